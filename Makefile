@@ -1,0 +1,44 @@
+# Two commands matter: `make run` and `make test`. Both set up .venv if it is missing.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+ENV ?=
+BENCHMARK = $(if $(ENV),$(ENV),digits)
+# One word for Kedro, Kedro-Viz and MLflow; every one of them honours it.
+export DO_NOT_TRACK := true
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: run test lint viz mlflow report clean
+
+run: $(VENV)/installed
+	$(BIN)/kedro run --pipelines=full $(if $(ENV),--env=$(ENV))
+
+test: $(VENV)/installed
+	$(BIN)/python -m pytest -q
+
+lint: $(VENV)/installed
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+viz: $(VENV)/installed
+	$(BIN)/kedro viz run --host=127.0.0.1 --port=4141 $(if $(ENV),--env=$(ENV))
+
+mlflow: $(VENV)/installed
+	$(BIN)/mlflow server --host 127.0.0.1 --port 5000 --backend-store-uri sqlite:///$(CURDIR)/mlflow.db
+
+report:
+	@test -f data/08_reporting/$(BENCHMARK)/report.html || { echo "no report of $(BENCHMARK) yet: make run $(if $(ENV),ENV=$(ENV))"; exit 1; }
+	$(PYTHON) -m webbrowser -t "file://$(CURDIR)/data/08_reporting/$(BENCHMARK)/report.html"
+
+# Removes what runs have made. Raw images and the environment stay.
+clean:
+	find data -mindepth 2 -not -path 'data/01_raw/*' -not -name .gitkeep -delete
+	rm -rf mlflow.db mlartifacts .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+$(VENV)/installed: requirements.lock pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	touch $@

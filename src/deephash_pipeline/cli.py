@@ -1,0 +1,56 @@
+"""The project's own ``kedro run``: Kedro's, with bad input told in one line and without a traceback."""
+
+import copy
+import functools
+import logging
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import click
+from kedro.framework.cli.project import run as kedro_run
+from kedro.io import DatasetError
+from kedro.validation.exceptions import ParameterValidationError
+
+from deephash_pipeline.errors import InputError
+
+USER_ERRORS = (InputError, DatasetError, ParameterValidationError)
+
+
+def one_line_errors(command: Callable[..., Any] | None) -> Callable[..., Any]:
+    """Turn errors a user can mend into ``Error: <one line>`` and exit code 1; other errors keep their traceback."""
+    assert command is not None, "Kedro's run command does something"
+
+    @functools.wraps(command)
+    def wrapped(**options: Any) -> Any:
+        # --pipeline is deprecated in Kedro 1.7 in favour of --pipelines; here they are the same.
+        if options.get("pipeline") and not options.get("pipelines"):
+            options["pipelines"], options["pipeline"] = [options["pipeline"]], None
+        try:
+            return command(**options)
+        except Exception as error:
+            cause = next((link for link in causes(error) if isinstance(link, USER_ERRORS)), None)
+            if cause is None:
+                raise
+            logging.getLogger(__name__).debug("details", exc_info=error)
+            raise click.ClickException(" ".join(str(cause).split())) from error
+
+    return wrapped
+
+
+def causes(error: BaseException) -> Iterator[BaseException]:
+    """Walk from an error to the first cause, most specific first."""
+    chain = [error]
+    while (following := chain[-1].__cause__ or chain[-1].__context__) is not None:
+        chain.append(following)
+    yield from (link for link in chain if isinstance(link, InputError))
+    yield from chain
+
+
+@click.group(name="deephash-pipeline")
+def cli() -> None:
+    """Commands of this project that replace Kedro's."""
+
+
+run = copy.copy(kedro_run)
+run.callback = one_line_errors(kedro_run.callback)
+cli.add_command(run)

@@ -1,0 +1,42 @@
+"""The raw images of a benchmark, wherever they come from."""
+
+from pathlib import Path
+from typing import Any, NoReturn
+
+from kedro.io import AbstractDataset, DatasetError
+
+from deephash_pipeline.images.collection import ImageCollection
+from deephash_pipeline.images.sources import parse_source, read_source
+
+
+class ImageSourceDataset(AbstractDataset[NoReturn, ImageCollection]):
+    """Reads the raw images that a `source` describes; a new benchmark is a new entry of this type, not new code.
+
+    Args:
+        filepath: folder of the raw files.
+        source: fields of one of `deephash_pipeline.images.sources`, chosen by ``kind``.
+        metadata: for Kedro-Viz.
+    """
+
+    def __init__(self, filepath: str, source: dict[str, Any], metadata: dict[str, Any] | None = None) -> None:
+        self._path = Path(filepath)
+        self._source = parse_source(source)
+        self.metadata = metadata
+
+    def load(self) -> ImageCollection:
+        """Read and decode every image.
+
+        Raises:
+            InputError: missing or broken files, by name.
+        """
+        return read_source(self._source, self._path)
+
+    def save(self, data: NoReturn) -> None:
+        """Raw images are not ours to write."""
+        raise DatasetError("raw images are read only")
+
+    def _exists(self) -> bool:
+        return self._source.kind == "digits" or self._path.is_dir()
+
+    def _describe(self) -> dict[str, Any]:
+        return {"filepath": str(self._path), "source": self._source}

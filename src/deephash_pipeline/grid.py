@@ -1,0 +1,70 @@
+"""The grid: which methods, at which code lengths. A cell is one method at one code length."""
+
+from collections.abc import Iterator
+
+from pydantic import BaseModel, ConfigDict
+
+CODE_LENGTHS = (12, 16, 24, 32, 48)
+
+BASELINES = ("lsh", "pcah", "itq", "sh")
+PRE_TRAINING = "pre_training"
+RANDOM_INITIALISATION = "random_initialisation"
+FINE_TUNINGS = ("fine_tuning", "fine_tuning_faithful")
+
+METHODS = {
+    "lsh": "LSH",
+    "pcah": "PCAH",
+    "itq": "ITQ",
+    "sh": "SH",
+    "random_initialisation": "DeepHash (random initialisation)",
+    "pre_training": "DeepHash (pre-training)",
+    "fine_tuning": "DeepHash (fine-tuning)",
+    "fine_tuning_faithful": "DeepHash (fine-tuning, faithful)",
+    "one_of_c": "1-of-C code of the classifier",
+}
+"""Method -> name in tables and figures, in their order."""
+
+
+class Cell(BaseModel):
+    """One method at one code length; the yardstick's code length is the number of classes, None here."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    method: str
+    code_length: int | None
+
+    @property
+    def bits(self) -> int:
+        """Code length of a cell that is on the grid."""
+        if self.code_length is None:
+            raise ValueError(f"{self.method} is not on the grid: its code length is the number of classes")
+        return self.code_length
+
+    @property
+    def namespace(self) -> str:
+        """Name of the cell everywhere: ``itq.b48``."""
+        return f"{self.method}.b{self.code_length}" if self.code_length else f"{self.method}.bC"
+
+
+YARDSTICK = Cell(method="one_of_c", code_length=None)
+GALLERY = Cell(method="fine_tuning", code_length=48)
+"""The cell whose neighbours the report shows."""
+
+
+def cells(*methods: str) -> Iterator[Cell]:
+    """Yield the cells of some methods, or of all with the yardstick last."""
+    for method in methods or METHODS:
+        if method == YARDSTICK.method:
+            yield YARDSTICK
+            continue
+        for code_length in CODE_LENGTHS:
+            yield Cell(method=method, code_length=code_length)
+
+
+def cell_parameters() -> dict[str, dict[str, dict[str, object]]]:
+    """Give every cell as a parameter ``cells.<method>.b<bits>``, so that the configuration repeats nothing."""
+    parameters: dict[str, dict[str, dict[str, object]]] = {}
+    for cell in cells():
+        method, length = cell.namespace.split(".")
+        parameters.setdefault(method, {})[length] = cell.model_dump()
+    return parameters

@@ -1,0 +1,46 @@
+"""Hash functions: features `z` in, short binary codes out.
+
+One file holds one method. All are used alike:
+
+>>> import numpy as np
+>>> from deephash_pipeline.hashing import ITQ, load_encoder
+>>> z = np.random.default_rng(0).normal(size=(500, 32)).astype(np.float32)
+>>> hash_function = ITQ(code_length=12, seed=7).fit(z)
+>>> hash_function.encode(z).shape
+(500, 12)
+>>> served = load_encoder("itq", 12, hash_function.arrays())
+>>> bool((served.encode(z) == hash_function.encode(z)).all())
+True
+"""
+
+from deephash_pipeline.hashing.base import Encoder, HashFunction, HashParameters
+from deephash_pipeline.hashing.itq import ITQ, ITQParameters
+from deephash_pipeline.hashing.learned import LearnedHashLayer
+from deephash_pipeline.hashing.linear import LinearEncoder, LinearHashFunction
+from deephash_pipeline.hashing.lsh import LSH, LSHParameters
+from deephash_pipeline.hashing.one_of_c import OneOfC
+from deephash_pipeline.hashing.pcah import PCAH, PCAHParameters
+from deephash_pipeline.hashing.registry import ENCODERS, HASH_FUNCTIONS, create_hash_function, load_encoder
+from deephash_pipeline.hashing.sh import SpectralHashing, SpectralHashingParameters
+
+__all__ = [
+    "ENCODERS",
+    "HASH_FUNCTIONS",
+    "ITQ",
+    "LSH",
+    "PCAH",
+    "Encoder",
+    "HashFunction",
+    "HashParameters",
+    "ITQParameters",
+    "LSHParameters",
+    "LearnedHashLayer",
+    "LinearEncoder",
+    "LinearHashFunction",
+    "OneOfC",
+    "PCAHParameters",
+    "SpectralHashing",
+    "SpectralHashingParameters",
+    "create_hash_function",
+    "load_encoder",
+]

@@ -1,0 +1,69 @@
+"""Hash functions of the form of the paper's Eqn. (2): one hyperplane per bit."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deephash_pipeline.hashing.base import Encoder, HashFunction, StoredArray, row_blocks
+
+HYPERPLANES: Mapping[str, StoredArray] = {
+    "projection": StoredArray(("features", "code_length"), np.float32),
+    # float64: with features far from the origin, a bit is the sign of a small difference between two large numbers.
+    "threshold": StoredArray(("code_length",), np.float64),
+}
+
+
+class LinearEncoder(Encoder):
+    """Bit k of a row is 1 if and only if z . projection_[:, k] >= threshold_[k].
+
+    Centring is part of the threshold (the mean's projection), so a query costs one matrix product.
+
+    Attributes:
+        projection_: float32, shape (D, code_length), one hyperplane's normal per column.
+        threshold_: float64, shape (code_length,).
+    """
+
+    stored: ClassVar[Mapping[str, StoredArray]] = HYPERPLANES
+    projection_: NDArray[np.float32]
+    threshold_: NDArray[np.float64]
+
+    def _encode_block(self, z: NDArray[np.float64]) -> NDArray[np.bool_]:
+        return np.greater_equal(z @ self.projection_, self.threshold_)
+
+
+class LinearHashFunction(LinearEncoder, HashFunction):
+    """A linear encoder whose hyperplanes are learned: what `_learn` returns comes from `hyperplanes_through`."""
+
+
+def hyperplanes_through(centre: NDArray[np.float64], directions: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
+    """The arrays of a linear encoder with bit k = 1 if and only if (z - centre) . directions[:, k] >= 0.
+
+    Args:
+        centre: the point that all hyperplanes pass through, shape (D,).
+        directions: their normals, shape (D, code_length).
+
+    Returns:
+        `projection`, float32, shape (D, code_length), and `threshold`, float64, shape (code_length,).
+    """
+    projection = directions.astype(np.float32)
+    # The rounded directions give the threshold: rounding then turns a hyperplane but never moves it off the centre.
+    return {"projection": projection, "threshold": centre @ projection.astype(np.float64)}
+
+
+def feature_mean(z: NDArray[Any]) -> NDArray[np.float64]:
+    """Mean of the rows of `z` (n, D), summed in float64, shape (D,)."""
+    total: NDArray[np.float64] = np.zeros(z.shape[1])
+    for rows in row_blocks(z):
+        total += z[rows].sum(axis=0, dtype=np.float64)
+    total /= z.shape[0]
+    return total
+
+
+def project(z: NDArray[Any], directions: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The product z . directions in float64, shape (n, K), without a float64 copy of all of `z` (n, D)."""
+    projected = np.empty((z.shape[0], directions.shape[1]))
+    for rows in row_blocks(z):
+        projected[rows] = z[rows] @ directions
+    return projected

@@ -1,0 +1,34 @@
+"""The yardstick for supervised codes: the code that names the predicted class."""
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deephash_pipeline.hashing.base import Encoder, StoredArray
+
+
+class OneOfC(Encoder):
+    """One bit per class: 1 for the class that a softmax classifier on `z` finds most likely, 0 for all others.
+
+    Retrieval by these codes returns the items of the predicted class, then all others, so its mAP follows from the
+    classifier's confusions on queries and database alone: what a supervised code gains over it is gained by more than
+    classification. Made by `from_arrays`; the code length is the number of classes. Of equally likely classes the
+    lowest is taken.
+
+    Attributes:
+        weights_: float32, shape (D, code_length), the classifier's weights, one column per class.
+        bias_: float64, shape (code_length,).
+    """
+
+    stored: ClassVar[Mapping[str, StoredArray]] = {
+        "weights": StoredArray(("features", "code_length"), np.float32),
+        "bias": StoredArray(("code_length",), np.float64),
+    }
+    weights_: NDArray[np.float32]
+    bias_: NDArray[np.float64]
+
+    def _encode_block(self, z: NDArray[np.float64]) -> NDArray[np.bool_]:
+        predicted: NDArray[np.intp] = (z @ self.weights_ + self.bias_).argmax(axis=1)
+        return np.equal(predicted[:, np.newaxis], np.arange(self.code_length))

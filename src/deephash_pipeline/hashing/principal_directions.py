@@ -1,0 +1,76 @@
+"""Principal component analysis as PCAH, ITQ and spectral hashing need it: few directions, repeatable to the sign."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigh
+
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.hashing.base import row_blocks
+
+# With fewer rows per update, passes over the D x D matrix (0.7 GB at D = 9,216) would cost more than the products.
+COVARIANCE_ROWS = 2048
+
+
+def principal_directions(z: NDArray[Any], centre: NDArray[np.float64], at_most: int) -> NDArray[np.float64]:
+    """Orthonormal directions of largest variance, the largest first.
+
+    Directions along which `z` varies by no more than rounding are left out: a bit read off such a direction is noise.
+    The largest component of each direction is positive, which fixes the sign that an eigenvector leaves open.
+
+    Args:
+        z: features, shape (n, D).
+        centre: their mean, shape (D,).
+        at_most: the number of directions wanted.
+
+    Returns:
+        Directions, float64, shape (D, m), m = min(at_most, rank of the centred features).
+
+    Raises:
+        InputError: all rows of `z` are equal.
+    """
+    if all(bool((z[rows] == z[0]).all()) for rows in row_blocks(z)):
+        raise InputError(
+            "z has only equal rows, so no direction of variance: check the network that gave these features"
+        )
+    covariance = _covariance(z, centre)
+    features = covariance.shape[0]
+    count = min(at_most, features)
+    variances, directions = eigh(covariance, subset_by_index=(features - count, features - 1))
+    variances, directions = variances[::-1], directions[:, ::-1]
+    directions = directions[:, variances > variances[0] * features * np.finfo(np.float64).eps]
+    leading = directions[np.abs(directions).argmax(axis=0), np.arange(directions.shape[1])]
+    return np.asarray(directions * np.where(leading < 0, -1.0, 1.0))
+
+
+def one_direction_per_bit(z: NDArray[Any], centre: NDArray[np.float64], code_length: int) -> NDArray[np.float64]:
+    """The `code_length` leading principal directions, shape (D, code_length).
+
+    Args:
+        z: features, shape (n, D).
+        centre: their mean, shape (D,).
+        code_length: the number of directions needed.
+
+    Raises:
+        InputError: `z` varies along fewer directions; at most min(D, n - 1) are possible.
+    """
+    found = min(z.shape[1], z.shape[0] - 1)
+    if code_length <= found:
+        directions = principal_directions(z, centre, code_length)
+        found = directions.shape[1]
+    if code_length > found:
+        raise InputError(
+            f"code_length is {code_length}, but z of shape {z.shape} varies along {found} directions only, "
+            "and each bit takes one: shorten the code, or use lsh or sh"
+        )
+    return directions
+
+
+def _covariance(z: NDArray[Any], centre: NDArray[np.float64]) -> NDArray[np.float64]:
+    total: NDArray[np.float64] = np.zeros((z.shape[1], z.shape[1]))
+    for rows in row_blocks(z, at_least=COVARIANCE_ROWS):
+        centred = z[rows] - centre
+        total += centred.T @ centred
+    total /= z.shape[0]
+    return total

@@ -1,0 +1,73 @@
+"""Spectral hashing: the signs of standing waves along the principal directions."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.hashing.base import HashFunction, HashParameters, StoredArray
+from deephash_pipeline.hashing.linear import feature_mean, project
+from deephash_pipeline.hashing.principal_directions import principal_directions
+
+
+class SpectralHashingParameters(HashParameters):
+    """Spectral hashing has no parameters; the model refuses any."""
+
+
+class SpectralHashing(HashFunction):
+    """Spectral hashing (Weiss, Torralba & Fergus, NIPS 2008).
+
+    The best balanced, uncorrelated bits that give neighbours equal values are thresholded eigenvectors of a graph's
+    Laplacian. For points spread uniformly in a box, the box's axes taken as the principal directions, these tend to
+    eigenfunctions known in closed form: cos(omega (v - a)) along one axis, omega = m pi / range for modes m = 1, 2,
+    ..., with eigenvalues that grow with omega. A bit is the sign of one such wave, the `code_length` slowest of all
+    axes and modes; a long axis gives several bits before a short one gives any, so that codes may be longer than D.
+    Beyond the range seen in `fit` the waves simply continue.
+
+    Attributes:
+        directions_: float32, shape (D, axes), axes = min(code_length, rank of the centred features).
+        origin_: float64, shape (axes,), the least projection a of the training set on each axis.
+        axis_: int64, shape (code_length,), the axis that each bit's wave runs along.
+        frequency_: float64, shape (code_length,), omega in radians per unit of projection, ascending.
+    """
+
+    stored: ClassVar[Mapping[str, StoredArray]] = {
+        "directions": StoredArray(("features", "axes"), np.float32),
+        "origin": StoredArray(("axes",), np.float64),
+        "axis": StoredArray(("code_length",), np.int64),
+        "frequency": StoredArray(("code_length",), np.float64),
+    }
+    parameters_model = SpectralHashingParameters
+    parameters: SpectralHashingParameters
+    directions_: NDArray[np.float32]
+    origin_: NDArray[np.float64]
+    axis_: NDArray[np.int64]
+    frequency_: NDArray[np.float64]
+
+    def _learn(self, z: NDArray[Any], labels: NDArray[np.int64] | None) -> dict[str, NDArray[Any]]:
+        directions = principal_directions(z, feature_mean(z), self.code_length).astype(np.float32)
+        projected = project(z, directions.astype(np.float64))
+        origin = projected.min(axis=0)
+        axis, frequency = self._choose_modes(projected.max(axis=0) - origin)
+        return {"directions": directions, "origin": origin, "axis": axis, "frequency": frequency}
+
+    def _choose_modes(self, ranges: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Axes (K,) and frequencies (K,) of the K slowest waves, given the ranges (axes,) of the projections."""
+        # The longest axis alone has K modes; no mode of a shorter one above its share of K can be among the K slowest.
+        modes_per_axis = np.ceil((self.code_length + 1) * ranges / ranges.max()).astype(np.int64) - 1
+        axis = np.repeat(np.arange(len(ranges), dtype=np.int64), modes_per_axis)
+        mode = np.concatenate([np.arange(1, modes + 1) for modes in modes_per_axis])
+        frequency = mode * np.pi / ranges[axis]
+        slowest = np.argsort(frequency, kind="stable")[: self.code_length]
+        return axis[slowest], frequency[slowest]
+
+    def _set_arrays(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        super()._set_arrays(arrays)
+        if self.axis_.min() < 0 or self.axis_.max() >= len(self.origin_):
+            raise InputError(f"array axis names an axis outside 0..{len(self.origin_) - 1}: fit the encoder again")
+
+    def _encode_block(self, z: NDArray[np.float64]) -> NDArray[np.bool_]:
+        travelled = (z @ self.directions_ - self.origin_)[:, self.axis_]
+        return np.greater_equal(np.cos(travelled * self.frequency_), 0.0)

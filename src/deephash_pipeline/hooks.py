@@ -1,0 +1,76 @@
+"""Kedro hooks of the command line: a line for each stage, and the result at the end of a run."""
+
+import logging
+import time
+from collections import Counter
+from typing import Any
+
+from kedro.framework.hooks import hook_impl
+from kedro.io import CatalogProtocol
+from kedro.pipeline import Pipeline
+from kedro.pipeline.node import Node
+from rich.console import Console
+from rich.table import Table
+
+logger = logging.getLogger(__name__)
+
+
+class StageLog:
+    """Says when a stage is done, and how long its nodes took."""
+
+    def __init__(self) -> None:
+        self.remaining: Counter[str] = Counter()
+        self.nodes: Counter[str] = Counter()
+        self.seconds: Counter[str] = Counter()
+        self.started = 0.0
+
+    @hook_impl
+    def before_pipeline_run(self, pipeline: Pipeline) -> None:
+        """Count the nodes of each stage."""
+        self.nodes = Counter(stage_of(node) for node in pipeline.nodes)
+        self.remaining = self.nodes.copy()
+        self.seconds = Counter()
+
+    @hook_impl
+    def before_node_run(self) -> None:
+        """Note the time."""
+        self.started = time.perf_counter()
+
+    @hook_impl
+    def after_node_run(self, node: Node) -> None:
+        """Log the stage when its last node is done."""
+        stage = stage_of(node)
+        self.seconds[stage] += time.perf_counter() - self.started  # type: ignore[assignment]
+        self.remaining[stage] -= 1
+        if not self.remaining[stage]:
+            logger.info("%s: %d nodes in %.1f s", stage, self.nodes[stage], self.seconds[stage])
+
+
+class ResultTable:
+    """Prints the mAP table and where to look further, if the run has made the table."""
+
+    @hook_impl
+    def after_pipeline_run(
+        self, pipeline: Pipeline, catalog: CatalogProtocol[Any, Any], run_params: dict[str, Any]
+    ) -> None:
+        """Print to standard output."""
+        if not {"map_table", "report"} <= pipeline.all_outputs():
+            return
+        frame = catalog.load("map_table")
+        benchmark = catalog.load("params:experiment").benchmark
+        table = Table(title=f"Mean average precision on {benchmark}, by code length in bits")
+        for column in frame.columns:
+            table.add_column(column, justify="left" if column == "method" else "right", no_wrap=column != "method")
+        for row in frame.itertuples(index=False):
+            table.add_row(*(f"{value:.4f}" if isinstance(value, float) else str(value) for value in row))
+        console = Console()
+        console.print(table)
+        environment = f" ENV={run_params['env']}" if run_params.get("env") else ""
+        console.print(f"Report      make report{environment}   (data/08_reporting/{benchmark}/report.html)")
+        console.print(f"Pipelines   make viz{environment}      (http://127.0.0.1:4141)")
+        console.print("MLflow      make mlflow   (http://127.0.0.1:5000)")
+
+
+def stage_of(node: Node) -> str:
+    """Name the stage that a node belongs to: its one tag."""
+    return next(iter(node.tags), node.name)

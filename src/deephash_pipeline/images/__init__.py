@@ -1,0 +1,1 @@
+"""From raw files to decoded images: sources, splits, pixel statistics and augmentation."""

@@ -1,0 +1,98 @@
+"""Where raw images come from: one parameter model per kind of source, and one function that reads them all."""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.images.collection import ImageCollection
+from deephash_pipeline.images.digits import read_digits
+from deephash_pipeline.images.folder import ClassFolder, read_folder
+from deephash_pipeline.images.idx import read_idx_collection
+
+SPLITS_ALLOWED = ({"all"}, {"training", "query"}, {"training", "validation", "query"})
+
+
+class _Source(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class DigitsSource(_Source):
+    """The digits of scikit-learn, embedded: no raw files."""
+
+    kind: Literal["digits"]
+    image_size: int = Field(default=28, ge=1)
+
+
+class IdxSource(_Source):
+    """MNIST and what shares its format; the names are those of the four files below the raw folder."""
+
+    kind: Literal["idx"]
+    training_images: str = "train-images-idx3-ubyte.gz"
+    training_labels: str = "train-labels-idx1-ubyte.gz"
+    query_images: str = "t10k-images-idx3-ubyte.gz"
+    query_labels: str = "t10k-labels-idx1-ubyte.gz"
+    class_names: tuple[str, ...] = tuple("0123456789")
+
+
+class FolderSource(_Source):
+    """A tree of image files; `splits` says which folder below the raw folder is which split."""
+
+    kind: Literal["folder"]
+    image_size: int = Field(ge=1)
+    channels: Literal[1, 3]
+    splits: dict[str, str] = Field(default={"training": "train", "query": "test"})
+    class_folder: ClassFolder = "top"
+
+    @model_validator(mode="after")
+    def _splits_are_complete(self) -> "FolderSource":
+        if set(self.splits) not in SPLITS_ALLOWED:
+            raise ValueError("splits must name the folders of training and query (and validation), or of all alone")
+        return self
+
+
+ImageSource = Annotated[DigitsSource | IdxSource | FolderSource, Field(discriminator="kind")]
+
+_ADAPTER: TypeAdapter[DigitsSource | IdxSource | FolderSource] = TypeAdapter(ImageSource)
+
+
+def parse_source(parameters: dict[str, Any]) -> ImageSource:
+    """Turn the parameters of a source, as they stand in the configuration, into the model that their `kind` names.
+
+    Raises:
+        InputError: one line with every wrong parameter.
+    """
+    try:
+        return _ADAPTER.validate_python(parameters)
+    except ValidationError as error:
+        faults = "; ".join(
+            ": ".join([".".join(map(str, fault["loc"])), fault["msg"]]).removeprefix(": ") for fault in error.errors()
+        )
+        raise InputError(f"the image source cannot be used, mend these parameters of it: {faults}.") from error
+
+
+def read_source(source: ImageSource, path: Path) -> ImageCollection:
+    """Decode all images of a source.
+
+    Args:
+        source: what to read, see `parse_source`.
+        path: folder of the raw files; the digits need none.
+
+    Returns:
+        The splits "training" and "query" (and "validation" where the source has one), or "all".
+
+    Raises:
+        InputError: if a file is missing or broken, or the labels do not fit the images.
+    """
+    match source:
+        case DigitsSource():
+            return read_digits(source.image_size)
+        case IdxSource():
+            files = {
+                "training": (path / source.training_images, path / source.training_labels),
+                "query": (path / source.query_images, path / source.query_labels),
+            }
+            return read_idx_collection(files, source.class_names)
+        case FolderSource():
+            return read_folder(path, source.splits, source.image_size, source.channels, source.class_folder)

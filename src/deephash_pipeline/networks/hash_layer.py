@@ -1,0 +1,140 @@
+"""The hash layer u_k = w_k' z, whose signs are the code (Eqn 2), and the networks of Figure 1 around it."""
+
+from typing import NamedTuple
+
+import torch
+from pydantic import BaseModel, ConfigDict, Field
+from torch import Tensor, nn
+
+from .trunk import Trunk
+
+
+class HashLayerParameters(BaseModel):
+    """How u is made from w'z. The defaults are the paper's; each field is a named departure from it.
+
+    Attributes:
+        centring: subtract from w_k'z its mean over the batch (the running mean when encoding): bits are balanced.
+        scale: divide by the standard deviation over the batch and multiply by this number, so that u neither dies nor
+            saturates in sigma(u_i u_j). None leaves the scale to w.
+        bias: learn a threshold for each bit. Redundant with `centring`.
+        momentum: weight of the newest batch in the running mean and deviation.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    centring: bool = False
+    scale: float | None = Field(default=None, gt=0)
+    bias: bool = False
+    momentum: float = Field(default=0.1, gt=0, le=1)
+
+
+class LinearCode(NamedTuple):
+    """What the hash layer comes to when encoding: bit k of z is [z @ projection >= threshold]_k."""
+
+    projection: Tensor
+    threshold: Tensor
+
+
+class HashLayer(nn.Module):
+    """Maps z of shape (batch, z_dimension) to u of shape (batch, code_length).
+
+    Dividing by a positive deviation and multiplying by a positive scale move no sign: whatever the departures, the code
+    stays sign(w'z - threshold).
+    """
+
+    running_mean: Tensor
+    running_variance: Tensor
+
+    def __init__(self, z_dimension: int, code_length: int, parameters: HashLayerParameters, seed: int) -> None:
+        super().__init__()
+        self.parameters_ = parameters
+        generator = torch.Generator().manual_seed(seed)
+        self.weight = nn.Parameter(torch.randn(code_length, z_dimension, generator=generator) / z_dimension**0.5)
+        self.bias = nn.Parameter(torch.zeros(code_length)) if parameters.bias else None
+        self.register_buffer("running_mean", torch.zeros(code_length))
+        self.register_buffer("running_variance", torch.ones(code_length))
+
+    def forward(self, z: Tensor) -> Tensor:
+        """Compute u; in training mode the statistics are those of the batch, else the running ones."""
+        u = nn.functional.linear(z, self.weight, self.bias)
+        if not (self.parameters_.centring or self.parameters_.scale):
+            return u
+        if self.training:
+            mean, variance = u.mean(0), u.var(0, unbiased=False)
+            with torch.no_grad():
+                self.running_mean.lerp_(mean.detach(), self.parameters_.momentum)
+                self.running_variance.lerp_(variance.detach(), self.parameters_.momentum)
+        else:
+            mean, variance = self.running_mean, self.running_variance
+        if self.parameters_.centring:
+            u = u - mean
+        if self.parameters_.scale:
+            u = u * (self.parameters_.scale * torch.rsqrt(variance + 1e-5))
+        return u
+
+    @torch.no_grad()
+    def fit_scale(self, z: Tensor) -> None:
+        """Start from data: set the running statistics from z, and w so that u has unit deviation on z.
+
+        |u| near 0 is a saddle of sigma(u_i u_j), large |u| a plateau; both are dead starts.
+        """
+        self.weight.div_((z @ self.weight.T).std(0, unbiased=False).clamp_min(1e-12)[:, None])
+        u = nn.functional.linear(z, self.weight, self.bias)
+        self.running_mean.copy_(u.mean(0))
+        self.running_variance.copy_(u.var(0, unbiased=False))
+
+    @torch.no_grad()
+    def linear_code(self) -> LinearCode:
+        """Reduce the layer to a projection (z_dimension, code_length) and a threshold (code_length,)."""
+        threshold = torch.zeros_like(self.running_mean)
+        if self.parameters_.centring:
+            threshold = threshold + self.running_mean
+        if self.bias is not None:
+            threshold = threshold - self.bias
+        return LinearCode(self.weight.T.contiguous(), threshold)
+
+
+class SoftmaxNetwork(nn.Module):
+    """Pre-training, stage 1: the trunk under a softmax layer over the classes. Returns logits (batch, classes)."""
+
+    def __init__(self, trunk: Trunk, classes: int) -> None:
+        super().__init__()
+        self.trunk = trunk
+        self.softmax = nn.Linear(trunk.z_dimension, classes)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Compute the logits of normalised images."""
+        logits: Tensor = self.softmax(self.trunk(images))
+        return logits
+
+
+class HashSoftmaxNetwork(nn.Module):
+    """Pre-training, stage 2: z -> hash layer -> tanh -> softmax layer. Returns logits (batch, classes).
+
+    Without a squashing function between the two layers W would be free up to any invertible K x K matrix, and its
+    signs would mean nothing; tanh(u/2) is the squashing of the loss's own surrogate.
+    """
+
+    def __init__(self, hash_layer: HashLayer, classes: int) -> None:
+        super().__init__()
+        self.hash_layer = hash_layer
+        self.softmax = nn.Linear(hash_layer.weight.shape[0], classes)
+
+    def forward(self, z: Tensor) -> Tensor:
+        """Compute the logits of z, shape (batch, z_dimension)."""
+        logits: Tensor = self.softmax(torch.tanh(self.hash_layer(z) / 2))
+        return logits
+
+
+class HashNetwork(nn.Module):
+    """Fine-tuning: trunk and hash layer, trained together on the hashing loss. Returns u (batch, code_length)."""
+
+    def __init__(self, trunk: Trunk, hash_layer: HashLayer) -> None:
+        super().__init__()
+        self.trunk = trunk
+        self.hash_layer = hash_layer
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Compute u of normalised images."""
+        u: Tensor = self.hash_layer(self.trunk(images))
+        return u

@@ -1,0 +1,88 @@
+"""The rows of the appendix's tables: a layer type, its filter and stride, and the size of its output.
+
+A network is a tuple of rows that reads like the table in the paper. Each row states the output that the paper prints,
+and building the network fails if PyTorch's layer gives another.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from torch import nn
+
+Shape = tuple[int, ...]
+
+
+class Row(Protocol):
+    """A row of a table: knows the output size the paper states and the layer that makes it."""
+
+    @property
+    def output(self) -> Shape:
+        """Output size without the batch, channels first."""
+
+    def layer(self, input_shape: Shape) -> nn.Module:
+        """Make the layer for inputs of `input_shape`."""
+
+
+@dataclass(frozen=True)
+class Data:
+    """The images that go in."""
+
+    output: Shape
+
+    def layer(self, input_shape: Shape) -> nn.Module:
+        """Pass the images through."""
+        return nn.Identity()
+
+
+@dataclass(frozen=True)
+class Convolution:
+    """`filters` square filters of side `kernel`."""
+
+    filters: int
+    kernel: int
+    stride: int
+    output: Shape
+    padding: int = 0
+
+    def layer(self, input_shape: Shape) -> nn.Module:
+        """Make a convolution with bias."""
+        return nn.Conv2d(input_shape[0], self.filters, self.kernel, self.stride, self.padding)
+
+
+@dataclass(frozen=True)
+class MaxPooling:
+    """Maximum over a square window; a window may hang over the border, as in Caffe (ceil mode)."""
+
+    kernel: int
+    stride: int
+    output: Shape
+
+    def layer(self, input_shape: Shape) -> nn.Module:
+        """Make a pooling layer."""
+        return nn.MaxPool2d(self.kernel, self.stride, ceil_mode=True)
+
+
+@dataclass(frozen=True)
+class InnerProduct:
+    """A fully connected layer on the flattened input."""
+
+    units: int
+    output: Shape
+
+    def layer(self, input_shape: Shape) -> nn.Module:
+        """Make a flattening linear layer with bias."""
+        size = 1
+        for side in input_shape:
+            size *= side
+        return nn.Sequential(nn.Flatten(), nn.Linear(size, self.units))
+
+
+@dataclass(frozen=True)
+class ReLU:
+    """max(0, x)."""
+
+    output: Shape
+
+    def layer(self, input_shape: Shape) -> nn.Module:
+        """Make a rectifier."""
+        return nn.ReLU()

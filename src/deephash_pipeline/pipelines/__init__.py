@@ -1,0 +1,1 @@
+"""The eight stages of a run, in this order; each reads what the ones before it have written."""

@@ -1,0 +1,64 @@
+"""Hash functions learned from z alone, without touching the network."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import RootModel, model_validator
+from torch import Tensor
+
+from deephash_pipeline.grid import Cell
+from deephash_pipeline.hashing import HASH_FUNCTIONS, Encoder, HashParameters, OneOfC
+from deephash_pipeline.pipelines.experiment import ExperimentParameters
+from deephash_pipeline.retrieval import pack_bits
+from deephash_pipeline.seeds import derive_seed
+
+
+class BaselineParameters(RootModel[dict[str, HashParameters]]):
+    """One block of parameters for each method of `HASH_FUNCTIONS`; a block left out takes the method's defaults."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _blocks_by_method(cls, blocks: dict[str, Any]) -> dict[str, HashParameters]:
+        unknown = set(blocks) - set(HASH_FUNCTIONS)
+        if unknown:
+            raise ValueError(f"unknown method {', '.join(sorted(unknown))}: choose among {', '.join(HASH_FUNCTIONS)}")
+        return {
+            name: method.parameters_model.model_validate(blocks.get(name) or {})
+            for name, method in HASH_FUNCTIONS.items()
+        }
+
+
+def fit_hash_function(
+    training_z: NDArray[np.float32],
+    training_labels: NDArray[np.int64],
+    cell: Cell,
+    parameters: BaselineParameters,
+    experiment: ExperimentParameters,
+) -> Encoder:
+    """Fit the cell's method on the training set."""
+    method = HASH_FUNCTIONS[cell.method]
+    seed = derive_seed(experiment.seed, cell.method)
+    return method(cell.bits, seed, parameters.root[cell.method]).fit(training_z, training_labels)
+
+
+def make_yardstick(softmax_weights: Mapping[str, Tensor]) -> Encoder:
+    """Turn the classifier itself into a hash function: bit c of an image says whether it is classified as c."""
+    weight, bias = softmax_weights["weight"].numpy(), softmax_weights["bias"].numpy()
+    return OneOfC.from_arrays(len(bias), {"weights": weight.T, "bias": bias})
+
+
+def encode_z(
+    encoder: Encoder,
+    training_z: NDArray[np.float32],
+    validation_z: NDArray[np.float32],
+    query_z: NDArray[np.float32],
+) -> tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.uint8]]:
+    """Hash database (the training set), validation set and queries with the same function.
+
+    Returns:
+        Packed codes, uint8 of shape (n, ceil(code_length / 8)), of the three sets.
+    """
+    database, validation, query = (pack_bits(encoder.encode(z)) for z in (training_z, validation_z, query_z))
+    return database, validation, query

@@ -1,0 +1,80 @@
+"""Hamming ranking: counts of distances, and every figure that follows from them."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from deephash_pipeline.grid import Cell
+from deephash_pipeline.hashing import Encoder
+from deephash_pipeline.retrieval import (
+    DistanceHistograms,
+    bit_balance,
+    chance_level,
+    count_distances,
+    distinct_codes,
+    precision_recall_by_radius,
+    precision_recall_by_rank,
+    retrieval_metrics,
+)
+
+POINTS_BY_RANK = 200
+
+
+def count_query_distances(
+    query_codes: NDArray[np.uint8],
+    query_labels: NDArray[np.int64],
+    database_codes: NDArray[np.uint8],
+    database_labels: NDArray[np.int64],
+    encoder: Encoder,
+) -> DistanceHistograms:
+    """Count, for each query, all and the relevant items of the database at each distance."""
+    return count_distances(query_codes, query_labels, database_codes, database_labels, encoder.code_length)
+
+
+def measure_retrieval(
+    query_histograms: DistanceHistograms,
+    query_labels: NDArray[np.int64],
+    validation_codes: NDArray[np.uint8],
+    validation_labels: NDArray[np.int64],
+    database_codes: NDArray[np.uint8],
+    database_labels: NDArray[np.int64],
+    cell: Cell,
+    encoder: Encoder,
+) -> tuple[dict[str, Any], pd.DataFrame]:
+    """Derive a cell's figures and its precision-recall curves from counts.
+
+    Where there are validation images, mAP is also measured with them as queries: that is the figure to choose
+    parameters by.
+
+    Returns:
+        Figures by name, and a frame with the columns method, code_length, kind (``radius`` or ``rank``), point,
+        precision, recall.
+    """
+    labels = {"method": cell.method, "code_length": encoder.code_length}
+    validation: dict[str, float | int] = {}
+    if len(validation_labels):
+        validation = retrieval_metrics(
+            count_distances(validation_codes, validation_labels, database_codes, database_labels, encoder.code_length)
+        )
+    metrics = {
+        **labels,
+        **retrieval_metrics(query_histograms),
+        "validation_mean_average_precision": validation.get("mean_average_precision"),
+        "chance_level": chance_level(query_labels, database_labels),
+        "distinct_database_codes": distinct_codes(database_codes),
+        "mean_bit_balance": float(bit_balance(database_codes, encoder.code_length).mean()),
+    }
+    ranks = np.unique(np.geomspace(1, query_histograms.database_size, POINTS_BY_RANK).round().astype(np.int64))
+    curves = {
+        "radius": precision_recall_by_radius(query_histograms),
+        "rank": precision_recall_by_rank(query_histograms, ranks),
+    }
+    frames = [
+        pd.DataFrame(
+            {**labels, "kind": kind, "point": curve.point, "precision": curve.precision, "recall": curve.recall}
+        )
+        for kind, curve in curves.items()
+    ]
+    return metrics, pd.concat(frames, ignore_index=True)

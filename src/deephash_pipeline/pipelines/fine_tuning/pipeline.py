@@ -1,0 +1,89 @@
+"""Stage 6: train all layers on the hashing loss."""
+
+from kedro.pipeline import Node, Pipeline
+
+from deephash_pipeline.grid import FINE_TUNINGS, PRE_TRAINING, RANDOM_INITIALISATION, Cell, cells
+from deephash_pipeline.pipelines.baseline_hashing.pipeline import CODES
+
+from .nodes import encode_images, fine_tune, train_from_random_initialisation
+
+TRAINING_SET = ["training_images", "training_labels", "pixel_statistics"]
+PARAMETERS = ["params:cell", "params:fine_tuning", "params:experiment"]
+RESULTS = ["tuned_trunk_weights", "encoder", "history"]
+
+
+def create_pipeline() -> Pipeline:
+    """Instantiate one template for fine-tuning and one for random initialisation.
+
+    ::
+
+        images, trunk_weights, pre_training.b<bits>.hash_layer -> fine_tune
+        fine_tune -> <cell>.{tuned_trunk_weights, encoder, history}
+        <cell>.encoder, images -> encode -> <cell>.*_codes
+    """
+    encode = Node(
+        encode_images,
+        inputs=[
+            "encoder",
+            "tuned_trunk_weights",
+            "training_images",
+            "validation_images",
+            "query_images",
+            "pixel_statistics",
+            "params:experiment",
+        ],
+        outputs=CODES,
+        name="encode",
+    )
+    fine_tuning = Pipeline(
+        [
+            Node(
+                fine_tune,
+                inputs=[*TRAINING_SET, "trunk_weights", "initial_hash_layer", *PARAMETERS],
+                outputs=RESULTS,
+                name="fine_tune",
+            ),
+            encode,
+        ]
+    )
+    random_initialisation = Pipeline(
+        [
+            Node(
+                train_from_random_initialisation,
+                inputs=[*TRAINING_SET, *PARAMETERS],
+                outputs=RESULTS,
+                name="train",
+            ),
+            encode,
+        ]
+    )
+    images = {*TRAINING_SET, "validation_images", "query_images"}
+
+    def instance(template: Pipeline, cell: Cell, inputs: dict[str, str]) -> Pipeline:
+        return Pipeline(
+            template,
+            namespace=cell.namespace,
+            inputs={**{name: name for name in images}, **inputs},
+            parameters={
+                "params:cell": f"params:cells.{cell.namespace}",
+                "params:fine_tuning": f"params:fine_tuning.{cell.method}",
+                "params:experiment": "params:experiment",
+            },
+        )
+
+    return Pipeline(
+        [
+            *(instance(random_initialisation, cell, {}) for cell in cells(RANDOM_INITIALISATION)),
+            *(
+                instance(
+                    fine_tuning,
+                    cell,
+                    {
+                        "trunk_weights": "trunk_weights",
+                        "initial_hash_layer": f"{PRE_TRAINING}.b{cell.code_length}.hash_layer",
+                    },
+                )
+                for cell in cells(*FINE_TUNINGS)
+            ),
+        ]
+    )

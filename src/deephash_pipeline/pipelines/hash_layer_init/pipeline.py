@@ -1,0 +1,50 @@
+"""Stage 5: initialise the hash layer."""
+
+from kedro.pipeline import Node, Pipeline
+
+from deephash_pipeline.grid import PRE_TRAINING, cells
+from deephash_pipeline.pipelines.baseline_hashing.pipeline import encoding_template
+
+from .nodes import initialise_hash_layer
+
+
+def create_pipeline() -> Pipeline:
+    """Instantiate the template once for each code length.
+
+    ::
+
+        training_z, labels -> initialise -> <cell>.{hash_layer, encoder, history} -> encode -> <cell>.*_codes
+    """
+    template = Pipeline(
+        [
+            Node(
+                initialise_hash_layer,
+                inputs=[
+                    "training_z",
+                    "training_labels",
+                    "class_names",
+                    "params:cell",
+                    "params:hash_layer_init",
+                    "params:experiment",
+                ],
+                outputs=["hash_layer", "encoder", "history"],
+                name="initialise",
+            ),
+            *encoding_template().nodes,
+        ]
+    )
+    return Pipeline(
+        [
+            Pipeline(
+                template,
+                namespace=cell.namespace,
+                inputs={"training_z", "training_labels", "class_names", "validation_z", "query_z"},
+                parameters={
+                    "params:cell": f"params:cells.{cell.namespace}",
+                    "params:hash_layer_init": "params:hash_layer_init",
+                    "params:experiment": "params:experiment",
+                },
+            )
+            for cell in cells(PRE_TRAINING)
+        ]
+    )

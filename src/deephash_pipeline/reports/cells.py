@@ -1,0 +1,97 @@
+"""A cell is one method at one code length; its metrics are a mapping of figures.
+
+All tables and figures read the cells through this module, so that they agree on order, names and what is refused.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import SupportsFloat, TypeAlias
+
+from deephash_pipeline.errors import InputError
+
+CellMetrics: TypeAlias = Mapping[str, object]
+
+YARDSTICK = "one_of_c"
+"""Method key of the classifier's own 1-of-C code: C bits whatever the grid of code lengths."""
+
+_YARDSTICK_NAME = "1-of-C code of the classifier"
+
+
+def method_name(method: str, display_names: Mapping[str, str]) -> str:
+    """Display name of a method key.
+
+    Raises:
+        InputError: the key has no display name. Only the yardstick has one of its own.
+    """
+    if method in display_names:
+        return display_names[method]
+    if method == YARDSTICK:
+        return _YARDSTICK_NAME
+    raise InputError(f"method {method!r} has no display name: add it to the display names ({', '.join(display_names)})")
+
+
+def cell_code_length(cell: CellMetrics) -> int:
+    """Code length of a cell in bits."""
+    return int(cell_figure(cell, "code_length"))
+
+
+def cell_figure(cell: CellMetrics, name: str) -> float:
+    """One figure of a cell as a float; None, which stands for "not measured", becomes NaN.
+
+    Raises:
+        InputError: the cell has no such figure, or it is not a number.
+    """
+    if name not in cell:
+        raise InputError(f"metrics of {cell.get('method', 'a cell')!r} lack {name!r}: evaluate the cell again")
+    value = cell[name]
+    if value is None:
+        return math.nan
+    if isinstance(value, SupportsFloat):
+        return float(value)
+    raise InputError(f"{name!r} of {cell.get('method', 'a cell')!r} is {value!r}: it must be a number")
+
+
+def grid_cells(metrics: Iterable[CellMetrics], display_names: Mapping[str, str]) -> list[CellMetrics]:
+    """The cells of the grid (all but the yardstick), by order of the display names, then by code length.
+
+    Raises:
+        InputError: no cell at all, a method without a display name, or two cells of one method and code length.
+    """
+    order = {method: position for position, method in enumerate(display_names)}
+    found: dict[tuple[int, int], CellMetrics] = {}
+    for cell in metrics:
+        method = str(cell.get("method"))
+        if method == YARDSTICK:
+            continue
+        name = method_name(method, display_names)
+        key = (order[method], cell_code_length(cell))
+        if key in found:
+            raise InputError(f"{name} at {key[1]} bits is given twice: pass the metrics of each cell once")
+        found[key] = cell
+    if not found:
+        raise InputError("there are no metrics to report: evaluate at least one method first")
+    return [found[key] for key in sorted(found)]
+
+
+def yardstick_cell(metrics: Iterable[CellMetrics]) -> CellMetrics | None:
+    """The cell of the 1-of-C code, or None if it was not evaluated.
+
+    Raises:
+        InputError: more than one such cell.
+    """
+    cells = [cell for cell in metrics if cell.get("method") == YARDSTICK]
+    if len(cells) > 1:
+        raise InputError(f"method {YARDSTICK!r} is given {len(cells)} times: it has one code length, pass it once")
+    return cells[0] if cells else None
+
+
+def shared_chance_level(cells: Sequence[CellMetrics]) -> float:
+    """Mean average precision of constant codes; a property of the labels, so all cells must agree on it.
+
+    Raises:
+        InputError: the cells disagree, hence were not evaluated on the same database and queries.
+    """
+    levels = [cell_figure(cell, "chance_level") for cell in cells]
+    if any(not math.isclose(level, levels[0], rel_tol=1e-6) for level in levels):
+        raise InputError("cells differ in chance_level: evaluate all of them on the same database and queries")
+    return levels[0]

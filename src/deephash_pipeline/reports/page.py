@@ -1,0 +1,198 @@
+"""The report: one HTML page that needs neither network nor any other file."""
+
+import base64
+import io
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+import plotly.graph_objects as go
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+from PIL import Image
+from plotly.offline import get_plotlyjs
+
+from deephash_pipeline.reports.published import FEATURE_CODE_LENGTHS, MAIN_CODE_LENGTHS
+from deephash_pipeline.reports.tables import is_reference_row
+
+_ABSENT = "\N{EN DASH}"
+_MINUS = "\N{MINUS SIGN}"
+_DIGITS = 4
+
+_MARGIN = 24
+_PANEL_TITLE_MARGIN = 48
+_DEFAULT_HEIGHT = 480
+
+
+@dataclass(frozen=True)
+class TableCell:
+    """One number of a table as the reader sees it, with its CSS classes."""
+
+    text: str
+    classes: str = ""
+
+
+@dataclass(frozen=True)
+class TableRow:
+    """A row label and its numbers."""
+
+    label: str
+    cells: list[TableCell]
+    classes: str = ""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Measured and published figures at the code lengths of one of the paper's tables."""
+
+    code_lengths: list[int]
+    rows: list[TableRow]
+
+
+@dataclass(frozen=True)
+class PlacedFigure:
+    """A figure in the page: the anchor, the heading, a line for the reader and the Plotly description as JSON."""
+
+    anchor: str
+    heading: str
+    how_to_read: str
+    height: int
+    many_panels: bool
+    json: Markup
+
+
+def render_report(
+    title: str,
+    benchmark: str,
+    summary: Mapping[str, str],
+    map_table: pd.DataFrame,
+    comparison_table: pd.DataFrame,
+    figures: Mapping[str, go.Figure],
+    gallery: Image.Image,
+    notes: Sequence[str],
+) -> str:
+    """Render the report as one self-contained HTML page: plotly.js and the gallery are part of it.
+
+    Args:
+        title: heading of the page.
+        benchmark: name of the benchmark, as the paper's figures are looked up by.
+        summary: facts at the top of the page, label to text.
+        map_table: as `tables.map_table` returns it.
+        comparison_table: as `tables.comparison_table` returns it; shown are the methods and code lengths
+            for which the paper prints a figure, in the paper's tables.
+        figures: anchor in the page to figure; the heading is the figure's title, the line below it the
+            `how_to_read` text of its `layout.meta`.
+        gallery: as `gallery.retrieval_gallery` returns it.
+        notes: remarks at the end of the page, one paragraph each.
+    """
+    environment = Environment(
+        loader=PackageLoader("deephash_pipeline.reports"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("report.html.j2").render(
+        title=title,
+        benchmark=benchmark,
+        summary=summary,
+        code_lengths=list(map_table.columns),
+        map_rows=_map_rows(map_table),
+        comparisons=_comparisons(comparison_table),
+        figures=[_placed(anchor, figure) for anchor, figure in figures.items()],
+        gallery_uri=_data_uri(gallery),
+        gallery_width=gallery.width,
+        gallery_height=gallery.height,
+        notes=notes,
+        plotly_js=Markup(get_plotlyjs()),
+    )
+
+
+def _map_rows(table: pd.DataFrame) -> list[TableRow]:
+    labels = [str(label) for label in table.index]
+    competing = table[[not is_reference_row(label) for label in labels]]
+    best = [_number(competing[column].max()) for column in table.columns]
+    rows = []
+    for label, values in zip(labels, table.to_numpy(dtype="float64").tolist(), strict=True):
+        reference = is_reference_row(label)
+        cells = [
+            TableCell(_number(value)) if reference else _bold_if_best(value, best_value)
+            for value, best_value in zip(values, best, strict=True)
+        ]
+        rows.append(TableRow(label, cells, classes="reference" if reference else ""))
+    return rows
+
+
+def _comparisons(table: pd.DataFrame) -> list[Comparison]:
+    printed = table[table["published"].notna()]
+    comparisons = []
+    for paper_lengths in (MAIN_CODE_LENGTHS, FEATURE_CODE_LENGTHS):
+        code_lengths = [length for length in paper_lengths if length in set(printed["code_length"])]
+        methods = printed.loc[printed["code_length"].isin(code_lengths), "method"]
+        shown = table[table["code_length"].isin(code_lengths) & table["method"].isin(methods)]
+        if not shown.empty:
+            comparisons.append(Comparison(code_lengths, _comparison_rows(shown, code_lengths)))
+    return comparisons
+
+
+def _comparison_rows(shown: pd.DataFrame, code_lengths: list[int]) -> list[TableRow]:
+    columns = ("measured", "published", "difference")
+    best = {
+        (length, column): _number(shown.loc[shown["code_length"] == length, column].max())
+        for length in code_lengths
+        for column in ("measured", "published")
+    }
+    wide = shown.set_index(["method", "code_length"])[list(columns)].to_dict(orient="index")
+    not_measured = dict.fromkeys(columns, math.nan)
+    rows = []
+    for method in dict.fromkeys(shown["method"]):
+        cells = []
+        for length in code_lengths:
+            figures = wide.get((method, length), not_measured)
+            cells.append(_bold_if_best(figures["measured"], best[length, "measured"]))
+            cells.append(_bold_if_best(figures["published"], best[length, "published"]))
+            cells.append(_difference(figures["difference"]))
+        rows.append(TableRow(method, cells))
+    return rows
+
+
+def _number(value: float) -> str:
+    return _ABSENT if pd.isna(value) else f"{value:.{_DIGITS}f}"
+
+
+def _bold_if_best(value: float, best: str) -> TableCell:
+    # Compared as printed: two figures that read the same are both the best.
+    text = _number(value)
+    return TableCell(text, "best" if text == best != _ABSENT else "")
+
+
+def _difference(value: float) -> TableCell:
+    if pd.isna(value):
+        return TableCell(_ABSENT, "difference")
+    text = f"{value:+.{_DIGITS}f}".replace("-", _MINUS)
+    return TableCell(text, "difference above" if value > 0 else "difference below")
+
+
+def _placed(anchor: str, figure: go.Figure) -> PlacedFigure:
+    many_panels = len(list(figure.select_xaxes())) > 1
+    height = int(figure.layout.height or _DEFAULT_HEIGHT)
+    margin = _PANEL_TITLE_MARGIN if many_panels else _MARGIN
+    untitled = go.Figure(figure).update_layout(title=None, margin_t=margin, height=height)
+    meta = figure.layout.meta if isinstance(figure.layout.meta, Mapping) else {}
+    return PlacedFigure(
+        anchor=re.sub(r"[^A-Za-z0-9_-]+", "-", anchor),
+        heading=figure.layout.title.text or anchor,
+        how_to_read=str(meta.get("how_to_read", "")),
+        height=height,
+        many_panels=many_panels,
+        # A "<" inside a script element could end it; JSON may spell any character as an escape.
+        json=Markup(str(untitled.to_json()).replace("<", "\\u003c")),
+    )
+
+
+def _data_uri(image: Image.Image) -> str:
+    buffer = io.BytesIO()
+    image.save(buffer, format="PNG", optimize=True)
+    return f"data:image/png;base64,{base64.b64encode(buffer.getvalue()).decode('ascii')}"

@@ -1,0 +1,129 @@
+"""Tables of measured figures, alone and beside the published ones. A figure that is missing stays NaN."""
+
+import math
+from collections.abc import Iterable, Mapping
+
+import pandas as pd
+
+from deephash_pipeline.reports.cells import (
+    YARDSTICK,
+    CellMetrics,
+    cell_code_length,
+    cell_figure,
+    grid_cells,
+    method_name,
+    shared_chance_level,
+    yardstick_cell,
+)
+from deephash_pipeline.reports.published import published_map
+
+_REFERENCE_SUFFIX = " (reference)"
+
+_FIGURES = (
+    "mean_average_precision",
+    "mean_average_precision_optimistic",
+    "mean_average_precision_pessimistic",
+    "mean_average_precision_at_1000",
+    "precision_at_1000",
+    "precision_within_radius_2",
+    "lookup_failure_rate_radius_2",
+    "chance_level",
+    "validation_mean_average_precision",
+    "distinct_database_codes",
+    "mean_bit_balance",
+    "queries",
+    "queries_without_relevant_items",
+    "database_size",
+)
+
+
+def map_table(metrics: Iterable[CellMetrics], display_names: Mapping[str, str]) -> pd.DataFrame:
+    """Mean average precision, methods by code lengths.
+
+    Two reference rows end the table and hold one value in every column: the 1-of-C code, whose C bits do not follow
+    the grid (its label says how many), if it was evaluated, and the chance level of constant codes.
+
+    Args:
+        metrics: metrics of the cells, in any order.
+        display_names: display name of each method key; its order is the order of the rows.
+
+    Returns:
+        float64 frame, index `method` (display names), columns the code lengths in bits as strings ("12", "16", ...);
+        NaN where a cell was not evaluated.
+
+    Raises:
+        InputError: no cells, a repeated cell, an unnamed method, or cells of different databases.
+    """
+    given = list(metrics)
+    cells = grid_cells(given, display_names)
+    code_lengths = sorted({cell_code_length(cell) for cell in cells})
+    rows: dict[str, dict[str, float]] = {}
+    for cell in cells:
+        row = rows.setdefault(method_name(str(cell["method"]), display_names), {})
+        row[str(cell_code_length(cell))] = cell_figure(cell, "mean_average_precision")
+    columns = [str(code_length) for code_length in code_lengths]
+    yardstick = yardstick_cell(given)
+    if yardstick is not None:
+        label = f"{method_name(YARDSTICK, display_names)}, {cell_code_length(yardstick)} bits{_REFERENCE_SUFFIX}"
+        rows[label] = dict.fromkeys(columns, cell_figure(yardstick, "mean_average_precision"))
+    rows[f"Chance{_REFERENCE_SUFFIX}"] = dict.fromkeys(columns, shared_chance_level(given))
+    table = pd.DataFrame.from_dict(rows, orient="index", columns=columns, dtype="float64")
+    table.index.name = "method"
+    return table
+
+
+def is_reference_row(label: str) -> bool:
+    """Whether a row label of `map_table` names a reference (1-of-C code, chance) and not a method under test."""
+    return label.endswith(_REFERENCE_SUFFIX)
+
+
+def metrics_table(metrics: Iterable[CellMetrics], display_names: Mapping[str, str]) -> pd.DataFrame:
+    """All figures of all cells, one row per cell, the 1-of-C code last.
+
+    Returns:
+        Frame with columns `method` (display name), `code_length`, then the figures under their metric names; figures
+        that a cell does not have are NaN.
+
+    Raises:
+        InputError: no cells, a repeated cell or an unnamed method.
+    """
+    given = list(metrics)
+    cells = grid_cells(given, display_names)
+    yardstick = yardstick_cell(given)
+    if yardstick is not None:
+        cells.append(yardstick)
+    return pd.DataFrame.from_records(
+        [
+            {
+                **{figure: math.nan if cell.get(figure) is None else cell[figure] for figure in _FIGURES},
+                "method": method_name(str(cell["method"]), display_names),
+                "code_length": cell_code_length(cell),
+            }
+            for cell in cells
+        ],
+        columns=["method", "code_length", *_FIGURES],
+    )
+
+
+def comparison_table(metrics: Iterable[CellMetrics], benchmark: str, display_names: Mapping[str, str]) -> pd.DataFrame:
+    """Measured beside published mean average precision, one row per evaluated cell of the grid.
+
+    The 1-of-C code is left out: the paper has no such row. Where the paper prints no figure, `published` and
+    `difference` are NaN.
+
+    Returns:
+        Frame with columns `method` (display name), `code_length`, `measured`, `published`,
+        `difference` (measured minus published, in units of mean average precision).
+
+    Raises:
+        InputError: no cells, a repeated cell or an unnamed method.
+    """
+    rows = []
+    for cell in grid_cells(metrics, display_names):
+        code_length = cell_code_length(cell)
+        measured = cell_figure(cell, "mean_average_precision")
+        printed = published_map(benchmark, str(cell["method"]), code_length)
+        published = math.nan if printed is None else printed
+        name = method_name(str(cell["method"]), display_names)
+        rows.append((name, code_length, measured, published, measured - published))
+    return pd.DataFrame(rows, columns=["method", "code_length", "measured", "published", "difference"])

@@ -1,0 +1,67 @@
+"""Evaluation of binary codes by Hamming distance, for codes of any origin.
+
+Counting comes first and is dear, the figures follow from the counts and are cheap:
+
+>>> import numpy as np
+>>> from deephash_pipeline.retrieval import count_distances, pack_bits, retrieval_metrics
+>>> database_bits = np.array([[0, 0, 0], [0, 0, 1], [1, 1, 1], [0, 1, 1]], dtype=bool)
+>>> query_bits = np.array([[0, 0, 0]], dtype=bool)
+>>> histograms = count_distances(
+...     query_codes=pack_bits(query_bits),
+...     query_labels=np.array([7]),
+...     database_codes=pack_bits(database_bits),
+...     database_labels=np.array([7, 7, 4, 7]),
+...     code_length=3,
+... )
+>>> histograms.all.tolist(), histograms.relevant.tolist()
+([[1, 1, 1, 1]], [[1, 1, 1, 0]])
+>>> retrieval_metrics(histograms)["mean_average_precision"]
+1.0
+"""
+
+from deephash_pipeline.retrieval.codes import (
+    MAXIMUM_CODE_LENGTH,
+    bit_balance,
+    check_code_length,
+    check_codes,
+    distinct_codes,
+    pack_bits,
+    unpack_bits,
+)
+from deephash_pipeline.retrieval.histograms import DistanceHistograms, count_distances
+from deephash_pipeline.retrieval.metrics import (
+    PrecisionRecallCurve,
+    average_precision,
+    average_precision_at,
+    average_precision_bounds,
+    chance_level,
+    precision_at,
+    precision_recall_by_radius,
+    precision_recall_by_rank,
+    precision_within_radius,
+    recall_at,
+    retrieval_metrics,
+)
+
+__all__ = [
+    "MAXIMUM_CODE_LENGTH",
+    "DistanceHistograms",
+    "PrecisionRecallCurve",
+    "average_precision",
+    "average_precision_at",
+    "average_precision_bounds",
+    "bit_balance",
+    "chance_level",
+    "check_code_length",
+    "check_codes",
+    "count_distances",
+    "distinct_codes",
+    "pack_bits",
+    "precision_at",
+    "precision_recall_by_radius",
+    "precision_recall_by_rank",
+    "precision_within_radius",
+    "recall_at",
+    "retrieval_metrics",
+    "unpack_bits",
+]

@@ -1,0 +1,249 @@
+"""What follows from counts of items by Hamming distance: average precision, precision, recall and their curves.
+
+Items at one distance are tied, and any order among them is an accident of storage. So every figure here is the
+expectation over all orders within ties, in closed form. Throughout, a group is the set of items at one distance:
+n items, r of them relevant, behind N' nearer items of which R' are relevant; R items are relevant in all.
+"""
+
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.retrieval.harmonic import harmonic_difference
+from deephash_pipeline.retrieval.histograms import DistanceHistograms, check_labels
+
+LOOKUP_RADIUS = 2
+TRUNCATION_RANK = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class PrecisionRecallCurve:
+    """Precision and recall at the search radii (in bits) or ranks in `point`; each array has shape (points,)."""
+
+    point: NDArray[np.int64]
+    precision: NDArray[np.float64]
+    recall: NDArray[np.float64]
+
+
+def average_precision(histograms: DistanceHistograms) -> NDArray[np.float64]:
+    """Average precision of every query over the whole database, the mean over all orders within ties.
+
+    A relevant item at place t of its group has (t - 1)(r - 1)/(n - 1) relevant ones of the group before it on average:
+    AP = 1/R sum_groups r/n sum_{t=1..n} [R' + 1 + (t - 1)(r - 1)/(n - 1)] / (N' + t), summed by harmonic numbers.
+
+    Returns:
+        float64 (queries,) in 0..1; nan for a query without relevant items, whose average precision is undefined.
+    """
+    return average_precision_at(histograms, histograms.database_size)
+
+
+def average_precision_at(histograms: DistanceHistograms, k: int) -> NDArray[np.float64]:
+    """Average precision of the first k items, the mean over all orders within ties, divided by min(R, k).
+
+    Dividing by the relevant items found among the first k instead, as is often seen, rewards a query that finds few.
+    A k beyond the database means all of it.
+
+    Returns:
+        float64 (queries,) in 0..1; nan for a query without relevant items.
+
+    Raises:
+        InputError: if k is no whole number of at least 1.
+    """
+    k = min(_check_rank(k), histograms.database_size)
+    size, relevant, size_before, relevant_before = _groups(histograms)
+    counted = np.clip(k - size_before, 0, size)
+    growth = _ratio(relevant - 1, size - 1, if_empty=0.0)
+    reciprocals = harmonic_difference(size_before, size_before + counted)
+    if_relevant = (relevant_before + 1 - growth * (size_before + 1)) * reciprocals + growth * counted
+    expected = np.sum(_ratio(relevant, size, if_empty=0.0) * if_relevant, axis=1)
+    return _ratio(expected, np.minimum(histograms.relevant_items, k), if_empty=np.nan)
+
+
+def average_precision_bounds(histograms: DistanceHistograms) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Largest and smallest average precision that any order within ties gives: (optimistic, pessimistic).
+
+    The optimistic order puts the relevant items of every group first, the pessimistic one puts them last.
+
+    Returns:
+        Two arrays, float64 (queries,) in 0..1; nan for a query without relevant items.
+    """
+    size, relevant, size_before, relevant_before = _groups(histograms)
+
+    def relevant_in_a_row_behind(before: NDArray[np.int64]) -> NDArray[np.float64]:
+        # sum_{i=1..r} (R' + i)/(before + i) = r - (before - R') (H(before + r) - H(before))
+        precisions = relevant - (before - relevant_before) * harmonic_difference(before, before + relevant)
+        return _ratio(precisions.sum(axis=1), histograms.relevant_items, if_empty=np.nan)
+
+    return relevant_in_a_row_behind(size_before), relevant_in_a_row_behind(size_before + size - relevant)
+
+
+def precision_at(histograms: DistanceHistograms, k: int) -> NDArray[np.float64]:
+    """Expected share of relevant items among the first k, float64 (queries,); a k beyond the database means all of it.
+
+    Raises:
+        InputError: if k is no whole number of at least 1.
+    """
+    k = min(_check_rank(k), histograms.database_size)
+    return _expected_relevant(histograms, k) / k
+
+
+def recall_at(histograms: DistanceHistograms, k: int) -> NDArray[np.float64]:
+    """Expected share of the relevant items that are among the first k, float64 (queries,); nan if there are none.
+
+    Raises:
+        InputError: if k is no whole number of at least 1.
+    """
+    return _ratio(_expected_relevant(histograms, _check_rank(k)), histograms.relevant_items, if_empty=np.nan)
+
+
+def precision_within_radius(
+    histograms: DistanceHistograms, radius: int
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Precision among the items within a Hamming radius: what a lookup in a hash table returns, without a ranking.
+
+    Returns:
+        Precision, float64 (queries,), and whether the lookup failed, bool (queries,): an empty ball has precision 0.
+
+    Raises:
+        InputError: if the radius is no whole number of at least 0.
+    """
+    if isinstance(radius, bool) or not isinstance(radius, Integral) or radius < 0:
+        raise InputError(f"radius is {radius!r}; give a whole number of bits of at least 0.")
+    found = histograms.all[:, : radius + 1].sum(axis=1)
+    return _ratio(histograms.relevant[:, : radius + 1].sum(axis=1), found, if_empty=0.0), found == 0
+
+
+def precision_recall_by_radius(histograms: DistanceHistograms) -> PrecisionRecallCurve:
+    """Micro-averaged precision and recall at every search radius 0..K, as in the paper's precision-recall figures.
+
+    Counts are summed over the queries that have relevant items, then divided. Precision is nan at a radius at which no
+    query finds anything, recall where no query has relevant items.
+    """
+    evaluated = histograms.relevant_items > 0
+    found = np.cumsum(histograms.all[evaluated].sum(axis=0))
+    relevant = np.cumsum(histograms.relevant[evaluated].sum(axis=0))
+    return PrecisionRecallCurve(
+        point=np.arange(len(found)),
+        precision=_ratio(relevant, found, if_empty=np.nan),
+        recall=_ratio(relevant, relevant[-1:], if_empty=np.nan),
+    )
+
+
+def precision_recall_by_rank(histograms: DistanceHistograms, ranks: NDArray[np.integer[Any]]) -> PrecisionRecallCurve:
+    """Expected precision and recall among the first k items for each k of `ranks`: means over queries.
+
+    Queries without relevant items are left out; if there are no others, the curve is nan. A k beyond the database means
+    all of it. Time and memory grow with the database and with queries x (K + 1), not with queries x ranks.
+
+    Raises:
+        InputError: if `ranks` is not a one-dimensional array of whole numbers of at least 1.
+    """
+    if not isinstance(ranks, np.ndarray) or ranks.ndim != 1 or not np.issubdtype(ranks.dtype, np.integer):
+        raise InputError("ranks must be a one-dimensional integer array, such as np.arange(1, 1001).")
+    if np.any(ranks < 1):
+        raise InputError(f"ranks holds {ranks.min()}; give ranks of at least 1.")
+    places = histograms.database_size
+    points = ranks.astype(np.int64)
+    looked_up = np.minimum(points, places)
+    evaluated = histograms.relevant_items > 0
+    size, relevant, size_before, _ = (counts[evaluated] for counts in _groups(histograms))
+    # Every place of a group adds r/n relevant items on average: this slope starts behind place N' and ends with N' + n.
+    slopes = _ratio(relevant, size, if_empty=0.0)
+
+    def expected_sum(weight_per_query: NDArray[np.float64]) -> NDArray[np.float64]:
+        weights = (slopes * weight_per_query[:, None]).ravel()
+        begun = np.bincount(size_before.ravel(), weights, minlength=places + 1)
+        ended = np.bincount((size_before + size).ravel(), weights, minlength=places + 1)
+        at_ranks: NDArray[np.float64] = np.cumsum(np.cumsum(begun - ended))[looked_up - 1]
+        return at_ranks
+
+    queries = np.full(len(points), np.count_nonzero(evaluated))
+    return PrecisionRecallCurve(
+        point=points,
+        precision=_ratio(expected_sum(np.ones(len(size))), queries * looked_up, if_empty=np.nan),
+        recall=_ratio(expected_sum(1 / relevant.sum(axis=1)), queries, if_empty=np.nan),
+    )
+
+
+def chance_level(query_labels: NDArray[np.integer[Any]], database_labels: NDArray[np.integer[Any]]) -> float:
+    """Mean average precision of a hash function that gives every image the same code.
+
+    Args:
+        query_labels: whole numbers, (queries,).
+        database_labels: whole numbers, (items,).
+
+    Returns:
+        The mean over the queries whose label occurs in the database; nan if there is none.
+
+    Raises:
+        InputError: if the labels are not one-dimensional, non-empty integer arrays.
+    """
+    classes, queries = np.unique(check_labels(query_labels, "query_labels"), return_counts=True)
+    in_order = np.sort(check_labels(database_labels, "database_labels"))
+    counts = np.empty((2, len(classes), 1), dtype=np.int64)
+    counts[0] = len(in_order)
+    counts[1, :, 0] = np.searchsorted(in_order, classes, "right") - np.searchsorted(in_order, classes, "left")
+    of_class = average_precision(DistanceHistograms(all=counts[0], relevant=counts[1]))
+    known = counts[1, :, 0] > 0
+    return float(np.average(of_class[known], weights=queries[known])) if known.any() else float("nan")
+
+
+def retrieval_metrics(histograms: DistanceHistograms) -> dict[str, float | int]:
+    """Every single-number figure of an evaluation, by name.
+
+    Means and the failure rate are over the queries that have relevant items; the others are counted in
+    `queries_without_relevant_items`. If there are only such queries, the figures are nan.
+    """
+    evaluated = histograms.relevant_items > 0
+    optimistic, pessimistic = average_precision_bounds(histograms)
+    precision_in_ball, failed = precision_within_radius(histograms, LOOKUP_RADIUS)
+
+    def mean(values: NDArray[np.float64] | NDArray[np.bool_]) -> float:
+        return float(values[evaluated].mean()) if evaluated.any() else float("nan")
+
+    return {
+        "mean_average_precision": mean(average_precision(histograms)),
+        "mean_average_precision_optimistic": mean(optimistic),
+        "mean_average_precision_pessimistic": mean(pessimistic),
+        "mean_average_precision_at_1000": mean(average_precision_at(histograms, TRUNCATION_RANK)),
+        "precision_at_1000": mean(precision_at(histograms, TRUNCATION_RANK)),
+        "precision_within_radius_2": mean(precision_in_ball),
+        "lookup_failure_rate_radius_2": mean(failed),
+        "queries": len(evaluated),
+        "queries_without_relevant_items": int(np.count_nonzero(~evaluated)),
+        "database_size": histograms.database_size,
+    }
+
+
+def _check_rank(k: int) -> int:
+    if isinstance(k, bool) or not isinstance(k, Integral) or k < 1:
+        raise InputError(f"k is {k!r}; give a whole number of items of at least 1.")
+    return int(k)
+
+
+def _groups(
+    histograms: DistanceHistograms,
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Return n, r, N' and R' of every group, each int64 (queries, K + 1)."""
+    size, relevant = histograms.all, histograms.relevant
+    return size, relevant, np.cumsum(size, axis=1) - size, np.cumsum(relevant, axis=1) - relevant
+
+
+def _expected_relevant(histograms: DistanceHistograms, k: int) -> NDArray[np.float64]:
+    """Return the expected number of relevant items among the first k, float64 (queries,)."""
+    size, relevant, size_before, _ = _groups(histograms)
+    expected: NDArray[np.float64] = np.sum(
+        _ratio(relevant, size, if_empty=0.0) * np.clip(k - size_before, 0, size), axis=1
+    )
+    return expected
+
+
+def _ratio(counts: NDArray[Any], total: NDArray[np.int64], if_empty: float) -> NDArray[np.float64]:
+    """Divide elementwise; where the total is not positive the ratio is `if_empty`."""
+    ratio: NDArray[np.float64] = np.full(np.broadcast_shapes(counts.shape, total.shape), if_empty)
+    np.divide(counts, total, out=ratio, where=total > 0)
+    return ratio

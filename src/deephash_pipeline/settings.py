@@ -1,0 +1,15 @@
+"""Kedro's settings: https://docs.kedro.org/en/stable/kedro_project_setup/settings.html."""
+
+from deephash_pipeline.grid import cell_parameters
+from deephash_pipeline.hooks import ResultTable, StageLog
+from deephash_pipeline.tracking import MlflowTracking
+
+HOOKS = (ResultTable(), MlflowTracking(), StageLog())
+
+CONFIG_LOADER_ARGS = {
+    "base_env": "base",
+    "default_run_env": "local",
+    # An environment states only what differs from the base.
+    "merge_strategy": {"parameters": "soft", "globals": "soft"},
+    "custom_resolvers": {"cells": cell_parameters},
+}

@@ -1,0 +1,42 @@
+"""What a user may set about a training run."""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, PositiveFloat, PositiveInt
+
+
+class TrainingParameters(BaseModel):
+    """Stochastic gradient descent with Nesterov momentum.
+
+    Attributes:
+        epochs: passes over the training set; with ``plateau`` the most that are made.
+        batch_size: images per step. An incomplete last batch is left out; the next epoch has another order.
+        learning_rate: the first one of ``plateau``, the peak of ``one_cycle``.
+        momentum: weight of the past in the velocity.
+        weight_decay: L2 penalty on weights.
+        schedule: ``plateau`` is the paper's: times `plateau_factor` whenever the training loss has not fallen for
+            `plateau_patience` epochs, until that has happened `plateau_drops` times. ``one_cycle`` rises to the peak in
+            the first `warm_up_share` of the steps and falls to zero along a cosine (Smith and Topin 2018).
+        plateau_factor: 0.1 in all of the paper's experiments.
+        plateau_patience: epochs without improvement before a drop.
+        plateau_drops: drops before training counts as converged.
+        warm_up_share: share of the steps before the peak of ``one_cycle``.
+        sampler: ``shuffle`` draws a new order each epoch; ``random_skip`` is the paper's approximation of it: after
+            each image skip a number of images drawn from U[0, `random_skip_maximum`].
+        random_skip_maximum: 200 in the paper.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    epochs: PositiveInt
+    batch_size: PositiveInt
+    learning_rate: PositiveFloat
+    momentum: float = Field(default=0.9, ge=0, lt=1)
+    weight_decay: NonNegativeFloat = 0.0
+    schedule: Literal["plateau", "one_cycle"] = "plateau"
+    plateau_factor: float = Field(default=0.1, gt=0, lt=1)
+    plateau_patience: PositiveInt = 2
+    plateau_drops: PositiveInt = 3
+    warm_up_share: float = Field(default=0.25, gt=0, lt=1)
+    sampler: Literal["shuffle", "random_skip"] = "shuffle"
+    random_skip_maximum: int = Field(default=200, ge=0)

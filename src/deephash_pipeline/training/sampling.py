@@ -1,0 +1,40 @@
+"""Which images go into which batch: a function of (seed, epoch), never of a generator's state."""
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.seeds import derive_seed
+
+from .parameters import TrainingParameters
+
+
+def steps_per_epoch(size: int, parameters: TrainingParameters) -> int:
+    """Whole batches in a training set of `size` images.
+
+    Raises:
+        InputError: fewer images than one batch.
+    """
+    if size < parameters.batch_size:
+        raise InputError(f"{size} training images are fewer than one batch: set `batch_size` to at most {size}")
+    return size // parameters.batch_size
+
+
+def epoch_batches(size: int, parameters: TrainingParameters, seed: int, epoch: int) -> Iterator[NDArray[np.int64]]:
+    """Yield the indices (batch_size,) of each batch of an epoch.
+
+    ``random_skip`` walks round one fixed shuffled order (the image database of the paper) and begins each epoch at a
+    random place, so a batch may hold an image twice, as the paper's may.
+    """
+    steps = steps_per_epoch(size, parameters)
+    generator = np.random.default_rng(derive_seed(seed, "order", epoch))
+    count = steps * parameters.batch_size
+    if parameters.sampler == "shuffle":
+        order = generator.permutation(size)[:count]
+    else:
+        database = np.random.default_rng(derive_seed(seed, "database order")).permutation(size)
+        skips = generator.integers(0, parameters.random_skip_maximum + 1, count)
+        order = database[(generator.integers(size) + np.cumsum(skips + 1)) % size]
+    yield from order.reshape(steps, parameters.batch_size)

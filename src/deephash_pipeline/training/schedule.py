@@ -1,0 +1,78 @@
+"""When the learning rate changes, and when training has converged."""
+
+from typing import Protocol
+
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import OneCycleLR, ReduceLROnPlateau
+
+from .parameters import TrainingParameters
+
+
+class Schedule(Protocol):
+    """Told of every step and every epoch; says when to stop."""
+
+    def after_step(self) -> None:
+        """Called after each optimiser step."""
+
+    def after_epoch(self, training_loss: float) -> None:
+        """Called after each epoch with its mean training loss."""
+
+    @property
+    def converged(self) -> bool:
+        """Whether further epochs are pointless."""
+
+
+class PlateauSchedule:
+    """The paper's: a drop by a constant factor each time the training loss stops falling, until convergence."""
+
+    def __init__(self, optimizer: Optimizer, parameters: TrainingParameters) -> None:
+        self.scheduler = ReduceLROnPlateau(
+            optimizer,
+            factor=parameters.plateau_factor,
+            patience=parameters.plateau_patience - 1,
+            threshold=1e-4,
+            threshold_mode="abs",
+        )
+        self.smallest = parameters.learning_rate * parameters.plateau_factor ** (parameters.plateau_drops + 0.5)
+        self.optimizer = optimizer
+
+    def after_step(self) -> None:
+        """Nothing changes within an epoch."""
+
+    def after_epoch(self, training_loss: float) -> None:
+        """Compare with the best epoch so far."""
+        self.scheduler.step(training_loss)
+
+    @property
+    def converged(self) -> bool:
+        """Whether the last permitted drop has brought no further fall."""
+        return bool(self.optimizer.param_groups[0]["lr"] < self.smallest)
+
+
+class OneCycleSchedule:
+    """Up to the peak and down to zero over a fixed number of epochs."""
+
+    converged = False
+
+    def __init__(self, optimizer: Optimizer, parameters: TrainingParameters, steps: int) -> None:
+        self.scheduler = OneCycleLR(
+            optimizer,
+            max_lr=parameters.learning_rate,
+            total_steps=steps + 1,
+            pct_start=parameters.warm_up_share,
+            cycle_momentum=False,
+        )
+
+    def after_step(self) -> None:
+        """Move along the cycle."""
+        self.scheduler.step()
+
+    def after_epoch(self, training_loss: float) -> None:
+        """The loss has no say."""
+
+
+def build_schedule(optimizer: Optimizer, parameters: TrainingParameters, steps: int) -> Schedule:
+    """Make the schedule that the parameters name, for a run of at most `steps` steps."""
+    if parameters.schedule == "plateau":
+        return PlateauSchedule(optimizer, parameters)
+    return OneCycleSchedule(optimizer, parameters, steps)

@@ -1,0 +1,67 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from pydantic import ValidationError
+
+from deephash_pipeline.hashing import ITQ, PCAH, ITQParameters
+
+
+def slow_transcription(
+    z: NDArray[np.float64], code_length: int, seed: int, iterations: int
+) -> tuple[NDArray[np.bool_], list[float]]:
+    """The authors' loop, element by element where that is bearable."""
+    centred = z - z.mean(axis=0)
+    variances, vectors = np.linalg.eigh(np.cov(centred.T))
+    directions = vectors[:, np.argsort(-variances)[:code_length]]
+    directions = directions * [np.sign(column[np.abs(column).argmax()]) for column in directions.T]
+    components = centred @ directions
+    rotation = np.linalg.svd(np.random.default_rng(seed).standard_normal((code_length, code_length)))[0]
+    objective = []
+    for iteration in range(iterations + 1):
+        rotated = components @ rotation
+        signs = np.array([[1.0 if value >= 0 else -1.0 for value in row] for row in rotated])
+        objective.append(sum((sign - value) ** 2 for sign, value in zip(signs.flat, rotated.flat, strict=True)))
+        if iteration < iterations:
+            left, _, right = np.linalg.svd(signs.T @ components)
+            rotation = right.T @ left.T
+    return signs > 0, objective
+
+
+def test_codes_and_objective_equal_those_of_a_slow_transcription(z: NDArray[np.float32]) -> None:
+    exact = z.astype(np.float64)
+    codes, objective = slow_transcription(exact, 8, seed=4, iterations=10)
+    hash_function = ITQ(8, seed=4, parameters=ITQParameters(iterations=10)).fit(exact)
+    np.testing.assert_allclose(hash_function.objective_, objective, rtol=1e-10)
+    assert np.mean(hash_function.encode(exact) == codes) > 0.999
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 2**32), rows=st.integers(20, 80), features=st.integers(6, 15), code_length=st.integers(1, 6))
+def test_the_objective_never_rises(seed: int, rows: int, features: int, code_length: int) -> None:
+    z = np.random.default_rng(seed).normal(size=(rows, features)) * np.linspace(3.0, 0.1, features)
+    objective = ITQ(code_length, seed=seed).fit(z).objective_
+    assert (np.diff(objective) <= 1e-9 * objective[0]).all()
+
+
+def test_the_rotation_is_orthogonal(z: NDArray[np.float32]) -> None:
+    rotation = PCAH(12).fit(z).projection_.T.astype(np.float64) @ ITQ(12).fit(z).projection_
+    np.testing.assert_allclose(rotation.T @ rotation, np.eye(12), atol=1e-6)
+
+
+def test_the_rotation_shares_the_variance_among_bits(z: NDArray[np.float32]) -> None:
+    def spread_of_variance(projection: NDArray[np.float32]) -> float:
+        variances = (z @ projection).var(axis=0)
+        return float(variances.max() / variances.min())
+
+    assert spread_of_variance(ITQ(12).fit(z).projection_) < 0.5 * spread_of_variance(PCAH(12).fit(z).projection_)
+
+
+def test_fifty_iterations_are_the_default(z: NDArray[np.float32]) -> None:
+    assert ITQ(4).fit(z).objective_.shape == (51,)
+
+
+def test_no_iterations_are_refused() -> None:
+    with pytest.raises(ValidationError, match="greater than or equal to 1"):
+        ITQParameters(iterations=0)

@@ -1,0 +1,78 @@
+import math
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.hashing import SpectralHashing
+
+
+def slow_transcription(z: NDArray[np.float64], queries: NDArray[np.float64], code_length: int) -> NDArray[np.bool_]:
+    """Weiss' published steps: PCA, box, all single-dimension modes, sort by eigenvalue, sine with a phase of pi / 2."""
+    variances, vectors = np.linalg.eigh(np.cov(z.T))
+    directions = vectors[:, np.argsort(-variances)[: min(code_length, z.shape[1])]]
+    directions = directions * [np.sign(column[np.abs(column).argmax()]) for column in directions.T]
+    projected, projected_queries = z @ directions, queries @ directions
+    epsilon = np.finfo(np.float64).eps
+    least, greatest = projected.min(axis=0) - epsilon, projected.max(axis=0) + epsilon
+    ranges = greatest - least
+    eigenvalues = []
+    for dimension, extent in enumerate(ranges):
+        for mode in range(1, math.ceil((code_length + 1) * extent / ranges.max())):
+            eigenvalues.append(((mode * math.pi / extent) ** 2, dimension, mode))
+    codes = np.zeros((len(queries), code_length), dtype=np.bool_)
+    for bit, (_, dimension, mode) in enumerate(sorted(eigenvalues)[:code_length]):
+        omega = mode * math.pi / ranges[dimension]
+        for row, values in enumerate(projected_queries):
+            codes[row, bit] = math.sin(math.pi / 2 + omega * (values[dimension] - least[dimension])) > 0
+    return codes
+
+
+@pytest.mark.parametrize("code_length", [1, 8, 20, 48])
+def test_codes_equal_those_of_a_slow_transcription(code_length: int, z: NDArray[np.float32]) -> None:
+    exact = z.astype(np.float64)
+    queries = np.concatenate([exact[:100], 2 * exact[:20] - 5])
+    codes = SpectralHashing(code_length).fit(exact).encode(queries)
+    # Directions are stored in float32, so that a value within about 1e-7 of a wave's node may fall on its other side.
+    assert np.mean(codes == slow_transcription(exact, queries, code_length)) > 0.9995
+
+
+def test_codes_longer_than_the_features_use_higher_modes(z: NDArray[np.float32]) -> None:
+    hash_function = SpectralHashing(64).fit(z[:, :3])
+    longest_axis = hash_function.frequency_[hash_function.axis_ == 0]
+    np.testing.assert_allclose(longest_axis, longest_axis[0] * np.arange(1, len(longest_axis) + 1))
+    assert hash_function.encode(z[:, :3]).shape == (300, 64)
+
+
+def test_the_slowest_wave_cuts_the_longest_range_in_the_middle() -> None:
+    z = np.zeros((11, 2))
+    z[:, 0] = np.arange(11.0) * 4
+    z[0, 1] = 1.0
+    bits = SpectralHashing(1).fit(z).encode(z)[:, 0]
+    assert bits.sum() in (5, 6)
+    assert len(set(bits[:5])) == len(set(bits[6:])) == 1
+    assert bits[0] != bits[-1]
+
+
+def test_waves_are_sorted_from_slow_to_fast(z: NDArray[np.float32]) -> None:
+    assert (np.diff(SpectralHashing(48).fit(z).frequency_) >= 0).all()
+
+
+def test_adding_a_constant_feature_or_an_offset_changes_no_code(z: NDArray[np.float32]) -> None:
+    exact = np.round(z.astype(np.float64) * 256) / 256
+    moved = np.concatenate([exact + 16.0, np.full((300, 2), 7.0)], axis=1)
+    codes = SpectralHashing(24).fit(exact).encode(exact)
+    assert np.mean(codes == SpectralHashing(24).fit(moved).encode(moved)) > 0.999
+
+
+def test_equal_rows_have_no_longest_axis_and_are_refused() -> None:
+    with pytest.raises(InputError, match=r"^z has only equal rows"):
+        SpectralHashing(4).fit(np.ones((1, 6)))
+
+
+@pytest.mark.parametrize("outside", [-1, 12])
+def test_waves_along_axes_that_do_not_exist_are_refused(outside: int, z: NDArray[np.float32]) -> None:
+    arrays = SpectralHashing(12).fit(z).arrays()
+    with pytest.raises(InputError, match=r"^array axis names an axis outside 0\.\.11"):
+        SpectralHashing.from_arrays(12, arrays | {"axis": np.full(12, outside)})

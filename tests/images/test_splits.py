@@ -1,0 +1,120 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.images.collection import ImageCollection, ImageSet
+from deephash_pipeline.images.splits import SplitParameters, split_collection, stratified_draw
+
+CLASSES = ["a", "b", "c"]
+
+
+def image_set(count: int, prefix: str) -> ImageSet:
+    images = np.arange(count, dtype=np.uint8).reshape(count, 1, 1, 1)
+    return ImageSet(images, np.arange(count) % len(CLASSES), [f"{prefix}{row}" for row in range(count)])
+
+
+def undivided(count: int = 60) -> ImageCollection:
+    return ImageCollection({"all": image_set(count, "image")}, CLASSES)
+
+
+def divided() -> ImageCollection:
+    return ImageCollection({"training": image_set(60, "t"), "query": image_set(12, "q")}, CLASSES)
+
+
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=60), st.data())
+def test_a_stratified_draw_takes_every_class_in_proportion(labels: list[int], data: st.DataObject) -> None:
+    classes = np.array(labels, dtype=np.int64)
+    count = data.draw(st.integers(0, len(labels)))
+    drawn = stratified_draw(classes, count, seed=data.draw(st.integers(0, 9)))
+    assert len(set(drawn.tolist())) == count
+    taken = np.bincount(classes[drawn], minlength=classes.max() + 1)
+    assert np.all(np.abs(taken - np.bincount(classes) * count / len(labels)) < 1)
+
+
+@given(st.integers(1, 54), st.floats(0, 0.8), st.integers(0, 3))
+def test_the_three_splits_are_disjoint_and_lose_no_image(query_count: int, share: float, seed: int) -> None:
+    try:
+        splits = split_collection(undivided(), SplitParameters(query_count=query_count, validation_share=share), seed)
+    except InputError as error:
+        assert "has no image in the split 'training'" in str(error)
+        return
+    assert list(splits) == ["training", "validation", "query"]
+    ids = [name for split in splits.values() for name in split.ids]
+    assert sorted(ids) == sorted(undivided().splits["all"].ids)
+    assert len(splits["query"]) == query_count
+    for split in splits.values():
+        assert [f"image{pixel}" for pixel in split.images.ravel()] == split.ids
+
+
+def test_the_seed_decides_the_draw() -> None:
+    parameters = SplitParameters(query_count=12, validation_share=0.25)
+    first, again, other = (split_collection(undivided(), parameters, seed) for seed in (1, 1, 2))
+    for name in ("training", "validation", "query"):
+        assert first[name].ids == again[name].ids
+        assert first[name].ids != other[name].ids
+
+
+def test_another_validation_share_leaves_the_queries_as_they_were() -> None:
+    drawn = [
+        split_collection(undivided(), SplitParameters(query_count=12, validation_share=share), 1)["query"].ids
+        for share in (0, 0.25)
+    ]
+    assert drawn[0] == drawn[1]
+
+
+def test_training_count_takes_the_first_images_and_validates_with_the_rest() -> None:
+    splits = split_collection(divided(), SplitParameters(training_count=50), seed=0)
+    assert splits["training"].ids == [f"t{row}" for row in range(50)]
+    assert splits["validation"].ids == [f"t{row}" for row in range(50, 60)]
+    assert splits["query"].ids == [f"q{row}" for row in range(12)]
+
+
+def test_by_default_all_images_train_and_none_validates() -> None:
+    splits = split_collection(divided(), SplitParameters(), seed=0)
+    assert len(splits["training"]) == 60
+    assert splits["validation"].images.shape == (0, 1, 1, 1)
+    assert splits["validation"].labels.dtype == np.int64
+
+
+def test_a_validation_split_of_the_source_is_kept() -> None:
+    held = ImageCollection({**divided().splits, "validation": image_set(5, "v")}, CLASSES)
+    assert split_collection(held, SplitParameters(), seed=0)["validation"].ids == held.splits["validation"].ids
+    with pytest.raises(InputError, match="its own validation split"):
+        split_collection(held, SplitParameters(validation_share=0.5), seed=0)
+
+
+@pytest.mark.parametrize(
+    ("collection", "parameters", "fault"),
+    [
+        (divided(), SplitParameters(training_count=61), "asks for 61 images, but there are 60"),
+        (undivided(), SplitParameters(query_count=60), "asks for 60 of 60 images"),
+        (undivided(), SplitParameters(), "set query_count"),
+        (divided(), SplitParameters(query_count=5), "set query_count to null"),
+        (divided(), SplitParameters(training_count=2), "'c' has no image in the split 'training'"),
+        (undivided(6), SplitParameters(query_count=4), "has no image in the split 'training'"),
+        (
+            ImageCollection({"training": image_set(6, "t"), "query": image_set(0, "q")}, CLASSES),
+            SplitParameters(),
+            "query",
+        ),
+    ],
+)
+def test_a_split_that_cannot_be_made_is_explained(
+    collection: ImageCollection, parameters: SplitParameters, fault: str
+) -> None:
+    with pytest.raises(InputError, match=fault):
+        split_collection(collection, parameters, seed=0)
+
+
+def test_an_image_that_became_a_query_too_is_found() -> None:
+    held = divided()
+    held.splits["query"] = image_set(12, "t")
+    with pytest.raises(InputError, match="'t0' occurs twice"):
+        split_collection(held, SplitParameters(), seed=0)
+
+
+def test_two_ways_to_validate_at_once_are_refused() -> None:
+    with pytest.raises(ValueError, match="training_count or validation_share"):
+        SplitParameters(training_count=5, validation_share=0.1)

@@ -1,0 +1,87 @@
+"""A small grid of made-up figures: three methods at two code lengths, and the 1-of-C code."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+DISPLAY_NAMES = {
+    "lsh": "LSH",
+    "itq": "ITQ",
+    "pre_training": "DeepHash (pre-training)",
+    "fine_tuning": "DeepHash (fine-tuning)",
+    "one_of_c": "1-of-C code",
+}
+
+SCORES = {
+    ("lsh", 12): 0.15,
+    ("lsh", 32): 0.20,
+    ("itq", 12): 0.30,
+    ("itq", 32): 0.28,
+    ("fine_tuning", 12): 0.70,
+    ("one_of_c", 10): 0.75,
+}
+
+
+@pytest.fixture
+def display_names() -> dict[str, str]:
+    return dict(DISPLAY_NAMES)
+
+
+@pytest.fixture
+def metrics() -> list[dict[str, object]]:
+    return [
+        {
+            "method": method,
+            "code_length": code_length,
+            "mean_average_precision": score,
+            "mean_average_precision_optimistic": score + 0.05,
+            "mean_average_precision_pessimistic": score - 0.05,
+            "mean_average_precision_at_1000": score + 0.1,
+            "precision_at_1000": score,
+            "precision_within_radius_2": score / 2,
+            "lookup_failure_rate_radius_2": 0.25,
+            "queries": 1000,
+            "database_size": 5000,
+            "queries_without_relevant_items": 0,
+            "distinct_database_codes": 812,
+            "mean_bit_balance": 0.5,
+            "chance_level": 0.1002,
+            "validation_mean_average_precision": None,
+        }
+        for (method, code_length), score in SCORES.items()
+    ]
+
+
+@pytest.fixture
+def curves() -> pd.DataFrame:
+    frames = []
+    for (method, code_length), score in SCORES.items():
+        recall = np.linspace(0, 1, code_length + 1) ** 2
+        for kind in ("radius", "rank"):
+            frames.append(
+                pd.DataFrame(
+                    {
+                        "method": method,
+                        "code_length": code_length,
+                        "kind": kind,
+                        "point": np.arange(code_length + 1),
+                        "precision": score * (1 - recall) + 0.1 * recall,
+                        "recall": recall,
+                    }
+                )
+            )
+    return pd.concat(frames, ignore_index=True)
+
+
+@pytest.fixture
+def history() -> pd.DataFrame:
+    rows: list[dict[str, object]] = [
+        {"method": "trunk", "stage": "softmax_pre_training", "epoch": epoch, "loss": 2 / epoch, "learning_rate": 0.01}
+        for epoch in (1, 2, 3)
+    ]
+    for code_length in (12, 32):
+        for epoch in (1, 2):
+            common = {"code_length": code_length, "epoch": epoch, "loss": 1 / epoch}
+            rows.append({"method": "pre_training", "stage": "hash_layer_initialisation", **common})
+            rows.append({"method": "fine_tuning", "stage": "fine_tuning", "true_loss": 0.9, **common})
+    return pd.DataFrame(rows).assign(validation_accuracy=float("nan"))

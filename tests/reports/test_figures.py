@@ -1,0 +1,157 @@
+import numpy as np
+import pytest
+
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.reports.figures import figure_map_by_code_length, figure_precision_recall
+from deephash_pipeline.reports.style import method_styles
+from deephash_pipeline.reports.training_curves import figure_training_curves
+
+
+def test_the_map_figure_draws_every_method_once_and_the_references(metrics, display_names):
+    figure = figure_map_by_code_length(metrics, display_names)
+    assert [trace.name for trace in figure.data] == [
+        "LSH",
+        "ITQ",
+        "DeepHash (fine-tuning)",
+        "1-of-C code (10 bits)",
+        "Chance",
+    ]
+    itq = figure.data[1]
+    assert list(itq.x) == [12, 32]
+    assert list(itq.y) == [0.30, 0.28]
+    assert set(figure.data[-1].y) == {0.1002}
+
+
+def test_the_yardstick_does_not_stretch_the_axis_of_code_lengths(metrics, display_names):
+    assert list(figure_map_by_code_length(metrics, display_names).layout.xaxis.tickvals) == [12, 32]
+
+
+def test_precision_recall_curves_are_those_by_radius_at_the_code_length_asked_for(curves, display_names):
+    figure = figure_precision_recall(curves.sample(frac=1, random_state=0), display_names, code_length=12)
+    assert [trace.name for trace in figure.data] == ["LSH", "ITQ", "DeepHash (fine-tuning)"]
+    expected = curves.query("method == 'itq' and code_length == 12 and kind == 'radius'")
+    np.testing.assert_array_equal(figure.data[1].x, expected["recall"])
+    np.testing.assert_array_equal(figure.data[1].y, expected["precision"])
+
+
+def test_radii_that_return_nothing_have_no_point(curves, display_names):
+    curves.loc[curves["point"] < 3, "precision"] = np.nan
+    figure = figure_precision_recall(curves, display_names)
+    assert all(min(trace.customdata) == 3 for trace in figure.data)
+
+
+def test_a_code_length_without_curves_is_refused_with_those_there_are(curves, display_names):
+    with pytest.raises(InputError, match="at 48 bits: choose one of 10, 12, 32"):
+        figure_precision_recall(curves, display_names, code_length=48)
+
+
+def test_curves_of_an_unnamed_method_are_refused(curves, display_names):
+    del display_names["itq"]
+    with pytest.raises(InputError, match="'itq' has no display name"):
+        figure_precision_recall(curves, display_names)
+
+
+def test_curves_without_their_columns_are_refused(curves, display_names):
+    with pytest.raises(InputError, match="recall"):
+        figure_precision_recall(curves.drop(columns="recall"), display_names)
+
+
+def test_methods_keep_their_colour_in_all_figures(metrics, curves, history, display_names):
+    figures = [
+        figure_map_by_code_length(metrics, display_names),
+        figure_precision_recall(curves, display_names, code_length=12),
+        figure_training_curves(history, display_names),
+    ]
+    for method in ("itq", "fine_tuning"):
+        colours = {
+            trace.line.color
+            for figure in figures
+            for trace in figure.data
+            if trace.name.startswith(display_names[method])
+        }
+        assert colours == {method_styles(display_names)[method].colour}
+
+
+def test_a_methods_style_does_not_depend_on_which_methods_are_drawn(metrics, display_names):
+    def styles(cells):
+        figure = figure_map_by_code_length(cells, display_names)
+        return {trace.name: (trace.line, trace.marker) for trace in figure.data}
+
+    every = styles(metrics)
+    fewer = styles([cell for cell in metrics if cell["method"] != "lsh"])
+    assert fewer == {name: style for name, style in every.items() if name != "LSH"}
+
+
+def test_eighteen_methods_have_eighteen_different_styles():
+    styles = method_styles({f"method_{number}": "" for number in range(18)})
+    assert len({(style.colour, style.dash) for style in styles.values()}) == 18
+
+
+def relative_luminance(colour: str) -> float:
+    channels = np.array([int(colour[start : start + 2], 16) for start in (1, 3, 5)]) / 255
+    linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
+    return float(linear @ (0.2126, 0.7152, 0.0722))
+
+
+@pytest.mark.parametrize("page", ["#ffffff", "#14171b"])
+def test_every_colour_stands_out_from_the_light_and_the_dark_page(page):
+    for style in method_styles({f"method_{number}": "" for number in range(6)}).values():
+        darker, lighter = sorted([relative_luminance(style.colour), relative_luminance(page)])
+        assert (lighter + 0.05) / (darker + 0.05) > 2.7
+
+
+def test_training_curves_name_every_curve_once_in_the_legend(history, display_names):
+    figure = figure_training_curves(history, display_names)
+    assert [trace.name for trace in figure.data if trace.showlegend] == [
+        "Shared trunk",
+        "DeepHash (pre-training), 12 bits",
+        "DeepHash (pre-training), 32 bits",
+        "DeepHash (fine-tuning), 12 bits",
+        "DeepHash (fine-tuning), 32 bits",
+    ]
+
+
+def test_training_curves_have_a_panel_for_each_recorded_quantity_of_a_stage(history, display_names):
+    titles = [annotation.text for annotation in figure_training_curves(history, display_names).layout.annotations]
+    assert titles == [
+        "Softmax pre-training: loss",
+        "Softmax pre-training: learning rate",
+        "Hash-layer initialisation: loss",
+        "Fine-tuning: loss",
+        "Fine-tuning: true loss",
+    ]
+
+
+def test_training_curves_accept_nullable_integer_code_lengths(history, display_names):
+    nullable = history.astype({"code_length": "Int64"})
+    assert figure_training_curves(nullable, display_names) == figure_training_curves(history, display_names)
+
+
+def test_only_a_learning_rate_over_decades_gets_a_logarithmic_axis(history, display_names):
+    def axis_types():
+        figure = figure_training_curves(history, display_names)
+        return figure.layout.yaxis.type, figure.layout.yaxis2.type
+
+    assert axis_types() == (None, None)
+    history.loc[history["stage"] == "softmax_pre_training", "learning_rate"] = [1.0, 1e-2, 1e-4]
+    assert axis_types() == (None, "log")
+
+
+def test_an_unknown_training_stage_is_refused(history, display_names):
+    history.loc[0, "stage"] = "warm_up"
+    with pytest.raises(InputError, match="unknown stage 'warm_up'"):
+        figure_training_curves(history, display_names)
+
+
+def test_a_history_without_figures_is_refused(history, display_names):
+    with pytest.raises(InputError, match="train for at least one epoch"):
+        figure_training_curves(history[["method", "code_length", "stage", "epoch"]], display_names)
+
+
+def test_every_figure_says_how_to_read_it(metrics, curves, history, display_names):
+    for figure in (
+        figure_map_by_code_length(metrics, display_names),
+        figure_precision_recall(curves, display_names),
+        figure_training_curves(history, display_names),
+    ):
+        assert len(figure.layout.meta["how_to_read"]) > 40

@@ -1,0 +1,95 @@
+import math
+import re
+
+import pytest
+
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.reports.tables import comparison_table, is_reference_row, map_table, metrics_table
+
+
+def test_map_table_puts_each_cell_at_its_method_and_code_length(metrics, display_names):
+    table = map_table(reversed(metrics), display_names)
+    assert list(table.columns) == ["12", "32"]
+    assert list(table.index[:3]) == ["LSH", "ITQ", "DeepHash (fine-tuning)"]
+    assert table.loc["LSH", "32"] == 0.20
+    assert table.loc["DeepHash (fine-tuning)", "12"] == 0.70
+
+
+def test_a_cell_that_was_not_evaluated_stays_empty_in_the_map_table(metrics, display_names):
+    assert math.isnan(map_table(metrics, display_names).loc["DeepHash (fine-tuning)", "32"])
+
+
+def test_reference_rows_hold_one_value_in_every_column(metrics, display_names):
+    table = map_table(metrics, display_names)
+    yardstick, chance = [label for label in table.index if is_reference_row(label)]
+    assert "10 bits" in yardstick
+    assert set(table.loc[yardstick]) == {0.75}
+    assert set(table.loc[chance]) == {0.1002}
+
+
+def test_without_the_yardstick_the_only_reference_is_chance(metrics, display_names):
+    table = map_table([cell for cell in metrics if cell["method"] != "one_of_c"], display_names)
+    assert sum(is_reference_row(label) for label in table.index) == 1
+
+
+def test_metrics_table_has_one_row_per_cell_and_no_invented_figure(metrics, display_names):
+    del metrics[0]["precision_at_1000"]
+    table = metrics_table(metrics, display_names)
+    assert len(table) == len(metrics)
+    assert table["method"].iloc[-1] == "1-of-C code"
+    assert math.isnan(table["precision_at_1000"].iloc[0])
+    assert table["precision_at_1000"].iloc[1:].notna().all()
+    assert table["validation_mean_average_precision"].isna().all()
+    assert table["distinct_database_codes"].dtype.kind == "i"
+
+
+def test_difference_is_measured_minus_published(metrics, display_names):
+    table = comparison_table(metrics, "cifar10", display_names).set_index(["method", "code_length"])
+    assert table.loc[("ITQ", 12), "published"] == 0.2711
+    assert table.loc[("ITQ", 12), "difference"] == pytest.approx(0.30 - 0.2711)
+    assert table.loc[("DeepHash (fine-tuning)", 12), "difference"] == pytest.approx(0.70 - 0.6874)
+
+
+def test_where_nothing_is_published_the_comparison_stays_empty(metrics, display_names):
+    table = comparison_table(metrics, "mnist", display_names).set_index(["method", "code_length"])
+    assert table.loc[("ITQ", 32), "measured"] == 0.28
+    assert table.loc[("ITQ", 32), ["published", "difference"]].isna().all()
+    unpublished = comparison_table(metrics, "digits", display_names)
+    assert unpublished[["published", "difference"]].isna().all(axis=None)
+
+
+def test_the_comparison_has_one_row_per_cell_of_the_grid_and_none_for_the_yardstick(metrics, display_names):
+    table = comparison_table(metrics, "cifar10", display_names)
+    assert len(table) == len(metrics) - 1
+    assert not table["method"].str.contains("1-of-C").any()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"method": "unheard_of"}, "'unheard_of' has no display name"),
+        ({"code_length": 32}, "LSH at 32 bits is given twice"),
+        ({"chance_level": 0.2}, "differ in chance_level"),
+        ({"mean_average_precision": "high"}, "must be a number"),
+    ],
+)
+def test_cells_that_do_not_belong_together_are_refused(metrics, display_names, change, message):
+    metrics[0].update(change)
+    with pytest.raises(InputError, match=re.escape(message)):
+        map_table(metrics, display_names)
+
+
+def test_a_report_of_nothing_is_refused(display_names):
+    with pytest.raises(InputError, match="evaluate at least one method"):
+        map_table([], display_names)
+
+
+def test_a_cell_without_its_score_is_refused_by_name(metrics, display_names):
+    del metrics[2]["mean_average_precision"]
+    with pytest.raises(InputError, match="'itq' lack 'mean_average_precision'"):
+        map_table(metrics, display_names)
+
+
+def test_two_yardsticks_are_refused(metrics, display_names):
+    with pytest.raises(InputError, match="pass it once"):
+        map_table([*metrics, metrics[-1]], display_names)

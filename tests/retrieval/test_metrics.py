@@ -1,0 +1,294 @@
+import math
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from itertools import combinations, product
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from sklearn.metrics import average_precision_score
+
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.retrieval import (
+    DistanceHistograms,
+    average_precision,
+    average_precision_at,
+    average_precision_bounds,
+    chance_level,
+    count_distances,
+    pack_bits,
+    precision_at,
+    precision_recall_by_radius,
+    precision_recall_by_rank,
+    precision_within_radius,
+    recall_at,
+    retrieval_metrics,
+)
+
+Groups = Sequence[tuple[int, int]]
+"""Items and relevant items at distance 0, 1, ..."""
+
+groups = st.lists(
+    st.integers(0, 4).flatmap(lambda items: st.tuples(st.just(items), st.integers(0, items))), min_size=1, max_size=4
+).filter(lambda drawn: any(relevant for _, relevant in drawn))
+
+
+def histograms_of(*queries: Groups) -> DistanceHistograms:
+    counts = np.array(queries, dtype=np.int64)
+    return DistanceHistograms(all=counts[:, :, 0], relevant=counts[:, :, 1])
+
+
+def random_histograms(seed: int = 0, queries: int = 30) -> DistanceHistograms:
+    """Four classes of queries on a database of three, so that some queries have no relevant item."""
+    rng = np.random.default_rng(seed)
+    return count_distances(
+        pack_bits(rng.random((queries, 6)) < 0.5),
+        np.arange(queries) % 4,
+        pack_bits(rng.random((200, 6)) < 0.5),
+        rng.integers(0, 3, 200),
+        code_length=6,
+    )
+
+
+def orders(groups: Groups) -> Iterator[list[bool]]:
+    """Every equally likely order of the items, as a list of which are relevant."""
+    placements = [combinations(range(items), relevant) for items, relevant in groups]
+    for places in product(*placements):
+        yield [
+            place in relevant_places
+            for (items, _), relevant_places in zip(groups, places, strict=True)
+            for place in range(items)
+        ]
+
+
+def average_precision_of_order(order: Sequence[bool], k: int) -> Fraction:
+    hits = [rank for rank, relevant in enumerate(order, start=1) if relevant]
+    precisions = [Fraction(number, rank) for number, rank in enumerate(hits, start=1) if rank <= k]
+    return sum(precisions, Fraction(0)) / min(len(hits), k)
+
+
+def mean(values: Sequence[Fraction]) -> float:
+    return float(sum(values, Fraction(0)) / len(values))
+
+
+def test_average_precision_of_the_worked_example() -> None:
+    example = [(3, 1), (0, 0), (5, 3), (2, 1)]
+    optimistic, pessimistic = average_precision_bounds(histograms_of(example))
+    assert average_precision(histograms_of(example))[0] == pytest.approx(19 / 36)
+    assert pessimistic[0] == pytest.approx(44 / 105)
+    assert optimistic[0] == pytest.approx(299 / 450)
+
+
+@given(groups)
+@settings(deadline=None, max_examples=60)
+def test_average_precision_equals_the_mean_over_all_orders_of_ties(drawn: Groups) -> None:
+    exact = mean([average_precision_of_order(order, len(order)) for order in orders(drawn)])
+    assert average_precision(histograms_of(drawn))[0] == pytest.approx(exact, abs=1e-14)
+
+
+@given(groups)
+@settings(deadline=None, max_examples=60)
+def test_the_bounds_are_the_best_and_the_worst_order_of_ties(drawn: Groups) -> None:
+    exact = [average_precision_of_order(order, len(order)) for order in orders(drawn)]
+    optimistic, pessimistic = average_precision_bounds(histograms_of(drawn))
+    assert optimistic[0] == pytest.approx(float(max(exact)), abs=1e-14)
+    assert pessimistic[0] == pytest.approx(float(min(exact)), abs=1e-14)
+
+
+@given(groups, st.integers(1, 20))
+@settings(deadline=None, max_examples=60)
+def test_figures_at_k_equal_their_means_over_all_orders_of_ties(drawn: Groups, k: int) -> None:
+    histograms = histograms_of(drawn)
+    k_in_database = min(k, histograms.database_size)
+    relevant = int(histograms.relevant_items[0])
+    all_orders = list(orders(drawn))
+    hits = [Fraction(sum(order[:k_in_database])) for order in all_orders]
+    exact = mean([average_precision_of_order(order, k_in_database) for order in all_orders])
+    assert average_precision_at(histograms, k)[0] == pytest.approx(exact, abs=1e-14)
+    assert precision_at(histograms, k)[0] == pytest.approx(mean(hits) / k_in_database, abs=1e-14)
+    assert recall_at(histograms, k)[0] == pytest.approx(mean(hits) / relevant, abs=1e-14)
+
+
+@given(
+    st.lists(st.sampled_from([(0, 0), (1, 0), (1, 1)]), min_size=2, max_size=40).filter(lambda drawn: (1, 1) in drawn)
+)
+def test_without_ties_average_precision_is_that_of_scikit_learn(drawn: Groups) -> None:
+    distances = [distance for distance, (items, _) in enumerate(drawn) if items]
+    is_relevant = [drawn[distance][1] for distance in distances]
+    expected = average_precision_score(is_relevant, -np.array(distances))
+    assert average_precision(histograms_of(drawn))[0] == pytest.approx(expected, abs=1e-14)
+
+
+def test_average_precision_among_a_million_items_is_exact_to_fifteen_digits() -> None:
+    drawn = [(400_000, 40_000), (3, 2), (599_997, 60_000)]
+    scale, items_before, relevant_before, total = 10**40, 0, 0, 0
+    for items, relevant in drawn:
+        for place in range(1, items + 1):
+            numerator = relevant * ((relevant_before + 1) * (items - 1) + (place - 1) * (relevant - 1))
+            total += numerator * scale // (items * (items - 1) * (items_before + place))
+        items_before, relevant_before = items_before + items, relevant_before + relevant
+    exact = float(Fraction(total, scale * relevant_before))
+    assert average_precision(histograms_of(drawn))[0] == pytest.approx(exact, rel=1e-15, abs=0)
+
+
+def test_a_hit_at_rank_one_is_counted() -> None:
+    assert average_precision(histograms_of([(1, 1), (9, 0)]))[0] == 1
+    assert precision_at(histograms_of([(1, 1), (9, 0)]), 1)[0] == 1
+
+
+def test_the_last_item_of_the_ranking_is_not_dropped() -> None:
+    assert average_precision(histograms_of([(9, 0), (1, 1)]))[0] == pytest.approx(1 / 10)
+    assert recall_at(histograms_of([(9, 0), (1, 1)]), 10)[0] == 1
+
+
+def test_average_precision_at_k_is_divided_by_what_could_be_found_and_not_by_what_was() -> None:
+    one_hit_of_five = histograms_of([(1, 1), (3, 0), (4, 4)])
+    assert average_precision_at(one_hit_of_five, 4)[0] == pytest.approx(1 / 4)
+    assert average_precision_at(one_hit_of_five, 3)[0] == pytest.approx(1 / 3)
+
+
+def test_average_precision_at_k_is_divided_by_no_more_than_k() -> None:
+    assert average_precision_at(histograms_of([(10, 10)]), 4)[0] == 1
+
+
+def test_a_query_without_a_hit_among_the_first_k_counts_as_zero() -> None:
+    late, early = [(5, 0), (1, 1)], [(1, 1), (5, 0)]
+    assert average_precision_at(histograms_of(late, early), 3).tolist() == [0, 1]
+
+
+def test_a_query_without_relevant_items_has_no_average_precision_and_is_not_zero() -> None:
+    histograms = histograms_of([(2, 0), (2, 0)], [(2, 2), (2, 0)])
+    optimistic, pessimistic = average_precision_bounds(histograms)
+    for values in (average_precision(histograms), average_precision_at(histograms, 2), optimistic, pessimistic):
+        np.testing.assert_array_equal(values, [np.nan, 1])
+
+
+def test_a_k_beyond_the_database_means_all_of_it() -> None:
+    histograms = random_histograms()
+    for figure in (average_precision_at, precision_at, recall_at):
+        np.testing.assert_array_equal(figure(histograms, 10**6), figure(histograms, 200))
+
+
+def test_an_empty_ball_is_a_failed_lookup_of_precision_zero() -> None:
+    precision, failed = precision_within_radius(histograms_of([(0, 0), (0, 0), (4, 3)], [(0, 0), (2, 1), (2, 0)]), 1)
+    assert precision.tolist() == [0, 0.5]
+    assert failed.tolist() == [True, False]
+
+
+def test_a_ball_wider_than_the_code_holds_the_whole_database() -> None:
+    precision, failed = precision_within_radius(histograms_of([(0, 0), (4, 3)]), 99)
+    assert precision.tolist() == [0.75]
+    assert failed.tolist() == [False]
+
+
+def test_the_curve_by_radius_sums_counts_over_queries_before_it_divides() -> None:
+    curve = precision_recall_by_radius(histograms_of([(0, 0), (1, 1), (3, 1)], [(0, 0), (3, 0), (1, 1)]))
+    assert curve.point.tolist() == [0, 1, 2]
+    np.testing.assert_allclose(curve.precision, [np.nan, 1 / 4, 3 / 8])
+    np.testing.assert_allclose(curve.recall, [0, 1 / 3, 1])
+
+
+def test_the_curve_by_rank_is_the_mean_of_the_figures_at_each_rank() -> None:
+    histograms = random_histograms()
+    evaluated = histograms.relevant_items > 0
+    ranks = np.array([1, 2, 3, 50, 199, 200, 1000])
+    curve = precision_recall_by_rank(histograms, ranks)
+    np.testing.assert_array_equal(curve.point, ranks)
+    precision = [precision_at(histograms, int(k))[evaluated].mean() for k in ranks]
+    recall = [recall_at(histograms, int(k))[evaluated].mean() for k in ranks]
+    np.testing.assert_allclose(curve.precision, precision, rtol=1e-13)
+    np.testing.assert_allclose(curve.recall, recall, rtol=1e-13)
+
+
+def test_queries_without_relevant_items_do_not_change_a_curve() -> None:
+    with_item, without = [(1, 1), (4, 1)], [(5, 0), (0, 0)]
+    alone, both = histograms_of(with_item), histograms_of(with_item, without)
+    for one, two in (
+        (precision_recall_by_radius(alone), precision_recall_by_radius(both)),
+        (precision_recall_by_rank(alone, np.arange(1, 6)), precision_recall_by_rank(both, np.arange(1, 6))),
+    ):
+        np.testing.assert_array_equal(one.precision, two.precision)
+        np.testing.assert_array_equal(one.recall, two.recall)
+
+
+def test_the_chance_level_of_ten_equal_classes_of_5000_is_a_tenth_and_a_bit() -> None:
+    assert chance_level(np.arange(10), np.repeat(np.arange(10), 5000)) == pytest.approx(0.1002, abs=5e-5)
+
+
+def test_the_chance_level_is_the_score_of_equal_codes() -> None:
+    rng = np.random.default_rng(0)
+    query_labels, database_labels = rng.integers(0, 6, 40), rng.integers(0, 4, 300)
+    codes = [pack_bits(np.zeros((len(labels), 12), dtype=bool)) for labels in (query_labels, database_labels)]
+    histograms = count_distances(codes[0], query_labels, codes[1], database_labels, 12)
+    expected = retrieval_metrics(histograms)["mean_average_precision"]
+    assert chance_level(query_labels, database_labels) == pytest.approx(expected, rel=1e-14)
+
+
+def test_the_chance_level_of_unknown_classes_is_undefined() -> None:
+    assert math.isnan(chance_level(np.array([5, 6]), np.array([0, 1])))
+
+
+def test_the_summary_means_over_queries_with_relevant_items_and_counts_the_others() -> None:
+    histograms = random_histograms()
+    evaluated = np.arange(30) % 4 != 3
+    optimistic, pessimistic = average_precision_bounds(histograms)
+    precision, failed = precision_within_radius(histograms, 2)
+    assert retrieval_metrics(histograms) == {
+        "mean_average_precision": np.mean(average_precision(histograms)[evaluated]),
+        "mean_average_precision_optimistic": np.mean(optimistic[evaluated]),
+        "mean_average_precision_pessimistic": np.mean(pessimistic[evaluated]),
+        "mean_average_precision_at_1000": np.mean(average_precision_at(histograms, 1000)[evaluated]),
+        "precision_at_1000": np.mean(precision_at(histograms, 1000)[evaluated]),
+        "precision_within_radius_2": np.mean(precision[evaluated]),
+        "lookup_failure_rate_radius_2": np.mean(failed[evaluated]),
+        "queries": 30,
+        "queries_without_relevant_items": 7,
+        "database_size": 200,
+    }
+
+
+def test_the_summary_does_not_depend_on_the_order_of_the_database() -> None:
+    rng = np.random.default_rng(1)
+    query_codes, database_codes = (pack_bits(rng.random((n, 4)) < 0.5) for n in (20, 300))
+    query_labels, database_labels = rng.integers(0, 3, 20), np.sort(rng.integers(0, 3, 300))
+    shuffled = rng.permutation(300)
+    in_class_order = count_distances(query_codes, query_labels, database_codes, database_labels, 4)
+    in_no_order = count_distances(query_codes, query_labels, database_codes[shuffled], database_labels[shuffled], 4)
+    assert retrieval_metrics(in_no_order) == retrieval_metrics(in_class_order)
+
+
+def test_the_summary_is_undefined_but_complete_when_no_query_has_a_relevant_item() -> None:
+    metrics = retrieval_metrics(histograms_of([(2, 0), (1, 0)]))
+    counts = {"queries": 1, "queries_without_relevant_items": 1, "database_size": 3}
+    assert {name: metrics.pop(name) for name in counts} == counts
+    assert len(metrics) == 7
+    assert all(math.isnan(value) for value in metrics.values())
+
+
+def test_curves_are_undefined_when_no_query_has_a_relevant_item() -> None:
+    histograms = histograms_of([(2, 0), (1, 0)])
+    for curve in (precision_recall_by_radius(histograms), precision_recall_by_rank(histograms, np.array([1, 2]))):
+        assert np.isnan(curve.precision).all()
+        assert np.isnan(curve.recall).all()
+
+
+@pytest.mark.parametrize("k", [0, -1, 2.5, True])
+def test_a_rank_that_is_no_whole_number_from_one_is_refused(k: Any) -> None:
+    for figure in (average_precision_at, precision_at, recall_at):
+        with pytest.raises(InputError, match=f"k is {k!r}"):
+            figure(histograms_of([(2, 1)]), k)
+
+
+@pytest.mark.parametrize("radius", [-1, 0.5, False])
+def test_a_radius_that_is_no_whole_number_from_zero_is_refused(radius: Any) -> None:
+    with pytest.raises(InputError, match=f"radius is {radius!r}"):
+        precision_within_radius(histograms_of([(2, 1)]), radius)
+
+
+@pytest.mark.parametrize("ranks", [np.array([0, 1]), np.array([1.0]), np.array([[1]])])
+def test_ranks_that_are_no_whole_numbers_from_one_are_refused(ranks: NDArray[Any]) -> None:
+    with pytest.raises(InputError, match="ranks"):
+        precision_recall_by_rank(histograms_of([(2, 1)]), ranks)
