@@ -6,9 +6,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from deephash_pipeline.retrieval import DistanceHistograms
+from deephash_pipeline.retrieval import CodeSets, DistanceHistograms
 
 from .atomic_file import AtomicFileDataset
+
+SETS = ("database", "validation", "query")
 
 
 class NumpyDataset(AtomicFileDataset[NDArray[Any]]):
@@ -32,6 +34,17 @@ class NumpyDataset(AtomicFileDataset[NDArray[Any]]):
 
     def _write(self, path: Path, content: NDArray[Any]) -> None:
         np.save(path, content, allow_pickle=False)
+
+
+class CodesDataset(AtomicFileDataset[CodeSets]):
+    """Packed codes of database, validation set and queries in one ``.npz`` file, with their code length."""
+
+    def _read(self, path: Path) -> CodeSets:
+        with np.load(path, allow_pickle=False) as arrays:
+            return CodeSets(**{name: arrays[name] for name in SETS}, code_length=int(arrays["code_length"]))
+
+    def _write(self, path: Path, content: CodeSets) -> None:
+        np.savez(path, **{name: getattr(content, name) for name in SETS}, code_length=content.code_length)
 
 
 class HistogramsDataset(AtomicFileDataset[DistanceHistograms]):

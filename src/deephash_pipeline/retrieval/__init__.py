@@ -21,6 +21,7 @@ Counting comes first and is dear, the figures follow from the counts and are che
 
 from deephash_pipeline.retrieval.codes import (
     MAXIMUM_CODE_LENGTH,
+    CodeSets,
     bit_balance,
     check_code_length,
     check_codes,
@@ -45,6 +46,7 @@ from deephash_pipeline.retrieval.metrics import (
 
 __all__ = [
     "MAXIMUM_CODE_LENGTH",
+    "CodeSets",
     "DistanceHistograms",
     "PrecisionRecallCurve",
     "average_precision",

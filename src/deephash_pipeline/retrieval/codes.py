@@ -4,6 +4,7 @@ Bit `k` of an item is the `k`-th most significant bit of its row of bytes, the o
 of the last byte is zero in every code, so that padding never adds to a Hamming distance.
 """
 
+from dataclasses import dataclass
 from numbers import Integral
 
 import numpy as np
@@ -14,6 +15,23 @@ from deephash_pipeline.errors import InputError
 MAXIMUM_CODE_LENGTH = 256
 BITS_PER_BYTE = 8
 BYTES_PER_WORD = 8
+
+
+@dataclass(frozen=True, eq=False)
+class CodeSets:
+    """Packed codes of the sets of a benchmark, all made by the same function.
+
+    Attributes:
+        database: uint8 (items, ceil(code_length / 8)), what is searched.
+        validation: uint8, of images to choose parameters by; may hold no row.
+        query: uint8, of images that are only ever searched with.
+        code_length: bits per code; the bits that fill up the last byte are zero.
+    """
+
+    database: NDArray[np.uint8]
+    validation: NDArray[np.uint8]
+    query: NDArray[np.uint8]
+    code_length: int
 
 
 def check_code_length(code_length: int) -> int:

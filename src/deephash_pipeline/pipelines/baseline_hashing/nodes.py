@@ -11,7 +11,6 @@ from torch import Tensor
 from deephash_pipeline.grid import Cell
 from deephash_pipeline.hashing import HASH_FUNCTIONS, Encoder, HashParameters, OneOfC
 from deephash_pipeline.pipelines.experiment import ExperimentParameters
-from deephash_pipeline.retrieval import pack_bits
 from deephash_pipeline.seeds import derive_seed
 
 
@@ -47,18 +46,3 @@ def make_yardstick(softmax_weights: Mapping[str, Tensor]) -> Encoder:
     """Turn the classifier itself into a hash function: bit c of an image says whether it is classified as c."""
     weight, bias = softmax_weights["weight"].numpy(), softmax_weights["bias"].numpy()
     return OneOfC.from_arrays(len(bias), {"weights": weight.T, "bias": bias})
-
-
-def encode_z(
-    encoder: Encoder,
-    training_z: NDArray[np.float32],
-    validation_z: NDArray[np.float32],
-    query_z: NDArray[np.float32],
-) -> tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.uint8]]:
-    """Hash database (the training set), validation set and queries with the same function.
-
-    Returns:
-        Packed codes, uint8 of shape (n, ceil(code_length / 8)), of the three sets.
-    """
-    database, validation, query = (pack_bits(encoder.encode(z)) for z in (training_z, validation_z, query_z))
-    return database, validation, query

@@ -3,10 +3,9 @@
 from kedro.pipeline import Node, Pipeline
 
 from deephash_pipeline.grid import BASELINES, YARDSTICK, cells
+from deephash_pipeline.pipelines.encoding import encoding_node
 
-from .nodes import encode_z, fit_hash_function, make_yardstick
-
-CODES = ["database_codes", "validation_codes", "query_codes"]
+from .nodes import fit_hash_function, make_yardstick
 
 
 def create_pipeline() -> Pipeline:
@@ -14,9 +13,8 @@ def create_pipeline() -> Pipeline:
 
     ::
 
-        training_z, labels -> fit -> <cell>.encoder -> encode (training_z, validation_z, query_z) -> <cell>.*_codes
+        training_z, labels -> fit -> <cell>.encoder -> encode (z of three sets) -> <cell>.codes
     """
-    encode = encoding_template()
     template = Pipeline(
         [
             Node(
@@ -25,7 +23,7 @@ def create_pipeline() -> Pipeline:
                 outputs="encoder",
                 name="fit",
             ),
-            *encode.nodes,
+            encoding_node(),
         ]
     )
     instances = [
@@ -42,15 +40,8 @@ def create_pipeline() -> Pipeline:
         for cell in cells(*BASELINES)
     ]
     yardstick = Pipeline(
-        [Node(make_yardstick, inputs="softmax_weights", outputs="encoder", name="make_encoder"), *encode.nodes],
+        [Node(make_yardstick, inputs="softmax_weights", outputs="encoder", name="make_encoder"), encoding_node()],
         namespace=YARDSTICK.namespace,
         inputs={"softmax_weights", "training_z", "validation_z", "query_z"},
     )
     return Pipeline([*instances, yardstick])
-
-
-def encoding_template() -> Pipeline:
-    """Encoder, z of three sets -> codes of three sets."""
-    return Pipeline(
-        [Node(encode_z, inputs=["encoder", "training_z", "validation_z", "query_z"], outputs=CODES, name="encode")]
-    )

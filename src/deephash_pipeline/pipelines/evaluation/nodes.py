@@ -7,8 +7,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from deephash_pipeline.grid import Cell
-from deephash_pipeline.hashing import Encoder
 from deephash_pipeline.retrieval import (
+    CodeSets,
     DistanceHistograms,
     bit_balance,
     chance_level,
@@ -23,25 +23,19 @@ POINTS_BY_RANK = 200
 
 
 def count_query_distances(
-    query_codes: NDArray[np.uint8],
-    query_labels: NDArray[np.int64],
-    database_codes: NDArray[np.uint8],
-    database_labels: NDArray[np.int64],
-    encoder: Encoder,
+    codes: CodeSets, query_labels: NDArray[np.int64], database_labels: NDArray[np.int64]
 ) -> DistanceHistograms:
     """Count, for each query, all and the relevant items of the database at each distance."""
-    return count_distances(query_codes, query_labels, database_codes, database_labels, encoder.code_length)
+    return count_distances(codes.query, query_labels, codes.database, database_labels, codes.code_length)
 
 
 def measure_retrieval(
     query_histograms: DistanceHistograms,
+    codes: CodeSets,
     query_labels: NDArray[np.int64],
-    validation_codes: NDArray[np.uint8],
     validation_labels: NDArray[np.int64],
-    database_codes: NDArray[np.uint8],
     database_labels: NDArray[np.int64],
     cell: Cell,
-    encoder: Encoder,
 ) -> tuple[dict[str, Any], pd.DataFrame]:
     """Derive a cell's figures and its precision-recall curves from counts.
 
@@ -52,19 +46,19 @@ def measure_retrieval(
         Figures by name, and a frame with the columns method, code_length, kind (``radius`` or ``rank``), point,
         precision, recall.
     """
-    labels = {"method": cell.method, "code_length": encoder.code_length}
+    labels = {"method": cell.method, "code_length": codes.code_length}
     validation: dict[str, float | int] = {}
     if len(validation_labels):
         validation = retrieval_metrics(
-            count_distances(validation_codes, validation_labels, database_codes, database_labels, encoder.code_length)
+            count_distances(codes.validation, validation_labels, codes.database, database_labels, codes.code_length)
         )
     metrics = {
         **labels,
         **retrieval_metrics(query_histograms),
         "validation_mean_average_precision": validation.get("mean_average_precision"),
         "chance_level": chance_level(query_labels, database_labels),
-        "distinct_database_codes": distinct_codes(database_codes),
-        "mean_bit_balance": float(bit_balance(database_codes, encoder.code_length).mean()),
+        "distinct_database_codes": distinct_codes(codes.database),
+        "mean_bit_balance": float(bit_balance(codes.database, codes.code_length).mean()),
     }
     ranks = np.unique(np.geomspace(1, query_histograms.database_size, POINTS_BY_RANK).round().astype(np.int64))
     curves = {
@@ -78,3 +72,13 @@ def measure_retrieval(
         for kind, curve in curves.items()
     ]
     return metrics, pd.concat(frames, ignore_index=True)
+
+
+def collect_metrics(*metrics: dict[str, Any]) -> list[dict[str, Any]]:
+    """Put the figures of all cells into one list, in the order of the grid."""
+    return list(metrics)
+
+
+def join_curves(*curves: pd.DataFrame) -> pd.DataFrame:
+    """Stack the precision-recall curves of all cells."""
+    return pd.concat(curves, ignore_index=True)

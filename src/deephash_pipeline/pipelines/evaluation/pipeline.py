@@ -4,7 +4,7 @@ from kedro.pipeline import Node, Pipeline
 
 from deephash_pipeline.grid import cells
 
-from .nodes import count_query_distances, measure_retrieval
+from .nodes import collect_metrics, count_query_distances, join_curves, measure_retrieval
 
 
 def create_pipeline() -> Pipeline:
@@ -12,13 +12,14 @@ def create_pipeline() -> Pipeline:
 
     ::
 
-        query_codes, database_codes -> count_distances -> query_histograms -> measure -> metrics, curves
+        codes, labels -> count_distances -> query_histograms -> measure -> <cell>.metrics, <cell>.curves
+        <cell>.metrics -> collect_metrics -> all_metrics; <cell>.curves -> join_curves -> precision_recall_curves
     """
     template = Pipeline(
         [
             Node(
                 count_query_distances,
-                inputs=["query_codes", "query_labels", "database_codes", "training_labels", "encoder"],
+                inputs=["codes", "query_labels", "training_labels"],
                 outputs="query_histograms",
                 name="count_distances",
             ),
@@ -26,31 +27,36 @@ def create_pipeline() -> Pipeline:
                 measure_retrieval,
                 inputs=[
                     "query_histograms",
+                    "codes",
                     "query_labels",
-                    "validation_codes",
                     "validation_labels",
-                    "database_codes",
                     "training_labels",
                     "params:cell",
-                    "encoder",
                 ],
                 outputs=["metrics", "curves"],
                 name="measure",
             ),
         ]
     )
-    codes = ("encoder", "database_codes", "validation_codes", "query_codes")
+    grid = list(cells())
+    instances = [
+        Pipeline(
+            template,
+            namespace=cell.namespace,
+            inputs={
+                "codes": f"{cell.namespace}.codes",
+                **{name: name for name in ("training_labels", "validation_labels", "query_labels")},
+            },
+            parameters={"params:cell": f"params:cells.{cell.namespace}"},
+        )
+        for cell in grid
+    ]
+    metrics = [f"{cell.namespace}.metrics" for cell in grid]
+    curves = [f"{cell.namespace}.curves" for cell in grid]
     return Pipeline(
         [
-            Pipeline(
-                template,
-                namespace=cell.namespace,
-                inputs={
-                    **{name: name for name in ("training_labels", "validation_labels", "query_labels")},
-                    **{name: f"{cell.namespace}.{name}" for name in codes},
-                },
-                parameters={"params:cell": f"params:cells.{cell.namespace}"},
-            )
-            for cell in cells()
+            *instances,
+            Node(collect_metrics, inputs=metrics, outputs="all_metrics", name="collect_metrics"),
+            Node(join_curves, inputs=curves, outputs="precision_recall_curves", name="join_curves"),
         ]
     )

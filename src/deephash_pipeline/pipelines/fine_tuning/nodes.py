@@ -15,10 +15,11 @@ from deephash_pipeline.images.augmentation import AugmentationParameters
 from deephash_pipeline.images.inputs import ImageInputs
 from deephash_pipeline.losses import ExponentiatedLoss, ExponentiatedLossParameters
 from deephash_pipeline.networks import HashLayer, HashLayerParameters, HashNetwork, build_trunk, initialise
-from deephash_pipeline.pipelines.baseline_hashing.nodes import encode_z
+from deephash_pipeline.pipelines.encoding import encode_z
 from deephash_pipeline.pipelines.experiment import ExperimentParameters
 from deephash_pipeline.pipelines.feature_extraction.nodes import extract_z
 from deephash_pipeline.pipelines.hash_layer_init.nodes import hash_layer_encoder
+from deephash_pipeline.retrieval import CodeSets
 from deephash_pipeline.seeds import derive_seed
 from deephash_pipeline.training import TrainingParameters, resolve_device, train
 
@@ -120,8 +121,8 @@ def encode_images(
     query_images: NDArray[np.uint8],
     pixel_statistics: Mapping[str, list[float]],
     experiment: ExperimentParameters,
-) -> tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.uint8]]:
-    """Hash database, validation set and queries through the cell's own trunk; returns packed codes of the three."""
+) -> CodeSets:
+    """Hash database, validation set and queries through the cell's own trunk."""
     training_z, validation_z, query_z = (
         extract_z(images, pixel_statistics, trunk_weights, experiment)
         for images in (training_images, validation_images, query_images)

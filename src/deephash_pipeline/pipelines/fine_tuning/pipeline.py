@@ -3,7 +3,7 @@
 from kedro.pipeline import Node, Pipeline
 
 from deephash_pipeline.grid import FINE_TUNINGS, PRE_TRAINING, RANDOM_INITIALISATION, Cell, cells
-from deephash_pipeline.pipelines.baseline_hashing.pipeline import CODES
+from deephash_pipeline.pipelines.histories import joining_node
 
 from .nodes import encode_images, fine_tune, train_from_random_initialisation
 
@@ -19,7 +19,7 @@ def create_pipeline() -> Pipeline:
 
         images, trunk_weights, pre_training.b<bits>.hash_layer -> fine_tune
         fine_tune -> <cell>.{tuned_trunk_weights, encoder, history}
-        <cell>.encoder, images -> encode -> <cell>.*_codes
+        <cell>.encoder, images -> encode -> <cell>.codes
     """
     encode = Node(
         encode_images,
@@ -32,7 +32,7 @@ def create_pipeline() -> Pipeline:
             "pixel_statistics",
             "params:experiment",
         ],
-        outputs=CODES,
+        outputs="codes",
         name="encode",
     )
     fine_tuning = Pipeline(
@@ -85,5 +85,6 @@ def create_pipeline() -> Pipeline:
                 )
                 for cell in cells(*FINE_TUNINGS)
             ),
+            joining_node(cells(RANDOM_INITIALISATION, *FINE_TUNINGS), "fine_tuning_history"),
         ]
     )

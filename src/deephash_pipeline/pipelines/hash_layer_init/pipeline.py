@@ -3,7 +3,8 @@
 from kedro.pipeline import Node, Pipeline
 
 from deephash_pipeline.grid import PRE_TRAINING, cells
-from deephash_pipeline.pipelines.baseline_hashing.pipeline import encoding_template
+from deephash_pipeline.pipelines.encoding import encoding_node
+from deephash_pipeline.pipelines.histories import joining_node
 
 from .nodes import initialise_hash_layer
 
@@ -13,7 +14,7 @@ def create_pipeline() -> Pipeline:
 
     ::
 
-        training_z, labels -> initialise -> <cell>.{hash_layer, encoder, history} -> encode -> <cell>.*_codes
+        training_z, labels -> initialise -> <cell>.{hash_layer, encoder, history} -> encode -> <cell>.codes
     """
     template = Pipeline(
         [
@@ -30,21 +31,21 @@ def create_pipeline() -> Pipeline:
                 outputs=["hash_layer", "encoder", "history"],
                 name="initialise",
             ),
-            *encoding_template().nodes,
+            encoding_node(),
         ]
     )
-    return Pipeline(
-        [
-            Pipeline(
-                template,
-                namespace=cell.namespace,
-                inputs={"training_z", "training_labels", "class_names", "validation_z", "query_z"},
-                parameters={
-                    "params:cell": f"params:cells.{cell.namespace}",
-                    "params:hash_layer_init": "params:hash_layer_init",
-                    "params:experiment": "params:experiment",
-                },
-            )
-            for cell in cells(PRE_TRAINING)
-        ]
-    )
+    grid = list(cells(PRE_TRAINING))
+    instances = [
+        Pipeline(
+            template,
+            namespace=cell.namespace,
+            inputs={"training_z", "training_labels", "class_names", "validation_z", "query_z"},
+            parameters={
+                "params:cell": f"params:cells.{cell.namespace}",
+                "params:hash_layer_init": "params:hash_layer_init",
+                "params:experiment": "params:experiment",
+            },
+        )
+        for cell in grid
+    ]
+    return Pipeline([*instances, joining_node(grid, "hash_layer_init_history")])

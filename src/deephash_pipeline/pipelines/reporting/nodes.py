@@ -13,8 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from deephash_pipeline import reports
 from deephash_pipeline.grid import METHODS, Cell
-from deephash_pipeline.hashing import Encoder
 from deephash_pipeline.pipelines.experiment import ExperimentParameters
+from deephash_pipeline.retrieval import CodeSets
 
 Metrics = dict[str, Any]
 
@@ -37,7 +37,7 @@ class ReportingParameters(BaseModel):
     notes: tuple[str, ...] = ()
 
 
-def tabulate_metrics(experiment: ExperimentParameters, *metrics: Metrics) -> tuple[pd.DataFrame, ...]:
+def tabulate_metrics(metrics: list[Metrics], experiment: ExperimentParameters) -> tuple[pd.DataFrame, ...]:
     """Lay out the figures of all cells.
 
     Returns:
@@ -50,12 +50,7 @@ def tabulate_metrics(experiment: ExperimentParameters, *metrics: Metrics) -> tup
     )
 
 
-def join_curves(*curves: pd.DataFrame) -> pd.DataFrame:
-    """Put the precision-recall curves of all cells into one table."""
-    return pd.concat(curves, ignore_index=True)
-
-
-def draw_map_by_code_length(*metrics: Metrics) -> Figure:
+def draw_map_by_code_length(metrics: list[Metrics]) -> Figure:
     """Draw mAP against code length, the paper's figure 4."""
     return reports.figure_map_by_code_length(metrics, METHODS)
 
@@ -65,9 +60,9 @@ def draw_precision_recall(curves: pd.DataFrame, parameters: ReportingParameters)
     return reports.figure_precision_recall(curves, METHODS, parameters.precision_recall_code_length)
 
 
-def draw_training_curves(pre_training_history: pd.DataFrame, *histories: pd.DataFrame) -> Figure:
+def draw_training_curves(*histories: pd.DataFrame) -> Figure:
     """Draw what was watched in both pre-training stages and in fine-tuning, epoch by epoch."""
-    return reports.figure_training_curves(pd.concat([pre_training_history, *histories], ignore_index=True), METHODS)
+    return reports.figure_training_curves(pd.concat(histories, ignore_index=True), METHODS)
 
 
 def draw_gallery(
@@ -75,10 +70,8 @@ def draw_gallery(
     query_labels: NDArray[np.int64],
     training_images: NDArray[np.uint8],
     training_labels: NDArray[np.int64],
-    query_codes: NDArray[np.uint8],
-    database_codes: NDArray[np.uint8],
+    codes: CodeSets,
     class_names: list[str],
-    encoder: Encoder,
     parameters: ReportingParameters,
     experiment: ExperimentParameters,
 ) -> Image.Image:
@@ -88,10 +81,10 @@ def draw_gallery(
         query_labels,
         training_images,
         training_labels,
-        query_codes,
-        database_codes,
+        codes.query,
+        codes.database,
         class_names,
-        encoder.code_length,
+        codes.code_length,
         queries=parameters.gallery_queries,
         neighbours=parameters.gallery_neighbours,
         seed=experiment.seed,
@@ -105,7 +98,7 @@ def write_report(
     figure_precision_recall: Figure,
     figure_training_curves: Figure,
     gallery: Image.Image,
-    metrics: Metrics,
+    metrics: list[Metrics],
     gallery_cell: Cell,
     parameters: ReportingParameters,
     experiment: ExperimentParameters,
@@ -114,8 +107,8 @@ def write_report(
     summary = {
         "Benchmark": experiment.benchmark,
         "Network": experiment.network,
-        "Queries": f"{metrics['queries']:,}",
-        "Database": f"{metrics['database_size']:,} images, the training set",
+        "Queries": f"{metrics[0]['queries']:,}",
+        "Database": f"{metrics[0]['database_size']:,} images, the training set",
         "Seed": str(experiment.seed),
         "Gallery": f"{METHODS[gallery_cell.method]}, {gallery_cell.code_length} bits",
         "Computed with": f"Python {platform.python_version()}, PyTorch {torch.__version__}",

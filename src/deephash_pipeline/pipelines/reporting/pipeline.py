@@ -2,14 +2,13 @@
 
 from kedro.pipeline import Node, Pipeline
 
-from deephash_pipeline.grid import FINE_TUNINGS, GALLERY, PRE_TRAINING, RANDOM_INITIALISATION, cells
+from deephash_pipeline.grid import GALLERY
 
 from .nodes import (
     draw_gallery,
     draw_map_by_code_length,
     draw_precision_recall,
     draw_training_curves,
-    join_curves,
     tabulate_metrics,
     write_report,
 )
@@ -19,18 +18,16 @@ FIGURES = ["figure_map_by_code_length", "figure_precision_recall", "figure_train
 
 
 def create_pipeline() -> Pipeline:
-    """<cell>.{metrics, curves, history}, images, codes -> tables, figures, gallery -> report."""
-    metrics = [f"{cell.namespace}.metrics" for cell in cells()]
-    curves = [f"{cell.namespace}.curves" for cell in cells()]
-    histories = [f"{cell.namespace}.history" for cell in cells(PRE_TRAINING, RANDOM_INITIALISATION, *FINE_TUNINGS)]
+    """Metrics, curves, histories, images and codes -> tables, figures, gallery -> report."""
     shown = GALLERY.namespace
     return Pipeline(
         [
-            Node(tabulate_metrics, inputs=["params:experiment", *metrics], outputs=TABLES, name="tabulate_metrics"),
-            Node(join_curves, inputs=curves, outputs="precision_recall_curves", name="join_curves"),
+            Node(
+                tabulate_metrics, inputs=["all_metrics", "params:experiment"], outputs=TABLES, name="tabulate_metrics"
+            ),
             Node(
                 draw_map_by_code_length,
-                inputs=metrics,
+                inputs="all_metrics",
                 outputs="figure_map_by_code_length",
                 name="draw_map_by_code_length",
             ),
@@ -42,7 +39,7 @@ def create_pipeline() -> Pipeline:
             ),
             Node(
                 draw_training_curves,
-                inputs=["pre_training_history", *histories],
+                inputs=["pre_training_history", "hash_layer_init_history", "fine_tuning_history"],
                 outputs="figure_training_curves",
                 name="draw_training_curves",
             ),
@@ -53,10 +50,8 @@ def create_pipeline() -> Pipeline:
                     "query_labels",
                     "training_images",
                     "training_labels",
-                    f"{shown}.query_codes",
-                    f"{shown}.database_codes",
+                    f"{shown}.codes",
                     "class_names",
-                    f"{shown}.encoder",
                     "params:reporting",
                     "params:experiment",
                 ],
@@ -70,7 +65,7 @@ def create_pipeline() -> Pipeline:
                     "comparison_table",
                     *FIGURES,
                     "gallery",
-                    f"{shown}.metrics",
+                    "all_metrics",
                     f"params:cells.{shown}",
                     "params:reporting",
                     "params:experiment",

@@ -1,0 +1,122 @@
+"""The networks are the tables of the paper's appendix, and the hash layer is a set of signed projections."""
+
+import pytest
+import torch
+
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.networks import (
+    NETWORKS,
+    HashLayer,
+    HashLayerParameters,
+    HashNetwork,
+    HashSoftmaxNetwork,
+    SoftmaxNetwork,
+    Trunk,
+    build_trunk,
+    initialise,
+)
+from deephash_pipeline.networks.layers import Convolution, Data
+
+LENET_OUTPUTS = [(1, 28, 28), (20, 24, 24), (20, 12, 12), (50, 8, 8), (50, 4, 4), (500,), (500,)]
+
+
+def test_every_output_size_of_the_mnist_table_is_the_papers():
+    trunk = build_trunk("lenet")
+    output = torch.zeros(2, *LENET_OUTPUTS[0])
+    for layer, expected in zip(trunk.layers, LENET_OUTPUTS, strict=True):
+        output = layer(output)
+        assert tuple(output.shape[1:]) == expected
+
+
+def test_lenet_has_caffes_number_of_parameters_and_a_z_of_500_that_is_never_negative():
+    trunk = build_trunk("lenet")
+    initialise(trunk, seed=1)
+    convolutions = 20 * 25 + 20 + 50 * 20 * 25 + 50
+    assert sum(weight.numel() for weight in trunk.parameters()) == convolutions + 800 * 500 + 500
+    z = trunk(torch.randn(3, 1, 28, 28))
+    assert z.shape == (3, 500)
+    assert z.min() >= 0
+
+
+def test_a_table_whose_stated_output_is_wrong_is_refused():
+    with pytest.raises(ValueError, match=r"layer 2 .* gives \(4, 6, 6\)"):
+        Trunk((Data(output=(1, 8, 8)), Convolution(4, kernel=3, stride=1, output=(4, 8, 8))))
+
+
+def test_an_unknown_network_is_refused_with_the_known_names():
+    with pytest.raises(InputError, match="unknown network `resnet`: choose one of lenet"):
+        build_trunk("resnet")
+
+
+def test_images_of_another_size_are_refused_with_the_remedy():
+    with pytest.raises(InputError, match=r"takes images of shape \(1, 28, 28\), got \(3, 32, 32\): set `image_size`"):
+        build_trunk("lenet")(torch.zeros(1, 3, 32, 32))
+
+
+@pytest.mark.parametrize("network", sorted(NETWORKS))
+def test_the_seed_alone_determines_the_weights(network):
+    first, second, other = (build_trunk(network) for _ in range(3))
+    for trunk, seed in ((first, 5), (second, 5), (other, 6)):
+        initialise(trunk, seed)
+    assert all(torch.equal(a, b) for a, b in zip(first.parameters(), second.parameters(), strict=True))
+    assert not torch.equal(next(first.parameters()), next(other.parameters()))
+
+
+def hash_layer(code_length=8, **parameters):
+    return HashLayer(20, code_length, HashLayerParameters(**parameters), seed=3)
+
+
+def test_the_papers_hash_layer_is_a_bare_projection():
+    layer, z = hash_layer(), torch.rand(5, 20)
+    torch.testing.assert_close(layer(z), z @ layer.weight.T)
+    assert layer.bias is None
+
+
+@pytest.mark.parametrize(
+    "departures",
+    [{}, {"bias": True}, {"centring": True}, {"scale": 2.0}, {"centring": True, "scale": 3.0, "momentum": 0.5}],
+)
+def test_the_code_of_any_hash_layer_is_a_projection_and_a_threshold(departures):
+    layer, z = hash_layer(**departures), torch.rand(200, 20)
+    if layer.bias is not None:
+        torch.nn.init.normal_(layer.bias, generator=torch.Generator().manual_seed(0))
+    for _ in range(3):
+        layer(z)
+    layer.eval()
+    code = layer.linear_code()
+    assert torch.equal(z @ code.projection >= code.threshold, layer(z) >= 0)
+
+
+def test_centred_and_scaled_u_has_mean_zero_and_the_deviation_asked_for():
+    u = hash_layer(centring=True, scale=3.0)(torch.rand(400, 20) * 50)
+    torch.testing.assert_close(u.mean(0), torch.zeros(8), atol=1e-4, rtol=0)
+    torch.testing.assert_close(u.std(0, unbiased=False), torch.full((8,), 3.0), atol=1e-3, rtol=0)
+
+
+def test_running_statistics_approach_those_of_the_data():
+    layer, z = hash_layer(centring=True, scale=1.0), torch.rand(400, 20)
+    for _ in range(200):
+        layer(z)
+    layer.eval()
+    torch.testing.assert_close(layer(z).mean(0), torch.zeros(8), atol=1e-4, rtol=0)
+
+
+def test_fit_scale_gives_u_unit_deviation_whatever_the_scale_of_z():
+    layer, z = hash_layer(), torch.rand(300, 20) * 1000
+    layer.fit_scale(z)
+    torch.testing.assert_close(layer(z).std(0, unbiased=False), torch.ones(8))
+
+
+def test_the_three_training_networks_return_logits_logits_and_u():
+    trunk, images = build_trunk("lenet"), torch.rand(4, 1, 28, 28)
+    layer = HashLayer(500, 12, HashLayerParameters(), seed=0)
+    assert SoftmaxNetwork(trunk, 10)(images).shape == (4, 10)
+    assert HashSoftmaxNetwork(layer, 10)(trunk(images)).shape == (4, 10)
+    assert HashNetwork(trunk, layer)(images).shape == (4, 12)
+
+
+def test_stage_two_squashes_u_as_the_loss_does():
+    layer = hash_layer()
+    network, z = HashSoftmaxNetwork(layer, 3), torch.rand(6, 20)
+    squashed = 2 * torch.sigmoid(layer(z)) - 1
+    torch.testing.assert_close(network(z), network.softmax(squashed))

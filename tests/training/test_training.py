@@ -1,0 +1,199 @@
+"""The engine: reproducible from its seed, honest about divergence, and stepping as the paper says."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.seeds import derive_seed
+from deephash_pipeline.training import (
+    ArrayInputs,
+    CrossEntropy,
+    TrainingDiverged,
+    TrainingParameters,
+    outputs_in_blocks,
+    resolve_device,
+    train,
+)
+from deephash_pipeline.training.sampling import epoch_batches
+from deephash_pipeline.training.schedule import build_schedule
+
+CPU = torch.device("cpu")
+
+
+def parameters(**changes):
+    return TrainingParameters(**{"epochs": 5, "batch_size": 16, "learning_rate": 0.1, **changes})
+
+
+def blobs(count=120):
+    generator = np.random.default_rng(0)
+    labels = np.arange(count) % 3
+    return (generator.normal(size=(count, 4)) + 3 * np.eye(3, 4)[labels]).astype(np.float32), labels.astype(np.int64)
+
+
+def linear(seed=0):
+    torch.manual_seed(seed)
+    return nn.Linear(4, 3)
+
+
+def run(module, seed=1, **changes):
+    x, labels = blobs()
+    return train(module, CrossEntropy(), ArrayInputs(x, CPU), labels, parameters(**changes), seed, CPU, "test")
+
+
+@pytest.mark.parametrize("schedule", ["plateau", "one_cycle"])
+def test_training_lowers_the_loss_and_learns_the_classes(schedule):
+    history = run(linear(), schedule=schedule)
+    assert history[-1]["loss"] < history[0]["loss"] / 2
+    assert history[-1]["accuracy"] > 0.9
+    assert [row["epoch"] for row in history] == list(range(1, len(history) + 1))
+
+
+def test_the_same_seed_gives_the_same_weights_bit_for_bit_and_another_seed_does_not():
+    first, second, other = linear(), linear(), linear()
+    run(first)
+    torch.rand(7)
+    run(second)
+    run(other, seed=2)
+    assert torch.equal(first.weight, second.weight)
+    assert not torch.equal(first.weight, other.weight)
+
+
+def test_each_epoch_visits_every_image_at_most_once_in_a_new_order():
+    epochs = [np.concatenate(list(epoch_batches(50, parameters(), 3, epoch))) for epoch in (1, 2)]
+    for order in epochs:
+        assert len(order) == len(set(order)) == 48
+    assert not np.array_equal(*epochs)
+
+
+def test_an_epochs_order_does_not_depend_on_the_epochs_before_it():
+    alone = list(epoch_batches(50, parameters(), 3, 9))
+    for epoch in range(1, 9):
+        list(epoch_batches(50, parameters(), 3, epoch))
+    assert np.array_equal(alone, list(epoch_batches(50, parameters(), 3, 9)))
+
+
+def test_random_skip_strides_through_one_fixed_order_by_one_to_201_images():
+    size = 100_000
+    skipping = parameters(sampler="random_skip", batch_size=100)
+    batches = [np.concatenate(list(epoch_batches(size, skipping, 3, epoch))) for epoch in (1, 2)]
+    assert not np.array_equal(*batches)
+    place = np.empty(size, dtype=np.int64)
+    place[np.random.default_rng(derive_seed(3, "database order")).permutation(size)] = np.arange(size)
+    strides = np.diff(place[batches[0]]) % size
+    assert strides.min() == 1
+    assert strides.max() == 201
+    assert strides.mean() == pytest.approx(101, abs=1)
+
+
+def test_without_skips_random_skip_takes_neighbours():
+    batches = list(epoch_batches(40, parameters(sampler="random_skip", random_skip_maximum=0), 3, 1))
+    assert len(set(np.concatenate(batches))) == 32
+
+
+def test_fewer_images_than_one_batch_are_refused_with_the_remedy():
+    with pytest.raises(
+        InputError, match="120 training images are fewer than one batch: set `batch_size` to at most 120"
+    ):
+        run(linear(), batch_size=121)
+
+
+def test_labels_and_inputs_of_different_number_are_refused():
+    x, labels = blobs()
+    with pytest.raises(InputError, match="test: 120 inputs but 119 labels"):
+        train(linear(), CrossEntropy(), ArrayInputs(x, CPU), labels[1:], parameters(), 0, CPU, "test")
+
+
+def test_a_diverged_loss_stops_training_and_the_last_good_weights_are_kept():
+    class Exploding(nn.Module):
+        """Finite in the first epoch of seven steps, not a number afterwards."""
+
+        def __init__(self):
+            super().__init__()
+            self.calls = 0
+
+        def forward(self, outputs, labels):
+            self.calls += 1
+            loss, watched = CrossEntropy()(outputs, labels)
+            return loss * (float("nan") if self.calls > 7 else 1.0), watched
+
+    x, labels = blobs()
+    module, one_epoch = linear(), linear()
+    with pytest.raises(TrainingDiverged, match=r"test: the loss became nan in epoch 2: lower `learning_rate`"):
+        train(module, Exploding(), ArrayInputs(x, CPU), labels, parameters(), 1, CPU, "test")
+    train(one_epoch, CrossEntropy(), ArrayInputs(x, CPU), labels, parameters(epochs=1), 1, CPU, "test")
+    assert torch.equal(module.weight, one_epoch.weight)
+
+
+def losses_to_rates(losses, **changes):
+    settings = parameters(**changes)
+    optimizer = torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=settings.learning_rate)
+    schedule = build_schedule(optimizer, settings, steps=10)
+    rates = []
+    for loss in losses:
+        if schedule.converged:
+            break
+        rates.append(optimizer.param_groups[0]["lr"])
+        optimizer.step()
+        schedule.after_epoch(loss)
+    return rates
+
+
+def test_the_learning_rate_drops_tenfold_when_the_training_loss_stands_still_until_the_last_drop():
+    rates = losses_to_rates([1.0] * 20, plateau_patience=2, plateau_drops=2)
+    assert rates == pytest.approx([0.1, 0.1, 0.1, 0.01, 0.01, 0.001, 0.001])
+
+
+def test_the_learning_rate_stays_while_the_training_loss_falls():
+    assert losses_to_rates([1.0 - 0.01 * epoch for epoch in range(12)]) == [0.1] * 12
+
+
+def test_one_cycle_rises_to_the_peak_and_falls_to_nearly_zero():
+    settings = parameters(schedule="one_cycle", warm_up_share=0.25)
+    optimizer = torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=settings.learning_rate)
+    schedule = build_schedule(optimizer, settings, steps=40)
+    rates = []
+    for _ in range(40):
+        rates.append(optimizer.param_groups[0]["lr"])
+        optimizer.step()
+        schedule.after_step()
+    assert 8 <= int(np.argmax(rates)) <= 11
+    assert max(rates) == pytest.approx(0.1, rel=0.02)
+    assert rates[-1] < 0.001
+
+
+def test_outputs_in_blocks_equal_those_of_one_piece_and_leave_no_gradient():
+    x, module = np.random.default_rng(0).normal(size=(1100, 4)).astype(np.float32), linear()
+    outputs = outputs_in_blocks(module, ArrayInputs(x, CPU))
+    assert outputs.shape == (1100, 3)
+    np.testing.assert_allclose(outputs, module(torch.from_numpy(x)).detach().numpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_the_mean_figures_of_after_epoch_join_the_history():
+    x, labels = blobs()
+    history = train(
+        linear(), CrossEntropy(), ArrayInputs(x, CPU), labels, parameters(), 1, CPU, "test", lambda: {"validation": 0.5}
+    )
+    assert history[0]["validation"] == 0.5
+
+
+@pytest.mark.parametrize(("device", "remedy"), [("gpu", "unknown device `gpu`"), ("cuda:99", "`cuda:99` is not there")])
+def test_a_device_that_is_not_there_is_refused(device, remedy):
+    with pytest.raises(InputError, match=remedy):
+        resolve_device(device)
+
+
+def test_auto_is_the_cpu_where_there_is_no_accelerator(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert resolve_device("auto") == CPU
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert resolve_device("auto").type == "cuda"
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_a_cuda_device_learns_the_same_classes():
+    x, labels = blobs()
+    device = torch.device("cuda")
+    history = train(linear(), CrossEntropy(), ArrayInputs(x, device), labels, parameters(), 1, device, "test")
+    assert history[-1]["accuracy"] > 0.9
