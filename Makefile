@@ -23,7 +23,7 @@ lint: $(VENV)/installed
 	$(BIN)/lint-imports --no-cache
 
 viz: $(VENV)/installed
-	$(BIN)/kedro viz run --host=127.0.0.1 --port=4141 $(if $(ENV),--env=$(ENV))
+	$(BIN)/kedro viz run --host=127.0.0.1 --port=4141 --pipeline=full_at_32_bits $(if $(ENV),--env=$(ENV))
 
 mlflow: $(VENV)/installed
 	$(BIN)/mlflow server --host 127.0.0.1 --port 5000 --backend-store-uri sqlite:///$(CURDIR)/mlflow.db

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 from kedro.framework.cli.project import run as kedro_run
+from kedro.framework.project import pipelines
 from kedro.io import DatasetError
 from kedro.validation.exceptions import ParameterValidationError
 
@@ -26,6 +27,10 @@ def one_line_errors(command: Callable[..., Any] | None) -> Callable[..., Any]:
         if options.get("pipeline") and not options.get("pipelines"):
             options["pipelines"], options["pipeline"] = [options["pipeline"]], None
         try:
+            if options.get("namespaces"):
+                options["namespaces"] = within_stages(
+                    options["namespaces"], options.get("pipelines") or ["__default__"]
+                )
             return command(**options)
         except Exception as error:
             cause = next((link for link in causes(error) if isinstance(link, USER_ERRORS)), None)
@@ -35,6 +40,28 @@ def one_line_errors(command: Callable[..., Any] | None) -> Callable[..., Any]:
             raise click.ClickException(" ".join(str(cause).split())) from error
 
     return wrapped
+
+
+def within_stages(namespaces: list[str], names: list[str]) -> list[str]:
+    """Put the stages before namespaces of cells: ``itq`` means ``baseline_hashing.itq`` and ``evaluation.itq``.
+
+    Args:
+        namespaces: as given, of stages, methods or cells.
+        names: of the pipelines to run.
+
+    Raises:
+        InputError: none of the pipelines has such a namespace.
+    """
+    there = {node.namespace or "" for name in names for node in pipelines[name].nodes}
+    stages = {namespace.partition(".")[0] for namespace in there}
+    expanded = []
+    for namespace in namespaces:
+        candidates = [namespace, *(f"{stage}.{namespace}" for stage in sorted(stages))]
+        found = [name for name in candidates if any(f"{other}.".startswith(f"{name}.") for other in there)]
+        if not found:
+            raise InputError(f"unknown namespace `{namespace}`: name a stage, a method or a cell such as itq.b48")
+        expanded += found
+    return expanded
 
 
 def causes(error: BaseException) -> Iterator[BaseException]:

@@ -1,10 +1,12 @@
 """The grid: which methods, at which code lengths. A cell is one method at one code length."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from pydantic import BaseModel, ConfigDict
 
 CODE_LENGTHS = (12, 16, 24, 32, 48)
+SHOWN_CODE_LENGTH = 32
+"""Code length of the gallery and of the pipeline that shows the whole at a glance; the paper's for its curves."""
 
 BASELINES = ("lsh", "pcah", "itq", "sh")
 PRE_TRAINING = "pre_training"
@@ -47,17 +49,17 @@ class Cell(BaseModel):
 
 
 YARDSTICK = Cell(method="one_of_c", code_length=None)
-GALLERY = Cell(method="fine_tuning", code_length=48)
+GALLERY = Cell(method="fine_tuning", code_length=SHOWN_CODE_LENGTH)
 """The cell whose neighbours the report shows."""
 
 
-def cells(*methods: str) -> Iterator[Cell]:
+def cells(*methods: str, code_lengths: Sequence[int] = CODE_LENGTHS) -> Iterator[Cell]:
     """Yield the cells of some methods, or of all with the yardstick last."""
     for method in methods or METHODS:
         if method == YARDSTICK.method:
             yield YARDSTICK
             continue
-        for code_length in CODE_LENGTHS:
+        for code_length in code_lengths:
             yield Cell(method=method, code_length=code_length)
 
 

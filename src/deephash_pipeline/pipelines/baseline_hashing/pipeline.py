@@ -1,5 +1,7 @@
 """Stage 4: hash functions on the network's features."""
 
+from collections.abc import Sequence
+
 from kedro.pipeline import Node, Pipeline
 
 from deephash_pipeline.grid import BASELINES, YARDSTICK, cells
@@ -8,7 +10,7 @@ from deephash_pipeline.pipelines.encoding import encoding_node
 from .nodes import fit_hash_function, make_yardstick
 
 
-def create_pipeline() -> Pipeline:
+def create_pipeline(code_lengths: Sequence[int]) -> Pipeline:
     """Instantiate the template once for each cell of the baselines, and once for the yardstick.
 
     ::
@@ -37,7 +39,7 @@ def create_pipeline() -> Pipeline:
                 "params:experiment": "params:experiment",
             },
         )
-        for cell in cells(*BASELINES)
+        for cell in cells(*BASELINES, code_lengths=code_lengths)
     ]
     yardstick = Pipeline(
         [Node(make_yardstick, inputs="softmax_weights", outputs="encoder", name="make_encoder"), encoding_node()],

@@ -1,5 +1,7 @@
 """Stage 7: rank the database for every query."""
 
+from collections.abc import Sequence
+
 from kedro.pipeline import Node, Pipeline
 
 from deephash_pipeline.grid import cells
@@ -7,7 +9,7 @@ from deephash_pipeline.grid import cells
 from .nodes import collect_metrics, count_query_distances, join_curves, measure_retrieval
 
 
-def create_pipeline() -> Pipeline:
+def create_pipeline(code_lengths: Sequence[int]) -> Pipeline:
     """Instantiate the template once for every cell.
 
     ::
@@ -38,7 +40,7 @@ def create_pipeline() -> Pipeline:
             ),
         ]
     )
-    grid = list(cells())
+    grid = list(cells(code_lengths=code_lengths))
     instances = [
         Pipeline(
             template,

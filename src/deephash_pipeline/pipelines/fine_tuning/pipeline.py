@@ -1,5 +1,7 @@
 """Stage 6: train all layers on the hashing loss."""
 
+from collections.abc import Sequence
+
 from kedro.pipeline import Node, Pipeline
 
 from deephash_pipeline.grid import FINE_TUNINGS, PRE_TRAINING, RANDOM_INITIALISATION, Cell, cells
@@ -12,7 +14,7 @@ PARAMETERS = ["params:cell", "params:fine_tuning", "params:experiment"]
 RESULTS = ["tuned_trunk_weights", "encoder", "history"]
 
 
-def create_pipeline() -> Pipeline:
+def create_pipeline(code_lengths: Sequence[int]) -> Pipeline:
     """Instantiate one template for fine-tuning and one for random initialisation.
 
     ::
@@ -73,7 +75,10 @@ def create_pipeline() -> Pipeline:
 
     return Pipeline(
         [
-            *(instance(random_initialisation, cell, {}) for cell in cells(RANDOM_INITIALISATION)),
+            *(
+                instance(random_initialisation, cell, {})
+                for cell in cells(RANDOM_INITIALISATION, code_lengths=code_lengths)
+            ),
             *(
                 instance(
                     fine_tuning,
@@ -83,8 +88,8 @@ def create_pipeline() -> Pipeline:
                         "initial_hash_layer": f"{PRE_TRAINING}.b{cell.code_length}.hash_layer",
                     },
                 )
-                for cell in cells(*FINE_TUNINGS)
+                for cell in cells(*FINE_TUNINGS, code_lengths=code_lengths)
             ),
-            joining_node(cells(RANDOM_INITIALISATION, *FINE_TUNINGS), "fine_tuning_history"),
+            joining_node(cells(RANDOM_INITIALISATION, *FINE_TUNINGS, code_lengths=code_lengths), "fine_tuning_history"),
         ]
     )

@@ -1,5 +1,7 @@
 """Stage 5: initialise the hash layer."""
 
+from collections.abc import Sequence
+
 from kedro.pipeline import Node, Pipeline
 
 from deephash_pipeline.grid import PRE_TRAINING, cells
@@ -9,7 +11,7 @@ from deephash_pipeline.pipelines.histories import joining_node
 from .nodes import initialise_hash_layer
 
 
-def create_pipeline() -> Pipeline:
+def create_pipeline(code_lengths: Sequence[int]) -> Pipeline:
     """Instantiate the template once for each code length.
 
     ::
@@ -34,7 +36,7 @@ def create_pipeline() -> Pipeline:
             encoding_node(),
         ]
     )
-    grid = list(cells(PRE_TRAINING))
+    grid = list(cells(PRE_TRAINING, code_lengths=code_lengths))
     instances = [
         Pipeline(
             template,

@@ -1,0 +1,87 @@
+"""What the tests that run Kedro share: no telemetry, and a copy of the project to run it in."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+# Kedro, Kedro-Viz and MLflow all honour it, and read it when they are imported.
+os.environ["DO_NOT_TRACK"] = "true"
+
+ROOT = Path(__file__).resolve().parent.parent
+
+SMALL = {
+    "experiment.device": "cpu",
+    "data_ingestion.query_count": 1000,
+    "data_ingestion.validation_share": 0.2,
+    "cnn_pretraining.training.epochs": 2,
+    "hash_layer_init.training.epochs": 2,
+    "fine_tuning.random_initialisation.training.epochs": 1,
+    "fine_tuning.fine_tuning.training.epochs": 1,
+    "fine_tuning.fine_tuning_faithful.training.epochs": 1,
+}
+
+
+class SmallRun(NamedTuple):
+    """A finished run of all stages, on few images and for few epochs."""
+
+    project: Path
+    parameters: str
+    output: str
+
+
+def copied_project(target: Path) -> Path:
+    """Copy what Kedro needs. The package itself is installed, but Kedro insists on a folder for sources."""
+    shutil.copytree(ROOT / "conf", target / "conf", ignore=shutil.ignore_patterns("local"))
+    for name in ("pyproject.toml", ".telemetry"):
+        shutil.copy(ROOT / name, target)
+    (target / "src").mkdir()
+    (target / "conf" / "local").mkdir()
+    return target
+
+
+@pytest.fixture(scope="session")
+def new_project(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Make a project without data of its own, for tests that write some."""
+    return lambda name: copied_project(tmp_path_factory.mktemp(name))
+
+
+@pytest.fixture(scope="session")
+def project(new_project: Callable[[str], Path]) -> Path:
+    """The one project that the small run writes into."""
+    return new_project("project")
+
+
+@pytest.fixture(scope="session")
+def kedro() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run a Kedro command in a project, as a user would, and collect what it prints."""
+
+    def command(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+        # One thread each: equal runs then give equal bytes, and PyTorch and numba do not wait for each other.
+        quiet = {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1", "COLUMNS": "160"}
+        return subprocess.run(
+            [sys.executable, "-m", "kedro", *arguments],
+            cwd=project,
+            env={**os.environ, **quiet},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=600,
+            check=False,
+        )
+
+    return command
+
+
+@pytest.fixture(scope="session")
+def small_run(project: Path, kedro: Callable[..., subprocess.CompletedProcess[str]]) -> SmallRun:
+    """Run all stages once for every test that looks at results."""
+    parameters = f"--params={','.join(f'{key}={value}' for key, value in SMALL.items())}"
+    finished = kedro(project, "run", "--pipelines=full", parameters)
+    assert finished.returncode == 0, finished.stdout
+    return SmallRun(project, parameters, finished.stdout)

@@ -1,0 +1,43 @@
+from pathlib import Path
+
+import pytest
+from kedro.io import DatasetError
+
+from deephash_pipeline.datasets import ImageSourceDataset
+from deephash_pipeline.errors import InputError
+
+
+def test_the_embedded_digits_need_no_folder(tmp_path: Path) -> None:
+    dataset = ImageSourceDataset(str(tmp_path / "nothing"), {"kind": "digits", "image_size": 8})
+    assert dataset.exists()
+    digits = dataset.load()
+    assert digits.splits["all"].images.shape == (1797, 1, 8, 8)
+    assert digits.class_names == list("0123456789")
+
+
+def test_other_images_are_there_if_their_folder_is(tmp_path: Path) -> None:
+    dataset = ImageSourceDataset(str(tmp_path / "mnist"), {"kind": "idx"})
+    assert not dataset.exists()
+    (tmp_path / "mnist").mkdir()
+    assert dataset.exists()
+
+
+def test_raw_images_cannot_be_written(tmp_path: Path) -> None:
+    with pytest.raises(DatasetError, match="read only"):
+        ImageSourceDataset(str(tmp_path), {"kind": "digits"}).save("anything")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("source", "named"),
+    [
+        ({"kind": "zip"}, "zip"),
+        ({}, "kind"),
+        ({"kind": "digits", "size": 8}, "size"),
+        ({"kind": "folder", "image_size": 28, "channels": 4}, "channels"),
+    ],
+)
+def test_a_wrong_source_is_refused_by_name_before_anything_is_read(
+    tmp_path: Path, source: dict[str, object], named: str
+) -> None:
+    with pytest.raises(InputError, match=named):
+        ImageSourceDataset(str(tmp_path), source)
