@@ -6,7 +6,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
@@ -25,14 +24,6 @@ SMALL = {
     "fine_tuning.fine_tuning.training.epochs": 1,
     "fine_tuning.fine_tuning_faithful.training.epochs": 1,
 }
-
-
-class SmallRun(NamedTuple):
-    """A finished run of all stages, on few images and for few epochs."""
-
-    project: Path
-    parameters: str
-    output: str
 
 
 def copied_project(target: Path) -> Path:
@@ -79,9 +70,23 @@ def kedro() -> Callable[..., subprocess.CompletedProcess[str]]:
 
 
 @pytest.fixture(scope="session")
-def small_run(project: Path, kedro: Callable[..., subprocess.CompletedProcess[str]]) -> SmallRun:
-    """Run all stages once for every test that looks at results."""
-    parameters = f"--params={','.join(f'{key}={value}' for key, value in SMALL.items())}"
-    finished = kedro(project, "run", "--pipelines=full", parameters)
+def small_parameters() -> str:
+    """What makes a run of all stages small."""
+    return f"--params={','.join(f'{key}={value}' for key, value in SMALL.items())}"
+
+
+@pytest.fixture(scope="session")
+def small_run(
+    project: Path, kedro: Callable[..., subprocess.CompletedProcess[str]], small_parameters: str
+) -> subprocess.CompletedProcess[str]:
+    """Run all stages once, on few images and for few epochs, for every test that looks at results."""
+    finished = kedro(project, "run", "--pipelines=full", small_parameters)
     assert finished.returncode == 0, finished.stdout
-    return SmallRun(project, parameters, finished.stdout)
+    return finished
+
+
+@pytest.fixture(scope="session")
+def finished_project(project: Path, small_run: subprocess.CompletedProcess[str]) -> Path:
+    """The project with the results of the small run; not to be changed."""
+    assert small_run.returncode == 0
+    return project

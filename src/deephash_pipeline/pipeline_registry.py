@@ -30,7 +30,7 @@ def register_pipelines() -> dict[str, Pipeline]:
 
 
 def create_stages(code_lengths: Sequence[int]) -> dict[str, Pipeline]:
-    """Create the eight stages: each is a namespace and a tag, and in it each cell is a namespace ``<method>.b<bits>``."""
+    """Create the eight stages, each a namespace and a tag; inside it a cell is a namespace ``<method>.b<bits>``."""
     stages = {
         "data_ingestion": data_ingestion.create_pipeline(),
         "cnn_pretraining": cnn_pretraining.create_pipeline(),

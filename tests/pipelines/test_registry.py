@@ -1,10 +1,10 @@
 from collections import Counter
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
-from kedro.framework.context import KedroContext
 from kedro.framework.session import KedroSession
 from kedro.framework.startup import bootstrap_project
 from kedro.pipeline import Pipeline
@@ -33,6 +33,7 @@ LAYERS = {
     "07_model_output": "model_output",
     "08_reporting": "reporting",
 }
+CLASSIFIER = {"trunk_weights", "softmax_weights", "pre_training_history"}
 
 # Placeholders of a pattern match dots too, so that a pattern may catch a name meant for another.
 FILES = [
@@ -71,33 +72,43 @@ def pipelines() -> dict[str, Pipeline]:
     return register_pipelines()
 
 
+class Configuration(NamedTuple):
+    """What `conf` comes to in one environment."""
+
+    catalog: Any
+    parameters: dict[str, Any]
+
+
 @pytest.fixture(scope="module")
-def load_context(new_project: Callable[[str], Path]) -> Callable[[str | None], KedroContext]:
+def project(new_project: Callable[[str], Path]) -> Path:
+    return new_project("registry")
+
+
+@pytest.fixture(scope="module")
+def configured(project: Path) -> Callable[[str | None], Configuration]:
     """Load the project's configuration as `kedro run` does, for an environment."""
-    project = new_project("registry")
     bootstrap_project(project)
 
-    def load(environment: str | None) -> KedroContext:
+    @cache
+    def configuration(environment: str | None) -> Configuration:
+        # Both at once: resolvers such as `globals` are those of the configuration that was loaded last.
         with KedroSession.create(project, env=environment) as session:
-            return session.load_context()
+            context = session.load_context()
+            return Configuration(context.catalog, context.config_loader["parameters"])
 
-    return load
-
-
-@pytest.fixture(scope="module")
-def context(load_context: Callable[[str | None], KedroContext]) -> KedroContext:
-    return load_context(None)
+    return configuration
 
 
 @pytest.fixture(scope="module")
-def described(context: KedroContext, pipelines: dict[str, Pipeline]) -> dict[str, dict[str, Any]]:
+def described(
+    project: Path, configured: Callable[[str | None], Configuration], pipelines: dict[str, Pipeline]
+) -> dict[str, dict[str, Any]]:
     """Layer and file, below `data`, of every dataset of the full pipeline."""
-    catalog = context.catalog
     entries = {}
     for name in sorted(pipelines["full"].datasets()):
         if not name.startswith("params:"):
-            dataset = catalog.get(name)
-            file = Path(dataset._describe()["filepath"]).relative_to(context.project_path / "data")
+            dataset = configured(None).catalog.get(name)
+            file = Path(dataset._describe()["filepath"]).relative_to(project / "data")
             entries[name] = {"file": file.as_posix(), "layer": dataset.metadata["kedro-viz"]["layer"]}
     return entries
 
@@ -106,8 +117,22 @@ def names_of(cell: Cell) -> str:
     return cell.namespace
 
 
+def keys(parameters: dict[str, Any], above: str = "") -> set[str]:
+    """Dotted names of all parameters."""
+    names = set()
+    for name, value in parameters.items():
+        names |= keys(value, f"{above}{name}.") if isinstance(value, dict) and value else {above + name}
+    return names
+
+
+def hashing_stage(cell: Cell) -> str:
+    if cell.method in (*BASELINES, YARDSTICK.method):
+        return "baseline_hashing"
+    return "hash_layer_init" if cell.method == PRE_TRAINING else "fine_tuning"
+
+
 def test_each_stage_can_be_run_alone_and_all_together(pipelines: dict[str, Pipeline]) -> None:
-    assert set(pipelines) == {*STAGES, "full", "__default__"}
+    assert set(pipelines) == {*STAGES, "full", "full_at_32_bits", "__default__"}
 
 
 def test_what_runs_without_a_name_is_the_full_pipeline(pipelines: dict[str, Pipeline]) -> None:
@@ -145,70 +170,78 @@ def test_dataset_names_are_the_same_in_a_stage_and_in_the_full_pipeline(pipeline
     assert pipelines["full"].datasets() == {name for stage in STAGES for name in pipelines[stage].datasets()}
 
 
+@pytest.mark.parametrize("name", ["evaluation", "full"])
 @pytest.mark.parametrize("cell", GRID, ids=names_of)
-def test_a_cell_is_selected_by_its_namespace(pipelines: dict[str, Pipeline], cell: Cell) -> None:
-    selected = pipelines["evaluation"].only_nodes_with_namespaces([cell.namespace])
+def test_a_cell_is_evaluated_alone_by_its_namespace(pipelines: dict[str, Pipeline], cell: Cell, name: str) -> None:
+    selected = pipelines[name].only_nodes_with_namespaces([f"evaluation.{cell.namespace}"])
     assert selected.all_outputs() == {f"{cell.namespace}.{name}" for name in ("query_histograms", "metrics", "curves")}
-    stage = "baseline_hashing"
-    if cell.method not in (*BASELINES, YARDSTICK.method):
-        stage = "hash_layer_init" if cell.method == PRE_TRAINING else "fine_tuning"
-    hashed = pipelines[stage].only_nodes_with_namespaces([cell.namespace])
-    assert {f"{cell.namespace}.encoder", f"{cell.namespace}.codes"} <= hashed.all_outputs()
-    in_full = pipelines["full"].only_nodes_with_namespaces([f"{stage}.{cell.namespace}"])
-    assert in_full.all_outputs() == hashed.all_outputs()
 
 
-def test_a_method_is_selected_by_its_name(pipelines: dict[str, Pipeline]) -> None:
-    selected = pipelines["fine_tuning"].only_nodes_with_namespaces(["fine_tuning"])
-    assert {name.split(".")[0] for name in selected.all_outputs()} == {"fine_tuning"}
+@pytest.mark.parametrize("cell", GRID, ids=names_of)
+def test_a_cell_is_hashed_alone_by_its_namespace(pipelines: dict[str, Pipeline], cell: Cell) -> None:
+    stage = hashing_stage(cell)
+    namespace = [f"{stage}.{cell.namespace}"]
+    selected = pipelines[stage].only_nodes_with_namespaces(namespace)
+    assert {f"{cell.namespace}.encoder", f"{cell.namespace}.codes"} <= selected.all_outputs()
+    assert all(name.startswith(f"{cell.namespace}.") for name in selected.all_outputs())
+    assert selected.nodes == pipelines["full"].only_nodes_with_namespaces(namespace).nodes
+
+
+def test_all_code_lengths_of_a_method_are_selected_by_its_name(pipelines: dict[str, Pipeline]) -> None:
+    selected = pipelines["fine_tuning"].only_nodes_with_namespaces(["fine_tuning.fine_tuning"])
+    codes = {name for name in selected.all_outputs() if name.endswith(".codes")}
+    assert codes == {f"{cell.namespace}.codes" for cell in cells("fine_tuning")}
 
 
 def test_fine_tuning_starts_from_the_hash_layer_of_the_same_code_length(pipelines: dict[str, Pipeline]) -> None:
     for cell in cells(*FINE_TUNINGS):
-        selected = pipelines["fine_tuning"].only_nodes_with_namespaces([cell.namespace])
+        selected = pipelines["fine_tuning"].only_nodes_with_namespaces([f"fine_tuning.{cell.namespace}"])
         layers = {name for name in selected.inputs() if name.endswith(".hash_layer")}
         assert layers == {f"pre_training.b{cell.code_length}.hash_layer"}
+
+
+def test_the_run_at_32_bits_is_the_part_of_the_full_run_with_that_code_length(pipelines: dict[str, Pipeline]) -> None:
+    datasets = {name for name in pipelines["full_at_32_bits"].datasets() if not name.startswith("params:")}
+    cells_of = {".".join(name.split(".")[:2]) for name in datasets if "." in name}
+    assert cells_of == {cell.namespace for cell in GRID if cell.code_length in (32, None)}
+    assert datasets < pipelines["full"].datasets()
 
 
 def test_the_gallery_shows_a_cell_of_the_grid() -> None:
     assert GALLERY in GRID
 
 
-@pytest.mark.parametrize("name", [*STAGES, "full"])
+@pytest.mark.parametrize("name", [*STAGES, "full", "full_at_32_bits"])
 @pytest.mark.parametrize("environment", [None, "mnist"])
 def test_nothing_stays_in_memory_by_accident(
-    load_context: Callable[[str | None], KedroContext], environment: str | None, name: str
+    configured: Callable[[str | None], Configuration], environment: str | None, name: str
 ) -> None:
-    assert load_context(environment).catalog.describe_datasets([name])[name]["defaults"] == {}
+    assert configured(environment).catalog.describe_datasets([name])[name]["defaults"] == {}
 
 
 @pytest.mark.parametrize("environment", [None, "mnist"])
 def test_every_parameter_that_a_node_asks_for_is_configured(
-    load_context: Callable[[str | None], KedroContext], pipelines: dict[str, Pipeline], environment: str | None
+    configured: Callable[[str | None], Configuration], pipelines: dict[str, Pipeline], environment: str | None
 ) -> None:
     asked = {name for name in pipelines["full"].inputs() if name.startswith("params:")}
-    assert asked <= set(load_context(environment).catalog.keys())
+    assert asked <= set(configured(environment).catalog.keys())
 
 
 def test_an_environment_adds_to_the_parameters_and_removes_none(
-    load_context: Callable[[str | None], KedroContext],
+    configured: Callable[[str | None], Configuration],
 ) -> None:
-    base, mnist = load_context(None).params, load_context("mnist").params
-    assert set(mnist) == set(base)
+    base, mnist = (configured(environment).parameters for environment in (None, "mnist"))
     assert mnist["experiment"]["benchmark"] == "mnist"
-    for stage in ("cnn_pretraining", "hash_layer_init", "fine_tuning", "baseline_hashing"):
-        assert set(mnist[stage]) >= set(base[stage])
+    assert keys(mnist) >= keys(base)
 
 
 def test_benchmarks_share_no_file(
-    load_context: Callable[[str | None], KedroContext], described: dict[str, dict[str, Any]]
+    configured: Callable[[str | None], Configuration], described: dict[str, dict[str, Any]]
 ) -> None:
-    catalog = load_context("mnist").catalog
+    catalog = configured("mnist").catalog
     of_mnist = {catalog.get(name)._describe()["filepath"] for name in described}
-    assert all("/mnist" in file for file in of_mnist)
-    assert not {Path(file).relative_to(Path(file).parents[-1]) for file in of_mnist} & {
-        Path(entry["file"]) for entry in described.values()
-    }
+    assert all("/mnist" in file.partition("/data/")[2] for file in of_mnist)
+    assert not any("mnist" in entry["file"] for entry in described.values())
 
 
 @pytest.mark.parametrize(("name", "file"), FILES)
@@ -230,4 +263,5 @@ def test_no_two_names_resolve_to_the_same_file(described: dict[str, dict[str, An
 
 def test_the_layer_of_a_dataset_is_that_of_its_folder(described: dict[str, dict[str, Any]]) -> None:
     for name, entry in described.items():
-        assert entry["layer"] == LAYERS[entry["file"].split("/")[0]], name
+        layer = "classifier" if name in CLASSIFIER else LAYERS[entry["file"].split("/")[0]]
+        assert entry["layer"] == layer, name

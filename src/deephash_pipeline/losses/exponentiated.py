@@ -82,16 +82,17 @@ class _ExponentiatedLoss(torch.autograd.Function):
         without_bit, with_bit = weighted * supervision * c, weighted * supervision.square() * s
         c_prime = -s if parameters.loss_scale == "paper" else -torch.ones_like(s) * code_length
 
-        value = torch.zeros((), dtype=u.dtype, device=u.device)
+        # Over all bits the pair factors add up to K * without_bit + with_bit * b b^T, so the -1 of 2 sigma - 1 is free.
+        value = -(without_bit + with_bit * code_product).sum() * code_length
         gradient = torch.empty_like(u)
         bits_in_tile = max(1, TILE_ELEMENTS // max(batch * batch, 1))
         for start in range(0, code_length, bits_in_tile):
             u_k = u[:, start : start + bits_in_tile].T
             b_k = b[:, start : start + bits_in_tile].T
-            sigma = torch.sigmoid(parameters.temperature * u_k[:, :, None] * u_k[:, None, :])
+            sigma = torch.mul(parameters.temperature * u_k[:, :, None], u_k[:, None, :]).sigmoid_()
             pair_factor = torch.addcmul(without_bit, with_bit, b_k[:, :, None] * b_k[:, None, :])
-            value += (pair_factor * (2 * sigma - 1)).sum()
-            slope = pair_factor * sigma * (1 - sigma)
+            value += 2 * torch.dot(pair_factor.flatten(), sigma.flatten())
+            slope = torch.ops.aten.sigmoid_backward(pair_factor, sigma)  # pair_factor * sigma * (1 - sigma)
             gradient[:, start : start + bits_in_tile] = torch.matmul(slope, u_k[:, :, None])[:, :, 0].T
         value *= c_prime / code_length
         # Each pair stands twice in the sum, and 2 sigma - 1 has slope 2 sigma (1 - sigma).

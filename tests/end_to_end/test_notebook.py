@@ -1,0 +1,53 @@
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+NOTEBOOK = Path(__file__).resolve().parents[2] / "notebooks" / "explore_results.ipynb"
+PLOTLY = "application/vnd.plotly.v1+json"
+
+
+@pytest.fixture(scope="module")
+def notebook() -> Any:
+    return nbformat.read(NOTEBOOK, as_version=4)
+
+
+@pytest.fixture(scope="module")
+def outputs(notebook: Any, finished_project: Path) -> list[Any]:
+    """Run the notebook on the results of the small run, and collect what it shows."""
+    client = NotebookClient(
+        nbformat.from_dict(notebook), timeout=120, resources={"metadata": {"path": str(finished_project)}}
+    )
+    executed = client.execute()
+    return [output for cell in executed.cells if cell.cell_type == "code" for output in cell.outputs]
+
+
+def test_the_notebook_is_stored_without_outputs(notebook: Any) -> None:
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert all(cell.outputs == [] and cell.execution_count is None for cell in code)
+
+
+def test_the_notebook_names_no_benchmark_but_in_its_first_cell(notebook: Any) -> None:
+    first, *others = (cell.source for cell in notebook.cells if cell.cell_type == "code")
+    assert first.startswith("env = None")
+    assert not any(name in source for source in others for name in ("digits", "mnist", "data/"))
+
+
+def test_the_notebook_shows_tables_figures_and_pictures(outputs: list[Any]) -> None:
+    shown = [set(output.data) for output in outputs if "data" in output]
+    assert sum(PLOTLY in kinds for kinds in shown) == 6
+    assert sum("image/png" in kinds for kinds in shown) == 2
+    assert sum("text/html" in kinds and PLOTLY not in kinds for kinds in shown) == 3
+
+
+def test_the_notebook_finds_the_stored_figure_from_counts(outputs: list[Any]) -> None:
+    printed = "".join(output.text for output in outputs if output.output_type == "stream" and output.name == "stdout")
+    assert "mAP 0." in printed
+    assert "with the ties in the worst and in the best order" in printed
+
+
+def test_the_notebook_prints_no_warning(outputs: list[Any]) -> None:
+    errors = [output.text for output in outputs if output.output_type == "stream" and output.name == "stderr"]
+    assert errors == []

@@ -1,0 +1,139 @@
+import json
+import math
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from kedro.framework.session import KedroSession
+from kedro.framework.startup import bootstrap_project
+from mlflow import MlflowClient
+from mlflow.entities import Run
+
+from deephash_pipeline.grid import METHODS, cells
+
+GRID = list(cells())
+
+
+def results(project: Path) -> Path:
+    return project / "data" / "08_reporting" / "digits"
+
+
+def tracked(project: Path) -> tuple[list[Run], list[Run]]:
+    """Parent runs, newest first, and child runs."""
+    client = MlflowClient(f"sqlite:///{project / 'mlflow.db'}")
+    experiment = client.get_experiment_by_name("digits")
+    assert experiment is not None
+    found = list(client.search_runs([experiment.experiment_id]))
+    return (
+        [run for run in found if "mlflow.parentRunId" not in run.data.tags],
+        [run for run in found if "mlflow.parentRunId" in run.data.tags],
+    )
+
+
+def test_the_run_ends_with_the_table_and_where_to_look_further(
+    small_run: subprocess.CompletedProcess[str], finished_project: Path
+) -> None:
+    lines = small_run.stdout.splitlines()
+    assert any("Mean average precision on digits" in line for line in lines)
+    table = pd.read_csv(results(finished_project) / "map.csv").set_index("method")
+    for method in METHODS.values():
+        values = table[[name.startswith(method) for name in table.index]].iloc[0]
+        row = next(line for line in lines if line.strip("│ ").startswith(method))
+        assert all(f"{value:.4f}" in row for value in values)
+    for command in ("make report", "make viz", "make mlflow"):
+        assert any(command in line for line in lines)
+
+
+def test_the_run_prints_no_warning(small_run: subprocess.CompletedProcess[str]) -> None:
+    suspicious = [line for line in small_run.stdout.splitlines() if "warn" in line.lower() or "deprec" in line.lower()]
+    assert suspicious == []
+
+
+def test_the_report_lies_where_the_run_says(
+    small_run: subprocess.CompletedProcess[str], finished_project: Path
+) -> None:
+    assert "data/08_reporting/digits/report.html" in small_run.stdout
+    report = (results(finished_project) / "report.html").read_text(encoding="utf-8")
+    assert report.rstrip().endswith("</html>")
+    assert all(method in report for method in METHODS.values())
+
+
+def test_every_cell_has_figures_between_chance_and_perfection(finished_project: Path) -> None:
+    output = finished_project / "data" / "07_model_output" / "digits"
+    for cell in GRID:
+        metrics = json.loads((output / cell.namespace.replace(".", "/") / "metrics.json").read_text())
+        assert metrics["method"] == cell.method
+        assert metrics["chance_level"] < metrics["mean_average_precision"] <= 1
+        assert metrics["chance_level"] < metrics["validation_mean_average_precision"] <= 1
+        assert metrics["queries"] == 1000
+        assert metrics["database_size"] == round(0.8 * 797)
+
+
+def test_the_run_leaves_no_temporary_file_and_writes_nothing_outside_its_folders(finished_project: Path) -> None:
+    hidden = [path for path in (finished_project / "data").rglob(".*") if path.name != ".gitkeep"]
+    assert hidden == []
+    made = {path.name for path in finished_project.iterdir()}
+    given = {"conf", "src", "pyproject.toml", ".telemetry"}
+    assert made - given == {"data", "mlflow.db", "mlartifacts", ".viz"}
+
+
+def test_mlflow_holds_one_parent_and_a_child_for_each_cell(finished_project: Path) -> None:
+    parents, children = tracked(finished_project)
+    assert len(parents) == 1
+    parent = parents[0]
+    assert parent.info.status == "FINISHED"
+    assert parent.data.params["cnn_pretraining.training.epochs"] == "2"
+    assert {run.data.tags["mlflow.parentRunId"] for run in children} == {parent.info.run_id}
+    found = sorted((run.data.params["method"], run.data.params["code_length"]) for run in children)
+    assert found == sorted((cell.method, str(cell.code_length or 10)) for cell in GRID)
+
+
+def test_mlflow_holds_the_figures_of_the_catalog(finished_project: Path) -> None:
+    metrics = json.loads((finished_project / "data/07_model_output/digits/metrics.json").read_text())
+    stored = {(held["method"], str(held["code_length"])): held["mean_average_precision"] for held in metrics}
+    _, children = tracked(finished_project)
+    logged = {
+        (run.data.params["method"], run.data.params["code_length"]): run.data.metrics["mean_average_precision"]
+        for run in children
+    }
+    assert logged.keys() == stored.keys()
+    assert all(math.isclose(logged[cell], stored[cell]) for cell in stored)
+
+
+@pytest.fixture
+def codes_alone(finished_project: Path, tmp_path: Path) -> Path:
+    """A copy of the finished project with labels and codes, but without images, features, models and figures."""
+    kept = shutil.ignore_patterns("images.npy", "0[13468]_*", "metrics.json", "*.csv", "query_histograms.npz", ".viz")
+    return Path(shutil.copytree(finished_project, tmp_path / "codes alone", ignore=kept))
+
+
+def test_evaluation_runs_on_cached_codes_alone(finished_project: Path, codes_alone: Path) -> None:
+    before = tracked(codes_alone)
+    bootstrap_project(codes_alone)
+    with KedroSession.create(codes_alone) as session:
+        session.run(pipeline_names=["evaluation"])
+    metrics = Path("data/07_model_output/digits/metrics.json")
+    assert (codes_alone / metrics).read_bytes() == (finished_project / metrics).read_bytes()
+    after = tracked(codes_alone)
+    assert len(after[0]) == len(before[0]) + 1
+    assert len(after[1]) == len(before[1]) + len(GRID)
+
+
+def test_the_same_seed_gives_the_same_codes_in_a_run_of_the_cell_alone(
+    finished_project: Path,
+    small_parameters: str,
+    tmp_path: Path,
+    kedro: Callable[..., subprocess.CompletedProcess[str]],
+) -> None:
+    project = Path(shutil.copytree(finished_project, tmp_path / "again", ignore=shutil.ignore_patterns("b12")))
+    layer = Path("data/06_models/digits/pre_training/b12/hash_layer.safetensors")
+    codes = Path("data/07_model_output/digits/fine_tuning/b12/codes.npz")
+    (project / layer).parent.mkdir()
+    shutil.copy(finished_project / layer, project / layer)
+    arguments = ("--pipelines=fine_tuning", "--namespaces=fine_tuning.fine_tuning.b12", small_parameters)
+    finished = kedro(project, "run", *arguments)
+    assert finished.returncode == 0, finished.stdout
+    assert (project / codes).read_bytes() == (finished_project / codes).read_bytes()
