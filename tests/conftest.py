@@ -11,6 +11,10 @@ import pytest
 
 # Kedro, Kedro-Viz and MLflow all honour it, and read it when they are imported.
 os.environ["DO_NOT_TRACK"] = "true"
+# One thread for PyTorch: equal runs then give equal bytes, and small tensors do not wait for a second core. numba keeps
+# its threads to itself, for those of OpenMP it would share, and set, with PyTorch.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("NUMBA_THREADING_LAYER", "workqueue")
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -53,12 +57,10 @@ def kedro() -> Callable[..., subprocess.CompletedProcess[str]]:
     """Run a Kedro command in a project, as a user would, and collect what it prints."""
 
     def command(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-        # One thread each: equal runs then give equal bytes, and PyTorch and numba do not wait for each other.
-        quiet = {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1", "COLUMNS": "160"}
         return subprocess.run(
             [sys.executable, "-m", "kedro", *arguments],
             cwd=project,
-            env={**os.environ, **quiet},
+            env={**os.environ, "COLUMNS": "160"},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

@@ -14,7 +14,7 @@ from kedro.framework.startup import bootstrap_project
 from kedro.runner import SequentialRunner
 from numpy.typing import NDArray
 
-from deephash_pipeline.cli import run
+from deephash_pipeline import cli
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.grid import BASELINES
 from deephash_pipeline.hashing import HASH_FUNCTIONS, create_hash_function
@@ -99,7 +99,7 @@ def the_error(output: str) -> str:
 def refused(*arguments: str) -> str:
     """Run the project's `kedro run`, expect it to refuse, and return the line that says why."""
     before = stored(Path.cwd())
-    result = CliRunner().invoke(run, arguments)
+    result = CliRunner().invoke(cli.run, arguments)
     assert result.exit_code == 1, result.output
     assert isinstance(result.exception, SystemExit), result.exception
     assert stored(Path.cwd()) == before
@@ -124,7 +124,7 @@ def test_a_missing_raw_file_is_named_with_its_origin_and_the_command_that_gets_i
 
 @pytest.mark.usefixtures("raw_files")
 def test_whole_raw_files_are_accepted(here: Path) -> None:
-    result = CliRunner().invoke(run, INGESTION)
+    result = CliRunner().invoke(cli.run, INGESTION)
     assert result.exit_code == 0, result.output
     assert np.load(here / "data/02_intermediate/mnist/training/images.npy").shape == (40, 1, 28, 28)
 
@@ -174,7 +174,7 @@ def test_more_queries_than_images_are_refused() -> None:
 
 
 def test_fewer_images_than_one_batch_are_refused_with_the_key_to_change(here: Path) -> None:
-    ingested = CliRunner().invoke(run, ("--pipelines=data_ingestion", "--params=data_ingestion.query_count=1700"))
+    ingested = CliRunner().invoke(cli.run, ("--pipelines=data_ingestion", "--params=data_ingestion.query_count=1700"))
     assert ingested.exit_code == 0, ingested.output
     error = refused("--pipelines=cnn_pretraining", "--params=cnn_pretraining.training.batch_size=98")
     assert "97 training images" in error

@@ -2,16 +2,17 @@ import json
 import math
 import shutil
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from click.testing import CliRunner
 from kedro.framework.session import KedroSession
 from kedro.framework.startup import bootstrap_project
 from mlflow import MlflowClient
 from mlflow.entities import Run
 
+from deephash_pipeline import cli
 from deephash_pipeline.grid import METHODS, cells
 
 GRID = list(cells())
@@ -122,18 +123,17 @@ def test_evaluation_runs_on_cached_codes_alone(finished_project: Path, codes_alo
     assert len(after[1]) == len(before[1]) + len(GRID)
 
 
-def test_the_same_seed_gives_the_same_codes_in_a_run_of_the_cell_alone(
-    finished_project: Path,
-    small_parameters: str,
-    tmp_path: Path,
-    kedro: Callable[..., subprocess.CompletedProcess[str]],
+def test_the_same_seed_gives_the_same_codes_when_a_cell_is_trained_alone(
+    finished_project: Path, small_parameters: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     project = Path(shutil.copytree(finished_project, tmp_path / "again", ignore=shutil.ignore_patterns("b12")))
     layer = Path("data/06_models/digits/pre_training/b12/hash_layer.safetensors")
     codes = Path("data/07_model_output/digits/fine_tuning/b12/codes.npz")
     (project / layer).parent.mkdir()
     shutil.copy(finished_project / layer, project / layer)
-    arguments = ("--pipelines=fine_tuning", "--namespaces=fine_tuning.fine_tuning.b12", small_parameters)
-    finished = kedro(project, "run", *arguments)
-    assert finished.returncode == 0, finished.stdout
+    bootstrap_project(project)
+    monkeypatch.chdir(project)
+    cell = ("--pipelines=fine_tuning", "--namespaces=fine_tuning.fine_tuning.b12")
+    result = CliRunner().invoke(cli.run, (*cell, small_parameters))
+    assert result.exit_code == 0, result.output
     assert (project / codes).read_bytes() == (finished_project / codes).read_bytes()
