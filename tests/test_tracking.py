@@ -11,11 +11,11 @@ import pytest
 from git import Repo
 from kedro.io import DataCatalog, MemoryDataset
 from kedro.pipeline import Node, Pipeline
-from kedro_datasets.json import JSONDataset  # type: ignore[import-untyped]
 from mlflow import MlflowClient
 from mlflow.entities import Run
 from pydantic import BaseModel
 
+from deephash_pipeline.datasets import JSONDataset
 from deephash_pipeline.tracking import MlflowTracking
 
 

@@ -3,10 +3,12 @@
 import copy
 import functools
 import logging
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import click
+from kedro.config import MissingConfigException
 from kedro.framework.cli.project import run as kedro_run
 from kedro.framework.project import pipelines
 from kedro.io import DatasetError
@@ -14,7 +16,8 @@ from kedro.validation.exceptions import ParameterValidationError
 
 from deephash_pipeline.errors import InputError
 
-USER_ERRORS = (InputError, DatasetError, ParameterValidationError)
+USER_ERRORS = (InputError, DatasetError, ParameterValidationError, MissingConfigException)
+PYDANTIC_DETAILS = re.compile(r"\[type=[^\n]*|For further information visit \S+")
 
 
 def one_line_errors(command: Callable[..., Any] | None) -> Callable[..., Any]:
@@ -27,17 +30,19 @@ def one_line_errors(command: Callable[..., Any] | None) -> Callable[..., Any]:
         if options.get("pipeline") and not options.get("pipelines"):
             options["pipelines"], options["pipeline"] = [options["pipeline"]], None
         try:
+            names = options.get("pipelines") or ["__default__"]
+            for name in names:
+                if name not in pipelines:
+                    raise InputError(f"unknown pipeline `{name}`: choose among {', '.join(pipelines)}")
             if options.get("namespaces"):
-                options["namespaces"] = within_stages(
-                    options["namespaces"], options.get("pipelines") or ["__default__"]
-                )
+                options["namespaces"] = within_stages(options["namespaces"], names)
             return command(**options)
         except Exception as error:
             cause = next((link for link in causes(error) if isinstance(link, USER_ERRORS)), None)
             if cause is None:
                 raise
             logging.getLogger(__name__).debug("details", exc_info=error)
-            raise click.ClickException(" ".join(str(cause).split())) from error
+            raise click.ClickException(" ".join(PYDANTIC_DETAILS.sub("", str(cause)).split())) from error
 
     return wrapped
 

@@ -1,18 +1,35 @@
-"""Kedro hooks of the command line: a line for each stage, and the result at the end of a run."""
+"""Kedro hooks of the command line: no misspelt parameters, a line for each stage, the result at the end of a run."""
 
 import logging
 import time
 from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from kedro.framework.hooks import hook_impl
+from kedro.framework.project import pipelines
 from kedro.io import CatalogProtocol
 from kedro.pipeline import Pipeline
 from kedro.pipeline.node import Node
 from rich.console import Console
 from rich.table import Table
 
+from deephash_pipeline.errors import InputError
+
 logger = logging.getLogger(__name__)
+
+
+class KnownParameters:
+    """Refuses parameters that nothing reads: a misspelt group would otherwise be passed over in silence."""
+
+    @hook_impl
+    def before_pipeline_run(self, catalog: CatalogProtocol[Any, Any]) -> None:
+        """Compare all configured parameters with those that the full pipeline reads."""
+        read = {name.removeprefix("params:") for name in pipelines["full"].inputs() if name.startswith("params:")}
+        unread = sorted(unread_parameters(catalog.load("parameters"), read))
+        if unread:
+            groups = sorted({name.partition(".")[0] for name in read})
+            raise InputError(f"unknown parameter `{unread[0]}`: nothing reads it; the groups are {', '.join(groups)}")
 
 
 class StageLog:
@@ -69,6 +86,18 @@ class ResultTable:
         console.print(f"Report      make report{environment}   (data/08_reporting/{benchmark}/report.html)")
         console.print(f"Pipelines   make viz{environment}      (http://127.0.0.1:4141)")
         console.print("MLflow      make mlflow   (http://127.0.0.1:5000)")
+
+
+def unread_parameters(parameters: Mapping[str, Any], read: Collection[str], above: str = "") -> Iterator[str]:
+    """Yield the dotted names of parameters that are neither read nor part of, nor a group of, what is read."""
+    for key, value in parameters.items():
+        name = f"{above}{key}"
+        if name in read or key.startswith("_"):
+            continue
+        if isinstance(value, Mapping) and any(other.startswith(f"{name}.") for other in read):
+            yield from unread_parameters(value, read, f"{name}.")
+        else:
+            yield name
 
 
 def stage_of(node: Node) -> str:

@@ -41,6 +41,7 @@ CURVES_SUFFIX = ".curves"
 HISTORY_SUFFIX = ".history"
 PRE_TRAINING_HISTORY = "pre_training_history"
 REPORT = "report"
+GALLERY = "gallery"
 TABLE_SUFFIX = "_table"
 FIGURE_PREFIX = "figure_"
 
@@ -133,6 +134,7 @@ def _only_a_warning(action: str) -> Iterator[None]:
 def _connect(database: Path) -> "MlflowClient":
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
     os.environ.setdefault("DO_NOT_TRACK", "true")
+    os.environ.setdefault("MLFLOW_LOGGING_LEVEL", "WARNING")
     # Asked for what it cannot open or write, MLflow tries for minutes before it gives up.
     with closing(sqlite3.connect(database)) as probe:
         probe.execute("BEGIN IMMEDIATE")
@@ -220,7 +222,9 @@ def _log_metrics(client: "MlflowClient", run: str, figures: Iterable[tuple[str, 
 def _is_logged(name: str) -> bool:
     if "." in name:
         return name.endswith(METRICS_SUFFIX)
-    return name.endswith(TABLE_SUFFIX) or name.startswith(FIGURE_PREFIX) or name in (REPORT, PRE_TRAINING_HISTORY)
+    return (
+        name.endswith(TABLE_SUFFIX) or name.startswith(FIGURE_PREFIX) or name in (REPORT, GALLERY, PRE_TRAINING_HISTORY)
+    )
 
 
 def _log_artifact(client: "MlflowClient", run: str, name: str, content: Any) -> None:
@@ -228,6 +232,8 @@ def _log_artifact(client: "MlflowClient", run: str, name: str, content: Any) -> 
         client.log_text(run, _csv(content), f"{name}.csv")
     elif name == PRE_TRAINING_HISTORY:
         _log_metrics(client, run, _steps(content))
+    elif name == GALLERY:
+        client.log_image(run, content, f"{name}.png")
     else:
         html = content if name == REPORT else content.to_html(include_plotlyjs=True)
         client.log_text(run, html, f"{name}.html")

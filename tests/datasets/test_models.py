@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 
 import numpy as np
@@ -59,8 +60,17 @@ def test_a_stored_encoder_gives_the_same_codes(tmp_path: Path, kind: str) -> Non
     np.testing.assert_array_equal(loaded.encode(features()), encoder.encode(features()))
 
 
+def test_equal_encoders_are_equal_files(tmp_path: Path) -> None:
+    paths = [tmp_path / f"{number}.safetensors" for number in range(5)]
+    for path in paths:
+        EncoderDataset(str(path)).save(an_encoder("itq"))
+    assert len({path.read_bytes() for path in paths}) == 1
+
+
 def test_an_unknown_kind_of_encoder_is_refused_by_name(tmp_path: Path) -> None:
     path = tmp_path / "encoder.safetensors"
-    safetensors.numpy.save_file({"a": np.ones(1)}, path, metadata={"kind": "ksh", "code_length": "12"})
+    safetensors.numpy.save_file(
+        {"a": np.ones(1)}, path, metadata={"encoder": json.dumps({"kind": "ksh", "code_length": 12})}
+    )
     with pytest.raises(DatasetError, match="'ksh' is unknown"):
         EncoderDataset(str(path)).load()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from deephash_pipeline.hashing import create_hash_function
+from deephash_pipeline.hashing import HASH_FUNCTIONS
 from deephash_pipeline.retrieval import count_distances, pack_bits, retrieval_metrics
 
 CODE_LENGTHS = (12, 24, 48)
@@ -26,7 +26,7 @@ def mean_average_precision() -> dict[str, list[float]]:
 
 
 def _evaluate(kind: str, code_length: int, z: NDArray[np.float32], labels: NDArray[np.int64], seed: int) -> float:
-    bits = create_hash_function(kind, code_length, seed).fit(z[500:]).encode(z)
+    bits = HASH_FUNCTIONS[kind](code_length, seed).fit(z[500:]).encode(z)
     codes = pack_bits(bits)
     histograms = count_distances(codes[:500], labels[:500], codes[500:], labels[500:], code_length)
     return float(retrieval_metrics(histograms)["mean_average_precision"])

@@ -19,7 +19,6 @@ from deephash_pipeline.pipelines.baseline_hashing.nodes import BaselineParameter
 from deephash_pipeline.pipelines.cnn_pretraining.nodes import PreTrainingParameters, pre_train
 from deephash_pipeline.pipelines.data_ingestion.nodes import measure_pixels, split_images
 from deephash_pipeline.pipelines.encoding import encode_z
-from deephash_pipeline.pipelines.evaluation.nodes import count_query_distances, measure_retrieval
 from deephash_pipeline.pipelines.experiment import ExperimentParameters
 from deephash_pipeline.pipelines.feature_extraction.nodes import extract_z
 from deephash_pipeline.pipelines.fine_tuning.nodes import (
@@ -29,7 +28,7 @@ from deephash_pipeline.pipelines.fine_tuning.nodes import (
     train_from_random_initialisation,
 )
 from deephash_pipeline.pipelines.hash_layer_init.nodes import HashLayerInitParameters, initialise_hash_layer
-from deephash_pipeline.retrieval import CodeSets, pack_bits, unpack_bits
+from deephash_pipeline.retrieval import unpack_bits
 
 EXPERIMENT = ExperimentParameters(benchmark="squares", network="lenet", seed=7, device="cpu")
 CLASSES = ["left", "middle", "right"]
@@ -283,60 +282,6 @@ def test_images_that_do_not_fit_the_network_are_refused_with_the_remedy() -> Non
         train_from_random_initialisation(
             IMAGES[..., :20, :20], LABELS, STATISTICS, CELL, fine_tuning_parameters(), EXPERIMENT
         )
-
-
-# Evaluation.
-
-
-def perfect_codes(*label_sets: NDArray[np.int64]) -> CodeSets:
-    """Codes of 12 bits that tell the class and nothing else."""
-    database, validation, query = (
-        pack_bits(np.repeat(labels[:, None] == np.arange(3), 4, axis=1)) for labels in label_sets
-    )
-    return CodeSets(database, validation, query, 12)
-
-
-def measured(validation_labels: NDArray[np.int64]) -> tuple[dict[str, Any], pd.DataFrame]:
-    codes = perfect_codes(LABELS, validation_labels, QUERY_LABELS)
-    histograms = count_query_distances(codes, QUERY_LABELS, LABELS)
-    return measure_retrieval(histograms, codes, QUERY_LABELS, validation_labels, LABELS, CELL)
-
-
-def test_the_figures_of_a_cell_say_what_was_measured_on_what() -> None:
-    metrics, _ = measured(QUERY_LABELS[:6])
-    assert metrics["method"] == "fine_tuning"
-    assert metrics["code_length"] == 12
-    assert metrics["queries"] == 9
-    assert metrics["database_size"] == 36
-    assert metrics["mean_average_precision"] == 1
-    assert metrics["validation_mean_average_precision"] == 1
-    assert metrics["chance_level"] == pytest.approx(1 / 3, abs=0.1)
-    assert metrics["distinct_database_codes"] == 3
-    assert metrics["mean_bit_balance"] == pytest.approx(1 / 3)
-
-
-def test_there_is_no_validation_figure_without_validation_images() -> None:
-    metrics, _ = measured(NO_LABELS)
-    assert metrics["validation_mean_average_precision"] is None
-    assert metrics["mean_average_precision"] == 1
-
-
-def test_the_validation_figure_knows_nothing_of_the_queries() -> None:
-    codes = perfect_codes(LABELS, (QUERY_LABELS + 1) % 3, QUERY_LABELS)
-    histograms = count_query_distances(codes, QUERY_LABELS, LABELS)
-    metrics, _ = measure_retrieval(histograms, codes, QUERY_LABELS, QUERY_LABELS, LABELS, CELL)
-    assert metrics["mean_average_precision"] == 1
-    assert metrics["validation_mean_average_precision"] < 0.5
-
-
-def test_curves_by_radius_and_by_rank_are_of_the_same_ranking() -> None:
-    _, curves = measured(NO_LABELS)
-    assert list(curves) == ["method", "code_length", "kind", "point", "precision", "recall"]
-    by_radius, by_rank = (curves[curves["kind"] == kind] for kind in ("radius", "rank"))
-    assert by_radius["point"].tolist() == list(range(13))
-    assert by_rank["point"].is_monotonic_increasing
-    assert by_radius["recall"].iloc[-1] == by_rank["recall"].iloc[-1] == 1
-    assert by_radius["precision"].iloc[-1] == pytest.approx(by_rank["precision"].iloc[-1])
 
 
 # A cell from z to its figures, as Kedro wires it.

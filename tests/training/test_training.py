@@ -163,6 +163,14 @@ def test_one_cycle_rises_to_the_peak_and_falls_to_nearly_zero():
     assert rates[-1] < 0.001
 
 
+@pytest.mark.parametrize("steps", [1, 2, 3, 4])
+def test_one_cycle_serves_runs_of_a_few_steps(steps):
+    x, labels = blobs(16 * steps)
+    settings = parameters(schedule="one_cycle", epochs=1)
+    history = train(linear(), CrossEntropy(), ArrayInputs(x, CPU), labels, settings, 1, CPU, "test")
+    assert np.isfinite(history[0]["loss"])
+
+
 def test_outputs_in_blocks_equal_those_of_one_piece_and_leave_no_gradient():
     x, module = np.random.default_rng(0).normal(size=(1100, 4)).astype(np.float32), linear()
     outputs = outputs_in_blocks(module, ArrayInputs(x, CPU))

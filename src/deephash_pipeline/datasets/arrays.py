@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+from kedro.io import DatasetError
 from numpy.typing import NDArray
 
 from deephash_pipeline.retrieval import CodeSets, DistanceHistograms
@@ -29,7 +30,9 @@ class NumpyDataset(AtomicFileDataset[NDArray[Any]]):
         self._mmap_mode = mmap_mode
 
     def _read(self, path: Path) -> NDArray[Any]:
-        array: NDArray[Any] = np.load(path, mmap_mode=self._mmap_mode, allow_pickle=False)
+        array = np.load(path, mmap_mode=self._mmap_mode, allow_pickle=False)
+        if not isinstance(array, np.ndarray):
+            raise DatasetError(f"{path} is not a .npy file: run the stage that makes it again")
         return array
 
     def _write(self, path: Path, content: NDArray[Any]) -> None:

@@ -1,5 +1,6 @@
 """Network weights and hash functions, in safetensors files."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -28,12 +29,13 @@ class EncoderDataset(AtomicFileDataset[Encoder]):
 
     def _read(self, path: Path) -> Encoder:
         with safetensors.safe_open(path, framework="numpy") as file:
-            metadata = file.metadata()
+            metadata = json.loads(file.metadata()["encoder"])
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dictionary)
-        return load_encoder(metadata["kind"], int(metadata["code_length"]), arrays)
+        return load_encoder(metadata["kind"], metadata["code_length"], arrays)
 
     def _write(self, path: Path, content: Encoder) -> None:
         arrays = {name: np.ascontiguousarray(array) for name, array in content.arrays().items()}
         kind = next(name for name, encoder in ENCODERS.items() if encoder is type(content))
-        metadata = {"kind": kind, "code_length": str(content.code_length)}
+        # One entry, because safetensors keeps no order among several, and equal encoders should be equal files.
+        metadata = {"encoder": json.dumps({"code_length": content.code_length, "kind": kind})}
         safetensors.numpy.save_file(arrays, path, metadata=metadata)

@@ -20,7 +20,7 @@ from deephash_pipeline.hashing.linear import LinearEncoder, LinearHashFunction
 from deephash_pipeline.hashing.lsh import LSH, LSHParameters
 from deephash_pipeline.hashing.one_of_c import OneOfC
 from deephash_pipeline.hashing.pcah import PCAH, PCAHParameters
-from deephash_pipeline.hashing.registry import ENCODERS, HASH_FUNCTIONS, create_hash_function, load_encoder
+from deephash_pipeline.hashing.registry import ENCODERS, HASH_FUNCTIONS, load_encoder
 from deephash_pipeline.hashing.sh import SpectralHashing, SpectralHashingParameters
 
 __all__ = [
@@ -41,6 +41,5 @@ __all__ = [
     "PCAHParameters",
     "SpectralHashing",
     "SpectralHashingParameters",
-    "create_hash_function",
     "load_encoder",
 ]

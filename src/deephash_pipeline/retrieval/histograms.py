@@ -4,10 +4,13 @@ Every figure of `metrics` follows from two small tables of counts, so no distanc
 grows with queries + items, never with their product, and the counts of the parts of a database add up.
 """
 
+import os
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
+import numba
 import numpy as np
 from numba import njit, prange, types
 from numba.extending import intrinsic
@@ -15,6 +18,12 @@ from numpy.typing import NDArray
 
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.retrieval.codes import check_code_length, check_codes, code_words
+
+# numba's OpenMP layer shares its thread count with PyTorch, and would change it for whatever is trained in the same
+# process. Its own layer does not, but wants one caller at a time.
+if "NUMBA_THREADING_LAYER" not in os.environ:
+    numba.config.THREADING_LAYER = "workqueue"  # type: ignore[attr-defined]
+_ONE_CALLER = threading.Lock()
 
 # Distances are held for so many items at a time: 4 KiB of uint16, which stay in the first-level cache.
 BLOCK_ITEMS = 2048
@@ -106,13 +115,14 @@ def count_distances(
     by_class = np.argsort(database_classes, kind="stable")
     sorted_classes = database_classes[by_class]
     counts = np.zeros((2, len(query_codes), code_length + 1), dtype=np.int64)
-    _count_by_distance(
-        code_words(query_codes),
-        np.ascontiguousarray(code_words(database_codes[by_class]).T),
-        np.searchsorted(sorted_classes, query_classes, side="left"),
-        np.searchsorted(sorted_classes, query_classes, side="right"),
-        counts,
-    )
+    with _ONE_CALLER:
+        _count_by_distance(
+            code_words(query_codes),
+            np.ascontiguousarray(code_words(database_codes[by_class]).T),
+            np.searchsorted(sorted_classes, query_classes, side="left"),
+            np.searchsorted(sorted_classes, query_classes, side="right"),
+            counts,
+        )
     return DistanceHistograms(all=counts[0], relevant=counts[1])
 
 

@@ -59,7 +59,8 @@ class OneCycleSchedule:
             optimizer,
             max_lr=parameters.learning_rate,
             total_steps=steps + 1,
-            pct_start=parameters.warm_up_share,
+            # PyTorch divides by zero where the way up takes no step at all, in a run of a few steps.
+            pct_start=max(parameters.warm_up_share, 1.5 / (steps + 1)),
             cycle_momentum=False,
         )
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import RootModel, model_validator
+from pydantic import RootModel, ValidationError, model_validator
 from torch import Tensor
 
 from deephash_pipeline.grid import Cell
@@ -23,10 +23,14 @@ class BaselineParameters(RootModel[dict[str, HashParameters]]):
         unknown = set(blocks) - set(HASH_FUNCTIONS)
         if unknown:
             raise ValueError(f"unknown method {', '.join(sorted(unknown))}: choose among {', '.join(HASH_FUNCTIONS)}")
-        return {
-            name: method.parameters_model.model_validate(blocks.get(name) or {})
-            for name, method in HASH_FUNCTIONS.items()
-        }
+        validated = {}
+        for name, method in HASH_FUNCTIONS.items():
+            try:
+                validated[name] = method.parameters_model.model_validate(blocks.get(name) or {})
+            except ValidationError as error:
+                faults = (f"{name}.{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors())
+                raise ValueError("; ".join(faults)) from error
+        return validated
 
 
 def fit_hash_function(
