@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from deephash_pipeline.errors import InputError
+from deephash_pipeline.training import TrainingDiverged
 
 logger = logging.getLogger(__name__)
 
@@ -30,6 +31,18 @@ class KnownParameters:
         if unread:
             groups = sorted({name.partition(".")[0] for name in read})
             raise InputError(f"unknown parameter `{unread[0]}`: nothing reads it; the groups are {', '.join(groups)}")
+
+
+class LastGoodWeights:
+    """Keeps what a training had learned before its loss ceased to be finite."""
+
+    @hook_impl
+    def on_node_error(self, error: Exception, catalog: CatalogProtocol[Any, Any]) -> None:
+        """Save the weights that the error carries."""
+        if isinstance(error, TrainingDiverged):
+            dataset = catalog[f"{error.description}.last_good_weights"]
+            dataset.save(error.weights)
+            logger.info("%s: the weights of the last good epoch are in %s", error.description, dataset)
 
 
 class StageLog:

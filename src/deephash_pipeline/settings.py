@@ -1,10 +1,10 @@
 """Kedro's settings: https://docs.kedro.org/en/stable/kedro_project_setup/settings.html."""
 
 from deephash_pipeline.grid import cell_parameters
-from deephash_pipeline.hooks import KnownParameters, ResultTable, StageLog
+from deephash_pipeline.hooks import KnownParameters, LastGoodWeights, ResultTable, StageLog
 from deephash_pipeline.tracking import MlflowTracking
 
-HOOKS = (ResultTable(), MlflowTracking(), StageLog(), KnownParameters())
+HOOKS = (ResultTable(), MlflowTracking(), StageLog(), LastGoodWeights(), KnownParameters())
 
 CONFIG_LOADER_ARGS = {
     "base_env": "base",

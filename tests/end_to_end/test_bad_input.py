@@ -182,6 +182,18 @@ def test_fewer_images_than_one_batch_are_refused_with_the_key_to_change(here: Pa
     assert "batch_size" in error
 
 
+def test_a_diverged_training_keeps_its_last_good_weights_apart(here: Path) -> None:
+    ingested = CliRunner().invoke(cli.run, ("--pipelines=data_ingestion",))
+    assert ingested.exit_code == 0, ingested.output
+    diverging = "--params=cnn_pretraining.training.learning_rate=1e30,cnn_pretraining.training.epochs=2"
+    result = CliRunner().invoke(cli.run, ("--pipelines=cnn_pretraining", diverging))
+    assert result.exit_code == 1
+    assert "lower `learning_rate`" in the_error(result.output)
+    models = here / "data/06_models/digits"
+    assert [path.name for path in models.rglob("*.safetensors")] == ["cnn_pretraining.safetensors"]
+    assert (models / "last_good" / "cnn_pretraining.safetensors").is_file()
+
+
 @pytest.mark.usefixtures("here")
 def test_a_stage_without_the_one_before_it_names_the_file_and_what_makes_it() -> None:
     error = refused("--pipelines=hash_layer_init", "--env=mnist")

@@ -120,10 +120,13 @@ def test_a_diverged_loss_stops_training_and_the_last_good_weights_are_kept():
 
     x, labels = blobs()
     module, one_epoch = linear(), linear()
-    with pytest.raises(TrainingDiverged, match=r"test: the loss became nan in epoch 2: lower `learning_rate`"):
+    with pytest.raises(
+        TrainingDiverged, match=r"test: the loss became nan in epoch 2: lower `learning_rate`"
+    ) as caught:
         train(module, Exploding(), ArrayInputs(x, CPU), labels, parameters(), 1, CPU, "test")
     train(one_epoch, CrossEntropy(), ArrayInputs(x, CPU), labels, parameters(epochs=1), 1, CPU, "test")
     assert torch.equal(module.weight, one_epoch.weight)
+    assert torch.equal(caught.value.weights["weight"], one_epoch.weight)
 
 
 def losses_to_rates(losses, **changes):

@@ -28,7 +28,17 @@ class Objective(Protocol):
 
 
 class TrainingDiverged(InputError):
-    """The loss became infinite or not a number. The module holds the weights of the last good epoch."""
+    """The loss became infinite or not a number.
+
+    Attributes:
+        description: of the training, as given to `train`.
+        weights: state of the module after the last good epoch, on the CPU; the module holds it too.
+    """
+
+    def __init__(self, message: str, description: str, weights: dict[str, Tensor]) -> None:
+        super().__init__(message)
+        self.description = description
+        self.weights = weights
 
 
 def train(
@@ -96,10 +106,11 @@ def train(
         if not np.isfinite(means["loss"]):
             module.load_state_dict(last_good)
             module.eval()
-            raise TrainingDiverged(
+            message = (
                 f"{description}: the loss became {means['loss']} in epoch {epoch}: lower `learning_rate` "
                 f"(now {parameters.learning_rate:g}) or check the inputs"
             )
+            raise TrainingDiverged(message, description, {name: good.cpu() for name, good in last_good.items()})
         last_good = _copy_of_state(module)
         module.eval()
         history.append(
