@@ -160,6 +160,13 @@ def test_a_stage_reads_only_what_is_given_or_what_stages_before_it_write(pipelin
         known |= pipelines[stage].all_outputs()
 
 
+def test_nothing_that_learns_reads_anything_of_the_queries(pipelines: dict[str, Pipeline]) -> None:
+    learning = {"measure_pixels", "pre_train", "fit", "make_encoder", "initialise", "fine_tune", "train"}
+    nodes = [node for node in pipelines["full"].nodes if node.short_name in learning]
+    assert {node.short_name for node in nodes} == learning
+    assert not [name for node in nodes for name in node.inputs if "query" in name]
+
+
 def test_evaluation_needs_codes_and_labels_alone(pipelines: dict[str, Pipeline]) -> None:
     needed = {name for name in pipelines["evaluation"].inputs() if not name.startswith("params:")}
     labels = {"training_labels", "validation_labels", "query_labels"}
