@@ -67,10 +67,12 @@ def pair_weights(supervision: Tensor, balance_pairs: bool) -> Tensor:
 
 
 class _ExponentiatedLoss(torch.autograd.Function):
-    """Value of the surrogate and, in the same pass, its gradient with respect to u."""
+    """Value of the surrogate, its gradient with respect to u and, as a by-product, the true loss (Eqn 6)."""
 
     @staticmethod
-    def forward(ctx: Any, u: Tensor, supervision: Tensor, parameters: ExponentiatedLossParameters) -> Tensor:
+    def forward(
+        ctx: Any, u: Tensor, supervision: Tensor, parameters: ExponentiatedLossParameters
+    ) -> tuple[Tensor, Tensor]:
         batch, code_length = u.shape
         b = signs(u)
         supervision = supervision.to(u.dtype)
@@ -100,8 +102,10 @@ class _ExponentiatedLoss(torch.autograd.Function):
         if parameters.loss_scale == "paper":
             # The constant c of Eqn (7): sum over k of weighted * (C + Y S b_ik b_jk) * C / K.
             value += c * (c * weighted + s * weighted * supervision * code_product).sum()
+        true_loss = weighted.sum()
         ctx.save_for_backward(gradient)
-        return value
+        ctx.mark_non_differentiable(true_loss)
+        return value, true_loss
 
     @staticmethod
     def backward(ctx: Any, *output_gradients: Tensor) -> tuple[Tensor, None, None]:
@@ -121,7 +125,7 @@ def exponentiated_loss(u: Tensor, supervision: Tensor, parameters: Exponentiated
         Scalar of u's dtype. The gradient treats the partial code product as a constant, as the paper does; it is
         that of the sum over ordered pairs, so it includes both slots that a sample has in its pairs.
     """
-    loss: Tensor = _ExponentiatedLoss.apply(u, supervision, parameters)
+    loss: Tensor = _ExponentiatedLoss.apply(u, supervision, parameters)[0]
     return loss
 
 
@@ -145,11 +149,8 @@ class ExponentiatedLoss(nn.Module):
             from neighbours in the batch, which is shuffled).
         """
         supervision = supervision_matrix(labels).to(u.dtype)
-        loss = exponentiated_loss(u, supervision, self.parameters_)
+        loss, true_loss = _ExponentiatedLoss.apply(u, supervision, self.parameters_)
         with torch.no_grad():
-            b = signs(u)
-            weights = pair_weights(supervision, self.parameters_.balance_pairs)
-            true_loss = (weights * torch.exp(-supervision * (b @ b.T) / u.shape[1])).sum()
             saturated = (u * u.roll(1, dims=0)).abs().gt(SATURATION).to(u.dtype).mean()
             watched = {"true_loss": true_loss, "u_standard_deviation": u.std(), "saturated_share": saturated}
         return loss, watched
