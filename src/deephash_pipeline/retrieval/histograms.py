@@ -4,26 +4,16 @@ Every figure of `metrics` follows from two small tables of counts, so no distanc
 grows with queries + items, never with their product, and the counts of the parts of a database add up.
 """
 
-import os
-import threading
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
-import numba
 import numpy as np
-from numba import njit, prange, types
-from numba.extending import intrinsic
+from numba import njit, prange
 from numpy.typing import NDArray
 
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.retrieval.codes import check_code_length, check_codes, code_words
-
-# numba's OpenMP layer shares its thread count with PyTorch, and would change it for whatever is trained in the same
-# process. Its own layer does not, but wants one caller at a time.
-if "NUMBA_THREADING_LAYER" not in os.environ:
-    numba.config.THREADING_LAYER = "workqueue"  # type: ignore[attr-defined]
-_ONE_CALLER = threading.Lock()
+from deephash_pipeline.retrieval.compiled import ONE_CALLER, popcount
 
 # Distances are held for so many items at a time: 4 KiB of uint16, which stay in the first-level cache.
 BLOCK_ITEMS = 2048
@@ -115,7 +105,7 @@ def count_distances(
     by_class = np.argsort(database_classes, kind="stable")
     sorted_classes = database_classes[by_class]
     counts = np.zeros((2, len(query_codes), code_length + 1), dtype=np.int64)
-    with _ONE_CALLER:
+    with ONE_CALLER:
         _count_by_distance(
             code_words(query_codes),
             np.ascontiguousarray(code_words(database_codes[by_class]).T),
@@ -143,17 +133,6 @@ def check_labels(labels: NDArray[np.integer[Any]], name: str, expected: int | No
     return labels.astype(np.int64, copy=False)
 
 
-def _popcount_instruction(_typing_context: Any, _word: Any) -> tuple[Any, Callable[..., Any]]:
-    def generate(_context: Any, builder: Any, _signature: Any, arguments: list[Any]) -> Any:
-        return builder.ctpop(arguments[0])
-
-    return types.uint64(types.uint64), generate
-
-
-# Number of ones in a uint64: numba itself has no function for the processor's instruction.
-_popcount: Any = intrinsic(_popcount_instruction)
-
-
 @njit(cache=True, nogil=True)
 def _add_slice(
     query: NDArray[np.uint64], words: NDArray[np.uint64], start: np.int64 | int, stop: int, counts: NDArray[np.int64]
@@ -170,11 +149,11 @@ def _add_slice(
         # A contiguous block that is indexed from zero needs no wrap-around test, and so its loop vectorises.
         block = words[0, block_start : block_start + length]
         for item in range(length):
-            distances[item] = _popcount(block[item] ^ query[0])
+            distances[item] = popcount(block[item] ^ query[0])
         for word in range(1, len(query)):
             block = words[word, block_start : block_start + length]
             for item in range(length):
-                distances[item] += _popcount(block[item] ^ query[word])
+                distances[item] += popcount(block[item] ^ query[word])
         for item in range(length // 4):
             four = quadruples[item]
             first[four & lowest] += 1
