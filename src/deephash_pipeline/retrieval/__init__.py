@@ -29,7 +29,8 @@ from deephash_pipeline.retrieval.codes import (
     pack_bits,
     unpack_bits,
 )
-from deephash_pipeline.retrieval.histograms import DistanceHistograms, count_distances
+from deephash_pipeline.retrieval.counting import count_distances
+from deephash_pipeline.retrieval.histograms import DistanceHistograms
 from deephash_pipeline.retrieval.metrics import (
     PrecisionRecallCurve,
     average_precision,

@@ -55,6 +55,19 @@ def check_codes(codes: NDArray[np.uint8], code_length: int, name: str = "codes")
         InputError: if the array is not uint8, not two-dimensional, of another width, or has bits set beyond
             `code_length` (they would be counted as distance).
     """
+    check_code_shape(codes, code_length, name)
+    padding = -code_length % BITS_PER_BYTE
+    if np.any(codes[:, -1] & np.uint8((1 << padding) - 1)):
+        raise InputError(f"{name} has bits set beyond code_length = {code_length}; pack bits with pack_bits.")
+    return codes
+
+
+def check_code_shape(codes: NDArray[np.uint8], code_length: int, name: str = "codes") -> None:
+    """Check what `check_codes` does as far as it takes no look at the codes, which may lie on a disk.
+
+    Raises:
+        InputError: if the array is not uint8, not two-dimensional, or of another width.
+    """
     bytes_per_code = -(-check_code_length(code_length) // BITS_PER_BYTE)
     _check_bytes(codes, name)
     if codes.shape[1] != bytes_per_code:
@@ -62,10 +75,6 @@ def check_codes(codes: NDArray[np.uint8], code_length: int, name: str = "codes")
             f"{name} has {codes.shape[1]} bytes per code, but {code_length} bits take {bytes_per_code}; "
             "give the code_length that the codes were packed with."
         )
-    padding = bytes_per_code * BITS_PER_BYTE - code_length
-    if np.any(codes[:, -1] & np.uint8((1 << padding) - 1)):
-        raise InputError(f"{name} has bits set beyond code_length = {code_length}; pack bits with pack_bits.")
-    return codes
 
 
 def pack_bits(bits: NDArray[np.bool_]) -> NDArray[np.uint8]:

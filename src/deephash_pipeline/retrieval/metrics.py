@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.retrieval.harmonic import harmonic_difference
-from deephash_pipeline.retrieval.histograms import DistanceHistograms, check_labels
+from deephash_pipeline.retrieval.histograms import DistanceHistograms
+from deephash_pipeline.retrieval.labels import check_labels
 
 LOOKUP_RADIUS = 2
 TRUNCATION_RANK = 1000

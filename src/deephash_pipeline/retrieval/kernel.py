@@ -1,0 +1,238 @@
+"""The counting kernel: how many items lie at each distance, for 64 items (512 in a vector register) at a time.
+
+For a query, a block of the bit-sliced database goes through three steps:
+
+1. Bits come in threes. In how many of three bits an item differs from the query is a number of two binary digits, and
+   there are only 8 triples a query can have: the numbers are tabulated, and no comparison is left to do.
+2. Full adders sum the numbers of all triples. Then a *plane*, a row of words, holds one binary digit of all distances.
+3. For every s = 0..K, the items whose distance has at least the binary digits of s are those in all of its planes: an
+   `and`, and a popcount. Inclusion and exclusion turn these counts into the number of items at each distance.
+
+No distance is ever written down and no counter is indexed by one, so the time does not depend on the codes.
+"""
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, prange, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+from numba.np.numpy_support import carray
+from numpy.typing import NDArray
+
+from deephash_pipeline.retrieval.bit_slices import (
+    ALL,
+    BITS_PER_ADDITION,
+    BLOCK_ITEMS,
+    BLOCK_WORDS,
+    CACHE_LINE_BYTES,
+    NONE,
+    TRIPLES_PER_ADDITION,
+    WORD_ITEMS,
+    full_add,
+)
+from deephash_pipeline.retrieval.compiled import popcount
+
+VECTOR_WORDS = 8
+QUERIES_PER_TASK = 64
+# Rows of working memory: nine binary digits of a distance up to 256, and three more.
+DIGITS, CARRIES, MARKED, NARROWED, ROWS = 9, 9, 10, 11, 12
+
+# Where the rows start. Indices are unsigned: those need no test for counting from the end, and so loops vectorise.
+_START = tuple(np.uint64(row * BLOCK_WORDS) for row in range(ROWS))
+
+
+def _allocate_rows(_typing_context: Any) -> Any:
+    def generate(_context: Any, builder: Any, _signature: Any, _arguments: Any) -> Any:
+        memory = cgutils.alloca_once(builder, ir.IntType(64), size=ROWS * BLOCK_WORDS)  # type: ignore[no-untyped-call]
+        memory.align = CACHE_LINE_BYTES
+        return memory
+
+    return types.CPointer(types.uint64)(), generate  # type: ignore[no-untyped-call]
+
+
+# Working memory on the stack of a thread, aligned like a cache line; numba's own arrays are not.
+_rows_on_stack: Any = intrinsic(_allocate_rows)
+
+
+@njit(cache=True, nogil=True)
+def _sum_differences(tables: Any, entries: Any, planes: Any) -> None:
+    """Add up tabulated numbers: row `i` of planes becomes binary digit `i` of the distances of a block.
+
+    Args:
+        tables: all tables, as one row of words.
+        entries: for each triple, where in it the number for the bits of the query stands.
+        planes: working memory.
+    """
+    carries = _START[CARRIES]
+    for word in range(DIGITS * BLOCK_WORDS):
+        planes[np.uint64(word)] = NONE
+    for addition in range(len(entries) // TRIPLES_PER_ADDITION):
+        e = entries[TRIPLES_PER_ADDITION * addition : TRIPLES_PER_ADDITION * (addition + 1)]
+        e0, e1, e2, e3, e4, e5, e6, e7 = e[0], e[1], e[2], e[3], e[4], e[5], e[6], e[7]
+        for word in range(BLOCK_WORDS):
+            ones = np.uint64(word)
+            twos, fours = ones + _START[1], ones + _START[2]
+            eights, sixteens = ones + _START[3], ones + _START[4]
+            # Digits worth 1: eight from tables, one from before. A carry is worth twice as much.
+            a0, b0 = full_add(tables[e0 + ones], tables[e1 + ones], tables[e2 + ones])
+            a1, b1 = full_add(tables[e3 + ones], tables[e4 + ones], tables[e5 + ones])
+            a2, b2 = full_add(tables[e6 + ones], tables[e7 + ones], planes[ones])
+            planes[ones], b3 = full_add(a0, a1, a2)
+            # Worth 2: eight from tables, four carries, one from before.
+            a0, c0 = full_add(tables[e0 + twos], tables[e1 + twos], tables[e2 + twos])
+            a1, c1 = full_add(tables[e3 + twos], tables[e4 + twos], tables[e5 + twos])
+            a2, c2 = full_add(tables[e6 + twos], tables[e7 + twos], b0)
+            a3, c3 = full_add(b1, b2, b3)
+            a0, c4 = full_add(a0, a1, a2)
+            planes[twos], c5 = full_add(a0, a3, planes[twos])
+            # Worth 4: six carries, one from before.
+            a0, b0 = full_add(c0, c1, c2)
+            a1, b1 = full_add(c3, c4, c5)
+            planes[fours], b2 = full_add(a0, a1, planes[fours])
+            # Worth 8: three carries, one from before. Worth 16: two and one.
+            a0, c0 = full_add(b0, b1, b2)
+            planes[eights], c1 = full_add(a0, planes[eights], NONE)
+            planes[sixteens], planes[carries + ones] = full_add(c0, c1, planes[sixteens])
+        digit = 5
+        while BITS_PER_ADDITION * (addition + 1) >> digit:
+            for word in range(BLOCK_WORDS):
+                plane, carry = _START[digit] + np.uint64(word), carries + np.uint64(word)
+                planes[plane], planes[carry] = planes[plane] ^ planes[carry], planes[plane] & planes[carry]
+            digit += 1
+
+
+@njit(cache=True, nogil=True)
+def _mark(bitmap: Any, start: int, stop: int, planes: Any) -> Any:
+    """Write into row MARKED those items of a bitmap (BLOCK_WORDS,) that are among start..stop of the block.
+
+    Returns:
+        The first word with such an item and the word behind the last, both rounded to whole vectors.
+    """
+    first_word, last_word = start // WORD_ITEMS, (stop - 1) // WORD_ITEMS
+    first = first_word // VECTOR_WORDS * VECTOR_WORDS
+    behind = (last_word // VECTOR_WORDS + 1) * VECTOR_WORDS
+    marked = planes[MARKED * BLOCK_WORDS : (MARKED + 1) * BLOCK_WORDS]
+    for word in range(first, behind):
+        marked[word] = bitmap[word] if first_word <= word <= last_word else NONE
+    marked[first_word] &= ALL << np.uint64(start % WORD_ITEMS)
+    marked[last_word] &= ALL >> np.uint64(WORD_ITEMS - 1 - (stop - 1) % WORD_ITEMS)
+    return np.uint64(first), np.uint64(behind)
+
+
+@njit(cache=True, nogil=True)
+def _items_with(planes: Any, word: Any, free3: Any, free4: Any, free5: Any) -> Any:
+    items = planes[_START[NARROWED] + word] & (planes[_START[3] + word] | free3)
+    return items & (planes[_START[4] + word] | free4) & (planes[_START[5] + word] | free5)
+
+
+@njit(cache=True, nogil=True)
+def _count_marked(planes: Any, first: Any, behind: Any, code_length: int, counts: Any) -> None:
+    """Add to counts[s] the number of marked items whose distance has at least the binary digits of s, s = 0..K."""
+    for s in range(0, code_length + 1, 8):
+        # A digit that s does not have may be anything: `or` with ones.
+        if s % 64 == 0:
+            free6 = NONE if s & 64 else ALL
+            free7 = NONE if s & 128 else ALL
+            free8 = NONE if s & 256 else ALL
+            for word in range(first, behind):
+                items = planes[_START[MARKED] + word] & (planes[_START[6] + word] | free6)
+                planes[_START[NARROWED] + word] = (
+                    items & (planes[_START[7] + word] | free7) & (planes[_START[8] + word] | free8)
+                )
+        free3 = NONE if s & 8 else ALL
+        free4 = NONE if s & 16 else ALL
+        free5 = NONE if s & 32 else ALL
+        n0 = n1 = n2 = n3 = n4 = n5 = n6 = n7 = NONE
+        if s == code_length:
+            for word in range(first, behind):
+                n0 += popcount(_items_with(planes, word, free3, free4, free5))
+            counts[s] += n0
+            break
+        for word in range(first, behind):
+            items = _items_with(planes, word, free3, free4, free5)
+            p0, p1, p2 = planes[word], planes[_START[1] + word], planes[_START[2] + word]
+            n0 += popcount(items)
+            n1 += popcount(items & p0)
+            n2 += popcount(items & p1)
+            n3 += popcount(items & p1 & p0)
+            n4 += popcount(items & p2)
+            n5 += popcount(items & p2 & p0)
+            n6 += popcount(items & p2 & p1)
+            n7 += popcount(items & p2 & p1 & p0)
+        counts[s] += n0
+        counts[s + 1] += n1
+        counts[s + 2] += n2
+        counts[s + 3] += n3
+        counts[s + 4] += n4
+        counts[s + 5] += n5
+        counts[s + 6] += n6
+        counts[s + 7] += n7
+
+
+@njit(cache=True, nogil=True, parallel=True)
+def count_at_least(
+    query_words: NDArray[np.uint64],
+    tables: NDArray[np.uint64],
+    bitmaps: NDArray[np.uint64],
+    bitmap_of_query: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    stops: NDArray[np.int64],
+    items: int,
+    code_length: int,
+    counts: NDArray[np.int64],
+) -> None:
+    """Add to counts[:, q, s] the items, all and relevant, whose distance from q has at least the digits of s.
+
+    Args:
+        query_words: codes, uint64 (queries, words).
+        tables: of `difference_tables`.
+        bitmaps: uint64 (maps, blocks x BLOCK_WORDS), one bit per item; the first map holds every item.
+        bitmap_of_query: int64 (queries,); relevant to a query are the items of this map,
+        starts: int64 (queries,), from here
+        stops: int64 (queries,), up to here.
+        items: how many there are.
+        code_length: bits per code.
+        counts: int64 (2, queries, code_length + 1 filled up to a multiple of eight).
+    """
+    queries, triples = query_words.shape[0], tables.shape[1]
+    words = tables.reshape(-1)
+    for task in prange((queries + QUERIES_PER_TASK - 1) // QUERIES_PER_TASK):
+        planes = carray(_rows_on_stack(), ROWS * BLOCK_WORDS)
+        entries = np.empty(triples, dtype=np.uint64)
+        for block in range(tables.shape[0]):
+            before = block * BLOCK_ITEMS
+            of_block = slice(block * BLOCK_WORDS, (block + 1) * BLOCK_WORDS)
+            for query in range(task * QUERIES_PER_TASK, min((task + 1) * QUERIES_PER_TASK, queries)):
+                for triple in range(triples):
+                    value = _bits_of_triple(query_words[query], 3 * triple)
+                    entries[triple] = ((block * triples + triple) * 8 + value) * 2 * BLOCK_WORDS
+                _sum_differences(words, entries, planes)
+                first, behind = _mark(bitmaps[0, of_block], 0, min(items - before, BLOCK_ITEMS), planes)
+                _count_marked(planes, first, behind, code_length, counts[0, query])
+                start, stop = max(starts[query] - before, 0), min(stops[query] - before, BLOCK_ITEMS)
+                if start < stop:
+                    first, behind = _mark(bitmaps[bitmap_of_query[query], of_block], start, stop, planes)
+                    _count_marked(planes, first, behind, code_length, counts[1, query])
+
+
+@njit(cache=True, nogil=True)
+def _bits_of_triple(code: Any, first_bit: int) -> int:
+    value = 0
+    for place in range(3):
+        bit = first_bit + place
+        if bit < WORD_ITEMS * len(code) and (code[bit // 64] >> np.uint64(bit % 64)) & np.uint64(1):
+            value |= 1 << place
+    return value
+
+
+@njit(cache=True, nogil=True, parallel=True)
+def count_exactly(counts: NDArray[np.int64], code_length: int) -> None:
+    """Turn counts by "at least these binary digits" into counts by distance, in place: inclusion and exclusion."""
+    for query in prange(counts.shape[1]):
+        for kind in range(counts.shape[0]):
+            for digit in range(DIGITS):
+                for s in range(code_length + 1 - (1 << digit)):
+                    if not s >> digit & 1:
+                        counts[kind, query, s] -= counts[kind, query, s + (1 << digit)]

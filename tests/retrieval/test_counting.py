@@ -1,0 +1,255 @@
+import platform
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numba import njit
+from numpy.typing import NDArray
+
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.retrieval import DistanceHistograms, count_distances, counting, pack_bits
+from deephash_pipeline.retrieval.bit_slices import BLOCK_ITEMS
+from deephash_pipeline.retrieval.compiled import popcount
+
+
+class Problem(NamedTuple):
+    query_bits: NDArray[np.bool_]
+    query_labels: NDArray[Any]
+    database_bits: NDArray[np.bool_]
+    database_labels: NDArray[Any]
+
+    def part(self, rows: Any) -> "Problem":
+        return self._replace(database_bits=self.database_bits[rows], database_labels=self.database_labels[rows])
+
+
+def random_problem(
+    seed: int, queries: int, items: int, code_length: int, classes: int = 5, prototypes: int = 50
+) -> Problem:
+    """Few prototypes give equal codes and ties; the first and the last class of the queries are not in the database."""
+    rng = np.random.default_rng(seed)
+    codes = rng.random((prototypes, code_length)) < 0.5
+    return Problem(
+        codes[rng.integers(0, prototypes, queries)],
+        rng.integers(-1, classes + 1, queries),
+        codes[rng.integers(0, prototypes, items)],
+        rng.integers(0, classes, items),
+    )
+
+
+def count(problem: Problem) -> DistanceHistograms:
+    return count_distances(
+        pack_bits(problem.query_bits),
+        problem.query_labels,
+        pack_bits(problem.database_bits),
+        problem.database_labels,
+        problem.query_bits.shape[1],
+    )
+
+
+def count_one_by_one(problem: Problem) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    everything = np.zeros((len(problem.query_bits), problem.query_bits.shape[1] + 1), dtype=np.int64)
+    relevant = np.zeros_like(everything)
+    for query, (bits, label) in enumerate(zip(problem.query_bits, problem.query_labels, strict=True)):
+        distances = np.count_nonzero(problem.database_bits != bits, axis=1)
+        np.add.at(everything[query], distances, 1)
+        same = problem.database_labels == label
+        if problem.query_labels.ndim == 2:
+            same = np.any(problem.database_labels & label, axis=1)
+        np.add.at(relevant[query], distances[same], 1)
+    return everything, relevant
+
+
+def assert_equal(found: DistanceHistograms, all: NDArray[np.int64], relevant: NDArray[np.int64]) -> None:
+    np.testing.assert_array_equal(found.all, all)
+    np.testing.assert_array_equal(found.relevant, relevant)
+
+
+@pytest.fixture
+def restored_threads() -> Iterator[None]:
+    threads = numba.get_num_threads()
+    yield
+    numba.set_num_threads(threads)
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    queries=st.integers(1, 6),
+    items=st.integers(1, 70),
+    code_length=st.integers(1, 256),
+    classes=st.integers(1, 5),
+    prototypes=st.integers(1, 80),
+)
+@settings(deadline=None)
+def test_counts_equal_those_of_a_plain_loop(
+    seed: int, queries: int, items: int, code_length: int, classes: int, prototypes: int
+) -> None:
+    problem = random_problem(seed, queries, items, code_length, classes, prototypes)
+    assert_equal(count(problem), *count_one_by_one(problem))
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    queries=st.integers(1, 6),
+    items=st.integers(1, 70),
+    code_length=st.integers(1, 256),
+    classes=st.integers(1, 9),
+    share=st.floats(0, 1),
+)
+@settings(deadline=None)
+def test_items_that_share_one_of_several_labels_are_relevant(
+    seed: int, queries: int, items: int, code_length: int, classes: int, share: float
+) -> None:
+    rng = np.random.default_rng(seed)
+    problem = random_problem(seed, queries, items, code_length)._replace(
+        query_labels=rng.random((queries, classes)) < share, database_labels=rng.random((items, classes)) < share
+    )
+    assert_equal(count(problem), *count_one_by_one(problem))
+
+
+def test_one_of_several_labels_counts_like_a_single_label() -> None:
+    problem = random_problem(seed=8, queries=70, items=BLOCK_ITEMS + 700, code_length=24, classes=4)
+    single = count(problem)
+    one_hot = problem._replace(
+        query_labels=problem.query_labels[:, None] == np.arange(4),
+        database_labels=problem.database_labels[:, None] == np.arange(4),
+    )
+    assert_equal(count(one_hot), single.all, single.relevant)
+
+
+@pytest.mark.parametrize("items", [1, BLOCK_ITEMS - 1, BLOCK_ITEMS, BLOCK_ITEMS + 1, 3 * BLOCK_ITEMS + 3])
+def test_counts_are_right_on_both_sides_of_a_block_boundary(items: int) -> None:
+    problem = random_problem(seed=items, queries=4, items=items, code_length=65, classes=2)
+    assert_equal(count(problem), *count_one_by_one(problem))
+
+
+def test_opposite_codes_of_256_bits_are_256_apart() -> None:
+    histograms = count(Problem(np.ones((1, 256), bool), np.array([0]), np.zeros((9, 256), bool), np.arange(9)))
+    assert histograms.all[0, 256] == 9
+    assert histograms.relevant[0, 256] == 1
+
+
+def test_the_last_item_of_the_database_is_counted() -> None:
+    histograms = count(Problem(np.ones((1, 12), bool), np.array([3]), np.ones((7, 12), bool), np.array([0] * 6 + [3])))
+    assert histograms.all[0, 0] == 7
+    assert histograms.relevant[0, 0] == 1
+
+
+def test_the_order_of_the_database_does_not_matter() -> None:
+    problem = random_problem(seed=1, queries=20, items=500, code_length=12)
+    by_class = count(problem.part(np.argsort(problem.database_labels)))
+    shuffled = count(problem.part(np.random.default_rng(2).permutation(500)))
+    assert_equal(shuffled, by_class.all, by_class.relevant)
+
+
+def test_merged_counts_of_shards_are_the_counts_of_the_whole() -> None:
+    problem = random_problem(seed=3, queries=20, items=500, code_length=48)
+    first, second, third = (count(problem.part(rows)) for rows in np.split(np.arange(500), [1, 320]))
+    whole = count(problem)
+    assert_equal(first.merge(second).merge(third), whole.all, whole.relevant)
+
+
+@pytest.mark.parametrize("several_labels", [False, True])
+def test_shards_on_a_disk_are_the_counts_of_the_whole(
+    several_labels: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem = random_problem(seed=9, queries=20, items=500, code_length=48)
+    if several_labels:
+        problem = problem._replace(
+            query_labels=problem.query_labels[:, None] <= np.arange(4),
+            database_labels=problem.database_labels[:, None] == np.arange(4),
+        )
+    whole = count(problem)
+    np.save(tmp_path / "codes.npy", pack_bits(problem.database_bits))
+    np.save(tmp_path / "labels.npy", problem.database_labels)
+    monkeypatch.setattr(counting, "SHARD_ITEMS", 67)
+    on_disk = count_distances(
+        pack_bits(problem.query_bits),
+        problem.query_labels,
+        np.load(tmp_path / "codes.npy", mmap_mode="r"),
+        np.load(tmp_path / "labels.npy", mmap_mode="r"),
+        code_length=48,
+    )
+    assert_equal(on_disk, whole.all, whole.relevant)
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="names an instruction of x86")
+def test_ones_are_counted_by_the_instruction_of_the_processor() -> None:
+    ones = njit(lambda words: popcount(words[0]))
+    assert ones(np.array([2**63 + 5], dtype=np.uint64)) == 3
+    assert "popcnt" in "".join(ones.inspect_asm().values())
+
+
+@pytest.mark.skipif(numba.get_num_threads() < 2, reason="one thread is all there is")
+@pytest.mark.usefixtures("restored_threads")
+def test_the_number_of_threads_does_not_matter() -> None:
+    problem = random_problem(seed=4, queries=101, items=3000, code_length=48)
+    numba.set_num_threads(1)
+    one = count(problem)
+    numba.set_num_threads(2)
+    assert_equal(count(problem), one.all, one.relevant)
+
+
+def test_distances_are_whole_because_a_bit_is_set_or_not() -> None:
+    histograms = count(random_problem(seed=5, queries=3, items=100, code_length=24))
+    assert histograms.all.dtype == histograms.relevant.dtype == np.int64
+    assert histograms.all.sum(axis=1).tolist() == [100, 100, 100]
+
+
+def test_labels_may_be_of_any_integer_type() -> None:
+    problem = random_problem(seed=6, queries=5, items=50, code_length=12)._replace(query_labels=np.arange(5))
+    expected = count(problem)
+    small = problem._replace(
+        query_labels=problem.query_labels.astype(np.uint8), database_labels=problem.database_labels.astype(np.uint64)
+    )
+    assert_equal(count(small), expected.all, expected.relevant)
+
+
+def test_labels_beyond_the_digits_of_a_float_stay_apart() -> None:
+    bits = np.zeros((2, 8), dtype=bool)
+    large = np.array([2**60, 2**60 + 1])
+    assert count(Problem(bits, large, bits, large.astype(np.uint64))).relevant[:, 0].tolist() == [1, 1]
+
+
+def test_labels_further_apart_than_a_number_can_say_stay_apart() -> None:
+    bits = np.zeros((2, 8), dtype=bool)
+    extremes = np.array([-(2**63), 2**63 - 1])
+    assert count(Problem(bits, extremes, bits, extremes)).relevant[:, 0].tolist() == [1, 1]
+
+
+CODES = np.zeros((4, 2), dtype=np.uint8)
+LABELS = np.zeros(4, dtype=np.int64)
+FLAGS = np.zeros((4, 3), dtype=bool)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"query_codes": CODES.astype(np.int64)}, "query_codes must be a two-dimensional uint8"),
+        ({"database_codes": CODES[:, :1]}, "database_codes has 1 bytes per code, but 12 bits take 2"),
+        ({"database_codes": CODES + np.uint8(1)}, "database_codes has bits set beyond code_length = 12"),
+        ({"query_labels": LABELS[:3]}, "query_labels has 3 entries for 4 codes"),
+        ({"database_labels": LABELS.astype(float)}, "database_labels must be a one-dimensional integer array"),
+        ({"database_labels": LABELS[:, None]}, "must both be one class number per item, or both be"),
+        ({"query_labels": FLAGS, "database_labels": FLAGS.astype(int)}, "must both be one class number per item"),
+        ({"query_labels": FLAGS, "database_labels": FLAGS[:, :2]}, "query_labels has 3 classes and database_labels 2"),
+        ({"query_labels": FLAGS, "database_labels": FLAGS[:3]}, "database_labels has 3 entries for 4 codes"),
+        ({"query_codes": CODES[:0], "query_labels": LABELS[:0]}, "query_labels is empty"),
+        ({"database_codes": CODES[:0], "database_labels": LABELS[:0]}, "database_labels is empty"),
+        ({"code_length": 0}, "code_length is 0 bits"),
+    ],
+)
+def test_input_that_cannot_be_counted_is_refused_by_name(changes: dict[str, Any], message: str) -> None:
+    arguments: dict[str, Any] = {
+        "query_codes": CODES,
+        "query_labels": LABELS,
+        "database_codes": CODES,
+        "database_labels": LABELS,
+        "code_length": 12,
+    }
+    with pytest.raises(InputError, match=message):
+        count_distances(**(arguments | changes))
