@@ -1,0 +1,214 @@
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.retrieval import count_distances, pack_bits, retrieval_metrics
+from deephash_pipeline.retrieval.code_files import labelled_codes, read_labelled_codes
+
+Arrays = dict[str, Any]
+
+CODE_LENGTH, CLASSES = 12, 4
+RNG = np.random.default_rng(6)
+QUERY_BITS, DATABASE_BITS = RNG.random((7, CODE_LENGTH)) < 0.5, RNG.random((60, CODE_LENGTH)) < 0.5
+QUERY_LABELS, DATABASE_LABELS = RNG.integers(0, CLASSES, 7), RNG.integers(0, CLASSES, 60)
+BITS: Arrays = {
+    "query_codes": QUERY_BITS,
+    "query_labels": QUERY_LABELS,
+    "database_codes": DATABASE_BITS,
+    "database_labels": DATABASE_LABELS,
+}
+CODES, LABELS = ("query_codes", "database_codes"), ("query_labels", "database_labels")
+SIGNS: Arrays = {**BITS, **{name: np.where(BITS[name], 1.0, -1.0) for name in CODES}}
+BYTES: Arrays = {**BITS, **{name: pack_bits(BITS[name]) for name in CODES}, "code_length": CODE_LENGTH}
+
+
+def assert_packed(arrays: Arrays) -> None:
+    """Assert that codes and labels become what they are made from."""
+    codes = labelled_codes(**arrays)
+    np.testing.assert_array_equal(codes.query_codes, pack_bits(QUERY_BITS))
+    np.testing.assert_array_equal(codes.query_labels, QUERY_LABELS)
+    np.testing.assert_array_equal(codes.database_codes, pack_bits(DATABASE_BITS))
+    np.testing.assert_array_equal(codes.database_labels, DATABASE_LABELS)
+    assert codes.code_length == CODE_LENGTH
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "int64"])
+def test_signs_of_any_type_are_bits(dtype: str) -> None:
+    assert_packed({**BITS, **{name: SIGNS[name].astype(dtype) for name in CODES}})
+
+
+@pytest.mark.parametrize("dtype", ["bool", "float32", "uint8", "int64"])
+@pytest.mark.parametrize("code_length", [{}, {"code_length": CODE_LENGTH}])
+def test_zeros_and_ones_of_any_type_are_bits_with_or_without_their_length(dtype: str, code_length: Arrays) -> None:
+    assert_packed({**BITS, **{name: BITS[name].astype(dtype) for name in CODES}, **code_length})
+
+
+def test_packed_bytes_are_taken_with_their_length() -> None:
+    assert_packed(BYTES)
+
+
+def test_a_single_bit_is_a_byte_of_its_own_only_with_a_code_length() -> None:
+    labels, bits = np.zeros(2, dtype=np.int64), np.array([[0], [1]], dtype=np.uint8)
+    for codes in (labelled_codes(bits, labels, bits, labels), labelled_codes(bits << 7, labels, bits << 7, labels, 1)):
+        assert codes.query_codes.tolist() == codes.database_codes.tolist() == [[0], [128]]
+        assert codes.code_length == 1
+
+
+def test_another_order_of_bits_in_packed_bytes_gives_the_same_figures_with_all_bits_counted() -> None:
+    little = {name: np.packbits(BITS[name], axis=1, bitorder="little") for name in CODES}
+    metrics = retrieval_metrics(count_distances(*labelled_codes(**{**BITS, **little, "code_length": 16})))
+    assert metrics == retrieval_metrics(count_distances(*labelled_codes(**BITS)))
+
+
+@given(seed=st.integers(0, 2**32 - 1), queries=st.integers(1, 9), code_length=st.integers(1, 256))
+def test_every_form_of_codes_gives_the_same_bytes(seed: int, queries: int, code_length: int) -> None:
+    bits = np.random.default_rng(seed).random((queries, code_length)) < 0.5
+    labels = np.zeros(queries, dtype=np.int64)
+    forms = [bits, bits.astype(np.uint8), bits.astype(np.float32), np.where(bits, 1, -1)]
+    for form in forms:
+        codes = labelled_codes(form, labels, bits, labels)
+        np.testing.assert_array_equal(codes.query_codes, pack_bits(bits))
+        np.testing.assert_array_equal(codes.database_codes, pack_bits(bits))
+        assert codes.code_length == code_length
+    np.testing.assert_array_equal(labelled_codes(*codes).query_codes, pack_bits(bits))
+
+
+def test_codes_of_more_rows_than_are_packed_at_a_time_stay_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("deephash_pipeline.retrieval.code_files.ROWS_AT_A_TIME", 7)
+    assert_packed(SIGNS)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "float32", "uint8", "int64"])
+def test_one_hot_labels_become_class_numbers(dtype: str) -> None:
+    assert_packed({**BITS, **{name: np.eye(CLASSES, dtype=dtype)[BITS[name]] for name in LABELS}})
+
+
+@pytest.mark.parametrize("dtype", ["bool", "float32", "uint8", "int64"])
+def test_an_item_is_relevant_if_it_shares_any_class_with_the_query(dtype: str) -> None:
+    rng = np.random.default_rng(7)
+    query_classes, database_classes = rng.random((7, 5)) < 0.3, rng.random((60, 5)) < 0.3
+    classes = {"query_labels": query_classes.astype(dtype), "database_labels": database_classes.astype(dtype)}
+    histograms = count_distances(*labelled_codes(**{**BITS, **classes}))
+    distances = np.count_nonzero(QUERY_BITS[:, None] != DATABASE_BITS, axis=2)
+    shared = (query_classes[:, None] & database_classes).any(axis=2)
+    for distance in range(CODE_LENGTH + 1):
+        expected = np.count_nonzero(shared & (distances == distance), axis=1)
+        np.testing.assert_array_equal(histograms.relevant[:, distance], expected)
+
+
+def test_items_of_one_class_each_are_not_class_numbers_beside_queries_of_several() -> None:
+    several = np.ones((7, CLASSES), dtype=bool)
+    single = np.eye(CLASSES, dtype=bool)[DATABASE_LABELS]
+    codes = labelled_codes(**{**BITS, "query_labels": several, "database_labels": single})
+    np.testing.assert_array_equal(codes.query_labels, several)
+    np.testing.assert_array_equal(codes.database_labels, single)
+
+
+def changed(name: str, change: Callable[[Any], Any], arrays: Arrays = SIGNS) -> Arrays:
+    return {**arrays, name: change(arrays[name])}
+
+
+def first_set_to(value: float) -> Callable[[NDArray[Any]], NDArray[Any]]:
+    def change(array: NDArray[Any]) -> NDArray[Any]:
+        array = array.copy()
+        array[0, 0] = value
+        return array
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        (changed("query_codes", first_set_to(0)), "query_codes has both 0 and -1: the sign of 0 is neither bit"),
+        (changed("database_codes", first_set_to(0)), "database_codes has both 0 and -1: the sign of 0 is neither"),
+        (changed("query_codes", lambda _: QUERY_BITS.astype(float)), "query_codes with database_codes has both 0"),
+        (changed("database_codes", first_set_to(0.5)), "database_codes holds 0.5; give bits, signs -1 and +1"),
+        (changed("database_codes", first_set_to(np.nan)), "database_codes holds nan; give bits"),
+        (changed("query_codes", lambda codes: codes[0]), "query_codes must be a two-dimensional array"),
+        (changed("query_codes", lambda codes: codes[:, :0]), "query_codes must be a two-dimensional array"),
+        (changed("query_codes", lambda codes: codes.astype(str)), "query_codes must be a two-dimensional array"),
+        (changed("query_codes", lambda codes: codes[:, :9]), "query_codes has 9 bits and database_codes 12"),
+        (changed("query_codes", lambda codes: np.tile(codes, 30)), "360 bits; choose one from 1 to 256"),
+        (changed("query_codes", lambda codes: codes[:0]), "query_labels has 7 entries for 0 codes"),
+        ({**SIGNS, "code_length": 16}, "float64 with 12 columns; code_length = 16 takes 16 bits or, as uint8, 2"),
+        ({**BYTES, "code_length": 20}, "uint8 with 2 columns; code_length = 20 takes 20 bits or, as uint8, 3 packed"),
+        ({**BYTES, "code_length": 9}, "query_codes has bits set beyond code_length = 9"),
+        ({**BYTES, "code_length": 12.0}, "code_length is 12.0; give a whole number"),
+        ({**BYTES, "code_length": 0}, "code_length is 0 bits"),
+        (changed("query_labels", lambda labels: labels[:-1]), "query_labels has 6 entries for 7 codes"),
+        (changed("query_labels", lambda labels: labels / 2), "query_labels"),
+        (changed("query_labels", lambda labels: labels[:, None]), "int64 of shape (7, 1); give one class number per"),
+        (changed("query_labels", lambda labels: labels[:, None, None]), "query_labels must be an array of one class"),
+        (changed("query_labels", lambda labels: np.eye(CLASSES)[labels]), "query_labels"),
+        (changed("query_labels", lambda labels: np.eye(CLASSES)[labels] * 2), "shape (7, 4) holds 2.0; give one class"),
+        (
+            {**SIGNS, **{name: np.eye(CLASSES + i)[BITS[name]] for i, name in enumerate(LABELS)}},
+            "labels",
+        ),
+        (changed("query_labels", lambda labels: labels.astype(str)), "query_labels"),
+    ],
+)
+def test_what_is_no_codes_and_labels_is_refused_in_one_line(arrays: Arrays, message: str) -> None:
+    with pytest.raises(InputError) as error:
+        count_distances(*labelled_codes(**arrays))
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("code_length", [12, np.int64(12), np.array([12], dtype=np.uint8)])
+def test_a_file_holds_the_arrays_and_the_code_length(tmp_path: Path, code_length: Any) -> None:
+    for number, arrays in enumerate((BITS, SIGNS, {**BYTES, "code_length": code_length})):
+        path = tmp_path / f"{number}.npz"
+        np.savez(path, **arrays)
+        assert_packed(read_labelled_codes(path)._asdict())
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        (
+            {"zeros": np.zeros(1), "query_codes": QUERY_BITS},
+            "has no query_labels, database_codes, database_labels but query_codes, zeros; name the arrays query_codes, "
+            "query_labels, database_codes, database_labels and, for packed bytes, code_length.",
+        ),
+        ({}, "has no query_codes, query_labels, database_codes, database_labels but nothing at all; name the arrays"),
+        ({**BYTES, "code_length": [12, 12]}, "is not one number; give the bits per code."),
+        ({**BYTES, "code_length": "12"}, "code_length is '12'; give a whole number"),
+        ({**BITS, "query_labels": QUERY_LABELS.astype(object)}, "is damaged or no .npz of numbers"),
+    ],
+)
+def test_a_file_of_other_arrays_is_refused_with_what_it_holds(tmp_path: Path, arrays: Arrays, message: str) -> None:
+    np.savez(tmp_path / "codes.npz", **arrays)
+    with pytest.raises(InputError) as error:
+        read_labelled_codes(tmp_path / "codes.npz")
+    assert message in str(error.value)
+
+
+def test_a_path_to_no_npz_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "codes.npz"
+    with pytest.raises(InputError, match="cannot be read: No such file or directory"):
+        read_labelled_codes(path)
+    with pytest.raises(InputError, match="cannot be read: Is a directory"):
+        read_labelled_codes(tmp_path)
+    with path.open("wb") as file:
+        np.save(file, QUERY_BITS)
+    with pytest.raises(InputError, match=r"holds a single array; put query_codes, .* into one file"):
+        read_labelled_codes(path)
+
+
+def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "codes.npz"
+    np.savez_compressed(path, **SIGNS)
+    whole = path.read_bytes()
+    for content in (b"", b"no archive", whole[: len(whole) // 2], whole.replace(whole[60:90], bytes(30))):
+        path.write_bytes(content)
+        with pytest.raises(InputError, match=r"is damaged or no .npz of numbers; write it with numpy.savez"):
+            read_labelled_codes(path)

@@ -1,0 +1,251 @@
+import csv
+import doctest
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from deephash_pipeline.retrieval import (
+    average_precision_at,
+    count_distances,
+    pack_bits,
+    precision_at,
+    precision_recall_by_radius,
+    precision_recall_by_rank,
+    precision_within_radius,
+    recall_at,
+    retrieval_metrics,
+)
+from deephash_pipeline.retrieval.__main__ import main
+from deephash_pipeline.retrieval.code_files import read_labelled_codes
+from deephash_pipeline.retrieval.stable_order import stable_order_average_precision
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "evaluate-your-own-codes.md"
+
+CODE_LENGTH, CLASSES = 12, 4
+RNG = np.random.default_rng(6)
+QUERY_BITS, DATABASE_BITS = RNG.random((7, CODE_LENGTH)) < 0.5, RNG.random((60, CODE_LENGTH)) < 0.5
+QUERY_LABELS, DATABASE_LABELS = RNG.integers(0, CLASSES, 7), RNG.integers(0, CLASSES, 60)
+PACKED = (pack_bits(QUERY_BITS), QUERY_LABELS, pack_bits(DATABASE_BITS), DATABASE_LABELS, CODE_LENGTH)
+HISTOGRAMS = count_distances(*PACKED)
+BITS: dict[str, Any] = {
+    "query_codes": QUERY_BITS,
+    "query_labels": QUERY_LABELS,
+    "database_codes": DATABASE_BITS,
+    "database_labels": DATABASE_LABELS,
+}
+
+
+def evaluate(folder: Path, arrays: dict[str, Any], *options: str) -> Result:
+    """Run the command on a file of these arrays."""
+    np.savez(folder / "codes.npz", **arrays)
+    return CliRunner().invoke(main, [str(folder / "codes.npz"), *options])
+
+
+def one_error(result: Result) -> str:
+    """Return the one line of an error that ended the command."""
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    [line] = result.stderr.splitlines()
+    assert line.startswith("Error: ")
+    return line.removeprefix("Error: ")
+
+
+def test_the_table_names_every_figure_and_both_bounds_of_ties(tmp_path: Path) -> None:
+    result = evaluate(tmp_path, BITS)
+    assert result.exit_code == 0
+    shown = dict(re.findall(r"(\w+)\s+│\s+([\d.,]+) │", result.stdout))
+    expected = retrieval_metrics(HISTOGRAMS)
+    assert expected["mean_average_precision_pessimistic"] < expected["mean_average_precision_optimistic"]
+    for name, value in expected.items():
+        assert shown[name] == (f"{value:.4f}" if isinstance(value, float) else str(value))
+
+
+def test_json_holds_the_same_figures_unrounded_and_the_code_length(tmp_path: Path) -> None:
+    figures = json.loads(evaluate(tmp_path, BITS, "--json").stdout)
+    assert figures.pop("code_length") == CODE_LENGTH
+    del figures["chance_level"]
+    assert figures == retrieval_metrics(HISTOGRAMS)
+
+
+def test_the_chance_level_is_the_mean_average_precision_of_equal_codes(tmp_path: Path) -> None:
+    equal = {**BITS, "query_codes": np.ones((7, 3), dtype=bool), "database_codes": np.ones((60, 3), dtype=bool)}
+    of_equal_codes = json.loads(evaluate(tmp_path, equal, "--json").stdout)
+    figures = json.loads(evaluate(tmp_path, BITS, "--json").stdout)
+    assert figures["chance_level"] == of_equal_codes["mean_average_precision"] == of_equal_codes["chance_level"]
+
+
+def test_undefined_figures_are_null_in_json_and_nan_in_the_table(tmp_path: Path) -> None:
+    unknown = {**BITS, "query_labels": QUERY_LABELS + CLASSES}
+    figures = json.loads(evaluate(tmp_path, unknown, "--json", "--at", "3", "--radius", "1", "--stable-order").stdout)
+    counts = {"code_length": 12, "queries": 7, "queries_without_relevant_items": 7, "database_size": 60}
+    assert {name: value for name, value in figures.items() if value is not None} == counts
+    assert re.search(r"mean_average_precision +│ +nan", evaluate(tmp_path, unknown).stdout)
+
+
+def test_queries_without_relevant_items_are_left_out_of_every_figure(tmp_path: Path) -> None:
+    unanswerable = np.arange(7) < 3
+    labels = np.where(unanswerable, CLASSES, QUERY_LABELS)
+    options = ("--json", "--at", "5", "--radius", "4", "--stable-order")
+    figures = json.loads(evaluate(tmp_path, {**BITS, "query_labels": labels}, *options).stdout)
+    answerable = {**BITS, "query_codes": QUERY_BITS[3:], "query_labels": QUERY_LABELS[3:]}
+    expected = json.loads(evaluate(tmp_path, answerable, *options).stdout)
+    assert figures == {**expected, "queries": 7, "queries_without_relevant_items": 3}
+
+
+def test_ranks_radii_and_the_stable_order_are_added_under_their_names(tmp_path: Path) -> None:
+    options = ("--at", "5", "--at", "20", "--radius", "3", "--radius", "4", "--stable-order", "--json")
+    figures = json.loads(evaluate(tmp_path, BITS, *options).stdout)
+    for k in (5, 20):
+        assert figures[f"mean_average_precision_at_{k}"] == average_precision_at(HISTOGRAMS, k).mean()
+        assert figures[f"precision_at_{k}"] == precision_at(HISTOGRAMS, k).mean()
+        assert figures[f"recall_at_{k}"] == recall_at(HISTOGRAMS, k).mean()
+    for radius in (3, 4):
+        precision, failed = precision_within_radius(HISTOGRAMS, radius)
+        assert figures[f"precision_within_radius_{radius}"] == precision.mean()
+        assert figures[f"lookup_failure_rate_radius_{radius}"] == failed.mean()
+    stable = figures["mean_average_precision_stable_order"]
+    assert stable == stable_order_average_precision(*PACKED).mean()
+    assert figures["mean_average_precision_pessimistic"] <= stable <= figures["mean_average_precision_optimistic"]
+
+
+def test_the_curves_are_those_by_radius_and_by_rank(tmp_path: Path) -> None:
+    assert evaluate(tmp_path, BITS, "--curves", str(tmp_path / "curves.csv")).exit_code == 0
+    with (tmp_path / "curves.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    curves = {
+        "radius": precision_recall_by_radius(HISTOGRAMS),
+        "rank": precision_recall_by_rank(HISTOGRAMS, np.arange(1, 61)),
+    }
+    for kind, curve in curves.items():
+        written = [row for row in rows if row["kind"] == kind]
+        points = [int(row["point"]) for row in written]
+        assert points[-1] == curve.point[-1]
+        chosen = np.searchsorted(curve.point, points)
+        for name in ("precision", "recall"):
+            np.testing.assert_array_equal([float(row[name]) for row in written], getattr(curve, name)[chosen])
+
+
+def test_the_written_json_is_the_printed_one(tmp_path: Path) -> None:
+    result = evaluate(tmp_path, BITS, "--json", "--output", str(tmp_path / "figures.json"))
+    assert (tmp_path / "figures.json").read_text() == result.stdout
+
+
+def test_a_write_that_fails_leaves_the_former_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    former, new = tmp_path / "figures.json", tmp_path / "curves.csv"
+    former.write_text("former")
+    flushed = []
+
+    def full_disk(file: Any) -> None:
+        flushed.append(file.name)
+        if len(flushed) == 2:
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full_disk)
+    result = evaluate(tmp_path, BITS, "--output", str(former), "--curves", str(new))
+    assert one_error(result) == f"{new} cannot be written: No space left on device; name another file."
+    assert former.read_text() == "former"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["codes.npz", "figures.json"]
+
+
+@pytest.mark.parametrize("path", ["", "missing/figures.json", "codes.npz/figures.json"])
+def test_a_path_that_cannot_be_written_is_told_before_anything_is_read(tmp_path: Path, path: str) -> None:
+    result = CliRunner().invoke(main, [str(tmp_path / "not_there.npz"), "--output", str(tmp_path / path)])
+    assert "cannot be written" in one_error(result)
+
+
+def test_no_output_replaces_the_codes_or_the_other_output(tmp_path: Path) -> None:
+    codes, other = tmp_path / "codes.npz", tmp_path / "figures.json"
+    assert "different files" in one_error(evaluate(tmp_path, BITS, "--output", str(codes)))
+    assert "different files" in one_error(evaluate(tmp_path, BITS, "--output", str(other), "--curves", str(other)))
+    assert read_labelled_codes(codes).code_length == CODE_LENGTH
+    assert not other.exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"query_codes": np.sign(QUERY_BITS - 0.5) * (RNG.random((7, 12)) < 0.9)}, "the sign of 0 is neither bit"),
+        ({"query_labels": QUERY_LABELS[1:]}, "query_labels has 6 entries for 7 codes"),
+        ({"query_labels": QUERY_LABELS.astype(object)}, "codes.npz is damaged or no .npz of numbers"),
+    ],
+)
+def test_bad_input_is_told_in_one_line_and_nothing_is_written(
+    tmp_path: Path, change: dict[str, Any], message: str
+) -> None:
+    outputs = ["--output", str(tmp_path / "figures.json"), "--curves", str(tmp_path / "curves.csv")]
+    assert message in one_error(evaluate(tmp_path, {**BITS, **change}, *outputs))
+    assert [path.name for path in tmp_path.iterdir()] == ["codes.npz"]
+
+
+@pytest.mark.parametrize(("option", "name"), [(("--at", "0"), "k is 0"), (("--radius", "-1"), "radius is -1")])
+def test_ranks_and_radii_out_of_range_are_told_in_one_line(tmp_path: Path, option: tuple[str, ...], name: str) -> None:
+    assert name in one_error(evaluate(tmp_path, BITS, *option))
+
+
+def test_importing_retrieval_brings_no_command_line_along() -> None:
+    code = "import sys, deephash_pipeline.retrieval as _; print(sorted({'click', 'rich'} & sys.modules.keys()))"
+    finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert finished.stdout.strip() == "[]"
+
+
+def test_help_names_every_array_of_the_file() -> None:
+    help_text = CliRunner().invoke(main, ["--help"]).stdout
+    for name in ("query_codes", "query_labels", "database_codes", "database_labels", "code_length"):
+        assert re.search(rf"^ +{name} ", help_text, re.MULTILINE)
+
+
+def test_every_block_of_the_page_prints_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    page = PAGE.read_text(encoding="utf-8")
+    blocks = [
+        (match["language"], match["text"], page.count("\n", 0, match.start()) + 1)
+        for match in re.finditer(r"^```(?P<language>\w*)\n(?P<text>.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    ]
+    assert {language for language, _, _ in blocks} == {"python", "console"}
+    assert page.count("```") == 2 * len(blocks)
+    names: dict[str, Any] = {}
+    for language, text, line in blocks:
+        if language == "console":
+            command, _, shown = text.partition("\n")
+            assert command.startswith("$ python ")
+            assert printed_by(command.removeprefix("$ python ")) == shown, f"the command in line {line}"
+            continue
+        test = doctest.DocTestParser().get_doctest(text, names, PAGE.name, str(PAGE), line)
+        assert test.examples
+        failures: list[str] = []
+        runner = doctest.DocTestRunner(verbose=False)
+        runner.run(test, out=failures.append, clear_globs=False)
+        assert not failures, "".join(failures)
+        names = test.globs
+
+
+def printed_by(arguments: str) -> str:
+    """Run Python as the page does and return what it prints into a pipe, 100 columns wide."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("FORCE_COLOR", "TTY_"))}
+    finished = subprocess.run(
+        [sys.executable, *shlex.split(arguments)],
+        env={**environment, "COLUMNS": "100", "PYTHONUTF8": "1"},
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert finished.returncode == 0, finished.stderr
+    return finished.stdout
+
+
+def test_every_link_of_the_page_leads_to_a_file_and_a_heading() -> None:
+    links = re.findall(r"\]\(([^)#]+)#?([^)]*)\)", PAGE.read_text(encoding="utf-8"))
+    assert links
+    for file, anchor in links:
+        headings = re.findall(r"^#+ (.*)$", (PAGE.parent / file).read_text(encoding="utf-8"), re.MULTILINE)
+        assert not anchor or anchor in {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in headings}
