@@ -8,7 +8,7 @@ BENCHMARK = $(if $(ENV),$(ENV),digits)
 export DO_NOT_TRACK := true
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: run test lint viz mlflow report clean
+.PHONY: run test lint viz mlflow report bench clean
 
 run: $(VENV)/installed
 	$(BIN)/kedro run --pipelines=full $(if $(ENV),--env=$(ENV))
@@ -32,6 +32,10 @@ report:
 	@test -f data/08_reporting/$(BENCHMARK)/report.html || { echo "no report of $(BENCHMARK) yet: make run $(if $(ENV),ENV=$(ENV))"; exit 1; }
 	$(PYTHON) -m webbrowser -t "file://$(CURDIR)/data/08_reporting/$(BENCHMARK)/report.html"
 
+# Times evaluation against its rivals, one after the other on a quiet machine, and rewrites the tables of docs/performance.md.
+bench: $(VENV)/bench-installed
+	$(BIN)/python -m benchmarks.evaluation $(if $(QUICK),--quick)
+
 # Removes what runs have made. Raw images and the environment stay.
 clean:
 	find data -mindepth 2 -not -path 'data/01_raw/*' -not -name .gitkeep -delete
@@ -41,4 +45,11 @@ $(VENV)/installed: requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	touch $@
+
+# Only what the extra `bench` adds to the lock above; --no-deps, so that it can move no version of it. The lock is made by
+# uv pip compile pyproject.toml --extra bench -c requirements.lock --universal --python-version 3.11 --generate-hashes --no-header
+# --no-emit-index-url, with --no-emit-package for each package of requirements.lock; the list of those at its end is cut off.
+$(VENV)/bench-installed: $(VENV)/installed requirements-bench.lock
+	$(BIN)/python -m pip install --quiet --require-hashes --no-deps -r requirements-bench.lock
 	touch $@

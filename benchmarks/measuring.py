@@ -1,0 +1,154 @@
+"""Fair timing on a machine one does not have alone: methods take turns, and CPU time of one thread is what counts.
+
+CPU time of a thread hardly notices a neighbour, wall time does; and a machine that grows slow for a minute slows all
+methods of a round, not one of them.
+"""
+
+import os
+import platform
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numba
+import numpy as np
+import torch
+from threadpoolctl import threadpool_limits
+
+from deephash_pipeline.errors import InputError
+
+CHAIN_STEPS = 10_000_000
+CHAIN_CYCLES = 6 * CHAIN_STEPS
+
+
+@dataclass(frozen=True)
+class Method:
+    """Something to be timed.
+
+    Attributes:
+        name: what the results call it.
+        run: does the work once and returns what is to be compared.
+        calls: how often it is called for one measurement; more than once where a call takes milliseconds.
+    """
+
+    name: str
+    run: Callable[[], Any]
+    calls: int = 1
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Median seconds of one call, and what the last call returned."""
+
+    cpu_seconds: float
+    wall_seconds: float
+    result: Any
+
+
+def interleaved(methods: Sequence[Method], rounds: int) -> dict[str, Timing]:
+    """Time methods in turn, A B C A B C, and return the medians over rounds by name.
+
+    Args:
+        methods: what to time; all names differ.
+        rounds: measurements of each, at least 1.
+
+    Raises:
+        InputError: if there is no round, or two methods have one name.
+    """
+    if rounds < 1:
+        raise InputError(f"rounds is {rounds}; time every method at least once.")
+    if len({method.name for method in methods}) < len(methods):
+        raise InputError(f"methods have one name twice: {', '.join(method.name for method in methods)}.")
+    seconds: dict[str, list[tuple[float, float]]] = {method.name: [] for method in methods}
+    results: dict[str, Any] = {}
+    for _ in range(rounds):
+        for method in methods:
+            cpu, wall = time.process_time(), time.perf_counter()
+            for _ in range(method.calls):
+                results[method.name] = method.run()
+            cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+            seconds[method.name].append((cpu / method.calls, wall / method.calls))
+    return {
+        name: Timing(
+            cpu_seconds=median(cpu for cpu, _ in measured),
+            wall_seconds=median(wall for _, wall in measured),
+            result=results[name],
+        )
+        for name, measured in seconds.items()
+    }
+
+
+def calls_lasting(run: Callable[[], Any], seconds: float) -> int:
+    """How many calls of `run` take about `seconds`, at least one; the two calls it makes to find out warm up caches."""
+    run()
+    start = time.perf_counter()
+    run()
+    return max(1, round(seconds / (time.perf_counter() - start)))
+
+
+def use_one_thread() -> None:
+    """Limit the thread pools of all libraries to one thread: of those that are imported by now, so import them before.
+
+    numba's is limited too; a benchmark that wants more calls `numba.set_num_threads` around the work.
+    """
+    threadpool_limits(1)
+    torch.set_num_threads(1)
+    numba.set_num_threads(1)
+
+
+def require_packages(packages: Iterable[str]) -> None:
+    """Raise InputError, in one line that names the remedy, unless all `packages` can be imported."""
+    missing = [package for package in packages if find_spec(package) is None]
+    if missing:
+        raise InputError(f"{', '.join(missing)} cannot be imported; `make bench` installs what the benchmarks need.")
+
+
+def run_clock_chain() -> None:
+    """Do `CHAIN_CYCLES` cycles of work: timed among the methods, it tells the clock they ran at.
+
+    What the system tells is often the nominal clock, and the real one falls when neighbours are busy. Each instruction
+    of the chain, a shift or an exclusive or, waits one cycle for the one before.
+    """
+    _chain(CHAIN_STEPS)
+
+
+@numba.njit
+def _chain(steps: int) -> np.uint64:
+    state = np.uint64(88172645463325252)
+    for _ in range(steps):
+        state ^= state << np.uint64(13)
+        state ^= state >> np.uint64(7)
+        state ^= state << np.uint64(17)
+    return state
+
+
+def describe_machine() -> dict[str, Any]:
+    """What a reader needs to judge a timing: processor, cores, memory, system and present load."""
+    return {
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
+        "system": f"{platform.system()} {platform.machine()}",
+        "load_average": round(os.getloadavg()[0], 2),
+    }
+
+
+def _processor() -> str:
+    information = Path("/proc/cpuinfo")
+    if not information.is_file():
+        return platform.processor() or platform.machine()
+    entries = (line.partition(":") for line in information.read_text().partition("\n\n")[0].splitlines())
+    entry = {name.strip(): value.strip() for name, _, value in entries}
+    named = ", ".join(f"{part.removeprefix('cpu ')} {entry[part]}" for part in ("cpu family", "model") if part in entry)
+    name = entry.get("model name", platform.machine())
+    return f"{name} ({named})" if named else name
+
+
+def describe_versions(distributions: Iterable[str]) -> dict[str, str]:
+    """Versions of Python and of the installed `distributions`, by name."""
+    return {"python": platform.python_version(), **{name: version(name) for name in distributions}}

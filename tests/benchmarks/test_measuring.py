@@ -1,0 +1,94 @@
+import time
+
+import pytest
+
+from benchmarks import measuring
+from benchmarks.measuring import Method, calls_lasting, interleaved, require_packages
+from deephash_pipeline.errors import InputError
+
+
+class Clock:
+    """Stands in for both clocks of `time`; CPU time passes half as fast as wall time."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 0.0
+        monkeypatch.setattr(time, "perf_counter", lambda: self.now)
+        monkeypatch.setattr(time, "process_time", lambda: self.now / 2)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    return Clock(monkeypatch)
+
+
+def test_methods_take_turns() -> None:
+    calls: list[str] = []
+    methods = [Method("a", lambda: calls.append("a")), Method("b", lambda: calls.append("b"), calls=2)]
+    interleaved(methods, rounds=2)
+    assert calls == ["a", "b", "b", "a", "b", "b"]
+
+
+def test_the_median_over_rounds_counts_for_one_call(clock: Clock) -> None:
+    durations = iter([1.0, 1.0, 50.0, 70.0, 2.0, 4.0])
+
+    def work() -> float:
+        clock.now += next(durations)
+        return clock.now
+
+    timing = interleaved([Method("work", work, calls=2)], rounds=3)["work"]
+    assert timing.wall_seconds == pytest.approx(3.0)
+    assert timing.cpu_seconds == pytest.approx(1.5)
+    assert timing.result == pytest.approx(128.0)
+
+
+def test_every_method_is_timed_apart(clock: Clock) -> None:
+    def advance(seconds: float) -> None:
+        clock.now += seconds
+
+    methods = [Method("short", lambda: advance(1)), Method("long", lambda: advance(10))]
+    timings = interleaved(methods, rounds=4)
+    assert (timings["short"].wall_seconds, timings["long"].wall_seconds) == (1, 10)
+
+
+def test_no_round_and_equal_names_are_refused() -> None:
+    with pytest.raises(InputError, match="rounds is 0"):
+        interleaved([Method("a", int)], rounds=0)
+    with pytest.raises(InputError, match="one name twice: a, a"):
+        interleaved([Method("a", int), Method("a", int)], rounds=1)
+
+
+def test_the_first_call_is_no_guide_to_how_long_the_next_take(clock: Clock) -> None:
+    durations = iter([9.0, 0.1])
+
+    def work() -> None:
+        clock.now += next(durations)
+
+    assert calls_lasting(work, seconds=0.5) == 5
+
+
+def test_what_takes_longer_is_called_once(clock: Clock) -> None:
+    def work() -> None:
+        clock.now += 2
+
+    assert calls_lasting(work, seconds=0.5) == 1
+
+
+def test_packages_that_are_missing_are_named_with_the_remedy() -> None:
+    require_packages(["numpy"])
+    with pytest.raises(InputError, match=r"^no_such_package cannot be imported; `make bench` installs"):
+        require_packages(["numpy", "no_such_package"])
+
+
+def test_the_clock_chain_does_its_steps_one_after_the_other() -> None:
+    state, last = 88172645463325252, 2**64 - 1
+    for _ in range(100):
+        state ^= state << 13 & last
+        state ^= state >> 7
+        state ^= state << 17 & last
+    assert int(measuring._chain(100)) == state
+
+
+def test_the_machine_is_described() -> None:
+    machine = measuring.describe_machine()
+    assert machine["processor"] and machine["cores"] >= 1 and machine["memory_gib"] > 0
+    assert measuring.describe_versions(["numpy"]).keys() == {"python", "numpy"}
