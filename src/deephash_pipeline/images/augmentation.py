@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 from torch.nn import functional
 
+from deephash_pipeline.counter_random import uniform_numbers
 from deephash_pipeline.errors import InputError
 
 
@@ -31,7 +32,7 @@ class AugmentationParameters(BaseModel):
 IDENTITY = AugmentationParameters()
 
 
-def augment(images: Tensor, parameters: AugmentationParameters, generator: torch.Generator) -> Tensor:
+def augment(images: Tensor, parameters: AugmentationParameters, seed: int, first: int = 0) -> Tensor:
     """Move every image of a batch by a draw of its own.
 
     Pixels from outside repeat the nearest edge, so no colour is invented; and every new pixel is a weighted mean of old
@@ -40,7 +41,8 @@ def augment(images: Tensor, parameters: AugmentationParameters, generator: torch
     Args:
         images: floating point, shape (b, c, h, w), on any device.
         parameters: what may happen; where nothing may, `images` itself is returned.
-        generator: on the CPU, so that a seed draws the same moves whatever the device.
+        seed: of the moves; an image's own depend on it and on the number of the image.
+        first: number of the first image, so that a batch in pieces is moved like the whole.
 
     Returns:
         A batch of the same shape, type and device.
@@ -56,26 +58,24 @@ def augment(images: Tensor, parameters: AugmentationParameters, generator: torch
         return images
     # Half precision is too coarse for coordinates: at 224 pixels it is off by a tenth of a pixel.
     precision = torch.promote_types(images.dtype, torch.float32)
-    source = _source_coordinates(images, parameters, generator).to(images.device, precision)
+    source = _source_coordinates(images, parameters, seed, first).to(images.device, precision)
     grid = functional.affine_grid(source, list(images.shape), align_corners=False)
     moved = functional.grid_sample(images.to(precision), grid, padding_mode="border", align_corners=False)
     return moved.to(images.dtype)
 
 
-def _source_coordinates(images: Tensor, parameters: AugmentationParameters, generator: torch.Generator) -> Tensor:
+def _source_coordinates(images: Tensor, parameters: AugmentationParameters, seed: int, first: int) -> Tensor:
     """Return maps of shape (b, 2, 3) from coordinates of the result to those of the image, both in [-1, 1]."""
     batch, _, height, width = images.shape
+    # On the CPU, where cosines and sines are the same whatever the device of the images.
+    numbers = uniform_numbers(seed, torch.arange(first, first + batch), draws=5)
+    rotation, scale, flip, across, down = numbers.T
 
-    def uniform(largest: float) -> Tensor:
-        return largest * (2 * torch.rand(batch, generator=generator, dtype=torch.float64) - 1)
-
-    def whole(largest: int) -> Tensor:
-        return torch.randint(-largest, largest + 1, (batch,), generator=generator).double()
-
-    angle = uniform(math.radians(parameters.rotation_degrees))
-    shrink = 1 / (1 + uniform(parameters.scale_range))
-    mirror = 1 - 2 * torch.randint(0, 1 + int(parameters.horizontal_flip), (batch,), generator=generator).double()
-    across, down = whole(parameters.shift_pixels), whole(parameters.shift_pixels)
+    angle = math.radians(parameters.rotation_degrees) * (2 * rotation - 1)
+    shrink = 1 / (1 + parameters.scale_range * (2 * scale - 1))
+    mirror = torch.where(flip < 0.5, -1.0, 1.0) if parameters.horizontal_flip else torch.ones_like(flip)
+    places = 2 * parameters.shift_pixels + 1
+    across, down = (torch.floor(places * shift) - parameters.shift_pixels for shift in (across, down))
 
     # A rotation is one in pixels; [-1, 1] stretches the two axes differently where an image is not square.
     first_row = [mirror * shrink * angle.cos(), -mirror * shrink * angle.sin() * (height / width), 2 * across / width]

@@ -1,7 +1,8 @@
 """Decoded images as the inputs of a network: chosen by index, moved to the device, augmented, normalised."""
 
 from collections.abc import Mapping
-from typing import Any
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -9,6 +10,17 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from deephash_pipeline.images.augmentation import AugmentationParameters, augment
+
+# Of an accelerator's free memory that undecoded images may take: beyond it, batches are sent one by one.
+SHARE_OF_MEMORY = 0.25
+
+
+class _MappedFile(NamedTuple):
+    filename: Any
+    dtype: str
+    mode: Literal["r"]
+    offset: int
+    shape: tuple[int, ...]
 
 
 class ImageInputs:
@@ -31,24 +43,59 @@ class ImageInputs:
         self.images = images
         self.device = device
         self.augmentation = augmentation
-        shape = (1, -1, 1, 1)
-        self.mean = torch.tensor(statistics["mean"], device=device).view(shape)
-        self.standard_deviation = torch.tensor(statistics["standard_deviation"], device=device).view(shape)
+        self.statistics = statistics
 
     def __len__(self) -> int:
         return len(self.images)
 
-    def batch(self, indices: NDArray[np.int64], seed: int | None = None) -> Tensor:
+    def batch(self, indices: NDArray[np.int64], seed: int | None = None, first: int = 0) -> Tensor:
         """Images at `indices`, float32 (batch, channels, height, width), mean 0 and deviation 1 over the training set.
 
         Args:
             indices: int64 of shape (batch,).
             seed: of the augmentation; None for the images as they are.
+            first: number of the first of them in the whole batch, if this is a piece of one.
         """
-        chosen: NDArray[Any] = np.ascontiguousarray(self.images[indices])
-        batch = torch.from_numpy(chosen).to(self.device).float() / 255
+        batch = self._decoded(indices).float() / 255
         if seed is not None and self.augmentation is not None:
-            batch = augment(batch, self.augmentation, torch.Generator().manual_seed(seed))
-        normalised = (batch - self.mean) / self.standard_deviation
+            batch = augment(batch, self.augmentation, seed, first)
+        mean, standard_deviation = self._statistics_on_device
+        normalised = (batch - mean) / standard_deviation
         # Channels last is the layout in which convolutions are fastest, on CPUs as on GPUs.
         return normalised.contiguous(memory_format=torch.channels_last)
+
+    # What lies on the device is put there at first use: by then it is known which process uses which.
+    @cached_property
+    def _statistics_on_device(self) -> tuple[Tensor, Tensor]:
+        mean, deviation = (
+            torch.tensor(self.statistics[name], device=self.device).view(1, -1, 1, 1)
+            for name in ("mean", "standard_deviation")
+        )
+        return mean, deviation
+
+    @cached_property
+    def _images_on_device(self) -> Tensor | None:
+        if self.device.type != "cuda":
+            return None
+        free, _ = torch.cuda.mem_get_info(self.device)
+        fits = self.images.nbytes < SHARE_OF_MEMORY * free
+        return torch.from_numpy(np.ascontiguousarray(self.images)).to(self.device) if fits else None
+
+    def _decoded(self, indices: NDArray[np.int64]) -> Tensor:
+        if self._images_on_device is not None:
+            return self._images_on_device[torch.from_numpy(indices).to(self.device)]
+        return torch.from_numpy(np.ascontiguousarray(self.images[indices])).to(self.device)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Copied into another process, a mapped file is mapped there; it may be larger than memory.
+        state = {name: getattr(self, name) for name in ("images", "statistics", "device", "augmentation")}
+        whole_file = isinstance(self.images, np.memmap) and not isinstance(self.images.base, np.memmap)
+        if whole_file:
+            mapped: Any = self.images
+            state["images"] = _MappedFile(mapped.filename, mapped.dtype.str, "r", mapped.offset, mapped.shape)
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if isinstance(state["images"], _MappedFile):
+            state["images"] = np.memmap(*state["images"])
+        self.__dict__.update(state)

@@ -104,7 +104,11 @@ class SoftmaxNetwork(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """Compute the logits of normalised images."""
-        logits: Tensor = self.softmax(self.trunk(images))
+        return self.head(self.trunk(images))
+
+    def head(self, z: Tensor) -> Tensor:
+        """Compute the logits of z, shape (batch, z_dimension)."""
+        logits: Tensor = self.softmax(z)
         return logits
 
 
@@ -136,5 +140,9 @@ class HashNetwork(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """Compute u of normalised images."""
-        u: Tensor = self.hash_layer(self.trunk(images))
+        return self.head(self.trunk(images))
+
+    def head(self, z: Tensor) -> Tensor:
+        """Compute u of z, shape (batch, z_dimension)."""
+        u: Tensor = self.hash_layer(z)
         return u

@@ -1,20 +1,29 @@
 """The training engine: knows a network, an objective and a supply of inputs by their interfaces only."""
 
+from .checkpoint import CheckpointFolder
 from .device import resolve_device
+from .gradients import Objective, TrunkAndHead
 from .inference import outputs_in_blocks
 from .inputs import ArrayInputs, Inputs
-from .loop import Objective, TrainingDiverged, train
+from .interruption import TrainingInterrupted
+from .launch import resolve_devices, train_on
+from .loop import TrainingDiverged, train
 from .objectives import CrossEntropy
 from .parameters import TrainingParameters
 
 __all__ = [
     "ArrayInputs",
+    "CheckpointFolder",
     "CrossEntropy",
     "Inputs",
     "Objective",
     "TrainingDiverged",
+    "TrainingInterrupted",
     "TrainingParameters",
+    "TrunkAndHead",
     "outputs_in_blocks",
     "resolve_device",
+    "resolve_devices",
     "train",
+    "train_on",
 ]

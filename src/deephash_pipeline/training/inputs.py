@@ -1,5 +1,6 @@
 """What the loop asks of its data: how many, and a batch on the device."""
 
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -14,19 +15,32 @@ class Inputs(Protocol):
     def __len__(self) -> int:
         """Number of samples."""
 
-    def batch(self, indices: NDArray[np.int64], seed: int | None = None) -> Tensor:
-        """Samples at `indices` as float32 on the device; a seed asks for augmentation, None for the plain samples."""
+    def batch(self, indices: NDArray[np.int64], seed: int | None = None, first: int = 0) -> Tensor:
+        """Samples at `indices` as float32 on the device.
+
+        Args:
+            indices: int64 (batch,).
+            seed: asks for augmentation; None for the plain samples.
+            first: number of the first of them in the whole batch. What is drawn for a sample depends on the seed and on
+                its number, so that a batch in pieces is the batch.
+        """
 
 
 class ArrayInputs:
     """Rows of a float array, such as z of shape (samples, z_dimension)."""
 
     def __init__(self, array: NDArray[np.float32], device: torch.device) -> None:
-        self.rows = torch.from_numpy(np.ascontiguousarray(array)).to(device)
+        self.array = array
+        self.device = device
 
     def __len__(self) -> int:
-        return len(self.rows)
+        return len(self.array)
 
-    def batch(self, indices: NDArray[np.int64], seed: int | None = None) -> Tensor:
+    @cached_property
+    def rows(self) -> Tensor:
+        """All rows on the device."""
+        return torch.from_numpy(np.ascontiguousarray(self.array)).to(self.device)
+
+    def batch(self, indices: NDArray[np.int64], seed: int | None = None, first: int = 0) -> Tensor:
         """Rows at `indices`; there is nothing to augment."""
-        return self.rows[torch.from_numpy(indices).to(self.rows.device)]
+        return self.rows[torch.from_numpy(indices).to(self.device)]

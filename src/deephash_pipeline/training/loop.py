@@ -1,7 +1,7 @@
 """The training loop: one module, one objective, one schedule; every random draw derives from (seed, epoch, step)."""
 
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,19 +12,16 @@ from deephash_pipeline.errors import InputError
 from deephash_pipeline.progress import track
 from deephash_pipeline.seeds import derive_seed
 
+from .checkpoint import CheckpointFolder
+from .gradients import BatchGradients, Objective
 from .inputs import Inputs
+from .interruption import stop_requests
 from .parameters import TrainingParameters
+from .ranks import join_ranks, rank, share_state
+from .resuming import Resuming
 from .sampling import epoch_batches, steps_per_epoch
 from .schedule import build_schedule
-
-History = list[dict[str, float]]
-
-
-class Objective(Protocol):
-    """A loss with figures to watch."""
-
-    def __call__(self, outputs: Tensor, labels: Tensor, /) -> tuple[Tensor, dict[str, Tensor]]:
-        """Return the scalar to minimise and detached scalars by name."""
+from .state import History, Training
 
 
 class TrainingDiverged(InputError):
@@ -36,9 +33,12 @@ class TrainingDiverged(InputError):
     """
 
     def __init__(self, message: str, description: str, weights: dict[str, Tensor]) -> None:
-        super().__init__(message)
+        super().__init__(message, description, weights)
         self.description = description
         self.weights = weights
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 def train(
@@ -51,8 +51,14 @@ def train(
     device: torch.device,
     description: str,
     after_epoch: Callable[[], dict[str, float]] | None = None,
+    checkpoints: CheckpointFolder | None = None,
+    configuration: Mapping[str, Any] | None = None,
 ) -> History:
     """Minimise an objective over a training set, in place.
+
+    With `checkpoints`, a training that was interrupted goes on behind the last step that was saved and ends with the
+    weights it would have had, bit for bit; one that had finished only gives its result again. Under ``torchrun`` every
+    process takes its part of each batch through the trunk; `train_on` starts such processes by itself.
 
     Args:
         module: maps a batch of inputs to the objective's first argument; moved to `device`, left in evaluation mode.
@@ -60,23 +66,32 @@ def train(
         inputs: the training set.
         labels: int64 of shape (samples,).
         parameters: optimiser, schedule and sampler.
-        seed: of the order of images and of their augmentation.
+        seed: of the order of images, of their augmentation and of dropout.
         device: where to compute.
         description: name of the run in progress and errors, such as ``"fine_tuning.b48"``.
         after_epoch: more figures for the history, measured on anything but queries.
+        checkpoints: where to save and look for checkpoints; None for nowhere.
+        configuration: what else makes this training what it is, such as the parameters of the objective. A checkpoint
+            that was made with other values is not continued.
 
     Returns:
         One dictionary an epoch: ``epoch`` (from 1), ``learning_rate``, ``loss`` and the means of the watched figures.
 
     Raises:
-        InputError: labels and inputs of different number, or fewer inputs than one batch.
+        InputError: labels and inputs of different number, fewer inputs than one batch, or an unfinished training of
+            another configuration in `checkpoints`.
         TrainingDiverged: non-finite loss.
+        TrainingInterrupted: SIGTERM or Ctrl-C; a checkpoint of the last whole step is there.
     """
     if len(labels) != len(inputs):
         raise InputError(f"{description}: {len(inputs)} inputs but {len(labels)} labels")
+    join_ranks(device)
     steps = steps_per_epoch(len(inputs), parameters)
     module.to(device=device, memory_format=torch.channels_last)  # type: ignore[call-overload]
-    labels_on_device = torch.from_numpy(np.asarray(labels)).to(device)
+    share_state(module)
+    gradients = BatchGradients(
+        module, objective, inputs, torch.from_numpy(np.asarray(labels)).to(device), parameters, device
+    )
     optimizer = torch.optim.SGD(
         module.parameters(),
         lr=parameters.learning_rate,
@@ -84,43 +99,44 @@ def train(
         weight_decay=parameters.weight_decay,
         nesterov=parameters.momentum > 0,
     )
-    schedule = build_schedule(optimizer, parameters, parameters.epochs * steps)
-    last_good = _copy_of_state(module)
-    history: History = []
+    training = Training(module, optimizer, build_schedule(optimizer, parameters, parameters.epochs * steps))
+    resuming = Resuming(training, checkpoints, description)
+    resuming.start(inputs, labels, parameters, seed, configuration or {})
 
-    for epoch in track(range(1, parameters.epochs + 1), description, parameters.epochs):
-        module.train()
-        learning_rate = float(optimizer.param_groups[0]["lr"])
-        totals: dict[str, Tensor] = {}
-        for step, indices in enumerate(epoch_batches(len(inputs), parameters, seed, epoch)):
-            batch = inputs.batch(indices, derive_seed(seed, "augmentation", epoch, step))
-            loss, watched = objective(module(batch), labels_on_device[torch.from_numpy(indices).to(device)])
-            optimizer.zero_grad(set_to_none=True)
-            loss.backward()  # type: ignore[no-untyped-call]
-            optimizer.step()
-            schedule.after_step()
-            # Sums stay on the device: reading them at every step would make the CPU wait for the accelerator.
-            for name, figure in {"loss": loss.detach(), **watched}.items():
-                totals[name] = totals.get(name, torch.zeros((), device=device)) + figure
-        means = {name: total.item() / steps for name, total in totals.items()}
-        if not np.isfinite(means["loss"]):
-            module.load_state_dict(last_good)
+    with stop_requests() as stop:
+        first = training.progress.epoch
+        epochs = range(first, first if training.progress.finished else parameters.epochs + 1)
+        for epoch in track(epochs, description, len(epochs)) if rank() == 0 else epochs:
+            module.train()
+            for step, indices in enumerate(epoch_batches(len(inputs), parameters, seed, epoch)):
+                if step < training.progress.step:
+                    continue
+                loss, watched = gradients(indices, derive_seed(seed, "augmentation", epoch, step))
+                optimizer.step()
+                training.schedule.after_step()
+                training.progress.add({"loss": loss, **watched})
+                resuming.after_step(stop)
+            means = training.progress.means()
+            if not np.isfinite(means["loss"]):
+                raise _diverged(training, means["loss"], parameters, description)
             module.eval()
-            message = (
-                f"{description}: the loss became {means['loss']} in epoch {epoch}: lower `learning_rate` "
-                f"(now {parameters.learning_rate:g}) or check the inputs"
-            )
-            raise TrainingDiverged(message, description, {name: good.cpu() for name, good in last_good.items()})
-        last_good = _copy_of_state(module)
-        module.eval()
-        history.append(
-            {"epoch": epoch, "learning_rate": learning_rate, **means, **(after_epoch() if after_epoch else {})}
-        )
-        schedule.after_epoch(means["loss"])
-        if schedule.converged:
-            break
-    return history
+            figures = after_epoch() if after_epoch else {}
+            training.schedule.after_epoch(means["loss"])
+            finished = training.schedule.converged or epoch == parameters.epochs
+            training.end_epoch({**means, **figures}, finished)
+            if finished:
+                resuming.save()
+                break
+    module.eval()
+    return training.progress.history
 
 
-def _copy_of_state(module: nn.Module) -> dict[str, Tensor]:
-    return {name: tensor.detach().clone() for name, tensor in module.state_dict().items()}
+def _diverged(training: Training, loss: float, parameters: TrainingParameters, description: str) -> TrainingDiverged:
+    last_good = training.progress.last_good
+    training.module.load_state_dict(last_good)
+    training.module.eval()
+    message = (
+        f"{description}: the loss became {loss} in epoch {training.progress.epoch}: lower `learning_rate` "
+        f"(now {parameters.learning_rate:g}) or check the inputs"
+    )
+    return TrainingDiverged(message, description, {name: good.cpu() for name, good in last_good.items()})

@@ -24,6 +24,10 @@ class TrainingParameters(BaseModel):
         sampler: ``shuffle`` draws a new order each epoch; ``random_skip`` is the paper's approximation of it: after
             each image skip a number of images drawn from U[0, `random_skip_maximum`].
         random_skip_maximum: 200 in the paper.
+        chunk_size: images that go through the trunk at a time, so that memory does not grow with `batch_size`; the
+            gradient is that of the whole batch, for a second forward pass. None for all at once.
+        precision: ``bfloat16`` computes the trunk in half precision where that is safe; the loss is always float32.
+        compile: fuse the trunk's layers with torch.compile; worth its minute of compilation on a GPU.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -40,3 +44,6 @@ class TrainingParameters(BaseModel):
     warm_up_share: float = Field(default=0.25, gt=0, lt=1)
     sampler: Literal["shuffle", "random_skip"] = "shuffle"
     random_skip_maximum: int = Field(default=200, ge=0)
+    chunk_size: PositiveInt | None = None
+    precision: Literal["float32", "bfloat16"] = "float32"
+    compile: bool = False

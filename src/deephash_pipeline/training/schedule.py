@@ -3,13 +3,19 @@
 from typing import Protocol
 
 from torch.optim import Optimizer
-from torch.optim.lr_scheduler import OneCycleLR, ReduceLROnPlateau
+from torch.optim.lr_scheduler import LRScheduler, OneCycleLR, ReduceLROnPlateau
 
 from .parameters import TrainingParameters
 
 
 class Schedule(Protocol):
-    """Told of every step and every epoch; says when to stop."""
+    """Told of every step and every epoch; says when to stop.
+
+    Attributes:
+        scheduler: PyTorch's, which holds all of its state.
+    """
+
+    scheduler: LRScheduler
 
     def after_step(self) -> None:
         """Called after each optimiser step."""
@@ -26,13 +32,14 @@ class PlateauSchedule:
     """The paper's: a drop by a constant factor each time the training loss stops falling, until convergence."""
 
     def __init__(self, optimizer: Optimizer, parameters: TrainingParameters) -> None:
-        self.scheduler = ReduceLROnPlateau(
+        self.plateau = ReduceLROnPlateau(
             optimizer,
             factor=parameters.plateau_factor,
             patience=parameters.plateau_patience - 1,
             threshold=1e-4,
             threshold_mode="abs",
         )
+        self.scheduler: LRScheduler = self.plateau
         self.smallest = parameters.learning_rate * parameters.plateau_factor ** (parameters.plateau_drops + 0.5)
         self.optimizer = optimizer
 
@@ -41,7 +48,7 @@ class PlateauSchedule:
 
     def after_epoch(self, training_loss: float) -> None:
         """Compare with the best epoch so far."""
-        self.scheduler.step(training_loss)
+        self.plateau.step(training_loss)
 
     @property
     def converged(self) -> bool:
@@ -55,7 +62,7 @@ class OneCycleSchedule:
     converged = False
 
     def __init__(self, optimizer: Optimizer, parameters: TrainingParameters, steps: int) -> None:
-        self.scheduler = OneCycleLR(
+        self.scheduler: LRScheduler = OneCycleLR(
             optimizer,
             max_lr=parameters.learning_rate,
             total_steps=steps + 1,

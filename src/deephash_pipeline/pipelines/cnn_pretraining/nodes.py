@@ -1,6 +1,7 @@
 """Pre-training, stage 1: the network learns to classify (Algorithm 1)."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -11,9 +12,17 @@ from torch import Tensor
 from deephash_pipeline.images.augmentation import AugmentationParameters
 from deephash_pipeline.images.inputs import ImageInputs
 from deephash_pipeline.networks import SoftmaxNetwork, build_trunk, initialise
-from deephash_pipeline.pipelines.experiment import ExperimentParameters
+from deephash_pipeline.pipelines.experiment import ExperimentParameters, flat_configuration
 from deephash_pipeline.seeds import derive_seed
-from deephash_pipeline.training import CrossEntropy, TrainingParameters, outputs_in_blocks, resolve_device, train
+from deephash_pipeline.training import (
+    CheckpointFolder,
+    CrossEntropy,
+    TrainingParameters,
+    outputs_in_blocks,
+    resolve_device,
+    resolve_devices,
+    train_on,
+)
 
 
 class PreTrainingParameters(BaseModel):
@@ -25,6 +34,20 @@ class PreTrainingParameters(BaseModel):
     augmentation: AugmentationParameters = AugmentationParameters()
 
 
+@dataclass
+class ValidationAccuracy:
+    """Share of validation images that a network classifies rightly."""
+
+    network: SoftmaxNetwork
+    images: ImageInputs
+    labels: NDArray[np.int64]
+
+    def __call__(self) -> dict[str, float]:
+        """Measure it now."""
+        predicted = outputs_in_blocks(self.network, self.images).argmax(axis=1)
+        return {"validation_accuracy": float((predicted == self.labels).mean())}
+
+
 def pre_train(
     training_images: NDArray[np.uint8],
     training_labels: NDArray[np.int64],
@@ -34,6 +57,7 @@ def pre_train(
     class_names: list[str],
     parameters: PreTrainingParameters,
     experiment: ExperimentParameters,
+    checkpoints: CheckpointFolder | None = None,
 ) -> tuple[dict[str, Tensor], dict[str, Tensor], pd.DataFrame]:
     """Train trunk and softmax layer on the class labels.
 
@@ -46,22 +70,19 @@ def pre_train(
     initialise(network, derive_seed(seed, "weights"))
     validation = ImageInputs(validation_images, pixel_statistics, device)
 
-    def validation_accuracy() -> dict[str, float]:
-        if not len(validation):
-            return {}
-        predicted = outputs_in_blocks(network, validation).argmax(axis=1)
-        return {"validation_accuracy": float((predicted == validation_labels).mean())}
-
-    history = train(
-        network,
-        CrossEntropy(),
-        ImageInputs(training_images, pixel_statistics, device, parameters.augmentation),
-        training_labels,
-        parameters.training,
-        seed,
-        device,
+    history = train_on(
+        resolve_devices(experiment.devices, device),
+        module=network,
+        objective=CrossEntropy(),
+        inputs=ImageInputs(training_images, pixel_statistics, device, parameters.augmentation),
+        labels=training_labels,
+        parameters=parameters.training,
+        seed=seed,
+        device=device,
         description="cnn_pretraining",
-        after_epoch=validation_accuracy,
+        after_epoch=ValidationAccuracy(network, validation, validation_labels) if len(validation) else None,
+        checkpoints=checkpoints,
+        configuration=flat_configuration(experiment, parameters),
     )
     network.cpu()
     table = pd.DataFrame(history).assign(method=None, code_length=None, stage="softmax_pre_training")

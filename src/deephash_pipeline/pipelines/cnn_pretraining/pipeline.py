@@ -20,6 +20,7 @@ def create_pipeline() -> Pipeline:
                     "class_names",
                     "params:cnn_pretraining",
                     "params:experiment",
+                    "pre_training_checkpoints",
                 ],
                 outputs=["trunk_weights", "softmax_weights", "pre_training_history"],
                 name="pre_train",

@@ -16,12 +16,12 @@ from deephash_pipeline.images.inputs import ImageInputs
 from deephash_pipeline.losses import ExponentiatedLoss, ExponentiatedLossParameters
 from deephash_pipeline.networks import HashLayer, HashLayerParameters, HashNetwork, build_trunk, initialise
 from deephash_pipeline.pipelines.encoding import encode_z
-from deephash_pipeline.pipelines.experiment import ExperimentParameters
+from deephash_pipeline.pipelines.experiment import ExperimentParameters, flat_configuration
 from deephash_pipeline.pipelines.feature_extraction.nodes import extract_z
 from deephash_pipeline.pipelines.hash_layer_init.nodes import hash_layer_encoder
 from deephash_pipeline.retrieval import CodeSets
 from deephash_pipeline.seeds import derive_seed
-from deephash_pipeline.training import TrainingParameters, resolve_device, train
+from deephash_pipeline.training import CheckpointFolder, TrainingParameters, resolve_device, resolve_devices, train_on
 
 
 class FineTuningParameters(BaseModel):
@@ -44,6 +44,7 @@ def fine_tune(
     cell: Cell,
     parameters: FineTuningParameters,
     experiment: ExperimentParameters,
+    checkpoints: CheckpointFolder | None = None,
 ) -> tuple[dict[str, Tensor], Encoder, pd.DataFrame]:
     """Fine-tune from both pre-training stages.
 
@@ -54,7 +55,7 @@ def fine_tune(
     network.trunk.load_state_dict(trunk_weights)
     network.hash_layer.load_state_dict(initial_hash_layer, strict=False)
     return train_on_hashing_loss(
-        network, training_images, training_labels, pixel_statistics, cell, parameters, experiment
+        network, training_images, training_labels, pixel_statistics, cell, parameters, experiment, checkpoints
     )
 
 
@@ -65,6 +66,7 @@ def train_from_random_initialisation(
     cell: Cell,
     parameters: FineTuningParameters,
     experiment: ExperimentParameters,
+    checkpoints: CheckpointFolder | None = None,
 ) -> tuple[dict[str, Tensor], Encoder, pd.DataFrame]:
     """Train on the hashing loss from random weights, without any pre-training; returns what `fine_tune` does."""
     device = resolve_device(experiment.device)
@@ -74,7 +76,7 @@ def train_from_random_initialisation(
     with torch.no_grad():
         network.hash_layer.fit_scale(network.trunk(first.batch(np.arange(len(first)))))
     return train_on_hashing_loss(
-        network, training_images, training_labels, pixel_statistics, cell, parameters, experiment
+        network, training_images, training_labels, pixel_statistics, cell, parameters, experiment, checkpoints
     )
 
 
@@ -95,18 +97,22 @@ def train_on_hashing_loss(
     cell: Cell,
     parameters: FineTuningParameters,
     experiment: ExperimentParameters,
+    checkpoints: CheckpointFolder | None = None,
 ) -> tuple[dict[str, Tensor], Encoder, pd.DataFrame]:
     """Train all layers of `network` on the exponentiated loss."""
     device = resolve_device(experiment.device)
-    history = train(
-        network,
-        ExponentiatedLoss(parameters.loss),
-        ImageInputs(training_images, pixel_statistics, device, parameters.augmentation),
-        training_labels,
-        parameters.training,
-        derive_seed(experiment.seed, "fine-tuning", cell.bits),
-        device,
+    history = train_on(
+        resolve_devices(experiment.devices, device),
+        module=network,
+        objective=ExponentiatedLoss(parameters.loss),
+        inputs=ImageInputs(training_images, pixel_statistics, device, parameters.augmentation),
+        labels=training_labels,
+        parameters=parameters.training,
+        seed=derive_seed(experiment.seed, "fine-tuning", cell.bits),
+        device=device,
         description=cell.namespace,
+        checkpoints=checkpoints,
+        configuration=flat_configuration(experiment, parameters),
     )
     network.cpu()
     table = pd.DataFrame(history).assign(**cell.model_dump(), stage="fine_tuning")

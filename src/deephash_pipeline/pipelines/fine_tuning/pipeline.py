@@ -10,7 +10,7 @@ from deephash_pipeline.pipelines.histories import joining_node
 from .nodes import encode_images, fine_tune, train_from_random_initialisation
 
 TRAINING_SET = ["training_images", "training_labels", "pixel_statistics"]
-PARAMETERS = ["params:cell", "params:fine_tuning", "params:experiment"]
+PARAMETERS = ["params:cell", "params:fine_tuning", "params:experiment", "checkpoints"]
 RESULTS = ["tuned_trunk_weights", "encoder", "history"]
 
 

@@ -10,9 +10,16 @@ from torch import Tensor
 from deephash_pipeline.grid import Cell
 from deephash_pipeline.hashing import Encoder, LearnedHashLayer
 from deephash_pipeline.networks import HashLayer, HashLayerParameters, HashSoftmaxNetwork, initialise
-from deephash_pipeline.pipelines.experiment import ExperimentParameters
+from deephash_pipeline.pipelines.experiment import ExperimentParameters, flat_configuration
 from deephash_pipeline.seeds import derive_seed
-from deephash_pipeline.training import ArrayInputs, CrossEntropy, TrainingParameters, resolve_device, train
+from deephash_pipeline.training import (
+    ArrayInputs,
+    CheckpointFolder,
+    CrossEntropy,
+    TrainingParameters,
+    resolve_device,
+    train,
+)
 
 
 class HashLayerInitParameters(BaseModel):
@@ -30,6 +37,7 @@ def initialise_hash_layer(
     cell: Cell,
     parameters: HashLayerInitParameters,
     experiment: ExperimentParameters,
+    checkpoints: CheckpointFolder | None = None,
 ) -> tuple[dict[str, Tensor], Encoder, pd.DataFrame]:
     """Train z -> W -> tanh -> softmax on the class labels and keep W.
 
@@ -51,6 +59,8 @@ def initialise_hash_layer(
         seed,
         device,
         description=cell.namespace,
+        checkpoints=checkpoints,
+        configuration=flat_configuration(experiment, parameters),
     )
     hash_layer.cpu()
     table = pd.DataFrame(history).assign(**cell.model_dump(), stage="hash_layer_initialisation")

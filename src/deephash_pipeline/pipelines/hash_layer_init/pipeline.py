@@ -29,6 +29,7 @@ def create_pipeline(code_lengths: Sequence[int]) -> Pipeline:
                     "params:cell",
                     "params:hash_layer_init",
                     "params:experiment",
+                    "checkpoints",
                 ],
                 outputs=["hash_layer", "encoder", "history"],
                 name="initialise",

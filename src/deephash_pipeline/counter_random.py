@@ -1,0 +1,41 @@
+"""Random numbers by address: the draw of a sample is a function of where it happens, on any device, in any order.
+
+A generator's state would have to be saved with a checkpoint and would make a batch in two pieces differ from the batch
+in one. A hash of (seed, sample, draw) needs neither.
+"""
+
+import torch
+from torch import Tensor
+
+# SplitMix64 (Steele, Lea and Flood 2014), as signed numbers because PyTorch has no unsigned arithmetic.
+_GOLDEN_RATIO = 0x9E3779B97F4A7C15 - 2**64
+_FIRST_FACTOR = 0xBF58476D1CE4E5B9 - 2**64
+_SECOND_FACTOR = 0x94D049BB133111EB - 2**64
+
+
+def uniform_numbers(seed: int, samples: Tensor, draws: int) -> Tensor:
+    """Draw numbers in [0, 1), independent for each seed, sample and draw.
+
+    Args:
+        seed: 63 bits, of `derive_seed`.
+        samples: int64 (n,), numbers of samples.
+        draws: how many numbers each sample gets.
+
+    Returns:
+        float64 (n, draws) on the device of `samples`, a multiple of 2^-53; the same on every device.
+    """
+    draw = torch.arange(1, draws + 1, device=samples.device)
+    of_sample = _mix(_mix(torch.full_like(samples, seed)) + samples * _GOLDEN_RATIO)
+    hashed = _mix(of_sample[:, None] + draw * _GOLDEN_RATIO)
+    return _shift_right(hashed, 11).double() * 2.0**-53
+
+
+def _mix(numbers: Tensor) -> Tensor:
+    numbers = (numbers ^ _shift_right(numbers, 30)) * _FIRST_FACTOR
+    numbers = (numbers ^ _shift_right(numbers, 27)) * _SECOND_FACTOR
+    return numbers ^ _shift_right(numbers, 31)
+
+
+def _shift_right(numbers: Tensor, bits: int) -> Tensor:
+    """Shift in zeros from the left, whereas PyTorch repeats the sign."""
+    return (numbers >> bits) & ((1 << (64 - bits)) - 1)

@@ -1,0 +1,42 @@
+"""Where a training keeps its checkpoints."""
+
+from pathlib import Path
+from typing import Any, NoReturn
+
+from kedro.io import AbstractDataset, DatasetError
+
+from deephash_pipeline.provenance import code_version
+from deephash_pipeline.training import CheckpointFolder
+
+
+class CheckpointsDataset(AbstractDataset[Any, CheckpointFolder]):
+    """A folder of checkpoints: loading hands it to the training, which writes and reads it by itself.
+
+    Args:
+        filepath: of the folder, relative to the project.
+        seconds_between: checkpoints are made no more often than this; 0 means at every step.
+        metadata: for Kedro-Viz (``layer``).
+    """
+
+    def __init__(self, filepath: str, seconds_between: float, metadata: dict[str, Any] | None = None) -> None:
+        self._path = Path(filepath)
+        self._seconds_between = seconds_between
+        self.metadata = metadata
+
+    def load(self) -> CheckpointFolder:
+        """Hand over the folder; it need not exist."""
+        return CheckpointFolder(self._path, self._seconds_between, code_version(Path.cwd()))
+
+    def save(self, data: Any) -> NoReturn:
+        """Refuse: no node has checkpoints as its output.
+
+        Raises:
+            DatasetError: always.
+        """
+        raise DatasetError(f"{self._path} is written by the training that reads it, not by the catalog")
+
+    def _exists(self) -> bool:
+        return True
+
+    def _describe(self) -> dict[str, Any]:
+        return {"filepath": str(self._path), "seconds_between": self._seconds_between}
