@@ -35,6 +35,7 @@ report:
 # Times evaluation against its rivals, one after the other on a quiet machine, and rewrites the tables of docs/performance.md.
 bench: $(VENV)/bench-installed
 	$(BIN)/python -m benchmarks.evaluation $(if $(QUICK),--quick)
+	$(if $(QUICK),,$(BIN)/python -m benchmarks.large_database)
 
 # Removes what runs have made. Raw images and the environment stay.
 clean:

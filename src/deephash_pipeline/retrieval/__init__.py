@@ -19,6 +19,7 @@ Counting comes first and is dear, the figures follow from the counts and are che
 1.0
 """
 
+from deephash_pipeline.retrieval.code_files import LabelledCodes, labelled_codes, read_labelled_codes
 from deephash_pipeline.retrieval.codes import (
     MAXIMUM_CODE_LENGTH,
     CodeSets,
@@ -44,11 +45,13 @@ from deephash_pipeline.retrieval.metrics import (
     recall_at,
     retrieval_metrics,
 )
+from deephash_pipeline.retrieval.stable_order import stable_order_average_precision
 
 __all__ = [
     "MAXIMUM_CODE_LENGTH",
     "CodeSets",
     "DistanceHistograms",
+    "LabelledCodes",
     "PrecisionRecallCurve",
     "average_precision",
     "average_precision_at",
@@ -59,12 +62,15 @@ __all__ = [
     "check_codes",
     "count_distances",
     "distinct_codes",
+    "labelled_codes",
     "pack_bits",
     "precision_at",
     "precision_recall_by_radius",
     "precision_recall_by_rank",
     "precision_within_radius",
+    "read_labelled_codes",
     "recall_at",
     "retrieval_metrics",
+    "stable_order_average_precision",
     "unpack_bits",
 ]

@@ -1,19 +1,45 @@
-"""What the compiled kernels of this package share: a processor instruction, and manners towards other libraries."""
+"""What compiled kernels share: a processor instruction, and the threads they run on."""
 
-import os
-import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import Any
 
 import numba
 from numba import types
 from numba.extending import intrinsic
 
-# numba's OpenMP layer shares its thread count with PyTorch, and would change it for whatever is trained in the same
-# process. Its own layer does not, but wants one caller at a time.
+TASKS_PER_THREAD = 4
+
+# TEMPORARY for losses
+import os
+import threading
+
 if "NUMBA_THREADING_LAYER" not in os.environ:
     numba.config.THREADING_LAYER = "workqueue"  # type: ignore[attr-defined]
 ONE_CALLER = threading.Lock()
+
+
+def in_threads(work: Callable[[int, int], None], items: int) -> None:
+    """Call work(start, stop) for ranges that together make 0..items, on as many threads as numba is set to use.
+
+    Kernels that release Python's lock need no more than Python's own threads. Those of numba would take it several
+    times as long to compile the kernel, and in their OpenMP kind set PyTorch's number of threads along with their own.
+
+    Args:
+        work: a compiled function; what it does to one range may not depend on another.
+        items: how many there are.
+    """
+    threads = numba.get_num_threads()
+    tasks = min(items, threads * TASKS_PER_THREAD)
+    borders = [task * items // tasks for task in range(tasks + 1)]
+    if threads == 1:
+        for start, stop in pairwise(borders):
+            work(start, stop)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        for done in [pool.submit(work, start, stop) for start, stop in pairwise(borders)]:
+            done.result()
 
 
 def _popcount_instruction(_typing_context: Any, _word: Any) -> tuple[Any, Callable[..., Any]]:

@@ -1,6 +1,7 @@
 """Count a database by Hamming distance from every query: the one expensive step of evaluation."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ from numpy.typing import NDArray
 
 from deephash_pipeline.retrieval.bit_slices import ALL, BLOCK_ITEMS, BLOCK_WORDS, difference_tables
 from deephash_pipeline.retrieval.codes import check_code_length, check_code_shape, check_codes, code_words
-from deephash_pipeline.retrieval.compiled import ONE_CALLER
+from deephash_pipeline.retrieval.compiled import in_threads
 from deephash_pipeline.retrieval.histograms import DistanceHistograms
 from deephash_pipeline.retrieval.kernel import count_at_least, count_exactly
 from deephash_pipeline.retrieval.labels import check_label_pair
@@ -68,24 +69,29 @@ def count_distances(
     # The kernel counts eight distances at a time.
     counts = np.zeros((2, len(query_codes), (code_length // 8 + 1) * 8), dtype=np.int64)
     find_relevant = _find_same_label if query_labels.ndim == 1 else _find_shared_labels
-    with ONE_CALLER:
-        for start in range(0, len(database_codes), SHARD_ITEMS):
-            shard = slice(start, start + SHARD_ITEMS)
-            relevant = find_relevant(query_labels, np.asarray(database_labels[shard]))
-            codes = check_codes(np.asarray(database_codes[shard])[relevant.order], code_length, "database_codes")
-            count_at_least(
-                query_words,
-                difference_tables(code_words(codes), code_length),
-                relevant.bitmaps,
-                relevant.bitmap_of_query,
-                relevant.starts,
-                relevant.stops,
-                len(codes),
-                code_length,
-                counts,
-            )
-        count_exactly(counts, code_length)
+    queries = len(query_codes)
+    for first in range(0, len(database_codes), SHARD_ITEMS):
+        shard = slice(first, first + SHARD_ITEMS)
+        relevant = find_relevant(query_labels, np.asarray(database_labels[shard]))
+        codes = check_codes(np.asarray(database_codes[shard])[relevant.order], code_length, "database_codes")
+        shared = (
+            query_words,
+            difference_tables(code_words(codes), code_length),
+            relevant.bitmaps,
+            relevant.bitmap_of_query,
+            relevant.starts,
+            relevant.stops,
+            len(codes),
+            code_length,
+            counts,
+        )
+        in_threads(partial(_count_for, shared), queries)
+    in_threads(lambda start, stop: count_exactly(start, stop, code_length, counts), queries)
     return DistanceHistograms(all=counts[0, :, : code_length + 1], relevant=counts[1, :, : code_length + 1])
+
+
+def _count_for(shared: tuple[Any, ...], first_query: int, behind_query: int) -> None:
+    count_at_least(first_query, behind_query, *shared)
 
 
 def _find_same_label(query_labels: NDArray[np.int64], labels: NDArray[np.int64]) -> _RelevantItems:

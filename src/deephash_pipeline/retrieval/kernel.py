@@ -14,8 +14,7 @@ No distance is ever written down and no counter is indexed by one, so the time d
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import njit, prange, types
+from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 from numba.np.numpy_support import carray
@@ -35,7 +34,6 @@ from deephash_pipeline.retrieval.bit_slices import (
 from deephash_pipeline.retrieval.compiled import popcount
 
 VECTOR_WORDS = 8
-QUERIES_PER_TASK = 64
 # Rows of working memory: nine binary digits of a distance up to 256, and three more.
 DIGITS, CARRIES, MARKED, NARROWED, ROWS = 9, 9, 10, 11, 12
 
@@ -44,8 +42,8 @@ _START = tuple(np.uint64(row * BLOCK_WORDS) for row in range(ROWS))
 
 
 def _allocate_rows(_typing_context: Any) -> Any:
-    def generate(_context: Any, builder: Any, _signature: Any, _arguments: Any) -> Any:
-        memory = cgutils.alloca_once(builder, ir.IntType(64), size=ROWS * BLOCK_WORDS)  # type: ignore[no-untyped-call]
+    def generate(context: Any, builder: Any, _signature: Any, _arguments: Any) -> Any:
+        memory = cgutils.alloca_once(builder, context.get_value_type(types.uint64), size=ROWS * BLOCK_WORDS)  # type: ignore[no-untyped-call]
         memory.align = CACHE_LINE_BYTES
         return memory
 
@@ -171,8 +169,20 @@ def _count_marked(planes: Any, first: Any, behind: Any, code_length: int, counts
         counts[s + 7] += n7
 
 
-@njit(cache=True, nogil=True, parallel=True)
+@njit(cache=True, nogil=True)
+def _bits_of_triple(code: Any, first_bit: int) -> int:
+    value = 0
+    for place in range(3):
+        bit = first_bit + place
+        if bit < WORD_ITEMS * len(code) and (code[bit // 64] >> np.uint64(bit % 64)) & np.uint64(1):
+            value |= 1 << place
+    return value
+
+
+@njit(cache=True, nogil=True)
 def count_at_least(
+    first_query: int,
+    behind_query: int,
     query_words: NDArray[np.uint64],
     tables: NDArray[np.uint64],
     bitmaps: NDArray[np.uint64],
@@ -186,6 +196,8 @@ def count_at_least(
     """Add to counts[:, q, s] the items, all and relevant, whose distance from q has at least the digits of s.
 
     Args:
+        first_query: the first of the queries to count for,
+        behind_query: and the one behind the last. A block stays in the cache while all of them pass it.
         query_words: codes, uint64 (queries, words).
         tables: of `difference_tables`.
         bitmaps: uint64 (maps, blocks x BLOCK_WORDS), one bit per item; the first map holds every item.
@@ -196,43 +208,34 @@ def count_at_least(
         code_length: bits per code.
         counts: int64 (2, queries, code_length + 1 filled up to a multiple of eight).
     """
-    queries, triples = query_words.shape[0], tables.shape[1]
+    triples = tables.shape[1]
     words = tables.reshape(-1)
-    for task in prange((queries + QUERIES_PER_TASK - 1) // QUERIES_PER_TASK):
-        planes = carray(_rows_on_stack(), ROWS * BLOCK_WORDS)
-        entries = np.empty(triples, dtype=np.uint64)
-        for block in range(tables.shape[0]):
-            before = block * BLOCK_ITEMS
-            of_block = slice(block * BLOCK_WORDS, (block + 1) * BLOCK_WORDS)
-            for query in range(task * QUERIES_PER_TASK, min((task + 1) * QUERIES_PER_TASK, queries)):
-                for triple in range(triples):
-                    value = _bits_of_triple(query_words[query], 3 * triple)
-                    entries[triple] = ((block * triples + triple) * 8 + value) * 2 * BLOCK_WORDS
-                _sum_differences(words, entries, planes)
-                first, behind = _mark(bitmaps[0, of_block], 0, min(items - before, BLOCK_ITEMS), planes)
-                _count_marked(planes, first, behind, code_length, counts[0, query])
-                start, stop = max(starts[query] - before, 0), min(stops[query] - before, BLOCK_ITEMS)
-                if start < stop:
-                    first, behind = _mark(bitmaps[bitmap_of_query[query], of_block], start, stop, planes)
-                    _count_marked(planes, first, behind, code_length, counts[1, query])
+    planes = carray(_rows_on_stack(), ROWS * BLOCK_WORDS)
+    entries = np.empty(triples, dtype=np.uint64)
+    for block in range(tables.shape[0]):
+        before = block * BLOCK_ITEMS
+        of_block = slice(block * BLOCK_WORDS, (block + 1) * BLOCK_WORDS)
+        for query in range(first_query, behind_query):
+            for triple in range(triples):
+                value = _bits_of_triple(query_words[query], 3 * triple)
+                entries[triple] = ((block * triples + triple) * 8 + value) * 2 * BLOCK_WORDS
+            _sum_differences(words, entries, planes)
+            first, behind = _mark(bitmaps[0, of_block], 0, min(items - before, BLOCK_ITEMS), planes)
+            _count_marked(planes, first, behind, code_length, counts[0, query])
+            start, stop = max(starts[query] - before, 0), min(stops[query] - before, BLOCK_ITEMS)
+            if start < stop:
+                first, behind = _mark(bitmaps[bitmap_of_query[query], of_block], start, stop, planes)
+                _count_marked(planes, first, behind, code_length, counts[1, query])
 
 
 @njit(cache=True, nogil=True)
-def _bits_of_triple(code: Any, first_bit: int) -> int:
-    value = 0
-    for place in range(3):
-        bit = first_bit + place
-        if bit < WORD_ITEMS * len(code) and (code[bit // 64] >> np.uint64(bit % 64)) & np.uint64(1):
-            value |= 1 << place
-    return value
-
-
-@njit(cache=True, nogil=True, parallel=True)
-def count_exactly(counts: NDArray[np.int64], code_length: int) -> None:
+def count_exactly(first_query: int, behind_query: int, code_length: int, counts: NDArray[np.int64]) -> None:
     """Turn counts by "at least these binary digits" into counts by distance, in place: inclusion and exclusion."""
-    for query in prange(counts.shape[1]):
-        for kind in range(counts.shape[0]):
+    for kind in range(counts.shape[0]):
+        for query in range(first_query, behind_query):
+            of_query = counts[kind, query]
             for digit in range(DIGITS):
-                for s in range(code_length + 1 - (1 << digit)):
-                    if not s >> digit & 1:
-                        counts[kind, query, s] -= counts[kind, query, s + (1 << digit)]
+                step = 1 << digit
+                for s in range(code_length + 1 - step):
+                    if not s & step:
+                        of_query[s] -= of_query[s + step]

@@ -11,14 +11,13 @@ equally far items before it, which a counter per distance knows on a walk throug
 from numbers import Integral
 from typing import Any
 
-import numba
 import numpy as np
-from numba import njit, prange
+from numba import njit
 from numpy.typing import NDArray
 
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.retrieval.codes import code_words
-from deephash_pipeline.retrieval.compiled import ONE_CALLER, popcount
+from deephash_pipeline.retrieval.compiled import in_threads, popcount
 from deephash_pipeline.retrieval.counting import count_distances
 from deephash_pipeline.retrieval.labels import check_label_pair
 
@@ -77,18 +76,17 @@ def stable_order_average_precision(
         stops = np.searchsorted(in_order, query_labels, side="right")
 
     average_precision = np.empty(len(query_codes))
-    with ONE_CALLER:
-        _walk_for_every_query(
-            code_words(query_codes),
-            np.ascontiguousarray(code_words(database_codes).T),
-            (by_label, starts, stops),
-            (query_label_sets, database_label_sets),
-            np.cumsum(histograms.all, axis=1) - histograms.all + 1,
-            np.cumsum(histograms.relevant, axis=1) - histograms.relevant + 1,
-            places_that_count,
-            numba.get_num_threads(),
-            average_precision,
-        )
+    shared = (
+        code_words(query_codes),
+        np.ascontiguousarray(code_words(database_codes).T),
+        (by_label, starts, stops),
+        (query_label_sets, database_label_sets),
+        np.cumsum(histograms.all, axis=1) - histograms.all + 1,
+        np.cumsum(histograms.relevant, axis=1) - histograms.relevant + 1,
+        places_that_count,
+        average_precision,
+    )
+    in_threads(lambda start, stop: _walk_for_queries(start, stop, *shared), len(query_codes))
     return average_precision
 
 
@@ -191,8 +189,10 @@ def _list_sharing_a_label(
     return listed
 
 
-@njit(cache=True, parallel=True, nogil=True)
-def _walk_for_every_query(
+@njit(cache=True, nogil=True)
+def _walk_for_queries(
+    first_query: int,
+    behind_query: int,
     query_words: NDArray[np.uint64],
     database_words: NDArray[np.uint64],
     labels: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]],
@@ -200,32 +200,30 @@ def _walk_for_every_query(
     places: NDArray[np.int64],
     numbers: NDArray[np.int64],
     places_that_count: int,
-    tasks: int,
     average_precision: NDArray[np.float64],
 ) -> None:
-    """Fill average_precision (queries,); places and numbers (queries, K + 1) are used up, see _sum_of_precisions.
+    """Fill average_precision[first_query:behind_query].
 
-    The relevant items of a query are by_label[start:stop], or, if there are sets of labels, those that share one.
+    Places and numbers (queries, K + 1) are used up, see _sum_of_precisions. The relevant items of a query are
+    by_label[start:stop], or, if there are sets of labels, those that share one.
     """
     by_label, starts, stops = labels
     query_label_sets, database_label_sets = label_sets
-    queries = len(query_words)
-    for task in prange(tasks):
-        found = np.empty(len(database_label_sets), dtype=np.int64)
-        for query in range(task * queries // tasks, (task + 1) * queries // tasks):
-            if len(query_label_sets):
-                relevant_items = found[: _list_sharing_a_label(query_label_sets[query], database_label_sets, found)]
-            else:
-                relevant_items = by_label[starts[query] : stops[query]]
-            if not len(relevant_items):
-                average_precision[query] = np.nan
-                continue
-            total = _sum_of_precisions(
-                query_words[query],
-                database_words,
-                relevant_items,
-                places[query],
-                numbers[query],
-                places_that_count,
-            )
-            average_precision[query] = total / min(len(relevant_items), places_that_count)
+    found = np.empty(len(database_label_sets), dtype=np.int64)
+    for query in range(first_query, behind_query):
+        if len(query_label_sets):
+            relevant_items = found[: _list_sharing_a_label(query_label_sets[query], database_label_sets, found)]
+        else:
+            relevant_items = by_label[starts[query] : stops[query]]
+        if not len(relevant_items):
+            average_precision[query] = np.nan
+            continue
+        total = _sum_of_precisions(
+            query_words[query],
+            database_words,
+            relevant_items,
+            places[query],
+            numbers[query],
+            places_that_count,
+        )
+        average_precision[query] = total / min(len(relevant_items), places_that_count)
