@@ -17,6 +17,7 @@ from pydantic import BaseModel
 
 from deephash_pipeline.datasets import JSONDataset
 from deephash_pipeline.tracking import MlflowTracking
+from deephash_pipeline.training import TrainingInterrupted
 
 
 class Options(BaseModel):
@@ -160,6 +161,16 @@ def test_histories_become_metrics_by_epoch(project: Path, client: Callable[[], M
     assert not [key for key in child.data.metrics if "code_length" in key or "epoch" in key]
 
 
+def test_a_history_of_any_length_is_logged_whole(project: Path, client: Callable[[], MlflowClient]) -> None:
+    epochs = np.arange(1, 1202)
+    history = pd.DataFrame({"epoch": epochs, "loss": 1 / epochs})
+    run(project, stored_catalog("long", **{"itq.b12.history": history}), CELL)
+    _, (child,) = runs(client(), "long")
+    logged = client().get_metric_history(child.info.run_id, "training/loss")
+    assert sorted(point.step for point in logged) == epochs.tolist()
+    assert child.data.params == {"method": "itq", "code_length": "12"}
+
+
 def test_results_of_an_earlier_run_are_logged_again(project: Path, client: Callable[[], MlflowClient]) -> None:
     cached = stored_catalog("cached", **{"itq.b12.metrics": METRICS, "itq.b12.curves": CURVES})
     run(project, cached, REPORTING)
@@ -211,6 +222,37 @@ def test_an_interrupted_run_is_closed_when_the_next_begins(project: Path, client
     hook.after_pipeline_run(pipeline=PIPELINE, catalog=stored_catalog("afterwards"))
 
 
+def test_the_same_command_goes_on_in_the_run_that_was_killed(project: Path, client: Callable[[], MlflowClient]) -> None:
+    def begin(seed: int) -> str | None:
+        options = Options()
+        catalog = DataCatalog()
+        for name, value in {
+            "parameters": {"experiment": {"benchmark": "killed"}},
+            "params:options": options,
+            "params:seed": seed,
+        }.items():
+            catalog[name] = MemoryDataset(value, copy_mode="assign")
+        hook = MlflowTracking()
+        hook.before_pipeline_run({"project_path": str(project)}, PIPELINE, catalog)
+        hooks.append(hook)
+        return hook._run
+
+    hooks: list[MlflowTracking] = []
+    first = begin(seed=1)
+    again = begin(seed=1)
+    other = begin(seed=2)
+    assert again == first
+    assert other != first
+    hooks[1].on_pipeline_error(TrainingInterrupted("stopped behind step 3", 15))
+    assert client().get_run(str(first)).info.status == "KILLED"
+    assert begin(seed=1) == first
+    assert client().get_run(str(first)).info.status == "RUNNING"
+    hooks[-1].on_pipeline_error(ZeroDivisionError("a mistake"))
+    assert begin(seed=1) != first
+    for hook in hooks:
+        hook._close("KILLED")
+
+
 def test_without_a_usable_database_the_run_goes_on_with_a_warning(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -233,6 +275,20 @@ def test_a_result_that_mlflow_refuses_costs_only_itself(
     assert parent.info.status == "FINISHED"
     assert [child.info.run_name for child in children] == ["itq.b12"]
     assert ["could not log lsh.b12.metrics" in record.getMessage() for record in caplog.records] == [True]
+
+
+def test_a_cell_whose_files_cannot_be_read_leaves_no_run_open(
+    project: Path, tmp_path: Path, client: Callable[[], MlflowClient], caplog: pytest.LogCaptureFixture
+) -> None:
+    catalog = stored_catalog("broken", **{"itq.b12.metrics": METRICS})
+    (tmp_path / "history.json").write_text("{")
+    catalog["itq.b12.history"] = JSONDataset(filepath=str(tmp_path / "history.json"))
+    with caplog.at_level(logging.WARNING, "deephash_pipeline"):
+        run(project, catalog, REPORTING)
+    parent, children = runs(client(), "broken")
+    assert parent.info.status == "FINISHED"
+    assert not children
+    assert ["could not log itq.b12.metrics" in record.getMessage() for record in caplog.records] == [True]
 
 
 def test_the_commit_and_whether_the_code_differs_are_tagged(

@@ -6,6 +6,8 @@ warning.
 """
 
 import atexit
+import hashlib
+import json
 import logging
 import math
 import os
@@ -24,6 +26,9 @@ from typing import TYPE_CHECKING, Any
 from kedro.framework.hooks import hook_impl
 from kedro.io import DataCatalog
 from kedro.pipeline import Pipeline
+
+from deephash_pipeline.provenance import code_version
+from deephash_pipeline.training import TrainingInterrupted
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -45,8 +50,11 @@ GALLERY = "gallery"
 TABLE_SUFFIX = "_table"
 FIGURE_PREFIX = "figure_"
 
-PARAMETERS_PER_BATCH = 100
-METRICS_PER_BATCH = 1000
+CODE_TAGS = {"git_commit": "mlflow.source.git.commit", "git_dirty": "git_dirty"}
+CONFIGURATION_TAG = "configuration"
+COMMAND_TAG = "mlflow.source.name"
+INTERRUPTED = ("RUNNING", "KILLED")
+
 LONGEST_PARAMETER = 500
 LONGEST_TAG = 5000
 
@@ -69,11 +77,17 @@ class MlflowTracking:
             client = self._client = _connect(project / DATABASE)
             self._experiment = _experiment(client, benchmark, project / ARTIFACTS)
             tags = _run_tags(run_params, project) | {"benchmark": benchmark}
-            name = f"{tags['pipeline']} {tags['environment']}"
-            self._run = client.create_run(self._experiment, run_name=name, tags=tags).info.run_id
+            parameters = _consumed_parameters(pipeline, catalog)
+            tags[CONFIGURATION_TAG] = _configuration(tags, parameters)
+            self._run = _interrupted_run(client, self._experiment, tags[CONFIGURATION_TAG])
+            if self._run is None:
+                name = f"{tags['pipeline']} {tags['environment']}"
+                self._run = client.create_run(self._experiment, run_name=name, tags=tags).info.run_id
+                _log(client, self._run, parameters=parameters)
+            else:
+                client.update_run(self._run, status="RUNNING")
             # An interrupted run reaches no hook: left open, it would be shown as running for ever.
             atexit.register(self._close, "KILLED")
-            _log_parameters(client, self._run, _consumed_parameters(pipeline, catalog))
 
     @hook_impl
     def after_pipeline_run(self, pipeline: Pipeline, catalog: DataCatalog) -> None:
@@ -93,25 +107,29 @@ class MlflowTracking:
 
     @hook_impl
     def on_pipeline_error(self, error: Exception) -> None:
-        """Close the parent run as failed, with the error's text as a tag."""
+        """Close the parent run as failed, or as killed if somebody stopped it, with the error's text as a tag."""
         with _only_a_warning("note the error"):
             if self._client is not None and self._run is not None:
                 self._client.set_tag(self._run, "error", f"{type(error).__name__}: {error}"[:LONGEST_TAG])
-        self._close("FAILED")
+        self._close("KILLED" if isinstance(error, TrainingInterrupted) else "FAILED")
 
     def _log_cell(self, client: "MlflowClient", parent: str, cell: str, catalog: DataCatalog) -> None:
         """Write one child run: the figures of a cell, its precision-recall curves and its training history."""
         content = catalog.load(f"{cell}{METRICS_SUFFIX}")
         identity = {key: content[key] for key in ("method", "code_length")}
+        figures = [(key, value, 0) for key, value in content.items() if key not in identity and _is_number(value)]
+        if catalog.exists(f"{cell}{HISTORY_SUFFIX}"):
+            figures += _steps(catalog.load(f"{cell}{HISTORY_SUFFIX}"))
+        curves = f"{cell}{CURVES_SUFFIX}"
+        text = _csv(catalog.load(curves)) if catalog.exists(curves) else None
+
+        # All is read by now, so a file that cannot be read leaves no child run that is never closed.
         name = f"{identity['method']}.b{identity['code_length']}"
         run = client.create_run(self._experiment, run_name=name, tags={"mlflow.parentRunId": parent}).info.run_id
-        _log_parameters(client, run, {key: str(value) for key, value in identity.items()})
-        figures = {key: value for key, value in content.items() if key not in identity and _is_number(value)}
-        _log_metrics(client, run, ((key, value, 0) for key, value in figures.items()))
-        if catalog.exists(f"{cell}{CURVES_SUFFIX}"):
-            client.log_text(run, _csv(catalog.load(f"{cell}{CURVES_SUFFIX}")), "curves.csv")
-        if catalog.exists(f"{cell}{HISTORY_SUFFIX}"):
-            _log_metrics(client, run, _steps(catalog.load(f"{cell}{HISTORY_SUFFIX}")))
+        # One call for all numbers: in every call MLflow looks the run up and waits for the disk.
+        _log(client, run, figures, {key: str(value) for key, value in identity.items()})
+        if text is not None:
+            client.log_text(run, text, "curves.csv")
         client.set_terminated(run)
 
     def _close(self, status: str) -> None:
@@ -158,29 +176,37 @@ def _run_tags(run_params: dict[str, Any], project: Path) -> dict[str, str]:
     import torch  # noqa: PLC0415 - as late as MLflow
 
     return {
-        "mlflow.source.name": shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])[:LONGEST_TAG],
+        COMMAND_TAG: shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])[:LONGEST_TAG],
         "mlflow.source.type": "LOCAL",
         "pipeline": ",".join(run_params.get("pipeline_names") or ["__default__"]),
         "environment": run_params.get("env") or "base",
         "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu",
         "version.python": platform.python_version(),
         **{f"version.{package}": version(package) for package in PACKAGES},
-        **_git_tags(project),
+        **{CODE_TAGS[key]: value for key, value in code_version(project).items() if key in CODE_TAGS},
     }
 
 
-def _git_tags(project: Path) -> dict[str, str]:
-    """Return the commit and whether the code differs from it; nothing where the project is no repository."""
-    try:
-        import git  # noqa: PLC0415 - raises ImportError where there is no git executable
-    except ImportError:
-        return {}
-    try:
-        with git.Repo(project, search_parent_directories=True) as repository:
-            commit, dirty = repository.head.commit.hexsha, repository.is_dirty(untracked_files=True)
-    except (git.GitError, ValueError):
-        return {}
-    return {"mlflow.source.git.commit": commit, "git_dirty": str(dirty).lower()}
+def _configuration(tags: Mapping[str, str], parameters: Mapping[str, str]) -> str:
+    """Digest what makes two commands the same one: what they run, with which parameters."""
+    said = {
+        **parameters,
+        "pipeline": tags["pipeline"],
+        "environment": tags["environment"],
+        "command": tags[COMMAND_TAG],
+    }
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+
+
+def _interrupted_run(client: "MlflowClient", experiment: str, configuration: str) -> str | None:
+    """Find the last run if the same command was killed before its end: its curves are to go on in the same run."""
+    found = client.search_runs(
+        [experiment],
+        f"tags.{CONFIGURATION_TAG} = '{configuration}'",
+        max_results=1,
+        order_by=["attributes.start_time DESC"],
+    )
+    return found[0].info.run_id if found and found[0].info.status in INTERRUPTED else None
 
 
 def _consumed_parameters(pipeline: Pipeline, catalog: DataCatalog) -> dict[str, str]:
@@ -202,21 +228,18 @@ def _flatten(key: str, value: Any) -> dict[str, str]:
     return flat
 
 
-def _log_parameters(client: "MlflowClient", run: str, parameters: dict[str, str]) -> None:
-    from mlflow.entities import Param  # noqa: PLC0415 - as late as MLflow
-
-    held = [Param(key, value) for key, value in parameters.items()]
-    for start in range(0, len(held), PARAMETERS_PER_BATCH):
-        client.log_batch(run, params=held[start : start + PARAMETERS_PER_BATCH])
-
-
-def _log_metrics(client: "MlflowClient", run: str, figures: Iterable[tuple[str, float, int]]) -> None:
-    from mlflow.entities import Metric  # noqa: PLC0415 - as late as MLflow
+def _log(
+    client: "MlflowClient",
+    run: str,
+    figures: Iterable[tuple[str, float, int]] = (),
+    parameters: Mapping[str, str] | None = None,
+) -> None:
+    """Log figures, as (name, value, step), and parameters; MLflow itself splits what is too many for one batch."""
+    from mlflow.entities import Metric, Param  # noqa: PLC0415 - as late as MLflow
 
     now = int(time.time() * 1000)
-    held = [Metric(key, float(value), now, step) for key, value, step in figures]
-    for start in range(0, len(held), METRICS_PER_BATCH):
-        client.log_batch(run, metrics=held[start : start + METRICS_PER_BATCH])
+    metrics = [Metric(key, float(value), now, step) for key, value, step in figures]
+    client.log_batch(run, metrics, [Param(key, value) for key, value in (parameters or {}).items()])
 
 
 def _is_logged(name: str) -> bool:
@@ -231,7 +254,7 @@ def _log_artifact(client: "MlflowClient", run: str, name: str, content: Any) -> 
     if name.endswith(TABLE_SUFFIX):
         client.log_text(run, _csv(content), f"{name}.csv")
     elif name == PRE_TRAINING_HISTORY:
-        _log_metrics(client, run, _steps(content))
+        _log(client, run, _steps(content))
     elif name == GALLERY:
         client.log_image(run, content, f"{name}.png")
     else:

@@ -27,6 +27,8 @@ from deephash_pipeline.retrieval import (
     recall_at,
     retrieval_metrics,
 )
+from deephash_pipeline.retrieval.groups import BLOCK_QUERIES
+from deephash_pipeline.retrieval.metrics import mean_average_precision
 
 Groups = Sequence[tuple[int, int]]
 """Items and relevant items at distance 0, 1, ..."""
@@ -248,6 +250,34 @@ def test_the_summary_means_over_queries_with_relevant_items_and_counts_the_other
         "queries_without_relevant_items": 7,
         "database_size": 200,
     }
+
+
+def test_the_mean_leaves_out_queries_without_relevant_items() -> None:
+    histograms = random_histograms()
+    assert mean_average_precision(histograms) == retrieval_metrics(histograms)["mean_average_precision"]
+    assert math.isnan(mean_average_precision(histograms_of([(2, 0), (1, 0)])))
+
+
+def test_a_query_has_the_same_figures_alone_and_among_many() -> None:
+    many = random_histograms(queries=2 * BLOCK_QUERIES + 3)
+    for query in (0, 2, BLOCK_QUERIES - 1, BLOCK_QUERIES, 2 * BLOCK_QUERIES, 2 * BLOCK_QUERIES + 2):
+        alone = DistanceHistograms(many.all[[query]], many.relevant[[query]])
+        np.testing.assert_array_equal(average_precision(many)[query], average_precision(alone)[0])
+        np.testing.assert_array_equal(average_precision_bounds(many)[0][query], average_precision_bounds(alone)[0][0])
+        np.testing.assert_array_equal(average_precision_bounds(many)[1][query], average_precision_bounds(alone)[1][0])
+        for figure in (average_precision_at, precision_at, recall_at):
+            np.testing.assert_array_equal(figure(many, 17)[query], figure(alone, 17)[0])
+
+
+def test_the_curve_by_rank_of_many_queries_is_the_mean_of_the_figures_at_each_rank() -> None:
+    many = random_histograms(queries=2 * BLOCK_QUERIES + 3)
+    evaluated = many.relevant_items > 0
+    ranks = np.array([1, 10, 200])
+    curve = precision_recall_by_rank(many, ranks)
+    precision = [precision_at(many, int(k))[evaluated].mean() for k in ranks]
+    recall = [recall_at(many, int(k))[evaluated].mean() for k in ranks]
+    np.testing.assert_allclose(curve.precision, precision, rtol=1e-13)
+    np.testing.assert_allclose(curve.recall, recall, rtol=1e-13)
 
 
 def test_the_summary_does_not_depend_on_the_order_of_the_database() -> None:

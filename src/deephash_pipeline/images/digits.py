@@ -2,7 +2,6 @@
 
 import numpy as np
 from PIL import Image
-from sklearn.datasets import load_digits
 
 from deephash_pipeline.images.collection import ImageCollection, ImageSet
 
@@ -18,6 +17,8 @@ def read_digits(image_size: int = 28) -> ImageCollection:
     Returns:
         One split "all": images (1797, 1, image_size, image_size), labels 0..9.
     """
+    from sklearn.datasets import load_digits  # noqa: PLC0415 - takes a second, which other benchmarks need not wait for
+
     digits = load_digits()
     grey = np.rint(digits.images * (255 / BRIGHTEST)).astype(np.uint8)
     size = (image_size, image_size)

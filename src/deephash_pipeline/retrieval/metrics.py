@@ -3,8 +3,10 @@
 Items at one distance are tied, and any order among them is an accident of storage. So every figure here is the
 expectation over all orders within ties, in closed form. Throughout, a group is the set of items at one distance:
 n items, r of them relevant, behind N' nearer items of which R' are relevant; R items are relevant in all.
+Groups without relevant items add nothing to any sum, and are left out of all of them.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -13,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.errors import InputError
+from deephash_pipeline.retrieval.groups import RelevantGroups
 from deephash_pipeline.retrieval.harmonic import harmonic_difference
 from deephash_pipeline.retrieval.histograms import DistanceHistograms
 from deephash_pipeline.retrieval.labels import check_labels
@@ -42,6 +45,11 @@ def average_precision(histograms: DistanceHistograms) -> NDArray[np.float64]:
     return average_precision_at(histograms, histograms.database_size)
 
 
+def mean_average_precision(histograms: DistanceHistograms) -> float:
+    """Mean of `average_precision` over the queries that have relevant items; nan if there are none."""
+    return _mean(average_precision(histograms), histograms.relevant_items > 0)
+
+
 def average_precision_at(histograms: DistanceHistograms, k: int) -> NDArray[np.float64]:
     """Average precision of the first k items, the mean over all orders within ties, divided by min(R, k).
 
@@ -55,13 +63,7 @@ def average_precision_at(histograms: DistanceHistograms, k: int) -> NDArray[np.f
         InputError: if k is no whole number of at least 1.
     """
     k = min(_check_rank(k), histograms.database_size)
-    size, relevant, size_before, relevant_before = _groups(histograms)
-    counted = np.clip(k - size_before, 0, size)
-    growth = _ratio(relevant - 1, size - 1, if_empty=0.0)
-    reciprocals = harmonic_difference(size_before, size_before + counted)
-    if_relevant = (relevant_before + 1 - growth * (size_before + 1)) * reciprocals + growth * counted
-    expected = np.sum(_ratio(relevant, size, if_empty=0.0) * if_relevant, axis=1)
-    return _ratio(expected, np.minimum(histograms.relevant_items, k), if_empty=np.nan)
+    return _by_query(histograms, lambda groups: _average_precision_at(groups, k))
 
 
 def average_precision_bounds(histograms: DistanceHistograms) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -72,14 +74,8 @@ def average_precision_bounds(histograms: DistanceHistograms) -> tuple[NDArray[np
     Returns:
         Two arrays, float64 (queries,) in 0..1; nan for a query without relevant items.
     """
-    size, relevant, size_before, relevant_before = _groups(histograms)
-
-    def relevant_in_a_row_behind(before: NDArray[np.int64]) -> NDArray[np.float64]:
-        # sum_{i=1..r} (R' + i)/(before + i) = r - (before - R') (H(before + r) - H(before))
-        precisions = relevant - (before - relevant_before) * harmonic_difference(before, before + relevant)
-        return _ratio(precisions.sum(axis=1), histograms.relevant_items, if_empty=np.nan)
-
-    return relevant_in_a_row_behind(size_before), relevant_in_a_row_behind(size_before + size - relevant)
+    optimistic, pessimistic = _by_query(histograms, _average_precision_bounds)
+    return optimistic, pessimistic
 
 
 def precision_at(histograms: DistanceHistograms, k: int) -> NDArray[np.float64]:
@@ -89,7 +85,7 @@ def precision_at(histograms: DistanceHistograms, k: int) -> NDArray[np.float64]:
         InputError: if k is no whole number of at least 1.
     """
     k = min(_check_rank(k), histograms.database_size)
-    return _expected_relevant(histograms, k) / k
+    return _by_query(histograms, lambda groups: _expected_relevant(groups, k)) / k
 
 
 def recall_at(histograms: DistanceHistograms, k: int) -> NDArray[np.float64]:
@@ -98,7 +94,9 @@ def recall_at(histograms: DistanceHistograms, k: int) -> NDArray[np.float64]:
     Raises:
         InputError: if k is no whole number of at least 1.
     """
-    return _ratio(_expected_relevant(histograms, _check_rank(k)), histograms.relevant_items, if_empty=np.nan)
+    k = _check_rank(k)
+    found = _by_query(histograms, lambda groups: _expected_relevant(groups, k))
+    return _ratio(found, histograms.relevant_items, if_empty=np.nan)
 
 
 def precision_within_radius(
@@ -150,23 +148,20 @@ def precision_recall_by_rank(histograms: DistanceHistograms, ranks: NDArray[np.i
     places = histograms.database_size
     points = ranks.astype(np.int64)
     looked_up = np.minimum(points, places)
-    evaluated = histograms.relevant_items > 0
-    size, relevant, size_before, _ = (counts[evaluated] for counts in _groups(histograms))
     # Every place of a group adds r/n relevant items on average: this slope starts behind place N' and ends with N' + n.
-    slopes = _ratio(relevant, size, if_empty=0.0)
-
-    def expected_sum(weight_per_query: NDArray[np.float64]) -> NDArray[np.float64]:
-        weights = (slopes * weight_per_query[:, None]).ravel()
-        begun = np.bincount(size_before.ravel(), weights, minlength=places + 1)
-        ended = np.bincount((size_before + size).ravel(), weights, minlength=places + 1)
-        at_ranks: NDArray[np.float64] = np.cumsum(np.cumsum(begun - ended))[looked_up - 1]
-        return at_ranks
-
-    queries = np.full(len(points), np.count_nonzero(evaluated))
+    changes = np.zeros((2, places + 1))
+    for groups in RelevantGroups.in_blocks(histograms):
+        slopes = groups.relevant / groups.size
+        shares = slopes / groups.relevant_items[groups.query]
+        for change, slope in zip(changes, (slopes, shares), strict=True):
+            np.add.at(change, groups.size_before, slope)
+            np.subtract.at(change, groups.size_before + groups.size, slope)
+    relevant, recalled = np.cumsum(np.cumsum(changes, axis=1), axis=1)[:, looked_up - 1]
+    queries = np.full(len(points), np.count_nonzero(histograms.relevant_items))
     return PrecisionRecallCurve(
         point=points,
-        precision=_ratio(expected_sum(np.ones(len(size))), queries * looked_up, if_empty=np.nan),
-        recall=_ratio(expected_sum(1 / relevant.sum(axis=1)), queries, if_empty=np.nan),
+        precision=_ratio(relevant, queries * looked_up, if_empty=np.nan),
+        recall=_ratio(recalled, queries, if_empty=np.nan),
     )
 
 
@@ -199,24 +194,33 @@ def retrieval_metrics(histograms: DistanceHistograms) -> dict[str, float | int]:
     Means and the failure rate are over the queries that have relevant items; the others are counted in
     `queries_without_relevant_items`. If there are only such queries, the figures are nan.
     """
+    database_size = histograms.database_size
+    truncation = min(TRUNCATION_RANK, database_size)
+
+    def figures(groups: RelevantGroups) -> NDArray[np.float64]:
+        return np.vstack(
+            [
+                _average_precision_at(groups, database_size),
+                _average_precision_bounds(groups),
+                _average_precision_at(groups, truncation),
+                _expected_relevant(groups, truncation) / truncation,
+            ]
+        )
+
     evaluated = histograms.relevant_items > 0
-    optimistic, pessimistic = average_precision_bounds(histograms)
+    average, optimistic, pessimistic, truncated, precision = _by_query(histograms, figures)
     precision_in_ball, failed = precision_within_radius(histograms, LOOKUP_RADIUS)
-
-    def mean(values: NDArray[np.float64] | NDArray[np.bool_]) -> float:
-        return float(values[evaluated].mean()) if evaluated.any() else float("nan")
-
     return {
-        "mean_average_precision": mean(average_precision(histograms)),
-        "mean_average_precision_optimistic": mean(optimistic),
-        "mean_average_precision_pessimistic": mean(pessimistic),
-        "mean_average_precision_at_1000": mean(average_precision_at(histograms, TRUNCATION_RANK)),
-        "precision_at_1000": mean(precision_at(histograms, TRUNCATION_RANK)),
-        "precision_within_radius_2": mean(precision_in_ball),
-        "lookup_failure_rate_radius_2": mean(failed),
+        "mean_average_precision": _mean(average, evaluated),
+        "mean_average_precision_optimistic": _mean(optimistic, evaluated),
+        "mean_average_precision_pessimistic": _mean(pessimistic, evaluated),
+        "mean_average_precision_at_1000": _mean(truncated, evaluated),
+        "precision_at_1000": _mean(precision, evaluated),
+        "precision_within_radius_2": _mean(precision_in_ball, evaluated),
+        "lookup_failure_rate_radius_2": _mean(failed, evaluated),
         "queries": len(evaluated),
         "queries_without_relevant_items": int(np.count_nonzero(~evaluated)),
-        "database_size": histograms.database_size,
+        "database_size": database_size,
     }
 
 
@@ -226,21 +230,45 @@ def _check_rank(k: int) -> int:
     return int(k)
 
 
-def _groups(
-    histograms: DistanceHistograms,
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Return n, r, N' and R' of every group, each int64 (queries, K + 1)."""
-    size, relevant = histograms.all, histograms.relevant
-    return size, relevant, np.cumsum(size, axis=1) - size, np.cumsum(relevant, axis=1) - relevant
+def _by_query(
+    histograms: DistanceHistograms, figures: Callable[[RelevantGroups], NDArray[np.float64]]
+) -> NDArray[np.float64]:
+    """Join what `figures` returns for the queries of each block: float64 (queries,), or (figures, queries)."""
+    return np.concatenate([figures(groups) for groups in RelevantGroups.in_blocks(histograms)], axis=-1)
 
 
-def _expected_relevant(histograms: DistanceHistograms, k: int) -> NDArray[np.float64]:
+def _average_precision_at(groups: RelevantGroups, k: int) -> NDArray[np.float64]:
+    """Sum the formula of `average_precision` over places up to k, which is at most the database."""
+    first = groups.first(k)
+    counted = np.minimum(first.size, k - first.size_before)
+    growth = _ratio(first.relevant - 1, first.size - 1, if_empty=0.0)
+    reciprocals = harmonic_difference(first.size_before, first.size_before + counted)
+    if_relevant = (first.relevant_before + 1 - growth * (first.size_before + 1)) * reciprocals + growth * counted
+    expected = first.sum_by_query(first.relevant / first.size * if_relevant)
+    return _ratio(expected, np.minimum(first.relevant_items, k), if_empty=np.nan)
+
+
+def _average_precision_bounds(groups: RelevantGroups) -> NDArray[np.float64]:
+    """Return the optimistic and the pessimistic figures as rows, float64 (2, queries)."""
+
+    def relevant_in_a_row_behind(before: NDArray[np.int64]) -> NDArray[np.float64]:
+        # sum_{i=1..r} (R' + i)/(before + i) = r - (before - R') (H(before + r) - H(before))
+        reciprocals = harmonic_difference(before, before + groups.relevant)
+        return groups.sum_by_query(groups.relevant - (before - groups.relevant_before) * reciprocals)
+
+    optimistic = relevant_in_a_row_behind(groups.size_before)
+    pessimistic = relevant_in_a_row_behind(groups.size_before + groups.size - groups.relevant)
+    return _ratio(np.stack([optimistic, pessimistic]), groups.relevant_items, if_empty=np.nan)
+
+
+def _expected_relevant(groups: RelevantGroups, k: int) -> NDArray[np.float64]:
     """Return the expected number of relevant items among the first k, float64 (queries,)."""
-    size, relevant, size_before, _ = _groups(histograms)
-    expected: NDArray[np.float64] = np.sum(
-        _ratio(relevant, size, if_empty=0.0) * np.clip(k - size_before, 0, size), axis=1
-    )
-    return expected
+    first = groups.first(k)
+    return first.sum_by_query(first.relevant / first.size * np.minimum(first.size, k - first.size_before))
+
+
+def _mean(values: NDArray[np.float64] | NDArray[np.bool_], evaluated: NDArray[np.bool_]) -> float:
+    return float(values[evaluated].mean()) if evaluated.any() else float("nan")
 
 
 def _ratio(counts: NDArray[Any], total: NDArray[np.int64], if_empty: float) -> NDArray[np.float64]:

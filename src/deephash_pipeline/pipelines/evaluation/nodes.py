@@ -14,6 +14,7 @@ from deephash_pipeline.retrieval import (
     chance_level,
     count_distances,
     distinct_codes,
+    mean_average_precision,
     precision_recall_by_radius,
     precision_recall_by_rank,
     retrieval_metrics,
@@ -47,15 +48,15 @@ def measure_retrieval(
         precision, recall.
     """
     labels = {"method": cell.method, "code_length": codes.code_length}
-    validation: dict[str, float | int] = {}
+    validation: float | None = None
     if len(validation_labels):
-        validation = retrieval_metrics(
+        validation = mean_average_precision(
             count_distances(codes.validation, validation_labels, codes.database, database_labels, codes.code_length)
         )
     metrics = {
         **labels,
         **retrieval_metrics(query_histograms),
-        "validation_mean_average_precision": validation.get("mean_average_precision"),
+        "validation_mean_average_precision": validation,
         "chance_level": chance_level(query_labels, database_labels),
         "distinct_database_codes": distinct_codes(codes.database),
         "mean_bit_balance": float(bit_balance(codes.database, codes.code_length).mean()),

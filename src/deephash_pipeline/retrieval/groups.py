@@ -1,0 +1,75 @@
+"""The groups of equally far items that the figures of `metrics` are sums over, found once and for all of them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deephash_pipeline.retrieval.histograms import DistanceHistograms
+
+# Arrays for so many queries are small enough to stay in the cache and to be given the same memory again and again. For
+# 10,000 queries at once, most of the time goes into fresh pages from the operating system.
+BLOCK_QUERIES = 1024
+
+
+@dataclass(frozen=True, eq=False)
+class RelevantGroups:
+    """The groups of some queries that hold relevant items, one query after another; the others add nothing to a sum.
+
+    A group is the set of items at one distance from a query. Good codes leave relevant items in few of the groups.
+
+    Attributes:
+        query: int64 (groups,), whose group it is: a row of `relevant_items`; ascending.
+        size: int64 (groups,), n: the items of the group.
+        relevant: int64 (groups,), r: those of them that are relevant, one at least.
+        size_before: int64 (groups,), N': the items that are nearer to the query.
+        relevant_before: int64 (groups,), R': those of them that are relevant.
+        relevant_items: int64 (queries,), R: the relevant items of every query, at any distance.
+    """
+
+    query: NDArray[np.int64]
+    size: NDArray[np.int64]
+    relevant: NDArray[np.int64]
+    size_before: NDArray[np.int64]
+    relevant_before: NDArray[np.int64]
+    relevant_items: NDArray[np.int64]
+
+    @classmethod
+    def in_blocks(cls, histograms: DistanceHistograms) -> Iterator[Self]:
+        """Yield the groups of all queries in their order, those of `BLOCK_QUERIES` queries at a time."""
+        for start in range(0, len(histograms.all), BLOCK_QUERIES):
+            block = slice(start, start + BLOCK_QUERIES)
+            yield cls._of(histograms.all[block], histograms.relevant[block])
+
+    @classmethod
+    def _of(cls, all_items: NDArray[np.int64], relevant_items: NDArray[np.int64]) -> Self:
+        held = np.flatnonzero(relevant_items)
+        size, relevant = all_items.ravel()[held], relevant_items.ravel()[held]
+        return cls(
+            query=held // relevant_items.shape[1],
+            size=size,
+            relevant=relevant,
+            size_before=np.cumsum(all_items, axis=1).ravel()[held] - size,
+            relevant_before=np.cumsum(relevant_items, axis=1).ravel()[held] - relevant,
+            relevant_items=relevant_items.sum(axis=1),
+        )
+
+    def first(self, k: int) -> Self:
+        """Keep the groups that hold one of the first k items; `relevant_items` still counts all."""
+        kept = self.size_before < k
+        return type(self)(
+            query=self.query[kept],
+            size=self.size[kept],
+            relevant=self.relevant[kept],
+            size_before=self.size_before[kept],
+            relevant_before=self.relevant_before[kept],
+            relevant_items=self.relevant_items,
+        )
+
+    def sum_by_query(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Add up values (groups,) query by query, float64 (queries,)."""
+        sums = np.zeros(len(self.relevant_items))
+        np.add.at(sums, self.query, values)
+        return sums
