@@ -1,10 +1,14 @@
 import hashlib
+import pickle
+import tarfile
 from pathlib import Path
 
+import numpy as np
 import pytest
-from torchvision.datasets import MNIST  # type: ignore[import-untyped]
+from torchvision.datasets import CIFAR10, MNIST  # type: ignore[import-untyped]
 
 from deephash_pipeline.images.__main__ import main
+from deephash_pipeline.images.sources import FolderSource, read_source
 
 FILES = {"train-images-idx3-ubyte.gz": b"images", "train-labels-idx1-ubyte.gz": b"labels"}
 
@@ -76,3 +80,82 @@ def test_a_folder_that_cannot_be_made_is_told_in_one_line(
     (tmp_path / "raw").write_text("a file")
     assert main(["download", "mnist", str(tmp_path / "raw")]) == 1
     assert str(tmp_path / "raw") in capsys.readouterr().err
+
+
+@pytest.fixture
+def cifar10(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[np.ndarray, list[int]]]:
+    """A CIFAR-10 of two classes in the format of the original, and torchvision told of it; return pixels and labels."""
+    generator = np.random.default_rng(0)
+    content = {
+        name: (generator.integers(0, 256, (len(labels), 3, 32, 32), dtype=np.uint8), labels)
+        for name, labels in {"data_batch_1": [1, 0, 1], "test_batch": [0, 1]}.items()
+    }
+    batches = tmp_path / CIFAR10.base_folder
+    batches.mkdir()
+    for name, (pixels, labels) in content.items():
+        (batches / name).write_bytes(pickle.dumps({"data": pixels.reshape(len(labels), -1), "labels": labels}))
+    (batches / "batches.meta").write_bytes(pickle.dumps({"label_names": ["airplane", "automobile"]}))
+    archive = tmp_path / CIFAR10.filename
+    with tarfile.open(archive, "w:gz") as tar:
+        tar.add(batches, CIFAR10.base_folder)
+
+    def checksum(path: Path) -> str:
+        return hashlib.md5(path.read_bytes()).hexdigest()
+
+    monkeypatch.setattr(CIFAR10, "url", archive.as_uri())
+    monkeypatch.setattr(CIFAR10, "tgz_md5", checksum(archive))
+    monkeypatch.setattr(CIFAR10, "train_list", [["data_batch_1", checksum(batches / "data_batch_1")]])
+    monkeypatch.setattr(CIFAR10, "test_list", [["test_batch", checksum(batches / "test_batch")]])
+    monkeypatch.setattr(CIFAR10, "meta", {**CIFAR10.meta, "md5": checksum(batches / "batches.meta")})
+    return content
+
+
+def test_cifar10_is_unpacked_into_the_folders_that_the_folder_source_reads(
+    cifar10: dict[str, tuple[np.ndarray, list[int]]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    raw = tmp_path / "raw" / "cifar10"
+    assert main(["download", "cifar10", str(raw)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == [
+        f"{raw}/train: 3 images from {tmp_path.as_uri()}/",
+        f"{raw}/test: 2 images from {tmp_path.as_uri()}/",
+    ]
+    assert sorted(path.name for path in raw.iterdir()) == ["test", "train"]
+
+    collection = read_source(FolderSource(kind="folder", image_size=32, channels=3), raw)
+    assert collection.class_names == ["airplane", "automobile"]
+    for split, batch in {"training": "data_batch_1", "query": "test_batch"}.items():
+        images = collection.splits[split]
+        pixels, labels = cifar10[batch]
+        positions = [int(Path(name).stem) for name in images.ids]
+        assert np.array_equal(images.images, pixels[positions])
+        assert images.labels.tolist() == [labels[position] for position in positions]
+        assert sorted(positions) == list(range(len(labels)))
+
+
+def test_only_the_folder_of_cifar10_that_is_missing_is_made(
+    cifar10: dict[str, tuple[np.ndarray, list[int]]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "raw" / "train").mkdir(parents=True)
+    assert main(["download", "cifar10", str(tmp_path / "raw")]) == 0
+    assert "raw/train: already there" in capsys.readouterr().out
+    assert not any((tmp_path / "raw" / "train").iterdir())
+    assert len(list((tmp_path / "raw" / "test").rglob("*.png"))) == 2
+    (tmp_path / CIFAR10.filename).unlink()
+    assert main(["download", "cifar10", str(tmp_path / "raw")]) == 0
+    assert capsys.readouterr().out.count("already there") == 2
+
+
+@pytest.mark.parametrize("fault", ["unreachable", "corrupted"])
+def test_without_the_right_archive_of_cifar10_there_is_one_line_and_no_image(
+    cifar10: dict[str, tuple[np.ndarray, list[int]]], tmp_path: Path, capsys: pytest.CaptureFixture[str], fault: str
+) -> None:
+    archive = tmp_path / CIFAR10.filename
+    if fault == "unreachable":
+        archive.unlink()
+    else:
+        archive.write_bytes(archive.read_bytes()[:-1])
+    assert main(["download", "cifar10", str(tmp_path / "raw")]) == 1
+    told = capsys.readouterr().err
+    assert told.startswith(f"{CIFAR10.filename} could not be downloaded") and told.count("\n") == 1
+    assert not any((tmp_path / "raw").iterdir())

@@ -17,25 +17,86 @@ from deephash_pipeline.networks import (
 )
 from deephash_pipeline.networks.layers import Convolution, Data
 
-LENET_OUTPUTS = [(1, 28, 28), (20, 24, 24), (20, 12, 12), (50, 8, 8), (50, 4, 4), (500,), (500,)]
+OUTPUTS = {
+    "lenet": [(1, 28, 28), (20, 24, 24), (20, 12, 12), (50, 8, 8), (50, 4, 4), (500,), (500,)],
+    "cifar10_full": [
+        (3, 32, 32),
+        (32, 32, 32),
+        *5 * [(32, 16, 16)],
+        *2 * [(32, 8, 8)],
+        *2 * [(64, 8, 8)],
+        (64, 4, 4),
+    ],
+    "caffenet": [
+        (3, 227, 227),
+        *2 * [(96, 55, 55)],
+        *2 * [(96, 27, 27)],
+        *2 * [(256, 27, 27)],
+        *2 * [(256, 13, 13)],
+        *4 * [(384, 13, 13)],
+        *2 * [(256, 13, 13)],
+        (256, 6, 6),
+    ],
+}
+OUTPUTS["caffenet_ungrouped"] = OUTPUTS["caffenet"]
+
+# Weights and biases, filter by filter.
+PARAMETERS = {
+    "lenet": 20 * (25 + 1) + 50 * (20 * 25 + 1) + 500 * (800 + 1),
+    "cifar10_full": 32 * (3 * 25 + 1) + 32 * (32 * 25 + 1) + 64 * (32 * 25 + 1),
+    "caffenet": 96 * (3 * 121 + 1) + 256 * (48 * 25 + 1) + 384 * (256 * 9 + 1) + (384 + 256) * (192 * 9 + 1),
+    "caffenet_ungrouped": 96 * (3 * 121 + 1) + 256 * (96 * 25 + 1) + 384 * (256 * 9 + 1) + (384 + 256) * (384 * 9 + 1),
+}
+Z_DIMENSIONS = {"lenet": 500, "cifar10_full": 1024, "caffenet": 9216, "caffenet_ungrouped": 9216}
 
 
-def test_every_output_size_of_the_mnist_table_is_the_papers():
-    trunk = build_trunk("lenet")
-    output = torch.zeros(2, *LENET_OUTPUTS[0])
-    for layer, expected in zip(trunk.layers, LENET_OUTPUTS, strict=True):
+@pytest.mark.parametrize("network", sorted(NETWORKS))
+def test_every_output_size_is_the_papers(network):
+    trunk = build_trunk(network)
+    output = torch.zeros(2, *OUTPUTS[network][0])
+    for layer, expected in zip(trunk.layers, OUTPUTS[network], strict=True):
         output = layer(output)
         assert tuple(output.shape[1:]) == expected
 
 
-def test_lenet_has_caffes_number_of_parameters_and_a_z_of_500_that_is_never_negative():
-    trunk = build_trunk("lenet")
+@pytest.mark.parametrize("network", sorted(NETWORKS))
+def test_every_network_has_caffes_number_of_parameters_and_the_papers_z_that_is_never_negative(network):
+    trunk = build_trunk(network)
     initialise(trunk, seed=1)
-    convolutions = 20 * 25 + 20 + 50 * 20 * 25 + 50
-    assert sum(weight.numel() for weight in trunk.parameters()) == convolutions + 800 * 500 + 500
-    z = trunk(torch.randn(3, 1, 28, 28))
-    assert z.shape == (3, 500)
+    assert sum(weight.numel() for weight in trunk.parameters()) == PARAMETERS[network]
+    z = trunk(torch.randn(2, *trunk.image_shape))
+    assert z.shape == (2, Z_DIMENSIONS[network])
+    assert trunk.z_dimension == Z_DIMENSIONS[network]
     assert z.min() >= 0
+
+
+@pytest.mark.parametrize("network", sorted(NETWORKS))
+def test_fresh_weights_let_every_layer_learn_from_one_step(network):
+    trunk = build_trunk(network).to(memory_format=torch.channels_last)
+    classifier = SoftmaxNetwork(trunk, classes=10)
+    initialise(classifier, seed=2)
+    images = torch.randn(2, *trunk.image_shape, generator=torch.Generator().manual_seed(0))
+    images, labels = images.contiguous(memory_format=torch.channels_last), torch.tensor([1, 7])
+    optimizer = torch.optim.SGD(classifier.parameters(), lr=0.001)
+    before = [weight.detach().clone() for weight in classifier.parameters()]
+
+    losses = []
+    for _ in range(2):
+        loss = torch.nn.functional.cross_entropy(classifier(images), labels)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+
+    assert losses[1] < losses[0]
+    assert not any(torch.equal(a, b) for a, b in zip(before, classifier.parameters(), strict=True))
+
+
+def test_the_order_of_the_cifar10_table_is_the_papers():
+    names = [type(layer).__name__ for layer in build_trunk("cifar10_full").layers]
+    first = ["Conv2d", "MaxPool2d", "ReLU", "LocalResponseNormalisation"]
+    second = ["Conv2d", "ReLU", "AvgPool2d", "LocalResponseNormalisation"]
+    assert names == ["Identity", *first, *second, "Conv2d", "ReLU", "AvgPool2d"]
 
 
 def test_a_table_whose_stated_output_is_wrong_is_refused():
@@ -44,7 +105,9 @@ def test_a_table_whose_stated_output_is_wrong_is_refused():
 
 
 def test_an_unknown_network_is_refused_with_the_known_names():
-    with pytest.raises(InputError, match="unknown network `resnet`: choose one of lenet"):
+    with pytest.raises(
+        InputError, match="unknown network `resnet`: choose one of caffenet, caffenet_ungrouped, cifar10_full, lenet"
+    ):
         build_trunk("resnet")
 
 

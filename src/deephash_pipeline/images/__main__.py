@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.images.download import download_mnist
+from deephash_pipeline.images.download import download_cifar10, download_mnist
+
+DOWNLOADS = {"cifar10": download_cifar10, "mnist": download_mnist}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -14,12 +16,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m deephash_pipeline.images")
     commands = parser.add_subparsers(dest="command", required=True)
     download = commands.add_parser("download", help="fetch the raw files of a benchmark")
-    download.add_argument("benchmark", choices=["mnist"])
+    download.add_argument("benchmark", choices=sorted(DOWNLOADS))
     download.add_argument("folder", type=Path, help="where to put them, such as data/01_raw/mnist")
     options = parser.parse_args(arguments)
 
     try:
-        for line in download_mnist(options.folder):
+        for line in DOWNLOADS[options.benchmark](options.folder):
             sys.stdout.write(f"{line}\n")
     except (InputError, OSError) as error:
         sys.stderr.write(f"{error}\n")

@@ -1,6 +1,7 @@
-"""Random shifts, flips, rotations and scalings of training images: one resampling per batch, on its device."""
+"""Random shifts, flips, rotations and scalings of training images: a whole batch at once, on its device."""
 
 import math
+from typing import NamedTuple
 
 import torch
 from pydantic import BaseModel, ConfigDict, Field
@@ -9,6 +10,7 @@ from torch.nn import functional
 
 from deephash_pipeline.counter_random import uniform_numbers
 from deephash_pipeline.errors import InputError
+from deephash_pipeline.transfer import to_device
 
 
 class AugmentationParameters(BaseModel):
@@ -30,6 +32,19 @@ class AugmentationParameters(BaseModel):
 
 
 IDENTITY = AugmentationParameters()
+
+
+class _Moves(NamedTuple):
+    """One number for each image, float64 (b,): where in the old image a pixel of the new one is looked up.
+
+    `mirror` is 1 or -1, `across` and `down` are whole pixels, `angle` is in radians.
+    """
+
+    angle: Tensor
+    shrink: Tensor
+    mirror: Tensor
+    across: Tensor
+    down: Tensor
 
 
 def augment(images: Tensor, parameters: AugmentationParameters, seed: int, first: int = 0) -> Tensor:
@@ -56,28 +71,60 @@ def augment(images: Tensor, parameters: AugmentationParameters, seed: int, first
         )
     if parameters == IDENTITY or not len(images):
         return images
+    # On the CPU, where cosines and sines are the same whatever the device of the images.
+    moves = _draw(parameters, seed, torch.arange(first, first + len(images)))
+    if parameters.rotation_degrees or parameters.scale_range:
+        return _resample(images, moves)
+    return _choose_pixels(images, moves)
+
+
+def _draw(parameters: AugmentationParameters, seed: int, samples: Tensor) -> _Moves:
+    rotation, scale, flip, across, down = uniform_numbers(seed, samples, draws=5).T
+    places = 2 * parameters.shift_pixels + 1
+    return _Moves(
+        angle=math.radians(parameters.rotation_degrees) * (2 * rotation - 1),
+        shrink=1 / (1 + parameters.scale_range * (2 * scale - 1)),
+        mirror=torch.where(flip < 0.5, -1.0, 1.0).double() if parameters.horizontal_flip else torch.ones_like(flip),
+        across=torch.floor(places * across) - parameters.shift_pixels,
+        down=torch.floor(places * down) - parameters.shift_pixels,
+    )
+
+
+def _choose_pixels(images: Tensor, moves: _Moves) -> Tensor:
+    """Move images by whole pixels: each new pixel is an old one."""
+    batch, channels, height, width = images.shape
+    centre = (width - 1) / 2
+    columns = moves.mirror[:, None] * (torch.arange(width) - centre) + centre + moves.across[:, None]
+    rows = torch.arange(height) + moves.down[:, None]
+    column, row = (
+        to_device(place.clamp(0, side - 1).long(), images.device) for place, side in ((columns, width), (rows, height))
+    )
+    place = (row[:, :, None] * width + column[:, None, :]).view(batch, 1, height * width)
+    pixels = images.reshape(batch, channels, height * width)
+    return pixels.gather(2, place.expand(-1, channels, -1)).view(images.shape)
+
+
+def _resample(images: Tensor, moves: _Moves) -> Tensor:
+    """Move images by any amount: each new pixel is interpolated between four old ones."""
+    batch, _, height, width = images.shape
+    # A rotation is one in pixels; [-1, 1] stretches the two axes differently where an image is not square.
+    cosine, sine = moves.shrink * moves.angle.cos(), moves.shrink * moves.angle.sin()
+    across = [moves.mirror * cosine, -moves.mirror * sine * (height / width), 2 * moves.across / width]
+    down = [sine * (width / height), cosine, 2 * moves.down / height]
+    source = torch.stack([torch.stack(across, dim=-1), torch.stack(down, dim=-1)], dim=1)
+
     # Half precision is too coarse for coordinates: at 224 pixels it is off by a tenth of a pixel.
     precision = torch.promote_types(images.dtype, torch.float32)
-    source = _source_coordinates(images, parameters, seed, first).to(images.device, precision)
-    grid = functional.affine_grid(source, list(images.shape), align_corners=False)
+    coordinates = _pixel_centres(height, width, images.device, precision)
+    # The two coordinates lie in planes of their own, which is how sampling reads them fastest.
+    planes = to_device(source.to(precision), images.device).reshape(2 * batch, 3) @ coordinates
+    grid = planes.view(batch, 2, height, width).permute(0, 2, 3, 1)
     moved = functional.grid_sample(images.to(precision), grid, padding_mode="border", align_corners=False)
     return moved.to(images.dtype)
 
 
-def _source_coordinates(images: Tensor, parameters: AugmentationParameters, seed: int, first: int) -> Tensor:
-    """Return maps of shape (b, 2, 3) from coordinates of the result to those of the image, both in [-1, 1]."""
-    batch, _, height, width = images.shape
-    # On the CPU, where cosines and sines are the same whatever the device of the images.
-    numbers = uniform_numbers(seed, torch.arange(first, first + batch), draws=5)
-    rotation, scale, flip, across, down = numbers.T
-
-    angle = math.radians(parameters.rotation_degrees) * (2 * rotation - 1)
-    shrink = 1 / (1 + parameters.scale_range * (2 * scale - 1))
-    mirror = torch.where(flip < 0.5, -1.0, 1.0) if parameters.horizontal_flip else torch.ones_like(flip)
-    places = 2 * parameters.shift_pixels + 1
-    across, down = (torch.floor(places * shift) - parameters.shift_pixels for shift in (across, down))
-
-    # A rotation is one in pixels; [-1, 1] stretches the two axes differently where an image is not square.
-    first_row = [mirror * shrink * angle.cos(), -mirror * shrink * angle.sin() * (height / width), 2 * across / width]
-    second_row = [shrink * angle.sin() * (width / height), shrink * angle.cos(), 2 * down / height]
-    return torch.stack([torch.stack(first_row, dim=-1), torch.stack(second_row, dim=-1)], dim=1)
+def _pixel_centres(height: int, width: int, device: torch.device, precision: torch.dtype) -> Tensor:
+    """Return x, y and 1 of all pixels, shape (3, height * width), with x and y in [-1, 1]."""
+    x, y = ((torch.arange(side, device=device, dtype=precision) * 2 + 1) / side - 1 for side in (width, height))
+    rows = torch.stack([x.expand(height, width), y[:, None].expand(height, width), torch.ones_like(y[:, None] * x)])
+    return rows.view(3, height * width)

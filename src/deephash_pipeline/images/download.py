@@ -1,4 +1,4 @@
-"""Fetch the four files of MNIST from the mirrors that torchvision lists, each checked against its published MD5."""
+"""Fetch MNIST and CIFAR-10 from where torchvision says they lie, each file checked against its published MD5."""
 
 import hashlib
 import http.client
@@ -6,10 +6,11 @@ import os
 import shutil
 import tempfile
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from torchvision.datasets import MNIST
+from PIL import Image
+from torchvision.datasets import CIFAR10, MNIST
 
 from deephash_pipeline.errors import InputError
 
@@ -36,15 +37,48 @@ def download_mnist(folder: Path) -> Iterator[str]:
             continue
         with tempfile.TemporaryDirectory(prefix=".download-", dir=folder) as waiting_room:
             arrived = Path(waiting_room) / name
-            mirror = _fetch(name, checksum, arrived)
+            mirror = _fetch(MNIST.mirrors, name, checksum, arrived)
             os.replace(arrived, target)
         yield f"{target}: {target.stat().st_size:,} bytes from {mirror}"
 
 
-def _fetch(name: str, checksum: str, target: Path) -> str:
+def download_cifar10(folder: Path) -> Iterator[str]:
+    """Fetch CIFAR-10 and unpack it into `train/<class>/*.png` and `test/<class>/*.png`; yield one line on each folder.
+
+    A folder appears under its name only when all its images are in it. Files are named by their position in the
+    original batches, whose own format is a pickle: torchvision reads it, after it has checked every file of it.
+
+    Args:
+        folder: where `FolderSource` will look for them, such as data/01_raw/cifar10; made where it is missing.
+
+    Raises:
+        InputError: if the right archive could not be had; the line says why.
+    """
+    missing = [split for split in ("train", "test") if not (folder / split).is_dir()]
+    for split in ("train", "test"):
+        if split not in missing:
+            yield f"{folder / split}: already there"
+    if not missing:
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".download-", dir=folder) as waiting_room:
+        home = [CIFAR10.url.removesuffix(CIFAR10.filename)]
+        mirror = _fetch(home, CIFAR10.filename, CIFAR10.tgz_md5, Path(waiting_room) / CIFAR10.filename)
+        for split in missing:
+            batches = CIFAR10(waiting_room, train=split == "train", download=True)
+            unpacked = Path(waiting_room) / split
+            for name in batches.classes:
+                (unpacked / name).mkdir(parents=True)
+            for position, (pixels, label) in enumerate(zip(batches.data, batches.targets, strict=True)):
+                Image.fromarray(pixels).save(unpacked / batches.classes[label] / f"{position:05d}.png")
+            os.replace(unpacked, folder / split)
+            yield f"{folder / split}: {len(batches):,} images from {mirror}"
+
+
+def _fetch(mirrors: Sequence[str], name: str, checksum: str, target: Path) -> str:
     """Write the file from the first mirror that has it right, and return that mirror."""
     failures = []
-    for mirror in MNIST.mirrors:
+    for mirror in mirrors:
         try:
             address = f"{mirror}{name}"
             with urllib.request.urlopen(address, timeout=SECONDS_TO_ANSWER) as answer, target.open("wb") as file:
@@ -53,7 +87,7 @@ def _fetch(name: str, checksum: str, target: Path) -> str:
             failures.append(f"{mirror}: {error}")
             continue
         if _md5(target) == checksum:
-            return str(mirror)
+            return mirror
         failures.append(f"{mirror}: wrong checksum")
     raise InputError(
         f"{name} could not be downloaded ({'; '.join(failures)}): check the network and try again, or fetch it by hand."

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from deephash_pipeline.images.augmentation import AugmentationParameters, augment
+from deephash_pipeline.transfer import to_device
 
 # Of an accelerator's free memory that undecoded images may take: beyond it, batches are sent one by one.
 SHARE_OF_MEMORY = 0.25
@@ -56,13 +57,12 @@ class ImageInputs:
             seed: of the augmentation; None for the images as they are.
             first: number of the first of them in the whole batch, if this is a piece of one.
         """
-        batch = self._decoded(indices).float() / 255
+        batch = self._decoded(indices).float().div_(255)
         if seed is not None and self.augmentation is not None:
             batch = augment(batch, self.augmentation, seed, first)
         mean, standard_deviation = self._statistics_on_device
-        normalised = (batch - mean) / standard_deviation
         # Channels last is the layout in which convolutions are fastest, on CPUs as on GPUs.
-        return normalised.contiguous(memory_format=torch.channels_last)
+        return batch.contiguous(memory_format=torch.channels_last).sub_(mean).div_(standard_deviation)
 
     # What lies on the device is put there at first use: by then it is known which process uses which.
     @cached_property
@@ -83,8 +83,8 @@ class ImageInputs:
 
     def _decoded(self, indices: NDArray[np.int64]) -> Tensor:
         if self._images_on_device is not None:
-            return self._images_on_device[torch.from_numpy(indices).to(self.device)]
-        return torch.from_numpy(np.ascontiguousarray(self.images[indices])).to(self.device)
+            return self._images_on_device[to_device(indices, self.device)]
+        return to_device(self.images[indices], self.device)
 
     def __getstate__(self) -> dict[str, Any]:
         # Copied into another process, a mapped file is mapped there; it may be larger than memory.

@@ -4,12 +4,20 @@ from collections.abc import Mapping, Sequence
 
 from deephash_pipeline.errors import InputError
 
+from .caffenet import caffenet
+from .cifar10 import CIFAR10_FULL
 from .hash_layer import HashLayer, HashLayerParameters, HashNetwork, HashSoftmaxNetwork, LinearCode, SoftmaxNetwork
 from .layers import Row
 from .lenet import LENET
 from .trunk import Trunk, initialise
 
-NETWORKS: Mapping[str, Sequence[Row]] = {"lenet": LENET}
+NETWORKS: Mapping[str, Sequence[Row]] = {
+    "lenet": LENET,
+    "cifar10_full": CIFAR10_FULL,
+    "caffenet": caffenet(groups=2),
+    "caffenet_ungrouped": caffenet(groups=1),
+}
+"""Name in Caffe's zoo, to which the paper refers -> table of the appendix."""
 
 
 def build_trunk(network: str) -> Trunk:

@@ -9,6 +9,8 @@ from typing import Protocol
 
 from torch import nn
 
+from . import normalisation
+
 Shape = tuple[int, ...]
 
 
@@ -36,17 +38,18 @@ class Data:
 
 @dataclass(frozen=True)
 class Convolution:
-    """`filters` square filters of side `kernel`."""
+    """`filters` square filters of side `kernel`; of `groups`, each sees its share of the input channels only."""
 
     filters: int
     kernel: int
     stride: int
     output: Shape
     padding: int = 0
+    groups: int = 1
 
     def layer(self, input_shape: Shape) -> nn.Module:
         """Make a convolution with bias."""
-        return nn.Conv2d(input_shape[0], self.filters, self.kernel, self.stride, self.padding)
+        return nn.Conv2d(input_shape[0], self.filters, self.kernel, self.stride, self.padding, groups=self.groups)
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,33 @@ class MaxPooling:
     def layer(self, input_shape: Shape) -> nn.Module:
         """Make a pooling layer."""
         return nn.MaxPool2d(self.kernel, self.stride, ceil_mode=True)
+
+
+@dataclass(frozen=True)
+class AveragePooling:
+    """Mean over a square window; of a window that hangs over the border, over what lies inside, as in Caffe."""
+
+    kernel: int
+    stride: int
+    output: Shape
+
+    def layer(self, input_shape: Shape) -> nn.Module:
+        """Make a pooling layer."""
+        return nn.AvgPool2d(self.kernel, self.stride, ceil_mode=True)
+
+
+@dataclass(frozen=True)
+class LocalResponseNormalisation:
+    """Division by a power of the mean square of the neighbouring responses, see `normalisation`."""
+
+    size: int
+    alpha: float
+    within_channel: bool
+    output: Shape
+
+    def layer(self, input_shape: Shape) -> nn.Module:
+        """Make a normalisation layer."""
+        return normalisation.LocalResponseNormalisation(self.size, self.alpha, self.within_channel)
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,9 @@ class Trunk(nn.Module):
 def initialise(module: nn.Module, seed: int) -> None:
     """Draw fresh weights for every convolution and linear layer as Caffe's LeNet does; biases zero.
 
-    Caffe's "xavier" filler is uniform with variance 1 / fan_in. One generator, layers in order of definition.
+    Caffe's "xavier" filler is uniform with variance 1 / fan_in. One generator, layers in order of definition. Caffe's
+    `cifar10_full` and CaffeNet have Gaussian fillers instead, of deviations made for pixels of 0..255; here images are
+    normalised, so all networks start alike.
     """
     generator = torch.Generator().manual_seed(seed)
     for layer in module.modules():
