@@ -11,14 +11,6 @@ from numba.extending import intrinsic
 
 TASKS_PER_THREAD = 4
 
-# TEMPORARY for losses
-import os
-import threading
-
-if "NUMBA_THREADING_LAYER" not in os.environ:
-    numba.config.THREADING_LAYER = "workqueue"  # type: ignore[attr-defined]
-ONE_CALLER = threading.Lock()
-
 
 def in_threads(work: Callable[[int, int], None], items: int) -> None:
     """Call work(start, stop) for ranges that together make 0..items, on as many threads as numba is set to use.
