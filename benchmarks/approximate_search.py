@@ -62,7 +62,7 @@ class Settings:
 
     neighbours: tuple[int, ...] = (10, 100)
     queries: int = 1000
-    slow_pairs: int = 100_000_000
+    slow_pairs: int = 50_000_000
     rounds: int = 3
     seconds_of_a_measurement: float = 0.05
 

@@ -26,8 +26,8 @@ def conditions(results: Mapping[str, Any]) -> str:
     return wrapped(
         f"{machine['processor']}, {machine['memory_gib']} GiB, {machine['system']}; load {machine['load_average']} at "
         f"the start. {versions}. One thread throughout, CPU time. Batches of {queries:,} queries, for {slow} of at "
-        f"most {settings['slow_pairs']:,} / items (their number is then in brackets behind the recall). All indexes of a "
-        f"database in turn, medians of {settings['rounds']} rounds."
+        f"most {settings['slow_pairs']:,} / items (their number is then in brackets behind the recall). All indexes of "
+        f"a database in turn, medians of {settings['rounds']} rounds."
     )
 
 

@@ -2,15 +2,14 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, replace
+from collections.abc import Callable
+from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -18,7 +17,6 @@ from numpy.typing import NDArray
 from benchmarks.approximate_search import DOCUMENT, Settings, measure_database
 from benchmarks.approximate_search_figure import draw
 from benchmarks.approximate_search_findings import document_sections
-from benchmarks.augmented_codes import FinishedRun, augmented_codes
 from benchmarks.documents import PROJECT, replaced_between_markers
 from benchmarks.search_indexes import (
     FLAT,
@@ -36,10 +34,7 @@ from benchmarks.search_indexes import (
     recall,
 )
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.hashing import load_encoder
-from deephash_pipeline.images.augmentation import AugmentationParameters
-from deephash_pipeline.networks import build_trunk, initialise
-from deephash_pipeline.retrieval import CodeSets, distinct_codes
+from deephash_pipeline.retrieval import distinct_codes
 
 needs_faiss = pytest.mark.skipif(
     find_spec("faiss") is None, reason="faiss is not installed: `make .venv/bench-installed` installs it"
@@ -261,75 +256,6 @@ def test_the_figure_has_a_panel_for_each_database_and_a_line_for_each_index(resu
     assert sum(trace.showlegend for trace in figure.data) == len(SETTINGS)
     assert len({(trace.xaxis, trace.yaxis) for trace in figure.data}) == 4
     assert sum(len(trace.x) for trace in figure.data) == 4 * sum(len(setting.searches) for setting in SETTINGS)
-
-
-@pytest.fixture
-def run() -> FinishedRun:
-    generator = np.random.default_rng(3)
-    images = generator.integers(0, 256, (40, 1, 28, 28), dtype=np.uint8)
-    cells = ("fine_tuning.b48", "itq.b48")
-    trunks, encoders = {}, {}
-    for seed, cell in enumerate(cells):
-        trunk = build_trunk("lenet")
-        initialise(trunk, seed)
-        trunks[cell] = trunk.state_dict()
-        arrays = {"projection": generator.normal(size=(500, 16)).astype(np.float32), "threshold": np.zeros(16)}
-        encoders[cell] = load_encoder("hash_layer", 16, arrays)
-    none = np.empty((0, 2), dtype=np.uint8)
-    return FinishedRun(
-        images=images,
-        pixel_statistics={"mean": [0.5], "standard_deviation": [0.3]},
-        network="lenet",
-        seed=1,
-        augmentation=AugmentationParameters(rotation_degrees=20),
-        trunks=trunks,
-        encoders=encoders,
-        codes={cell: CodeSets(none, none, none, 16) for cell in cells},
-    )
-
-
-@pytest.fixture(autouse=True)
-def restored_threads() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    yield
-    torch.set_num_threads(threads)
-
-
-def test_every_version_of_an_image_is_moved_in_its_own_way_and_again_alike(run: FinishedRun) -> None:
-    codes = augmented_codes(run, 3)
-    assert {cell: of_cell.shape for cell, of_cell in codes.items()} == dict.fromkeys(run.trunks, (3 * 40, 2))
-    again = augmented_codes(run, 3)
-    for cell, of_cell in codes.items():
-        np.testing.assert_array_equal(of_cell, again[cell])
-        versions = of_cell.reshape(3, 40, 2)
-        assert not np.array_equal(versions[0], versions[1])
-        assert not np.array_equal(versions[1], versions[2])
-    assert not np.array_equal(*codes.values())
-
-
-def test_images_that_are_not_moved_have_the_same_code_in_every_version(run: FinishedRun) -> None:
-    still = augmented_codes(replace(run, augmentation=AugmentationParameters()), 2)
-    for of_cell in still.values():
-        np.testing.assert_array_equal(of_cell[:40], of_cell[40:])
-        assert distinct_codes(of_cell) > 1
-
-
-def test_kept_codes_are_used_only_while_models_and_moves_are_the_same(run: FinishedRun, tmp_path: Path) -> None:
-    cache = tmp_path / "new" / "codes.npz"
-    made = augmented_codes(run, 2, cache)
-    with np.load(cache) as arrays:
-        kept = dict(arrays)
-    marked = np.full_like(kept["itq.b48"], 77)
-    np.savez(cache, **{**kept, "itq.b48": marked})
-    np.testing.assert_array_equal(augmented_codes(run, 2, cache)["itq.b48"], marked)
-
-    moved_less = replace(run, augmentation=AugmentationParameters(rotation_degrees=1))
-    other_network = replace(run, trunks={cell: run.trunks["itq.b48"] for cell in run.trunks})
-    for changed, versions in ((run, 1), (moved_less, 2), (other_network, 2)):
-        np.savez(cache, **{**kept, "itq.b48": marked})
-        assert not np.array_equal(augmented_codes(changed, versions, cache)["itq.b48"], marked[: 40 * versions])
-    np.testing.assert_array_equal(augmented_codes(run, 2, cache)["itq.b48"], made["itq.b48"])
-    assert [file.name for file in cache.parent.iterdir()] == ["codes.npz"]
 
 
 @needs_faiss

@@ -7,11 +7,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deephash_pipeline.retrieval.bit_slices import ALL, BLOCK_ITEMS, BLOCK_WORDS, difference_tables
 from deephash_pipeline.retrieval.codes import check_code_length, check_code_shape, check_codes, code_words
 from deephash_pipeline.retrieval.compiled import in_threads
 from deephash_pipeline.retrieval.histograms import DistanceHistograms
-from deephash_pipeline.retrieval.kernel import count_at_least, count_exactly
+from deephash_pipeline.retrieval.kernel import (
+    ALL,
+    BLOCK_ITEMS,
+    BLOCK_WORDS,
+    count_at_least,
+    count_exactly,
+    difference_tables,
+)
 from deephash_pipeline.retrieval.labels import check_label_pair
 
 # Working memory is that of one shard: 2 MiB of tables at 48 bits.

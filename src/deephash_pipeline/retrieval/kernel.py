@@ -11,28 +11,27 @@ For a query, a block of the bit-sliced database goes through three steps:
 No distance is ever written down and no counter is indexed by one, so the time does not depend on the codes.
 """
 
+import math
 from typing import Any
 
 import numpy as np
-from numba import njit, types
-from numba.core import cgutils
-from numba.extending import intrinsic
-from numba.np.numpy_support import carray
+from numba import njit
 from numpy.typing import NDArray
 
-from deephash_pipeline.retrieval.bit_slices import (
-    ALL,
-    BITS_PER_ADDITION,
-    BLOCK_ITEMS,
-    BLOCK_WORDS,
-    CACHE_LINE_BYTES,
-    NONE,
-    TRIPLES_PER_ADDITION,
-    WORD_ITEMS,
-    full_add,
-)
-from deephash_pipeline.retrieval.compiled import popcount
+from deephash_pipeline.retrieval.compiled import in_threads, popcount
 
+# All that the compiled functions are made of stands in this file, because numba takes one from its cache as long as
+# its own file is unchanged.
+WORD_ITEMS = 64
+# A block's table takes 2 KiB per word at 48 bits: with 128 words it stays in the second-level cache.
+BLOCK_WORDS = 128
+BLOCK_ITEMS = BLOCK_WORDS * WORD_ITEMS
+CACHE_LINE_BYTES = 64
+TRIPLES_PER_ADDITION = 8
+BITS_PER_ADDITION = 3 * TRIPLES_PER_ADDITION
+
+NONE = np.uint64(0)
+ALL = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
 VECTOR_WORDS = 8
 # Rows of working memory: nine binary digits of a distance up to 256, and three more.
 DIGITS, CARRIES, MARKED, NARROWED, ROWS = 9, 9, 10, 11, 12
@@ -41,31 +40,96 @@ DIGITS, CARRIES, MARKED, NARROWED, ROWS = 9, 9, 10, 11, 12
 _START = tuple(np.uint64(row * BLOCK_WORDS) for row in range(ROWS))
 
 
-def _allocate_rows(_typing_context: Any) -> Any:
-    def generate(context: Any, builder: Any, _signature: Any, _arguments: Any) -> Any:
-        memory = cgutils.alloca_once(builder, context.get_value_type(types.uint64), size=ROWS * BLOCK_WORDS)  # type: ignore[no-untyped-call]
-        memory.align = CACHE_LINE_BYTES
-        return memory
+def difference_tables(words: NDArray[np.uint64], code_length: int) -> NDArray[np.uint64]:
+    """Tabulate in how many bits of each triple the items of a database differ from each query there can be.
 
-    return types.CPointer(types.uint64)(), generate  # type: ignore[no-untyped-call]
+    Args:
+        words: codes, uint64 (items, words), see `code_words`.
+        code_length: bits per code, 1..256.
 
-
-# Working memory on the stack of a thread, aligned like a cache line; numba's own arrays are not.
-_rows_on_stack: Any = intrinsic(_allocate_rows)
+    Returns:
+        uint64 (blocks, triples, 8, 2, BLOCK_WORDS): for an item of a block, two binary digits of a number 0..3. The
+        triples are filled up to a multiple of eight, and the items to whole blocks, by zeros.
+    """
+    bits = -(-code_length // 8) * 8
+    triples = -(-bits // BITS_PER_ADDITION) * TRIPLES_PER_ADDITION
+    shape = (-(-len(words) // BLOCK_ITEMS), triples, 8, 2, BLOCK_WORDS)
+    # A vector that crosses the border of a cache line takes twice as long to load.
+    memory = np.empty(8 * math.prod(shape) + CACHE_LINE_BYTES, dtype=np.uint8)
+    aligned = memory[-memory.ctypes.data % CACHE_LINE_BYTES :][: 8 * math.prod(shape)]
+    tables = aligned.view(np.uint64).reshape(shape)
+    columns = np.ascontiguousarray(words.T)
+    in_threads(lambda start, stop: _fill_tables(columns, start, stop, tables), len(tables))
+    return tables
 
 
 @njit(cache=True, nogil=True)
-def _sum_differences(tables: Any, entries: Any, planes: Any) -> None:
+def full_add(a: Any, b: Any, c: Any) -> Any:
+    """Add three binary digits of 64 items: digit and carry."""
+    return a ^ b ^ c, (a & b) | (c & (a | b))
+
+
+@njit(cache=True, nogil=True)
+def _fill_tables(words: Any, first_block: int, behind_block: int, tables: Any) -> None:
+    for block in range(first_block, behind_block):
+        _fill_table(words, block * BLOCK_ITEMS, tables[block])
+
+
+@njit(cache=True, nogil=True)
+def _fill_table(words: Any, first_item: int, table: Any) -> None:
+    """Fill the table (triples, 8, 2, BLOCK_WORDS) of one block from codes (words, items)."""
+    items, bits = words.shape[1], WORD_ITEMS * words.shape[0]
+    plane = np.empty((3, BLOCK_WORDS), dtype=np.uint64)
+    for triple in range(table.shape[0]):
+        for place in range(3):
+            bit = 3 * triple + place
+            row, shift = words[min(bit, bits - 1) // 64], np.uint64(bit % 64)
+            for word in range(BLOCK_WORDS):
+                first = min(first_item + word * WORD_ITEMS, items)
+                codes = row[first : min(first + WORD_ITEMS, items)]
+                collected = NONE
+                if bit < bits:
+                    for item in range(len(codes)):
+                        collected |= ((codes[item] >> shift) & np.uint64(1)) << np.uint64(item)
+                plane[place, word] = collected
+        for value in range(8):
+            flip0 = ALL if value & 1 else NONE
+            flip1 = ALL if value & 2 else NONE
+            flip2 = ALL if value & 4 else NONE
+            ones, twos = table[triple, value, 0], table[triple, value, 1]
+            for word in range(BLOCK_WORDS):
+                ones[word], twos[word] = full_add(
+                    plane[0, word] ^ flip0, plane[1, word] ^ flip1, plane[2, word] ^ flip2
+                )
+
+
+@njit(cache=True, nogil=True)
+def _working_memory(tables: Any) -> Any:
+    """Make rows of zeros that lie in the cache where the tables do not.
+
+    A processor takes a load for one of a value just stored if the addresses agree in their last digits, and waits.
+    """
+    row_bytes = 8 * BLOCK_WORDS
+    memory = np.zeros((ROWS + 1) * BLOCK_WORDS, dtype=np.uint64)
+    first = (tables.ctypes.data + row_bytes // 2 - memory.ctypes.data) % row_bytes // 8
+    return memory[first : first + ROWS * BLOCK_WORDS]
+
+
+@njit(cache=True, nogil=True)
+def _sum_differences(table: Any, entries: Any, planes: Any) -> None:
     """Add up tabulated numbers: row `i` of planes becomes binary digit `i` of the distances of a block.
 
     Args:
-        tables: all tables, as one row of words.
+        table: of the block, as one row of words.
         entries: for each triple, where in it the number for the bits of the query stands.
         planes: working memory.
     """
     carries = _START[CARRIES]
-    for word in range(DIGITS * BLOCK_WORDS):
-        planes[np.uint64(word)] = NONE
+    digit = 0
+    while 3 * len(entries) >> digit:
+        for word in range(BLOCK_WORDS):
+            planes[_START[digit] + np.uint64(word)] = NONE
+        digit += 1
     for addition in range(len(entries) // TRIPLES_PER_ADDITION):
         e = entries[TRIPLES_PER_ADDITION * addition : TRIPLES_PER_ADDITION * (addition + 1)]
         e0, e1, e2, e3, e4, e5, e6, e7 = e[0], e[1], e[2], e[3], e[4], e[5], e[6], e[7]
@@ -74,14 +138,14 @@ def _sum_differences(tables: Any, entries: Any, planes: Any) -> None:
             twos, fours = ones + _START[1], ones + _START[2]
             eights, sixteens = ones + _START[3], ones + _START[4]
             # Digits worth 1: eight from tables, one from before. A carry is worth twice as much.
-            a0, b0 = full_add(tables[e0 + ones], tables[e1 + ones], tables[e2 + ones])
-            a1, b1 = full_add(tables[e3 + ones], tables[e4 + ones], tables[e5 + ones])
-            a2, b2 = full_add(tables[e6 + ones], tables[e7 + ones], planes[ones])
+            a0, b0 = full_add(table[e0 + ones], table[e1 + ones], table[e2 + ones])
+            a1, b1 = full_add(table[e3 + ones], table[e4 + ones], table[e5 + ones])
+            a2, b2 = full_add(table[e6 + ones], table[e7 + ones], planes[ones])
             planes[ones], b3 = full_add(a0, a1, a2)
             # Worth 2: eight from tables, four carries, one from before.
-            a0, c0 = full_add(tables[e0 + twos], tables[e1 + twos], tables[e2 + twos])
-            a1, c1 = full_add(tables[e3 + twos], tables[e4 + twos], tables[e5 + twos])
-            a2, c2 = full_add(tables[e6 + twos], tables[e7 + twos], b0)
+            a0, c0 = full_add(table[e0 + twos], table[e1 + twos], table[e2 + twos])
+            a1, c1 = full_add(table[e3 + twos], table[e4 + twos], table[e5 + twos])
+            a2, c2 = full_add(table[e6 + twos], table[e7 + twos], b0)
             a3, c3 = full_add(b1, b2, b3)
             a0, c4 = full_add(a0, a1, a2)
             planes[twos], c5 = full_add(a0, a3, planes[twos])
@@ -209,17 +273,18 @@ def count_at_least(
         counts: int64 (2, queries, code_length + 1 filled up to a multiple of eight).
     """
     triples = tables.shape[1]
-    words = tables.reshape(-1)
-    planes = carray(_rows_on_stack(), ROWS * BLOCK_WORDS)
-    entries = np.empty(triples, dtype=np.uint64)
+    planes = _working_memory(tables)
+    entries = np.empty((behind_query - first_query, triples), dtype=np.uint64)
+    for query in range(first_query, behind_query):
+        for triple in range(triples):
+            value = _bits_of_triple(query_words[query], 3 * triple)
+            entries[query - first_query, triple] = (triple * 8 + value) * 2 * BLOCK_WORDS
     for block in range(tables.shape[0]):
         before = block * BLOCK_ITEMS
         of_block = slice(block * BLOCK_WORDS, (block + 1) * BLOCK_WORDS)
+        table = tables[block].reshape(-1)
         for query in range(first_query, behind_query):
-            for triple in range(triples):
-                value = _bits_of_triple(query_words[query], 3 * triple)
-                entries[triple] = ((block * triples + triple) * 8 + value) * 2 * BLOCK_WORDS
-            _sum_differences(words, entries, planes)
+            _sum_differences(table, entries[query - first_query], planes)
             first, behind = _mark(bitmaps[0, of_block], 0, min(items - before, BLOCK_ITEMS), planes)
             _count_marked(planes, first, behind, code_length, counts[0, query])
             start, stop = max(starts[query] - before, 0), min(stops[query] - before, BLOCK_ITEMS)
