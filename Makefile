@@ -8,7 +8,7 @@ BENCHMARK = $(if $(ENV),$(ENV),digits)
 export DO_NOT_TRACK := true
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: run test lint viz mlflow report bench clean
+.PHONY: run test lint viz mlflow report bench chaos clean
 
 run: $(VENV)/installed
 	$(BIN)/kedro run --pipelines=full $(if $(ENV),--env=$(ENV))
@@ -36,6 +36,11 @@ report:
 bench: $(VENV)/bench-installed
 	$(BIN)/python -m benchmarks.evaluation $(if $(QUICK),--quick)
 	$(if $(QUICK),,$(BIN)/python -m benchmarks.large_database)
+	$(BIN)/python -m benchmarks.loss $(if $(QUICK),--quick)
+
+# Kills real runs a hundred times and compares every file they end with with an undisturbed run's. Takes about half an hour.
+chaos: $(VENV)/installed
+	$(BIN)/python -m benchmarks.chaos --kills 100
 
 # Removes what runs have made. Raw images and the environment stay.
 clean:

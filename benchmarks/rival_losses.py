@@ -1,0 +1,130 @@
+"""Losses to compare with: the exponentiated loss in simpler ways, and the losses of other methods.
+
+Every function maps (u, labels) to a scalar for autograd. Those of other methods are written from their papers with the
+bank of codes that DeepHash-pytorch keeps: u against all items seen, which are no variables. Here the bank is the batch.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from deephash_pipeline.losses import ExponentiatedLossParameters, exponentiated_loss, supervision_matrix
+from deephash_pipeline.losses.exponentiated_tiles import loss_and_gradient
+
+Loss = Callable[[Tensor, Tensor], Tensor]
+
+FAITHFUL = ExponentiatedLossParameters()
+DPSH_QUANTISATION_WEIGHT = 0.1
+DSH_QUANTISATION_WEIGHT = 0.01
+HASHNET_SCALE = 1.0
+HASHNET_SIGMOID = 10.0
+
+
+def fused(u: Tensor, labels: Tensor) -> Tensor:
+    """The project's loss as training uses it: from labels, by the kernel for the device."""
+    return exponentiated_loss(u, labels, FAITHFUL)
+
+
+class _Tiles(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, u: Tensor, labels: Tensor) -> Tensor:
+        value, gradient, _ = loss_and_gradient(u.detach(), supervision_matrix(labels).to(u.dtype), FAITHFUL)
+        ctx.save_for_backward(gradient)
+        return value
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None]:
+        return ctx.saved_tensors[0] * upstream, None
+
+
+def tiles(u: Tensor, labels: Tensor) -> Tensor:
+    """The analytic gradient in plain PyTorch, tile by tile."""
+    value: Tensor = _Tiles.apply(u, labels)
+    return value
+
+
+def naive(u: Tensor, labels: Tensor) -> Tensor:
+    """The paper's formulas over all pairs and bits at once, differentiated by autograd."""
+    code_length = u.shape[1]
+    y = supervision_matrix(labels)
+    b = torch.where(u.detach() >= 0, 1.0, -1.0)
+    bit_products = b[:, None] * b[None]
+    partial_code_product = (b @ b.T)[..., None] / code_length - bit_products / code_length
+    c, c_prime = math.cosh(1 / code_length), -math.sinh(1 / code_length) * y
+    surrogate = 2 * torch.sigmoid(u[:, None] * u[None]) - 1
+    losses = torch.exp(-y[..., None] * partial_code_product) * (c + c_prime[..., None] * surrogate)
+    return (losses.mean(-1) * y.abs()).sum() / y.abs().sum()
+
+
+def bit_by_bit(u: Tensor, labels: Tensor) -> Tensor:
+    """The same in a loop over bits, one batch x batch matrix each."""
+    code_length = u.shape[1]
+    y = supervision_matrix(labels)
+    b = torch.where(u.detach() >= 0, 1.0, -1.0)
+    code_product = b @ b.T / code_length
+    c, c_prime = math.cosh(1 / code_length), -math.sinh(1 / code_length) * y
+    total = u.new_zeros(())
+    for bit in range(code_length):
+        weights = torch.exp(-y * (code_product - torch.outer(b[:, bit], b[:, bit]) / code_length)) * y.abs()
+        surrogate = 2 * torch.sigmoid(torch.outer(u[:, bit], u[:, bit])) - 1
+        total = total + (weights * (c + c_prime * surrogate)).sum()
+    return total / (code_length * y.abs().sum())
+
+
+def _equal(labels: Tensor) -> Tensor:
+    return (labels[:, None] == labels).float()
+
+
+def hashnet(u: Tensor, labels: Tensor) -> Tensor:
+    """HashNet (Cao et al. 2017): weighted maximum likelihood on tanh of u."""
+    codes = torch.tanh(HASHNET_SCALE * u)
+    similar = _equal(labels)
+    products = HASHNET_SIGMOID / u.shape[1] * codes @ codes.detach().T
+    likelihood = torch.log1p(torch.exp(-products.abs())) + products.clamp(min=0) - similar * products
+    pairs, similar_pairs = similar.numel(), similar.sum()
+    weights = torch.where(similar > 0, pairs / similar_pairs, pairs / (pairs - similar_pairs).clamp(min=1))
+    return (weights * likelihood).mean()
+
+
+def dpsh(u: Tensor, labels: Tensor) -> Tensor:
+    """DPSH (Li et al. 2016): pairwise likelihood of inner products, and the distance to signs."""
+    products = 0.5 * u @ u.detach().T
+    likelihood = torch.log1p(torch.exp(-products.abs())) + products.clamp(min=0) - _equal(labels) * products
+    return likelihood.mean() + DPSH_QUANTISATION_WEIGHT * (u - u.detach().sign()).square().mean()
+
+
+def dsh(u: Tensor, labels: Tensor) -> Tensor:
+    """DSH (Liu et al. 2016): contrastive loss on squared distances with a margin of two bits for each bit."""
+    distances = (u[:, None] - u.detach()[None]).square().sum(2)
+    different = 1 - _equal(labels)
+    contrastive = (1 - different) / 2 * distances + different / 2 * (2 * u.shape[1] - distances).clamp(min=0)
+    return contrastive.mean() + DSH_QUANTISATION_WEIGHT * (1 - u.abs()).abs().mean()
+
+
+LOSSES: dict[str, Loss] = {
+    "fused": fused,
+    "tiles": tiles,
+    "naive": naive,
+    "bit by bit": bit_by_bit,
+    "HashNet": hashnet,
+    "DPSH": dpsh,
+    "DSH": dsh,
+}
+
+
+def random_batch(batch: int, code_length: int, classes: int, seed: int = 0) -> tuple[Tensor, Tensor]:
+    """Draw u of unit deviation, ready for a gradient, and labels."""
+    generator = torch.Generator().manual_seed(seed)
+    u = torch.randn(batch, code_length, generator=generator).requires_grad_()
+    return u, torch.randint(classes, (batch,), generator=generator)
+
+
+def gradient_of(loss: Loss, u: Tensor, labels: Tensor) -> Tensor:
+    """Value and gradient with respect to u, as a step of training needs them; return the gradient."""
+    u.grad = None
+    loss(u, labels).backward()
+    assert u.grad is not None, "every loss depends on u"
+    return u.grad

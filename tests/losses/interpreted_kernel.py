@@ -1,0 +1,33 @@
+"""Runs the Triton kernel without a device: python interpreted_kernel.py inputs.npz outputs.npz.
+
+Triton decides when it is imported whether to interpret, hence a process of its own.
+"""
+
+import os
+import sys
+
+os.environ["TRITON_INTERPRET"] = "1"
+
+import numpy as np
+import torch
+
+from deephash_pipeline.losses import ExponentiatedLossParameters, exponentiated_triton
+
+
+def main(inputs_file: str, outputs_file: str) -> None:
+    inputs = np.load(inputs_file)
+    outputs = {}
+    for case in range(int(inputs["cases"])):
+        # Small tiles and few bands make many of them out of few samples.
+        exponentiated_triton.TILE, exponentiated_triton.MOST_BANDS = map(int, inputs[f"{case} tile and bands"])
+        result = exponentiated_triton.loss_and_gradient(
+            torch.from_numpy(inputs[f"{case} u"]),
+            torch.from_numpy(inputs[f"{case} labels"]),
+            ExponentiatedLossParameters.model_validate_json(str(inputs[f"{case} parameters"])),
+        )
+        outputs |= {f"{case} {name}": part.numpy() for name, part in result._asdict().items()}
+    np.savez(outputs_file, **outputs)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
