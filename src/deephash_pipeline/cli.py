@@ -42,7 +42,10 @@ def one_line_errors(command: Callable[..., Any] | None) -> Callable[..., Any]:
             if cause is None:
                 raise
             logging.getLogger(__name__).debug("details", exc_info=error)
-            raise click.ClickException(" ".join(PYDANTIC_DETAILS.sub("", str(cause)).split())) from error
+            told = click.ClickException(" ".join(PYDANTIC_DETAILS.sub("", str(cause)).split()))
+            # An interrupted training ends like any command that a signal has ended.
+            told.exit_code = getattr(cause, "exit_code", told.exit_code)  # type: ignore[misc]
+            raise told from error
 
     return wrapped
 

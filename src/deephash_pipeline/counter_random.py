@@ -13,19 +13,23 @@ _FIRST_FACTOR = 0xBF58476D1CE4E5B9 - 2**64
 _SECOND_FACTOR = 0x94D049BB133111EB - 2**64
 
 
-def uniform_numbers(seed: int, samples: Tensor, draws: int) -> Tensor:
+def uniform_numbers(seed: int | Tensor, samples: Tensor, draws: int) -> Tensor:
     """Draw numbers in [0, 1), independent for each seed, sample and draw.
 
+    Each sample has a SplitMix64 sequence of its own, which begins at a hash of the seed and the sample's number.
+
     Args:
-        seed: 63 bits, of `derive_seed`.
+        seed: 63 bits, of `derive_seed`; or an int64 scalar on the device of `samples`.
         samples: int64 (n,), numbers of samples.
         draws: how many numbers each sample gets.
 
     Returns:
-        float64 (n, draws) on the device of `samples`, a multiple of 2^-53; the same on every device.
+        float64 (n, draws) on the device of `samples`, multiples of 2^-53; the same on every device.
     """
+    if not isinstance(seed, Tensor):
+        seed = torch.full((), seed, dtype=torch.int64, device=samples.device)
     draw = torch.arange(1, draws + 1, device=samples.device)
-    of_sample = _mix(_mix(torch.full_like(samples, seed)) + samples * _GOLDEN_RATIO)
+    of_sample = _mix(_mix(seed) + samples * _GOLDEN_RATIO)
     hashed = _mix(of_sample[:, None] + draw * _GOLDEN_RATIO)
     return _shift_right(hashed, 11).double() * 2.0**-53
 

@@ -1,9 +1,13 @@
+import math
+
+import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from deephash_pipeline.counter_random import uniform_numbers
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.images.augmentation import AugmentationParameters, augment
 
@@ -12,6 +16,78 @@ EVERYTHING = AugmentationParameters(shift_pixels=2, horizontal_flip=True, rotati
 
 def batch(count: int = 6, height: int = 7, width: int = 9) -> Tensor:
     return torch.rand(count, 3, height, width, generator=torch.Generator().manual_seed(1))
+
+
+def moved_pixel_by_pixel(image: Tensor, parameters: AugmentationParameters, draws: list[float]) -> Tensor:
+    """Look up every pixel of the result where the definition says, one after the other."""
+    rotation, scale, flip, across, down = draws
+    angle = math.radians(parameters.rotation_degrees) * (2 * rotation - 1)
+    shrink = 1 / (1 + parameters.scale_range * (2 * scale - 1))
+    mirror = -1 if parameters.horizontal_flip and flip < 0.5 else 1
+    across, down = (
+        math.floor((2 * parameters.shift_pixels + 1) * draw) - parameters.shift_pixels for draw in (across, down)
+    )
+    channels, height, width = image.shape
+    result = np.empty((channels, height, width))
+    for row in range(height):
+        for column in range(width):
+            x, y = column - (width - 1) / 2, row - (height - 1) / 2
+            old_x = mirror * shrink * (math.cos(angle) * x - math.sin(angle) * y) + (width - 1) / 2 + across
+            old_y = shrink * (math.sin(angle) * x + math.cos(angle) * y) + (height - 1) / 2 + down
+            old_x, old_y = min(max(old_x, 0), width - 1), min(max(old_y, 0), height - 1)
+            left, top = min(int(old_x), width - 2), min(int(old_y), height - 2)
+            right_share, lower_share = old_x - left, old_y - top
+            for channel in range(channels):
+                four = image[channel, top : top + 2, left : left + 2].numpy()
+                result[channel, row, column] = (
+                    np.array([1 - lower_share, lower_share]) @ four @ np.array([1 - right_share, right_share])
+                )
+    return torch.from_numpy(result)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    seed=st.integers(0, 2**62),
+    shift_pixels=st.integers(0, 3),
+    horizontal_flip=st.booleans(),
+    rotation_degrees=st.sampled_from([0.0, 7.0, 180.0]),
+    scale_range=st.sampled_from([0.0, 0.3]),
+    first=st.integers(0, 100),
+)
+def test_every_pixel_comes_from_where_the_definition_says(seed: int, first: int, **changes: float) -> None:
+    parameters = AugmentationParameters(**changes)  # type: ignore[arg-type]
+    images = batch(count=2, height=4, width=6).double()
+    draws = uniform_numbers(seed, torch.arange(first, first + 2), 5).tolist()
+    expected = torch.stack([moved_pixel_by_pixel(*pair) for pair in zip(images, [parameters] * 2, draws, strict=True)])
+    torch.testing.assert_close(augment(images, parameters, seed, first), expected, atol=1e-9, rtol=0)
+
+
+@pytest.mark.parametrize("parameters", [EVERYTHING, AugmentationParameters(shift_pixels=2, horizontal_flip=True)])
+@pytest.mark.parametrize("size", [1, 4])
+def test_a_batch_in_pieces_is_moved_like_the_whole_to_the_last_bit(
+    parameters: AugmentationParameters, size: int
+) -> None:
+    images = batch(count=12)
+    whole = augment(images, parameters, 3, first=100)
+    pieces = [augment(images[start : start + size], parameters, 3, 100 + start) for start in range(0, 12, size)]
+    assert torch.equal(torch.cat(pieces), whole)
+
+
+@pytest.mark.parametrize("parameters", [EVERYTHING, AugmentationParameters(shift_pixels=2, horizontal_flip=True)])
+def test_the_layout_of_memory_makes_no_difference(parameters: AugmentationParameters) -> None:
+    images = batch()
+    channels_last = images.contiguous(memory_format=torch.channels_last)
+    assert torch.equal(augment(channels_last, parameters, 3), augment(images, parameters, 3))
+
+
+def test_all_shifts_are_equally_frequent_and_independent_of_the_flip() -> None:
+    image = torch.arange(49.0).view(1, 1, 7, 7)
+    moved = augment(image.expand(5000, -1, -1, -1), AugmentationParameters(shift_pixels=1, horizontal_flip=True), 0)
+    # The centre of the result tells the shift, its right neighbour the flip.
+    centre, neighbour = moved[:, 0, 3, 3].long(), moved[:, 0, 3, 4].long()
+    kinds = torch.unique(torch.stack([centre, neighbour - centre], dim=1), dim=0, return_counts=True)[1]
+    assert len(kinds) == 3 * 3 * 2
+    assert float((kinds - 5000 / 18).square().sum() / (5000 / 18)) < 40.8  # chi-square, 17 degrees, p = 0.001
 
 
 def test_parameters_that_allow_nothing_return_the_batch_itself() -> None:

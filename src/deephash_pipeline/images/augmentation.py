@@ -106,25 +106,20 @@ def _choose_pixels(images: Tensor, moves: _Moves) -> Tensor:
 
 def _resample(images: Tensor, moves: _Moves) -> Tensor:
     """Move images by any amount: each new pixel is interpolated between four old ones."""
-    batch, _, height, width = images.shape
-    # A rotation is one in pixels; [-1, 1] stretches the two axes differently where an image is not square.
-    cosine, sine = moves.shrink * moves.angle.cos(), moves.shrink * moves.angle.sin()
-    across = [moves.mirror * cosine, -moves.mirror * sine * (height / width), 2 * moves.across / width]
-    down = [sine * (width / height), cosine, 2 * moves.down / height]
-    source = torch.stack([torch.stack(across, dim=-1), torch.stack(down, dim=-1)], dim=1)
-
+    _, _, height, width = images.shape
     # Half precision is too coarse for coordinates: at 224 pixels it is off by a tenth of a pixel.
     precision = torch.promote_types(images.dtype, torch.float32)
-    coordinates = _pixel_centres(height, width, images.device, precision)
-    # The two coordinates lie in planes of their own, which is how sampling reads them fastest.
-    planes = to_device(source.to(precision), images.device).reshape(2 * batch, 3) @ coordinates
-    grid = planes.view(batch, 2, height, width).permute(0, 2, 3, 1)
+    x, y = ((torch.arange(side).double() * 2 + 1) / side - 1 for side in (width, height))
+    # A rotation is one in pixels; [-1, 1] stretches the two axes differently where an image is not square.
+    cosine, sine = moves.shrink * moves.angle.cos(), moves.shrink * moves.angle.sin()
+    from_column = [(moves.mirror * cosine)[:, None] * x + (2 * moves.across / width)[:, None]]
+    from_row = [(-moves.mirror * sine * (height / width))[:, None] * y]
+    from_column.append((sine * (width / height))[:, None] * x)
+    from_row.append(cosine[:, None] * y + (2 * moves.down / height)[:, None])
+    columns, rows = (
+        to_device(torch.stack(parts, dim=1).to(precision), images.device) for parts in (from_column, from_row)
+    )
+    # Two planes, one for each coordinate, are the layout in which sampling reads them fastest.
+    grid = (columns[:, :, None, :] + rows[:, :, :, None]).permute(0, 2, 3, 1)
     moved = functional.grid_sample(images.to(precision), grid, padding_mode="border", align_corners=False)
     return moved.to(images.dtype)
-
-
-def _pixel_centres(height: int, width: int, device: torch.device, precision: torch.dtype) -> Tensor:
-    """Return x, y and 1 of all pixels, shape (3, height * width), with x and y in [-1, 1]."""
-    x, y = ((torch.arange(side, device=device, dtype=precision) * 2 + 1) / side - 1 for side in (width, height))
-    rows = torch.stack([x.expand(height, width), y[:, None].expand(height, width), torch.ones_like(y[:, None] * x)])
-    return rows.view(3, height * width)

@@ -1,8 +1,9 @@
 """Checkpoints: all that a training needs to go on as if it had never stopped, in files that are whole or not there.
 
-A checkpoint is two files. ``step-<n>.safetensors`` holds the tensors. ``step-<n>.json`` is written after it, holds its
-SHA-256 and everything else, and makes the checkpoint valid. Both are written under a temporary name, flushed and
-renamed. No state of a random generator is among it, because order, augmentation and dropout are functions of the seed.
+A checkpoint is two files. ``checkpoint-<n>.safetensors`` holds the tensors. ``checkpoint-<n>.json`` is written after
+it, holds its SHA-256 and everything else, and makes the checkpoint valid. Both are written under a temporary name,
+flushed and renamed, and no number is used twice, so what stands there is never written over. No state of a random
+generator is among it, because order, augmentation and dropout are functions of the seed.
 """
 
 import hashlib
@@ -23,6 +24,9 @@ logger = logging.getLogger(__name__)
 
 KEPT = 2
 FORMAT = 1
+TENSORS = ".safetensors"
+DOCUMENT = ".json"
+DIGITS = 9
 
 
 @dataclass(frozen=True)
@@ -49,7 +53,7 @@ class CheckpointFolder:
     """The checkpoints of one training.
 
     Args:
-        folder: made when the first checkpoint is saved. Nothing else may be kept in it.
+        folder: made when the first checkpoint is saved.
         seconds_between: a training that is asked to saves no more often than this, in seconds; 0 means at every step.
         provenance: to be stored along, such as the commit; never compared.
     """
@@ -58,34 +62,38 @@ class CheckpointFolder:
         self.folder = folder
         self.seconds_between = seconds_between
         self.provenance = dict(provenance or {})
+        self._damaged: set[str] = set()
 
-    def save(self, state: TrainingState, steps: int) -> None:
-        """Write a checkpoint and remove all but the last two; behind a finished training, all but the last.
+    def save(self, state: TrainingState) -> None:
+        """Write a checkpoint and remove all but the last two.
 
-        Args:
-            state: what to keep.
-            steps: number of optimiser steps made, which names the checkpoint.
+        Raises:
+            InputError: it cannot be written, as on a full disk. The checkpoints before it are still there.
         """
-        self.folder.mkdir(parents=True, exist_ok=True)
-        name = f"step-{steps:09d}"
-        tensors = safetensors.torch.save({key: tensor.contiguous() for key, tensor in state.tensors.items()})
+        tensors = safetensors.torch.save({name: tensor.contiguous() for name, tensor in state.tensors.items()})
         content = {
             "format": FORMAT,
             "tensors_sha256": hashlib.sha256(tensors).hexdigest(),
             "progress": state.progress,
             "configuration": state.configuration,
+            "configuration_sha256": hashlib.sha256(_text(state.configuration, sort_keys=True)).hexdigest(),
             "provenance": self.provenance,
         }
-        text = json.dumps(content, sort_keys=True)
-        document = json.dumps({"sha256": hashlib.sha256(text.encode()).hexdigest(), "content": text}, indent=1)
-        _write(self.folder / f"{name}.safetensors", tensors)
-        _write(self.folder / f"{name}.json", document.encode())
-        for old in self._documents()[1 if state.finished else KEPT :]:
-            old.unlink()
-            old.with_suffix(".safetensors").unlink(missing_ok=True)
+        sealed = {"sha256": hashlib.sha256(_text(content)).hexdigest(), "content": content}
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            path = self.folder / f"checkpoint-{self._next_number():0{DIGITS}d}"
+            _write(path.with_suffix(TENSORS), tensors)
+            _write(path.with_suffix(DOCUMENT), json.dumps(sealed, indent=1).encode())
+        except OSError as error:
+            raise InputError(
+                f"no checkpoint could be written into {self.folder} ({error.strerror}): make it possible, and the same "
+                "command goes on from the last one"
+            ) from error
+        self.tidy()
 
     def load(self) -> TrainingState | None:
-        """Read the last checkpoint that is whole; one that is damaged is passed over with a warning.
+        """Read the last checkpoint that is whole; one that is not is passed over with a warning.
 
         Returns:
             None where there is none.
@@ -93,47 +101,82 @@ class CheckpointFolder:
         Raises:
             InputError: there are checkpoints, but each is damaged.
         """
-        if self.folder.is_dir():
-            for leftover in self.folder.glob(".*.partial"):
-                leftover.unlink()
-        documents = self._documents()
-        for document in documents:
+        self._damaged.clear()
+        for name in reversed(self._names()):
+            document = self.folder / f"{name}{DOCUMENT}"
+            if not document.exists():
+                # The mark of a process that was killed between the two files, even at its first checkpoint.
+                logger.warning("passing over the checkpoint %s: it is not complete", document)
+                continue
             try:
                 return _read(document)
             except (OSError, ValueError, KeyError, TypeError, safetensors.SafetensorError) as error:
-                logger.warning("the checkpoint %s is damaged, the one before is taken: %s", document, error)
-        if documents:
+                logger.warning("passing over the checkpoint %s, it is damaged: %s", document, error)
+                self._damaged.add(name)
+        if self._damaged:
             raise InputError(f"all checkpoints in {self.folder} are damaged: delete the folder to start over")
         return None
 
-    def clear(self) -> None:
-        """Remove all checkpoints."""
-        for document in self._documents():
-            document.unlink()
-            document.with_suffix(".safetensors").unlink(missing_ok=True)
+    def tidy(self) -> None:
+        """Remove all but the last two checkpoints, and whatever was left behind where a process was killed."""
+        whole = [name for name in self._names(DOCUMENT) if name not in self._damaged]
+        kept = whole[-KEPT:]
+        for name in self._names():
+            if name not in kept:
+                self._remove(name)
+        self._remove_partial_files()
 
-    def _documents(self) -> list[Path]:
-        return sorted(self.folder.glob("step-*.json"), reverse=True)
+    def clear(self) -> None:
+        """Remove all checkpoints, the last one last: a process that is killed here finds it again and goes on."""
+        for name in sorted(self._names(), key=lambda name: (name not in self._damaged, name)):
+            self._remove(name)
+        self._remove_partial_files()
+
+    def _names(self, *suffixes: str) -> list[str]:
+        """Names of checkpoints, complete or not, from the first to the last."""
+        suffixes = suffixes or (DOCUMENT, TENSORS)
+        stem = f"checkpoint-{'[0-9]' * DIGITS}"
+        return sorted({path.stem for suffix in suffixes for path in self.folder.glob(f"{stem}{suffix}")})
+
+    def _next_number(self) -> int:
+        names = self._names()
+        return int(names[-1].removeprefix("checkpoint-")) + 1 if names else 1
+
+    def _remove(self, name: str) -> None:
+        for suffix in (DOCUMENT, TENSORS):
+            (self.folder / f"{name}{suffix}").unlink(missing_ok=True)
+
+    def _remove_partial_files(self) -> None:
+        for leftover in self.folder.glob(".checkpoint-*.partial"):
+            leftover.unlink(missing_ok=True)
 
 
 def first_difference(configuration: Mapping[str, Any], stored: Mapping[str, Any]) -> str | None:
-    """Name the first parameter in which two configurations differ; None if they are the same."""
-    # What JSON makes of a value is what can be compared: it has no tuples.
-    current: dict[str, Any] = json.loads(json.dumps(configuration))
-    for name in sorted(current.keys() | stored.keys()):
-        if name not in current or name not in stored or current[name] != stored[name]:
+    """Name the first parameter in which two configurations differ; None if they are the same.
+
+    Values are compared as JSON writes them: a tuple is a list then, and NaN is NaN.
+    """
+    for name in sorted(configuration.keys() | stored.keys()):
+        if name not in configuration or name not in stored:
+            return name
+        if _text(configuration[name], sort_keys=True) != _text(stored[name], sort_keys=True):
             return name
     return None
 
 
+def _text(content: Any, sort_keys: bool = False) -> bytes:
+    """Write content as JSON, the same before and after it has been stored; floats keep every bit."""
+    return json.dumps(json.loads(json.dumps(content)), sort_keys=sort_keys).encode()
+
+
 def _read(document: Path) -> TrainingState:
-    held = json.loads(document.read_bytes())
-    if hashlib.sha256(held["content"].encode()).hexdigest() != held["sha256"]:
+    sealed = json.loads(document.read_bytes())
+    content = sealed["content"]
+    if hashlib.sha256(_text(content)).hexdigest() != sealed["sha256"]:
         raise ValueError("its text is not what was written")
-    content = json.loads(held["content"])
     if content["format"] != FORMAT:
         raise ValueError(f"its format is {content['format']}, not {FORMAT}")
-    tensors = document.with_suffix(".safetensors").read_bytes()
+    tensors = document.with_suffix(TENSORS).read_bytes()
     if hashlib.sha256(tensors).hexdigest() != content["tensors_sha256"]:
         raise ValueError("its tensors are not what was written")
     return TrainingState(safetensors.torch.load(tensors), content["progress"], content["configuration"])
@@ -141,11 +184,14 @@ def _read(document: Path) -> TrainingState:
 
 def _write(path: Path, content: bytes) -> None:
     temporary = path.with_name(f".{path.name}.partial")
-    with temporary.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    try:
+        with temporary.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(folder)

@@ -4,33 +4,52 @@ import torch
 from torch import Tensor, nn
 
 from deephash_pipeline.counter_random import uniform_numbers
+from deephash_pipeline.errors import InputError
 from deephash_pipeline.seeds import derive_seed
+
+# They draw from PyTorch's generator, whose state depends on what was drawn before.
+WITHOUT_ADDRESS = (nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout, nn.RReLU)
 
 
 class AddressedDropout(nn.Module):
-    """Dropout (inverted, like `torch.nn.Dropout`) that masks a sample by the seed and the sample's number.
+    """Dropout (inverted, like `torch.nn.Dropout`) that masks a sample by a seed and the sample's number.
 
     Args:
         probability: of a unit to be dropped.
         layer: number of the layer, so that two layers drop different units.
     """
 
+    seed: Tensor
+    first: Tensor
+
     def __init__(self, probability: float, layer: int) -> None:
         super().__init__()
         self.probability = probability
         self.layer = layer
-        self.seed = 0
-        self.first = 0
+        # Tensors, because torch.compile would compile anew for every value of a number.
+        self.register_buffer("seed", torch.zeros((), dtype=torch.int64), persistent=False)
+        self.register_buffer("first", torch.zeros((), dtype=torch.int64), persistent=False)
+
+    def address(self, seed: int, first: int) -> None:
+        """Say where the next batch belongs.
+
+        Args:
+            seed: of the step.
+            first: number of the batch's first sample in the whole batch.
+        """
+        self.seed.fill_(derive_seed(seed, "dropout", self.layer))
+        self.first.fill_(first)
 
     def forward(self, activations: Tensor) -> Tensor:
         """Mask activations (batch, ...) in training mode; return them as they are in evaluation mode."""
         if not self.training or self.probability == 0:
             return activations
-        samples = torch.arange(self.first, self.first + len(activations), device=activations.device)
-        units = activations[0].numel()
-        numbers = uniform_numbers(derive_seed(self.seed, "dropout", self.layer), samples, units)
+        if self.probability == 1:
+            return activations * 0
+        samples = torch.arange(len(activations), device=activations.device) + self.first
+        numbers = uniform_numbers(self.seed, samples, activations[0].numel())
         kept = (numbers >= self.probability).view(activations.shape)
-        return activations * kept / (1 - self.probability) if self.probability < 1 else activations * 0
+        return activations * kept / (1 - self.probability)
 
 
 def address_dropout(module: nn.Module) -> list[AddressedDropout]:
@@ -38,12 +57,24 @@ def address_dropout(module: nn.Module) -> list[AddressedDropout]:
 
     Returns:
         All addressed dropout layers of the module, in the order of definition.
+
+    Raises:
+        InputError: a layer that draws from PyTorch's generator and cannot be replaced.
     """
     for parent in list(module.modules()):
-        for name, child in parent.named_children():
+        for name, child in list(parent._modules.items()):
+            if isinstance(child, WITHOUT_ADDRESS):
+                raise InputError(
+                    f"{type(child).__name__} draws numbers that depend on what was drawn before: use Dropout instead"
+                )
             if isinstance(child, nn.Dropout):
-                setattr(parent, name, AddressedDropout(child.p, layer=0))
+                addressed = AddressedDropout(child.p, layer=0).train(child.training)
+                setattr(parent, name, addressed.to(_device(module)))
     layers = [layer for layer in module.modules() if isinstance(layer, AddressedDropout)]
     for number, layer in enumerate(layers):
         layer.layer = number
     return layers
+
+
+def _device(module: nn.Module) -> torch.device:
+    return next((parameter.device for parameter in module.parameters()), torch.device("cpu"))

@@ -3,8 +3,13 @@
 The loss of pairs couples all samples of a batch, but only through z. So z of the whole batch is computed first, without
 keeping the trunk's activations; the loss and its gradient with respect to z follow; and then each chunk goes through
 the trunk once more, and its part of that gradient is propagated back. Memory grows with the chunk, not with the batch.
+
+A trunk must treat samples one by one for that to be exact. One with batch normalisation does not: it normalises by the
+statistics of the chunk, and its running statistics take in one chunk after the other, on several devices those of the
+first. The head sees the whole batch, so statistics of the hash layer are exact.
 """
 
+from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -13,11 +18,12 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from deephash_pipeline.errors import InputError
+from deephash_pipeline.transfer import to_device
 
 from .dropout import address_dropout
 from .inputs import Inputs
 from .parameters import TrainingParameters
-from .ranks import gather, own_part, sum_gradients
+from .ranks import gather, own_part, sum_gradients, take_from_first_rank
 
 
 class Objective(Protocol):
@@ -41,15 +47,16 @@ class BatchGradients:
     """Computes the loss of batches and leaves their gradients in the parameters of a module.
 
     Args:
-        module: a `TrunkAndHead`; or any other module, for batches in one piece.
+        module: a `TrunkAndHead`; or any other module, for batches in one piece. Its dropout layers are replaced by
+            addressed ones.
         objective: maps (outputs, labels) of a whole batch to its loss.
         inputs: the training set.
         labels: of the training set, on the device.
-        parameters: `chunk_size`, `precision` and `compile`.
+        parameters: `batch_size`, `chunk_size`, `precision` and `compile`.
         device: where to compute.
 
     Raises:
-        InputError: batches in pieces for a module without a trunk.
+        InputError: batches in pieces for a module without a trunk, or batches that cannot be divided among the ranks.
     """
 
     def __init__(
@@ -67,12 +74,20 @@ class BatchGradients:
         self.labels = labels
         self.parameters = parameters
         self.device = device
-        self.dropouts = address_dropout(module)
-        body: nn.Module = module.trunk if isinstance(module, TrunkAndHead) else module
-        if body is module and parameters.chunk_size is not None:
+        dropouts = address_dropout(module)
+        self.head: Callable[[Tensor], Tensor] | None = None
+        self.body = module
+        if isinstance(module, TrunkAndHead):
+            own_part(parameters.batch_size)
+            self.head, self.body = module.head, module.trunk
+        elif parameters.chunk_size is not None:
             raise InputError("a network without a trunk takes its batches whole: leave out `chunk_size`")
-        self.body = body
-        self.through_body = torch.compile(body) if parameters.compile else body
+        in_body = set(self.body.modules())
+        self.body_dropouts = [dropout for dropout in dropouts if dropout in in_body]
+        self.head_dropouts = [dropout for dropout in dropouts if dropout not in in_body]
+        divided = set(self.body.parameters()) if self.head else set()
+        self.undivided = [parameter for parameter in module.parameters() if parameter not in divided]
+        self.through_body = torch.compile(self.body) if parameters.compile else self.body
 
     def __call__(self, indices: NDArray[np.int64], seed: int) -> tuple[Tensor, dict[str, Tensor]]:
         """Replace the gradients of the parameters by those of a batch.
@@ -88,13 +103,24 @@ class BatchGradients:
             InputError: the batch cannot be divided among the ranks.
         """
         self.module.zero_grad(set_to_none=True)
-        labels = self.labels[torch.from_numpy(indices).to(self.device)]
-        if not isinstance(self.module, TrunkAndHead):
+        labels = self.labels[to_device(indices, self.device)]
+        for dropout in self.head_dropouts:
+            dropout.address(seed, first=0)
+        if self.head is None:
             # Such a network is small: every rank does the whole of it.
             loss, watched = self.objective(self._through_body(indices, slice(0, len(indices)), seed), labels)
             loss.backward()  # type: ignore[no-untyped-call]
-            return loss.detach(), watched
+        else:
+            loss, watched = self._through_trunk_and_head(self.head, indices, labels, seed)
+            sum_gradients(self.body)
+        loss = loss.detach()
+        gradients = (parameter.grad for parameter in self.undivided if parameter.grad is not None)
+        take_from_first_rank([loss, *watched.values(), *gradients])
+        return loss, watched
 
+    def _through_trunk_and_head(
+        self, head: Callable[[Tensor], Tensor], indices: NDArray[np.int64], labels: Tensor, seed: int
+    ) -> tuple[Tensor, dict[str, Tensor]]:
         own = own_part(len(indices))
         chunk = min(self.parameters.chunk_size or len(indices), own.stop - own.start)
         pieces = [slice(start, min(start + chunk, own.stop)) for start in range(own.start, own.stop, chunk)]
@@ -102,7 +128,7 @@ class BatchGradients:
             self._through_body(indices, own, seed) if len(pieces) == 1 else self._z_without_graph(indices, pieces, seed)
         )
         z = gather(own_z.detach()).requires_grad_()
-        loss, watched = self.objective(self.module.head(z), labels)
+        loss, watched = self.objective(head(z), labels)
         loss.backward()  # type: ignore[no-untyped-call]
         assert z.grad is not None, "the loss depends on z"
         if len(pieces) == 1:
@@ -110,16 +136,15 @@ class BatchGradients:
         else:
             for piece in pieces:
                 self._through_body(indices, piece, seed).backward(z.grad[piece])  # type: ignore[no-untyped-call]
-        sum_gradients(self.body)
-        return loss.detach(), watched
+        return loss, watched
 
     def _through_body(self, indices: NDArray[np.int64], piece: slice, seed: int) -> Tensor:
-        for dropout in self.dropouts:
-            dropout.seed, dropout.first = seed, piece.start
+        for dropout in self.body_dropouts:
+            dropout.address(seed, piece.start)
         batch = self.inputs.batch(indices[piece], seed, piece.start)
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.parameters.precision == "bfloat16"):
             outputs: Tensor = self.through_body(batch)
-        return outputs.float()
+        return outputs.to(torch.promote_types(outputs.dtype, torch.float32))
 
     @torch.no_grad()
     def _z_without_graph(self, indices: NDArray[np.int64], pieces: list[slice], seed: int) -> Tensor:

@@ -1,13 +1,22 @@
 """A trained network over a whole set of inputs."""
 
+from collections import deque
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
+from torch import Tensor, nn
 
 from .inputs import Inputs
+from .memory import freed_memory_is_kept
 
-BLOCK = 512
+BLOCK = 256
+"""Inputs at a time on the CPU: more leave its caches, fewer cost more overhead."""
+
+CUDA_BLOCK = 1024
+
+UNDER_WAY = 2
+"""Blocks whose results may still be on their way from the device, so that it never waits for this process."""
 
 
 def outputs_in_blocks(module: nn.Module, inputs: Inputs) -> NDArray[np.float32]:
@@ -17,9 +26,32 @@ def outputs_in_blocks(module: nn.Module, inputs: Inputs) -> NDArray[np.float32]:
         float32 of shape (samples, outputs).
     """
     module.eval()
-    blocks = []
-    with torch.inference_mode():
-        for start in range(0, len(inputs), BLOCK):
-            indices = np.arange(start, min(start + BLOCK, len(inputs)))
-            blocks.append(module(inputs.batch(indices)).cpu().numpy())
-    return np.concatenate(blocks)
+    size = CUDA_BLOCK if any(parameter.is_cuda for parameter in module.parameters()) else BLOCK
+    outputs = np.empty((0, 0), np.float32)
+    arriving: deque[tuple[int, Tensor, torch.cuda.Event | None]] = deque()
+
+    def receive(blocks: int) -> None:
+        while len(arriving) > blocks:
+            start, block, arrived = arriving.popleft()
+            if arrived is not None:
+                arrived.synchronize()
+            outputs[start : start + len(block)] = block.numpy()
+
+    with torch.inference_mode(), freed_memory_is_kept():
+        for start in range(0, len(inputs), size):
+            block = module(inputs.batch(np.arange(start, min(start + size, len(inputs)))))
+            if not start:
+                outputs = np.empty((len(inputs), *block.shape[1:]), np.float32)
+            arriving.append((start, block.to("cpu", non_blocking=True), _event_behind(block)))
+            receive(UNDER_WAY)
+        receive(0)
+    return outputs
+
+
+def _event_behind(block: Tensor) -> torch.cuda.Event | None:
+    """Mark where the copy of a block stands in the queue of its device; None where nothing is queued."""
+    if not block.is_cuda:
+        return None
+    event = torch.cuda.Event()  # type: ignore[no-untyped-call]
+    event.record()
+    return event

@@ -8,6 +8,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from deephash_pipeline.transfer import to_device
+
 
 class Inputs(Protocol):
     """A supply of network inputs by index."""
@@ -43,4 +45,4 @@ class ArrayInputs:
 
     def batch(self, indices: NDArray[np.int64], seed: int | None = None, first: int = 0) -> Tensor:
         """Rows at `indices`; there is nothing to augment."""
-        return self.rows[torch.from_numpy(indices).to(self.device)]
+        return self.rows[to_device(indices, self.device)]

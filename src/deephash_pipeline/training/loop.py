@@ -16,6 +16,7 @@ from .checkpoint import CheckpointFolder
 from .gradients import BatchGradients, Objective
 from .inputs import Inputs
 from .interruption import stop_requests
+from .memory import freed_memory_is_kept
 from .parameters import TrainingParameters
 from .ranks import join_ranks, rank, share_state
 from .resuming import Resuming
@@ -98,12 +99,14 @@ def train(
         momentum=parameters.momentum,
         weight_decay=parameters.weight_decay,
         nesterov=parameters.momentum > 0,
+        # One pass over the weights instead of one for each operation.
+        fused=device.type in ("cpu", "cuda"),
     )
     training = Training(module, optimizer, build_schedule(optimizer, parameters, parameters.epochs * steps))
     resuming = Resuming(training, checkpoints, description)
     resuming.start(inputs, labels, parameters, seed, configuration or {})
 
-    with stop_requests() as stop:
+    with freed_memory_is_kept(), stop_requests() as stop:
         first = training.progress.epoch
         epochs = range(first, first if training.progress.finished else parameters.epochs + 1)
         for epoch in track(epochs, description, len(epochs)) if rank() == 0 else epochs:

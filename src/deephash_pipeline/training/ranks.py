@@ -3,7 +3,9 @@
 One process is the case of one rank: nothing here does anything then.
 """
 
+import atexit
 import os
+from collections.abc import Iterable
 
 import torch
 import torch.distributed
@@ -12,12 +14,30 @@ from torch import Tensor, nn
 from deephash_pipeline.errors import InputError
 
 
+def backend(device: torch.device) -> str:
+    """Name what carries messages: votes among the CPUs need not wait for what the devices are busy with."""
+    return "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
+
+
 def join_ranks(device: torch.device) -> None:
-    """Join the other processes if ``torchrun`` has started this one (the variable RANK is set)."""
-    if "RANK" in os.environ and not torch.distributed.is_initialized():
-        if device.type == "cuda":
-            torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-        torch.distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
+    """Join the other processes if ``torchrun`` has started this one (the variable RANK is set).
+
+    Raises:
+        InputError: a device with an index, which all processes of a machine would share.
+    """
+    if "RANK" not in os.environ or torch.distributed.is_initialized():
+        return
+    require_no_index(device)
+    if device.type == "cuda":
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    torch.distributed.init_process_group(backend(device))
+    atexit.register(torch.distributed.destroy_process_group)
+
+
+def require_no_index(device: torch.device) -> None:
+    """Raise InputError if one device is named where each process takes its own."""
+    if device.index is not None:
+        raise InputError(f"device `{device}` is one, and several processes each take their own: use {device.type}")
 
 
 def world_size() -> int:
@@ -30,16 +50,26 @@ def rank() -> int:
     return torch.distributed.get_rank() if torch.distributed.is_initialized() else 0
 
 
+def share_of(batch_size: int, ranks: int) -> int:
+    """Divide a batch among ranks.
+
+    Raises:
+        InputError: it cannot be divided equally.
+    """
+    if batch_size % ranks:
+        raise InputError(
+            f"`batch_size` {batch_size} cannot be divided among {ranks} devices: use a multiple of {ranks}"
+        )
+    return batch_size // ranks
+
+
 def own_part(batch_size: int) -> slice:
     """Return which samples of a batch this process takes through the trunk.
 
     Raises:
         InputError: the batch cannot be divided equally.
     """
-    ranks = world_size()
-    if batch_size % ranks:
-        raise InputError(f"`batch_size` {batch_size} cannot be divided among {ranks} devices: use a multiple of them")
-    share = batch_size // ranks
+    share = share_of(batch_size, world_size())
     return slice(rank() * share, (rank() + 1) * share)
 
 
@@ -56,17 +86,31 @@ def sum_gradients(module: nn.Module) -> None:
     """Add up the gradients that the ranks have found, each for its part of the batch."""
     if world_size() == 1:
         return
-    for parameter in module.parameters():
-        if parameter.grad is not None:
-            torch.distributed.all_reduce(parameter.grad)
+    gradients = [parameter.grad for parameter in module.parameters() if parameter.grad is not None]
+    # One message instead of many; and the layers' memory layouts differ, which messages do not know of.
+    joined = torch.cat([gradient.flatten() for gradient in gradients])
+    torch.distributed.all_reduce(joined)
+    totals = torch.split(joined, [gradient.numel() for gradient in gradients])
+    for gradient, total in zip(gradients, totals, strict=True):
+        gradient.copy_(total.view_as(gradient))
+
+
+def take_from_first_rank(tensors: Iterable[Tensor]) -> None:
+    """Overwrite tensors by those of rank 0.
+
+    What every rank computes for itself is the same but for the last bits, where a device adds up in no fixed order.
+    """
+    if world_size() == 1:
+        return
+    for tensor in tensors:
+        message = tensor.contiguous()
+        torch.distributed.broadcast(message, src=0)
+        tensor.copy_(message)
 
 
 def share_state(module: nn.Module) -> None:
     """Give every rank the parameters and buffers of rank 0."""
-    if world_size() == 1:
-        return
-    for tensor in module.state_dict().values():
-        torch.distributed.broadcast(tensor, src=0)
+    take_from_first_rank(module.state_dict().values())
 
 
 def any_rank(flag: bool) -> bool:
@@ -74,7 +118,5 @@ def any_rank(flag: bool) -> bool:
     if world_size() == 1:
         return flag
     votes = torch.tensor(int(flag))
-    if torch.distributed.get_backend() == "nccl":
-        votes = votes.cuda()
     torch.distributed.all_reduce(votes)
     return bool(votes.item())

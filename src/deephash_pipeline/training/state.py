@@ -37,7 +37,7 @@ class Progress:
     def add(self, figures: Mapping[str, Tensor]) -> None:
         """Count a step. Sums stay on the device: to read them at every step would make the CPU wait for it."""
         for name, figure in figures.items():
-            self.totals[name] = self.totals[name] + figure if name in self.totals else figure
+            self.totals[name] = self.totals[name] + figure if name in self.totals else figure.clone()
         self.step += 1
 
     def means(self) -> dict[str, float]:
@@ -66,7 +66,9 @@ class Training:
     def end_epoch(self, figures: Mapping[str, float], finished: bool) -> None:
         """Close the current epoch with its figures, after the schedule has been told of it."""
         progress = self.progress
-        row = {"epoch": progress.epoch, "learning_rate": progress.learning_rate, **figures}
+        # Python's own floats are what a checkpoint gives back; NumPy's would be written with other digits.
+        measured = {name: float(figure) for name, figure in figures.items()}
+        row = {"epoch": progress.epoch, "learning_rate": progress.learning_rate, **measured}
         self.progress = Progress(
             self.learning_rate, self.copy_of_module(), progress.epoch + 1, 0, {}, [*progress.history, row], finished
         )
@@ -87,6 +89,8 @@ class Training:
             "step": self.progress.step,
             "learning_rate": self.progress.learning_rate,
             "history": self.progress.history,
+            # A safetensors file has an order of its own; this is that of the columns of the history.
+            "watched": list(self.progress.totals),
             "finished": self.progress.finished,
             "optimizer": [
                 {key: value for key, value in group.items() if key != "params"} for group in self.optimizer.param_groups
@@ -115,7 +119,7 @@ class Training:
             {name: tensor.to(device) for name, tensor in parts["last_good"].items()},
             values["epoch"],
             values["step"],
-            {name: total.to(device) for name, total in parts["total"].items()},
+            {name: parts["total"][name].to(device) for name in values["watched"]},
             values["history"],
             values["finished"],
         )

@@ -1,0 +1,226 @@
+"""Real ``kedro run`` processes that train on the embedded digits, and signals sent to them in the midst of a training.
+
+They save a checkpoint at every step, so that many signals fall into the writing of one.
+"""
+
+import hashlib
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+CELL = "b12"
+MODELS = Path("data/06_models/digits")
+COMMAND = [
+    "run",
+    "--pipelines=data_ingestion,cnn_pretraining,feature_extraction,hash_layer_init,fine_tuning",
+    f"--namespaces=data_ingestion,cnn_pretraining,feature_extraction,pre_training.{CELL},fine_tuning.{CELL}",
+]
+# Some 400 training images, and steps enough that a signal which comes late still falls into training.
+PARAMETERS = {
+    "experiment.device": "cpu",
+    "data_ingestion.query_count": 1300,
+    "data_ingestion.validation_share": 0.2,
+    "cnn_pretraining.training.epochs": 8,
+    "hash_layer_init.training.epochs": 30,
+    "fine_tuning.fine_tuning.training.epochs": 6,
+    "fine_tuning.fine_tuning.training.batch_size": 64,
+}
+# One thread, as equal bytes are promised for an equal number of them.
+ENVIRONMENT = {"OMP_NUM_THREADS": "1", "NUMBA_THREADING_LAYER": "workqueue", "DO_NOT_TRACK": "true", "COLUMNS": "200"}
+LONGEST_DELAY = 0.06
+SECONDS_OF_PATIENCE = 600
+POLITE = (signal.SIGTERM, signal.SIGINT)
+"""Signals that ask a training to stop instead of killing it."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A training of the run.
+
+    Attributes:
+        name: for the report.
+        checkpoints: folder of its checkpoints in the project.
+        longest_advance: most steps to wait for before a signal.
+    """
+
+    name: str
+    checkpoints: Path
+    longest_advance: int
+
+
+STAGES = (
+    Stage("pre-training", MODELS / "pre_training/checkpoints", 6),
+    Stage("stage 2", MODELS / "pre_training" / CELL / "checkpoints", 25),
+    Stage("fine-tuning", MODELS / "fine_tuning" / CELL / "checkpoints", 4),
+)
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How an interrupted run has ended.
+
+    Attributes:
+        number: of the signal that it was sent.
+        stage: whose training was hit; None if the signal fell between two.
+        steps: of that training that were saved.
+        status: exit status, negative for a process that the signal itself has ended.
+        last_line: of its output.
+    """
+
+    number: signal.Signals
+    stage: Stage | None
+    steps: int
+    status: int
+    last_line: str
+
+
+@dataclass
+class Run:
+    """A command in progress."""
+
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    def output(self) -> str:
+        """What it has printed."""
+        return self.log.read_text(encoding="utf-8")
+
+    def finish(self) -> None:
+        """Wait until it is done.
+
+        Raises:
+            RuntimeError: it has failed.
+        """
+        if self.process.wait(SECONDS_OF_PATIENCE) != 0:
+            raise RuntimeError(f"the run has failed:\n{self.output()}")
+
+
+def make_project(folder: Path) -> Path:
+    """Make a project whose trainings save themselves at every step."""
+    shutil.copytree(ROOT / "conf", folder / "conf", ignore=shutil.ignore_patterns("local"))
+    for name in ("pyproject.toml", ".telemetry"):
+        shutil.copy(ROOT / name, folder)
+    (folder / "src").mkdir()
+    (folder / "conf" / "local").mkdir()
+    (folder / "conf" / "local" / "globals.yml").write_text("seconds_between_checkpoints: 0\n", encoding="utf-8")
+    return folder
+
+
+def begin(project: Path) -> Run:
+    """Give the command in a project."""
+    parameters = ",".join(f"{name}={value}" for name, value in PARAMETERS.items())
+    log = project / "output.txt"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "kedro", *COMMAND, f"--params={parameters}"],
+            cwd=project,
+            env={**os.environ, **ENVIRONMENT},
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+    return Run(process, log)
+
+
+def interrupt(project: Path, stage: Stage, number: signal.Signals, draw: random.Random) -> Ending | None:
+    """Give the command, let a stage make some steps, and send a signal at a moment of chance.
+
+    Returns:
+        None if the run was done before.
+
+    Raises:
+        RuntimeError: the run fails, or makes no progress.
+    """
+    target = saves(project, stage) + draw.randint(1, stage.longest_advance)
+    delay = draw.uniform(0, LONGEST_DELAY)
+    later = STAGES[STAGES.index(stage) + 1 :]
+    run = begin(project)
+    _wait(run, lambda: saves(project, stage) >= target or any(saves(project, other) for other in later))
+    time.sleep(delay)
+    if number in POLITE and not _held_in_training(run, project):
+        # Too late for any training to hear it.
+        number = signal.SIGKILL
+    if run.process.poll() is None:
+        run.process.send_signal(number)
+        run.process.send_signal(signal.SIGCONT)
+    status = run.process.wait(SECONDS_OF_PATIENCE)
+    if status == 0:
+        return None
+    training = training_in(project)
+    lines = run.output().splitlines()
+    return Ending(
+        number,
+        training.stage if training else None,
+        training.progress["steps"] if training else 0,
+        status,
+        lines[-1] if lines else "",
+    )
+
+
+def saves(project: Path, stage: Stage) -> int:
+    """How many checkpoints a stage has made so far."""
+    names = [path.stem for path in (project / stage.checkpoints).glob("checkpoint-*.json")]
+    return max((int(name.removeprefix("checkpoint-")) for name in names), default=0)
+
+
+@dataclass(frozen=True)
+class UnfinishedTraining:
+    """What its last checkpoint says about a training."""
+
+    stage: Stage
+    progress: dict[str, Any]
+    configuration: dict[str, Any]
+
+
+def training_in(project: Path) -> UnfinishedTraining | None:
+    """Give the training that a project is in; None between two of them."""
+    for stage in STAGES:
+        documents = sorted((project / stage.checkpoints).glob("checkpoint-*.json"))
+        if not documents:
+            return None
+        content = json.loads(documents[-1].read_text(encoding="utf-8"))["content"]
+        if not content["progress"]["finished"]:
+            return UnfinishedTraining(stage, content["progress"], content["configuration"])
+    return None
+
+
+def results(project: Path) -> dict[str, str]:
+    """SHA-256 of every file that runs have made, but checkpoints and what a kill has left under a temporary name."""
+    made = [path for path in sorted((project / "data").rglob("*")) if path.is_file() and not path.name.startswith(".")]
+    return {
+        str(path.relative_to(project)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in made
+        if path.parent.name != "checkpoints"
+    }
+
+
+def _wait(run: Run, happened: Callable[[], bool]) -> None:
+    """Wait until something has happened or the run is done."""
+    patience = time.monotonic() + SECONDS_OF_PATIENCE
+    while run.process.poll() is None and not happened():
+        if time.monotonic() > patience:
+            run.process.kill()
+            raise RuntimeError(f"the run makes no progress:\n{run.output()}")
+        time.sleep(0.002)
+    if run.process.returncode not in (None, 0):
+        raise RuntimeError(f"the run has failed:\n{run.output()}")
+
+
+def _held_in_training(run: Run, project: Path) -> bool:
+    """Hold a run and tell whether a training has at least an epoch before it; so it will hear what it is sent."""
+    run.process.send_signal(signal.SIGSTOP)
+    _, status = os.waitpid(run.process.pid, os.WUNTRACED)
+    if not os.WIFSTOPPED(status):
+        run.process.returncode = os.waitstatus_to_exitcode(status)
+        return False
+    training = training_in(project)
+    return training is not None and training.progress["epoch"] < training.configuration["training.epochs"]

@@ -1,0 +1,132 @@
+"""Trains LeNet on the embedded digits, both stages: python digits_on_ranks.py folder devices seconds epochs [trunk].
+
+Checkpoints are so many seconds apart. Fine-tuning begins with the weights of `trunk`, a safetensors file, if one is
+given, else with those of pre-training. Started with RANK set, as torchrun does, it is one process of several. What rank
+0 has found it writes into the folder.
+"""
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors.torch import load_file, save_file
+
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.images.augmentation import AugmentationParameters
+from deephash_pipeline.images.digits import read_digits
+from deephash_pipeline.images.inputs import ImageInputs
+from deephash_pipeline.losses import ExponentiatedLoss, ExponentiatedLossParameters
+from deephash_pipeline.networks import (
+    HashLayer,
+    HashLayerParameters,
+    HashNetwork,
+    SoftmaxNetwork,
+    build_trunk,
+    initialise,
+)
+from deephash_pipeline.training import CheckpointFolder, CrossEntropy, TrainingParameters, train_on
+from deephash_pipeline.training.gradients import BatchGradients
+from deephash_pipeline.training.ranks import join_ranks, rank
+
+CPU = torch.device("cpu")
+IMAGES = 640
+
+
+def inputs_and_labels() -> tuple[ImageInputs, np.ndarray]:
+    """The first digits, moved at random."""
+    everything = read_digits().splits["all"]
+    images, labels = everything.images, everything.labels
+    statistics = {"mean": [0.3], "standard_deviation": [0.35]}
+    moves = AugmentationParameters(shift_pixels=1, rotation_degrees=5)
+    return ImageInputs(images[:IMAGES], statistics, CPU, moves), labels[:IMAGES]
+
+
+def softmax_network() -> SoftmaxNetwork:
+    """With fixed weights."""
+    network = SoftmaxNetwork(build_trunk("lenet"), 10)
+    initialise(network, 1)
+    return network
+
+
+def hash_network(trunk_weights: Mapping[str, torch.Tensor]) -> HashNetwork:
+    """With fixed weights of the hash layer, whose statistics are those of the whole batch."""
+    trunk = build_trunk("lenet")
+    trunk.load_state_dict(trunk_weights)
+    return HashNetwork(trunk, HashLayer(trunk.z_dimension, 24, HashLayerParameters(centring=True, scale=3.0), 2))
+
+
+HASHING = ExponentiatedLoss(ExponentiatedLossParameters(loss_scale="unit", balance_pairs=True))
+
+
+def parameters(epochs: int, **changes: Any) -> TrainingParameters:
+    """For few epochs."""
+    settings = {"batch_size": 128, "learning_rate": 0.02, "weight_decay": 5e-4, "schedule": "one_cycle"}
+    return TrainingParameters(**{**settings, "epochs": epochs, **changes})
+
+
+def train_both_stages(
+    folder: Path, devices: int, seconds_between: float, epochs: int, trunk: Path | None = None
+) -> dict[str, Any]:
+    """Pre-train and fine-tune; give both histories, and leave the pre-trained trunk in the folder."""
+    inputs, labels = inputs_and_labels()
+    network = softmax_network()
+    common = {"inputs": inputs, "labels": labels, "seed": 5, "device": CPU}
+    histories = {}
+    # The hashing loss jumps where a sign changes: with large steps the last bit decides on another path after a few of
+    # them, in one process as in several.
+    for name, objective, learning_rate in (("pre-training", CrossEntropy(), 0.02), ("fine-tuning", HASHING, 0.001)):
+        if name == "fine-tuning":
+            trained = {key: held.contiguous() for key, held in network.trunk.state_dict().items()}
+            save_file(trained, folder / f"trunk-{rank()}.safetensors")
+            network = hash_network(load_file(trunk) if trunk else trained)
+        histories[name] = train_on(
+            devices,
+            module=network,
+            objective=objective,
+            parameters=parameters(epochs, learning_rate=learning_rate),
+            description=name,
+            checkpoints=CheckpointFolder(folder / name, seconds_between),
+            **common,
+        )
+    return histories
+
+
+def gradients_of_first_step() -> dict[str, torch.Tensor]:
+    """Of both losses, for one batch."""
+    inputs, labels = inputs_and_labels()
+    found = {}
+    for name, network, objective in (
+        ("softmax", softmax_network(), CrossEntropy()),
+        ("hashing", hash_network(softmax_network().trunk.state_dict()), HASHING),
+    ):
+        network.train().to(memory_format=torch.channels_last)
+        compute = BatchGradients(network, objective, inputs, torch.from_numpy(labels), parameters(1), CPU)
+        loss, _ = compute(np.random.default_rng(3).permutation(IMAGES)[:128], 11)
+        found[f"{name}.loss"] = loss
+        for parameter, held in network.named_parameters():
+            assert held.grad is not None
+            found[f"{name}.{parameter}"] = held.grad.contiguous()
+    return found
+
+
+def main(folder: Path, devices: int, seconds_between: float, epochs: int, trunk: Path | None = None) -> None:
+    """Do all of it, and write what was found."""
+    join_ranks(CPU)
+    gradients = gradients_of_first_step()
+    histories = train_both_stages(folder, devices, seconds_between, epochs, trunk)
+    if rank() == 0:
+        save_file(gradients, folder / "gradients.safetensors")
+        (folder / "histories.json").write_text(json.dumps(histories))
+
+
+if __name__ == "__main__":
+    try:
+        numbers = int(sys.argv[2]), float(sys.argv[3]), int(sys.argv[4])
+        main(Path(sys.argv[1]), *numbers, *map(Path, sys.argv[5:]))
+    except InputError as error:
+        sys.stderr.write(f"Error: {error}\n")
+        sys.exit(getattr(error, "exit_code", 1))

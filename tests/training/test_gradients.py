@@ -1,0 +1,267 @@
+"""The gradient of a batch: the same whole, in chunks, and as autograd has it."""
+
+from collections.abc import Callable
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.images.augmentation import AugmentationParameters
+from deephash_pipeline.images.inputs import ImageInputs
+from deephash_pipeline.losses import ExponentiatedLoss, ExponentiatedLossParameters
+from deephash_pipeline.networks import HashLayer, HashLayerParameters, HashNetwork, SoftmaxNetwork, Trunk, initialise
+from deephash_pipeline.networks.layers import Convolution, Data, InnerProduct, MaxPooling, ReLU
+from deephash_pipeline.training import ArrayInputs, CrossEntropy, TrainingParameters
+from deephash_pipeline.training.gradients import BatchGradients, Objective
+from deephash_pipeline.training.inputs import Inputs
+
+CPU = torch.device("cpu")
+BATCH = 28
+CLASSES = 4
+SEED = 7
+TABLE = (
+    Data(output=(2, 10, 8)),
+    Convolution(4, kernel=3, stride=1, output=(4, 8, 6)),
+    MaxPooling(kernel=2, stride=2, output=(4, 4, 3)),
+    ReLU(output=(4, 4, 3)),
+    InnerProduct(6, output=(6,)),
+)
+MOVES = AugmentationParameters(shift_pixels=2, horizontal_flip=True, rotation_degrees=15, scale_range=0.1)
+
+
+class DoubleInputs:
+    """Inputs in double precision."""
+
+    def __init__(self, inputs: Inputs) -> None:
+        self.inputs = inputs
+
+    def __len__(self) -> int:
+        return len(self.inputs)
+
+    def batch(self, indices: np.ndarray, seed: int | None = None, first: int = 0) -> Tensor:
+        return self.inputs.batch(indices, seed, first).double()
+
+
+class DroppingHead(SoftmaxNetwork):
+    """A head that drops units, too."""
+
+    def head(self, z: Tensor) -> Tensor:
+        logits: Tensor = self.softmax(self.dropout(z))
+        return logits
+
+
+def training_set(augmentation: AugmentationParameters | None = MOVES) -> tuple[ImageInputs, Tensor]:
+    generator = np.random.default_rng(0)
+    images = generator.integers(0, 256, (60, 2, 10, 8)).astype(np.uint8)
+    statistics = {"mean": [0.4, 0.5], "standard_deviation": [0.3, 0.2]}
+    return ImageInputs(images, statistics, CPU, augmentation), torch.from_numpy(generator.integers(0, CLASSES, 60))
+
+
+def trunk(dropout: bool = True, batch_normalisation: bool = False) -> Trunk:
+    made = Trunk(TABLE)
+    if dropout:
+        made.layers.insert(4, nn.Dropout(0.3))
+        made.layers.append(nn.Dropout(0.4))
+    if batch_normalisation:
+        made.layers.insert(2, nn.BatchNorm2d(4))
+    return made
+
+
+def softmax_network() -> SoftmaxNetwork:
+    return SoftmaxNetwork(trunk(), CLASSES)
+
+
+def dropping_network() -> DroppingHead:
+    network = DroppingHead(trunk(), CLASSES)
+    network.dropout = nn.Dropout(0.5)
+    return network
+
+
+def hash_network() -> HashNetwork:
+    """With the statistics of the whole batch in its hash layer."""
+    return HashNetwork(trunk(), HashLayer(6, 12, HashLayerParameters(centring=True, scale=3.0), 0))
+
+
+HASHING = ExponentiatedLoss(ExponentiatedLossParameters(loss_scale="unit", balance_pairs=True))
+CASES = {
+    "softmax": (softmax_network, CrossEntropy()),
+    "dropping head": (dropping_network, CrossEntropy()),
+    "hashing": (hash_network, HASHING),
+}
+
+
+def gradient(
+    network: nn.Module, objective: Objective, inputs: Inputs, labels: Tensor, chunk_size: int | None = None, **more: Any
+) -> tuple[dict[str, Tensor], float]:
+    """The gradients by parameter, and the loss, of one fixed batch."""
+    initialise(network, 3)
+    network.train().to(memory_format=torch.channels_last)
+    parameters = TrainingParameters(epochs=1, batch_size=BATCH, learning_rate=1, chunk_size=chunk_size, **more)
+    compute = BatchGradients(network, objective, inputs, labels, parameters, CPU)
+    loss, _ = compute(np.random.default_rng(1).permutation(len(inputs))[:BATCH], SEED)
+    return {name: held.grad for name, held in network.named_parameters() if held.grad is not None}, float(loss)
+
+
+def relative_difference(first: dict[str, Tensor], second: dict[str, Tensor]) -> float:
+    assert first.keys() == second.keys() and first
+    difference = sum(float((first[name] - second[name]).double().square().sum()) for name in first)
+    return (difference / sum(float(held.double().square().sum()) for held in second.values())) ** 0.5
+
+
+@pytest.mark.parametrize("chunk_size", [14, 4, 5, 1])
+@pytest.mark.parametrize("case", CASES)
+def test_the_gradient_in_2_7_6_and_28_chunks_is_that_of_one_piece(case: str, chunk_size: int) -> None:
+    make, objective = CASES[case]
+    inputs, labels = training_set()
+    for double, tolerance in ((True, 1e-12), (False, 3e-6)):
+        supply: Inputs = DoubleInputs(inputs) if double else inputs
+        networks = [make().double() if double else make() for _ in range(2)]
+        whole, loss = gradient(networks[0], objective, supply, labels)
+        in_chunks, loss_in_chunks = gradient(networks[1], objective, supply, labels, chunk_size)
+        assert relative_difference(in_chunks, whole) < tolerance
+        assert loss_in_chunks == pytest.approx(loss, rel=tolerance)
+        for name, buffer in networks[1].named_buffers(remove_duplicate=False):
+            if not name.endswith("first"):
+                torch.testing.assert_close(buffer, networks[0].get_buffer(name), rtol=1e-5, atol=1e-6)
+
+
+@settings(max_examples=15, deadline=None)
+@given(chunk_size=st.integers(1, 40), seed=st.integers(0, 2**62))
+def test_any_chunk_size_gives_the_gradient_of_one_piece(chunk_size: int, seed: int) -> None:
+    inputs, labels = training_set()
+    inputs.images = np.random.default_rng(seed).permutation(inputs.images)
+    whole, _ = gradient(hash_network().double(), HASHING, DoubleInputs(inputs), labels)
+    in_chunks, _ = gradient(hash_network().double(), HASHING, DoubleInputs(inputs), labels, chunk_size)
+    assert relative_difference(in_chunks, whole) < 1e-12
+
+
+@pytest.mark.parametrize("case", ["softmax", "hashing"])
+def test_the_gradient_is_autograds_through_the_whole_network(case: str) -> None:
+    make, objective = CASES[case]
+    inputs, labels = training_set()
+    ours, loss = gradient(make().double(), objective, DoubleInputs(inputs), labels, 4)
+
+    network = make().double()
+    # One step only to put the addressed dropout in place, with the addresses of the whole batch.
+    gradient(network, objective, DoubleInputs(inputs), labels)
+    network.zero_grad()
+    indices = np.random.default_rng(1).permutation(len(inputs))[:BATCH]
+    expected, _ = objective(network(DoubleInputs(inputs).batch(indices, SEED)), labels[torch.from_numpy(indices)])
+    expected.backward()
+    assert loss == pytest.approx(expected.item(), rel=1e-12)
+    assert relative_difference(ours, {name: held.grad for name, held in network.named_parameters()}) < 1e-12
+
+
+def test_augmentation_and_dropout_change_the_gradient_so_the_tests_above_say_something() -> None:
+    labels = training_set()[1]
+    plain, still = training_set(None)[0], training_set()[0]
+    without_dropout = HashNetwork(trunk(dropout=False), hash_network().hash_layer)
+    gradients = [
+        gradient(network, HASHING, inputs, labels)[0]
+        for network, inputs in ((hash_network(), still), (hash_network(), plain), (without_dropout, still))
+    ]
+    weights = [held["hash_layer.weight"] for held in gradients]
+    for first, second in product(range(3), repeat=2):
+        assert first == second or not torch.allclose(weights[first], weights[second], rtol=0.01)
+
+
+def test_batch_normalisation_in_the_trunk_is_by_chunk_and_sees_each_sample_once() -> None:
+    inputs, labels = training_set()
+
+    def running(chunk_size: int | None) -> nn.BatchNorm2d:
+        network = SoftmaxNetwork(trunk(batch_normalisation=True), CLASSES)
+        gradient(network, CrossEntropy(), inputs, labels, chunk_size)
+        layer = network.trunk.layers[2]
+        assert isinstance(layer, nn.BatchNorm2d)
+        return layer
+
+    whole, chunks = running(None), running(7)
+    assert whole.num_batches_tracked == 1
+    assert chunks.num_batches_tracked == 4
+    # Four chunks move the running mean four times: towards their means, of which the whole batch's is the mean.
+    torch.testing.assert_close(chunks.running_mean / (1 - 0.9**4), whole.running_mean / 0.1, rtol=0.1, atol=0.01)
+
+
+def test_a_second_batch_replaces_the_gradients_of_the_first() -> None:
+    inputs, labels = training_set()
+    network = hash_network()
+    parameters = TrainingParameters(epochs=1, batch_size=BATCH, learning_rate=1, chunk_size=5)
+    compute = BatchGradients(network, HASHING, inputs, labels, parameters, CPU)
+    results = []
+    for batch in (np.arange(BATCH), np.arange(BATCH) + 10, np.arange(BATCH)):
+        compute(batch, SEED)
+        results.append([held.grad.clone() for held in network.parameters() if held.grad is not None])
+    first, other, again = results
+    assert all(torch.equal(*pair) for pair in zip(first, again, strict=True))
+    assert not any(torch.equal(*pair) for pair in zip(first, other, strict=True))
+
+
+def test_the_gradient_does_not_depend_on_generators_or_on_what_was_computed_before() -> None:
+    inputs, labels = training_set()
+    torch.manual_seed(1)
+    first, _ = gradient(hash_network(), HASHING, inputs, labels, 5)
+    torch.manual_seed(2)
+    gradient(hash_network(), HASHING, inputs, labels, 3)
+    second, _ = gradient(hash_network(), HASHING, inputs, labels, 5)
+    assert all(torch.equal(first[name], second[name]) for name in first)
+
+
+def test_a_network_without_a_trunk_is_computed_whole_and_refuses_chunks() -> None:
+    x, labels = np.random.default_rng(0).normal(size=(40, 5)).astype(np.float32), torch.arange(40) % CLASSES
+    network = nn.Sequential(nn.Linear(5, 8), nn.Dropout(0.2), nn.Linear(8, CLASSES))
+    found, _ = gradient(network, CrossEntropy(), ArrayInputs(x, CPU), labels)
+    assert found.keys() == dict(network.named_parameters()).keys()
+    with pytest.raises(InputError, match="takes its batches whole: leave out `chunk_size`"):
+        gradient(network, CrossEntropy(), ArrayInputs(x, CPU), labels, 4)
+
+
+@pytest.mark.parametrize("chunk_size", [None, 5])
+def test_bfloat16_stays_near_float32_and_the_head_and_its_gradient_are_float32(chunk_size: int | None) -> None:
+    inputs, labels = training_set()
+    seen: list[torch.dtype] = []
+
+    def objective(outputs: Tensor, chosen: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        seen.append(outputs.dtype)
+        return HASHING(outputs, chosen)
+
+    full, _ = gradient(hash_network(), objective, inputs, labels, chunk_size)
+    half, _ = gradient(hash_network(), objective, inputs, labels, chunk_size, precision="bfloat16")
+    assert set(seen) == {torch.float32}
+    assert {held.dtype for held in half.values()} == {torch.float32}
+    assert 1e-4 < relative_difference(half, full) < 0.3
+
+
+def saved_by(compute: Callable[[], Any]) -> int:
+    """Bytes that autograd keeps for the backward pass, at their most."""
+    held: dict[int, int] = {}
+    most = 0
+
+    def pack(tensor: Tensor) -> tuple[Tensor, "Release"]:
+        nonlocal most
+        held[id(tensor)] = tensor.nbytes
+        most = max(most, sum(held.values()))
+        return tensor, Release(id(tensor))
+
+    class Release:
+        def __init__(self, key: int) -> None:
+            self.key = key
+
+        def __del__(self) -> None:
+            held.pop(self.key, None)
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda packed: packed[0]):
+        compute()
+    return most
+
+
+def test_memory_for_the_backward_pass_follows_the_chunk_and_not_the_batch() -> None:
+    inputs, labels = training_set()
+    whole = saved_by(lambda: gradient(hash_network(), HASHING, inputs, labels))
+    in_chunks = saved_by(lambda: gradient(hash_network(), HASHING, inputs, labels, 2))
+    assert in_chunks < whole / 5

@@ -1,0 +1,227 @@
+"""SIGTERM and Ctrl-C end a training behind a whole step, with what it has learned kept; a second one at once."""
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from deephash_pipeline.training import (
+    ArrayInputs,
+    CheckpointFolder,
+    CrossEntropy,
+    TrainingInterrupted,
+    TrainingParameters,
+    train,
+)
+from deephash_pipeline.training import interruption as interruption_module
+from deephash_pipeline.training.interruption import stop_requests
+
+CPU = torch.device("cpu")
+SIGNALS = [signal.SIGTERM, signal.SIGINT]
+
+# Trains for ever; says "stepping" behind its first step and "told" when a signal has been noted, and may dawdle then.
+SCRIPT = """
+import signal, sys, time
+import numpy as np, torch
+from pathlib import Path
+from deephash_pipeline.training import *
+
+# A command in the background of a shell, as tests may be, inherits that Ctrl-C is ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+CPU = torch.device("cpu")
+
+class Loss(CrossEntropy):
+    steps = 0
+
+    def forward(self, logits, labels):
+        self.steps += 1
+        if self.steps == 2:
+            print("stepping", flush=True)
+        if self.steps > 1:
+            while signal.SIG_DFL not in (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)):
+                time.sleep(0.01)
+            print("told", flush=True)
+            time.sleep(600 if sys.argv[2] == "dawdle" else 0)
+        return super().forward(logits, labels)
+
+torch.manual_seed(0)
+settings = TrainingParameters(epochs=10**6, batch_size=8, learning_rate=0.1, schedule="one_cycle")
+inputs, labels = ArrayInputs(np.zeros((16, 4), np.float32), CPU), np.zeros(16, np.int64)
+checkpoints = CheckpointFolder(Path(sys.argv[1]), 3600)
+try:
+    train(torch.nn.Linear(4, 3), Loss(), inputs, labels, settings, 0, CPU, "the training", checkpoints=checkpoints)
+except TrainingInterrupted as error:
+    print(error)
+    sys.exit(error.exit_code)
+"""
+
+
+@contextmanager
+def training_process(folder: Path, manner: str):
+    """Start the script, and wait for its first step."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, str(folder), manner],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout.readline() == "stepping\n", process.stderr.read()
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+        process.stderr.close()
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_writes_a_checkpoint_behind_the_step_and_ends_with_the_code_of_the_signal(tmp_path, number):
+    with training_process(tmp_path, "quick") as process:
+        process.send_signal(number)
+        output, errors = process.communicate(timeout=120)
+    assert process.returncode == 128 + number
+    assert output.splitlines() == [
+        "told",
+        "the training: interrupted in epoch 1 behind step 2; the same command goes on from there",
+    ]
+    assert "Traceback" not in errors
+    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".json", ".safetensors"]
+    content = json.loads(next(tmp_path.glob("*.json")).read_text())["content"]
+    assert (content["progress"]["steps"], content["progress"]["finished"]) == (2, False)
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_second_signal_ends_the_process_at_once_and_leaves_nothing_half_written(tmp_path, number):
+    with training_process(tmp_path, "dawdle") as process:
+        process.send_signal(number)
+        assert process.stdout.readline() == "told\n"
+        process.send_signal(number)
+        assert process.wait(timeout=120) == -number
+    assert list(tmp_path.iterdir()) == []
+
+
+# In this process.
+
+
+class Signalling(nn.Module):
+    """Sends this process a signal in one of its steps."""
+
+    def __init__(self, step, number):
+        super().__init__()
+        self.step, self.number, self.steps = step, number, 0
+
+    def forward(self, logits, labels):
+        self.steps += 1
+        if self.steps == self.step:
+            signal.raise_signal(self.number)
+        return CrossEntropy()(logits, labels)
+
+
+def run(checkpoints=None, objective=None, epochs=2, after_epoch=None):
+    torch.manual_seed(0)
+    module = nn.Linear(4, 3)
+    inputs = ArrayInputs(np.random.default_rng(0).normal(size=(32, 4)).astype(np.float32), CPU)
+    settings = TrainingParameters(epochs=epochs, batch_size=8, learning_rate=0.1, schedule="one_cycle")
+    labels = (np.arange(32) % 3).astype(np.int64)
+    objective = objective or CrossEntropy()
+    history = train(module, objective, inputs, labels, settings, 0, CPU, "test", after_epoch, checkpoints)
+    return module.weight.tolist(), history
+
+
+@pytest.fixture(autouse=True)
+def handlers_as_before():
+    """Every way out of a training gives the handlers back."""
+    # Tests in the background of a shell inherit that Ctrl-C is ignored.
+    inherited = signal.signal(signal.SIGINT, signal.default_int_handler)
+    before = [signal.getsignal(number) for number in SIGNALS]
+    yield
+    after = [signal.getsignal(number) for number in SIGNALS]
+    signal.signal(signal.SIGINT, inherited)
+    assert after == before
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_the_error_carries_the_exit_code_of_the_signal(tmp_path, number):
+    with pytest.raises(TrainingInterrupted) as caught:
+        run(CheckpointFolder(tmp_path, 3600), Signalling(3, number))
+    assert caught.value.exit_code == 128 + number
+    assert run(CheckpointFolder(tmp_path, 3600)) == run()
+
+
+def test_without_checkpoints_nothing_is_promised():
+    with pytest.raises(TrainingInterrupted, match="in epoch 1 behind step 3; nothing was kept"):
+        run(None, Signalling(3, signal.SIGTERM))
+
+
+def test_a_signal_in_the_last_step_is_not_lost(tmp_path):
+    with pytest.raises(TrainingInterrupted):
+        run(CheckpointFolder(tmp_path, 3600), Signalling(8, signal.SIGTERM))
+    assert run(CheckpointFolder(tmp_path, 3600)) == run()
+
+
+def test_a_signal_behind_the_last_step_stops_the_run_with_the_result_kept(tmp_path):
+    def signal_at_the_end():
+        signal.raise_signal(signal.SIGINT) if len(epochs) == 2 else epochs.append(1)
+        return {}
+
+    epochs = [1]
+    with pytest.raises(TrainingInterrupted, match="goes on from its last checkpoint") as caught:
+        run(CheckpointFolder(tmp_path, 3600), after_epoch=signal_at_the_end)
+    assert caught.value.exit_code == 130
+    assert json.loads(next(tmp_path.glob("*.json")).read_text())["content"]["progress"]["finished"]
+    assert run(CheckpointFolder(tmp_path, 3600)) == run()
+
+
+def test_the_first_of_two_signals_gives_the_exit_code():
+    with pytest.raises(TrainingInterrupted) as caught, stop_requests() as stop:
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGTERM)
+        assert stop
+    assert caught.value.exit_code == 130
+
+
+def test_one_of_several_processes_may_be_told_twice(monkeypatch):
+    monkeypatch.setattr(interruption_module, "world_size", lambda: 2)
+    with pytest.raises(TrainingInterrupted), stop_requests() as stop:
+        signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGTERM)
+        assert stop
+
+
+def test_an_error_inside_is_not_hidden_by_a_request_to_stop():
+    with pytest.raises(ZeroDivisionError), stop_requests():
+        signal.raise_signal(signal.SIGTERM)
+        _ = 1 / 0
+
+
+def test_without_a_signal_nothing_happens():
+    with stop_requests() as stop:
+        assert not stop
+
+
+def test_a_signal_that_is_ignored_stays_ignored():
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with stop_requests() as stop:
+            signal.raise_signal(signal.SIGINT)
+            assert not stop
+            assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_outside_the_main_thread_training_runs_as_well():
+    results = []
+    thread = threading.Thread(target=lambda: results.append(run()))
+    thread.start()
+    thread.join()
+    assert results == [run()]
