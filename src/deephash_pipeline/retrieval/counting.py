@@ -5,19 +5,13 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from deephash_pipeline.retrieval.codes import check_code_length, check_code_shape, check_codes, code_words
 from deephash_pipeline.retrieval.compiled import in_threads
 from deephash_pipeline.retrieval.histograms import DistanceHistograms
-from deephash_pipeline.retrieval.kernel import (
-    ALL,
-    BLOCK_ITEMS,
-    BLOCK_WORDS,
-    count_at_least,
-    count_exactly,
-    difference_tables,
-)
+from deephash_pipeline.retrieval.kernel import ALL, BLOCK_ITEMS, BLOCK_WORDS, count_at_least, difference_tables
 from deephash_pipeline.retrieval.labels import check_label_pair
 
 # Working memory is that of one shard: 2 MiB of tables at 48 bits.
@@ -92,12 +86,26 @@ def count_distances(
             counts,
         )
         in_threads(partial(_count_for, shared), queries)
-    in_threads(lambda start, stop: count_exactly(start, stop, code_length, counts), queries)
+    in_threads(lambda start, stop: _count_exactly(start, stop, code_length, counts), queries)
     return DistanceHistograms(all=counts[0, :, : code_length + 1], relevant=counts[1, :, : code_length + 1])
 
 
 def _count_for(shared: tuple[Any, ...], first_query: int, behind_query: int) -> None:
     count_at_least(first_query, behind_query, *shared)
+
+
+@njit(cache=True, nogil=True)
+def _count_exactly(first_query: int, behind_query: int, code_length: int, counts: NDArray[np.int64]) -> None:
+    """Turn counts by "at least these binary digits" into counts by distance, in place: inclusion and exclusion."""
+    for kind in range(counts.shape[0]):
+        for query in range(first_query, behind_query):
+            of_query = counts[kind, query]
+            step = 1
+            while step <= code_length:
+                for s in range(code_length + 1 - step):
+                    if not s & step:
+                        of_query[s] -= of_query[s + step]
+                step *= 2
 
 
 def _find_same_label(query_labels: NDArray[np.int64], labels: NDArray[np.int64]) -> _RelevantItems:

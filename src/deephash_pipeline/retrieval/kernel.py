@@ -291,16 +291,3 @@ def count_at_least(
             if start < stop:
                 first, behind = _mark(bitmaps[bitmap_of_query[query], of_block], start, stop, planes)
                 _count_marked(planes, first, behind, code_length, counts[1, query])
-
-
-@njit(cache=True, nogil=True)
-def count_exactly(first_query: int, behind_query: int, code_length: int, counts: NDArray[np.int64]) -> None:
-    """Turn counts by "at least these binary digits" into counts by distance, in place: inclusion and exclusion."""
-    for kind in range(counts.shape[0]):
-        for query in range(first_query, behind_query):
-            of_query = counts[kind, query]
-            for digit in range(DIGITS):
-                step = 1 << digit
-                for s in range(code_length + 1 - step):
-                    if not s & step:
-                        of_query[s] -= of_query[s + step]
