@@ -52,9 +52,7 @@ def loss_and_gradient(u: Tensor, supervision: Tensor, parameters: ExponentiatedL
     weighted = pair_weights(supervision, parameters.balance_pairs) * torch.exp(-supervision * code_product)
     # The pair factor is weighted * (Y C + Y^2 S b_ik b_jk): without and with the bit product.
     without_bit, with_bit = weighted * supervision * c, weighted * supervision.square() * s
-
-    # Over all bits the pair factors add up to K * without_bit + with_bit * b b^T, so the -1 of 2 sigma - 1 is free.
-    surrogate = -(without_bit + with_bit * code_product).sum() * code_length
+    surrogate = weighted.new_zeros(())
     u_by_bit, b_by_bit, gradient_by_bit = u.T.contiguous(), b.T.contiguous(), torch.empty_like(u.T)
     # All pairs for a few bits, or, in a large batch, some rows of pairs for one bit.
     bits_in_tile = max(1, TILE_ELEMENTS // max(batch * batch, 1))
@@ -64,8 +62,8 @@ def loss_and_gradient(u: Tensor, supervision: Tensor, parameters: ExponentiatedL
         u_k, b_k = u_by_bit[bits], b_by_bit[bits]
         sigma = torch.mul(parameters.temperature * u_k[:, rows, None], u_k[:, None, :]).sigmoid_()
         pair_factor = torch.addcmul(without_bit[rows], with_bit[rows], b_k[:, rows, None] * b_k[:, None, :])
-        surrogate += 2 * torch.dot(pair_factor.flatten(), sigma.flatten())
         slope = torch.ops.aten.sigmoid_backward(pair_factor, sigma)  # pair_factor * sigma * (1 - sigma)
+        surrogate += 2 * torch.dot(pair_factor.flatten(), sigma.sub_(0.5).flatten())
         gradient_by_bit[bits, rows] = torch.matmul(slope, u_k[:, :, None])[:, :, 0]
     gradient = gradient_by_bit.T.contiguous() * gradient_scale(code_length, parameters)
     sums = PairSums(weighted.sum(), (weighted * supervision * code_product).sum(), surrogate)

@@ -26,7 +26,7 @@ def outputs_in_blocks(module: nn.Module, inputs: Inputs) -> NDArray[np.float32]:
         float32 of shape (samples, outputs).
     """
     module.eval()
-    size = CUDA_BLOCK if any(parameter.is_cuda for parameter in module.parameters()) else BLOCK
+    size = block_size(module)
     outputs = np.empty((0, 0), np.float32)
     arriving: deque[tuple[int, Tensor, torch.cuda.Event | None]] = deque()
 
@@ -46,6 +46,11 @@ def outputs_in_blocks(module: nn.Module, inputs: Inputs) -> NDArray[np.float32]:
             receive(UNDER_WAY)
         receive(0)
     return outputs
+
+
+def block_size(module: nn.Module) -> int:
+    """Inputs that go through a module at a time."""
+    return CUDA_BLOCK if any(parameter.is_cuda for parameter in module.parameters()) else BLOCK
 
 
 def _event_behind(block: Tensor) -> torch.cuda.Event | None:
