@@ -37,6 +37,7 @@ bench: $(VENV)/bench-installed
 	$(BIN)/python -m benchmarks.evaluation $(if $(QUICK),--quick)
 	$(if $(QUICK),,$(BIN)/python -m benchmarks.large_database)
 	$(BIN)/python -m benchmarks.loss $(if $(QUICK),--quick)
+	$(BIN)/python -m benchmarks.training_loop $(if $(QUICK),--quick)
 
 # Kills real runs a hundred times and compares every file they end with with an undisturbed run's. Takes about half an hour.
 chaos: $(VENV)/installed

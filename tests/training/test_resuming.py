@@ -391,6 +391,13 @@ def test_a_refusal_gives_both_values(tmp_path):
         fine_tune(CheckpointFolder(tmp_path, 0), learning_rate=0.04)
 
 
+def test_a_refusal_says_which_value_one_of_them_lacks(tmp_path):
+    with pytest.raises(Killed):
+        fine_tune(KilledAfterSaving(tmp_path, saves=1))
+    with pytest.raises(InputError, match=r"`loss.sharpness` not given instead of None"):
+        fine_tune(CheckpointFolder(tmp_path, 0), configuration={"loss.sharpness": None})
+
+
 def test_of_a_large_training_set_evenly_chosen_inputs_are_compared(monkeypatch):
     monkeypatch.setattr(resuming_module, "COMPARED_BYTES", 0)
     monkeypatch.setattr(resuming_module, "BLOCK", 6)

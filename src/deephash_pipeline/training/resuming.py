@@ -138,7 +138,7 @@ class Resuming:
         unfinished = f"{self.description}: the unfinished training in {self.checkpoints.folder}"
         if difference in (INITIAL_WEIGHTS, TRAINING_SET):
             return f"{unfinished} began with another `{difference}`: bring it back, or delete the folder to start over"
-        before, now = stored.get(difference), self.configuration.get(difference)
+        before, now = (known.get(difference, "not given") for known in (stored, self.configuration))
         remedy = "set it back, or delete the folder to start over"
         return f"{unfinished} has `{difference}` {before} instead of {now}: {remedy}"
 

@@ -1,0 +1,101 @@
+import numpy as np
+import pytest
+import torch
+
+from benchmarks import large_batch, training_loop, training_watch
+from benchmarks.documents import PERFORMANCE_DOCUMENT
+from benchmarks.large_batch import CPU, Settings, kept_for_backward, random_images
+from benchmarks.training_cases import CASES
+from benchmarks.training_loop import Bench, measure_case
+from benchmarks.training_tables import SECTION, large_batch_table, training_tables
+from benchmarks.training_watch import Stopwatch
+from deephash_pipeline.images.inputs import ImageInputs
+
+STATISTICS = {"mean": [0.5], "standard_deviation": [0.29]}
+MACHINE = {
+    "machine": {"processor": "P", "cores": 2, "memory_gib": 4.0, "system": "S", "load_average": 0.0},
+    "versions": {"python": "3"},
+}
+
+
+def test_a_stopwatch_starts_behind_the_warm_up_and_books_all_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks = iter(range(100))
+    monkeypatch.setattr(training_watch, "clock", lambda: next(ticks))
+    started: list[str] = []
+    watch = Stopwatch(2, at_start=lambda: started.append("now"))
+    for _ in range(2):
+        assert not started
+        watch.lap("forward")
+        watch.lap("optimiser")
+    for part in ("forward", "backward", "optimiser", "forward"):
+        watch.lap(part)
+    assert started == ["now"]
+    assert watch.seconds == {"forward": 2, "backward": 1, "optimiser": 1}
+
+
+def test_tables_of_the_loop_come_from_a_real_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(training_loop, "WARM_UP_STEPS", 1)
+    case = CASES[1]
+    measured = measure_case(case, training_loop.Settings(images=2 * case.batch_size, rounds=1))
+    assert set(measured["seconds_of_step"]) == {"data", "forward", "loss", "backward", "optimiser", "other"}
+    assert 0.2 < measured["share_of_products"] < 1
+    options = [{"network": "lenet", "options": {}, "images_per_second": 50.0, "first_call_seconds": 1.0}]
+    options.append({**options[0], "options": {"chunk_size": 8}, "images_per_second": 25.0})
+    tables = training_tables({**MACHINE, "device": "D", "cases": [measured], "options": options})
+    assert "| MNIST, fine-tuning | 128 |" in tables
+    assert "| lenet | `chunk_size: 8` | 25 | 0.50 | 1.0 |" in tables
+
+
+def test_the_bare_network_takes_as_many_steps() -> None:
+    bench = Bench(CASES[0], images=256)
+    assert (bench.steps, bench.images) == (2, (training_loop.WARM_UP_STEPS + 2) * 128)
+    assert bench.encode() > 0
+    assert bench.train_bare() > 0
+
+
+def test_what_autograd_keeps_grows_with_the_batch_and_weights_do_not_count() -> None:
+    settings = Settings(network="lenet", code_length=12)
+    with random_images(32, (1, 28, 28)) as images:
+        inputs = ImageInputs(images, STATISTICS, CPU)
+        labels = np.arange(32)
+        kept = [kept_for_backward(settings, inputs, labels, size) for size in (16, 32)]
+    weights = sum(parameter.nbytes for parameter in large_batch.build_network(settings).parameters())
+    assert kept[1] == pytest.approx(2 * kept[0], rel=0.2)
+    assert 0 < kept[0] / 16 < weights
+
+
+def test_gradients_in_chunks_are_compared_with_that_of_one_piece() -> None:
+    settings = Settings(network="lenet", code_length=12)
+    with random_images(20, (1, 28, 28)) as images:
+        inputs = ImageInputs(images, STATISTICS, CPU)
+        labels = np.arange(20) % 3
+        whole, chunks = (large_batch.gradient(settings, inputs, labels, 20, size) for size in (None, 3))
+    assert large_batch.relative_difference(chunks, whole) < 1e-4
+    assert large_batch.relative_difference([2 * part for part in whole], whole) == pytest.approx(1)
+    assert all(torch.isfinite(part).all() for part in whole)
+
+
+def test_the_table_of_the_large_batch_scales_what_autograd_keeps() -> None:
+    results = {
+        **MACHINE,
+        "settings": {
+            "network": "caffenet",
+            "code_length": 48,
+            "batch_size": 1024,
+            "chunk_size": 50,
+            "compared_batch": 9,
+        },
+        "peak_bytes": 2**31,
+        "kept_bytes_per_image": 2**22,
+        "cpu_seconds": 3.0,
+        "wall_seconds": 4.0,
+        "relative_difference": 1e-6,
+    }
+    table = large_batch_table(results)
+    assert "| peak memory of the process | 2.00 GiB |" in table
+    assert "| plain autograd would keep | 4 GiB (4.0 MiB per image) |" in table
+
+
+def test_the_document_has_a_place_for_the_tables() -> None:
+    text = PERFORMANCE_DOCUMENT.read_text(encoding="utf-8")
+    assert text.count(f"<!-- {SECTION}: begin -->") == text.count(f"<!-- {SECTION}: end -->") == 1
