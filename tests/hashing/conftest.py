@@ -1,6 +1,29 @@
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+
+from deephash_pipeline.hashing import KSH, LDAH, MLH, HashFunction, SupervisedDeepHashing
+
+LITTLE_WORK: dict[type[HashFunction], dict[str, Any]] = {
+    LDAH: {"positive_pairs": 2000, "negative_pairs": 2000, "principal_components": 64},
+    KSH: {"anchors": 40, "iterations": 20},
+    MLH: {"stages": 3, "batches_per_stage": 20},
+    SupervisedDeepHashing: {"iterations": 5},
+}
+
+
+@pytest.fixture(scope="session")
+def quick() -> Callable[..., HashFunction]:
+    """Make hash functions that learn for a short time only, from (method, code length, seed, parameters)."""
+
+    def make(method: type[HashFunction], code_length: int, seed: int = 0, **parameters: Any) -> HashFunction:
+        given = {**LITTLE_WORK.get(method, {}), **parameters}
+        return method(code_length, seed, method.parameters_model.model_validate(given))
+
+    return make
 
 
 @pytest.fixture(scope="session")
@@ -9,3 +32,9 @@ def z() -> NDArray[np.float32]:
     generator = np.random.default_rng(11)
     mixing = generator.normal(size=(20, 20)) * np.linspace(2.0, 0.2, 20)[:, np.newaxis]
     return np.maximum(generator.normal(size=(300, 20)) @ mixing + 1.0, 0.0).astype(np.float32)
+
+
+@pytest.fixture(scope="session")
+def labels(z: NDArray[np.float32]) -> NDArray[np.int64]:
+    """Ten classes, in no relation to the rows of `z`."""
+    return np.random.default_rng(12).permutation(len(z)) % 10

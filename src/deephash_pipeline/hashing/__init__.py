@@ -14,32 +14,47 @@ True
 """
 
 from deephash_pipeline.hashing.base import Encoder, HashFunction, HashParameters
+from deephash_pipeline.hashing.bre import BRE, BREParameters
 from deephash_pipeline.hashing.itq import ITQ, ITQParameters
+from deephash_pipeline.hashing.ksh import KSH, KSHParameters
+from deephash_pipeline.hashing.ldah import LDAH, LDAHParameters
 from deephash_pipeline.hashing.learned import LearnedHashLayer
 from deephash_pipeline.hashing.linear import LinearEncoder, LinearHashFunction
 from deephash_pipeline.hashing.lsh import LSH, LSHParameters
+from deephash_pipeline.hashing.mlh import MLH, MLHParameters
 from deephash_pipeline.hashing.one_of_c import OneOfC
 from deephash_pipeline.hashing.pcah import PCAH, PCAHParameters
 from deephash_pipeline.hashing.registry import ENCODERS, HASH_FUNCTIONS, load_encoder
+from deephash_pipeline.hashing.sdh import SupervisedDeepHashing, SupervisedDeepHashingParameters
 from deephash_pipeline.hashing.sh import SpectralHashing, SpectralHashingParameters
 
 __all__ = [
+    "BRE",
     "ENCODERS",
     "HASH_FUNCTIONS",
     "ITQ",
+    "KSH",
+    "LDAH",
     "LSH",
+    "MLH",
     "PCAH",
+    "BREParameters",
     "Encoder",
     "HashFunction",
     "HashParameters",
     "ITQParameters",
+    "KSHParameters",
+    "LDAHParameters",
     "LSHParameters",
     "LearnedHashLayer",
     "LinearEncoder",
     "LinearHashFunction",
+    "MLHParameters",
     "OneOfC",
     "PCAHParameters",
     "SpectralHashing",
     "SpectralHashingParameters",
+    "SupervisedDeepHashing",
+    "SupervisedDeepHashingParameters",
     "load_encoder",
 ]

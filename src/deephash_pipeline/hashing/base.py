@@ -141,6 +141,8 @@ class Encoder(ABC):
 class HashFunction(Encoder):
     """An encoder that learns from the training set's features.
 
+    A method has a `display_name`, for tables and figures, and a model of its parameters.
+
     Args:
         code_length: number of bits per code, 1 to 256.
         seed: source of every random draw in `fit`, at least 0.
@@ -150,6 +152,7 @@ class HashFunction(Encoder):
         InputError: the code length, the seed or the type of the parameters is wrong.
     """
 
+    display_name: ClassVar[str]
     parameters_model: ClassVar[type[HashParameters]]
     parameters: HashParameters
 

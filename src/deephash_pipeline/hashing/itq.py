@@ -37,6 +37,7 @@ class ITQ(LinearHashFunction):
     """
 
     stored: ClassVar[Mapping[str, StoredArray]] = {**HYPERPLANES, "objective": StoredArray(("rotations",), np.float64)}
+    display_name = "ITQ"
     parameters_model = ITQParameters
     parameters: ITQParameters
     objective_: NDArray[np.float64]

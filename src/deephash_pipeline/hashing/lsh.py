@@ -29,6 +29,7 @@ class LSH(LinearHashFunction):
     bits but is no part of the definition, hence off by default.
     """
 
+    display_name = "LSH"
     parameters_model = LSHParameters
     parameters: LSHParameters
 

@@ -23,6 +23,7 @@ class PCAH(LinearHashFunction):
     code grows. Needs one direction of variance per bit, thus code_length <= min(D, n - 1).
     """
 
+    display_name = "PCAH"
     parameters_model = PCAHParameters
     parameters: PCAHParameters
 

@@ -7,14 +7,31 @@ from numpy.typing import NDArray
 
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.hashing.base import Encoder, HashFunction
+from deephash_pipeline.hashing.bre import BRE
 from deephash_pipeline.hashing.itq import ITQ
+from deephash_pipeline.hashing.ksh import KSH
+from deephash_pipeline.hashing.ldah import LDAH
 from deephash_pipeline.hashing.learned import LearnedHashLayer
 from deephash_pipeline.hashing.lsh import LSH
+from deephash_pipeline.hashing.mlh import MLH
 from deephash_pipeline.hashing.one_of_c import OneOfC
 from deephash_pipeline.hashing.pcah import PCAH
+from deephash_pipeline.hashing.sdh import SupervisedDeepHashing
 from deephash_pipeline.hashing.sh import SpectralHashing
 
-HASH_FUNCTIONS: dict[str, type[HashFunction]] = {"lsh": LSH, "pcah": PCAH, "itq": ITQ, "sh": SpectralHashing}
+HASH_FUNCTIONS: dict[str, type[HashFunction]] = {
+    "lsh": LSH,
+    "pcah": PCAH,
+    "itq": ITQ,
+    "sh": SpectralHashing,
+    "ldah": LDAH,
+    "bre": BRE,
+    "mlh": MLH,
+    "ksh": KSH,
+    "sdh": SupervisedDeepHashing,
+}
+"""Methods that learn from z, in the order of tables and figures."""
+
 ENCODERS: dict[str, type[Encoder]] = {**HASH_FUNCTIONS, "hash_layer": LearnedHashLayer, "one_of_c": OneOfC}
 
 

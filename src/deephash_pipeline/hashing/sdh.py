@@ -77,6 +77,7 @@ class SupervisedDeepHashing(HashFunction):
         "bias_3": StoredArray(("code_length",), np.float32),
         "objective": StoredArray(("ends",), np.float64),
     }
+    display_name = "SDH (DH-2)"
     parameters_model = SupervisedDeepHashingParameters
     parameters: SupervisedDeepHashingParameters
     weights_1_: NDArray[np.float32]

@@ -39,6 +39,7 @@ class SpectralHashing(HashFunction):
         "axis": StoredArray(("code_length",), np.int64),
         "frequency": StoredArray(("code_length",), np.float64),
     }
+    display_name = "SH"
     parameters_model = SpectralHashingParameters
     parameters: SpectralHashingParameters
     directions_: NDArray[np.float32]

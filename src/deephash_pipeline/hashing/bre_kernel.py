@@ -1,0 +1,130 @@
+"""Coordinate descent on the objective of `BRE`, compiled: one weight of each bit, set to the best of all its values.
+
+Let s be a bit's values on the training rows, 1 or -1, and R the number of bits by which a pair's distance exceeds its
+target, without this bit's share. A pair that the bit sets apart then has R + 1 instead of R, which adds R + 1/2 to half
+the sum of squares: the pair's coupling. Thus the objective is, but for a constant, the sum of couplings over the pairs
+that s sets apart, and giving row i the other value adds s_i times the sum of coupling s_j over its pairs (i, j).
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+# A row whose kernel value is smaller keeps its bit, since only a weight out of all proportion could change it.
+SMALLEST_KERNEL_VALUE = 1e-6
+# How far from the outermost thresholds the values beyond them are tried.
+BEYOND = 5e-7
+
+
+class Pairs(NamedTuple):
+    """The pairs of training rows, each of them listed at both of its rows; so there are twice as many entries.
+
+    Attributes:
+        first: int64 (rows + 1,); the entries of row i are first[i] to first[i + 1] - 1.
+        partner: int64 (entries,), the other row.
+        excess: float64 (entries,), Hamming distance minus `code_length` times the target distance; kept up to date.
+    """
+
+    first: NDArray[np.int64]
+    partner: NDArray[np.int64]
+    excess: NDArray[np.float64]
+
+
+@njit(cache=True, nogil=True)
+def project_rows(kernel: Any, anchors: Any, weights: Any) -> Any:
+    """Project the rows of a kernel (rows, rows) on one bit, whose anchors and weights are (anchors,); (rows,)."""
+    projection = np.zeros(len(kernel))
+    for position in range(len(anchors)):
+        projection += weights[position] * kernel[anchors[position]]
+    return projection
+
+
+@njit(cache=True, nogil=True)
+def couple(signs: Any, pairs: Any) -> Any:
+    """Compute each entry's coupling for a bit of values `signs` (rows,) that counts in `pairs.excess`; (entries,)."""
+    coupling = pairs.excess + 0.5
+    for row in range(len(signs)):
+        for entry in range(pairs.first[row], pairs.first[row + 1]):
+            coupling[entry] -= signs[row] != signs[pairs.partner[entry]]
+    return coupling
+
+
+@njit(cache=True, nogil=True)
+def cost(signs: Any, pairs: Any, coupling: Any) -> float:
+    """Sum the coupling over the pairs that a bit of values `signs` (rows,) sets apart."""
+    twice = 0.0
+    for row in range(len(signs)):
+        for entry in range(pairs.first[row], pairs.first[row + 1]):
+            twice += coupling[entry] * (signs[row] != signs[pairs.partner[entry]])
+    return float(twice / 2)
+
+
+@njit(cache=True, nogil=True)
+def best_weight(kernel_values: Any, projection: Any, weight: float, pairs: Any, coupling: Any) -> Any:
+    """Find the value of one anchor's weight at which the bit costs least.
+
+    As the weight grows, the bit of each row changes once, at a threshold of its own; between two thresholds all values
+    are as good. Of each such interval the middle is tried, from the lowest up.
+
+    Args:
+        kernel_values: float64 (rows,), kernel of each row and the anchor.
+        projection: float64 (rows,), of each row at the present weight.
+        weight: the present weight.
+        pairs: a `Pairs`.
+        coupling: float64 (entries,), from `couple`.
+    """
+    movable = np.flatnonzero(np.abs(kernel_values) > SMALLEST_KERNEL_VALUE)
+    if len(movable) == 0:
+        return weight
+    thresholds = weight - projection[movable] / kernel_values[movable]
+    order = np.argsort(thresholds)
+    signs = np.where(projection >= 0, 1.0, -1.0)
+    signs[movable] = -np.sign(kernel_values[movable])
+    best = thresholds[order[0]] - BEYOND
+    present_cost = least_cost = cost(signs, pairs, coupling)
+    for place in range(len(order)):
+        row = movable[order[place]]
+        field = 0.0
+        for entry in range(pairs.first[row], pairs.first[row + 1]):
+            field += coupling[entry] * signs[pairs.partner[entry]]
+        present_cost += signs[row] * field
+        signs[row] = -signs[row]
+        lower = thresholds[order[place]]
+        upper = thresholds[order[place + 1]] if place + 1 < len(order) else lower + 2 * BEYOND
+        middle = (lower + upper) / 2
+        # Where thresholds coincide, their rows change together.
+        if present_cost < least_cost and lower < middle < upper:
+            least_cost, best = present_cost, middle
+    return best
+
+
+@njit(cache=True, nogil=True)
+def sweep(kernel: Any, anchors: Any, weights: Any, positions: Any, pairs: Any) -> None:
+    """Set one weight of each bit to its best value, one bit after the other; the objective does not rise.
+
+    Args:
+        kernel: float64 (rows, rows), symmetric.
+        anchors: int64 (code_length, anchors), rows.
+        weights: float64 (code_length, anchors); changed.
+        positions: int64 (code_length,), which of a bit's weights to set.
+        pairs: a `Pairs` that belongs to the weights; its excess is changed with them.
+    """
+    for bit in range(len(weights)):
+        position = positions[bit]
+        projection = project_rows(kernel, anchors[bit], weights[bit])
+        signs = np.where(projection >= 0, 1.0, -1.0)
+        coupling = couple(signs, pairs)
+        former = weights[bit, position]
+        weights[bit, position] = best_weight(kernel[anchors[bit, position]], projection, former, pairs, coupling)
+        # Read off anew: rounding, or a row that counted as immovable, may yet have made the bit worse.
+        changed = np.where(project_rows(kernel, anchors[bit], weights[bit]) >= 0, 1.0, -1.0)
+        if cost(changed, pairs, coupling) > cost(signs, pairs, coupling):
+            weights[bit, position] = former
+            continue
+        for row in range(len(signs)):
+            for entry in range(pairs.first[row], pairs.first[row + 1]):
+                partner = pairs.partner[entry]
+                apart, were_apart = changed[row] != changed[partner], signs[row] != signs[partner]
+                pairs.excess[entry] += np.int64(apart) - np.int64(were_apart)

@@ -1,0 +1,258 @@
+"""KSH: kernel projections whose bits, one after another, fit the inner products of codes to the labels."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+from pydantic import Field
+from scipy.linalg import eigh
+
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.hashing.base import HashFunction, HashParameters, StoredArray, row_blocks
+
+# Share of the mean squared kernel value that is added to every anchor's: some anchors may be equal.
+RIDGE = 1e-8
+# The authors' test: refinement ends once the relaxed agreement changes by no more than this per labelled sample.
+TOLERANCE = 1e-2
+
+
+class KSHParameters(HashParameters):
+    """Parameters of `KSH`; the defaults are those of the authors' published demonstration.
+
+    Attributes:
+        anchors: number of training rows that the kernel compares with, 300; all rows if there are fewer.
+        labelled_samples: number of training rows whose labels are used, 2,000; all rows if there are fewer. More of
+            them raise mAP.
+        iterations: the most steps that refine a bit, 500; 0 leaves each bit as its eigenproblem gives it.
+    """
+
+    anchors: int = Field(default=300, ge=1)
+    labelled_samples: int = Field(default=2000, ge=2)
+    iterations: int = Field(default=500, ge=0)
+
+
+class KSH(HashFunction):
+    """Supervised hashing with kernels (Liu, Wang, Ji, Jiang & Chang, CVPR 2012).
+
+    Bit b of x is the sign of kbar(x) . a_b, where kbar(x) holds the Gaussian kernels between x and some anchors, less
+    their means over the training set. The inner product of two codes of K values 1 and -1 is to be K for samples of one
+    class and -K otherwise; in least squares, each bit y in its turn has to maximise its agreement y' S y with S, what
+    the bits before have left of that target. Without the sign this is an eigenproblem; its solution is refined with a
+    sigmoid in the sign's place, by Nesterov's accelerated gradient, and the refinement kept if its signs agree more.
+
+    As the target depends on K, the bits of a shorter code are not the first ones of a longer code. No length is out of
+    reach. The labelled samples are taken from all classes in turn: among 2,000 rows drawn at random, rare ones of the
+    397 classes of SUN397 would have no pair to learn from. Needs labels.
+
+    Attributes:
+        anchors_: float32, shape (anchors, D), rows of the training set.
+        decay_: float64, shape (anchors,), 1 / (2 s) in the kernel exp(-||x - anchor||^2 / (2 s)), the same for all
+            anchors: s is the mean squared distance between a training row and an anchor.
+        projection_: float64, shape (anchors, code_length), the a_b as columns; float64, since the coefficients of
+            similar anchors may be large and cancel.
+        threshold_: float64, shape (code_length,), the projections of the kernels' means.
+    """
+
+    stored: ClassVar[Mapping[str, StoredArray]] = {
+        "anchors": StoredArray(("anchors", "features"), np.float32),
+        "decay": StoredArray(("anchors",), np.float64),
+        "projection": StoredArray(("anchors", "code_length"), np.float64),
+        "threshold": StoredArray(("code_length",), np.float64),
+    }
+    display_name = "KSH"
+    parameters_model = KSHParameters
+    parameters: KSHParameters
+    anchors_: NDArray[np.float32]
+    decay_: NDArray[np.float64]
+    projection_: NDArray[np.float64]
+    threshold_: NDArray[np.float64]
+
+    def _learn(self, z: NDArray[Any], labels: NDArray[np.int64] | None) -> dict[str, NDArray[Any]]:
+        if labels is None:
+            raise InputError("KSH learns from classes, but labels are None: pass the class of each row of z")
+        generator = np.random.default_rng(self.seed)
+        labelled = draw_in_turn(labels, self.parameters.labelled_samples, generator)
+        if all(bool((z[rows] == z[0]).all()) for rows in row_blocks(z)):
+            raise InputError("z has only equal rows, so no distances: check the network that gave these features")
+        drawn = generator.choice(len(z), min(self.parameters.anchors, len(z)), replace=False)
+        anchors = z[drawn].astype(np.float32)
+        mean_distance = sum(squared_distances(z[rows], anchors).sum() for rows in row_blocks(z)) / len(z) / len(anchors)
+        decay = np.full(len(anchors), 0.5 / mean_distance)
+        mean = sum(gaussian_kernels(z[rows], anchors, decay).sum(axis=0) for rows in row_blocks(z)) / len(z)
+        projection = self._learn_projection(
+            gaussian_kernels(z[labelled], anchors, decay) - mean, Similarity(labels[labelled], self.code_length)
+        )
+        return {"anchors": anchors, "decay": decay, "projection": projection, "threshold": mean @ projection}
+
+    def _learn_projection(self, kernels: NDArray[np.float64], similarity: "Similarity") -> NDArray[np.float64]:
+        """The a_b as columns (m, K), from the centred kernels (l, m) of the labelled samples."""
+        projection = np.empty((kernels.shape[1], self.code_length))
+        for bit in range(self.code_length):
+            start = spectral_start(kernels, similarity)
+            refined = refine(start, kernels, similarity, self.parameters.iterations)
+            # Of equals, max takes the first.
+            chosen = max(start, refined, key=lambda a: similarity.agreement(signs(kernels @ a)))
+            similarity.deflate(signs(kernels @ chosen))
+            projection[:, bit] = chosen
+        return projection
+
+    def _encode_block(self, z: NDArray[np.float64]) -> NDArray[np.bool_]:
+        kernels = gaussian_kernels(z, self.anchors_, self.decay_)
+        return np.greater_equal(kernels @ self.projection_, self.threshold_)
+
+
+def draw_in_turn(labels: NDArray[np.int64], count: int, generator: np.random.Generator) -> NDArray[np.int64]:
+    """Draw rows from all classes in turn, the rows of each in random order, until there are `count` or no more.
+
+    Args:
+        labels: classes, shape (n,).
+        count: the number of rows wanted.
+        generator: source of the order.
+
+    Returns:
+        Rows, each once, shape (min(count, n),).
+
+    Raises:
+        InputError: the rows drawn hold no two of one class, or no two of different classes.
+    """
+    classes, sizes = np.unique(labels, return_counts=True)
+    if len(classes) == 1:
+        raise InputError("labels name one class only, so no pair differs: give images of at least two classes")
+    if sizes.max() == 1 or count <= len(classes):
+        raise InputError(
+            f"labels name {len(classes)} classes, {sizes.max()} images at most of each, and {count} labelled samples "
+            "hold no two of one class: raise labelled_samples above the number of classes, or give more images of each"
+        )
+    shuffled = generator.permutation(len(labels))
+    by_class = shuffled[np.argsort(labels[shuffled], kind="stable")]
+    turn = np.arange(len(labels)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return by_class[np.argsort(turn, kind="stable")[:count]]
+
+
+class Similarity:
+    """S = K Y - sum of y y' over the bits y learned so far; Y is 1 for two samples of one class and -1 otherwise.
+
+    S is kept as F diag(w) F', where F has a column for each class, one of ones and one for each bit learned: a product
+    with it then costs l (C + 1 + b) for l samples instead of l^2.
+
+    Args:
+        labels: classes of the samples, shape (l,).
+        code_length: K.
+    """
+
+    def __init__(self, labels: NDArray[np.int64], code_length: int) -> None:
+        of_class = np.equal.outer(labels, np.unique(labels)).astype(np.float64)
+        self.factors = np.column_stack([of_class, np.ones(len(labels))])
+        self.factors_transposed = self.factors.T.copy()
+        self.weights = code_length * np.append(np.full(of_class.shape[1], 2.0), -1.0)
+
+    def multiply(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """S v for values v of shape (l,)."""
+        return weighted_sum(self.weights * weighted_sum(values, self.factors), self.factors_transposed)
+
+    def agreement(self, values: NDArray[np.float64]) -> float:
+        """The quadratic form v' S v for values v of shape (l,)."""
+        return float(self.weights @ weighted_sum(values, self.factors) ** 2)
+
+    def deflate(self, bit: NDArray[np.float64]) -> None:
+        """Subtract y y' for a bit y of values 1 and -1, shape (l,)."""
+        self.factors = np.column_stack([self.factors, bit])
+        self.factors_transposed = np.vstack([self.factors_transposed, bit])
+        self.weights = np.append(self.weights, -1.0)
+
+
+def spectral_start(kernels: NDArray[np.float64], similarity: Similarity) -> NDArray[np.float64]:
+    """The a that maximises a' Kl' S Kl a where a' Kl' Kl a = l: the top solution of a generalized eigenproblem.
+
+    Args:
+        kernels: Kl, centred kernels of the labelled samples, shape (l, m).
+        similarity: S.
+
+    Returns:
+        Coefficients a, shape (m,).
+    """
+    moment = kernels.T @ kernels
+    moment += RIDGE * np.trace(moment) / len(moment) * np.eye(len(moment))
+    factors, top = kernels.T @ similarity.factors, len(moment) - 1
+    _, directions = eigh((factors * similarity.weights) @ factors.T, moment, subset_by_index=(top, top))
+    return np.asarray(np.sqrt(len(kernels)) * directions[:, 0])
+
+
+def refine(
+    start: NDArray[np.float64], kernels: NDArray[np.float64], similarity: Similarity, iterations: int
+) -> NDArray[np.float64]:
+    """Climb the relaxed agreement phi' S phi, phi = 2 / (1 + exp(-Kl a)) - 1 = tanh(Kl a / 2).
+
+    Nesterov's accelerated gradient: each step goes uphill from a point ahead of the last one and is halved, for good,
+    until it gains at least half of what the gradient promises.
+
+    Args:
+        start: coefficients a to start from, shape (m,).
+        kernels: Kl, centred kernels of the labelled samples, shape (l, m).
+        similarity: S.
+        iterations: the most steps.
+
+    Returns:
+        Coefficients where the steps ended, shape (m,).
+    """
+    anchors, kernels_transposed = len(start), kernels.T.copy()
+
+    def with_projections(coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
+        # a and Kl a in one vector: what is linear in a moves both, without another product with Kl.
+        return np.concatenate([coefficients, weighted_sum(coefficients, kernels_transposed)])
+
+    def relax(point: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.tanh(point[anchors:] / 2)
+
+    point = ahead = with_projections(start)
+    reached = similarity.agreement(relax(point))
+    step = momentum = 1.0
+    for _ in range(iterations):
+        phi = relax(ahead)
+        gradient = weighted_sum(similarity.multiply(phi) * (1 - phi**2), kernels)
+        uphill, slope, base = with_projections(gradient), gradient @ gradient, similarity.agreement(phi)
+        while (gained := similarity.agreement(relax(ahead + step * uphill))) < base + step / 2 * slope:
+            step /= 2
+        previous, point = point, ahead + step * uphill
+        grown = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
+        ahead = point + (momentum - 1) / grown * (point - previous)
+        momentum = grown
+        if abs(gained - reached) <= TOLERANCE * len(kernels):
+            break
+        reached = gained
+    return point[:anchors]
+
+
+@njit(cache=True, nogil=True)
+def weighted_sum(weights: NDArray[np.float64], rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The product weights @ rows, shape (columns,), for weights (n,) and rows (n, columns).
+
+    As fast as BLAS on one core. BLAS would share even so small a product among all cores, ten thousands of times in a
+    fit: that gains little, and waits many times as long where other processes hold the cores.
+    """
+    total = np.zeros(rows.shape[1])
+    for row in range(rows.shape[0]):
+        for column in range(rows.shape[1]):
+            total[column] += weights[row] * rows[row, column]
+    return total
+
+
+def signs(projected: NDArray[np.float64]) -> NDArray[np.float64]:
+    """1 where a bit is 1, the projection at least 0, and -1 elsewhere."""
+    return np.where(projected >= 0, 1.0, -1.0)
+
+
+def squared_distances(z: NDArray[Any], anchors: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Squared Euclidean distances between the rows of `z` (n, D) and of `anchors` (m, D), in float64, shape (n, m)."""
+    wide, wide_anchors = z.astype(np.float64, copy=False), anchors.astype(np.float64)
+    distances: NDArray[np.float64] = (wide**2).sum(axis=1)[:, np.newaxis] + (wide_anchors**2).sum(axis=1)
+    distances -= 2 * wide @ wide_anchors.T
+    # Rounding can leave a row a little less than no distance from its own anchor.
+    return np.maximum(distances, 0.0)
+
+
+def gaussian_kernels(z: NDArray[Any], anchors: NDArray[np.float32], decay: NDArray[np.float64]) -> NDArray[np.float64]:
+    """exp(-decay ||x - anchor||^2) for the rows x of `z` (n, D), shape (n, m)."""
+    return np.exp(-decay * squared_distances(z, anchors))

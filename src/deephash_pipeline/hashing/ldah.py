@@ -1,0 +1,165 @@
+"""LDAH: linear discriminants of pairs, each cut where it parts classes best."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+from scipy.linalg import eigh
+
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.hashing.base import HashParameters, StoredArray
+from deephash_pipeline.hashing.linear import HYPERPLANES, LinearHashFunction, feature_mean, project
+from deephash_pipeline.hashing.principal_directions import COVARIANCE_ROWS, principal_directions
+
+# Share of the mean second moment that is added to every direction.
+RIDGE = 1e-6
+
+
+class LDAHParameters(HashParameters):
+    """Parameters of `LDAH`; the authors' training code is not public, so the defaults are this project's choice.
+
+    Attributes:
+        positive_pairs: number of pairs of one class to draw; 100,000 are about a hundred per feature at D = 1,024.
+        negative_pairs: number of pairs of two classes to draw, as many.
+        principal_components: `z` of more features than this is first reduced to so many principal components; 1,024
+            leaves the features of the paper's networks for MNIST and CIFAR10 whole.
+    """
+
+    positive_pairs: int = Field(default=100_000, ge=1, le=10_000_000)
+    negative_pairs: int = Field(default=100_000, ge=1, le=10_000_000)
+    principal_components: int = Field(default=1024, ge=1)
+
+
+class LDAH(LinearHashFunction):
+    """LDAHash with the LDA criterion (Strecha, Bronstein, Bronstein & Fua, PAMI 2012).
+
+    With S_P and S_N the second moments of the difference x - x' over pairs of one class and of two classes, the best
+    projections bring the former together relative to the latter: S_P v = lambda S_N v, the code_length smallest lambda.
+    Each projection v is then cut at the threshold where the fewest pairs are wrong: positive pairs split plus negative
+    pairs not split, as shares, minimised exactly over the pairs drawn.
+
+    In expectation S_N is S_P plus a matrix of rank C - 1 for C classes: C - 1 eigenvalues tell something, all others
+    are 1 and their directions arbitrary. Drawn pairs scatter these around 1 and so choose among them by chance; bits
+    beyond C - 1 are thus mostly noise and mAP falls as the code grows. The authors' "classes" were thousands of points
+    in space, so that they never met the limit. Needs labels, and code_length <= rank of the centred features.
+
+    Attributes:
+        eigenvalue_: float64, shape (code_length,), lambda of each bit's direction, ascending.
+    """
+
+    stored: ClassVar[Mapping[str, StoredArray]] = {
+        **HYPERPLANES,
+        "eigenvalue": StoredArray(("code_length",), np.float64),
+    }
+    display_name = "LDAH"
+    parameters_model = LDAHParameters
+    parameters: LDAHParameters
+    eigenvalue_: NDArray[np.float64]
+
+    def _learn(self, z: NDArray[Any], labels: NDArray[np.int64] | None) -> dict[str, NDArray[Any]]:
+        if labels is None:
+            raise InputError("LDAH learns from classes, but labels are None: pass the class of each row of z")
+        positive, negative = draw_pairs(labels, self.parameters, np.random.default_rng(self.seed))
+        principal = principal_directions(z, feature_mean(z), self.parameters.principal_components)
+        if self.code_length > principal.shape[1]:
+            raise InputError(
+                f"code_length is {self.code_length}, but z of shape {z.shape} gives {principal.shape[1]} directions "
+                f"(principal_components is {self.parameters.principal_components}), and each bit takes one: "
+                "shorten the code, or raise principal_components if it is the smaller"
+            )
+        eigenvalue, discriminants = self._learn_discriminants(project(z, principal), positive, negative)
+        # Rounded before the thresholds are sought, which thus are exact for the projection that encodes.
+        projection = (principal @ discriminants).astype(np.float32)
+        projected = project(z, projection.astype(np.float64))
+        threshold = [best_threshold(bit[positive], bit[negative]) for bit in projected.T]
+        return {"projection": projection, "threshold": np.array(threshold), "eigenvalue": eigenvalue}
+
+    def _learn_discriminants(
+        self, components: NDArray[np.float64], positive: NDArray[np.int64], negative: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The K smallest lambda, ascending, and their v as columns, for features given as components (n, m)."""
+        moment_positive = _second_moment(components, positive)
+        moment_negative = _second_moment(components, negative)
+        # On both sides: a direction without variance then has lambda = 1, where a ridge on S_N alone would make it 0,
+        # the best of all.
+        ridge = RIDGE * np.trace(moment_negative) / len(moment_negative) * np.eye(len(moment_negative))
+        eigenvalue, discriminants = eigh(
+            moment_positive + ridge, moment_negative + ridge, subset_by_index=(0, self.code_length - 1)
+        )
+        return eigenvalue, discriminants
+
+
+def draw_pairs(
+    labels: NDArray[np.int64], parameters: LDAHParameters, generator: np.random.Generator
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Draw pairs of rows of one class, and pairs of rows of two classes, with replacement.
+
+    Args:
+        labels: classes, shape (n,).
+        parameters: how many of each.
+        generator: source of the draws.
+
+    Returns:
+        Positive pairs, shape (positive_pairs, 2), and negative pairs, shape (negative_pairs, 2), either uniform over
+        all that exist.
+
+    Raises:
+        InputError: there are no pairs of one kind.
+    """
+    classes, sizes = np.unique(labels, return_counts=True)
+    if len(classes) == 1:
+        raise InputError("labels name one class only, so no pair is negative: give images of at least two classes")
+    if sizes.max() == 1:
+        raise InputError("labels name each class once, so no pair is positive: give several images of a class")
+    # Places count along by_class, where the rows of a class are neighbours.
+    by_class = np.argsort(labels, kind="stable")
+    size, start = np.repeat(sizes, sizes), np.repeat(np.cumsum(sizes) - sizes, sizes)
+
+    def draw(pairs: int, partners: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        first = generator.choice(len(labels), pairs, p=partners / partners.sum())
+        return first, generator.integers(partners[first])
+
+    first, second = draw(parameters.positive_pairs, size - 1)
+    second += start[first]
+    # The partners of a place are the others of its class, or all places outside it: each count skips over these.
+    positive = np.stack([first, second + (second >= first)], axis=1)
+    first, second = draw(parameters.negative_pairs, len(labels) - size)
+    negative = np.stack([first, second + np.where(second >= start[first], size[first], 0)], axis=1)
+    return by_class[positive], by_class[negative]
+
+
+def best_threshold(positive: NDArray[np.float64], negative: NDArray[np.float64]) -> float:
+    """The threshold t of one bit, 1[y >= t], that treats the fewest pairs wrongly.
+
+    Wrong are a positive pair whose two bits differ and a negative pair whose bits agree. The sum of both shares is
+    constant between neighbouring projections, so that trying one t for each finds the least sum exactly.
+
+    Args:
+        positive: projections of the positive pairs, shape (p, 2).
+        negative: projections of the negative pairs, shape (q, 2).
+
+    Returns:
+        The t half-way between two neighbouring projections; the lowest of several that are equally good.
+    """
+    p, q = len(positive), len(negative)
+    # t splits a pair from behind its smaller to its larger projection. Both shares times p q are integers: no rounding.
+    ends = [positive.min(axis=1), positive.max(axis=1), negative.min(axis=1), negative.max(axis=1)]
+    projections, place = np.unique(np.concatenate(ends), return_inverse=True)
+    changes = np.zeros(len(projections), dtype=np.int64)
+    np.add.at(changes, place, np.repeat(np.array([q, -q, -p, p]), [p, p, q, q]))
+    at_projection = np.cumsum(changes) - changes
+    best = int(at_projection.argmin())
+    below = projections[best - 1] if best else projections[0] - 1.0
+    return float((below + projections[best]) / 2)
+
+
+def _second_moment(components: NDArray[np.float64], pairs: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Mean of (x - x')(x - x')' over pairs of rows of `components` (n, m), shape (m, m)."""
+    total: NDArray[np.float64] = np.zeros((components.shape[1], components.shape[1]))
+    for block in np.array_split(pairs, -(-len(pairs) // COVARIANCE_ROWS)):
+        differences = components[block[:, 0]] - components[block[:, 1]]
+        total += differences.T @ differences
+    total /= len(pairs)
+    return total

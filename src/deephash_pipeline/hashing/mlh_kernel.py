@@ -1,0 +1,159 @@
+"""Descent on the objective of `MLH`, compiled: batch after batch, on one thread.
+
+The matrices of a batch are too small for threads to gain by sharing them; so their number changes no result.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+# Sums may be regrouped into vectors and multiplications joined with additions; infinities and NaN stay what they are.
+FAST_SUMS = {"reassoc", "contract", "nsz"}
+
+# Bound of the force that draws a bit's mean projection to zero, from the published code.
+STRONGEST_PULL = np.float32(0.5)
+
+
+class Features(NamedTuple):
+    """Features, and how they are to be scaled: (z - centre) / scale, with a constant 1 behind the last.
+
+    Attributes:
+        z: float32 or float64 (rows, D).
+        centre: float64 (D,).
+        scale: float64.
+    """
+
+    z: NDArray[Any]
+    centre: NDArray[np.float64]
+    scale: float
+
+
+class Step(NamedTuple):
+    """How a batch moves the weights, all float32; `MLHParameters` says what each one is."""
+
+    learning_rate: np.float32
+    momentum: np.float32
+    weight_decay: np.float32
+    balance: np.float32
+
+
+class Weights(NamedTuple):
+    """What a stage changes.
+
+    Attributes:
+        values: float32 (D + 1, code_length), one bit's weights and, last, its bias per column.
+        velocity: float32, of the same shape, what the last batch added to the values.
+        ones: int64 (code_length,), to which the number of ones seen is added.
+    """
+
+    values: NDArray[np.float32]
+    velocity: NDArray[np.float32]
+    ones: NDArray[np.int64]
+
+
+@njit(cache=True, nogil=True)
+def infer(projections: Any, losses: Any, codes: Any) -> float:
+    """Find the codes g, h of largest losses[number of bits in which they differ] + g . a + h . b, exactly.
+
+    This is the paper's loss-adjusted inference, in O(K log K): if m bits are to differ, it is best that those do which
+    gain most by it, |a_k - b_k| over |a_k + b_k|.
+
+    Args:
+        projections: float32 (2, code_length), a and b.
+        losses: float32 (code_length + 1,).
+        codes: float32 (2, code_length); becomes g and h, 1 or -1.
+
+    Returns:
+        The maximum.
+    """
+    gains = np.abs(projections[0] - projections[1]) - np.abs(projections[0] + projections[1])
+    order = np.argsort(-gains)
+    gained, differing, best = 0.0, 0, float(losses[0])
+    for place in range(len(order)):
+        gained += gains[order[place]]
+        if gained + losses[place + 1] > best:
+            best, differing = gained + losses[place + 1], place + 1
+    for place in range(len(order)):
+        bit = order[place]
+        same = 1 if place >= differing else -1
+        codes[0, bit] = 1 if projections[0, bit] + same * projections[1, bit] >= 0 else -1
+        codes[1, bit] = same * codes[0, bit]
+    return float(best + np.sum(np.abs(projections[0] + projections[1])))
+
+
+@njit(cache=True, nogil=True, fastmath=FAST_SUMS, error_model="numpy")
+def _project(x: Any, weights: Any, projections: Any) -> None:
+    projections[:] = 0
+    first, second = projections[0], projections[1]
+    for feature in range(len(weights)):
+        of_feature = weights[feature]
+        for bit in range(len(of_feature)):
+            first[bit] += x[0, feature] * of_feature[bit]
+            second[bit] += x[1, feature] * of_feature[bit]
+
+
+@njit(cache=True, nogil=True, fastmath=FAST_SUMS, error_model="numpy")
+def _move(weights: Any, step: Any, x: Any, slopes: Any, pull: Any) -> None:
+    """Move the weights by x (pairs, 2, D + 1), slopes (pairs, 2, code_length) and the pull on each bit's mean."""
+    pairs = np.float32(len(x))
+    velocity = weights.velocity
+    for feature in range(len(velocity)):
+        mean = np.sum(x[:, 0, feature]) / pairs
+        for bit in range(len(pull)):
+            force = mean * pull[bit] + step.weight_decay * weights.values[feature, bit]
+            velocity[feature, bit] = step.momentum * velocity[feature, bit] - step.learning_rate * force
+    for pair in range(len(x)):
+        for side in range(2):
+            # The better the codes, the fewer pairs have any.
+            if slopes[pair, side].any():
+                slope = step.learning_rate / pairs * slopes[pair, side]
+                for feature in range(len(velocity)):
+                    of_feature = velocity[feature]
+                    for bit in range(len(slope)):
+                        of_feature[bit] += x[pair, side, feature] * slope[bit]
+    weights.values[:] += velocity
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def descend(features: Any, rows: Any, losses: Any, step: Any, weights: Any) -> tuple[float, float]:
+    """Go through the batches of a stage.
+
+    Args:
+        features: a `Features`.
+        rows: int64 (batches, pairs, 2), the rows of z that make a pair.
+        losses: float32 (pairs, code_length + 1), of each pair of a batch by its number of differing bits.
+        step: a `Step`.
+        weights: a `Weights`; changed.
+
+    Returns:
+        Mean over all pairs of the upper bound and of the loss itself, each with the penalties on weights and balance.
+    """
+    batches, pairs, _ = rows.shape
+    values = weights.values
+    code_length = values.shape[1]
+    x = np.ones((pairs, 2, len(values)), dtype=np.float32)
+    projections = np.empty((pairs, 2, code_length), dtype=np.float32)
+    signs = np.empty_like(projections)
+    codes = np.empty_like(projections)
+    bound = loss = 0.0
+    for batch in range(batches):
+        for pair in range(pairs):
+            for side in range(2):
+                row = features.z[rows[batch, pair, side]]
+                for feature in range(len(row)):
+                    x[pair, side, feature] = (row[feature] - features.centre[feature]) / features.scale
+            _project(x[pair], values, projections[pair])
+            bound += infer(projections[pair], losses[pair], codes[pair]) - np.sum(np.abs(projections[pair]))
+            signs[pair] = np.where(projections[pair] >= 0, np.float32(1), np.float32(-1))
+            loss += losses[pair, np.sum(signs[pair, 0] != signs[pair, 1])]
+            for side in range(2):
+                weights.ones[:] += signs[pair, side] > 0
+        means = np.sum(projections[:, 0], axis=0) / np.float32(pairs)
+        penalty = (step.weight_decay * np.sum(values**2) + step.balance * np.sum(means**2)) / 2
+        bound += pairs * penalty
+        loss += pairs * penalty
+        pull = step.balance * np.minimum(np.maximum(means, -STRONGEST_PULL), STRONGEST_PULL)
+        _move(weights, step, x, signs - codes, pull)
+    return bound / (batches * pairs), loss / (batches * pairs)

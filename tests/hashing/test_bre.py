@@ -1,0 +1,263 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from pydantic import ValidationError
+
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.hashing import LSH
+from deephash_pipeline.hashing.bre import BRE, BREParameters, _list_pairs
+from deephash_pipeline.hashing.bre_kernel import Pairs, best_weight, couple, project_rows, sweep
+from deephash_pipeline.retrieval import count_distances, pack_bits, retrieval_metrics
+
+ALL_PAIRS = {"pair_share": 1.0, "training_rows": 300}
+
+
+@pytest.fixture(scope="module")
+def labels() -> NDArray[np.int64]:
+    return np.arange(300) % 3
+
+
+def slow_objective(bits: NDArray[np.bool_], pairs: list[tuple[int, int]], distances: NDArray[np.float64]) -> float:
+    """Half the sum of (Hamming distance / K - d)^2 over the pairs, for bits (rows, K) and distances (rows, rows)."""
+    return sum((float(np.mean(bits[i] != bits[j])) - float(distances[i, j])) ** 2 for i, j in pairs) / 2
+
+
+def slow_distances(z: NDArray[np.float64], labels: NDArray[np.int64] | None, centre: bool) -> NDArray[np.float64]:
+    if labels is not None:
+        return np.array([[float(one != other) for other in labels] for one in labels])
+    points = z - z.mean(axis=0) if centre else z
+    points = points / np.linalg.norm(points, axis=1, keepdims=True)
+    distances = np.array([[np.sum((one - other) ** 2) / 2 for other in points] for one in points])
+    return np.asarray(distances / distances.max())
+
+
+class Problem:
+    """Rows, pairs, distances, anchors and weights drawn at random, and the pairs as the kernel wants them."""
+
+    def __init__(self, seed: int, integral: bool) -> None:
+        generator = np.random.default_rng(seed)
+        rows, code_length, anchors = 14, 3, 4
+        points = generator.normal(size=(rows, 5))
+        self.kernel = points @ points.T
+        # Some rows stand at a right angle to others.
+        self.kernel[generator.random((rows, rows)) < 0.1] = 0.0
+        self.kernel = np.triu(self.kernel) + np.triu(self.kernel, 1).T
+        self.anchors = np.array([generator.choice(rows, anchors, replace=False) for _ in range(code_length)])
+        self.weights = generator.normal(size=self.anchors.shape)
+        self.pairs = [(i, int(j)) for i in range(rows) for j in generator.choice(rows, 4, replace=False) if i != j]
+        self.distances = generator.random((rows, rows))
+        self.distances = (self.distances + self.distances.T) / 2
+        if integral:
+            self.distances = np.round(self.distances)
+
+    def bits(self, weights: NDArray[np.float64]) -> NDArray[np.bool_]:
+        columns = [self.kernel[:, at] @ of_bit >= 0 for at, of_bit in zip(self.anchors, weights, strict=True)]
+        return np.stack(columns, axis=1)
+
+    def objective(self, weights: NDArray[np.float64]) -> float:
+        return slow_objective(self.bits(weights), self.pairs, self.distances)
+
+    def listed_pairs(self, weights: NDArray[np.float64]) -> Pairs:
+        bits = self.bits(weights)
+        entries = sorted([*self.pairs, *((j, i) for i, j in self.pairs)])
+        first = [sum(row < i for row, _ in entries) for i in range(len(bits) + 1)]
+        excess = [np.sum(bits[i] != bits[j]) - bits.shape[1] * self.distances[i, j] for i, j in entries]
+        return Pairs(np.array(first), np.array([j for _, j in entries]), np.array(excess))
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 2**32), integral=st.booleans())
+def test_a_weight_is_set_to_the_best_of_all_midpoints_between_thresholds(seed: int, integral: bool) -> None:
+    problem = Problem(seed, integral)
+    bit, position = 1, 2
+    projection = project_rows(problem.kernel, problem.anchors[bit], problem.weights[bit])
+    kernel_values = problem.kernel[problem.anchors[bit, position]]
+    pairs = problem.listed_pairs(problem.weights)
+    coupling = couple(np.where(projection >= 0, 1.0, -1.0), pairs)
+    found = best_weight(kernel_values, projection, problem.weights[bit, position], pairs, coupling)
+
+    def objective_at(weight: float) -> float:
+        weights = problem.weights.copy()
+        weights[bit, position] = weight
+        return problem.objective(weights)
+
+    movable = kernel_values != 0
+    thresholds = np.sort(problem.weights[bit, position] - projection[movable] / kernel_values[movable])
+    midpoints = [thresholds[0] - 1e-6, *(thresholds[:-1] + thresholds[1:]) / 2, thresholds[-1] + 1e-6]
+    objectives = [objective_at(midpoint) for midpoint in midpoints]
+    assert objective_at(found) == pytest.approx(min(objectives), abs=1e-9)
+    assert objective_at(found) <= objective_at(problem.weights[bit, position]) + 1e-9
+    assert np.abs(np.array(midpoints) - found).min() < 2e-6
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 2**32), integral=st.booleans())
+def test_sweeps_keep_the_excess_of_all_pairs_up_to_date_and_never_raise_the_objective(
+    seed: int, integral: bool
+) -> None:
+    problem = Problem(seed, integral)
+    weights = problem.weights.copy()
+    pairs = problem.listed_pairs(weights)
+    objectives = [problem.objective(weights)]
+    for position in (0, 3, 1, 0):
+        sweep(problem.kernel, problem.anchors, weights, np.full(3, position), pairs)
+        np.testing.assert_allclose(pairs.excess, problem.listed_pairs(weights).excess, atol=1e-12)
+        objectives.append(problem.objective(weights))
+    assert (np.diff(objectives) <= 1e-12).all()
+
+
+def test_an_anchor_at_a_right_angle_to_all_rows_keeps_its_weight() -> None:
+    problem = Problem(3, integral=True)
+    problem.kernel[problem.anchors[0, 0], :] = problem.kernel[:, problem.anchors[0, 0]] = 0.0
+    weights = problem.weights.copy()
+    pairs = problem.listed_pairs(weights)
+    sweep(problem.kernel, problem.anchors, weights, np.zeros(3, dtype=np.int64), pairs)
+    assert weights[0, 0] == problem.weights[0, 0]
+
+
+def test_a_weight_stays_if_a_row_that_counts_as_immovable_would_move_and_spoil_the_gain() -> None:
+    kernel = np.zeros((5, 5))
+    kernel[3, :3] = 1e-7, 1.0, 0.0
+    kernel[4, :3] = -4.9e-8, 0.0, 1.0
+    weights = np.array([[0.5, 1.0]])
+    # All bits are 1. Row 1 is to differ from row 2, and three times as much row 0 is to equal it.
+    partner, excess = np.array([2, 2, 2, 2, 0, 0, 0, 1]), np.array([0.0, 0, 0, -1, 0, 0, 0, -1])
+    pairs = Pairs(np.array([0, 3, 4, 8, 8, 8]), partner, excess.copy())
+    sweep(kernel, np.array([[3, 4]]), weights, np.zeros(1, dtype=np.int64), pairs)
+    np.testing.assert_array_equal(weights, [[0.5, 1.0]])
+    np.testing.assert_array_equal(pairs.excess, excess)
+
+
+@pytest.mark.parametrize("supervised", [True, False])
+@pytest.mark.parametrize("centre", [True, False])
+def test_the_stored_hyperplanes_have_the_objective_of_the_anchors_they_were_made_of(
+    supervised: bool, centre: bool, z: NDArray[np.float32], labels: NDArray[np.int64]
+) -> None:
+    exact, classes = z[:60].astype(np.float64), labels[:60]
+    parameters = BREParameters.model_validate(ALL_PAIRS | {"supervised": supervised, "centre": centre})
+    hash_function = BRE(6, seed=1, parameters=parameters).fit(exact, classes)
+    distances = slow_distances(exact, classes if supervised else None, centre)
+    pairs = [(i, j) for i in range(60) for j in range(60) if i != j]
+    expected = slow_objective(hash_function.encode(exact), pairs, distances)
+    assert hash_function.objective_[-1] == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("supervised", [True, False])
+def test_learning_never_raises_the_objective_and_ends_by_the_tolerance(
+    supervised: bool, z: NDArray[np.float32], labels: NDArray[np.int64]
+) -> None:
+    parameters = BREParameters(supervised=supervised, tolerance=0.2)
+    gains = -np.diff(BRE(12, seed=2, parameters=parameters).fit(z, labels).objective_)
+    assert len(gains) > 1
+    assert (gains[:-1] > 0.2).all()
+    assert -1e-9 <= gains[-1] <= 0.2
+
+
+def test_learning_ends_after_the_greatest_number_of_sweeps(z: NDArray[np.float32], labels: NDArray[np.int64]) -> None:
+    parameters = BREParameters(tolerance=0.0, maximum_sweeps=3)
+    assert BRE(12, parameters=parameters).fit(z, labels).objective_.shape == (4,)
+
+
+def test_a_pair_is_listed_at_both_of_its_rows_and_no_row_is_paired_with_itself() -> None:
+    partners, bits = np.array([[0, 1], [2, 0], [0, 2]]), np.array([[True, False, False], [True, False, True]])
+    pairs = _list_pairs(partners, bits, np.array([[0.0, 0.5, 0.25], [0.5, 0.0, 1.0], [0.25, 1.0, 0.0]]))
+    entries = [(i, int(j)) for i in range(3) for j in pairs.partner[pairs.first[i] : pairs.first[i + 1]]]
+    assert sorted(entries) == [(0, 1), (0, 1), (0, 2), (1, 0), (1, 0), (1, 2), (2, 0), (2, 1)]
+    excess = {(0, 1): 1.0, (0, 2): 0.5, (1, 2): -1.0}
+    assert list(pairs.excess) == [excess[min(i, j), max(i, j)] for i, j in entries]
+
+
+def test_rows_are_paired_with_a_twentieth_of_those_learned_from(z: NDArray[np.float32]) -> None:
+    def first_objective(pair_share: float) -> float:
+        parameters = BREParameters(supervised=False, pair_share=pair_share)
+        return float(BRE(12, seed=5, parameters=parameters).fit(z).objective_[0])
+
+    assert first_objective(0.05) == pytest.approx(first_objective(1.0) / 20, rel=0.1)
+
+
+def test_codes_ignore_the_distance_from_the_centre(z: NDArray[np.float32], labels: NDArray[np.int64]) -> None:
+    exact = np.round(z.astype(np.float64) * 256) / 256
+    hash_function = BRE(24).fit(exact, labels)
+    moved = exact.mean(axis=0) + np.linspace(0.1, 7, 300)[:, np.newaxis] * (exact - exact.mean(axis=0))
+    np.testing.assert_array_equal(hash_function.encode(exact), hash_function.encode(moved))
+
+
+def test_uncentred_hyperplanes_pass_through_the_origin(z: NDArray[np.float32], labels: NDArray[np.int64]) -> None:
+    hash_function = BRE(12, parameters=BREParameters(centre=False)).fit(z, labels)
+    assert not hash_function.threshold_.any()
+
+
+def test_labels_matter_in_the_supervised_mode_only(z: NDArray[np.float32], labels: NDArray[np.int64]) -> None:
+    def codes(supervised: bool, labels: NDArray[np.int64] | None) -> NDArray[np.bool_]:
+        return BRE(12, parameters=BREParameters(supervised=supervised)).fit(z, labels).encode(z)
+
+    assert (codes(True, labels) != codes(True, labels // 2)).any()
+    np.testing.assert_array_equal(codes(False, labels), codes(False, None))
+
+
+@pytest.mark.parametrize("supervised", [True, False])
+def test_the_same_seed_gives_the_same_arrays_and_another_seed_others(
+    supervised: bool, z: NDArray[np.float32], labels: NDArray[np.int64]
+) -> None:
+    parameters = BREParameters(supervised=supervised, training_rows=100)
+    first, again, other = (BRE(12, seed, parameters).fit(z, labels).arrays() for seed in (5, 5, 6))
+    for name, array in first.items():
+        np.testing.assert_array_equal(array, again[name])
+    assert not np.array_equal(first["projection"], other["projection"])
+
+
+def test_an_encoder_rebuilt_from_its_arrays_gives_equal_codes(
+    z: NDArray[np.float32], labels: NDArray[np.int64]
+) -> None:
+    fitted = BRE(12).fit(z, labels)
+    np.testing.assert_array_equal(BRE.from_arrays(12, fitted.arrays()).encode(z), fitted.encode(z))
+
+
+@pytest.mark.parametrize("supervised", [True, False])
+def test_codes_retrieve_classes_better_than_random_hyperplanes(supervised: bool) -> None:
+    generator = np.random.default_rng(7)
+    labels = np.arange(3000) % 10
+    means = 0.7 * generator.normal(size=(10, 128))
+    z = np.maximum(means[labels] + generator.normal(size=(3000, 128)), 0.0).astype(np.float32)
+
+    def mean_average_precision(hash_function: LSH | BRE) -> float:
+        codes = pack_bits(hash_function.fit(z[500:], labels[500:]).encode(z))
+        histograms = count_distances(codes[:500], labels[:500], codes[500:], labels[500:], 24)
+        return float(retrieval_metrics(histograms)["mean_average_precision"])
+
+    bre = BRE(24, parameters=BREParameters(supervised=supervised))
+    assert mean_average_precision(bre) > 1.5 * mean_average_precision(LSH(24))
+
+
+def test_a_single_pair_of_rows_is_enough() -> None:
+    z = np.array([[1.0, 0.0], [0.0, 1.0]])
+    codes = BRE(8, parameters=BREParameters(pair_share=1.0, tolerance=0.0)).fit(z, np.array([0, 1])).encode(z)
+    assert (codes[0] != codes[1]).all()
+
+
+def test_missing_labels_are_refused_with_the_mode_that_does_without(z: NDArray[np.float32]) -> None:
+    with pytest.raises(InputError, match=r"^labels are missing: pass them to fit, or set supervised of BRE to false"):
+        BRE(12).fit(z)
+
+
+def test_a_single_class_is_refused(z: NDArray[np.float32]) -> None:
+    with pytest.raises(InputError, match=r"^labels name one class only in the 300 rows that BRE learns from"):
+        BRE(12).fit(z, np.full(300, 4))
+
+
+@pytest.mark.parametrize("rows", [1, 50])
+@pytest.mark.parametrize("centre", [True, False])
+def test_rows_without_a_difference_are_refused(rows: int, centre: bool) -> None:
+    parameters = BREParameters(supervised=False, centre=centre)
+    with pytest.raises(InputError, match=rf"^z has the same direction in all {rows} rows that BRE learns from"):
+        BRE(4, parameters=parameters).fit(np.full((rows, 3), 0.1))
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"training_rows": 1}, {"anchors": 0}, {"pair_share": 0.0}, {"tolerance": -1.0}, {"maximum_sweeps": 0}]
+)
+def test_parameters_out_of_range_are_refused(wrong: dict[str, float]) -> None:
+    with pytest.raises(ValidationError, match=next(iter(wrong))):
+        BREParameters.model_validate(wrong)

@@ -1,0 +1,290 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from pydantic import ValidationError
+from scipy.linalg import eig
+
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.hashing import ksh
+from deephash_pipeline.hashing.base import VALUES_PER_BLOCK
+from deephash_pipeline.hashing.ksh import (
+    KSH,
+    KSHParameters,
+    Similarity,
+    draw_in_turn,
+    gaussian_kernels,
+    refine,
+    signs,
+    spectral_start,
+    squared_distances,
+)
+from deephash_pipeline.retrieval import count_distances, pack_bits, retrieval_metrics
+
+LABELS = np.arange(300) % 5
+SMALL = KSHParameters(anchors=15, labelled_samples=100)
+
+
+@pytest.fixture(scope="module")
+def z() -> NDArray[np.float32]:
+    """300 rows of 12 features around 5 class means that overlap."""
+    generator = np.random.default_rng(11)
+    return (generator.normal(size=(5, 12))[LABELS] + generator.normal(size=(300, 12)) + 1.0).astype(np.float32)
+
+
+def slow_similarity(labels: NDArray[np.int64], code_length: int) -> NDArray[np.float64]:
+    return np.array([[code_length if a == b else -code_length for b in labels] for a in labels], dtype=np.float64)
+
+
+def slow_kernels(
+    z: NDArray[np.float32], anchors: NDArray[np.float32], training: NDArray[np.float32]
+) -> NDArray[np.float64]:
+    """Gaussian kernels centred by their means over the training rows, each distance by itself."""
+
+    def distances(rows: NDArray[np.float32]) -> NDArray[np.float64]:
+        return np.array([[math.dist(row.tolist(), anchor.tolist()) ** 2 for anchor in anchors] for row in rows])
+
+    of_training = distances(training)
+    bandwidth = of_training.mean()
+    return np.exp(-distances(z) / (2 * bandwidth)) - np.exp(-of_training / (2 * bandwidth)).mean(axis=0)
+
+
+def slow_refinement(
+    start: NDArray[np.float64], kernels: NDArray[np.float64], similarity: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """The authors' descent of g(a) = -phi(Kl a)' S phi(Kl a), with all of S and of Kl in each product."""
+
+    def phi(a: NDArray[np.float64]) -> NDArray[np.float64]:
+        with np.errstate(over="ignore"):
+            return 2 / (1 + np.exp(-kernels @ a)) - 1
+
+    def cost(a: NDArray[np.float64]) -> float:
+        return float(-phi(a) @ similarity @ phi(a))
+
+    beta, t = 1.0, [0.0, 1.0]
+    points = [start, start]
+    costs = [cost(start)]
+    for _ in range(500):
+        ahead = points[-1] + (t[-2] - 1) / t[-1] * (points[-1] - points[-2])
+        gradient = -kernels.T @ ((similarity @ phi(ahead)) * (1 - phi(ahead) ** 2))
+        while cost(ahead - gradient / beta) > cost(ahead) - gradient @ gradient / (2 * beta):
+            beta *= 2
+        points.append(ahead - gradient / beta)
+        costs.append(cost(points[-1]))
+        t.append((1 + math.sqrt(1 + 4 * t[-1] ** 2)) / 2)
+        if abs(costs[-1] - costs[-2]) / len(kernels) <= 1e-2:
+            break
+    return points[-1]
+
+
+def slow_projection(
+    kernels: NDArray[np.float64], labels: NDArray[np.int64], code_length: int
+) -> tuple[NDArray[np.float64], list[bool]]:
+    """Coefficients of all bits, and for each bit whether its refinement was kept."""
+    similarity = slow_similarity(labels, code_length)
+    moment = kernels.T @ kernels
+    moment += 1e-8 * np.trace(moment) / len(moment) * np.eye(len(moment))
+    columns, kept = [], []
+    for _ in range(code_length):
+        values, vectors = eig(kernels.T @ similarity @ kernels, moment)
+        start = vectors[:, values.real.argmax()].real
+        start *= math.sqrt(len(kernels) / (start @ moment @ start))
+        refined = slow_refinement(start, kernels, similarity)
+        first, second = (np.where(kernels @ a >= 0, 1.0, -1.0) for a in (start, refined))
+        kept.append(bool(second @ similarity @ second > first @ similarity @ first))
+        bit = second if kept[-1] else first
+        columns.append(refined if kept[-1] else start)
+        similarity = similarity - np.outer(bit, bit)
+    return np.stack(columns, axis=1), kept
+
+
+def test_codes_equal_those_of_a_slow_transcription(z: NDArray[np.float32]) -> None:
+    parameters = KSHParameters(anchors=15, labelled_samples=300)
+    hash_function = KSH(8, seed=4, parameters=parameters).fit(z, LABELS)
+    kernels = slow_kernels(z, hash_function.anchors_, z)
+    projection, kept = slow_projection(kernels, LABELS, 8)
+    assert any(kept)
+    expected = kernels @ projection >= 0
+    # An eigenvector's sign is open, and with it which value a bit has: codes of the negated bit serve as well.
+    equal = (hash_function.encode(z) == expected).mean(axis=0)
+    assert (np.maximum(equal, 1 - equal) > 0.99).all()
+    coefficients = hash_function.projection_ * np.where(equal > 0.5, 1, -1)
+    np.testing.assert_allclose(coefficients, projection, rtol=1e-4, atol=1e-4 * np.abs(projection).max())
+
+
+def test_anchors_are_training_rows_and_decay_is_half_the_inverse_mean_squared_distance(z: NDArray[np.float32]) -> None:
+    hash_function = KSH(2, parameters=SMALL).fit(z, LABELS)
+    rows = {tuple(anchor) for anchor in hash_function.anchors_.tolist()}
+    assert len(rows) == 15
+    assert rows <= {tuple(row) for row in z.tolist()}
+    mean = np.mean([math.dist(row, anchor) ** 2 for row in z.tolist() for anchor in hash_function.anchors_.tolist()])
+    np.testing.assert_allclose(hash_function.decay_, 1 / (2 * mean), rtol=1e-12)
+
+
+def test_distances_are_never_negative_however_sums_round() -> None:
+    rows = np.random.default_rng(2).lognormal(sigma=3.0, size=(100, 500)).astype(np.float32)
+    distances = squared_distances(rows, rows)
+    assert (distances >= 0).all()
+    expected = ((rows[:, np.newaxis].astype(np.float64) - rows) ** 2).sum(axis=2)
+    np.testing.assert_allclose(distances, expected, rtol=1e-12, atol=1e-3)
+
+
+@settings(max_examples=50, deadline=None)
+@given(seed=st.integers(0, 2**32), samples=st.integers(2, 20), code_length=st.integers(1, 48), bits=st.integers(0, 5))
+def test_similarity_in_factors_equals_the_matrix(seed: int, samples: int, code_length: int, bits: int) -> None:
+    generator = np.random.default_rng(seed)
+    labels = generator.integers(0, 4, samples)
+    matrix, factored = slow_similarity(labels, code_length), Similarity(labels, code_length)
+    for _ in range(bits):
+        bit = signs(generator.normal(size=samples))
+        matrix -= np.outer(bit, bit)
+        factored.deflate(bit)
+    values = generator.normal(size=samples)
+    np.testing.assert_allclose(factored.multiply(values), matrix @ values, atol=1e-9)
+    np.testing.assert_allclose(factored.agreement(values), values @ matrix @ values, atol=1e-9)
+    # With bits all numbers are whole, and sums of them exact.
+    bit = signs(values)
+    assert factored.agreement(bit) == bit @ matrix @ bit
+
+
+def test_the_spectral_start_has_the_largest_quotient_and_the_length_asked_for(z: NDArray[np.float32]) -> None:
+    kernels = slow_kernels(z, z[:15], z)
+    similarity = Similarity(LABELS, 12)
+    start = spectral_start(kernels, similarity)
+    np.testing.assert_allclose(((kernels @ start) ** 2).sum(), 300, rtol=1e-4)
+    for other in np.random.default_rng(0).normal(size=(200, 15)):
+        projected = kernels @ other
+        projected *= math.sqrt(300 / (projected @ projected))
+        assert similarity.agreement(projected) < similarity.agreement(kernels @ start)
+
+
+def test_refinement_ends_on_a_top_of_the_relaxed_agreement(
+    z: NDArray[np.float32], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ksh, "TOLERANCE", 0.0)
+    kernels = slow_kernels(z, z[:15], z)
+    similarity = Similarity(LABELS, 12)
+
+    def slope(a: NDArray[np.float64]) -> float:
+        def relaxed(shift: NDArray[np.float64]) -> float:
+            return similarity.agreement(np.tanh(kernels @ (a + shift) / 2))
+
+        steps = 1e-4 * np.eye(len(a))
+        return math.hypot(*((relaxed(step) - relaxed(-step)) / 2e-4 for step in steps))
+
+    start = spectral_start(kernels, similarity)
+    assert slope(refine(start, kernels, similarity, 20_000)) < 1e-3 * slope(start)
+
+
+@settings(max_examples=10, deadline=None)
+@given(seed=st.integers(0, 2**32), code_length=st.integers(1, 12))
+def test_no_bit_agrees_less_with_what_is_left_than_its_spectral_start(seed: int, code_length: int) -> None:
+    generator = np.random.default_rng(seed)
+    labels = np.arange(80) % 4
+    z = generator.normal(size=(4, 6))[labels] + generator.normal(size=(80, 6))
+    hash_function = KSH(code_length, seed, KSHParameters(anchors=10)).fit(z, labels)
+    kernels = gaussian_kernels(z, hash_function.anchors_, hash_function.decay_)
+    kernels -= kernels.mean(axis=0)
+    # In the order the samples were learned in, as sums of their kernels round accordingly.
+    order = draw_in_turn(labels, 80, np.random.default_rng(seed))
+    kernels, similarity = kernels[order], Similarity(labels[order], code_length)
+    for bit in np.where(hash_function.encode(z[order]), 1.0, -1.0).T:
+        start = signs(kernels @ spectral_start(kernels, similarity))
+        assert similarity.agreement(bit) >= similarity.agreement(start)
+        similarity.deflate(bit)
+
+
+def test_refined_bits_fit_the_target_better(z: NDArray[np.float32]) -> None:
+    def error(iterations: int) -> float:
+        parameters = KSHParameters(anchors=15, labelled_samples=300, iterations=iterations)
+        codes = signs(KSH(12, parameters=parameters).fit(z, LABELS).encode(z) - 0.5)
+        return float(((slow_similarity(LABELS, 12) - codes @ codes.T) ** 2).sum())
+
+    assert error(500) < 0.9 * error(0)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.integers(-3, 3), min_size=2, max_size=60), st.integers(8, 70), st.integers(0, 2**32))
+def test_labelled_samples_come_from_all_classes_in_turn(classes: list[int], count: int, seed: int) -> None:
+    labels = np.array([*classes, -3, 3, 3])
+    rows = draw_in_turn(labels, count, np.random.default_rng(seed))
+    assert len(rows) == len(set(rows.tolist())) == min(count, len(labels))
+    drawn = {c: int((labels[rows] == c).sum()) for c in set(labels.tolist())}
+    left = {c for c in drawn if drawn[c] < (labels == c).sum()}
+    assert all(drawn[c] >= max(drawn.values()) - 1 for c in left)
+
+
+def test_mean_average_precision_is_high_and_rises_with_the_code_length() -> None:
+    generator = np.random.default_rng(7)
+    labels = np.arange(3000) % 10
+    z = np.maximum(0.6 * generator.normal(size=(10, 128))[labels] + generator.normal(size=(3000, 128)), 0.0)
+    parameters = KSHParameters(labelled_samples=1000, iterations=100)
+    precisions = []
+    for code_length in (12, 24, 48):
+        codes = pack_bits(KSH(code_length, parameters=parameters).fit(z[500:], labels[500:]).encode(z))
+        histograms = count_distances(codes[:500], labels[:500], codes[500:], labels[500:], code_length)
+        precisions.append(retrieval_metrics(histograms)["mean_average_precision"])
+    assert 0.9 < precisions[0] < precisions[1] < precisions[2]
+
+
+def test_the_same_seed_gives_the_same_arrays_and_another_one_other_anchors(z: NDArray[np.float32]) -> None:
+    first, second, other = (KSH(6, seed, SMALL).fit(z, LABELS).arrays() for seed in (5, 5, 6))
+    for name, array in first.items():
+        np.testing.assert_array_equal(array, second[name])
+        assert not np.array_equal(array, other[name])
+
+
+def test_an_encoder_rebuilt_from_its_arrays_gives_equal_codes(z: NDArray[np.float32]) -> None:
+    fitted = KSH(6, parameters=SMALL).fit(z, LABELS)
+    np.testing.assert_array_equal(KSH.from_arrays(6, fitted.arrays()).encode(z), fitted.encode(z))
+
+
+def test_a_code_does_not_depend_on_the_batch_it_is_computed_in() -> None:
+    z = np.random.default_rng(3).normal(size=(VALUES_PER_BLOCK // 2048 + 40, 2048)).astype(np.float32)
+    hash_function = KSH(8, parameters=SMALL).fit(z, np.arange(len(z)) % 3)
+    one_by_one = np.concatenate([hash_function.encode(z[row : row + 1]) for row in range(len(z))])
+    np.testing.assert_array_equal(hash_function.encode(z), one_by_one)
+
+
+def test_fewer_rows_than_anchors_and_samples_are_all_used(z: NDArray[np.float32]) -> None:
+    hash_function = KSH(48).fit(z[:20], LABELS[:20])
+    assert hash_function.anchors_.shape == (20, 12)
+    assert hash_function.encode(z).shape == (300, 48)
+
+
+def test_equal_anchors_do_no_harm(z: NDArray[np.float32]) -> None:
+    copied = np.concatenate([z[:40]] * 3)
+    labels = np.concatenate([LABELS[:40]] * 3)
+    codes = KSH(12).fit(copied, labels).encode(copied)
+    assert len(np.unique(codes, axis=0)) <= 40
+    assert codes.any(axis=0).all() and not codes.all(axis=0).any()
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (None, r"^KSH learns from classes, but labels are None: pass the class"),
+        (np.zeros(300, dtype=np.int64), r"^labels name one class only, so no pair differs"),
+        (np.arange(300), r"^labels name 300 classes, 1 images at most of each, and 100 labelled .* raise labelled_sam"),
+        (np.arange(300) % 100, r"^labels name 100 classes, 3 images at most of each, and 100 labelled samples hold no"),
+    ],
+)
+def test_labels_without_pairs_are_refused(
+    labels: NDArray[np.int64] | None, message: str, z: NDArray[np.float32]
+) -> None:
+    with pytest.raises(InputError, match=message):
+        KSH(4, parameters=SMALL).fit(z, labels)
+
+
+def test_equal_rows_are_refused() -> None:
+    with pytest.raises(InputError, match=r"^z has only equal rows, so no distances"):
+        KSH(4).fit(np.full((300, 4), 0.1), LABELS)
+
+
+@pytest.mark.parametrize("wrong", [{"anchors": 0}, {"labelled_samples": 1}, {"iterations": -1}])
+def test_parameters_that_leave_nothing_to_learn_from_are_refused(wrong: dict[str, int]) -> None:
+    with pytest.raises(ValidationError, match="greater than or equal to"):
+        KSHParameters.model_validate(wrong)

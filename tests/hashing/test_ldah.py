@@ -1,0 +1,183 @@
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from pydantic import ValidationError
+from scipy.linalg import eig
+
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.hashing.ldah import LDAH, LDAHParameters, best_threshold, draw_pairs
+from deephash_pipeline.retrieval import count_distances, pack_bits, retrieval_metrics
+
+LABELS = np.arange(300) % 5
+FEW_PAIRS = LDAHParameters(positive_pairs=2000, negative_pairs=1500)
+
+
+@pytest.fixture(scope="module")
+def z() -> NDArray[np.float64]:
+    """300 rows of 12 correlated features of unequal variance around 5 class means, off the origin."""
+    generator = np.random.default_rng(11)
+    mixing = np.linalg.qr(generator.normal(size=(12, 12)))[0] * np.linspace(2.0, 0.2, 12)[:, np.newaxis]
+    return (generator.normal(size=(5, 12))[LABELS] + generator.normal(size=(300, 12))) @ mixing + 1.0
+
+
+def slow_cost(threshold: float, positive: NDArray[np.float64], negative: NDArray[np.float64]) -> float:
+    """FN + FP: the share of positive pairs that a threshold splits, and that of negative pairs that it does not."""
+    split_positive = sum((a >= threshold) != (b >= threshold) for a, b in positive)
+    whole_negative = sum((a >= threshold) == (b >= threshold) for a, b in negative)
+    return split_positive / len(positive) + whole_negative / len(negative)
+
+
+def slow_moment(z: NDArray[np.float64], pairs: NDArray[np.int64]) -> NDArray[np.float64]:
+    total = np.zeros((z.shape[1], z.shape[1]))
+    for first, second in pairs:
+        total += np.outer(z[first] - z[second], z[first] - z[second])
+    return total / len(pairs)
+
+
+def test_directions_solve_the_generalized_eigenproblem_of_the_pairs(z: NDArray[np.float64]) -> None:
+    positive, negative = draw_pairs(LABELS, FEW_PAIRS, np.random.default_rng(4))
+    moment_positive, moment_negative = slow_moment(z, positive), slow_moment(z, negative)
+    eigenvalues, vectors = eig(moment_positive, moment_negative)
+    smallest = np.argsort(eigenvalues.real)[:6]
+    hash_function = LDAH(6, seed=4, parameters=FEW_PAIRS).fit(z, LABELS)
+    np.testing.assert_allclose(hash_function.eigenvalue_, eigenvalues.real[smallest], rtol=1e-3)
+    learned = hash_function.projection_ / np.linalg.norm(hash_function.projection_, axis=0)
+    cosines = np.abs((learned * vectors.real[:, smallest]).sum(axis=0))
+    np.testing.assert_allclose(cosines, 1.0, atol=1e-4)
+
+
+def test_no_threshold_treats_fewer_pairs_wrongly(z: NDArray[np.float64]) -> None:
+    positive, negative = draw_pairs(LABELS, FEW_PAIRS, np.random.default_rng(4))
+    hash_function = LDAH(3, seed=4, parameters=FEW_PAIRS).fit(z, LABELS)
+    codes = hash_function.encode(z)
+    for bit, projected in zip(codes.T, (z @ hash_function.projection_).T, strict=True):
+        wrong = slow_cost(0.5, bit[positive], bit[negative])
+        # Every tenth place for a cut: all of them would take ten times as long.
+        cuts = np.sort(projected)[::10] - 1e-9
+        assert wrong <= min(slow_cost(cut, projected[positive], projected[negative]) for cut in cuts) + 1e-12
+
+
+pairs_with_ties = st.lists(st.tuples(st.integers(-6, 6), st.integers(-6, 6)), min_size=1, max_size=12)
+
+
+@settings(max_examples=300, deadline=None)
+@given(positive=pairs_with_ties, negative=pairs_with_ties)
+def test_the_threshold_search_equals_brute_force(
+    positive: list[tuple[int, int]], negative: list[tuple[int, int]]
+) -> None:
+    exact_positive, exact_negative = np.array(positive, dtype=np.float64), np.array(negative, dtype=np.float64)
+    found = slow_cost(best_threshold(exact_positive, exact_negative), exact_positive, exact_negative)
+    everywhere = [slow_cost(half / 2, exact_positive, exact_negative) for half in range(-14, 15)]
+    assert found == pytest.approx(min(everywhere), abs=1e-12)
+
+
+def test_the_threshold_lies_half_way_between_classes_that_it_can_part() -> None:
+    assert best_threshold(np.array([[0.0, 1.0], [5.0, 6.0]]), np.array([[1.0, 5.0], [0.0, 6.0]])) == 3.0
+
+
+def test_pairs_are_uniform_over_all_that_exist() -> None:
+    labels = np.array([7, 3, 3, 9, 7, 3])
+    parameters = LDAHParameters(positive_pairs=40_000, negative_pairs=110_000)
+    drawn = draw_pairs(labels, parameters, np.random.default_rng(2))
+    # 4 pairs of one class and 11 of two, each drawn 10,000 times but for a deviation of about 100.
+    for pairs, same in zip(drawn, (True, False), strict=True):
+        found, counts = np.unique(np.sort(pairs, axis=1), axis=0, return_counts=True)
+        expected = [pair for pair in combinations(range(6), 2) if (labels[pair[0]] == labels[pair[1]]) == same]
+        assert [tuple(pair) for pair in found] == expected
+        np.testing.assert_allclose(counts, 10_000, atol=600)
+
+
+@pytest.mark.parametrize("classes", [2, 5, 10])
+def test_one_direction_fewer_than_classes_tells_something(classes: int) -> None:
+    generator = np.random.default_rng(3)
+    labels = np.arange(2000) % classes
+    z = 2 * generator.normal(size=(classes, 20))[labels] + generator.normal(size=(2000, 20))
+    eigenvalues = LDAH(20).fit(z, labels).eigenvalue_
+    assert (eigenvalues[: classes - 1] < 0.5).all()
+    np.testing.assert_allclose(eigenvalues[classes - 1 :], 1.0, atol=0.1)
+
+
+def test_features_that_say_nothing_new_change_no_code(z: NDArray[np.float64]) -> None:
+    padded = np.concatenate([z, np.zeros((300, 3)), np.full((300, 1), 7.0), z[:, :2] - z[:, 2:4]], axis=1)
+    plain, with_more = LDAH(4, parameters=FEW_PAIRS).fit(z, LABELS), LDAH(4, parameters=FEW_PAIRS).fit(padded, LABELS)
+    np.testing.assert_allclose(with_more.eigenvalue_, plain.eigenvalue_, rtol=1e-3)
+    different = (with_more.encode(padded) != plain.encode(z)).mean(axis=0)
+    assert (np.minimum(different, 1 - different) < 0.02).all()
+
+
+def test_features_of_hardly_any_variance_are_not_taken_for_the_best(z: NDArray[np.float64]) -> None:
+    noise = 1e-5 * np.random.default_rng(1).normal(size=(300, 3))
+    eigenvalues = LDAH(15, parameters=FEW_PAIRS).fit(np.concatenate([z, noise], axis=1), LABELS).eigenvalue_
+    np.testing.assert_allclose(eigenvalues[:4], LDAH(4, parameters=FEW_PAIRS).fit(z, LABELS).eigenvalue_, rtol=1e-2)
+
+
+def test_features_are_first_reduced_to_their_principal_components(z: NDArray[np.float64]) -> None:
+    centred = z - z.mean(axis=0)
+    components = centred @ np.linalg.svd(centred)[2][:6].T
+    reduced = LDAH(5, parameters=FEW_PAIRS.model_copy(update={"principal_components": 6})).fit(z, LABELS)
+    np.testing.assert_allclose(
+        reduced.eigenvalue_, LDAH(5, parameters=FEW_PAIRS).fit(components, LABELS).eigenvalue_, rtol=1e-6
+    )
+    assert reduced.eigenvalue_[0] > LDAH(5, parameters=FEW_PAIRS).fit(z, LABELS).eigenvalue_[0]
+
+
+def test_bits_beyond_the_classes_lower_the_mean_average_precision() -> None:
+    generator = np.random.default_rng(7)
+    labels = np.arange(3000) % 10
+    z = np.maximum(0.7 * generator.normal(size=(10, 128))[labels] + generator.normal(size=(3000, 128)), 0.0)
+    precisions = []
+    for code_length in (12, 24, 48):
+        codes = pack_bits(LDAH(code_length).fit(z[500:], labels[500:]).encode(z))
+        histograms = count_distances(codes[:500], labels[:500], codes[500:], labels[500:], code_length)
+        precisions.append(retrieval_metrics(histograms)["mean_average_precision"])
+    assert precisions[0] > 0.5
+    assert precisions[0] > precisions[1] > precisions[2]
+
+
+def test_the_same_seed_gives_the_same_arrays_and_another_one_other_pairs(z: NDArray[np.float64]) -> None:
+    first, second, other = (LDAH(6, seed, FEW_PAIRS).fit(z, LABELS).arrays() for seed in (5, 5, 6))
+    for name, array in first.items():
+        np.testing.assert_array_equal(array, second[name])
+        assert not np.array_equal(array, other[name])
+
+
+def test_an_encoder_rebuilt_from_its_arrays_gives_equal_codes(z: NDArray[np.float64]) -> None:
+    fitted = LDAH(6, parameters=FEW_PAIRS).fit(z, LABELS)
+    np.testing.assert_array_equal(LDAH.from_arrays(6, fitted.arrays()).encode(z), fitted.encode(z))
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (None, r"^LDAH learns from classes, but labels are None: pass the class"),
+        (np.zeros(300, dtype=np.int64), r"^labels name one class only, so no pair is negative"),
+        (np.arange(300), r"^labels name each class once, so no pair is positive"),
+    ],
+)
+def test_labels_without_pairs_are_refused(
+    labels: NDArray[np.int64] | None, message: str, z: NDArray[np.float64]
+) -> None:
+    with pytest.raises(InputError, match=message):
+        LDAH(4).fit(z, labels)
+
+
+def test_more_bits_than_directions_are_refused(z: NDArray[np.float64]) -> None:
+    with pytest.raises(InputError, match=r"^code_length is 13, but z of shape \(300, 12\) gives 12 directions"):
+        LDAH(13, parameters=FEW_PAIRS).fit(z, LABELS)
+    few_components = FEW_PAIRS.model_copy(update={"principal_components": 6})
+    with pytest.raises(InputError, match=r"gives 6 directions \(principal_components is 6\).*raise principal_comp"):
+        LDAH(7, parameters=few_components).fit(z, LABELS)
+
+
+def test_equal_rows_are_refused() -> None:
+    with pytest.raises(InputError, match=r"^z has only equal rows"):
+        LDAH(1).fit(np.ones((300, 4)), LABELS)
+
+
+def test_no_pairs_are_refused() -> None:
+    with pytest.raises(ValidationError, match="greater than or equal to 1"):
+        LDAHParameters(positive_pairs=0)

@@ -1,0 +1,279 @@
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from numpy.typing import NDArray
+from pydantic import ValidationError
+
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.hashing import LSH, mlh
+from deephash_pipeline.hashing.mlh import MLH, MLHParameters
+from deephash_pipeline.hashing.mlh_kernel import Features, Step, Weights, descend, infer
+from deephash_pipeline.retrieval import count_distances, pack_bits, retrieval_metrics
+
+# Exact in float32, with many ties and zeros.
+EIGHTHS = st.integers(-24, 24).map(lambda eighths: eighths / 8)
+BRIEF = MLHParameters(stages=4, batches_per_stage=20)
+
+
+@pytest.fixture(scope="module")
+def labels() -> NDArray[np.int64]:
+    return np.arange(300) % 3
+
+
+def slow_inference(
+    first: NDArray[np.float64], second: NDArray[np.float64], losses: NDArray[np.float64]
+) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
+    """The largest loss(g, h) + g . a + h . b, and its g and h, by trying all pairs of codes."""
+    codes = [np.array(code) for code in product((-1.0, 1.0), repeat=len(first))]
+    candidates = ((losses[np.sum(g != h)] + g @ first + h @ second, g, h) for g, h in product(codes, codes))
+    return max(candidates, key=lambda candidate: candidate[0])
+
+
+def slow_losses(code_length: int, radius: int, similar: bool) -> NDArray[np.float64]:
+    distances = range(code_length + 1)
+    if similar:
+        return np.array([max(m - radius + 1, 0) / (code_length - radius + 1) for m in distances])
+    return np.array([max(radius - m + 1, 0) / (radius + 1) for m in distances])
+
+
+def slow_batch(
+    x: NDArray[np.float64],
+    losses: NDArray[np.float64],
+    step: Step,
+    weights: NDArray[np.float64],
+    velocity: NDArray[np.float64],
+) -> tuple[float, float, NDArray[np.float64], NDArray[np.float64]]:
+    """Mean bound and loss, and the new weights (K, D + 1) and velocity, for pairs x (pairs, 2, D + 1)."""
+    rate, momentum, decay, balance = map(float, step)
+    mean = np.mean([weights @ one for one, _ in x], axis=0)
+    gradient, bound, loss = np.zeros_like(weights), 0.0, 0.0
+    for (one, other), losses_of_pair in zip(x, losses, strict=True):
+        a, b = weights @ one, weights @ other
+        sign_a, sign_b = np.where(a >= 0, 1.0, -1.0), np.where(b >= 0, 1.0, -1.0)
+        greatest, g, h = slow_inference(a, b, losses_of_pair)
+        gradient += np.outer(sign_a - g - balance * np.clip(mean, -0.5, 0.5), one) + np.outer(sign_b - h, other)
+        bound += greatest - sign_a @ a - sign_b @ b
+        loss += losses_of_pair[np.sum(sign_a != sign_b)]
+    velocity = momentum * velocity + rate * gradient / len(x) - rate * decay * weights
+    penalty = decay / 2 * np.sum(weights**2) + balance / 2 * np.sum(mean**2)
+    return bound / len(x) + penalty, loss / len(x) + penalty, weights + velocity, velocity
+
+
+@st.composite
+def projections_and_losses(draw: st.DrawFn) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    code_length = draw(st.integers(1, 6))
+    projections = draw(arrays(np.float32, (2, code_length), elements=EIGHTHS))
+    return projections, draw(arrays(np.float32, code_length + 1, elements=EIGHTHS))
+
+
+@settings(max_examples=60, deadline=None)
+@given(projections_and_losses())
+def test_inference_finds_the_best_of_all_pairs_of_codes(
+    projections_and_losses: tuple[NDArray[np.float32], NDArray[np.float32]],
+) -> None:
+    projections, losses = projections_and_losses
+    codes = np.empty_like(projections)
+    greatest = infer(projections, losses, codes)
+    (a, b), (g, h) = projections.astype(np.float64), codes.astype(np.float64)
+    assert greatest == slow_inference(a, b, losses.astype(np.float64))[0]
+    assert set(codes.flat) <= {-1.0, 1.0}
+    assert losses[np.sum(g != h)] + g @ a + h @ b == greatest
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_batches_equal_those_of_a_slow_transcription(seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    z = generator.normal(size=(20, 5)) + 3
+    features = Features(z, z.mean(axis=0), 1.7)
+    rows = generator.integers(20, size=(3, 6, 2))
+    losses = np.array([slow_losses(4, 1, similar=pair < 3) for pair in range(6)])
+    step = Step(*map(np.float32, (0.05, 0.9, 0.01, 1.0)))
+    values, velocity = generator.normal(size=(2, 4, 6))
+    weights = Weights(values.T.astype(np.float32), velocity.T.astype(np.float32), np.zeros(4, np.int64))
+    bound, loss = descend(features, rows, losses.astype(np.float32), step, weights)
+
+    scaled = np.column_stack([(z - z.mean(axis=0)) / 1.7, np.ones(20)])
+    bounds, true_losses, ones = [], [], np.zeros(4)
+    for batch in rows:
+        ones += (scaled[batch.ravel()] @ values.T >= 0).sum(axis=0)
+        of_batch = slow_batch(scaled[batch], losses, step, values, velocity)
+        bounds.append(of_batch[0])
+        true_losses.append(of_batch[1])
+        values, velocity = of_batch[2:]
+    np.testing.assert_allclose(weights.values, values.T, atol=1e-4)
+    np.testing.assert_allclose(weights.velocity, velocity.T, atol=1e-4)
+    np.testing.assert_array_equal(weights.ones, ones)
+    assert bound == pytest.approx(np.mean(bounds), abs=1e-4)
+    assert loss == pytest.approx(np.mean(true_losses), abs=1e-4)
+    assert bound >= loss - 1e-6
+
+
+@pytest.mark.parametrize(("code_length", "radius"), [(1, 0), (2, 1), (10, 4), (12, 4), (24, 8), (30, 11), (48, 17)])
+def test_losses_are_those_of_the_authors_with_a_radius_of_35_percent(code_length: int, radius: int) -> None:
+    expected = [slow_losses(code_length, radius, similar) for similar in (False, True)]
+    np.testing.assert_allclose(MLH(code_length)._losses(), expected, rtol=1e-6)
+
+
+def test_pairs_are_of_the_kinds_asked_for_and_visit_all_rows(labels: NDArray[np.int64]) -> None:
+    unequal = np.concatenate([labels[:30], np.full(10, 7), [-1]])
+    similar = np.arange(41 * 1000).reshape(1000, 41) % 2 == 0
+    rows = mlh._PairSampler(unequal).draw(similar, np.random.default_rng(0))
+    np.testing.assert_array_equal(unequal[rows[..., 0]] == unequal[rows[..., 1]], similar)
+    assert (np.bincount(rows[..., 0].ravel()) == 1000).all()
+    of_last_class = rows[unequal[rows[..., 0]] == -1]
+    assert set(of_last_class[:, 1]) == set(range(41))
+    assert np.bincount(of_last_class[:, 1])[:40].max() < 30
+
+
+def test_bits_that_start_are_one_for_half_of_the_rows_and_leave_the_others_alone(z: NDArray[np.float32]) -> None:
+    generator = np.random.default_rng(0)
+    ones = np.ones((21, 5), dtype=np.float32)
+    weights = Weights(ones, ones.copy(), np.zeros(5, dtype=np.int64))
+    starting = np.array([True, False, True, True, False])
+    features = mlh._scaled(z)
+    mlh._start(weights, starting, features, 0.1, generator)
+    scaled = np.column_stack([(z - features.centre) / features.scale, np.ones(300)])
+    np.testing.assert_allclose((scaled @ weights.values[:, starting] >= 0).mean(axis=0), 0.5, atol=0.01)
+    assert weights.values[:-1, starting].std() == pytest.approx(0.1, rel=0.3)
+    assert not weights.velocity[:, starting].any()
+    assert (weights.values[:, ~starting] == 1).all()
+    assert (weights.velocity[:, ~starting] == 1).all()
+
+
+def test_the_bold_driver_brakes_after_the_worst_stages_and_speeds_up_after_the_best(
+    z: NDArray[np.float32], labels: NDArray[np.int64], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    course = [(5.0, 5.0), (9.0, 9.0), (4.0, 4.0), (4.5, 3.0), (6.0, 6.0), (3.0, 2.0), (1.0, 1.0)]
+    steps: list[Step] = []
+
+    def pretend(_features: Features, _rows: object, _losses: object, step: Step, _weights: Weights) -> object:
+        steps.append(step)
+        return course[len(steps) - 1]
+
+    monkeypatch.setattr(mlh, "descend", pretend)
+    parameters = MLHParameters(stages=7, batches_per_stage=1, learning_rate=1.0)
+    hash_function = MLH(4, parameters=parameters).fit(z, labels)
+    np.testing.assert_allclose([step.learning_rate for step in steps], [1, 1, 1, 1.05, 1.05, 0.525, 0.55125])
+    np.testing.assert_allclose([step.momentum for step in steps], [0.45, *[0.9] * 6])
+    np.testing.assert_array_equal(hash_function.objective_, [bound for bound, _ in course])
+
+
+def test_bits_that_are_nearly_constant_start_anew(
+    z: NDArray[np.float32], labels: NDArray[np.int64], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deviations: list[NDArray[np.float32]] = []
+
+    def pretend(_features: Features, rows: NDArray[np.int64], _losses: object, _step: Step, weights: Weights) -> object:
+        assert not weights.ones.any()
+        deviations.append(weights.values[:-1].std(axis=0))
+        weights.values[:] = 5
+        weights.ones[:] = np.array([0.01, 0.03, 0.97, 0.99]) * rows.size
+        return 1.0, 1.0
+
+    monkeypatch.setattr(mlh, "descend", pretend)
+    MLH(4, parameters=MLHParameters(stages=2, batches_per_stage=1)).fit(z, labels)
+    np.testing.assert_allclose(deviations, [[0.1] * 4, [0.01, 0, 0, 0.01]], rtol=0.5)
+
+
+@pytest.mark.parametrize("code_length", [1, 12, 64])
+def test_learning_lowers_the_bound(code_length: int, z: NDArray[np.float32], labels: NDArray[np.int64]) -> None:
+    objective = MLH(code_length, parameters=MLHParameters(stages=10, batches_per_stage=20)).fit(z, labels).objective_
+    assert objective.shape == (10,)
+    assert objective[-1] < 0.9 * objective[0]
+
+
+def test_codes_do_not_change_with_the_scale_and_origin_of_the_features(
+    z: NDArray[np.float32], labels: NDArray[np.int64]
+) -> None:
+    exact = np.round(z.astype(np.float64) * 256) / 256
+    codes = MLH(12, parameters=BRIEF).fit(exact, labels).encode(exact)
+    moved = 1024 * exact + 4096
+    assert np.mean(codes == MLH(12, parameters=BRIEF).fit(moved, labels).encode(moved)) > 0.995
+
+
+def test_the_stored_hyperplanes_give_the_bits_that_were_learned(
+    z: NDArray[np.float32], labels: NDArray[np.int64], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learned: list[NDArray[np.float32]] = []
+
+    def spy(*arguments: object) -> tuple[float, float]:
+        result: tuple[float, float] = descend(*arguments)
+        learned.append(arguments[-1].values)  # type: ignore[attr-defined]
+        return result
+
+    monkeypatch.setattr(mlh, "descend", spy)
+    codes = MLH(12, parameters=BRIEF).fit(z, labels).encode(z)
+    centred = z - z.astype(np.float64).mean(axis=0)
+    scaled = np.column_stack([centred / np.sqrt(np.mean(centred**2)), np.ones(300)])
+    assert np.mean(codes == (scaled @ learned[-1] >= 0)) > 0.999
+
+
+def test_the_same_seed_gives_the_same_arrays_and_another_seed_others(
+    z: NDArray[np.float32], labels: NDArray[np.int64]
+) -> None:
+    first, again, other = (MLH(12, seed, BRIEF).fit(z, labels).arrays() for seed in (5, 5, 6))
+    for name, array in first.items():
+        np.testing.assert_array_equal(array, again[name])
+    assert not np.array_equal(first["projection"], other["projection"])
+
+
+def test_an_encoder_rebuilt_from_its_arrays_gives_equal_codes(
+    z: NDArray[np.float32], labels: NDArray[np.int64]
+) -> None:
+    fitted = MLH(12, parameters=BRIEF).fit(z, labels)
+    np.testing.assert_array_equal(MLH.from_arrays(12, fitted.arrays()).encode(z), fitted.encode(z))
+
+
+def test_codes_retrieve_classes_better_than_random_hyperplanes() -> None:
+    generator = np.random.default_rng(7)
+    labels = np.arange(3000) % 10
+    means = 0.7 * generator.normal(size=(10, 128))
+    z = np.maximum(means[labels] + generator.normal(size=(3000, 128)), 0.0).astype(np.float32)
+
+    def mean_average_precision(hash_function: LSH | MLH) -> float:
+        codes = pack_bits(hash_function.fit(z[500:], labels[500:]).encode(z))
+        histograms = count_distances(codes[:500], labels[:500], codes[500:], labels[500:], 24)
+        return float(retrieval_metrics(histograms)["mean_average_precision"])
+
+    fast = MLHParameters(batches_per_stage=50, learning_rate=1e-2)
+    assert mean_average_precision(MLH(24, parameters=fast)) > 3 * mean_average_precision(LSH(24))
+
+
+def test_missing_labels_are_refused(z: NDArray[np.float32]) -> None:
+    with pytest.raises(InputError, match=r"^labels are missing: MLH learns from classes, so pass them to fit"):
+        MLH(12).fit(z)
+
+
+def test_a_single_class_is_refused(z: NDArray[np.float32]) -> None:
+    with pytest.raises(InputError, match=r"^labels name one class only: .* pass images of at least two"):
+        MLH(12).fit(z, np.full(300, 4))
+
+
+@pytest.mark.parametrize("value", [0.0, 0.1])
+def test_equal_rows_are_refused(value: float) -> None:
+    with pytest.raises(InputError, match=r"^z has only equal rows"):
+        MLH(4).fit(np.full((50, 3), value), np.arange(50) % 2)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"radius_share": 1.1},
+        {"similar_share": -0.1},
+        {"batch_size": 0},
+        {"learning_rate": 0.0},
+        {"momentum": 1.0},
+        {"weight_decay": -1.0},
+        {"balance": -1.0},
+        {"stages": 0},
+        {"batches_per_stage": 0},
+    ],
+)
+def test_parameters_out_of_range_are_refused(wrong: dict[str, float]) -> None:
+    with pytest.raises(ValidationError, match=next(iter(wrong))):
+        MLHParameters.model_validate(wrong)
