@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 
 # Kedro, Kedro-Viz and MLflow all honour it, and read it when they are imported.
 os.environ["DO_NOT_TRACK"] = "true"
@@ -17,6 +18,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("NUMBA_THREADING_LAYER", "workqueue")
 
 ROOT = Path(__file__).resolve().parent.parent
+# Read, not imported: what it takes to import the package looks at the environment too.
+FINE_TUNED = yaml.safe_load((ROOT / "conf" / "base" / "parameters_fine_tuning.yml").read_text())["fine_tuning"]
 
 SMALL = {
     "experiment.device": "cpu",
@@ -24,9 +27,9 @@ SMALL = {
     "data_ingestion.validation_share": 0.2,
     "cnn_pretraining.training.epochs": 2,
     "hash_layer_init.training.epochs": 2,
-    "fine_tuning.random_initialisation.training.epochs": 1,
-    "fine_tuning.fine_tuning.training.epochs": 1,
-    "fine_tuning.fine_tuning_faithful.training.epochs": 1,
+    **{f"fine_tuning.{method}.training.epochs": 1 for method in FINE_TUNED},
+    "baseline_hashing.mlh.batches_per_stage": 20,
+    "baseline_hashing.sdh.iterations": 10,
 }
 
 

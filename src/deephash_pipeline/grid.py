@@ -4,20 +4,28 @@ from collections.abc import Iterator, Sequence
 
 from pydantic import BaseModel, ConfigDict
 
+from deephash_pipeline.hashing import HASH_FUNCTIONS
+
 CODE_LENGTHS = (12, 16, 24, 32, 48)
 SHOWN_CODE_LENGTH = 32
 """Code length of the gallery and of the pipeline that shows the whole at a glance; the paper's for its curves."""
 
-BASELINES = ("lsh", "pcah", "itq", "sh")
+BASELINES = tuple(HASH_FUNCTIONS)
 PRE_TRAINING = "pre_training"
 RANDOM_INITIALISATION = "random_initialisation"
 FINE_TUNINGS = ("fine_tuning", "fine_tuning_faithful")
+DEEP_RIVALS = ("cnnh", "cnnh_plus", "dnnh", "dpsh", "hashnet", "greedy_hash", "csq")
+"""Losses of others on the same network, from the same start."""
 
 METHODS = {
-    "lsh": "LSH",
-    "pcah": "PCAH",
-    "itq": "ITQ",
-    "sh": "SH",
+    **{method: hash_function.display_name for method, hash_function in HASH_FUNCTIONS.items()},
+    "cnnh": "CNNH (DH-1)",
+    "cnnh_plus": "CNNH+ (DH*-1)",
+    "dnnh": "DNNH (DH-3)",
+    "dpsh": "DPSH",
+    "hashnet": "HashNet",
+    "greedy_hash": "GreedyHash",
+    "csq": "CSQ",
     "random_initialisation": "DeepHash (random initialisation)",
     "pre_training": "DeepHash (pre-training)",
     "fine_tuning": "DeepHash (fine-tuning)",

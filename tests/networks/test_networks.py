@@ -10,8 +10,10 @@ from deephash_pipeline.networks import (
     HashLayerParameters,
     HashNetwork,
     HashSoftmaxNetwork,
+    SideClassifier,
     SoftmaxNetwork,
     Trunk,
+    build_hash_layer,
     build_trunk,
     initialise,
 )
@@ -26,6 +28,14 @@ OUTPUTS = {
         *2 * [(32, 8, 8)],
         *2 * [(64, 8, 8)],
         (64, 4, 4),
+    ],
+    "kaggle_face": [
+        (3, 48, 48),
+        (32, 48, 48),
+        *5 * [(32, 24, 24)],
+        *2 * [(32, 12, 12)],
+        *2 * [(64, 12, 12)],
+        (64, 6, 6),
     ],
     "caffenet": [
         (3, 227, 227),
@@ -47,7 +57,8 @@ PARAMETERS = {
     "caffenet": 96 * (3 * 121 + 1) + 256 * (48 * 25 + 1) + 384 * (256 * 9 + 1) + (384 + 256) * (192 * 9 + 1),
     "caffenet_ungrouped": 96 * (3 * 121 + 1) + 256 * (96 * 25 + 1) + 384 * (256 * 9 + 1) + (384 + 256) * (384 * 9 + 1),
 }
-Z_DIMENSIONS = {"lenet": 500, "cifar10_full": 1024, "caffenet": 9216, "caffenet_ungrouped": 9216}
+PARAMETERS["kaggle_face"] = PARAMETERS["cifar10_full"]
+Z_DIMENSIONS = {"lenet": 500, "cifar10_full": 1024, "kaggle_face": 2304, "caffenet": 9216, "caffenet_ungrouped": 9216}
 
 
 @pytest.mark.parametrize("network", sorted(NETWORKS))
@@ -106,7 +117,8 @@ def test_a_table_whose_stated_output_is_wrong_is_refused():
 
 def test_an_unknown_network_is_refused_with_the_known_names():
     with pytest.raises(
-        InputError, match="unknown network `resnet`: choose one of caffenet, caffenet_ungrouped, cifar10_full, lenet"
+        InputError,
+        match="unknown network `resnet`: choose one of caffenet, caffenet_ungrouped, cifar10_full, kaggle_face, lenet",
     ):
         build_trunk("resnet")
 
@@ -126,7 +138,7 @@ def test_the_seed_alone_determines_the_weights(network):
 
 
 def hash_layer(code_length=8, **parameters):
-    return HashLayer(20, code_length, HashLayerParameters(**parameters), seed=3)
+    return build_hash_layer(20, code_length, HashLayerParameters(**parameters), seed=3)
 
 
 def test_the_papers_hash_layer_is_a_bare_projection():
@@ -137,7 +149,15 @@ def test_the_papers_hash_layer_is_a_bare_projection():
 
 @pytest.mark.parametrize(
     "departures",
-    [{}, {"bias": True}, {"centring": True}, {"scale": 2.0}, {"centring": True, "scale": 3.0, "momentum": 0.5}],
+    [
+        {},
+        {"bias": True},
+        {"centring": True},
+        {"scale": 2.0},
+        {"centring": True, "scale": 3.0, "momentum": 0.5},
+        {"features_per_bit": 5, "bias": True},
+        {"features_per_bit": 5, "centring": True, "scale": 3.0},
+    ],
 )
 def test_the_code_of_any_hash_layer_is_a_projection_and_a_threshold(departures):
     layer, z = hash_layer(**departures), torch.rand(200, 20)
@@ -164,10 +184,41 @@ def test_running_statistics_approach_those_of_the_data():
     torch.testing.assert_close(layer(z).mean(0), torch.zeros(8), atol=1e-4, rtol=0)
 
 
-def test_fit_scale_gives_u_unit_deviation_whatever_the_scale_of_z():
-    layer, z = hash_layer(), torch.rand(300, 20) * 1000
+@pytest.mark.parametrize("features_per_bit", [None, 5])
+def test_fit_scale_gives_u_unit_deviation_whatever_the_scale_of_z(features_per_bit):
+    layer, z = hash_layer(features_per_bit=features_per_bit), torch.rand(300, 20) * 1000
     layer.fit_scale(z)
     torch.testing.assert_close(layer(z).std(0, unbiased=False), torch.ones(8))
+
+
+def test_a_divided_layer_makes_each_bit_of_its_own_slice_of_linear_features():
+    layer, z = hash_layer(features_per_bit=5), torch.rand(7, 20)
+    features = torch.nn.functional.linear(z, layer.features.flatten(0, 1))
+    assert features.shape == (7, 8 * 5)
+    bits = [slice_ @ weights for slice_, weights in zip(features.split(5, dim=1), layer.slices, strict=True)]
+    torch.testing.assert_close(layer(z), torch.stack(bits, dim=1))
+
+
+def test_the_weights_of_a_divided_layer_are_trained_and_kept():
+    layer = hash_layer(features_per_bit=5)
+    layer(torch.rand(7, 20)).square().sum().backward()
+    assert {name for name, weight in layer.named_parameters() if weight.grad.any()} == {"features", "slices"}
+    other = build_hash_layer(20, 8, layer.parameters_, seed=4)
+    other.load_state_dict(layer.state_dict())
+    assert torch.equal(other.directions(), layer.directions())
+
+
+def test_a_classifier_beside_the_hash_layer_gives_logits_in_training_and_leaves_the_code_alone():
+    trunk, images = build_trunk("lenet"), torch.rand(4, 1, 28, 28)
+    layer = HashLayer(500, 12, HashLayerParameters(), seed=0)
+    plain, z = HashNetwork(trunk, layer), trunk(images)
+    for reads, dimension in (("z", 500), ("code", 12)):
+        network = HashNetwork(trunk, layer, SideClassifier(reads, dimension, 10))
+        u, logits = network.head(z)
+        assert torch.equal(u, plain.head(z))
+        assert torch.equal(network(images), plain(images))
+        assert logits.shape == (4, 10)
+        assert set(network.state_dict()) > set(plain.state_dict())
 
 
 def test_the_three_training_networks_return_logits_logits_and_u():

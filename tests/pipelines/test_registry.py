@@ -9,7 +9,7 @@ from kedro.framework.session import KedroSession
 from kedro.framework.startup import bootstrap_project
 from kedro.pipeline import Pipeline
 
-from deephash_pipeline.grid import BASELINES, FINE_TUNINGS, GALLERY, PRE_TRAINING, YARDSTICK, Cell, cells
+from deephash_pipeline.grid import BASELINES, DEEP_RIVALS, FINE_TUNINGS, GALLERY, PRE_TRAINING, YARDSTICK, Cell, cells
 from deephash_pipeline.pipeline_registry import register_pipelines
 
 STAGES = [
@@ -53,6 +53,7 @@ FILES = [
     ("pre_training.b24.hash_layer", "06_models/digits/pre_training/b24/hash_layer.safetensors"),
     ("pre_training.b24.history", "06_models/digits/pre_training/b24/history.csv"),
     ("fine_tuning.b12.tuned_trunk_weights", "06_models/digits/fine_tuning/b12/trunk.safetensors"),
+    ("cnnh_plus.b16.encoder", "06_models/digits/cnnh_plus/b16/encoder.safetensors"),
     ("fine_tuning_faithful.b48.history", "06_models/digits/fine_tuning_faithful/b48/history.csv"),
     ("fine_tuning.b12.codes", "07_model_output/digits/fine_tuning/b12/codes.npz"),
     ("fine_tuning.b12.query_histograms", "07_model_output/digits/fine_tuning/b12/query_histograms.npz"),
@@ -202,7 +203,7 @@ def test_all_code_lengths_of_a_method_are_selected_by_its_name(pipelines: dict[s
 
 
 def test_fine_tuning_starts_from_the_hash_layer_of_the_same_code_length(pipelines: dict[str, Pipeline]) -> None:
-    for cell in cells(*FINE_TUNINGS):
+    for cell in cells(*FINE_TUNINGS, *DEEP_RIVALS):
         selected = pipelines["fine_tuning"].only_nodes_with_namespaces([f"fine_tuning.{cell.namespace}"])
         layers = {name for name in selected.inputs() if name.endswith(".hash_layer")}
         assert layers == {f"pre_training.b{cell.code_length}.hash_layer"}

@@ -7,13 +7,15 @@ import torch
 from kedro.io import DataCatalog, MemoryDataset
 from kedro.runner import SequentialRunner
 from numpy.typing import NDArray
+from pydantic import ValidationError
 from torch import Tensor
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.grid import Cell
+from deephash_pipeline.grid import DEEP_RIVALS, Cell
 from deephash_pipeline.hashing import ITQ, LSH, OneOfC
 from deephash_pipeline.images.collection import ImageCollection, ImageSet
 from deephash_pipeline.images.splits import SplitParameters
+from deephash_pipeline.losses import ExponentiatedLossParameters
 from deephash_pipeline.pipelines import baseline_hashing, evaluation
 from deephash_pipeline.pipelines.baseline_hashing.nodes import BaselineParameters, fit_hash_function, make_yardstick
 from deephash_pipeline.pipelines.cnn_pretraining.nodes import PreTrainingParameters, pre_train
@@ -245,6 +247,74 @@ def test_fine_tuning_changes_every_layer(
     assert history["epoch"].tolist() == [1, 2]
     assert all(not torch.equal(tuned_trunk[name], tensor) for name, tensor in trunk_weights.items())
     assert (tuned_encoder.arrays()["projection"] != encoder.arrays()["projection"]).any()
+
+
+RIVALS: list[dict[str, Any]] = [
+    {"loss": {"name": "cnnh"}},
+    {"loss": {"name": "cnnh_plus"}, "initial_hash_layer": "random"},
+    {
+        "loss": {"name": "dnnh"},
+        "hash_layer": {"features_per_bit": 4, "bias": True},
+        "initial_hash_layer": "random",
+    },
+    {"loss": {"name": "dpsh"}, "hash_layer": {"centring": True, "scale": 2.0}},
+    {"loss": {"name": "hashnet"}, "hash_layer": {"bias": True}},
+    {"loss": {"name": "greedy_hash"}, "hash_layer": {"centring": True, "scale": 2.0}, "initial_hash_layer": "random"},
+    {"loss": {"name": "csq"}, "initial_hash_layer": "random"},
+]
+
+
+def test_every_rival_is_fine_tuned_here() -> None:
+    assert [block["loss"]["name"] for block in RIVALS] == list(DEEP_RIVALS)
+
+
+@pytest.mark.parametrize("block", RIVALS, ids=lambda block: str(block["loss"]["name"]))
+def test_the_loss_of_a_rival_is_taken_by_name_and_trains_all_layers(
+    initialised: tuple[dict[str, Tensor], Any, pd.DataFrame],
+    trunk_weights: dict[str, Tensor],
+    block: dict[str, Any],
+) -> None:
+    parameters = FineTuningParameters.model_validate({"training": TRAINING, **block})
+    cell = Cell(method=block["loss"]["name"], code_length=12)
+    trunk, encoder, history = fine_tune(
+        IMAGES, LABELS, STATISTICS, trunk_weights, initialised[0], cell, parameters, EXPERIMENT
+    )
+    codes = encode_images(encoder, trunk, IMAGES, NO_IMAGES, QUERY_IMAGES, STATISTICS, EXPERIMENT)
+    assert codes.database.shape == (36, 2)
+    assert set(trunk) == set(trunk_weights)
+    assert all(not torch.equal(trunk[name], tensor) for name, tensor in trunk_weights.items())
+    assert history[["method", "stage"]].drop_duplicates().values.tolist() == [[cell.method, "fine_tuning"]]
+    assert np.isfinite(history[["loss", "u_standard_deviation", "quantisation_error"]].to_numpy()).all()
+
+
+def test_a_loss_without_a_name_is_the_papers() -> None:
+    parameters = FineTuningParameters.model_validate({"training": TRAINING, "loss": {"temperature": 2.0}})
+    assert parameters.loss == ExponentiatedLossParameters(temperature=2.0)
+    assert fine_tuning_parameters().loss == ExponentiatedLossParameters()
+
+
+def test_an_unknown_loss_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(ValidationError, match="'exponentiated', 'cnnh', 'cnnh_plus'"):
+        FineTuningParameters.model_validate({"training": TRAINING, "loss": {"name": "dsh"}})
+
+
+def test_a_divided_hash_layer_is_not_one_of_stage_two() -> None:
+    with pytest.raises(ValidationError, match="needs `initial_hash_layer: random`"):
+        FineTuningParameters.model_validate({"training": TRAINING, "hash_layer": {"features_per_bit": 50}})
+
+
+def test_a_random_hash_layer_forgets_that_of_stage_two(
+    initialised: tuple[dict[str, Tensor], Any, pd.DataFrame], trunk_weights: dict[str, Tensor]
+) -> None:
+    def projection(start: str, layer: dict[str, Tensor]) -> NDArray[np.float32]:
+        parameters = fine_tuning_parameters(learning_rate=1e-12).model_copy(update={"initial_hash_layer": start})
+        _, encoder, _ = fine_tune(IMAGES, LABELS, STATISTICS, trunk_weights, layer, CELL, parameters, EXPERIMENT)
+        return encoder.arrays()["projection"]
+
+    layer = initialised[0]
+    other = {"weight": -layer["weight"]}
+    np.testing.assert_array_equal(projection("random", layer), projection("random", other))
+    np.testing.assert_allclose(projection("pre_trained", layer), -projection("pre_trained", other), rtol=1e-4)
 
 
 def test_random_initialisation_trains_without_pre_training() -> None:

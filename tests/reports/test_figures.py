@@ -1,4 +1,5 @@
 import numpy as np
+import pandas as pd
 import pytest
 
 from deephash_pipeline.errors import InputError
@@ -82,9 +83,9 @@ def test_a_methods_style_does_not_depend_on_which_methods_are_drawn(metrics, dis
     assert fewer == {name: style for name, style in every.items() if name != "LSH"}
 
 
-def test_eighteen_methods_have_eighteen_different_styles():
-    styles = method_styles({f"method_{number}": "" for number in range(18)})
-    assert len({(style.colour, style.dash) for style in styles.values()}) == 18
+def test_twenty_four_methods_have_as_many_different_styles():
+    styles = method_styles({f"method_{number}": "" for number in range(24)})
+    assert len({(style.colour, style.dash) for style in styles.values()}) == 24
 
 
 def relative_luminance(colour: str) -> float:
@@ -100,15 +101,31 @@ def test_every_colour_stands_out_from_the_light_and_the_dark_page(page):
         assert (lighter + 0.05) / (darker + 0.05) > 2.7
 
 
-def test_training_curves_name_every_curve_once_in_the_legend(history, display_names):
+def test_training_curves_name_every_method_once_in_the_legend(history, display_names):
     figure = figure_training_curves(history, display_names)
     assert [trace.name for trace in figure.data if trace.showlegend] == [
         "Shared trunk",
-        "DeepHash (pre-training), 12 bits",
-        "DeepHash (pre-training), 32 bits",
-        "DeepHash (fine-tuning), 12 bits",
-        "DeepHash (fine-tuning), 32 bits",
+        "DeepHash (pre-training)",
+        "DeepHash (fine-tuning)",
     ]
+
+
+def test_the_line_style_of_a_training_curve_is_its_code_length_and_stands_beside_the_figure(history, display_names):
+    figure = figure_training_curves(history, display_names)
+    styles = {
+        (trace.hovertemplate.split(",")[0], trace.line.dash) for trace in figure.data if "bits" in trace.hovertemplate
+    }
+    assert styles == {("12 bits", "solid"), ("32 bits", "dash")}
+    assert "solid 12 bits, dash 32 bits" in figure.layout.meta["how_to_read"]
+
+
+def test_training_curves_of_hidden_methods_wait_for_a_click_and_do_not_stretch_the_axes(history, display_names):
+    rival = history[history["stage"] == "fine_tuning"].assign(method="itq", loss=[1e3, 1e-3, 1e3, 1e-3])
+    assert figure_training_curves(pd.concat([history, rival]), display_names).layout.yaxis4.type == "log"
+    figure = figure_training_curves(pd.concat([history, rival]), display_names, hidden=["itq"])
+    assert {trace.name for trace in figure.data if trace.visible == "legendonly"} == {"ITQ"}
+    assert [trace.name for trace in figure.data if trace.showlegend].count("ITQ") == 1
+    assert figure.layout.yaxis4.type is None
 
 
 def test_training_curves_have_a_panel_for_each_recorded_quantity_of_a_stage(history, display_names):

@@ -15,7 +15,16 @@ from deephash_pipeline.errors import InputError
 from deephash_pipeline.images.augmentation import AugmentationParameters
 from deephash_pipeline.images.inputs import ImageInputs
 from deephash_pipeline.losses import ExponentiatedLoss, ExponentiatedLossParameters
-from deephash_pipeline.networks import HashLayer, HashLayerParameters, HashNetwork, SoftmaxNetwork, Trunk, initialise
+from deephash_pipeline.losses.cnnh import CNNHPlus, CNNHPlusParameters
+from deephash_pipeline.networks import (
+    HashLayer,
+    HashLayerParameters,
+    HashNetwork,
+    SideClassifier,
+    SoftmaxNetwork,
+    Trunk,
+    initialise,
+)
 from deephash_pipeline.networks.layers import Convolution, Data, InnerProduct, MaxPooling, ReLU
 from deephash_pipeline.training import ArrayInputs, CrossEntropy, TrainingParameters
 from deephash_pipeline.training.gradients import BatchGradients, Objective
@@ -88,11 +97,21 @@ def hash_network() -> HashNetwork:
     return HashNetwork(trunk(), HashLayer(6, 12, HashLayerParameters(centring=True, scale=3.0), 0))
 
 
+def classifying_network() -> HashNetwork:
+    """With logits beside u."""
+    network = hash_network()
+    return HashNetwork(network.trunk, network.hash_layer, SideClassifier("z", 6, CLASSES))
+
+
 HASHING = ExponentiatedLoss(ExponentiatedLossParameters(loss_scale="unit", balance_pairs=True))
 CASES = {
     "softmax": (softmax_network, CrossEntropy()),
     "dropping head": (dropping_network, CrossEntropy()),
     "hashing": (hash_network, HASHING),
+    "hashing and classifying": (
+        classifying_network,
+        CNNHPlus.for_training_set(CNNHPlusParameters(), 12, np.arange(CLASSES), 0),
+    ),
 }
 
 

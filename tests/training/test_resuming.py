@@ -18,7 +18,17 @@ from deephash_pipeline.errors import InputError
 from deephash_pipeline.images.augmentation import AugmentationParameters
 from deephash_pipeline.images.inputs import ImageInputs
 from deephash_pipeline.losses import ExponentiatedLoss, ExponentiatedLossParameters
-from deephash_pipeline.networks import HashLayer, HashLayerParameters, HashNetwork, HashSoftmaxNetwork, initialise
+from deephash_pipeline.losses.greedy_hash import GreedyHash, GreedyHashParameters
+from deephash_pipeline.losses.hashnet import HashNet, HashNetParameters
+from deephash_pipeline.networks import (
+    HashLayer,
+    HashLayerParameters,
+    HashNetwork,
+    HashSoftmaxNetwork,
+    SideClassifier,
+    build_hash_layer,
+    initialise,
+)
 from deephash_pipeline.training import (
     ArrayInputs,
     CheckpointFolder,
@@ -165,6 +175,41 @@ def test_a_training_killed_behind_any_step_ends_bit_for_bit_as_if_it_had_not_bee
     assert len(folders) == len(history) * STEPS_PER_EPOCH + 1
     for folder in folders:
         resumed_weights, resumed_history = fine_tune(CheckpointFolder(folder, 30), **dict(changes))
+        assert resumed_weights == weights
+        assert exactly(resumed_history) == exactly(history)
+
+
+def greedy_network():
+    """With the softmax layer that GreedyHash learns along."""
+    network = hash_network()
+    classifier = SideClassifier("code", 6, 3)
+    initialise(classifier, 3)
+    return HashNetwork(network.trunk, network.hash_layer, classifier)
+
+
+def divided_network():
+    """With DNNH's hash layer."""
+    layer = build_hash_layer(17, 6, HashLayerParameters(bias=True, features_per_bit=4), 2)
+    return HashNetwork(hash_network().trunk, layer)
+
+
+RIVALS = {
+    "a loss with a layer of its own": (greedy_network, lambda: GreedyHash(GreedyHashParameters())),
+    "a loss that follows progress": (hash_network, lambda: HashNet(HashNetParameters())),
+    "a divided hash layer": (divided_network, lambda: HashNet(HashNetParameters())),
+}
+
+
+@pytest.mark.parametrize("rival", RIVALS)
+def test_rivals_killed_behind_any_step_end_bit_for_bit_as_if_they_had_not_been(tmp_path, rival):
+    network, loss = RIVALS[rival]
+    copies = tmp_path / "copies"
+    weights, history = fine_tune(network=network(), objective=loss())
+    assert fine_tune(CopiedAfterSaving(tmp_path / "whole", copies), loss(), network()) == (weights, history)
+    folders = sorted(copies.iterdir())
+    assert len(folders) == 3 * STEPS_PER_EPOCH + 1
+    for folder in folders:
+        resumed_weights, resumed_history = fine_tune(CheckpointFolder(folder, 30), loss(), network())
         assert resumed_weights == weights
         assert exactly(resumed_history) == exactly(history)
 

@@ -181,6 +181,26 @@ def test_outputs_in_blocks_equal_those_of_one_piece_and_leave_no_gradient():
     np.testing.assert_allclose(outputs, module(torch.from_numpy(x)).detach().numpy(), rtol=1e-5, atol=1e-6)
 
 
+class Following(CrossEntropy):
+    """Notes what it is told of the training's progress."""
+
+    def __init__(self):
+        super().__init__()
+        self.told = []
+
+    def set_progress(self, progress):
+        self.told.append(progress)
+
+
+def test_an_objective_that_follows_progress_is_told_before_each_step_how_much_is_done():
+    x, labels = blobs(96)
+    objective = Following()
+    train(linear(), objective, ArrayInputs(x, CPU), labels, parameters(epochs=2), 1, CPU, "test")
+    steps = len(objective.told)
+    assert steps > 4
+    assert objective.told == pytest.approx([step / steps for step in range(steps)])
+
+
 def test_the_mean_figures_of_after_epoch_join_the_history():
     x, labels = blobs()
     history = train(

@@ -7,11 +7,17 @@ from .exponentiated import (
     supervision_matrix,
 )
 from .exponentiated_formula import ExponentiatedLossParameters, LossAndGradient
+from .hashing_loss import HashingLoss
+from .registry import LOSSES, LossParameters, build_loss
 
 __all__ = [
+    "LOSSES",
     "ExponentiatedLoss",
     "ExponentiatedLossParameters",
+    "HashingLoss",
     "LossAndGradient",
+    "LossParameters",
+    "build_loss",
     "exponentiated_loss",
     "exponentiated_loss_and_gradient",
     "supervision_matrix",

@@ -10,12 +10,13 @@ import importlib.util
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from deephash_pipeline.errors import InputError
 
 from . import exponentiated_cpu, exponentiated_tiles
 from .exponentiated_formula import ExponentiatedLossParameters, LossAndGradient
+from .hashing_loss import HashingLoss
 
 SATURATION = 10.0
 """|u_i u_j| above which 2 sigma - 1 is flat: its derivative is below 1e-4 of the largest."""
@@ -108,12 +109,8 @@ def exponentiated_loss(u: Tensor, supervision: Tensor, parameters: Exponentiated
     return loss
 
 
-class ExponentiatedLoss(nn.Module):
+class ExponentiatedLoss(HashingLoss):
     """The loss as an objective of the training loop: (u, labels) -> (loss, figures to watch)."""
-
-    def __init__(self, parameters: ExponentiatedLossParameters) -> None:
-        super().__init__()
-        self.parameters_ = parameters
 
     def forward(self, u: Tensor, labels: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         """Compute the loss of a batch.

@@ -32,6 +32,7 @@ class ExponentiatedLossParameters(BaseModel):
     """The defaults are the paper's loss to the letter; each field is a named departure from it.
 
     Attributes:
+        name: of the loss.
         loss_scale: ``paper`` keeps c and c'; ``unit`` drops the constant c and multiplies the rest by K / sinh(1/K), so
             that the gradient for one bit does not shrink with 1/K^2. The path of gradient descent is the same at a
             step size that many times smaller: it is one of the "scaling factors" which the paper discards.
@@ -41,6 +42,7 @@ class ExponentiatedLossParameters(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    name: Literal["exponentiated"] = "exponentiated"
     loss_scale: Literal["paper", "unit"] = "paper"
     temperature: float = Field(default=1.0, gt=0)
     balance_pairs: bool = False

@@ -3,9 +3,10 @@
 from typing import NamedTuple
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt
 from torch import Tensor, nn
 
+from .side_classifier import SideClassifier
 from .trunk import Trunk
 
 
@@ -18,6 +19,7 @@ class HashLayerParameters(BaseModel):
             saturates in sigma(u_i u_j). None leaves the scale to w.
         bias: learn a threshold for each bit. Redundant with `centring`.
         momentum: weight of the newest batch in the running mean and deviation.
+        features_per_bit: of z, from which alone a bit is made: DNNH's divide-and-encode module. None for w_k' z.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -26,6 +28,7 @@ class HashLayerParameters(BaseModel):
     scale: float | None = Field(default=None, gt=0)
     bias: bool = False
     momentum: float = Field(default=0.1, gt=0, le=1)
+    features_per_bit: PositiveInt | None = None
 
 
 class LinearCode(NamedTuple):
@@ -48,15 +51,21 @@ class HashLayer(nn.Module):
     def __init__(self, z_dimension: int, code_length: int, parameters: HashLayerParameters, seed: int) -> None:
         super().__init__()
         self.parameters_ = parameters
-        generator = torch.Generator().manual_seed(seed)
-        self.weight = nn.Parameter(torch.randn(code_length, z_dimension, generator=generator) / z_dimension**0.5)
+        self._draw_weights(z_dimension, code_length, torch.Generator().manual_seed(seed))
         self.bias = nn.Parameter(torch.zeros(code_length)) if parameters.bias else None
         self.register_buffer("running_mean", torch.zeros(code_length))
         self.register_buffer("running_variance", torch.ones(code_length))
 
+    def _draw_weights(self, z_dimension: int, code_length: int, generator: torch.Generator) -> None:
+        self.weight = nn.Parameter(torch.randn(code_length, z_dimension, generator=generator) / z_dimension**0.5)
+
+    def directions(self) -> Tensor:
+        """w_k as rows, shape (code_length, z_dimension)."""
+        return self.weight
+
     def forward(self, z: Tensor) -> Tensor:
         """Compute u; in training mode the statistics are those of the batch, else the running ones."""
-        u = nn.functional.linear(z, self.weight, self.bias)
+        u = nn.functional.linear(z, self.directions(), self.bias)
         if not (self.parameters_.centring or self.parameters_.scale):
             return u
         if self.training:
@@ -78,10 +87,13 @@ class HashLayer(nn.Module):
 
         |u| near 0 is a saddle of sigma(u_i u_j), large |u| a plateau; both are dead starts.
         """
-        self.weight.div_((z @ self.weight.T).std(0, unbiased=False).clamp_min(1e-12)[:, None])
-        u = nn.functional.linear(z, self.weight, self.bias)
+        self._shrink((z @ self.directions().T).std(0, unbiased=False).clamp_min(1e-12))
+        u = nn.functional.linear(z, self.directions(), self.bias)
         self.running_mean.copy_(u.mean(0))
         self.running_variance.copy_(u.var(0, unbiased=False))
+
+    def _shrink(self, divisors: Tensor) -> None:
+        self.weight.div_(divisors[:, None])
 
     @torch.no_grad()
     def linear_code(self) -> LinearCode:
@@ -91,7 +103,7 @@ class HashLayer(nn.Module):
             threshold = threshold + self.running_mean
         if self.bias is not None:
             threshold = threshold - self.bias
-        return LinearCode(self.weight.T.contiguous(), threshold)
+        return LinearCode(self.directions().T.contiguous(), threshold)
 
 
 class SoftmaxNetwork(nn.Module):
@@ -131,18 +143,23 @@ class HashSoftmaxNetwork(nn.Module):
 
 
 class HashNetwork(nn.Module):
-    """Fine-tuning: trunk and hash layer, trained together on the hashing loss. Returns u (batch, code_length)."""
+    """Fine-tuning: trunk and hash layer, trained together on the hashing loss. Returns u (batch, code_length).
 
-    def __init__(self, trunk: Trunk, hash_layer: HashLayer) -> None:
+    A loss that classifies as well has a softmax layer here, so that it is trained and kept with the rest.
+    """
+
+    def __init__(self, trunk: Trunk, hash_layer: HashLayer, classifier: SideClassifier | None = None) -> None:
         super().__init__()
         self.trunk = trunk
         self.hash_layer = hash_layer
+        self.classifier = classifier
 
     def forward(self, images: Tensor) -> Tensor:
         """Compute u of normalised images."""
-        return self.head(self.trunk(images))
-
-    def head(self, z: Tensor) -> Tensor:
-        """Compute u of z, shape (batch, z_dimension)."""
-        u: Tensor = self.hash_layer(z)
+        u: Tensor = self.hash_layer(self.trunk(images))
         return u
+
+    def head(self, z: Tensor) -> Tensor | tuple[Tensor, Tensor]:
+        """Compute u of z, shape (batch, z_dimension); with a classifier (u, logits)."""
+        u: Tensor = self.hash_layer(z)
+        return u if self.classifier is None else (u, self.classifier(z, u))

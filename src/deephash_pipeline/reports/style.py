@@ -7,8 +7,8 @@ import plotly.graph_objects as go
 
 # Okabe and Ito's colour-blind-safe hues, the light ones darkened until each stands out from white and from near-black.
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#c765a0", "#c78a00", "#3f9fd8")
-# Hues are few, so the second and third round of methods differ in line and marker as well: no reader needs the hue.
-_DASHES = ("solid", "dash", "dot")
+# Hues are few, so each further round of methods differs in line and marker as well: no reader needs the hue.
+_DASHES = ("solid", "dash", "dot", "dashdot")
 _SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x", "star")
 
 REFERENCE_COLOUR = "#8a8f98"

@@ -1,6 +1,6 @@
 """The course of the training stages: one panel per stage and quantity."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TypeAlias
 
 import pandas as pd
@@ -40,18 +40,21 @@ _SHARED_TRUNK = "Shared trunk"
 Curve: TypeAlias = tuple[str | None, int | None]
 
 
-def figure_training_curves(history: pd.DataFrame, display_names: Mapping[str, str]) -> go.Figure:
+def figure_training_curves(
+    history: pd.DataFrame, display_names: Mapping[str, str], hidden: Collection[str] = ()
+) -> go.Figure:
     """Loss, learning rate and health of the network by epoch, for the three stages of the paper's Algorithm 1.
 
     Colour is the method, line style the code length; the trunk that all methods share is grey. Only quantities that
     were recorded get a panel. A panel of losses or learning rates is logarithmic when its largest value is more than
-    30 times the median.
+    30 times the median of what is shown at first.
 
     Args:
         history: frame with columns `method`, `code_length` (missing for the shared trunk), `stage`
             ("softmax_pre_training", "hash_layer_initialisation" or "fine_tuning"), `epoch`, and any of `loss`,
             `true_loss`, `u_standard_deviation`, `saturated_share`, `validation_accuracy`, `learning_rate`.
         display_names: display name of each method key; its order gives colours and legend.
+        hidden: methods whose curves stay away until their name is clicked, because their losses have other units.
 
     Raises:
         InputError: a column or all figures are missing, a stage is unknown, or a method is unnamed.
@@ -74,31 +77,35 @@ def figure_training_curves(history: pd.DataFrame, display_names: Mapping[str, st
         vertical_spacing=_SPACE_BETWEEN_PANELS / panels_height,
         horizontal_spacing=0.11,
     )
-    labels = _labels(history, display_names)
-    looks = _looks(list(labels), display_names)
-    named: set[Curve] = set()
+    curves = _curves(history, display_names)
+    looks = _looks(curves, display_names)
+    named: set[str | None] = set()
     for position, (stage, quantity) in enumerate(panels):
         row, column = (part + 1 for part in divmod(position, _COLUMNS_OF_PANELS))
         values = history[history["stage"] == stage].dropna(subset=[quantity])
-        for curve, label in labels.items():
+        for curve in curves:
             own = values[_belongs(values, curve)].sort_values("epoch")
             if own.empty:
                 continue
+            method, length = curve
+            name = _SHARED_TRUNK if method is None else display_names[method]
             figure.add_scatter(
                 x=own["epoch"].to_numpy(),
                 y=own[quantity].to_numpy(dtype="float64"),
-                name=label,
-                legendgroup=label,
-                showlegend=curve not in named,
+                name=name,
+                legendgroup=name,
+                showlegend=method not in named,
+                visible="legendonly" if method in hidden else True,
                 mode="lines+markers",
                 marker_size=4,
-                hovertemplate="epoch %{x}: %{y:.4g}",
+                hovertemplate=f"{f'{length} bits, ' if length else ''}epoch %{{x}}: %{{y:.4g}}",
                 row=row,
                 col=column,
                 **looks[curve],
             )
-            named.add(curve)
-        figure.update_yaxes(**_value_axis(quantity, values[quantity]), row=row, col=column)
+            named.add(method)
+        shown = values.loc[~values["method"].isin(hidden), quantity]
+        figure.update_yaxes(**_value_axis(quantity, values[quantity] if shown.empty else shown), row=row, col=column)
         few_epochs = values["epoch"].max() <= _EVERY_EPOCH_TICKED
         figure.update_xaxes(title_text="Epoch", dtick=1 if few_epochs else None, row=row, col=column)
     figure.update_annotations(font_size=14)
@@ -110,7 +117,8 @@ def figure_training_curves(history: pd.DataFrame, display_names: Mapping[str, st
         margin_t=90,
         meta={
             "how_to_read": "The true loss is what fine-tuning is meant to lower: 1 is the value of independent codes. "
-            "A standard deviation of u that runs away, or a saturated share near 1, means that gradients vanish."
+            "A standard deviation of u that runs away, or a saturated share near 1, means that gradients vanish. "
+            f"Line styles are code lengths: {_line_styles(curves)}. Click a name to show or hide a method."
         },
     )
     return figure
@@ -125,20 +133,28 @@ def _check(history: pd.DataFrame) -> None:
         raise InputError(f"training history has the unknown stage {unknown[0]!r}: use one of {', '.join(_STAGES)}")
 
 
-def _labels(history: pd.DataFrame, display_names: Mapping[str, str]) -> dict[Curve, str]:
-    """Legend label of each curve (method, code length), the shared trunk first, then by order of the display names."""
-    trunk: dict[Curve, str] = {(None, None): _SHARED_TRUNK} if history["code_length"].isna().any() else {}
+def _curves(history: pd.DataFrame, display_names: Mapping[str, str]) -> list[Curve]:
+    """Method and code length of each curve, the shared trunk first, then by order of the display names."""
+    trunk: list[Curve] = [(None, None)] if history["code_length"].isna().any() else []
     cells = history.dropna(subset=["code_length"])
     pairs = {(str(method), int(length)) for method, length in zip(cells["method"], cells["code_length"], strict=True)}
-    names = {method: method_name(method, display_names) for method, _ in pairs}
+    for method, _ in pairs:
+        method_name(method, display_names)
     order = {method: position for position, method in enumerate(display_names)}
-    ranked = sorted(pairs, key=lambda pair: (order[pair[0]], pair[1]))
-    return trunk | {(method, length): f"{names[method]}, {length} bits" for method, length in ranked}
+    return [*trunk, *sorted(pairs, key=lambda pair: (order[pair[0]], pair[1]))]
+
+
+def _dashes(curves: list[Curve]) -> dict[int, str]:
+    return code_length_dashes(sorted({length for _, length in curves if length is not None}))
+
+
+def _line_styles(curves: list[Curve]) -> str:
+    return ", ".join(f"{dash} {length} bits" for length, dash in _dashes(curves).items())
 
 
 def _looks(curves: list[Curve], display_names: Mapping[str, str]) -> dict[Curve, dict[str, object]]:
     styles = method_styles(display_names)
-    dashes = code_length_dashes(sorted({length for _, length in curves if length is not None}))
+    dashes = _dashes(curves)
     looks: dict[Curve, dict[str, object]] = {}
     for method, length in curves:
         colour = REFERENCE_COLOUR if method is None else styles[method].colour

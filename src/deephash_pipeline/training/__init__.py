@@ -2,7 +2,7 @@
 
 from .checkpoint import CheckpointFolder
 from .device import resolve_device
-from .gradients import Objective, TrunkAndHead
+from .gradients import FollowsProgress, Objective, TrunkAndHead
 from .inference import outputs_in_blocks
 from .inputs import ArrayInputs, Inputs
 from .interruption import TrainingInterrupted
@@ -15,6 +15,7 @@ __all__ = [
     "ArrayInputs",
     "CheckpointFolder",
     "CrossEntropy",
+    "FollowsProgress",
     "Inputs",
     "Objective",
     "TrainingDiverged",

@@ -10,7 +10,7 @@ first. The head sees the whole batch, so statistics of the hash layer are exact.
 """
 
 from collections.abc import Callable
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -27,10 +27,18 @@ from .ranks import gather, own_part, sum_gradients, take_from_first_rank
 
 
 class Objective(Protocol):
-    """A loss with figures to watch."""
+    """A loss with figures to watch. A module is moved to the device of the training."""
 
-    def __call__(self, outputs: Tensor, labels: Tensor, /) -> tuple[Tensor, dict[str, Tensor]]:
+    def __call__(self, outputs: Any, labels: Tensor, /) -> tuple[Tensor, dict[str, Tensor]]:
         """Return the scalar to minimise and detached scalars by name."""
+
+
+@runtime_checkable
+class FollowsProgress(Protocol):
+    """An objective that changes in the course of training."""
+
+    def set_progress(self, progress: float) -> None:
+        """Told before every step which share of all steps is done, in [0, 1); the same if training is resumed."""
 
 
 @runtime_checkable
@@ -39,7 +47,7 @@ class TrunkAndHead(Protocol):
 
     trunk: nn.Module
 
-    def head(self, z: Tensor) -> Tensor:
+    def head(self, z: Tensor) -> Any:
         """Map z (batch, z_dimension) to the objective's first argument."""
 
 
@@ -75,7 +83,7 @@ class BatchGradients:
         self.parameters = parameters
         self.device = device
         dropouts = address_dropout(module)
-        self.head: Callable[[Tensor], Tensor] | None = None
+        self.head: Callable[[Tensor], Any] | None = None
         self.body = module
         if isinstance(module, TrunkAndHead):
             own_part(parameters.batch_size)
@@ -119,7 +127,7 @@ class BatchGradients:
         return loss, watched
 
     def _through_trunk_and_head(
-        self, head: Callable[[Tensor], Tensor], indices: NDArray[np.int64], labels: Tensor, seed: int
+        self, head: Callable[[Tensor], Any], indices: NDArray[np.int64], labels: Tensor, seed: int
     ) -> tuple[Tensor, dict[str, Tensor]]:
         own = own_part(len(indices))
         chunk = min(self.parameters.chunk_size or len(indices), own.stop - own.start)

@@ -13,7 +13,7 @@ from deephash_pipeline.progress import track
 from deephash_pipeline.seeds import derive_seed
 
 from .checkpoint import CheckpointFolder
-from .gradients import BatchGradients, Objective
+from .gradients import BatchGradients, FollowsProgress, Objective
 from .inputs import Inputs
 from .interruption import stop_requests
 from .memory import freed_memory_is_kept
@@ -90,6 +90,8 @@ def train(
     steps = steps_per_epoch(len(inputs), parameters)
     module.to(device=device, memory_format=torch.channels_last)  # type: ignore[call-overload]
     share_state(module)
+    if isinstance(objective, nn.Module):
+        objective.to(device)
     gradients = BatchGradients(
         module, objective, inputs, torch.from_numpy(np.asarray(labels)).to(device), parameters, device
     )
@@ -114,6 +116,8 @@ def train(
             for step, indices in enumerate(epoch_batches(len(inputs), parameters, seed, epoch)):
                 if step < training.progress.step:
                     continue
+                if isinstance(objective, FollowsProgress):
+                    objective.set_progress(((epoch - 1) * steps + step) / (parameters.epochs * steps))
                 loss, watched = gradients(indices, derive_seed(seed, "augmentation", epoch, step))
                 optimizer.step()
                 training.schedule.after_step()

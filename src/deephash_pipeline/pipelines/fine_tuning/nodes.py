@@ -1,20 +1,28 @@
-"""Simultaneous fine-tuning: all layers on the exponentiated loss Q alone (Algorithm 1)."""
+"""Simultaneous fine-tuning: all layers on one loss, the exponentiated loss Q (Algorithm 1) or a rival's."""
 
 from collections.abc import Mapping
+from typing import Any, Literal, Self
 
 import numpy as np
 import pandas as pd
 import torch
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, field_validator, model_validator
 from torch import Tensor
 
 from deephash_pipeline.grid import Cell
 from deephash_pipeline.hashing import Encoder
 from deephash_pipeline.images.augmentation import AugmentationParameters
 from deephash_pipeline.images.inputs import ImageInputs
-from deephash_pipeline.losses import ExponentiatedLoss, ExponentiatedLossParameters
-from deephash_pipeline.networks import HashLayer, HashLayerParameters, HashNetwork, build_trunk, initialise
+from deephash_pipeline.losses import LOSSES, ExponentiatedLossParameters, LossParameters, build_loss
+from deephash_pipeline.networks import (
+    HashLayerParameters,
+    HashNetwork,
+    SideClassifier,
+    build_hash_layer,
+    build_trunk,
+    initialise,
+)
 from deephash_pipeline.pipelines.encoding import encode_z
 from deephash_pipeline.pipelines.experiment import ExperimentParameters, flat_configuration
 from deephash_pipeline.pipelines.feature_extraction.nodes import extract_z
@@ -25,14 +33,32 @@ from deephash_pipeline.training import CheckpointFolder, TrainingParameters, res
 
 
 class FineTuningParameters(BaseModel):
-    """How to train trunk and hash layer together. Every departure from the paper stands in one of these blocks."""
+    """How to train trunk and hash layer together. Every departure from the paper stands in one of these blocks.
+
+    Attributes:
+        initial_hash_layer: for methods that start from pre-training, what goes onto its trunk: the hash layer of stage
+            2, or one of ``random`` weights, for losses that want other bits than stage 2 has found. A divided hash
+            layer is always random.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     hash_layer: HashLayerParameters = HashLayerParameters()
-    loss: ExponentiatedLossParameters = ExponentiatedLossParameters()
+    initial_hash_layer: Literal["pre_trained", "random"] = "pre_trained"
+    loss: LossParameters = ExponentiatedLossParameters()
     training: TrainingParameters
     augmentation: AugmentationParameters = AugmentationParameters()
+
+    @field_validator("loss", mode="before")
+    @classmethod
+    def _without_a_name_the_loss_is_the_papers(cls, loss: Any) -> Any:
+        return {"name": "exponentiated", **loss} if isinstance(loss, Mapping) else loss
+
+    @model_validator(mode="after")
+    def _a_divided_hash_layer_is_random(self) -> Self:
+        if self.hash_layer.features_per_bit and self.initial_hash_layer != "random":
+            raise ValueError("a hash layer with `features_per_bit` needs `initial_hash_layer: random`")
+        return self
 
 
 def fine_tune(
@@ -46,14 +72,17 @@ def fine_tune(
     experiment: ExperimentParameters,
     checkpoints: CheckpointFolder | None = None,
 ) -> tuple[dict[str, Tensor], Encoder, pd.DataFrame]:
-    """Fine-tune from both pre-training stages.
+    """Fine-tune from pre-training: the trunk of stage 1, and the hash layer of stage 2 or a random one.
 
     Returns:
         The trunk's state, the encoder the hash layer amounts to, and one row of figures for each epoch.
     """
-    network = build_network(cell, parameters, experiment)
+    network = build_network(cell, parameters, experiment, count_classes(training_labels))
     network.trunk.load_state_dict(trunk_weights)
-    network.hash_layer.load_state_dict(initial_hash_layer, strict=False)
+    if parameters.initial_hash_layer == "random":
+        fit_hash_layer(network, training_images, pixel_statistics, parameters, experiment)
+    else:
+        network.hash_layer.load_state_dict(initial_hash_layer, strict=False)
     return train_on_hashing_loss(
         network, training_images, training_labels, pixel_statistics, cell, parameters, experiment, checkpoints
     )
@@ -69,24 +98,48 @@ def train_from_random_initialisation(
     checkpoints: CheckpointFolder | None = None,
 ) -> tuple[dict[str, Tensor], Encoder, pd.DataFrame]:
     """Train on the hashing loss from random weights, without any pre-training; returns what `fine_tune` does."""
-    device = resolve_device(experiment.device)
-    network = build_network(cell, parameters, experiment)
-    first = ImageInputs(training_images[: parameters.training.batch_size], pixel_statistics, device)
-    network.to(device)
-    with torch.no_grad():
-        network.hash_layer.fit_scale(network.trunk(first.batch(np.arange(len(first)))))
+    network = build_network(cell, parameters, experiment, count_classes(training_labels))
+    fit_hash_layer(network, training_images, pixel_statistics, parameters, experiment)
     return train_on_hashing_loss(
         network, training_images, training_labels, pixel_statistics, cell, parameters, experiment, checkpoints
     )
 
 
-def build_network(cell: Cell, parameters: FineTuningParameters, experiment: ExperimentParameters) -> HashNetwork:
-    """Trunk and hash layer with fresh weights."""
+def count_classes(labels: NDArray[np.int64]) -> int:
+    """Return the number of classes, which are numbered from 0."""
+    return int(labels.max()) + 1
+
+
+def build_network(
+    cell: Cell, parameters: FineTuningParameters, experiment: ExperimentParameters, classes: int
+) -> HashNetwork:
+    """Trunk, hash layer and what layer the loss wants besides, with fresh weights."""
     seed = derive_seed(experiment.seed, "fine-tuning", cell.bits)
     trunk = build_trunk(experiment.network)
     initialise(trunk, derive_seed(seed, "weights"))
-    hash_layer = HashLayer(trunk.z_dimension, cell.bits, parameters.hash_layer, derive_seed(seed, "hash layer"))
-    return HashNetwork(trunk, hash_layer)
+    hash_layer = build_hash_layer(trunk.z_dimension, cell.bits, parameters.hash_layer, derive_seed(seed, "hash layer"))
+    reads = LOSSES[parameters.loss.name].classifier
+    if reads is None:
+        return HashNetwork(trunk, hash_layer)
+    classifier = SideClassifier(reads, trunk.z_dimension if reads == "z" else cell.bits, classes)
+    initialise(classifier, derive_seed(seed, "classifier"))
+    return HashNetwork(trunk, hash_layer, classifier)
+
+
+@torch.no_grad()
+def fit_hash_layer(
+    network: HashNetwork,
+    training_images: NDArray[np.uint8],
+    pixel_statistics: Mapping[str, list[float]],
+    parameters: FineTuningParameters,
+    experiment: ExperimentParameters,
+) -> None:
+    """Scale random weights of the hash layer by the first images."""
+    device = resolve_device(experiment.device)
+    first = ImageInputs(training_images[: parameters.training.batch_size], pixel_statistics, device)
+    # Dropout would draw without an address.
+    network.to(device).eval()
+    network.hash_layer.fit_scale(network.trunk(first.batch(np.arange(len(first)))))
 
 
 def train_on_hashing_loss(
@@ -99,16 +152,17 @@ def train_on_hashing_loss(
     experiment: ExperimentParameters,
     checkpoints: CheckpointFolder | None = None,
 ) -> tuple[dict[str, Tensor], Encoder, pd.DataFrame]:
-    """Train all layers of `network` on the exponentiated loss."""
+    """Train all layers of `network` on the loss that the parameters name."""
     device = resolve_device(experiment.device)
+    seed = derive_seed(experiment.seed, "fine-tuning", cell.bits)
     history = train_on(
         resolve_devices(experiment.devices, device),
         module=network,
-        objective=ExponentiatedLoss(parameters.loss),
+        objective=build_loss(parameters.loss, cell.bits, training_labels, derive_seed(seed, "loss")),
         inputs=ImageInputs(training_images, pixel_statistics, device, parameters.augmentation),
         labels=training_labels,
         parameters=parameters.training,
-        seed=derive_seed(experiment.seed, "fine-tuning", cell.bits),
+        seed=seed,
         device=device,
         description=cell.namespace,
         checkpoints=checkpoints,

@@ -1,10 +1,10 @@
-"""Stage 6: train all layers on the hashing loss."""
+"""Stage 6: train all layers on a hashing loss."""
 
 from collections.abc import Sequence
 
 from kedro.pipeline import Node, Pipeline
 
-from deephash_pipeline.grid import FINE_TUNINGS, PRE_TRAINING, RANDOM_INITIALISATION, Cell, cells
+from deephash_pipeline.grid import DEEP_RIVALS, FINE_TUNINGS, PRE_TRAINING, RANDOM_INITIALISATION, Cell, cells
 from deephash_pipeline.pipelines.histories import joining_node
 
 from .nodes import encode_images, fine_tune, train_from_random_initialisation
@@ -15,7 +15,7 @@ RESULTS = ["tuned_trunk_weights", "encoder", "history"]
 
 
 def create_pipeline(code_lengths: Sequence[int]) -> Pipeline:
-    """Instantiate one template for fine-tuning and one for random initialisation.
+    """Instantiate one template for fine-tuning, by any loss, and one for random initialisation.
 
     ::
 
@@ -60,6 +60,7 @@ def create_pipeline(code_lengths: Sequence[int]) -> Pipeline:
         ]
     )
     images = {*TRAINING_SET, "validation_images", "query_images"}
+    pre_trained = (*FINE_TUNINGS, *DEEP_RIVALS)
 
     def instance(template: Pipeline, cell: Cell, inputs: dict[str, str]) -> Pipeline:
         return Pipeline(
@@ -88,8 +89,8 @@ def create_pipeline(code_lengths: Sequence[int]) -> Pipeline:
                         "initial_hash_layer": f"{PRE_TRAINING}.b{cell.code_length}.hash_layer",
                     },
                 )
-                for cell in cells(*FINE_TUNINGS, code_lengths=code_lengths)
+                for cell in cells(*pre_trained, code_lengths=code_lengths)
             ),
-            joining_node(cells(RANDOM_INITIALISATION, *FINE_TUNINGS, code_lengths=code_lengths), "fine_tuning_history"),
+            joining_node(cells(RANDOM_INITIALISATION, *pre_trained, code_lengths=code_lengths), "fine_tuning_history"),
         ]
     )

@@ -12,7 +12,7 @@ from plotly.graph_objects import Figure
 from pydantic import BaseModel, ConfigDict, Field
 
 from deephash_pipeline import reports
-from deephash_pipeline.grid import METHODS, Cell
+from deephash_pipeline.grid import DEEP_RIVALS, METHODS, Cell
 from deephash_pipeline.pipelines.experiment import ExperimentParameters
 from deephash_pipeline.retrieval import CodeSets
 
@@ -62,7 +62,7 @@ def draw_precision_recall(curves: pd.DataFrame, parameters: ReportingParameters)
 
 def draw_training_curves(*histories: pd.DataFrame) -> Figure:
     """Draw what was watched in both pre-training stages and in fine-tuning, epoch by epoch."""
-    return reports.figure_training_curves(pd.concat(histories, ignore_index=True), METHODS)
+    return reports.figure_training_curves(pd.concat(histories, ignore_index=True), METHODS, hidden=DEEP_RIVALS)
 
 
 def draw_gallery(

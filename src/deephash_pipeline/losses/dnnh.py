@@ -1,0 +1,75 @@
+"""DNNH, simultaneous feature learning and hash coding (Lai, Pan, Liu and Yan, CVPR 2015): the paper's DH-3."""
+
+from typing import Literal
+
+import torch
+from pydantic import BaseModel, ConfigDict, Field
+from torch import Tensor
+
+from .hashing_loss import HashingLoss, code_health
+
+
+class DNNHParameters(BaseModel):
+    """What a user may set about DNNH.
+
+    Attributes:
+        epsilon: half of the interval around 0.5 outside which the bit of a piece of the features counts as settled, and
+            has no gradient. "Small" in the paper, which gives no number; 0.5 settles nothing.
+        margin: by how much a dissimilar image is to be farther than a similar one, in squared distance; 1 in the paper.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: Literal["dnnh"] = "dnnh"
+    epsilon: float = Field(default=0.4, gt=0, le=0.5)
+    margin: float = Field(default=1.0, gt=0)
+
+
+class DNNH(HashingLoss):
+    """Triplet loss on soft bits: max(0, |g - g+|^2 - |g - g-|^2 + margin).
+
+    A soft bit is g = sigma(u) where that is within epsilon of 0.5, else 0 or 1. The paper draws triplets of images
+    beforehand; here every ordered pair of a class in the batch is one, with a negative of `semi_hard_negatives`. Its
+    divide-and-encode module is the hash layer's: `HashLayerParameters.features_per_bit`.
+    """
+
+    def forward(self, u: Tensor, labels: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        """Compute the loss; watched: `code_health` of 2g - 1, and the ``active_share`` of triplets that cost."""
+        soft = soft_bits(u, self.parameters_.epsilon)
+        distances = squared_distances(soft)
+        same = labels[:, None] == labels[None]
+        triplets = same & ~torch.eye(len(labels), dtype=torch.bool, device=u.device) & ~same.all(1, keepdim=True)
+        negatives = distances.gather(1, semi_hard_negatives(distances.detach(), same))
+        cost = (distances - negatives + self.parameters_.margin).clamp_min(0) * triplets
+        count = triplets.sum().clamp_min(1)
+        active = (cost.detach() > 0).sum() / count
+        return cost.sum() / count, {**code_health(u, 2 * soft - 1), "active_share": active}
+
+
+def soft_bits(u: Tensor, epsilon: float) -> Tensor:
+    """Sigmoid and piecewise threshold of the divide-and-encode module."""
+    sigma = torch.sigmoid(u)
+    return torch.where((sigma - 0.5).abs() <= epsilon, sigma, (u > 0).to(u.dtype))
+
+
+def squared_distances(points: Tensor) -> Tensor:
+    """Squared Euclidean distances (batch, batch) between the rows of (batch, dimension)."""
+    squares = points.square().sum(1)
+    return squares[:, None] + squares[None] - 2 * points @ points.T
+
+
+def semi_hard_negatives(distances: Tensor, same: Tensor) -> Tensor:
+    """Choose a negative for each anchor and positive, as FaceNet does (Schroff et al., 2015).
+
+    Args:
+        distances: shape (batch, batch).
+        same: whether two samples are of one class, bool (batch, batch).
+
+    Returns:
+        int64 (batch, batch): for anchor i and positive j the nearest of the negatives of i that are farther from it
+        than j; where none is, the farthest. Without meaning in rows that have no negative.
+    """
+    to_negatives, order = distances.masked_fill(same, torch.inf).sort(dim=1, stable=True)
+    first_farther = torch.searchsorted(to_negatives, distances.contiguous(), right=True)
+    last = (~same).sum(1, keepdim=True) - 1
+    return order.gather(1, first_farther.minimum(last).clamp_min(0))

@@ -1,0 +1,56 @@
+"""Losses by name: a loss is one module, and a line in each of the two lists here."""
+
+from collections.abc import Mapping
+from typing import Annotated, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from .cnnh import CNNH, CNNHParameters, CNNHPlus, CNNHPlusParameters
+from .csq import CSQ, CSQParameters
+from .dnnh import DNNH, DNNHParameters
+from .dpsh import DPSH, DPSHParameters
+from .exponentiated import ExponentiatedLoss
+from .exponentiated_formula import ExponentiatedLossParameters
+from .greedy_hash import GreedyHash, GreedyHashParameters
+from .hashing_loss import HashingLoss
+from .hashnet import HashNet, HashNetParameters
+
+LossParameters: TypeAlias = Annotated[
+    ExponentiatedLossParameters
+    | CNNHParameters
+    | CNNHPlusParameters
+    | DNNHParameters
+    | DPSHParameters
+    | HashNetParameters
+    | GreedyHashParameters
+    | CSQParameters,
+    Field(discriminator="name"),
+]
+
+LOSSES: Mapping[str, type[HashingLoss]] = {
+    "exponentiated": ExponentiatedLoss,
+    "cnnh": CNNH,
+    "cnnh_plus": CNNHPlus,
+    "dnnh": DNNH,
+    "dpsh": DPSH,
+    "hashnet": HashNet,
+    "greedy_hash": GreedyHash,
+    "csq": CSQ,
+}
+
+
+def build_loss(parameters: LossParameters, code_length: int, labels: NDArray[np.int64], seed: int) -> HashingLoss:
+    """Make the loss that `parameters.name` names.
+
+    Args:
+        parameters: its own.
+        code_length: bits.
+        labels: of the training set, int64 of shape (samples,), classes numbered from 0.
+        seed: of all that is drawn.
+
+    Raises:
+        InputError: the loss cannot be made for this training set.
+    """
+    return LOSSES[parameters.name].for_training_set(parameters, code_length, labels, seed)

@@ -1,0 +1,69 @@
+"""`docs/add-a-method.md` to the letter: the file, the line and the block are put where it says, and the method runs."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+BLOCK = re.compile(r"^```\w+\n# (?P<path>[\w/.]+)(?P<place>[^\n]*)\n(?P<content>.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture
+def blocks() -> dict[str, str]:
+    """What the document puts into each file."""
+    text = (ROOT / "docs" / "add-a-method.md").read_text(encoding="utf-8")
+    return {found["path"].rpartition("/")[2]: found["content"] for found in BLOCK.finditer(text)}
+
+
+def test_the_documented_method_runs_and_is_evaluated(
+    blocks: dict[str, str], finished_project: Path, new_project: Callable[[str], Path]
+) -> None:
+    project = new_project("with_a_method")
+    shutil.copytree(finished_project / "data", project / "data")
+    shutil.rmtree(project / "src")
+    shutil.copytree(ROOT / "src", project / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+    hashing = project / "src" / "deephash_pipeline" / "hashing"
+    (hashing / "median_lsh.py").write_text(blocks["median_lsh.py"], encoding="utf-8")
+    registry = (hashing / "registry.py").read_text(encoding="utf-8")
+    with_line = registry.replace('    "lsh": LSH,\n', f'    "lsh": LSH,\n{blocks["registry.py"]}')
+    assert with_line != registry
+    imported = "from deephash_pipeline.hashing.median_lsh import MedianLSH\n"
+    (hashing / "registry.py").write_text(
+        with_line.replace("\nHASH_FUNCTIONS", f"\n{imported}\nHASH_FUNCTIONS", 1), encoding="utf-8"
+    )
+    with (project / "conf" / "base" / "parameters_baseline_hashing.yml").open("a", encoding="utf-8") as parameters:
+        parameters.write(blocks["parameters_baseline_hashing.yml"])
+
+    finished = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "kedro",
+            "run",
+            "--pipelines=baseline_hashing,evaluation",
+            "--namespaces=median_lsh.b12",
+            "--params=experiment.device=cpu",
+        ],
+        cwd=project,
+        env={**os.environ, "PYTHONPATH": str(project / "src")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert finished.returncode == 0, finished.stdout
+    results = project / "data" / "07_model_output" / "digits"
+    figures = {
+        method: pd.read_json(results / method / "b12" / "metrics.json", typ="series")
+        for method in ("lsh", "median_lsh")
+    }
+    assert figures["median_lsh"]["method"] == "median_lsh"
+    assert figures["median_lsh"]["mean_average_precision"] > figures["median_lsh"]["chance_level"]

@@ -1,0 +1,95 @@
+"""CSQ against its formula, and the distances of its centres."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.losses.csq import CSQ, CSQParameters, hash_centres, smallest_distance
+
+
+def slow_loss(u, wanted, weight):
+    """Binary cross-entropy of (tanh u + 1) / 2 as the authors have it, and the mean of (|tanh u| - 1)^2."""
+    entropy = distance = 0.0
+    for value, bit in zip(u.flatten().tolist(), wanted.flatten().tolist(), strict=True):
+        h = math.tanh(value)
+        probability = (h + 1) / 2
+        entropy -= math.log(probability) if bit > 0 else math.log(1 - probability)
+        distance += (abs(h) - 1) ** 2
+    return (entropy + weight * distance) / u.numel()
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10_000), st.integers(1, 7), st.integers(2, 6), st.integers(1, 4), st.floats(0, 2))
+def test_value_equals_the_sum_over_samples_and_bits(seed, batch, code_length, classes, weight):
+    generator = torch.Generator().manual_seed(seed)
+    u = torch.randn(batch, code_length, generator=generator, dtype=torch.float64)
+    labels = torch.randint(classes, (batch,), generator=generator)
+    centres = hash_centres(classes, code_length, seed)
+    loss, _ = CSQ(CSQParameters(quantisation_weight=weight), centres)(u, labels)
+    assert loss.item() == pytest.approx(slow_loss(u, centres[labels], weight), abs=1e-10)
+
+
+def test_the_gradient_is_that_of_finite_differences():
+    u = torch.randn(5, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(1), requires_grad=True)
+    loss, labels = CSQ(CSQParameters(), hash_centres(3, 8, 0)), torch.tensor([0, 1, 0, 2, 1])
+    assert torch.autograd.gradcheck(lambda u: loss(u, labels)[0], u)
+
+
+def test_a_code_at_its_centre_costs_nothing_and_has_every_bit_right():
+    loss = CSQ(CSQParameters(), hash_centres(10, 16, 0))
+    labels = torch.arange(10)
+    value, watched = loss(30 * loss.centres[labels], labels)
+    assert value.item() == pytest.approx(0, abs=1e-9)
+    assert watched["bit_accuracy"] == 1
+
+
+@pytest.mark.parametrize("code_length", [2, 16, 32, 64])
+def test_hadamard_centres_differ_in_half_of_the_bits(code_length):
+    centres = hash_centres(min(10, code_length), code_length, 0)
+    distances = (centres[:, None] != centres[None]).sum(2)
+    assert set(distances[~np.eye(len(centres), dtype=bool)]) == {code_length // 2}
+
+
+def test_more_classes_than_bits_take_the_negative_rows_too():
+    centres = hash_centres(20, 16, 0)
+    distances = (centres[:, None] != centres[None]).sum(2)
+    assert set(distances[~np.eye(20, dtype=bool)]) == {8, 16}
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10_000), st.integers(1, 40), st.integers(6, 60))
+def test_centres_are_distinct_codes(seed, classes, code_length):
+    centres = hash_centres(classes, code_length, seed)
+    assert centres.shape == (classes, code_length)
+    assert set(np.unique(centres)) <= {-1, 1}
+    assert len(np.unique(centres, axis=0)) == classes
+
+
+def test_drawn_centres_lie_apart_and_their_bits_are_fair():
+    centres = hash_centres(100, 48, 1)
+    distances = (centres[:, None] != centres[None]).sum(2)[np.triu_indices(100, 1)]
+    assert smallest_distance(centres) == distances.min() >= 8
+    assert distances.mean() == pytest.approx(24, abs=0.5)
+
+
+def test_ten_drawn_centres_of_twelve_bits_lie_at_least_three_bits_apart_whatever_the_seed():
+    assert min(smallest_distance(hash_centres(10, 12, seed)) for seed in range(20)) >= 3
+
+
+def test_the_seed_decides_the_drawn_centres():
+    assert np.array_equal(hash_centres(10, 12, 1), hash_centres(10, 12, 1))
+    assert not np.array_equal(hash_centres(10, 12, 1), hash_centres(10, 12, 2))
+
+
+def test_every_code_is_a_centre_if_there_are_as_many_classes():
+    assert len(np.unique(hash_centres(8, 3, 0), axis=0)) == 8
+
+
+def test_more_classes_than_codes_are_refused():
+    with pytest.raises(InputError, match="3 bits have fewer codes than the 9 classes"):
+        hash_centres(9, 3, 0)

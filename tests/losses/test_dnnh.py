@@ -1,0 +1,114 @@
+"""DNNH against its formula, triplet by triplet, and the choice of negatives."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from deephash_pipeline.losses.dnnh import DNNH, DNNHParameters, semi_hard_negatives, soft_bits, squared_distances
+
+
+def slow_soft_bit(value, epsilon):
+    sigma = 1 / (1 + math.exp(-value))
+    if sigma < 0.5 - epsilon:
+        return 0.0
+    return 1.0 if sigma > 0.5 + epsilon else sigma
+
+
+def slow_distance(one, other):
+    return sum((a - b) ** 2 for a, b in zip(one, other, strict=True))
+
+
+def slow_loss(u, labels, epsilon, margin):
+    g = [[slow_soft_bit(value, epsilon) for value in row] for row in u.tolist()]
+    costs = []
+    for anchor, label in enumerate(labels):
+        to_negatives = [slow_distance(g[anchor], g[j]) for j in range(len(g)) if labels[j] != label]
+        for positive in range(len(g)):
+            if positive == anchor or labels[positive] != label or not to_negatives:
+                continue
+            distance = slow_distance(g[anchor], g[positive])
+            farther = [negative for negative in to_negatives if negative > distance]
+            costs.append(max(0.0, distance - (min(farther) if farther else max(to_negatives)) + margin))
+    return sum(costs) / max(len(costs), 1)
+
+
+def random_batch(seed, batch, code_length, classes):
+    generator = torch.Generator().manual_seed(seed)
+    u = torch.randn(batch, code_length, generator=generator, dtype=torch.float64) * 2
+    return u, torch.randint(classes, (batch,), generator=generator)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.integers(0, 10_000),
+    st.integers(1, 9),
+    st.integers(2, 6),
+    st.integers(1, 4),
+    st.sampled_from([0.1, 0.4, 0.5]),
+    st.booleans(),
+)
+def test_value_equals_the_loop_over_triplets(seed, batch, code_length, classes, epsilon, settled):
+    """With all bits settled or none: a mixture has distances that are equal but for rounding."""
+    u, labels = random_batch(seed, batch, code_length, classes)
+    if settled:
+        u = u.sign() * 40
+    elif epsilon < 0.5:
+        u = u.tanh() * math.log((0.5 + epsilon) / (0.5 - epsilon))
+    loss, _ = DNNH(DNNHParameters(epsilon=epsilon, margin=1.5))(u, labels)
+    assert loss.item() == pytest.approx(slow_loss(u, labels.tolist(), epsilon, 1.5), abs=1e-12)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10_000), st.integers(2, 12), st.integers(2, 4))
+def test_negatives_are_semi_hard(seed, batch, classes):
+    u, labels = random_batch(seed, batch, 5, classes)
+    distances = squared_distances(torch.sigmoid(u))
+    same = labels[:, None] == labels[None]
+    chosen = semi_hard_negatives(distances, same)
+    for anchor in range(batch):
+        negatives = distances[anchor][~same[anchor]]
+        for positive in range(batch):
+            if not len(negatives):
+                continue
+            negative = chosen[anchor, positive]
+            assert not same[anchor, negative], "a negative is of another class"
+            farther = negatives[negatives > distances[anchor, positive]]
+            expected = farther.min() if len(farther) else negatives.max()
+            assert distances[anchor, negative] == expected
+
+
+def test_a_bit_outside_the_interval_is_settled_and_has_no_gradient():
+    u = torch.tensor([-3.0, -0.5, 0.0, 0.5, 3.0], requires_grad=True)
+    soft = soft_bits(u, 0.2)
+    soft.sum().backward()
+    assert soft.tolist() == pytest.approx([0, 1 / (1 + math.exp(0.5)), 0.5, 1 / (1 + math.exp(-0.5)), 1])
+    assert (u.grad != 0).tolist() == [False, True, True, True, False]
+
+
+def test_a_soft_bit_is_on_the_side_of_one_half_that_the_code_says():
+    u = torch.linspace(-6, 6, 101)
+    for epsilon in (0.05, 0.3, 0.5):
+        assert torch.equal(soft_bits(u, epsilon) >= 0.5, u >= 0)
+
+
+def test_the_gradient_is_that_of_finite_differences():
+    u, labels = random_batch(4, 7, 4, 3)
+    loss = DNNH(DNNHParameters(epsilon=0.5))
+    assert torch.autograd.gradcheck(lambda u: loss(u, labels)[0], u.requires_grad_())
+
+
+def test_classes_that_lie_a_margin_apart_cost_nothing():
+    u = torch.tensor([[-30.0, 30.0], [-30.0, 30.0], [30.0, -30.0]])
+    loss, watched = DNNH(DNNHParameters())(u, torch.tensor([0, 0, 1]))
+    assert loss == 0
+    assert watched["active_share"] == 0
+    assert watched["quantisation_error"] == 0
+
+
+def test_equal_codes_of_two_classes_cost_the_margin():
+    loss, watched = DNNH(DNNHParameters(margin=0.7))(torch.ones(4, 3), torch.tensor([0, 0, 1, 1]))
+    assert loss.item() == pytest.approx(0.7)
+    assert watched["active_share"] == 1
