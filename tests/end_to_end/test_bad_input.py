@@ -227,7 +227,7 @@ def test_a_stage_without_the_one_before_it_names_the_file_and_what_makes_it() ->
         ("fine_tuning.random_initialisation.training.schedule=cosine", ["random_initialisation", "training.schedule"]),
         ("baseline_hashing.itq.iterations=0", ["baseline_hashing", "iterations"]),
         ("baseline_hashing.lsh.center=true", ["baseline_hashing", "lsh.center"]),
-        ("baseline_hashing.ksh.anchors=300", ["baseline_hashing", "ksh", *BASELINES]),
+        ("baseline_hashing.hamming.anchors=300", ["baseline_hashing", "hamming", *BASELINES]),
         ("reporting.gallery_queries=0", ["reporting", "gallery_queries"]),
         ("reporting.gallery_rows=3", ["reporting", "gallery_rows"]),
         ("experimnt.seed=3", ["experimnt", "experiment"]),
