@@ -22,7 +22,10 @@ def features() -> NDArray[np.float32]:
 def an_encoder(kind: str) -> Encoder:
     """Fit what can be fitted; give random weights to what back-propagation would have made."""
     if kind in HASH_FUNCTIONS:
-        return HASH_FUNCTIONS[kind](CODE_LENGTH, seed=5).fit(features())
+        method = HASH_FUNCTIONS[kind]
+        little_work = {"batches_per_stage": 5} if kind == "mlh" else {}
+        parameters = method.parameters_model.model_validate(little_work)
+        return method(CODE_LENGTH, 5, parameters).fit(features(), np.arange(200) % 10)
     generator = np.random.default_rng(5)
     shift = "threshold" if kind == "hash_layer" else "bias"
     weights = "projection" if kind == "hash_layer" else "weights"
