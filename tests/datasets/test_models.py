@@ -73,7 +73,7 @@ def test_equal_encoders_are_equal_files(tmp_path: Path) -> None:
 def test_an_unknown_kind_of_encoder_is_refused_by_name(tmp_path: Path) -> None:
     path = tmp_path / "encoder.safetensors"
     safetensors.numpy.save_file(
-        {"a": np.ones(1)}, path, metadata={"encoder": json.dumps({"kind": "ksh", "code_length": 12})}
+        {"a": np.ones(1)}, path, metadata={"encoder": json.dumps({"kind": "hamming", "code_length": 12})}
     )
-    with pytest.raises(DatasetError, match="'ksh' is unknown"):
+    with pytest.raises(DatasetError, match="'hamming' is unknown"):
         EncoderDataset(str(path)).load()
