@@ -4,15 +4,13 @@ Every cell is a set of codes; in each, all methods take turns. Results go to `be
 from there into the tables of `docs/performance.md`.
 """
 
-import argparse
 import json
-import logging
 import os
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from itertools import product
 from typing import Any
 
@@ -21,14 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.codes import RANDOM, TRAINED, CodeBenchmark, saved_codes, synthetic_codes
+from benchmarks.command_line import add_rounds, benchmark_parser, chosen, run_benchmark, write_section
 from benchmarks.documents import (
-    PERFORMANCE_DOCUMENT,
     PROJECT,
-    RESULTS,
-    read_results,
-    replaced_between_markers,
-    write_results,
-    write_text,
 )
 from benchmarks.evaluation_tables import (
     COUNTING,
@@ -50,7 +43,6 @@ from benchmarks.measuring import (
     use_one_thread,
 )
 from benchmarks.rivals import RIVALS, Rival, count_without_compiler
-from deephash_pipeline.errors import InputError
 from deephash_pipeline.progress import track
 from deephash_pipeline.retrieval import (
     average_precision,
@@ -72,7 +64,6 @@ DISTRIBUTIONS = (
 CLOCK = "clock"
 # A measurement of our own methods lasts about so long, though one call may take milliseconds.
 SECONDS_OF_A_MEASUREMENT = 0.3
-INTERRUPTED = 130
 
 
 @dataclass(frozen=True)
@@ -226,45 +217,25 @@ def _warm_up() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the benchmark; return the exit code, 1 after an error that was told in one line."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.evaluation", description=__doc__.partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="few cells, printed and not written: for trying")
-    parser.add_argument("--tables", action="store_true", help="only write the tables again, from the last results")
-    parser.add_argument("--rounds", type=int, metavar="N", help="measurements of every method; the median counts")
+    """Run the benchmark; return the exit code."""
+    parser = benchmark_parser(SECTION, __doc__)
+    add_rounds(parser)
     parser.add_argument(
         "--saved", action="append", default=[], metavar="BENCHMARK/METHOD", help="add the codes of a finished run"
     )
     options = parser.parse_args(arguments)
-    logging.basicConfig(format="%(message)s")
-    logging.getLogger("deephash_pipeline").setLevel(logging.INFO)
-    results_file = RESULTS / f"{SECTION}.json"
-    try:
-        if options.tables:
-            _write_tables(read_results(results_file))
-            return 0
+
+    def measure_all() -> dict[str, Any]:
         require_packages(rival.package for rival in RIVALS if rival.package)
-        settings = QUICK if options.quick else Settings()
-        if options.rounds is not None:
-            settings = replace(settings, rounds=options.rounds)
-        results = measure(settings, options.saved)
-        if options.quick:
-            print(evaluation_tables(results))
-            return 0
-        write_results(results_file, results)
-        _write_tables(results)
-        print(f"{results_file.relative_to(PROJECT)} and {PERFORMANCE_DOCUMENT.relative_to(PROJECT)} are written")
-    except (InputError, OSError) as error:
-        print(error, file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("stopped; nothing was written", file=sys.stderr)
-        return INTERRUPTED
-    return 0
+        return measure(chosen(options, Settings(), QUICK), options.saved)
 
-
-def _write_tables(results: dict[str, Any]) -> None:
-    text = PERFORMANCE_DOCUMENT.read_text(encoding="utf-8")
-    write_text(PERFORMANCE_DOCUMENT, replaced_between_markers(text, SECTION, evaluation_tables(results)))
+    return run_benchmark(
+        SECTION,
+        options,
+        measure_all,
+        evaluation_tables,
+        lambda results: write_section(SECTION, evaluation_tables(results)),
+    )
 
 
 if __name__ == "__main__":

@@ -5,8 +5,6 @@ file and labels are drawn: neither memory nor time depends on what they show. Wh
 on a small batch, as the bytes that it keeps for the backward pass, and scaled. Takes a quarter of an hour on one core.
 """
 
-import argparse
-import logging
 import sys
 import tempfile
 import time
@@ -21,10 +19,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from benchmarks.documents import PROJECT, RESULTS, write_results
+from benchmarks.command_line import benchmark_parser, run_benchmark
 from benchmarks.measuring import describe_machine, describe_versions, use_one_thread
-from benchmarks.training_tables import DISTRIBUTIONS, LARGE_BATCH, write_training_section
-from deephash_pipeline.errors import InputError
+from benchmarks.training_tables import DISTRIBUTIONS, LARGE_BATCH, large_batch_table, write_training_section
 from deephash_pipeline.images.augmentation import AugmentationParameters
 from deephash_pipeline.images.inputs import ImageInputs
 from deephash_pipeline.losses import ExponentiatedLoss, ExponentiatedLossParameters
@@ -35,7 +32,6 @@ from deephash_pipeline.training.gradients import BatchGradients
 CPU = torch.device("cpu")
 CLASSES = 397
 SECONDS_BETWEEN_LINES = 30.0
-INTERRUPTED = 130
 
 
 @dataclass(frozen=True)
@@ -196,29 +192,15 @@ def relative_difference(first: Sequence[Tensor], second: Sequence[Tensor]) -> fl
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the benchmark; return the exit code, 1 after an error that was told in one line."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.large_batch", description=__doc__.partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="200 images, printed and not written: for trying")
-    parser.add_argument("--tables", action="store_true", help="only write the tables again, from the last results")
-    options = parser.parse_args(arguments)
-    logging.basicConfig(format="%(message)s")
-    results_file = RESULTS / f"{LARGE_BATCH}.json"
-    try:
-        if not options.tables:
-            results = measure(QUICK if options.quick else Settings())
-            print(results)
-            if options.quick:
-                return 0
-            write_results(results_file, results)
-        write_training_section()
-        print(f"{results_file.relative_to(PROJECT)} and the document are written")
-    except (InputError, OSError) as error:
-        print(error, file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("stopped; nothing was written", file=sys.stderr)
-        return INTERRUPTED
-    return 0
+    """Run the benchmark; return the exit code."""
+    options = benchmark_parser(LARGE_BATCH, __doc__).parse_args(arguments)
+    return run_benchmark(
+        LARGE_BATCH,
+        options,
+        lambda: measure(QUICK if options.quick else Settings()),
+        large_batch_table,
+        lambda _: write_training_section(),
+    )
 
 
 if __name__ == "__main__":

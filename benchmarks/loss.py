@@ -4,15 +4,13 @@ A cell is a size of batch and a code length; in each, all losses take turns. Res
 `benchmarks/results/loss.json`, and from there into the tables of `docs/performance.md`.
 """
 
-import argparse
 import json
-import logging
 import os
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import product
 from typing import Any
@@ -20,14 +18,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from benchmarks.command_line import add_rounds, benchmark_parser, chosen, run_benchmark, write_section
 from benchmarks.documents import (
-    PERFORMANCE_DOCUMENT,
     PROJECT,
-    RESULTS,
-    read_results,
-    replaced_between_markers,
-    write_results,
-    write_text,
 )
 from benchmarks.loss_memory import CLASSES, added_in_new_process
 from benchmarks.loss_tables import CLOCK, OURS, OURS_TWO_THREADS, loss_tables
@@ -43,7 +36,6 @@ from benchmarks.measuring import (
     use_one_thread,
 )
 from benchmarks.rival_losses import LOSSES, fused, gradient_of, random_batch
-from deephash_pipeline.errors import InputError
 from deephash_pipeline.progress import track
 from deephash_pipeline.training.memory import freed_memory_is_kept
 
@@ -55,7 +47,6 @@ SECONDS_OF_A_MEASUREMENT = 0.2
 AGREEMENT = 1e-4
 SAME_LOSS = ("tiles", "naive", "bit by bit")
 DEVICE_BATCH, DEVICE_CODE_LENGTH, DEVICE_CALLS = 16_384, 48, 20
-INTERRUPTED = 130
 
 
 @dataclass(frozen=True)
@@ -184,41 +175,17 @@ def measure(settings: Settings) -> dict[str, Any]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the benchmark; return the exit code, 1 after an error that was told in one line."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.loss", description=__doc__.partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="small batches, printed and not written: for trying")
-    parser.add_argument("--tables", action="store_true", help="only write the tables again, from the last results")
-    parser.add_argument("--rounds", type=int, metavar="N", help="measurements of every loss; the median counts")
+    """Run the benchmark; return the exit code."""
+    parser = benchmark_parser(SECTION, __doc__)
+    add_rounds(parser)
     options = parser.parse_args(arguments)
-    logging.basicConfig(format="%(message)s")
-    logging.getLogger("deephash_pipeline").setLevel(logging.INFO)
-    results_file = RESULTS / f"{SECTION}.json"
-    try:
-        if options.tables:
-            _write_tables(read_results(results_file))
-            return 0
-        settings = QUICK if options.quick else Settings()
-        if options.rounds is not None:
-            settings = replace(settings, rounds=options.rounds)
-        results = measure(settings)
-        if options.quick:
-            print(loss_tables(results))
-            return 0
-        write_results(results_file, results)
-        _write_tables(results)
-        print(f"{results_file.relative_to(PROJECT)} and {PERFORMANCE_DOCUMENT.relative_to(PROJECT)} are written")
-    except (InputError, OSError) as error:
-        print(error, file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("stopped; nothing was written", file=sys.stderr)
-        return INTERRUPTED
-    return 0
-
-
-def _write_tables(results: dict[str, Any]) -> None:
-    text = PERFORMANCE_DOCUMENT.read_text(encoding="utf-8")
-    write_text(PERFORMANCE_DOCUMENT, replaced_between_markers(text, SECTION, loss_tables(results)))
+    return run_benchmark(
+        SECTION,
+        options,
+        lambda: measure(chosen(options, Settings(), QUICK)),
+        loss_tables,
+        lambda results: write_section(SECTION, loss_tables(results)),
+    )
 
 
 if __name__ == "__main__":

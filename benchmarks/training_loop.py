@@ -4,12 +4,10 @@ Measures `train` itself, by hooks, on random images of the benchmarks' sizes wit
 On the CPU with one thread and CPU time; where there is a CUDA device, on that and with wall time.
 """
 
-import argparse
-import logging
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any
 
@@ -18,12 +16,11 @@ import torch
 from torch import Tensor
 from torch.profiler import ProfilerActivity, profile
 
-from benchmarks.documents import PERFORMANCE_DOCUMENT, PROJECT, RESULTS, write_results
+from benchmarks.command_line import add_rounds, benchmark_parser, chosen, run_benchmark
 from benchmarks.measuring import describe_machine, describe_versions, use_one_thread
 from benchmarks.training_cases import CASES, CLASSES, HASHING, Case, build_network
 from benchmarks.training_tables import DISTRIBUTIONS, TRAINING_LOOP, training_tables, write_training_section
 from benchmarks.training_watch import DEVICE, Stopwatch, TimedInputs, TimedObjective, clock, timed_layers
-from deephash_pipeline.errors import InputError
 from deephash_pipeline.images.inputs import ImageInputs
 from deephash_pipeline.networks import (
     build_trunk,
@@ -33,7 +30,6 @@ from deephash_pipeline.training import CrossEntropy, TrainingParameters, outputs
 from deephash_pipeline.training.inference import block_size
 from deephash_pipeline.training.memory import freed_memory_is_kept
 
-INTERRUPTED = 130
 WARM_UP_STEPS = 8
 # Operations of PyTorch that are convolutions or matrix products, forward and backward.
 PRODUCTS = (
@@ -216,34 +212,17 @@ def measure(settings: Settings) -> dict[str, Any]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the benchmark; return the exit code, 1 after an error that was told in one line."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.training_loop", description=__doc__.partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="short measurements, printed and not written: for trying")
-    parser.add_argument("--tables", action="store_true", help="only write the tables again, from the last results")
-    parser.add_argument("--rounds", type=int, metavar="N", help="measurements of everything; the median counts")
+    """Run the benchmark; return the exit code."""
+    parser = benchmark_parser(TRAINING_LOOP, __doc__)
+    add_rounds(parser)
     options = parser.parse_args(arguments)
-    logging.basicConfig(format="%(message)s")
-    logging.getLogger("deephash_pipeline").setLevel(logging.INFO)
-    results_file = RESULTS / f"{TRAINING_LOOP}.json"
-    try:
-        if not options.tables:
-            settings = QUICK if options.quick else Settings()
-            if options.rounds is not None:
-                settings = replace(settings, rounds=options.rounds)
-            results = measure(settings)
-            if options.quick:
-                print(training_tables(results))
-                return 0
-            write_results(results_file, results)
-        write_training_section()
-        print(f"{results_file.relative_to(PROJECT)} and {PERFORMANCE_DOCUMENT.relative_to(PROJECT)} are written")
-    except (InputError, OSError) as error:
-        print(error, file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("stopped; nothing was written", file=sys.stderr)
-        return INTERRUPTED
-    return 0
+    return run_benchmark(
+        TRAINING_LOOP,
+        options,
+        lambda: measure(chosen(options, Settings(), QUICK)),
+        training_tables,
+        lambda _: write_training_section(),
+    )
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks import evaluation
+from benchmarks import command_line, evaluation
 from benchmarks.codes import synthetic_codes
 from benchmarks.documents import PERFORMANCE_DOCUMENT, RESULTS, read_results
 from benchmarks.evaluation_tables import OURS, WITHOUT_COMPILER, evaluation_tables
@@ -97,7 +97,7 @@ def test_an_interrupt_writes_nothing_and_is_told_in_one_line(
 
     monkeypatch.setattr(evaluation, "require_packages", lambda _: None)
     monkeypatch.setattr(evaluation, "measure", interrupt)
-    monkeypatch.setattr(evaluation, "RESULTS", tmp_path)
+    monkeypatch.setattr(command_line, "RESULTS", tmp_path)
     assert evaluation.main([]) == 130
     assert capsys.readouterr().err == "stopped; nothing was written\n"
     assert not list(tmp_path.iterdir())

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import loss
+from benchmarks import command_line, loss
 from benchmarks.documents import PERFORMANCE_DOCUMENT, RESULTS, read_results
 from benchmarks.loss_first_call import first_calls
 from benchmarks.loss_memory import added_in_new_process
@@ -95,7 +95,7 @@ def test_an_interrupt_writes_nothing_and_is_told_in_one_line(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(loss, "measure", interrupt)
-    monkeypatch.setattr(loss, "RESULTS", tmp_path)
+    monkeypatch.setattr(command_line, "RESULTS", tmp_path)
     assert loss.main([]) == 130
     assert capsys.readouterr().err == "stopped; nothing was written\n"
     assert not list(tmp_path.iterdir())
