@@ -16,9 +16,8 @@ from benchmarks.documents import (
     RESULTS,
     markdown_table,
     read_results,
-    replaced_between_markers,
     write_results,
-    write_text,
+    write_section,
 )
 from benchmarks.measuring import describe_machine
 from deephash_pipeline.grid import Cell
@@ -27,7 +26,6 @@ from deephash_pipeline.pipelines.fine_tuning.nodes import FineTuningParameters, 
 from deephash_pipeline.training import CheckpointFolder
 
 SECTION = "batch-size"
-DOCUMENT = PROJECT / "docs" / "performance.md"
 BATCH_SIZES = (100, 600, 2000, 10_000)
 METHOD = "fine_tuning"
 SECONDS_BETWEEN_CHECKPOINTS = 60
@@ -136,8 +134,7 @@ def main() -> None:
             results["rows"].sort(key=lambda row: int(row["batch_size"]))
             write_results(path, results)
             print(table(results), flush=True)
-    text = DOCUMENT.read_text(encoding="utf-8")
-    write_text(DOCUMENT, replaced_between_markers(text, SECTION, table(results)))
+    write_section(SECTION, table(results))
 
 
 if __name__ == "__main__":

@@ -12,9 +12,7 @@ from benchmarks.documents import (
     PROJECT,
     RESULTS,
     read_results,
-    replaced_between_markers,
     write_results,
-    write_text,
 )
 from deephash_pipeline.errors import InputError
 
@@ -41,12 +39,6 @@ def chosen(options: argparse.Namespace, full: Settings, quick: Settings) -> Sett
     """Choose what is measured: a dataclass with a field `rounds`, which the option of this name replaces."""
     settings: Settings = quick if options.quick else full
     return settings if options.rounds is None else replace(settings, rounds=options.rounds)
-
-
-def write_section(section: str, table: str) -> None:
-    """Put a table between the markers of `docs/performance.md`."""
-    text = PERFORMANCE_DOCUMENT.read_text(encoding="utf-8")
-    write_text(PERFORMANCE_DOCUMENT, replaced_between_markers(text, section, table))
 
 
 def run_benchmark(

@@ -44,6 +44,12 @@ def write_text(path: Path, text: str) -> None:
         temporary.unlink(missing_ok=True)
 
 
+def write_section(section: str, content: str, document: Path = PERFORMANCE_DOCUMENT) -> None:
+    """Replace what stands between the markers of a section of a document."""
+    text = document.read_text(encoding="utf-8")
+    write_text(document, replaced_between_markers(text, section, content))
+
+
 def write_results(path: Path, results: dict[str, Any]) -> None:
     """Write results as indented JSON."""
     write_text(path, json.dumps(results, indent=1) + "\n")

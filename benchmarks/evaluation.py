@@ -19,9 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.codes import RANDOM, TRAINED, CodeBenchmark, saved_codes, synthetic_codes
-from benchmarks.command_line import add_rounds, benchmark_parser, chosen, run_benchmark, write_section
+from benchmarks.command_line import add_rounds, benchmark_parser, chosen, run_benchmark
 from benchmarks.documents import (
     PROJECT,
+    write_section,
 )
 from benchmarks.evaluation_tables import (
     COUNTING,

@@ -21,6 +21,7 @@ from torch import Tensor
 
 from benchmarks.command_line import benchmark_parser, run_benchmark
 from benchmarks.measuring import describe_machine, describe_versions, use_one_thread
+from benchmarks.process_memory import process_bytes
 from benchmarks.training_tables import DISTRIBUTIONS, LARGE_BATCH, large_batch_table, write_training_section
 from deephash_pipeline.images.augmentation import AugmentationParameters
 from deephash_pipeline.images.inputs import ImageInputs
@@ -80,15 +81,11 @@ class ReportingInputs:
         self.images += len(indices)
         if time.monotonic() - self.last_line > SECONDS_BETWEEN_LINES:
             self.last_line = time.monotonic()
-            print(f"{self.images:,} of {self.expected:,} images, {peak_memory() / 2**30:.2f} GiB at most", flush=True)
+            print(
+                f"{self.images:,} of {self.expected:,} images, {process_bytes('VmHWM') / 2**30:.2f} GiB at most",
+                flush=True,
+            )
         return self.inputs.batch(indices, seed, first)
-
-
-def peak_memory() -> int:
-    """Most memory that this process has had at a time, in bytes, pages of mapped files included."""
-    status = Path("/proc/self/status").read_text()
-    (line,) = (line for line in status.splitlines() if line.startswith("VmHWM:"))
-    return 1024 * int(line.split()[1])
 
 
 @contextmanager
@@ -163,7 +160,7 @@ def measure(settings: Settings) -> dict[str, Any]:
         difference = relative_difference(pieces, whole)
         print(f"gradient in chunks of {max(1, compared // 7)}: {difference:.1e} from that of one piece", flush=True)
 
-        before = peak_memory()
+        before = process_bytes("VmHWM")
         reporting = ReportingInputs(inputs, settings.batch_size)
         parameters = TrainingParameters(
             epochs=1, batch_size=settings.batch_size, learning_rate=0.01, chunk_size=settings.chunk_size
@@ -179,7 +176,7 @@ def measure(settings: Settings) -> dict[str, Any]:
         "wall_seconds": wall,
         "loss": history[0]["loss"],
         "bytes_before": before,
-        "peak_bytes": peak_memory(),
+        "peak_bytes": process_bytes("VmHWM"),
         "kept_bytes_per_image": kept / settings.plain_batch,
         "relative_difference": difference,
     }

@@ -15,20 +15,18 @@ from typing import Any
 import numpy as np
 
 from benchmarks.documents import (
-    PERFORMANCE_DOCUMENT,
     PROJECT,
     RESULTS,
     markdown_table,
-    replaced_between_markers,
     write_results,
-    write_text,
+    write_section,
 )
+from benchmarks.process_memory import MEBIBYTE, process_bytes
 
 SECTION = "large-database"
 RESULT_FILE = RESULTS / "large_database.json"
 QUERIES, CLASSES, CODE_LENGTH = 10_000, 10, 48
 DATABASE_SIZES = (50_000, 200_000, 1_000_000)
-KIBIBYTES_PER_MEBIBYTE = 1024
 
 
 def measure(folder: Path, rounds: int) -> dict[str, float]:
@@ -37,19 +35,17 @@ def measure(folder: Path, rounds: int) -> dict[str, float]:
 
     stored = {name: np.load(folder / f"{name}.npy") for name in ("query_codes", "query_labels")}
     mapped = {name: np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("database_codes", "database_labels")}
-    before = memory_in_mebibytes()
+    before = process_bytes("VmHWM") / MEBIBYTE
     seconds = []
     for _ in range(rounds):
         start = time.perf_counter()
         average_precision(count_distances(**stored, **mapped, code_length=CODE_LENGTH))
         seconds.append(time.perf_counter() - start)
-    return {"wall_seconds": min(seconds), "mebibytes_before": before, "mebibytes_peak": memory_in_mebibytes()}
-
-
-def memory_in_mebibytes() -> float:
-    """Peak resident memory of this process so far."""
-    status = Path("/proc/self/status").read_text(encoding="ascii")
-    return int(status.split("VmHWM:")[1].split()[0]) / KIBIBYTES_PER_MEBIBYTE
+    return {
+        "wall_seconds": min(seconds),
+        "mebibytes_before": before,
+        "mebibytes_peak": process_bytes("VmHWM") / MEBIBYTE,
+    }
 
 
 def store(folder: Path, items: int, seed: int = 0) -> None:
@@ -103,8 +99,7 @@ def main() -> None:
             rows.append({"items": items, **in_new_process(Path(folder), arguments.rounds)})
     results = {"machine": describe_machine(), "queries": QUERIES, "code_length": CODE_LENGTH, "rows": rows}
     write_results(RESULT_FILE, results)
-    text = PERFORMANCE_DOCUMENT.read_text(encoding="utf-8")
-    write_text(PERFORMANCE_DOCUMENT, replaced_between_markers(text, SECTION, table(results)))
+    write_section(SECTION, table(results))
     print(table(results))
 
 

@@ -18,9 +18,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from benchmarks.command_line import add_rounds, benchmark_parser, chosen, run_benchmark, write_section
+from benchmarks.command_line import add_rounds, benchmark_parser, chosen, run_benchmark
 from benchmarks.documents import (
     PROJECT,
+    write_section,
 )
 from benchmarks.loss_memory import CLASSES, added_in_new_process
 from benchmarks.loss_tables import CLOCK, OURS, OURS_TWO_THREADS, loss_tables

@@ -11,12 +11,12 @@ from pathlib import Path
 import torch
 
 from benchmarks.documents import PROJECT
+from benchmarks.process_memory import MEBIBYTE, process_bytes
 from benchmarks.rival_losses import LOSSES, gradient_of, random_batch
 from deephash_pipeline.errors import InputError
 
 CLASSES = 10
 FEW_SAMPLES = 40
-KIBIBYTES_PER_MEBIBYTE = 1024
 RESET_PEAK = "5"
 
 
@@ -33,20 +33,15 @@ def added_mebibytes(loss: str, batch: int, code_length: int) -> float:
     gradient_of(LOSSES[loss], *random_batch(FEW_SAMPLES, code_length, CLASSES))
     u, labels = random_batch(batch, code_length, CLASSES)
     (process / "clear_refs").write_text(RESET_PEAK)
-    before = _mebibytes(process, "VmRSS")
+    before = process_bytes("VmRSS")
     gradient_of(LOSSES[loss], u, labels)
-    return _mebibytes(process, "VmHWM") - before
+    return (process_bytes("VmHWM") - before) / MEBIBYTE
 
 
 def added_in_new_process(loss: str, batch: int, code_length: int) -> float:
     """Run `added_mebibytes` in a process that has done nothing else."""
     command = [sys.executable, "-m", "benchmarks.loss_memory", loss, str(batch), str(code_length)]
     return float(subprocess.run(command, cwd=PROJECT, check=True, capture_output=True, text=True).stdout)
-
-
-def _mebibytes(process: Path, entry: str) -> float:
-    status = (process / "status").read_text(encoding="ascii")
-    return int(status.split(f"{entry}:")[1].split()[0]) / KIBIBYTES_PER_MEBIBYTE
 
 
 if __name__ == "__main__":

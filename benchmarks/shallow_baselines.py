@@ -12,7 +12,7 @@ from typing import Any
 from kedro.framework.session import KedroSession
 from kedro.framework.startup import bootstrap_project
 
-from benchmarks.documents import PROJECT, RESULTS, markdown_table, replaced_between_markers, write_results, write_text
+from benchmarks.documents import PROJECT, RESULTS, markdown_table, write_results, write_section
 from benchmarks.measuring import describe_machine
 from deephash_pipeline.grid import CODE_LENGTHS
 from deephash_pipeline.hashing import HASH_FUNCTIONS
@@ -125,10 +125,8 @@ def main() -> None:
                 print(results["variants"][-1], flush=True)
     write_results(RESULTS / f"shallow_baselines_{arguments.env}.json", results)
     document = PROJECT / "docs" / "results" / f"{arguments.env}.md"
-    text = document.read_text(encoding="utf-8")
     for section, content in ((TIMES, times_table(results)), (VARIANTS, variants_table(results))):
-        text = replaced_between_markers(text, section, content)
-    write_text(document, text)
+        write_section(section, content, document)
 
 
 if __name__ == "__main__":

@@ -3,12 +3,10 @@
 from typing import Any
 
 from benchmarks.documents import (
-    PERFORMANCE_DOCUMENT,
     RESULTS,
     markdown_table,
     read_results,
-    replaced_between_markers,
-    write_text,
+    write_section,
 )
 
 SECTION = "loop"
@@ -92,8 +90,7 @@ def write_training_section() -> None:
     renderers = {TRAINING_LOOP: training_tables, LARGE_BATCH: large_batch_table}
     there = [name for name in renderers if (RESULTS / f"{name}.json").is_file()] or [TRAINING_LOOP]
     content = "\n\n".join(renderers[name](read_results(RESULTS / f"{name}.json")) for name in there)
-    text = PERFORMANCE_DOCUMENT.read_text(encoding="utf-8")
-    write_text(PERFORMANCE_DOCUMENT, replaced_between_markers(text, SECTION, content))
+    write_section(SECTION, content)
 
 
 def _shares(case: dict[str, Any]) -> tuple[str, ...]:

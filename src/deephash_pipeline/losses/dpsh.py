@@ -7,7 +7,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from .exponentiated import supervision_matrix
-from .hashing_loss import HashingLoss, code_health, mean_over, signs
+from .exponentiated_tiles import signs
+from .hashing_loss import HashingLoss, code_health, mean_over
 
 
 class DPSHParameters(BaseModel):

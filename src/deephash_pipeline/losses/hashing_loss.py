@@ -1,5 +1,6 @@
 """What every loss that fine-tuning takes by name has in common."""
 
+from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
@@ -7,11 +8,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from .exponentiated_tiles import signs
+
 Outputs: TypeAlias = Any
 """What the network's head gives: u of shape (batch, code_length), or (u, logits) to a loss with a classifier."""
 
 
-class HashingLoss(nn.Module):
+class HashingLoss(nn.Module, ABC):
     """A loss as an objective of the training loop: (outputs, labels) -> (loss, figures to watch).
 
     Attributes:
@@ -37,6 +40,7 @@ class HashingLoss(nn.Module):
         """
         return cls(parameters)
 
+    @abstractmethod
     def forward(self, outputs: Outputs, labels: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         """Compute the loss of a batch.
 
@@ -47,12 +51,6 @@ class HashingLoss(nn.Module):
         Returns:
             The scalar to minimise, and detached scalars by name.
         """
-        raise NotImplementedError
-
-
-def signs(u: Tensor) -> Tensor:
-    """The code as -1 and 1 in u's type; as when encoding, 0 counts as 1."""
-    return (u >= 0).to(u.dtype) * 2 - 1
 
 
 def mean_over(pairs: Tensor, cost: Tensor) -> Tensor:
