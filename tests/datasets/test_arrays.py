@@ -40,6 +40,71 @@ def test_a_mapped_array_is_read_in_parts_and_cannot_be_changed(tmp_path: Path) -
         mapped[0] = 1
 
 
+@pytest.fixture
+def working_file(tmp_path: Path) -> Path:
+    np.save(tmp_path / "working.npy", np.arange(24, dtype=np.uint8).reshape(4, 6))
+    return tmp_path / "working.npy"
+
+
+def test_a_map_of_a_whole_file_is_saved_as_another_name_of_it(tmp_path: Path, working_file: Path) -> None:
+    mapped = np.load(working_file, mmap_mode="r")
+    dataset = NumpyDataset(str(tmp_path / "array.npy"), mmap_mode="r")
+    for _ in range(2):
+        dataset.save(mapped)
+        assert (tmp_path / "array.npy").samefile(working_file)
+    working_file.unlink()
+    np.testing.assert_array_equal(dataset.load(), np.arange(24).reshape(4, 6))
+    assert [path.name for path in tmp_path.iterdir()] == ["array.npy"]
+
+
+def test_where_there_are_no_links_a_mapped_file_is_copied(
+    tmp_path: Path, working_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_source: Path, _target: Path) -> None:
+        raise OSError("Invalid cross-device link")
+
+    monkeypatch.setattr("os.link", refuse)
+    NumpyDataset(str(tmp_path / "array.npy")).save(np.load(working_file, mmap_mode="r"))
+    assert not (tmp_path / "array.npy").samefile(working_file)
+    assert (tmp_path / "array.npy").read_bytes() == working_file.read_bytes()
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        lambda mapped: mapped[:2],
+        lambda mapped: mapped[::-1],
+        lambda mapped: mapped.T,
+        lambda mapped: mapped.reshape(6, 4),
+        lambda mapped: mapped.view(np.int8),
+        lambda mapped: mapped + np.uint8(1),
+    ],
+    ids=["slice", "reversed", "transposed", "reshaped", "other type", "computed"],
+)
+def test_what_is_made_of_a_map_is_saved_as_it_is(tmp_path: Path, working_file: Path, part: Any) -> None:
+    array = part(np.load(working_file, mmap_mode="r"))
+    dataset = NumpyDataset(str(tmp_path / "array.npy"))
+    dataset.save(array)
+    loaded = dataset.load()
+    assert loaded.dtype == array.dtype
+    np.testing.assert_array_equal(loaded, array)
+
+
+@pytest.mark.parametrize("mode", ["r+", "c"])
+def test_a_map_that_can_be_written_to_is_copied(tmp_path: Path, working_file: Path, mode: Literal["r+", "c"]) -> None:
+    mapped = np.load(working_file, mmap_mode=mode)
+    mapped[0, 0] = 99
+    NumpyDataset(str(tmp_path / "array.npy")).save(mapped)
+    mapped[0, 0] = 1
+    assert np.load(tmp_path / "array.npy")[0, 0] == 99
+
+
+def test_a_map_of_a_file_of_another_kind_is_copied(tmp_path: Path) -> None:
+    (tmp_path / "raw.bin").write_bytes(bytes(range(24)))
+    NumpyDataset(str(tmp_path / "array.npy")).save(np.memmap(tmp_path / "raw.bin", dtype=np.uint8, mode="r"))
+    assert np.load(tmp_path / "array.npy").tolist() == list(range(24))
+
+
 @pytest.mark.parametrize("mmap_mode", [None, "r"])
 def test_an_array_of_objects_is_refused(tmp_path: Path, mmap_mode: Literal["r"] | None) -> None:
     path = tmp_path / "array.npy"

@@ -5,6 +5,7 @@ from kedro.io import DatasetError
 
 from deephash_pipeline.datasets import ImageSourceDataset
 from deephash_pipeline.errors import InputError
+from deephash_pipeline.images.files import ImageFiles
 
 
 def test_the_embedded_digits_need_no_folder(tmp_path: Path) -> None:
@@ -20,6 +21,28 @@ def test_other_images_are_there_if_their_folder_is(tmp_path: Path) -> None:
     assert not dataset.exists()
     (tmp_path / "mnist").mkdir()
     assert dataset.exists()
+
+
+def test_what_is_downloaded_need_not_be_there(tmp_path: Path) -> None:
+    source = {"kind": "torchvision", "name": "KMNIST"}
+    assert not ImageSourceDataset(str(tmp_path / "raw"), source).exists()
+    assert ImageSourceDataset(str(tmp_path / "raw"), source | {"download": True}).exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"), [(None, "data/02_intermediate/birds/unfinished"), ("elsewhere", "elsewhere")]
+)
+def test_image_files_are_listed_with_the_folder_to_decode_them_in(
+    tmp_path: Path, given: str | None, expected: str
+) -> None:
+    for folder in ("birds/train/wren", "birds/train/robin", "birds/test/wren"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "a.png").touch()
+    source = {"kind": "folder", "image_size": 8, "channels": 3}
+    images = ImageSourceDataset(str(tmp_path / "birds"), source, given).load().splits["training"].images
+    assert isinstance(images, ImageFiles)
+    assert images.working_folder == Path(expected)
+    assert not images.working_folder.exists()
 
 
 def test_raw_images_cannot_be_written(tmp_path: Path) -> None:

@@ -1,18 +1,23 @@
 """Bad input stops a run with one line that names the input and the remedy, and leaves no file that looks finished."""
 
 import gzip
+import itertools
+import json
+import shutil
 import struct
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from click.testing import CliRunner
 from kedro.framework.startup import bootstrap_project
 from kedro.runner import SequentialRunner
 from numpy.typing import NDArray
+from PIL import Image
 
 from deephash_pipeline import cli
 from deephash_pipeline.errors import InputError
@@ -26,6 +31,8 @@ TRAINING_IMAGES = RAW / "train-images-idx3-ubyte.gz"
 TRAINING_LABELS = RAW / "train-labels-idx1-ubyte.gz"
 QUERY_IMAGES = RAW / "t10k-images-idx3-ubyte.gz"
 QUERY_LABELS = RAW / "t10k-labels-idx1-ubyte.gz"
+IMAGE_FILES = Path("data/01_raw/images")
+OWN_IMAGES = ("--env=images", "--pipelines=data_ingestion")
 INGESTION = ("--env=mnist", "--pipelines=data_ingestion", "--params=data_ingestion.training_count=40")
 
 
@@ -164,6 +171,116 @@ def test_images_and_labels_of_different_number_are_counted(here: Path) -> None:
     assert "39 labels" in error
 
 
+# Files of images.
+
+
+def paint(path: Path, grey: int, mode: str = "RGB") -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.new("L", (40, 30), grey).convert(mode).save(path)
+
+
+@pytest.fixture
+def image_files(here: Path) -> Iterator[Path]:
+    """Images of three classes and of many formats and modes."""
+    kinds = [
+        ("png", "RGB"),
+        ("png", "P"),
+        ("png", "LA"),
+        ("jpg", "CMYK"),
+        ("jpeg", "L"),
+        ("webp", "RGBA"),
+        ("bmp", "1"),
+    ]
+    folder = here / IMAGE_FILES
+    grey = itertools.count(start=1, step=3)
+    for split, count in (("train", 16), ("test", 4)):
+        for name in ("emu", "owl", "wren"):
+            for row in range(count):
+                suffix, mode = kinds[row % len(kinds)]
+                paint(folder / split / name / f"{row}.{suffix}", next(grey), mode)
+    yield folder
+    for made in (folder, here / "data/02_intermediate/images"):
+        shutil.rmtree(made, ignore_errors=True)
+
+
+def test_own_images_of_many_kinds_are_ingested(here: Path, image_files: Path) -> None:
+    result = CliRunner().invoke(cli.run, OWN_IMAGES)
+    assert result.exit_code == 0, result.output
+    made = here / "data/02_intermediate/images"
+    assert np.load(made / "training/images.npy").shape == (43, 3, 32, 32)
+    assert np.load(made / "validation/images.npy").shape == (5, 3, 32, 32)
+    assert np.load(made / "query/images.npy").shape == (12, 3, 32, 32)
+    assert json.loads((made / "class_names.json").read_text()) == ["emu", "owl", "wren"]
+    assert pd.read_csv(made / "quarantined_images.csv").columns.tolist() == ["split", "id", "reason"]
+    assert not (made / "unfinished").exists()
+
+
+def test_a_broken_image_is_left_out_and_listed(here: Path, image_files: Path) -> None:
+    (image_files / "train/owl/3.jpg").write_bytes(b"")
+    result = CliRunner().invoke(cli.run, (*OWN_IMAGES[:2], "--params=data_ingestion.broken_share_limit=0.02"))
+    assert result.exit_code == 0, result.output
+    made = here / "data/02_intermediate/images"
+    listed = pd.read_csv(made / "quarantined_images.csv")
+    assert listed["id"].tolist() == ["train/owl/3.jpg"]
+    assert "cannot identify image file" in listed["reason"][0]
+    ids = {split: json.loads((made / split / "ids.json").read_text()) for split in ("training", "validation", "query")}
+    assert sum(map(len, ids.values())) == 59
+    for split, of_split in ids.items():
+        assert "train/owl/3.jpg" not in of_split
+        assert len(np.load(made / split / "images.npy")) == len(np.load(made / split / "labels.npy")) == len(of_split)
+
+
+def test_too_many_broken_images_stop_the_run(here: Path, image_files: Path) -> None:
+    (image_files / "train/owl/3.jpg").write_bytes(b"")
+    result = CliRunner().invoke(cli.run, OWN_IMAGES)
+    assert result.exit_code == 1
+    error = the_error(result.output)
+    assert "train/owl/3.jpg" in error
+    assert "broken_share_limit" in error
+    assert not list((here / "data/02_intermediate/images").rglob("images.npy"))
+
+
+@pytest.mark.usefixtures("here")
+def test_without_images_the_error_says_where_to_put_them() -> None:
+    error = refused(*OWN_IMAGES)
+    assert f"put images into {Path.cwd() / IMAGE_FILES}/train/<class>/" in error
+
+
+def remove_all_images(folder: Path) -> None:
+    for path in (folder / "train").rglob("*.*"):
+        path.unlink()
+
+
+def leave_one_class(folder: Path) -> None:
+    for path in folder.glob("*/*"):
+        if path.name != "owl":
+            shutil.rmtree(path)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "named"),
+    [
+        (remove_all_images, "train holds no image: put PNG, JPEG, WebP or BMP files into"),
+        (leave_one_class, "one class only, 'owl': retrieval needs two classes"),
+        (lambda folder: paint(folder / "test/kiwi/0.png", 9), "class 'kiwi' is in the split 'query' but not in"),
+        (lambda folder: paint(folder / "train/0.png", 9), "0.png lies in no class"),
+    ],
+)
+def test_a_folder_that_cannot_be_used_is_told_why(image_files: Path, spoil: Callable[[Path], None], named: str) -> None:
+    spoil(image_files)
+    assert named in refused(*OWN_IMAGES)
+
+
+def test_an_image_in_two_splits_is_told(image_files: Path, caplog: pytest.LogCaptureFixture) -> None:
+    shutil.copy(image_files / "train/owl/0.png", image_files / "test/owl/copy.png")
+    result = CliRunner().invoke(cli.run, OWN_IMAGES)
+    assert result.exit_code == 0, result.output
+    told = [record.getMessage() for record in caplog.records if "same pixels" in record.getMessage()]
+    assert len(told) == 1
+    assert told[0].startswith("1 images have the same pixels")
+    assert "train/owl/0.png" in told[0] and "test/owl/copy.png" in told[0]
+
+
 # Fewer images than asked for, missing stages.
 
 
@@ -214,6 +331,7 @@ def test_a_stage_without_the_one_before_it_names_the_file_and_what_makes_it() ->
         ("data_ingestion.query_count=0", ["data_ingestion", "query_count"]),
         ("data_ingestion.queries=10", ["data_ingestion", "queries"]),
         ("data_ingestion.validation_share=1.5", ["data_ingestion", "validation_share"]),
+        ("data_ingestion.broken_share_limit=2", ["data_ingestion", "broken_share_limit"]),
         ("cnn_pretraining.training.epochs=0", ["cnn_pretraining", "training.epochs"]),
         ("cnn_pretraining.training.epoch=3", ["cnn_pretraining", "training.epoch"]),
         ("cnn_pretraining.augmentation.scale_range=2", ["cnn_pretraining", "augmentation.scale_range"]),

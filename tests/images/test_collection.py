@@ -1,11 +1,12 @@
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.images import collection
-from deephash_pipeline.images.collection import ImageCollection, ImageSet, allocate_images
+from deephash_pipeline.images.collection import ImageCollection, ImageSet
+from deephash_pipeline.images.files import ImageFiles
 
 
 def image_set(labels: list[int], prefix: str = "a") -> ImageSet:
@@ -67,8 +68,7 @@ def test_first_and_after_part_a_set_without_copying_it() -> None:
     assert np.shares_memory(head.images, whole.images) and np.shares_memory(tail.images, whole.images)
 
 
-def test_take_keeps_images_labels_and_ids_together_across_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(collection, "ROWS_PER_BLOCK", 2)
+def test_take_keeps_images_labels_and_ids_together() -> None:
     whole = image_set([0, 1, 2, 3, 4, 5])
     chosen = whole.take(np.array([5, 0, 3, 1, 2]))
     np.testing.assert_array_equal(chosen.images, whole.images[[5, 0, 3, 1, 2]])
@@ -76,10 +76,16 @@ def test_take_keeps_images_labels_and_ids_together_across_blocks(monkeypatch: py
     assert chosen.ids == ["a5", "a0", "a3", "a1", "a2"]
 
 
-def test_beyond_the_limit_images_lie_in_a_file_that_holds_what_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(collection, "LARGEST_ARRAY_IN_MEMORY", 7)
-    images = allocate_images((2, 1, 2, 2))
-    images[:] = np.arange(8).reshape(2, 1, 2, 2)
-    assert isinstance(images, np.memmap)
-    assert images.ravel().tolist() == list(range(8))
-    assert not isinstance(allocate_images((1, 1, 2, 2)), np.memmap)
+def test_rows_of_files_are_chosen_as_of_an_array(tmp_path: Path) -> None:
+    names = [f"{row}.png" for row in range(6)]
+    whole = ImageSet(ImageFiles(tmp_path, names, 4, 3, tmp_path), np.arange(6), names)
+    for chosen in (whole.take(np.array([5, 0, 3])).first(2), whole.after(3).take(np.array([2])), whole.first(0)):
+        assert isinstance(chosen.images, ImageFiles)
+        assert chosen.images.names == chosen.ids == [f"{label}.png" for label in chosen.labels]
+        assert chosen.images.shape == (len(chosen), 3, 4, 4)
+
+
+@pytest.mark.parametrize("split", ["training", "all"])
+def test_one_class_is_not_enough(split: str) -> None:
+    with pytest.raises(InputError, match=r"one class only, 'cat': retrieval needs two classes"):
+        ImageCollection({split: image_set([0, 0])}, ["cat"])

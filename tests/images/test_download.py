@@ -8,6 +8,7 @@ import pytest
 from torchvision.datasets import CIFAR10, MNIST  # type: ignore[import-untyped]
 
 from deephash_pipeline.images.__main__ import main
+from deephash_pipeline.images.ingestion import decode_splits
 from deephash_pipeline.images.sources import FolderSource, read_source
 
 FILES = {"train-images-idx3-ubyte.gz": b"images", "train-labels-idx1-ubyte.gz": b"labels"}
@@ -122,10 +123,12 @@ def test_cifar10_is_unpacked_into_the_folders_that_the_folder_source_reads(
     ]
     assert sorted(path.name for path in raw.iterdir()) == ["test", "train"]
 
-    collection = read_source(FolderSource(kind="folder", image_size=32, channels=3), raw)
+    source = FolderSource(kind="folder", image_size=32, channels=3)
+    collection = read_source(source, raw, tmp_path / "unfinished")
     assert collection.class_names == ["airplane", "automobile"]
+    decoded, _ = decode_splits(collection.splits, collection.class_names, broken_share_limit=0)
     for split, batch in {"training": "data_batch_1", "query": "test_batch"}.items():
-        images = collection.splits[split]
+        images = decoded[split]
         pixels, labels = cifar10[batch]
         positions = [int(Path(name).stem) for name in images.ids]
         assert np.array_equal(images.images, pixels[positions])

@@ -5,7 +5,16 @@ import pytest
 from PIL import Image
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.images.sources import DigitsSource, FolderSource, IdxSource, parse_source, read_source
+from deephash_pipeline.images.sources import (
+    CsvSource,
+    DigitsSource,
+    Fer2013Source,
+    FolderSource,
+    IdxSource,
+    TorchvisionSource,
+    parse_source,
+    read_source,
+)
 
 
 @pytest.mark.parametrize(
@@ -14,6 +23,9 @@ from deephash_pipeline.images.sources import DigitsSource, FolderSource, IdxSour
         ({"kind": "digits"}, DigitsSource),
         ({"kind": "idx"}, IdxSource),
         ({"kind": "folder", "image_size": 32, "channels": 3}, FolderSource),
+        ({"kind": "csv", "image_size": 32, "channels": 3}, CsvSource),
+        ({"kind": "fer2013"}, Fer2013Source),
+        ({"kind": "torchvision", "name": "CIFAR100"}, TorchvisionSource),
     ],
 )
 def test_the_kind_chooses_the_model(parameters: dict[str, Any], model: type) -> None:
@@ -30,6 +42,8 @@ def test_the_kind_chooses_the_model(parameters: dict[str, Any], model: type) -> 
         ({"kind": "folder", "image_size": 32, "channels": 2}, "folder.channels: "),
         ({"kind": "folder", "channels": 1}, "folder.image_size: Field required"),
         ({"kind": "folder", "image_size": 8, "channels": 1, "splits": {"training": "train"}}, "training and query"),
+        ({"kind": "torchvision", "name": "ImageNet"}, "'CIFAR100'"),
+        ({"kind": "csv", "image_size": 8, "channels": 1, "split": "train"}, "csv.split: Extra inputs"),
         ({"kind": "folder", "image_size": 8, "channels": 1, "splits": {"all": ".", "query": "test"}}, "all alone"),
     ],
 )
@@ -45,21 +59,34 @@ def test_all_wrong_parameters_are_told_at_once() -> None:
 
 
 def test_digits_are_read_without_raw_files(tmp_path: Path) -> None:
-    held = read_source(DigitsSource(kind="digits", image_size=8), tmp_path / "nowhere")
+    held = read_source(DigitsSource(kind="digits", image_size=8), tmp_path / "nowhere", tmp_path)
     assert held.splits["all"].images.shape == (1797, 1, 8, 8)
 
 
-def test_a_missing_idx_file_is_told_with_its_folder(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"train-images-idx3-ubyte\.gz is missing"):
-        read_source(IdxSource(kind="idx"), tmp_path)
+@pytest.mark.parametrize(
+    ("parameters", "named"),
+    [
+        ({"kind": "idx"}, r"train-images-idx3-ubyte\.gz is missing"),
+        ({"kind": "folder", "image_size": 4, "channels": 1}, "train is missing: put images into"),
+        ({"kind": "csv", "image_size": 4, "channels": 1}, r"images\.csv is missing: put it there"),
+        ({"kind": "fer2013"}, r"fer2013\.csv is missing: put it there"),
+        ({"kind": "torchvision", "name": "KMNIST"}, "torchvision cannot read KMNIST"),
+    ],
+)
+def test_without_raw_files_the_error_says_where_to_put_them(
+    tmp_path: Path, parameters: dict[str, Any], named: str
+) -> None:
+    with pytest.raises(InputError, match=named) as caught:
+        read_source(parse_source(parameters), tmp_path, tmp_path)
+    assert str(tmp_path) in str(caught.value) and "\n" not in str(caught.value)
 
 
-def test_a_folder_is_read_below_the_raw_folder(tmp_path: Path) -> None:
-    for split in ("train", "test"):
-        (tmp_path / split / "cat").mkdir(parents=True)
-        Image.new("L", (4, 4), 3).save(tmp_path / split / "cat" / "a.png")
-    held = read_source(FolderSource(kind="folder", image_size=4, channels=1), tmp_path)
+def test_a_folder_is_listed_below_the_raw_folder(tmp_path: Path) -> None:
+    for folder in ("train/cat", "train/dog", "test/cat"):
+        (tmp_path / folder).mkdir(parents=True)
+        Image.new("L", (4, 4), 3).save(tmp_path / folder / "a.png")
+    held = read_source(FolderSource(kind="folder", image_size=4, channels=1), tmp_path, tmp_path / "unfinished")
     assert {name: split.ids for name, split in held.splits.items()} == {
-        "training": ["train/cat/a.png"],
+        "training": ["train/cat/a.png", "train/dog/a.png"],
         "query": ["test/cat/a.png"],
     }

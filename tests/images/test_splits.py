@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.images.collection import ImageCollection, ImageSet
-from deephash_pipeline.images.splits import SplitParameters, split_collection, stratified_draw
+from deephash_pipeline.images.splits import SplitParameters, split_class_names, split_collection, stratified_draw
 
 CLASSES = ["a", "b", "c"]
 
@@ -118,3 +118,88 @@ def test_an_image_that_became_a_query_too_is_found() -> None:
 def test_two_ways_to_validate_at_once_are_refused() -> None:
     with pytest.raises(ValueError, match="training_count or validation_share"):
         SplitParameters(training_count=5, validation_share=0.1)
+
+
+# Unseen classes.
+
+MANY_CLASSES = ["a", "b", "c", "d", "e", "f"]
+
+
+def of_many_classes(*splits: str) -> ImageCollection:
+    def images(prefix: str) -> ImageSet:
+        pixels = np.arange(36, dtype=np.uint8).reshape(36, 1, 1, 1)
+        return ImageSet(pixels, np.arange(36) % 6, [f"{prefix}{row}" for row in range(36)])
+
+    return ImageCollection({name: images(name) for name in splits}, MANY_CLASSES)
+
+
+def class_of(image: str, prefix: str) -> str:
+    return MANY_CLASSES[int(image.removeprefix(prefix)) % 6]
+
+
+def test_unseen_classes_take_no_part_in_training_and_are_queries_and_database() -> None:
+    parameters = SplitParameters(unseen_classes=("e", "b"))
+    splits = split_collection(of_many_classes("training", "query"), parameters, seed=0)
+    names = split_class_names(MANY_CLASSES, parameters, seed=0)
+    assert names == ["a", "c", "d", "f", "b", "e"]
+    assert {name: len(split) for name, split in splits.items()} == {"training": 24, "validation": 12, "query": 12}
+    for name, file, labels in (
+        ("training", "training", {0, 1, 2, 3}),
+        ("validation", "training", {4, 5}),
+        ("query", "query", {4, 5}),
+    ):
+        split = splits[name]
+        assert set(split.labels.tolist()) == labels
+        assert split.labels.dtype == np.int64
+        assert [names[label] for label in split.labels] == [class_of(image, file) for image in split.ids]
+        assert [f"{file}{pixel}" for pixel in split.images.ravel()] == split.ids
+
+
+@given(st.integers(2, 4), st.integers(0, 20))
+def test_unseen_classes_are_drawn_from_the_seed(count: int, seed: int) -> None:
+    parameters = SplitParameters(unseen_classes=count)
+    names = split_class_names(MANY_CLASSES, parameters, seed)
+    assert sorted(names) == MANY_CLASSES
+    assert names == split_class_names(MANY_CLASSES, parameters, seed)
+    splits = split_collection(of_many_classes("training", "query"), parameters, seed)
+    assert set(splits["query"].labels.tolist()) == set(range(6 - count, 6))
+    assert set(splits["training"].labels.tolist()) == set(range(6 - count))
+
+
+def test_another_seed_draws_other_unseen_classes() -> None:
+    parameters = SplitParameters(unseen_classes=3)
+    assert len({tuple(split_class_names(MANY_CLASSES, parameters, seed)[3:]) for seed in range(20)}) > 5
+
+
+def test_queries_that_are_drawn_are_of_unseen_classes_too() -> None:
+    parameters = SplitParameters(query_count=12, unseen_classes=2)
+    splits = split_collection(of_many_classes("all"), parameters, seed=0)
+    assert {name: len(split) for name, split in splits.items()} == {"training": 16, "validation": 8, "query": 4}
+
+
+def test_without_unseen_classes_the_names_stay_as_they_were() -> None:
+    assert split_class_names(MANY_CLASSES, SplitParameters(), seed=3) == MANY_CLASSES
+
+
+@pytest.mark.parametrize(
+    ("unseen", "fault"),
+    [
+        (("a", "z"), "names 'z': the classes are a, b, c, d, e, f"),
+        (("a",), "takes 1 of 6 classes"),
+        (("a", "a"), "takes 1 of 6 classes"),
+        (5, "takes 5 of 6 classes: take 2 at least and leave 2"),
+        (7, "takes 7 of 6 classes"),
+    ],
+)
+def test_unseen_classes_that_make_no_sense_are_refused(unseen: int | tuple[str, ...], fault: str) -> None:
+    with pytest.raises(InputError, match=fault):
+        split_collection(of_many_classes("training", "query"), SplitParameters(unseen_classes=unseen), seed=0)
+
+
+def test_unseen_classes_are_the_validation_set_and_leave_no_other() -> None:
+    for other in ({"validation_share": 0.1}, {"training_count": 5}):
+        with pytest.raises(ValueError, match="with unseen_classes"):
+            SplitParameters(unseen_classes=2, **other)
+    with pytest.raises(InputError, match="its own validation split"):
+        collection = of_many_classes("training", "validation", "query")
+        split_collection(collection, SplitParameters(unseen_classes=2), seed=0)

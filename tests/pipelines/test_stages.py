@@ -14,12 +14,11 @@ from deephash_pipeline.errors import InputError
 from deephash_pipeline.grid import DEEP_RIVALS, Cell
 from deephash_pipeline.hashing import ITQ, LSH, OneOfC
 from deephash_pipeline.images.collection import ImageCollection, ImageSet
-from deephash_pipeline.images.splits import SplitParameters
 from deephash_pipeline.losses import ExponentiatedLossParameters
 from deephash_pipeline.pipelines import baseline_hashing, evaluation
 from deephash_pipeline.pipelines.baseline_hashing.nodes import BaselineParameters, fit_hash_function, make_yardstick
 from deephash_pipeline.pipelines.cnn_pretraining.nodes import PreTrainingParameters, pre_train
-from deephash_pipeline.pipelines.data_ingestion.nodes import measure_pixels, split_images
+from deephash_pipeline.pipelines.data_ingestion.nodes import IngestionParameters, measure_pixels, split_images
 from deephash_pipeline.pipelines.encoding import encode_z
 from deephash_pipeline.pipelines.experiment import ExperimentParameters
 from deephash_pipeline.pipelines.feature_extraction.nodes import extract_z
@@ -94,13 +93,16 @@ def bits_of(codes: NDArray[np.uint8], code_length: int) -> NDArray[np.bool_]:
 
 def test_images_are_split_into_what_the_catalog_names() -> None:
     everything = ImageSet(IMAGES, LABELS, [f"square {row}" for row in range(len(LABELS))])
-    parameters = SplitParameters(query_count=9, validation_share=0.25)
+    parameters = IngestionParameters(query_count=9, validation_share=0.25)
     artefacts = split_images(ImageCollection({"all": everything}, CLASSES), parameters, EXPERIMENT)
     assert set(artefacts) == {
         "class_names",
+        "quarantined_images",
         *(f"{split}_{kind}" for split in ("training", "validation", "query") for kind in ("images", "labels", "ids")),
     }
     assert artefacts["class_names"] == CLASSES
+    assert artefacts["quarantined_images"].columns.tolist() == ["split", "id", "reason"]
+    assert artefacts["quarantined_images"].empty
     assert [len(artefacts[f"{split}_ids"]) for split in ("training", "validation", "query")] == [20, 7, 9]
     ids = [name for split in ("training", "validation", "query") for name in artefacts[f"{split}_ids"]]
     assert sorted(ids) == sorted(everything.ids)

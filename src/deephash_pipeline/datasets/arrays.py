@@ -1,5 +1,7 @@
 """Arrays and counts."""
 
+import os
+import shutil
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,6 +18,9 @@ SETS = ("database", "validation", "query")
 
 class NumpyDataset(AtomicFileDataset[NDArray[Any]]):
     """An array in a ``.npy`` file.
+
+    A memory map of a whole ``.npy`` file is saved as a hard link to it, or copied block by block where links cannot be:
+    20 GB of images are neither read into memory nor, where the disk is the same, written twice.
 
     Args:
         filepath: where the file lies.
@@ -36,7 +41,27 @@ class NumpyDataset(AtomicFileDataset[NDArray[Any]]):
         return array
 
     def _write(self, path: Path, content: NDArray[Any]) -> None:
-        np.save(path, content, allow_pickle=False)
+        source = _whole_file(content)
+        if source is None:
+            np.save(path, content, allow_pickle=False)
+            return
+        try:
+            os.link(source, path)
+        except OSError:
+            shutil.copyfile(source, path)
+
+
+def _whole_file(content: NDArray[Any]) -> Path | None:
+    """Return the ``.npy`` file that a memory map shows, unless it shows a part of it or may be written to."""
+    if not isinstance(content, np.memmap) or content.mode != "r" or content.filename is None:
+        return None
+    path = Path(content.filename)
+    try:
+        whole = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError):
+        return None
+    same = (whole.shape, whole.dtype, whole.strides) == (content.shape, content.dtype, content.strides)
+    return path if same else None
 
 
 class CodesDataset(AtomicFileDataset[CodeSets]):

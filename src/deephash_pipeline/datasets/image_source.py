@@ -15,28 +15,38 @@ class ImageSourceDataset(AbstractDataset[NoReturn, ImageCollection]):
     Args:
         filepath: folder of the raw files.
         source: fields of one of `deephash_pipeline.images.sources`, chosen by ``kind``.
+        working_folder: where arrays grow while image files are decoded; best on the disk of the finished arrays. By
+            default ``data/02_intermediate/<last part of filepath>/unfinished``.
         metadata: for Kedro-Viz.
     """
 
-    def __init__(self, filepath: str, source: dict[str, Any], metadata: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        filepath: str,
+        source: dict[str, Any],
+        working_folder: str | None = None,
+        metadata: dict[str, Any] | None = None,
+    ) -> None:
         self._path = Path(filepath)
+        self._working_folder = Path(working_folder or f"data/02_intermediate/{self._path.name}/unfinished")
         self._source = parse_source(source)
         self.metadata = metadata
 
     def load(self) -> ImageCollection:
-        """Read and decode every image.
+        """Read every image, or list the files that `split_images` is to decode.
 
         Raises:
-            InputError: missing or broken files, by name.
+            InputError: missing files, by name.
         """
-        return read_source(self._source, self._path)
+        return read_source(self._source, self._path, self._working_folder)
 
     def save(self, data: NoReturn) -> None:
         """Raw images are not ours to write."""
         raise DatasetError("raw images are read only")
 
     def _exists(self) -> bool:
-        return self._source.kind == "digits" or self._path.is_dir()
+        fetched = self._source.kind == "digits" or getattr(self._source, "download", False)
+        return fetched or self._path.is_dir()
 
     def _describe(self) -> dict[str, Any]:
         return {"filepath": str(self._path), "source": self._source}

@@ -1,6 +1,5 @@
-"""Decoded images with their labels and ids, and the named splits that a source offers."""
+"""Images with their labels and ids, and the named splits that a source offers."""
 
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -9,22 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.errors import InputError
+from deephash_pipeline.images.files import ImageFiles
 
-LARGEST_ARRAY_IN_MEMORY = 2 * 2**30
-ROWS_PER_BLOCK = 1024
 SPLITS_TO_TRAIN_FROM = ("all", "training")
-
-
-def allocate_images(shape: tuple[int, int, int, int]) -> NDArray[np.uint8]:
-    """Return an unfilled uint8 array of shape (n, c, h, w) that may exceed the memory.
-
-    Beyond 2 GiB the array lies in a temporary file (in the folder that TMPDIR names) which vanishes with the array, so
-    that a benchmark of 20 GB can be read on a machine with less memory than that.
-    """
-    if np.prod(shape, dtype=np.int64) <= LARGEST_ARRAY_IN_MEMORY:
-        return np.empty(shape, dtype=np.uint8)
-    with tempfile.TemporaryFile() as file:
-        return np.memmap(file, dtype=np.uint8, mode="w+", shape=shape)
 
 
 @dataclass(frozen=True)
@@ -32,12 +18,12 @@ class ImageSet:
     """Images of one split.
 
     Attributes:
-        images: uint8 of shape (n, c, h, w), values 0..255; possibly a memory map.
+        images: uint8 of shape (n, c, h, w), values 0..255, possibly a memory map; or the files to decode them from.
         labels: int64 of shape (n,), indices into the class names of the collection.
         ids: n names that tell every image apart, such as its path below the raw folder.
     """
 
-    images: NDArray[np.uint8]
+    images: NDArray[np.uint8] | ImageFiles
     labels: NDArray[np.int64]
     ids: list[str]
 
@@ -53,12 +39,8 @@ class ImageSet:
         return ImageSet(self.images[count:], self.labels[count:], self.ids[count:])
 
     def take(self, rows: NDArray[np.int64]) -> "ImageSet":
-        """Return a copy of the chosen rows, in the order given; copied in blocks, so the source may be a memory map."""
-        images = allocate_images((len(rows), *self.images.shape[1:]))
-        for start in range(0, len(rows), ROWS_PER_BLOCK):
-            block = rows[start : start + ROWS_PER_BLOCK]
-            images[start : start + len(block)] = self.images[block]
-        return ImageSet(images, self.labels[rows], [self.ids[row] for row in rows])
+        """Return the chosen rows, in the order given; an array is copied."""
+        return ImageSet(self.images[rows], self.labels[rows], [self.ids[row] for row in rows])
 
 
 @dataclass(frozen=True)
@@ -69,8 +51,9 @@ class ImageCollection:
     `split_collection` is to draw them.
 
     Raises:
-        InputError: if a split's images, labels and ids differ in number, a label is outside the classes, a class has no
-            image to train from, two images share an id, or an array is of another type or shape.
+        InputError: if a split's images, labels and ids differ in number, a label is outside the classes, there is one
+            class only, a class has no image to train from, two images share an id, or an array is of another type or
+            shape.
     """
 
     splits: dict[str, ImageSet]
@@ -80,6 +63,10 @@ class ImageCollection:
         for name, split in self.splits.items():
             _check_arrays(name, split)
             _check_labels(name, split.labels, self.class_names)
+        if len(self.class_names) < 2:
+            raise InputError(
+                f"there is one class only, {', '.join(self.class_names)!r}: retrieval needs two classes, add another."
+            )
         check_distinct_ids(self.splits)
         for name in SPLITS_TO_TRAIN_FROM:
             if name in self.splits:

@@ -1,4 +1,4 @@
-"""Where raw images come from: one parameter model per kind of source, and one function that reads them all."""
+"""Where raw images come from: one parameter model per kind of source, and one function for them all."""
 
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -8,10 +8,13 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.images.collection import ImageCollection
 from deephash_pipeline.images.digits import read_digits
-from deephash_pipeline.images.folder import ClassFolder, read_folder
+from deephash_pipeline.images.fer2013 import read_fer2013
+from deephash_pipeline.images.files import Channels
+from deephash_pipeline.images.folder import ClassFolder, list_folder
 from deephash_pipeline.images.idx import read_idx_collection
-
-SPLITS_ALLOWED = ({"all"}, {"training", "query"}, {"training", "validation", "query"})
+from deephash_pipeline.images.listing import SPLITS_ALLOWED
+from deephash_pipeline.images.table import list_table
+from deephash_pipeline.images.torchvision_sets import TorchvisionName, read_torchvision
 
 
 class _Source(BaseModel):
@@ -41,7 +44,7 @@ class FolderSource(_Source):
 
     kind: Literal["folder"]
     image_size: int = Field(ge=1)
-    channels: Literal[1, 3]
+    channels: Channels
     splits: dict[str, str] = Field(default={"training": "train", "query": "test"})
     class_folder: ClassFolder = "top"
 
@@ -52,9 +55,37 @@ class FolderSource(_Source):
         return self
 
 
-ImageSource = Annotated[DigitsSource | IdxSource | FolderSource, Field(discriminator="kind")]
+class CsvSource(_Source):
+    """Image files that a CSV in the raw folder lists, with columns path, label and perhaps split."""
 
-_ADAPTER: TypeAdapter[DigitsSource | IdxSource | FolderSource] = TypeAdapter(ImageSource)
+    kind: Literal["csv"]
+    image_size: int = Field(ge=1)
+    channels: Channels
+    file: str = "images.csv"
+
+
+class Fer2013Source(_Source):
+    """FER2013 as Kaggle gives it: one CSV in the raw folder."""
+
+    kind: Literal["fer2013"]
+    channels: Channels = 1
+    file: str = "fer2013.csv"
+
+
+class TorchvisionSource(_Source):
+    """A data set of torchvision; the raw folder is its `root`."""
+
+    kind: Literal["torchvision"]
+    name: TorchvisionName
+    download: bool = False
+
+
+ImageSource = Annotated[
+    DigitsSource | IdxSource | FolderSource | CsvSource | Fer2013Source | TorchvisionSource,
+    Field(discriminator="kind"),
+]
+
+_ADAPTER: TypeAdapter[ImageSource] = TypeAdapter(ImageSource)
 
 
 def parse_source(parameters: dict[str, Any]) -> ImageSource:
@@ -72,12 +103,13 @@ def parse_source(parameters: dict[str, Any]) -> ImageSource:
         raise InputError(f"the image source cannot be used, mend these parameters of it: {faults}.") from error
 
 
-def read_source(source: ImageSource, path: Path) -> ImageCollection:
-    """Decode all images of a source.
+def read_source(source: ImageSource, path: Path, working_folder: Path) -> ImageCollection:
+    """Read all images of a source, or list them where each is a file of its own.
 
     Args:
         source: what to read, see `parse_source`.
         path: folder of the raw files; the digits need none.
+        working_folder: where the arrays of listed files are to grow while they are decoded.
 
     Returns:
         The splits "training" and "query" (and "validation" where the source has one), or "all".
@@ -95,4 +127,12 @@ def read_source(source: ImageSource, path: Path) -> ImageCollection:
             }
             return read_idx_collection(files, source.class_names)
         case FolderSource():
-            return read_folder(path, source.splits, source.image_size, source.channels, source.class_folder)
+            return list_folder(
+                path, source.splits, source.image_size, source.channels, working_folder, source.class_folder
+            )
+        case CsvSource():
+            return list_table(path / source.file, source.image_size, source.channels, working_folder)
+        case Fer2013Source():
+            return read_fer2013(path / source.file, source.channels)
+        case TorchvisionSource():
+            return read_torchvision(source.name, path, source.download)

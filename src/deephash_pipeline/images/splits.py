@@ -1,8 +1,10 @@
 """Training, validation and query images of a benchmark; the queries search the training images."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, model_validator
 
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.images.collection import ImageCollection, ImageSet, check_distinct_ids, check_no_empty_class
@@ -17,6 +19,8 @@ class SplitParameters(BaseModel):
         training_count: the first so many training images train and the rest validates (MNIST: 50000).
         validation_share: where `training_count` is None, the share of the training images drawn, class by class, to
             validate with.
+        unseen_classes: classes that take no part in training, by name or, drawn from the seed, by number; 0 for none.
+            Their queries then search the other images of the same classes, which are the validation set.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -24,11 +28,14 @@ class SplitParameters(BaseModel):
     query_count: int | None = Field(default=None, ge=1)
     training_count: int | None = Field(default=None, ge=1)
     validation_share: float = Field(default=0.0, ge=0, lt=1)
+    unseen_classes: NonNegativeInt | tuple[str, ...] = 0
 
     @model_validator(mode="after")
     def _one_way_to_validate(self) -> "SplitParameters":
         if self.training_count is not None and self.validation_share > 0:
             raise ValueError("give training_count or validation_share, not both")
+        if self.unseen_classes and (self.training_count is not None or self.validation_share > 0):
+            raise ValueError("with unseen_classes their images are the validation set: drop training_count and share")
         return self
 
 
@@ -41,16 +48,20 @@ def split_collection(collection: ImageCollection, parameters: SplitParameters, s
         seed: of the draws; one for the queries and one for the validation images are derived from it.
 
     Returns:
-        "training", "validation" (possibly of no image) and "query".
+        "training", "validation" (possibly of no image) and "query". Labels are indices into `split_class_names`.
 
     Raises:
         InputError: if fewer images are there than asked for, the parameters do not fit the collection, a class is left
             without training images, or an id is in two splits.
     """
     training, query = _queries_apart(collection, parameters.query_count, seed)
+    class_names = split_class_names(collection.class_names, parameters, seed)
+    unseen = _unseen_classes(collection.class_names, parameters, seed)
     if "validation" in collection.splits:
-        if parameters.training_count is not None or parameters.validation_share > 0:
-            raise InputError("the source has its own validation split: remove training_count and validation_share.")
+        if parameters.training_count is not None or parameters.validation_share > 0 or unseen:
+            raise InputError(
+                "the source has its own validation split: remove training_count, validation_share and unseen_classes."
+            )
         validation = collection.splits["validation"]
     elif parameters.training_count is not None:
         if parameters.training_count > len(training):
@@ -58,6 +69,12 @@ def split_collection(collection: ImageCollection, parameters: SplitParameters, s
                 f"training_count asks for {parameters.training_count} images, but there are {len(training)}: lower it."
             )
         training, validation = training.first(parameters.training_count), training.after(parameters.training_count)
+    elif unseen:
+        training, query = (_relabelled(images, collection.class_names, class_names) for images in (training, query))
+        seen = len(class_names) - len(unseen)
+        training, validation = _separate(training, np.flatnonzero(training.labels >= seen))
+        query = query.take(np.flatnonzero(query.labels >= seen))
+        class_names = class_names[:seen]
     else:
         drawn = stratified_draw(
             training.labels, round(parameters.validation_share * len(training)), derive_seed(seed, "validation")
@@ -65,10 +82,25 @@ def split_collection(collection: ImageCollection, parameters: SplitParameters, s
         training, validation = _separate(training, drawn)
     splits = {"training": training, "validation": validation, "query": query}
     check_distinct_ids(splits)
-    check_no_empty_class("training", training.labels, collection.class_names)
+    check_no_empty_class("training", training.labels, class_names)
     if not len(query):
         raise InputError("the split 'query' has no image: add images, so that there is something to measure.")
     return splits
+
+
+def split_class_names(class_names: Sequence[str], parameters: SplitParameters, seed: int) -> list[str]:
+    """Order the classes as the labels of the splits do: those to train on first, then the unseen ones.
+
+    Args:
+        class_names: of the collection.
+        parameters: see `SplitParameters`.
+        seed: the one that the collection is split with.
+
+    Raises:
+        InputError: if an unseen class is not there, or fewer than two are left to train on or to search.
+    """
+    unseen = _unseen_classes(class_names, parameters, seed)
+    return [name for name in class_names if name not in unseen] + unseen
 
 
 def stratified_draw(labels: NDArray[np.int64], count: int, seed: int) -> NDArray[np.int64]:
@@ -95,6 +127,31 @@ def stratified_draw(labels: NDArray[np.int64], count: int, seed: int) -> NDArray
         if quota
     ]
     return np.sort(np.concatenate(drawn)).astype(np.int64)
+
+
+def _unseen_classes(class_names: Sequence[str], parameters: SplitParameters, seed: int) -> list[str]:
+    """Name the classes to keep away from training, in the order of the collection."""
+    asked = parameters.unseen_classes
+    if not asked:
+        return []
+    unknown = [] if isinstance(asked, int) else [name for name in asked if name not in class_names]
+    if unknown:
+        raise InputError(f"unseen_classes names {unknown[0]!r}: the classes are {', '.join(class_names)}.")
+    count = asked if isinstance(asked, int) else len(set(asked))
+    if count < 2 or len(class_names) - count < 2:
+        raise InputError(
+            f"unseen_classes takes {count} of {len(class_names)} classes: take 2 at least and leave 2 to train on."
+        )
+    if isinstance(asked, int):
+        generator = np.random.default_rng(derive_seed(seed, "unseen classes"))
+        asked = tuple(class_names[row] for row in generator.choice(len(class_names), count, replace=False))
+    return [name for name in class_names if name in asked]
+
+
+def _relabelled(images: ImageSet, class_names: Sequence[str], new_class_names: Sequence[str]) -> ImageSet:
+    """Return the same images with labels that are indices into other names."""
+    new_labels = np.array([new_class_names.index(name) for name in class_names], dtype=np.int64)
+    return ImageSet(images.images, new_labels[images.labels], images.ids)
 
 
 def _queries_apart(collection: ImageCollection, query_count: int | None, seed: int) -> tuple[ImageSet, ImageSet]:

@@ -1,30 +1,57 @@
 """Raw images -> training set, validation set and queries, as arrays."""
 
+import logging
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
+from pydantic import Field
 
 from deephash_pipeline.images.collection import ImageCollection
-from deephash_pipeline.images.splits import SplitParameters, split_collection
+from deephash_pipeline.images.ingestion import BrokenImage, decode_splits
+from deephash_pipeline.images.splits import SplitParameters, split_class_names, split_collection
 from deephash_pipeline.images.statistics import pixel_statistics
 from deephash_pipeline.pipelines.experiment import ExperimentParameters
 
+logger = logging.getLogger(__name__)
+
+
+class IngestionParameters(SplitParameters):
+    """How to split a collection, and how much of it may be broken.
+
+    Attributes:
+        broken_share_limit: a run stops if a larger share of the image files than this is broken.
+    """
+
+    broken_share_limit: float = Field(default=0.01, ge=0, le=1)
+
 
 def split_images(
-    raw_images: ImageCollection, parameters: SplitParameters, experiment: ExperimentParameters
+    raw_images: ImageCollection, parameters: IngestionParameters, experiment: ExperimentParameters
 ) -> dict[str, Any]:
-    """Split a collection into disjoint sets.
+    """Split a collection into disjoint sets, and decode them.
 
     Returns:
         ``<split>_images`` uint8 (n, channels, height, width), ``<split>_labels`` int64 (n,) and ``<split>_ids`` for the
-        splits training, validation and query, and ``class_names``.
+        splits training, validation and query, ``class_names``, and ``quarantined_images``: split, id and reason of each
+        broken image.
     """
-    artefacts: dict[str, Any] = {"class_names": raw_images.class_names}
-    for split, image_set in split_collection(raw_images, parameters, experiment.seed).items():
+    class_names = split_class_names(raw_images.class_names, parameters, experiment.seed)
+    splits = split_collection(raw_images, parameters, experiment.seed)
+    decoded, broken = decode_splits(splits, class_names, parameters.broken_share_limit)
+    quarantined = pd.DataFrame(broken, columns=list(BrokenImage._fields))
+    artefacts: dict[str, Any] = {"class_names": class_names, "quarantined_images": quarantined}
+    for split, image_set in decoded.items():
         artefacts[f"{split}_images"] = image_set.images
         artefacts[f"{split}_labels"] = image_set.labels
         artefacts[f"{split}_ids"] = image_set.ids
+    if broken:
+        logger.warning(
+            "%d broken images are left out, data/02_intermediate/%s/quarantined_images.csv says which and why",
+            len(broken),
+            experiment.benchmark,
+        )
     return artefacts
 
 

@@ -1,0 +1,44 @@
+"""Images that are listed but not yet decoded."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Channels = Literal[1, 3]
+
+
+@dataclass(frozen=True)
+class ImageFiles:
+    """Files in the place of an array of images: rows are counted and chosen as of that array, and nothing is read.
+
+    Attributes:
+        root: folder of the raw files.
+        names: paths below `root`, one per row.
+        image_size: height and width to decode to, in pixels.
+        channels: 1 for grey, 3 for colour.
+        working_folder: where the array grows while it is decoded.
+    """
+
+    root: Path
+    names: list[str]
+    image_size: int
+    channels: Channels
+    working_folder: Path
+
+    dtype: ClassVar[np.dtype[np.uint8]] = np.dtype(np.uint8)
+    ndim: ClassVar[int] = 4
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        """Shape (n, c, h, w) of the array that decoding makes."""
+        return len(self.names), self.channels, self.image_size, self.image_size
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __getitem__(self, rows: slice | NDArray[np.int64]) -> "ImageFiles":
+        names = self.names[rows] if isinstance(rows, slice) else [self.names[row] for row in rows]
+        return replace(self, names=names)

@@ -1,0 +1,157 @@
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from PIL import Image
+
+from deephash_pipeline.images.decoding import BrokenImageError, decode_image
+
+RED, GREEN, BLUE = (255, 0, 0), (0, 255, 0), (0, 0, 255)
+
+
+def noise(height: int, width: int, channels: int = 3, seed: int = 0) -> NDArray[np.uint8]:
+    return np.random.default_rng(seed).integers(256, size=(height, width, channels)).astype(np.uint8)
+
+
+def test_pixels_of_the_right_size_are_not_touched(tmp_path: Path) -> None:
+    pixels = noise(8, 8)
+    Image.fromarray(pixels).save(tmp_path / "a.png")
+    np.testing.assert_array_equal(decode_image(tmp_path / "a.png", 8, 3), pixels.transpose(2, 0, 1))
+
+
+def test_another_size_is_resized_bilinearly(tmp_path: Path) -> None:
+    image = Image.fromarray(noise(10, 14))
+    image.save(tmp_path / "a.png")
+    expected = np.asarray(image.resize((8, 8), Image.Resampling.BILINEAR)).transpose(2, 0, 1)
+    np.testing.assert_array_equal(decode_image(tmp_path / "a.png", 8, 3), expected)
+
+
+def test_grey_becomes_colour_and_colour_grey_as_asked(tmp_path: Path) -> None:
+    Image.new("RGB", (6, 4), RED).save(tmp_path / "red.png")
+    Image.new("L", (6, 4), 100).save(tmp_path / "grey.png")
+    assert decode_image(tmp_path / "red.png", 2, 3)[:, 0, 0].tolist() == [255, 0, 0]
+    assert decode_image(tmp_path / "red.png", 2, 1)[:, 0, 0].tolist() == [76]
+    assert decode_image(tmp_path / "grey.png", 2, 3)[:, 0, 0].tolist() == [100, 100, 100]
+
+
+@pytest.mark.parametrize(("mode", "name"), [("CMYK", "a.jpg"), ("P", "a.png"), ("1", "a.png"), ("RGB", "a.webp")])
+def test_odd_modes_keep_their_colour(tmp_path: Path, mode: str, name: str) -> None:
+    colour = (255, 255, 255) if mode == "1" else RED
+    Image.new("RGB", (8, 8), colour).convert(mode).save(tmp_path / name)
+    with Image.open(tmp_path / name) as written:
+        assert written.mode == mode
+    decoded = decode_image(tmp_path / name, 4, 3).astype(int)
+    assert np.abs(decoded - np.array(colour).reshape(3, 1, 1)).max() <= 3
+
+
+def transparent_right_half(mode: str) -> Image.Image:
+    image = Image.new("RGBA", (8, 4), (*RED, 255))
+    image.paste((*GREEN, 0), (4, 0, 8, 4))
+    if mode == "P":
+        palette = Image.new("P", (8, 4), 0)
+        palette.putpalette([*RED, *GREEN])
+        palette.paste(1, (4, 0, 8, 4))
+        palette.info["transparency"] = 1
+        return palette
+    return image.convert(mode)
+
+
+@pytest.mark.parametrize("mode", ["RGBA", "P", "LA"])
+def test_what_is_transparent_shows_white(tmp_path: Path, mode: str) -> None:
+    transparent_right_half(mode).save(tmp_path / "a.png")
+    with Image.open(tmp_path / "a.png") as written:
+        assert written.mode == mode
+    decoded = decode_image(tmp_path / "a.png", 4, 3)
+    assert decoded[:, 0, 0].tolist() == ([76] * 3 if mode == "LA" else [255, 0, 0])
+    assert decoded[:, 0, 3].tolist() == [255, 255, 255]
+
+
+def test_sixteen_bit_grey_is_scaled_not_clipped(tmp_path: Path) -> None:
+    Image.fromarray(np.full((4, 4), 128 * 256, dtype=np.uint16)).save(tmp_path / "a.png")
+    assert decode_image(tmp_path / "a.png", 4, 1).max() == 128
+
+
+@pytest.mark.parametrize("name", ["a.png", "a.webp"])
+def test_of_an_animation_the_first_frame_is_taken(tmp_path: Path, name: str) -> None:
+    first, second = (Image.new("RGB", (8, 8), colour) for colour in (RED, BLUE))
+    first.save(tmp_path / name, save_all=True, append_images=[second], duration=100, lossless=True)
+    with Image.open(tmp_path / name) as written:
+        assert written.n_frames == 2  # type: ignore[attr-defined]
+    assert decode_image(tmp_path / name, 4, 3)[:, 0, 0].tolist() == [255, 0, 0]
+
+
+@pytest.mark.parametrize(("orientation", "turns"), [(1, 0), (3, 2), (6, 1), (8, 3)])
+def test_a_photograph_is_turned_as_its_camera_was_held(tmp_path: Path, orientation: int, turns: int) -> None:
+    upright = np.zeros((4, 4), dtype=np.uint8)
+    upright[0] = 255
+    turned = Image.fromarray(np.rot90(upright, turns))
+    tag = turned.getexif()
+    tag[0x0112] = orientation
+    turned.save(tmp_path / "a.png", exif=tag)
+    np.testing.assert_array_equal(decode_image(tmp_path / "a.png", 4, 1)[0], upright)
+
+
+def test_a_large_photograph_looks_the_same_though_it_is_shrunk_while_it_is_decoded(tmp_path: Path) -> None:
+    smooth = Image.fromarray(noise(6, 6)).resize((960, 720), Image.Resampling.BICUBIC)
+    smooth.save(tmp_path / "a.jpg", quality=95)
+    with Image.open(tmp_path / "a.jpg") as whole:
+        expected = np.asarray(whole.resize((32, 32), Image.Resampling.BILINEAR)).astype(int)
+    assert np.abs(decode_image(tmp_path / "a.jpg", 32, 3).transpose(1, 2, 0) - expected).max() <= 4
+
+
+@pytest.mark.parametrize("name", ["a.png", "a.jpg"])
+def test_an_image_40_000_pixels_wide_is_resized_as_any_other(tmp_path: Path, name: str) -> None:
+    wide = Image.new("RGB", (40_000, 500), RED)
+    wide.paste(BLUE, (20_000, 0, 40_000, 500))
+    wide.save(tmp_path / name)
+    decoded = decode_image(tmp_path / name, 8, 3).astype(int)
+    assert np.abs(decoded[:, 4, 0] - RED).max() <= 3
+    assert np.abs(decoded[:, 4, 7] - BLUE).max() <= 3
+
+
+def test_a_decompression_bomb_is_broken_and_its_reason_is_told(tmp_path: Path) -> None:
+    Image.new("1", (40_000, 5_000)).save(tmp_path / "bomb.png")
+    with pytest.raises(BrokenImageError, match="decompression bomb"):
+        decode_image(tmp_path / "bomb.png", 8, 1)
+
+
+@pytest.mark.parametrize("suffix", ["png", "jpg", "webp", "bmp"])
+@pytest.mark.parametrize(
+    "break_it",
+    [lambda content: content[: len(content) // 2], lambda content: content[:20], lambda _: b"", lambda _: b"no image"],
+    ids=["half", "20 bytes", "0 bytes", "text"],
+)
+def test_a_broken_image_has_a_reason_in_one_line(
+    tmp_path: Path, suffix: str, break_it: Callable[[bytes], bytes]
+) -> None:
+    path = tmp_path / f"a.{suffix}"
+    Image.fromarray(noise(64, 64)).save(path)
+    path.write_bytes(break_it(path.read_bytes()))
+    with pytest.raises(BrokenImageError, match=r"^[^\n]+$"):
+        decode_image(path, 8, 3)
+
+
+def test_a_missing_file_is_broken(tmp_path: Path) -> None:
+    with pytest.raises(BrokenImageError, match="No such file"):
+        decode_image(tmp_path / "a.png", 8, 3)
+
+
+def test_whatever_is_wrong_within_a_file_it_is_decoded_or_broken(tmp_path: Path) -> None:
+    generator = np.random.default_rng(0)
+    for suffix in ("png", "jpg", "webp"):
+        path = tmp_path / f"a.{suffix}"
+        Image.fromarray(noise(16, 16)).save(path, exif=b"Exif\0\0II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0\x06\0")
+        whole = path.read_bytes()
+        for _ in range(100):
+            damaged = np.frombuffer(whole, dtype=np.uint8).copy()
+            damaged[generator.integers(len(damaged), size=5)] = generator.integers(256, size=5)
+            path.write_bytes(damaged.tobytes())
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                try:
+                    assert decode_image(path, 8, 3).shape == (3, 8, 8)
+                except BrokenImageError as error:
+                    assert "\n" not in str(error)

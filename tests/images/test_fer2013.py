@@ -1,0 +1,78 @@
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.images.fer2013 import CLASS_NAMES, read_fer2013
+
+PIXELS = np.random.default_rng(0).integers(256, size=(10, 48, 48)).astype(np.uint8)
+EMOTIONS = [6, 5, 4, 3, 2, 1, 0, 0, 3, 6]
+USAGES = ["Training"] * 4 + ["PublicTest"] + ["Training"] * 3 + ["PrivateTest", "Training"]
+EMOTIONS[4], EMOTIONS[9] = EMOTIONS[9], EMOTIONS[4]
+
+
+def words(image: NDArray[np.uint8]) -> str:
+    return " ".join(map(str, image.ravel()))
+
+
+def write(path: Path, rows: Sequence[tuple[object, str, str]], header: str = "emotion,pixels,Usage") -> Path:
+    path.write_text("\n".join([header, *(",".join(map(str, row)) for row in rows), ""]))
+    return path
+
+
+def whole_rows() -> list[tuple[object, str, str]]:
+    return list(zip(EMOTIONS, map(words, PIXELS), USAGES, strict=True))
+
+
+def test_training_and_both_tests_are_read(tmp_path: Path) -> None:
+    held = read_fer2013(write(tmp_path / "fer2013.csv", whole_rows()))
+    assert held.class_names == CLASS_NAMES
+    training, query = (np.array([usage == "Training" for usage in USAGES]) == value for value in (True, False))
+    for split, rows in {"training": training, "query": query}.items():
+        np.testing.assert_array_equal(held.splits[split].images[:, 0], PIXELS[rows])  # type: ignore[index]
+        assert held.splits[split].labels.tolist() == np.array(EMOTIONS)[rows].tolist()
+    assert held.splits["query"].ids == ["fer2013/00004", "fer2013/00008"]
+
+
+def test_grey_is_repeated_for_three_channels(tmp_path: Path) -> None:
+    images = read_fer2013(write(tmp_path / "fer2013.csv", whole_rows()), channels=3).splits["query"].images
+    np.testing.assert_array_equal(images, np.repeat(PIXELS[[4, 8], np.newaxis], 3, axis=1))  # type: ignore[arg-type]
+
+
+def test_columns_in_another_order_with_spaces_are_read(tmp_path: Path) -> None:
+    rows = [(emotion, f" {usage}", f" {text}") for emotion, text, usage in whole_rows()]
+    held = read_fer2013(write(tmp_path / "fer2013.csv", rows, "emotion, Usage, pixels"))
+    assert len(held.splits["training"]) == 8
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        ((7, words(PIXELS[0]), "Training"), "row 5: emotion is to be 0..6"),
+        (("", words(PIXELS[0]), "Training"), "row 5: emotion is to be 0..6"),
+        ((3, words(PIXELS[0])[:-4], "Training"), "row 5: .* 2304 numbers"),
+        ((3, words(PIXELS[0]).replace("1", "1000", 1), "Training"), "row 5: .* numbers 0..255"),
+        ((3, words(PIXELS[0]).replace("1", "x", 1), "Training"), "row 5: .*invalid literal"),
+        ((3, words(PIXELS[0]), "Test"), "Usage 'Test'"),
+    ],
+)
+def test_a_damaged_row_is_named(tmp_path: Path, row: tuple[object, str, str], told: str) -> None:
+    rows = whole_rows()
+    rows[3] = row
+    with pytest.raises(InputError, match=told) as caught:
+        read_fer2013(write(tmp_path / "fer2013.csv", rows))
+    assert "\n" not in str(caught.value) and "fer2013.csv" in str(caught.value)
+
+
+def test_a_class_that_no_row_has_is_named(tmp_path: Path) -> None:
+    rows = [row for row in whole_rows() if row[0] != 1]
+    with pytest.raises(InputError, match="class 'disgust' has no image in the split 'training'"):
+        read_fer2013(write(tmp_path / "fer2013.csv", rows))
+
+
+def test_a_csv_without_its_columns_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="has no column Usage"):
+        read_fer2013(write(tmp_path / "fer2013.csv", [(0, "1 2", "")], "emotion,pixels,usage"))

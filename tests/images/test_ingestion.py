@@ -1,0 +1,124 @@
+import gc
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.images.collection import ImageSet
+from deephash_pipeline.images.files import ImageFiles
+from deephash_pipeline.images.ingestion import BrokenImage, decode_splits
+
+CLASSES = ["cat", "dog"]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "raw").mkdir()
+    return tmp_path / "raw"
+
+
+def listed(root: Path, split: str, count: int) -> ImageSet:
+    """Files of both classes in turn, each of another grey, the splits of their own greys."""
+    names = [f"{split}{row}.png" for row in range(count)]
+    for row, name in enumerate(names):
+        Image.new("L", (4, 4), {"training": 0, "validation": 100, "query": 200}[split] + row).save(root / name)
+    return ImageSet(ImageFiles(root, names, 4, 1, root.parent / "unfinished"), np.arange(count) % 2, names)
+
+
+@pytest.fixture
+def splits(root: Path) -> dict[str, ImageSet]:
+    counts = {"training": 10, "validation": 0, "query": 6}
+    return {split: listed(root, split, count) for split, count in counts.items()}
+
+
+def test_every_split_becomes_an_array_with_its_labels_and_ids(splits: dict[str, ImageSet]) -> None:
+    decoded, broken = decode_splits(splits, CLASSES, 0)
+    assert broken == []
+    assert {name: len(split) for name, split in decoded.items()} == {"training": 10, "validation": 0, "query": 6}
+    assert decoded["query"].images[:, 0, 0, 0].tolist() == [200, 201, 202, 203, 204, 205]
+    assert decoded["query"].labels.tolist() == [0, 1] * 3
+    assert decoded["query"].ids == splits["query"].ids
+
+
+def test_broken_images_are_left_out_with_their_labels_and_ids_and_listed(
+    root: Path, splits: dict[str, ImageSet]
+) -> None:
+    for name in ("training3.png", "query0.png"):
+        (root / name).write_bytes(b"no image")
+    decoded, broken = decode_splits(splits, CLASSES, 2 / 16)
+    assert [entry[:2] for entry in broken] == [("training", "training3.png"), ("query", "query0.png")]
+    assert isinstance(broken[0], BrokenImage) and "cannot identify image file" in broken[0].reason
+    rows = [0, 1, 2, 4, 5, 6, 7, 8, 9]
+    assert decoded["training"].ids == [f"training{row}.png" for row in rows]
+    assert decoded["training"].labels.tolist() == [row % 2 for row in rows]
+    assert decoded["training"].images[:, 0, 0, 0].tolist() == rows
+    assert decoded["query"].ids[0] == "query1.png"
+
+
+def test_more_broken_images_than_allowed_stop_the_run_and_what_is_decoded_is_kept(
+    root: Path, splits: dict[str, ImageSet]
+) -> None:
+    for name in ("training3.png", "training4.png"):
+        (root / name).write_bytes(b"no image")
+    with pytest.raises(InputError) as caught:
+        decode_splits(splits, CLASSES, 1 / 16)
+    told = str(caught.value)
+    assert told.startswith(f"more than 6.25% of 16 image files are broken, the first is {root}/training3.png (cannot")
+    assert "raise data_ingestion.broken_share_limit" in told and "\n" not in told
+    del caught
+    gc.collect()
+    assert (root.parent / "unfinished" / "training.npy").is_file()
+    assert len(decode_splits(splits, CLASSES, 2 / 16)[1]) == 2
+
+
+def test_a_class_whose_training_images_are_all_broken_is_named(root: Path, splits: dict[str, ImageSet]) -> None:
+    for row in range(1, 10, 2):
+        (root / f"training{row}.png").write_bytes(b"")
+    with pytest.raises(InputError, match="all training images of the class 'dog' are broken"):
+        decode_splits(splits, CLASSES, 1)
+
+
+def test_queries_that_are_all_broken_are_told(root: Path, splits: dict[str, ImageSet]) -> None:
+    for row in range(6):
+        (root / f"query{row}.png").write_bytes(b"")
+    with pytest.raises(InputError, match="all images of the split 'query' are broken"):
+        decode_splits(splits, CLASSES, 1)
+
+
+@pytest.mark.parametrize("as_arrays", [False, True])
+def test_images_in_two_splits_are_counted_in_one_line(
+    root: Path, splits: dict[str, ImageSet], as_arrays: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    for row in (1, 2):
+        Image.new("L", (9, 9), 5).save(root / f"query{row}.png")
+    if as_arrays:
+        splits, _ = decode_splits(splits, CLASSES, 0)
+        caplog.clear()
+    decode_splits(splits, CLASSES, 0)
+    assert [record.getMessage() for record in caplog.records] == [
+        "2 images have the same pixels as one of another split, the first are training5.png (training) and query1.png "
+        "(query): splits must not share images, remove one of each two"
+    ]
+
+
+def test_images_twice_in_one_split_are_no_fault(
+    root: Path, splits: dict[str, ImageSet], caplog: pytest.LogCaptureFixture
+) -> None:
+    Image.new("L", (9, 9), 201).save(root / "query2.png")
+    decode_splits(splits, CLASSES, 0)
+    assert caplog.records == []
+
+
+def test_working_files_vanish_with_the_last_use_of_the_images(root: Path, splits: dict[str, ImageSet]) -> None:
+    unfinished = root.parent / "unfinished"
+    decoded, _ = decode_splits(splits, CLASSES, 0)
+    gc.collect()
+    assert (unfinished / "training.npy").is_file() and (unfinished / "query.npy").is_file()
+    del decoded["training"]
+    gc.collect()
+    assert not (unfinished / "training.npy").is_file() and (unfinished / "query.npy").is_file()
+    del decoded
+    gc.collect()
+    assert not unfinished.exists()

@@ -1,0 +1,34 @@
+from pathlib import Path
+
+import pytest
+
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.images.files import ImageFiles
+from deephash_pipeline.images.listing import collect_files, natural_order
+
+
+def test_rows_are_in_the_order_of_classes(tmp_path: Path) -> None:
+    found = {"training": {"b": ["2", "1"], "a": ["3"]}, "query": {"b": ["4"]}}
+    held = collect_files(found, tmp_path, 8, 3, tmp_path / "unfinished")
+    assert held.class_names == ["a", "b"]
+    assert held.splits["training"].ids == ["3", "2", "1"]
+    assert held.splits["training"].labels.tolist() == [0, 1, 1]
+    assert held.splits["query"].labels.tolist() == [1]
+    assert held.splits["query"].images == ImageFiles(tmp_path, ["4"], 8, 3, tmp_path / "unfinished")
+
+
+def test_numbers_in_names_are_sorted_by_value() -> None:
+    assert sorted(["10", "2", "0"], key=natural_order) == ["0", "2", "10"]
+    assert sorted(["class 10", "abbey", "class 9", "5"], key=natural_order) == ["5", "abbey", "class 9", "class 10"]
+
+
+@pytest.mark.parametrize("split", ["query", "validation"])
+def test_a_class_without_images_to_train_from_is_named_with_the_split_that_has_it(tmp_path: Path, split: str) -> None:
+    found = {"training": {"a": ["1"], "b": ["2"]}, "validation": {}, "query": {}, split: {"c": ["3"], "d": ["4"]}}
+    with pytest.raises(InputError, match=f"class 'c' is in the split '{split}' but not in 'training' \\(2 such"):
+        collect_files(found, tmp_path, 8, 3, tmp_path)
+
+
+def test_one_class_is_not_enough(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="retrieval needs two classes"):
+        collect_files({"all": {"a": ["1", "2"]}}, tmp_path, 8, 3, tmp_path)

@@ -1,0 +1,82 @@
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.images.collection import ImageCollection
+from deephash_pipeline.images.table import list_table
+
+NAMES = ["a.png", "b.png", "deep/c.png", "d, e.png"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "deep").mkdir()
+    for name in NAMES:
+        Image.new("L", (4, 4), 3).save(tmp_path / name)
+    return tmp_path
+
+
+def listed(folder: Path, content: str) -> ImageCollection:
+    (folder / "images.csv").write_text(content, encoding="utf-8")
+    return list_table(folder / "images.csv", 8, 3, folder / "unfinished")
+
+
+def test_paths_start_at_the_folder_of_the_csv(folder: Path) -> None:
+    held = listed(folder, 'label,path\ndog,b.png\ncat,./deep/c.png\ncat,"d, e.png"\n')
+    assert held.class_names == ["cat", "dog"]
+    assert held.splits["all"].ids == ["deep/c.png", "d, e.png", "b.png"]
+    assert held.splits["all"].labels.tolist() == [0, 0, 1]
+
+
+def test_a_column_gives_the_splits_under_any_of_their_names(folder: Path) -> None:
+    held = listed(
+        folder,
+        'path,label,split\na.png,x,train\nb.png,y,Training\ndeep/c.png,y,val\n"d, e.png",y,test\n',
+    )
+    assert {name: split.ids for name, split in held.splits.items()} == {
+        "training": ["a.png", "b.png"],
+        "validation": ["deep/c.png"],
+        "query": ["d, e.png"],
+    }
+
+
+def test_labels_with_gaps_are_names_in_the_order_of_their_values(folder: Path) -> None:
+    held = listed(folder, "path,label\na.png,10\nb.png,2\ndeep/c.png,0\n")
+    assert held.class_names == ["0", "2", "10"]
+    assert held.splits["all"].labels.tolist() == [0, 1, 2]
+
+
+def test_labels_that_look_like_something_else_keep_their_name(folder: Path) -> None:
+    assert listed(folder, "path,label\na.png,NA\nb.png,007\ndeep/c.png,null\n").class_names == ["007", "NA", "null"]
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("path,label\na.png,x\nz.png,y\nzz.png,y\n", r"row 3: the file \S+z\.png is missing \(2 such rows"),
+        ("path,label\na.png,x\n,y\n", "row 3: the file"),
+        ("path,label\na.png,x\nb.png,y\n./a.png,y\n", r"row 4: a\.png is in row 2 already"),
+        ("path,label\na.png,x\nb.png, \n", r"row 3: the label is empty; name the class of b\.png"),
+        ("path,label,split\na.png,x,train\nb.png,y,dev\n", "row 3: the split 'dev' is unknown; take one of training"),
+        ("path,label,split\na.png,x,train\nb.png,y,\n", "row 3: the split '' is unknown"),
+        ("path,label,split\na.png,x,train\nb.png,y,train\n", "has the splits training: give training and query rows"),
+        ("path,label,split\na.png,x,train\nb.png,x,train\ndeep/c.png,y,test\n", "'y' is in the split 'query' but not"),
+        ("path,label\na.png,x\nb.png,x\n", "retrieval needs two classes"),
+        ("path,class\na.png,x\n", "has no column label"),
+        ("path,label\n", "has no row"),
+        ("", "cannot be read as CSV"),
+        ('path,label\n"a.png,x\n', "cannot be read as CSV"),
+    ],
+)
+def test_what_is_wrong_is_told_in_one_line_with_its_row(folder: Path, content: str, told: str) -> None:
+    with pytest.raises(InputError, match=told) as caught:
+        listed(folder, content)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_csv_in_another_encoding_is_told(folder: Path) -> None:
+    (folder / "images.csv").write_bytes("path,label\na.png,Bär\n".encode("latin-1"))
+    with pytest.raises(InputError, match=r"cannot be read as CSV .*save it again, as UTF-8"):
+        list_table(folder / "images.csv", 8, 3, folder)

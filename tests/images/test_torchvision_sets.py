@@ -1,0 +1,118 @@
+import functools
+import hashlib
+import http.server
+import pickle
+import struct
+import tarfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from torchvision.datasets import CIFAR10  # type: ignore[import-untyped]
+
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.images.torchvision_sets import read_torchvision
+
+GENERATOR = np.random.default_rng(0)
+PIXELS = {
+    name: GENERATOR.integers(256, size=(4, 3, 32, 32)).astype(np.uint8) for name in ("data_batch_1", "test_batch")
+}
+LABELS = {"data_batch_1": [1, 0, 0, 1], "test_batch": [0, 0, 1, 1]}
+
+
+class QuietHandler(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A tiny CIFAR-10 at the address and with the checksums that torchvision knows."""
+    batches = tmp_path / "origin" / CIFAR10.base_folder
+    batches.mkdir(parents=True)
+    for name, pixels in PIXELS.items():
+        (batches / name).write_bytes(pickle.dumps({"data": pixels.reshape(4, -1), "labels": LABELS[name]}))
+    (batches / "batches.meta").write_bytes(pickle.dumps({"label_names": ["cat", "dog"]}))
+    packed = tmp_path / "origin" / CIFAR10.filename
+    with tarfile.open(packed, "w:gz") as tar:
+        tar.add(batches, CIFAR10.base_folder)
+
+    def checksum(path: Path) -> str:
+        return hashlib.md5(path.read_bytes()).hexdigest()
+
+    handler = functools.partial(QuietHandler, directory=packed.parent)
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    monkeypatch.setenv("no_proxy", "*")
+    monkeypatch.setattr(CIFAR10, "url", f"http://127.0.0.1:{server.server_port}/{packed.name}")
+    monkeypatch.setattr(CIFAR10, "tgz_md5", checksum(packed))
+    monkeypatch.setattr(CIFAR10, "train_list", [["data_batch_1", checksum(batches / "data_batch_1")]])
+    monkeypatch.setattr(CIFAR10, "test_list", [["test_batch", checksum(batches / "test_batch")]])
+    monkeypatch.setattr(CIFAR10, "meta", {**CIFAR10.meta, "md5": checksum(batches / "batches.meta")})
+    yield packed
+    server.shutdown()
+    server.server_close()
+
+
+def write_idx(path: Path, array: np.ndarray) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(bytes([0, 0, 8, array.ndim]) + struct.pack(f">{array.ndim}I", *array.shape) + array.tobytes())
+
+
+def test_colour_images_are_downloaded_and_read(archive: Path, tmp_path: Path) -> None:
+    held = read_torchvision("CIFAR10", tmp_path / "raw", download=True)
+    assert held.class_names == ["cat", "dog"]
+    for split, batch in {"training": "data_batch_1", "query": "test_batch"}.items():
+        np.testing.assert_array_equal(held.splits[split].images, PIXELS[batch])  # type: ignore[arg-type]
+        assert held.splits[split].labels.tolist() == LABELS[batch]
+    assert held.splits["query"].ids[3] == "query/00003"
+
+
+def test_what_is_there_is_not_downloaded(archive: Path, tmp_path: Path) -> None:
+    read_torchvision("CIFAR10", tmp_path / "raw", download=True)
+    archive.unlink()
+    assert len(read_torchvision("CIFAR10", tmp_path / "raw").splits["training"]) == 4
+
+
+def test_an_archive_with_another_checksum_is_refused(archive: Path, tmp_path: Path) -> None:
+    archive.write_bytes(archive.read_bytes()[:-1])
+    with pytest.raises(InputError, match=r"torchvision cannot read CIFAR10 from .*check the network") as caught:
+        read_torchvision("CIFAR10", tmp_path / "raw", download=True)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_batch_with_another_checksum_is_refused(archive: Path, tmp_path: Path) -> None:
+    read_torchvision("CIFAR10", tmp_path / "raw", download=True)
+    (tmp_path / "raw" / CIFAR10.base_folder / "test_batch").write_bytes(b"damaged")
+    with pytest.raises(InputError, match=r"cannot read CIFAR10 .*set `download: true` of the source"):
+        read_torchvision("CIFAR10", tmp_path / "raw")
+
+
+def test_an_unreachable_address_is_told_in_one_line(archive: Path, tmp_path: Path) -> None:
+    archive.unlink()
+    with pytest.raises(InputError, match=r"torchvision cannot read CIFAR10 from .*check the network") as caught:
+        read_torchvision("CIFAR10", tmp_path / "raw", download=True)
+    assert "\n" not in str(caught.value)
+
+
+def test_grey_images_are_read(tmp_path: Path) -> None:
+    images = np.random.default_rng(0).integers(256, size=(10, 28, 28)).astype(np.uint8)
+    raw = tmp_path / "FashionMNIST" / "raw"
+    for prefix in ("train", "t10k"):
+        write_idx(raw / f"{prefix}-images-idx3-ubyte", images)
+        write_idx(raw / f"{prefix}-labels-idx1-ubyte", np.arange(10, dtype=np.uint8))
+    held = read_torchvision("FashionMNIST", tmp_path)
+    np.testing.assert_array_equal(held.splits["query"].images, images[:, np.newaxis])  # type: ignore[arg-type]
+    assert held.splits["training"].labels.tolist() == list(range(10))
+    assert held.class_names[1] == "Trouser"
+
+
+def test_a_truncated_file_is_told_in_one_line(tmp_path: Path) -> None:
+    test_grey_images_are_read(tmp_path)
+    path = tmp_path / "FashionMNIST" / "raw" / "t10k-images-idx3-ubyte"
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(InputError, match="torchvision cannot read FashionMNIST") as caught:
+        read_torchvision("FashionMNIST", tmp_path)
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,266 @@
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from PIL import Image
+
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.images import unfinished
+from deephash_pipeline.images.decoding import decode_image
+from deephash_pipeline.images.files import Channels, ImageFiles
+from deephash_pipeline.images.unfinished import DIGEST_BYTES, PENDING, UnfinishedImages, digest
+
+COUNT = 50
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> ImageFiles:
+    root = tmp_path / "raw"
+    root.mkdir()
+    pixels = np.random.default_rng(0).integers(256, size=(COUNT, 8, 8, 3)).astype(np.uint8)
+    names = [f"{row:02d}.png" for row in range(COUNT)]
+    for name, image in zip(names, pixels, strict=True):
+        Image.fromarray(image).save(root / name)
+    return ImageFiles(root, names, 8, 3, tmp_path / "unfinished")
+
+
+@pytest.fixture
+def decoded_names(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Names of the files that are decoded while the test runs."""
+    names: list[str] = []
+
+    def note(path: Path, image_size: int, channels: Channels) -> NDArray[np.uint8]:
+        names.append(path.name)
+        return decode_image(path, image_size, channels)
+
+    monkeypatch.setattr(unfinished, "decode_image", note)
+    return names
+
+
+def expected(files: ImageFiles) -> NDArray[np.uint8]:
+    return np.stack([decode_image(files.root / name, files.image_size, files.channels) for name in files.names])
+
+
+def decode(files: ImageFiles) -> UnfinishedImages:
+    working = UnfinishedImages(files, "training")
+    assert list(working.decode()) == []
+    return working
+
+
+def stored_digests(files: ImageFiles) -> list[bytes]:
+    content = (files.working_folder / "training.digests").read_bytes()[DIGEST_BYTES:]
+    return [content[start : start + DIGEST_BYTES] for start in range(0, len(content), DIGEST_BYTES)]
+
+
+def test_images_are_decoded_in_order_into_a_memory_map(files: ImageFiles) -> None:
+    working = decode(files)
+    images = working.whole_images()
+    assert isinstance(images, np.memmap) and not images.flags.writeable
+    np.testing.assert_array_equal(images, expected(files))
+    assert working.digests == [digest(image.tobytes()) for image in images]
+
+
+def test_no_image_is_an_array_too(files: ImageFiles) -> None:
+    assert decode(files[:0]).whole_images().shape == (0, 3, 8, 8)
+
+
+def test_what_was_whole_when_the_process_was_killed_is_not_decoded_again(
+    files: ImageFiles, decoded_names: list[str]
+) -> None:
+    child = f"""
+        import os, signal, threading
+        from pathlib import Path
+        from deephash_pipeline.images import unfinished
+        from deephash_pipeline.images.files import ImageFiles
+
+        decode_image, calls, lock = unfinished.decode_image, [], threading.Lock()
+
+        def decode_twenty(*arguments):
+            with lock:
+                calls.append(arguments)
+                if len(calls) > 20:
+                    os.kill(os.getpid(), {int(signal.SIGKILL)})
+            return decode_image(*arguments)
+
+        unfinished.decode_image = decode_twenty
+        files = ImageFiles(Path({str(files.root)!r}), {files.names!r}, 8, 3, Path({str(files.working_folder)!r}))
+        list(unfinished.UnfinishedImages(files, "training").decode())
+        """
+    killed = subprocess.run([sys.executable, "-c", textwrap.dedent(child)], check=False, capture_output=True)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    pending = [name for name, known in zip(files.names, stored_digests(files), strict=True) if known == PENDING]
+    assert COUNT - 20 <= len(pending) < COUNT
+    working = decode(files)
+    assert sorted(decoded_names) == pending
+    np.testing.assert_array_equal(working.whole_images(), expected(files))
+
+
+def test_a_finished_array_is_not_decoded_again(files: ImageFiles, decoded_names: list[str]) -> None:
+    decode(files)
+    decoded_names.clear()
+    np.testing.assert_array_equal(decode(files).whole_images(), expected(files))
+    assert decoded_names == []
+
+
+def test_pixels_that_did_not_reach_the_disk_are_decoded_again(files: ImageFiles, decoded_names: list[str]) -> None:
+    decode(files)
+    decoded_names.clear()
+    with (files.working_folder / "training.npy").open("r+b") as array:
+        array.seek(-3 * 8 * 8, os.SEEK_END)
+        array.write(bytes(7))
+    np.testing.assert_array_equal(decode(files).whole_images(), expected(files))
+    assert decoded_names == [files.names[-1]]
+
+
+@pytest.mark.parametrize("change", ["content", "time", "one file fewer", "order", "size", "channels", "truncated"])
+def test_other_files_or_another_size_start_over(
+    files: ImageFiles, decoded_names: list[str], change: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    decode(files)
+    first = files.root / files.names[0]
+    match change:
+        case "content":
+            Image.new("L", (9, 9), 77).save(first)
+        case "time":
+            os.utime(first, ns=(1, 1))
+        case "one file fewer":
+            files = files[1:]
+        case "order":
+            files = files[np.arange(COUNT)[::-1].copy()]
+        case "size":
+            files = ImageFiles(files.root, files.names, 4, 3, files.working_folder)
+        case "channels":
+            files = ImageFiles(files.root, files.names, 8, 1, files.working_folder)
+        case "truncated":
+            os.truncate(files.working_folder / "training.npy", 1000)
+    decoded_names.clear()
+    np.testing.assert_array_equal(decode(files).whole_images(), expected(files))
+    assert len(decoded_names) == len(files)
+    assert "training: the images or their size have changed, all are decoded again" in caplog.text
+
+
+def test_starting_over_leaves_alone_what_was_linked_to_the_former_file(files: ImageFiles, tmp_path: Path) -> None:
+    decode(files)
+    finished = tmp_path / "finished.npy"
+    os.link(files.working_folder / "training.npy", finished)
+    before = finished.read_bytes()
+    decode(files[1:])
+    assert finished.read_bytes() == before
+
+
+def test_broken_files_are_told_in_order_and_left_out(files: ImageFiles) -> None:
+    for row in (40, 3):
+        (files.root / files.names[row]).write_bytes(b"")
+    working = UnfinishedImages(files, "training")
+    told = list(working.decode())
+    assert [row for row, _ in told] == [3, 40]
+    assert all("cannot identify image file" in reason for _, reason in told)
+    whole = np.setdiff1d(np.arange(COUNT), [3, 40])
+    np.testing.assert_array_equal(working.whole_rows(), whole)
+    np.testing.assert_array_equal(working.whole_images(), expected(files[whole]))
+
+
+def test_broken_files_alone_are_tried_again(files: ImageFiles, decoded_names: list[str]) -> None:
+    (files.root / files.names[3]).write_bytes(b"")
+    for _ in range(2):
+        decoded_names.clear()
+        working = UnfinishedImages(files, "training")
+        assert [row for row, _ in working.decode()] == [3]
+        assert len(working.whole_images()) == COUNT - 1
+    assert decoded_names == [files.names[3]]
+
+
+def test_working_files_are_removed_with_their_folder(files: ImageFiles) -> None:
+    working = decode(files)
+    images = working.whole_images()
+    other = files.working_folder / "query.digests"
+    other.touch()
+    working.remove()
+    assert list(files.working_folder.iterdir()) == [other]
+    other.unlink()
+    working.remove()
+    assert not files.working_folder.exists()
+    np.testing.assert_array_equal(images, expected(files))
+
+
+def test_several_images_are_decoded_at_once(files: ImageFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+    together = threading.Barrier(2, timeout=30)
+
+    def decode_with_another(path: Path, image_size: int, channels: Channels) -> NDArray[np.uint8]:
+        if path.name in (files.names[0], files.names[-1]):
+            together.wait()
+        return decode_image(path, image_size, channels)
+
+    monkeypatch.setattr(unfinished, "decode_image", decode_with_another)
+    decode(files)
+
+
+def test_what_is_decoded_is_kept_when_the_run_is_interrupted(files: ImageFiles, decoded_names: list[str]) -> None:
+    for name in files.names[:5]:
+        (files.root / name).write_bytes(b"")
+    rows = UnfinishedImages(files, "training").decode()
+    assert next(rows)[0] == 0
+    rows.close()  # type: ignore[attr-defined]
+    whole = COUNT - stored_digests(files).count(PENDING)
+    decoded_names.clear()
+    assert len(list(UnfinishedImages(files, "training").decode())) == 5
+    assert len(decoded_names) == COUNT - whole
+
+
+def test_too_small_a_disk_is_told_before_decoding(files: ImageFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unfinished.shutil, "disk_usage", lambda _: SimpleNamespace(free=1000))
+    with pytest.raises(InputError, match=r"training\.npy needs 0\.0 GB, but 0\.0 GB are free"):
+        decode(files)
+
+
+def test_a_disk_that_fills_up_is_told_in_one_line(files: ImageFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unfinished.os, "pwrite", lambda _file, content, _offset: len(content) - 1)
+    with pytest.raises(InputError, match=r"cannot be written \(no space left on device\)"):
+        decode(files)
+
+
+MEMORY = """
+    import resource
+    from pathlib import Path
+    import numpy as np
+    from deephash_pipeline.datasets import NumpyDataset
+    from deephash_pipeline.images.files import ImageFiles
+    from deephash_pipeline.images.unfinished import UnfinishedImages
+
+    def peak():
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+    root = Path({root!r})
+    names = sorted(path.name for path in root.iterdir())
+    working = UnfinishedImages(ImageFiles(root, names, 256, 3, root.parent / "unfinished"), "training")
+    before = peak()
+    broken = list(working.decode())
+    images = working.whole_images()
+    NumpyDataset(str(root.parent / "images.npy")).save(images)
+    print(len(broken), images.nbytes / 2**20, peak() - before)
+"""
+
+
+def test_memory_stays_flat_while_an_array_of_any_size_is_decoded_and_saved(tmp_path: Path) -> None:
+    root = tmp_path / "raw"
+    root.mkdir()
+    Image.new("RGB", (8, 8), (1, 2, 3)).save(root / "000.png")
+    for row in range(1, 450):
+        os.link(root / "000.png", root / f"{row:03d}.png")
+    (root / "broken.png").touch()
+    script = textwrap.dedent(MEMORY.format(root=str(root)))
+    child = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    broken, array, grown = map(float, child.stdout.split())
+    assert broken == 1
+    assert array > 80
+    assert grown < 45
+    assert np.load(tmp_path / "images.npy", mmap_mode="r").shape == (450, 3, 256, 256)
