@@ -1,6 +1,8 @@
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
+from deephash_pipeline.errors import InputError
 from deephash_pipeline.hashing import OneOfC
 from deephash_pipeline.retrieval import count_distances, pack_bits, retrieval_metrics
 
@@ -24,3 +26,36 @@ def test_a_perfect_classifier_has_a_mean_average_precision_of_one() -> None:
     codes = pack_bits(encoder.encode(np.eye(10)[labels]))
     metrics = retrieval_metrics(count_distances(codes, labels, codes, labels, 10))
     assert metrics["mean_average_precision"] == 1.0
+
+
+def test_the_code_of_397_classes_is_counted_and_measured_by_the_confusions_of_the_classifier() -> None:
+    classes, labels = 397, np.arange(3 * 397) % 397
+    predicted = np.where(np.arange(len(labels)) < 100, (labels + 1) % classes, labels)
+    encoder = OneOfC.from_arrays(classes, {"weights": np.eye(classes), "bias": np.zeros(classes)})
+    codes = pack_bits(encoder.encode(np.eye(classes)[predicted]))
+    assert codes.shape == (len(labels), 50)
+    histograms = count_distances(codes, labels, codes, labels, classes)
+    same_prediction = predicted[:, np.newaxis] == predicted
+    same_label = labels[:, np.newaxis] == labels
+    np.testing.assert_array_equal(histograms.all[:, 0], same_prediction.sum(axis=1))
+    np.testing.assert_array_equal(histograms.all[:, 2], (~same_prediction).sum(axis=1))
+    np.testing.assert_array_equal(histograms.relevant[:, 0], (same_prediction & same_label).sum(axis=1))
+    precision = np.mean([average_precision_by_confusion(*row) for row in zip(same_prediction, same_label, strict=True)])
+    assert retrieval_metrics(histograms)["mean_average_precision"] == pytest.approx(precision)
+
+
+def average_precision_by_confusion(predicted_alike: NDArray[np.bool_], relevant: NDArray[np.bool_]) -> float:
+    """AP of two groups of items, each in random order: the expected precision at every relevant item's place."""
+    total, found, before = 0.0, 0, 0
+    for group in (predicted_alike, ~predicted_alike):
+        size, hits = int(group.sum()), int((group & relevant).sum())
+        for place in range(1, size + 1):
+            others = (place - 1) * (hits - 1) / (size - 1) if size > 1 else 0.0
+            total += hits / size * (found + 1 + others) / (before + place)
+        found, before = found + hits, before + size
+    return total / found
+
+
+def test_more_classes_than_retrieval_counts_bits_are_refused() -> None:
+    with pytest.raises(InputError, match="code_length is 505 bits; choose one from 1 to 504"):
+        OneOfC(505)

@@ -93,3 +93,9 @@ def test_images_and_labels_that_differ_in_number_are_both_named(tmp_path: Path) 
     pair = (write(tmp_path / "images", idx_bytes(IMAGES)), write(tmp_path / "labels", idx_bytes(LABELS[:2])))
     with pytest.raises(InputError, match=r"images holds 3 images but .*labels 2 labels"):
         read_idx_collection({"training": pair}, ["zero", "one"])
+
+
+def test_a_label_that_no_image_has_is_named(tmp_path: Path) -> None:
+    images, labels = write(tmp_path / "images", idx_bytes(IMAGES)), write(tmp_path / "labels", idx_bytes(2 * LABELS))
+    with pytest.raises(InputError, match="class 'dog' has no image in the split 'training'"):
+        read_idx_collection({"training": (images, labels)}, ["cat", "dog", "emu"])

@@ -9,7 +9,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from deephash_pipeline.errors import InputError
 from deephash_pipeline.images.augmentation import AugmentationParameters, augment
+from deephash_pipeline.images.crops import eleven_views, random_crop
 from deephash_pipeline.images.inputs import ImageInputs
 
 CPU = torch.device("cpu")
@@ -104,11 +106,64 @@ def test_what_was_put_on_a_device_does_not_travel() -> None:
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 @pytest.mark.parametrize("share", [0.25, 0.0])
+@pytest.mark.parametrize(("size", "expand"), [(None, 1), ((4, 3), 1), ((4, 3), 11)])
 def test_a_cuda_device_gets_the_same_batch_whether_or_not_it_holds_all_images(
-    share: float, monkeypatch: pytest.MonkeyPatch
+    share: float, size: tuple[int, int] | None, expand: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("deephash_pipeline.images.inputs.SHARE_OF_MEMORY", share)
-    on_gpu = ImageInputs(images(), STATISTICS, torch.device("cuda"), MOVES).batch(np.arange(20), 3)
+    moves = MOVES.model_copy(update={"expand": expand})
+    on_gpu = ImageInputs(images(), STATISTICS, torch.device("cuda"), moves, size).batch(np.arange(20), 3)
     assert on_gpu.is_cuda and on_gpu.is_contiguous(memory_format=torch.channels_last)
-    on_cpu = ImageInputs(images(), STATISTICS, CPU, MOVES).batch(np.arange(20), 3)
+    on_cpu = ImageInputs(images(), STATISTICS, CPU, moves, size).batch(np.arange(20), 3)
     torch.testing.assert_close(on_gpu.cpu(), on_cpu, atol=1e-3, rtol=0)
+
+
+def test_of_larger_images_the_centre_counts_and_in_training_a_random_window() -> None:
+    inputs = ImageInputs(images(), STATISTICS, CPU, MOVES, size=(4, 3))
+    pixels = torch.from_numpy(images())
+    assert torch.equal(inputs.batch(np.arange(20)), normalised(pixels[:, :, 1:5, 1:4]))
+    expected = normalised(augment(random_crop(pixels, (4, 3), 3, 7).float(), MOVES, 3, 7))
+    torch.testing.assert_close(inputs.batch(np.arange(20), 3, 7), expected, atol=1e-5, rtol=0)
+
+
+def test_what_is_never_moved_is_not_cropped_at_random_either() -> None:
+    inputs = ImageInputs(images(), STATISTICS, CPU, size=(4, 3))
+    assert torch.equal(inputs.batch(np.arange(20), 3), inputs.batch(np.arange(20)))
+
+
+@pytest.mark.parametrize("seed", [None, 3])
+def test_images_of_the_size_of_the_network_are_not_cropped(seed: int | None) -> None:
+    chosen = np.arange(20)
+    cropped = ImageInputs(images(), STATISTICS, CPU, MOVES, size=(6, 5)).batch(chosen, seed)
+    assert torch.equal(cropped, ImageInputs(images(), STATISTICS, CPU, MOVES).batch(chosen, seed))
+
+
+@pytest.mark.parametrize("size", [(7, 5), (6, 6)])
+def test_images_smaller_than_the_network_takes_are_refused_with_the_remedy(size: tuple[int, int]) -> None:
+    told = f"takes images of {size[0]}x{size[1]} pixels, those stored have 6x5: set `image_size`"
+    with pytest.raises(InputError, match=told):
+        ImageInputs(images(), STATISTICS, CPU, size=size)
+
+
+def test_an_expanded_input_holds_each_image_in_its_eleven_views_one_after_the_other() -> None:
+    inputs = ImageInputs(images(), STATISTICS, CPU, AugmentationParameters(expand=11))
+    assert len(inputs) == 220
+    chosen = np.array([0, 10, 11, 130, 219])
+    views = eleven_views(torch.from_numpy(images()[[0, 0, 1, 11, 19]]), np.array([0, 10, 0, 9, 10]))
+    for seed in (None, 3):
+        torch.testing.assert_close(inputs.batch(chosen, seed), normalised(views), atol=1e-5, rtol=0)
+
+
+def test_views_are_cropped_and_moved_like_any_images() -> None:
+    inputs = ImageInputs(images(), STATISTICS, CPU, MOVES.model_copy(update={"expand": 11}), size=(4, 3))
+    chosen = np.random.default_rng(2).permutation(220)[:30]
+    views = eleven_views(torch.from_numpy(images()[chosen // 11]), chosen % 11)
+    expected = normalised(augment(random_crop(views, (4, 3), 3), MOVES, 3))
+    torch.testing.assert_close(inputs.batch(chosen, 3), expected, atol=1e-5, rtol=0)
+    pieces = [inputs.batch(chosen[first : first + 10], 3, first) for first in (0, 10, 20)]
+    assert torch.equal(torch.cat(pieces), inputs.batch(chosen, 3))
+
+
+def test_size_and_views_travel_to_another_process() -> None:
+    inputs = ImageInputs(images(), STATISTICS, CPU, AugmentationParameters(expand=11), size=(4, 3))
+    assert torch.equal(pickle.loads(pickle.dumps(inputs)).batch(np.arange(40), 3), inputs.batch(np.arange(40), 3))

@@ -12,7 +12,7 @@ from deephash_pipeline.networks import (
     HashSoftmaxNetwork,
     SideClassifier,
     SoftmaxNetwork,
-    Trunk,
+    TableTrunk,
     build_hash_layer,
     build_trunk,
     initialise,
@@ -112,7 +112,7 @@ def test_the_order_of_the_cifar10_table_is_the_papers():
 
 def test_a_table_whose_stated_output_is_wrong_is_refused():
     with pytest.raises(ValueError, match=r"layer 2 .* gives \(4, 6, 6\)"):
-        Trunk((Data(output=(1, 8, 8)), Convolution(4, kernel=3, stride=1, output=(4, 8, 8))))
+        TableTrunk((Data(output=(1, 8, 8)), Convolution(4, kernel=3, stride=1, output=(4, 8, 8))))
 
 
 def test_an_unknown_network_is_refused_with_the_known_names():

@@ -22,7 +22,7 @@ from deephash_pipeline.networks import (
     HashNetwork,
     SideClassifier,
     SoftmaxNetwork,
-    Trunk,
+    TableTrunk,
     initialise,
 )
 from deephash_pipeline.networks.layers import Convolution, Data, InnerProduct, MaxPooling, ReLU
@@ -72,8 +72,8 @@ def training_set(augmentation: AugmentationParameters | None = MOVES) -> tuple[I
     return ImageInputs(images, statistics, CPU, augmentation), torch.from_numpy(generator.integers(0, CLASSES, 60))
 
 
-def trunk(dropout: bool = True, batch_normalisation: bool = False) -> Trunk:
-    made = Trunk(TABLE)
+def trunk(dropout: bool = True, batch_normalisation: bool = False) -> TableTrunk:
+    made = TableTrunk(TABLE)
     if dropout:
         made.layers.insert(4, nn.Dropout(0.3))
         made.layers.append(nn.Dropout(0.4))

@@ -42,16 +42,17 @@ class Encoder(ABC):
     `from_arrays` or, in a `HashFunction`, from `fit`.
 
     Args:
-        code_length: number of bits per code, K in the paper, 1 to 256.
+        code_length: number of bits per code, K in the paper, 1 to `longest_code`.
 
     Raises:
-        InputError: the code length is outside 1..256.
+        InputError: the code length is outside 1..`longest_code`.
     """
 
     stored: ClassVar[Mapping[str, StoredArray]]
+    longest_code: ClassVar[int] = 256
 
     def __init__(self, code_length: int) -> None:
-        self.code_length = check_code_length(code_length)
+        self.code_length = check_code_length(code_length, self.longest_code)
         self._features: int | None = None
 
     @property

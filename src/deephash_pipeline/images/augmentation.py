@@ -1,7 +1,7 @@
 """Random shifts, flips, rotations and scalings of training images: a whole batch at once, on its device."""
 
 import math
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from pydantic import BaseModel, ConfigDict, Field
@@ -21,6 +21,8 @@ class AugmentationParameters(BaseModel):
         horizontal_flip: whether every other image, by chance, is mirrored left to right.
         rotation_degrees: largest rotation to either side, in degrees.
         scale_range: r, for a scale between 1 - r and 1 + r.
+        expand: 11 makes every training image eleven, the original and ten crops (`eleven_views`), which are then moved
+            like any others. Only training sees them: the database holds the originals. 1 for the originals alone.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -29,9 +31,12 @@ class AugmentationParameters(BaseModel):
     horizontal_flip: bool = False
     rotation_degrees: float = Field(default=0.0, ge=0, le=180)
     scale_range: float = Field(default=0.0, ge=0, lt=1)
+    expand: Literal[1, 11] = 1
 
-
-IDENTITY = AugmentationParameters()
+    @property
+    def moves(self) -> bool:
+        """Whether any image may be moved."""
+        return bool(self.shift_pixels or self.horizontal_flip or self.rotation_degrees or self.scale_range)
 
 
 class _Moves(NamedTuple):
@@ -69,7 +74,7 @@ def augment(images: Tensor, parameters: AugmentationParameters, seed: int, first
         raise InputError(
             f"images are {images.dtype} of shape {tuple(images.shape)}: give floating point of shape (b, c, h, w)."
         )
-    if parameters == IDENTITY or not len(images):
+    if not parameters.moves or not len(images):
         return images
     # On the CPU, where cosines and sines are the same whatever the device of the images.
     moves = _draw(parameters, seed, torch.arange(first, first + len(images)))

@@ -1,4 +1,4 @@
-"""Decoded images as the inputs of a network: chosen by index, moved to the device, augmented, normalised."""
+"""Decoded images as the inputs of a network: chosen by index, moved to the device, cropped, augmented, normalised."""
 
 from collections.abc import Mapping
 from functools import cached_property
@@ -9,7 +9,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from deephash_pipeline.errors import InputError
 from deephash_pipeline.images.augmentation import AugmentationParameters, augment
+from deephash_pipeline.images.crops import centre_crop, eleven_views, random_crop
 from deephash_pipeline.transfer import to_device
 
 # Of an accelerator's free memory that undecoded images may take: beyond it, batches are sent one by one.
@@ -31,7 +33,13 @@ class ImageInputs:
         images: uint8 of shape (n, channels, height, width); may be memory-mapped, then only batches are read.
         statistics: mean and standard deviation of each channel over the training images, in units of [0, 1].
         device: where batches go.
-        augmentation: what happens to batches drawn with a seed; None for nothing.
+        augmentation: what happens to batches drawn with a seed; None for nothing. With `expand`, index i is image
+            i // expand in its view i % expand.
+        size: height and width that the network takes. From larger images a window is cut: at random, drawn with the
+            seed of the augmentation, else in the middle. None for images as they are.
+
+    Raises:
+        InputError: images smaller than `size`.
     """
 
     def __init__(
@@ -40,14 +48,26 @@ class ImageInputs:
         statistics: Mapping[str, list[float]],
         device: torch.device,
         augmentation: AugmentationParameters | None = None,
+        size: tuple[int, int] | None = None,
     ) -> None:
+        stored = images.shape[2:]
+        if size is not None and (size[0] > stored[0] or size[1] > stored[1]):
+            raise InputError(
+                f"the network takes images of {size[0]}x{size[1]} pixels, those stored have {stored[0]}x{stored[1]}: "
+                "set `image_size` of the source or choose another `network`"
+            )
         self.images = images
         self.device = device
         self.augmentation = augmentation
         self.statistics = statistics
+        self.size = size or stored
 
     def __len__(self) -> int:
-        return len(self.images)
+        return len(self.images) * self._views
+
+    @property
+    def _views(self) -> int:
+        return self.augmentation.expand if self.augmentation is not None else 1
 
     def batch(self, indices: NDArray[np.int64], seed: int | None = None, first: int = 0) -> Tensor:
         """Images at `indices`, float32 (batch, channels, height, width), mean 0 and deviation 1 over the training set.
@@ -57,8 +77,13 @@ class ImageInputs:
             seed: of the augmentation; None for the images as they are.
             first: number of the first of them in the whole batch, if this is a piece of one.
         """
-        batch = self._decoded(indices)
-        if seed is not None and self.augmentation is not None:
+        batch = self._decoded(indices // self._views)
+        if self._views > 1:
+            batch = eleven_views(batch, indices % self._views)
+        if seed is None or self.augmentation is None:
+            batch = centre_crop(batch, self.size)
+        else:
+            batch = random_crop(batch, self.size, seed, first)
             batch = augment(batch.float(), self.augmentation, seed, first)
         samples, channels, height, width = batch.shape
         # Channels last is the layout in which convolutions are fastest, on CPUs as on GPUs. The strides say so even for
@@ -74,7 +99,7 @@ class ImageInputs:
     def _statistics_of_rows(self) -> tuple[Tensor, Tensor]:
         """Mean and deviation for each value in a row of pixels: long vectors take less time than three numbers."""
         mean, deviation = (
-            torch.tensor(self.statistics[name], dtype=torch.float32, device=self.device).repeat(self.images.shape[3])
+            torch.tensor(self.statistics[name], dtype=torch.float32, device=self.device).repeat(self.size[1])
             for name in ("mean", "standard_deviation")
         )
         return mean, deviation
@@ -94,7 +119,7 @@ class ImageInputs:
 
     def __getstate__(self) -> dict[str, Any]:
         # Copied into another process, a mapped file is mapped there; it may be larger than memory.
-        state = {name: getattr(self, name) for name in ("images", "statistics", "device", "augmentation")}
+        state = {name: getattr(self, name) for name in ("images", "statistics", "device", "augmentation", "size")}
         whole_file = isinstance(self.images, np.memmap) and not isinstance(self.images.base, np.memmap)
         if whole_file:
             mapped: Any = self.images

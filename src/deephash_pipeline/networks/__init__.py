@@ -1,4 +1,4 @@
-"""The paper's networks, a table of the appendix each, and the hash layer on top of them."""
+"""The paper's networks, a table of the appendix each, those of torchvision, and the hash layer on top of them."""
 
 from collections.abc import Mapping, Sequence
 
@@ -8,11 +8,13 @@ from .caffenet import caffenet
 from .cifar10 import CIFAR10_FULL
 from .divided_hash_layer import DividedHashLayer
 from .hash_layer import HashLayer, HashLayerParameters, HashNetwork, HashSoftmaxNetwork, LinearCode, SoftmaxNetwork
+from .initialisation import initialise
 from .kaggle_face import KAGGLE_FACE
-from .layers import Row
+from .layers import Row, Shape
 from .lenet import LENET
 from .side_classifier import SideClassifier
-from .trunk import Trunk, initialise
+from .torchvision_trunk import TorchvisionTrunk, TrunkParameters, classifiers
+from .trunk import TableTrunk, Trunk
 
 NETWORKS: Mapping[str, Sequence[Row]] = {
     "lenet": LENET,
@@ -24,15 +26,35 @@ NETWORKS: Mapping[str, Sequence[Row]] = {
 """Name in Caffe's zoo, to which the paper refers -> table of the appendix."""
 
 
-def build_trunk(network: str) -> Trunk:
-    """Build the trunk of a network by its name in `NETWORKS`, with weights still to be drawn or loaded.
+USUAL_IMAGE_SHAPE = (3, 224, 224)
+
+
+def build_trunk(
+    network: str, image_shape: Shape = USUAL_IMAGE_SHAPE, parameters: TrunkParameters | None = None
+) -> Trunk:
+    """Build the trunk of a network, with weights still to be drawn or loaded.
+
+    Args:
+        network: a name in `NETWORKS`, or that of a classifier in `torchvision.models`.
+        image_shape: of the stored images, channels first; a table of the appendix has its own.
+        parameters: for a network of torchvision.
 
     Raises:
-        InputError: unknown name.
+        InputError: unknown name, or a network that does not fit the images or the parameters.
     """
-    if network not in NETWORKS:
-        raise InputError(f"unknown network `{network}`: choose one of {', '.join(sorted(NETWORKS))}")
-    return Trunk(NETWORKS[network])
+    require_network(network)
+    if network in NETWORKS:
+        return TableTrunk(NETWORKS[network])
+    return TorchvisionTrunk(network, image_shape, parameters or TrunkParameters())
+
+
+def require_network(network: str) -> None:
+    """Raise InputError if a name is neither in `NETWORKS` nor that of a classifier in `torchvision.models`."""
+    if network not in NETWORKS and network not in classifiers():
+        raise InputError(
+            f"unknown network `{network}`: choose one of {', '.join(sorted(NETWORKS))}, "
+            "or a classifier of torchvision.models such as resnet18"
+        )
 
 
 def build_hash_layer(z_dimension: int, code_length: int, parameters: HashLayerParameters, seed: int) -> HashLayer:
@@ -51,8 +73,12 @@ __all__ = [
     "LinearCode",
     "SideClassifier",
     "SoftmaxNetwork",
+    "TableTrunk",
+    "TorchvisionTrunk",
     "Trunk",
+    "TrunkParameters",
     "build_hash_layer",
     "build_trunk",
     "initialise",
+    "require_network",
 ]

@@ -12,28 +12,23 @@ from .layers import Row, Shape
 
 
 class Trunk(nn.Module):
-    """z = phi(x): the layers of one table of the appendix, followed by flattening (paper, section 2).
+    """z = phi(x): layers, followed by flattening (paper, section 2).
 
-    Args:
-        table: rows of the table, the first of which is the data.
-
-    Raises:
-        ValueError: a layer's output differs from what its row states.
+    Attributes:
+        image_shape: of an image that goes in: channels, height, width.
+        layers: all of them, one after the other.
+        z_dimension: length of z.
     """
 
-    def __init__(self, table: Sequence[Row]) -> None:
-        super().__init__()
-        self.image_shape: Shape = table[0].output
-        self.layers = nn.Sequential()
-        example = torch.zeros(1, *self.image_shape)
-        for number, row in enumerate(table, start=1):
-            layer = row.layer(tuple(example.shape[1:]))
-            with torch.no_grad():
-                example = layer(example)
-            if tuple(example.shape[1:]) != row.output:
-                raise ValueError(f"layer {number} {row} gives {tuple(example.shape[1:])}")
-            self.layers.append(layer)
-        self.z_dimension = math.prod(example.shape[1:])
+    image_shape: Shape
+    layers: nn.Module
+    z_dimension: int
+
+    @property
+    def image_size(self) -> tuple[int, int]:
+        """Height and width of an image."""
+        _, height, width = self.image_shape
+        return height, width
 
     def forward(self, images: Tensor) -> Tensor:
         """Compute `z`.
@@ -47,25 +42,41 @@ class Trunk(nn.Module):
         Raises:
             InputError: images of another shape than the network is made for.
         """
+        self.require_shape(images)
+        z: Tensor = self.layers(images)
+        return z.flatten(start_dim=1)
+
+    def require_shape(self, images: Tensor) -> None:
+        """Raise InputError for images of another shape."""
         if images.shape[1:] != self.image_shape:
             raise InputError(
                 f"the network takes images of shape {self.image_shape}, got {tuple(images.shape[1:])}: "
                 "set `image_size` of the source or choose another `network`"
             )
-        z: Tensor = self.layers(images)
-        return z.flatten(start_dim=1)
 
 
-def initialise(module: nn.Module, seed: int) -> None:
-    """Draw fresh weights for every convolution and linear layer as Caffe's LeNet does; biases zero.
+class TableTrunk(Trunk):
+    """The layers of one table of the appendix.
 
-    Caffe's "xavier" filler is uniform with variance 1 / fan_in. One generator, layers in order of definition. Caffe's
-    `cifar10_full` and CaffeNet have Gaussian fillers instead, of deviations made for pixels of 0..255; here images are
-    normalised, so all networks start alike.
+    Args:
+        table: rows of the table, the first of which is the data.
+
+    Raises:
+        ValueError: a layer's output differs from what its row states.
     """
-    generator = torch.Generator().manual_seed(seed)
-    for layer in module.modules():
-        if isinstance(layer, nn.Conv2d | nn.Linear):
-            nn.init.kaiming_uniform_(layer.weight, nonlinearity="linear", generator=generator)
-            if layer.bias is not None:
-                nn.init.zeros_(layer.bias)
+
+    layers: nn.Sequential
+
+    def __init__(self, table: Sequence[Row]) -> None:
+        super().__init__()
+        self.image_shape = table[0].output
+        self.layers = nn.Sequential()
+        example = torch.zeros(1, *self.image_shape)
+        for number, row in enumerate(table, start=1):
+            layer = row.layer(tuple(example.shape[1:]))
+            with torch.no_grad():
+                example = layer(example)
+            if tuple(example.shape[1:]) != row.output:
+                raise ValueError(f"layer {number} {row} gives {tuple(example.shape[1:])}")
+            self.layers.append(layer)
+        self.z_dimension = math.prod(example.shape[1:])

@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 
 from deephash_pipeline.errors import InputError
 
-MAXIMUM_CODE_LENGTH = 256
+MAXIMUM_CODE_LENGTH = 504
+"""Distances up to here have nine binary digits, which is what the counting kernel has working memory for."""
+
 BITS_PER_BYTE = 8
 BYTES_PER_WORD = 8
 
@@ -34,12 +36,12 @@ class CodeSets:
     code_length: int
 
 
-def check_code_length(code_length: int) -> int:
-    """Return the code length as a plain `int`, or raise InputError unless it is a whole number of bits in 1..256."""
+def check_code_length(code_length: int, maximum: int = MAXIMUM_CODE_LENGTH) -> int:
+    """Return the code length as a plain `int`; raise InputError unless it is a whole number of bits in 1..maximum."""
     if isinstance(code_length, bool) or not isinstance(code_length, Integral):
-        raise InputError(f"code_length is {code_length!r}; give a whole number from 1 to {MAXIMUM_CODE_LENGTH}.")
-    if not 1 <= code_length <= MAXIMUM_CODE_LENGTH:
-        raise InputError(f"code_length is {code_length} bits; choose one from 1 to {MAXIMUM_CODE_LENGTH}.")
+        raise InputError(f"code_length is {code_length!r}; give a whole number from 1 to {maximum}.")
+    if not 1 <= code_length <= maximum:
+        raise InputError(f"code_length is {code_length} bits; choose one from 1 to {maximum}.")
     return int(code_length)
 
 
@@ -48,7 +50,7 @@ def check_codes(codes: NDArray[np.uint8], code_length: int, name: str = "codes")
 
     Args:
         codes: packed codes, uint8 of shape (n, ceil(code_length / 8)).
-        code_length: bits per code, 1..256.
+        code_length: bits per code, 1..504.
         name: what the error message calls the array.
 
     Raises:
@@ -82,7 +84,7 @@ def pack_bits(bits: NDArray[np.bool_]) -> NDArray[np.uint8]:
 
     Raises:
         InputError: if `bits` is not a two-dimensional boolean array (signs -1/+1 are refused: -1 would count as a
-            one), or K is outside 1..256.
+            one), or K is outside 1..504.
     """
     if not isinstance(bits, np.ndarray) or bits.dtype != np.bool_ or bits.ndim != 2:
         raise InputError(f"bits must be a two-dimensional bool array, got {_describe(bits)}; give them as u >= 0.")

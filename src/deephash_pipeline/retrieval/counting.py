@@ -55,7 +55,7 @@ def count_distances(
         query_labels: whole numbers, (queries,); or bool (queries, classes), which of the labels an item carries.
         database_codes: packed codes, uint8 (items, ceil(code_length / 8)).
         database_labels: whole numbers, (items,); or bool (items, classes).
-        code_length: bits per code, 1..256.
+        code_length: bits per code, 1..504.
 
     Raises:
         InputError: if an argument has another type or shape, or there is no query or no item.

@@ -33,7 +33,8 @@ BITS_PER_ADDITION = 3 * TRIPLES_PER_ADDITION
 NONE = np.uint64(0)
 ALL = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
 VECTOR_WORDS = 8
-# Rows of working memory: nine binary digits of a distance up to 256, and three more.
+# Rows of working memory: nine binary digits of a distance, and three more. 504 bits are the most whole additions that
+# have no tenth digit.
 DIGITS, CARRIES, MARKED, NARROWED, ROWS = 9, 9, 10, 11, 12
 
 # Where the rows start. Indices are unsigned: those need no test for counting from the end, and so loops vectorise.
@@ -45,7 +46,7 @@ def difference_tables(words: NDArray[np.uint64], code_length: int) -> NDArray[np
 
     Args:
         words: codes, uint64 (items, words), see `code_words`.
-        code_length: bits per code, 1..256.
+        code_length: bits per code, 1..504.
 
     Returns:
         uint64 (blocks, triples, 8, 2, BLOCK_WORDS): for an item of a block, two binary digits of a number 0..3. The

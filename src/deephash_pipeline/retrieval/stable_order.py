@@ -48,7 +48,7 @@ def stable_order_average_precision(
         query_labels: whole numbers, (queries,); or bool (queries, classes), which of the labels an item carries.
         database_codes: packed codes, uint8 (items, ceil(code_length / 8)).
         database_labels: whole numbers, (items,); or bool (items, classes).
-        code_length: bits per code, 1..256.
+        code_length: bits per code, 1..504.
         k: how many places count; a k beyond the database, or None, means all of it.
 
     Returns:

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from deephash_pipeline.images.augmentation import AugmentationParameters
 from deephash_pipeline.images.inputs import ImageInputs
-from deephash_pipeline.networks import SoftmaxNetwork, build_trunk, initialise
-from deephash_pipeline.pipelines.experiment import ExperimentParameters, flat_configuration
+from deephash_pipeline.networks import SoftmaxNetwork, initialise
+from deephash_pipeline.pipelines.experiment import ExperimentParameters, flat_configuration, trunk_for
 from deephash_pipeline.seeds import derive_seed
 from deephash_pipeline.training import (
     CheckpointFolder,
@@ -66,21 +66,24 @@ def pre_train(
     """
     device = resolve_device(experiment.device)
     seed = derive_seed(experiment.seed, "pre-training, stage 1")
-    network = SoftmaxNetwork(build_trunk(experiment.network), len(class_names))
-    initialise(network, derive_seed(seed, "weights"))
-    validation = ImageInputs(validation_images, pixel_statistics, device)
+    trunk = trunk_for(training_images, experiment)
+    network = SoftmaxNetwork(trunk, len(class_names))
+    initialise(network, derive_seed(seed, "weights"), experiment.trunk.pretrained)
+    validation = ImageInputs(validation_images, pixel_statistics, device, size=trunk.image_size)
+    # No classifier can be right about classes it was not shown, so there its accuracy would say nothing.
+    known_classes = len(validation) > 0 and np.isin(validation_labels, training_labels).all()
 
     history = train_on(
         resolve_devices(experiment.devices, device),
         module=network,
         objective=CrossEntropy(),
-        inputs=ImageInputs(training_images, pixel_statistics, device, parameters.augmentation),
-        labels=training_labels,
+        inputs=ImageInputs(training_images, pixel_statistics, device, parameters.augmentation, trunk.image_size),
+        labels=np.repeat(training_labels, parameters.augmentation.expand),
         parameters=parameters.training,
         seed=seed,
         device=device,
         description="cnn_pretraining",
-        after_epoch=ValidationAccuracy(network, validation, validation_labels) if len(validation) else None,
+        after_epoch=ValidationAccuracy(network, validation, validation_labels) if known_classes else None,
         checkpoints=checkpoints,
         configuration=flat_configuration(experiment, parameters),
     )

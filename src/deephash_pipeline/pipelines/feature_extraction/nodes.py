@@ -7,8 +7,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from deephash_pipeline.images.inputs import ImageInputs
-from deephash_pipeline.networks import build_trunk
-from deephash_pipeline.pipelines.experiment import ExperimentParameters
+from deephash_pipeline.pipelines.experiment import ExperimentParameters, trunk_for
 from deephash_pipeline.training import outputs_in_blocks, resolve_device
 
 
@@ -18,10 +17,10 @@ def extract_z(
     trunk_weights: Mapping[str, Tensor],
     experiment: ExperimentParameters,
 ) -> NDArray[np.float32]:
-    """Compute z of shape (n, z_dimension) for images as they are, without augmentation."""
+    """Compute z of shape (n, z_dimension) for images, without augmentation; of too large ones, the centre counts."""
     device = resolve_device(experiment.device)
-    trunk = build_trunk(experiment.network)
+    trunk = trunk_for(images, experiment)
     trunk.load_state_dict(trunk_weights)
     if not len(images):
         return np.empty((0, trunk.z_dimension), dtype=np.float32)
-    return outputs_in_blocks(trunk.to(device), ImageInputs(images, pixel_statistics, device))
+    return outputs_in_blocks(trunk.to(device), ImageInputs(images, pixel_statistics, device, size=trunk.image_size))

@@ -8,7 +8,7 @@ import pandas as pd
 import torch
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, field_validator, model_validator
-from torch import Tensor
+from torch import Tensor, nn
 
 from deephash_pipeline.grid import Cell
 from deephash_pipeline.hashing import Encoder
@@ -20,11 +20,10 @@ from deephash_pipeline.networks import (
     HashNetwork,
     SideClassifier,
     build_hash_layer,
-    build_trunk,
     initialise,
 )
 from deephash_pipeline.pipelines.encoding import encode_z
-from deephash_pipeline.pipelines.experiment import ExperimentParameters, flat_configuration
+from deephash_pipeline.pipelines.experiment import ExperimentParameters, flat_configuration, trunk_for
 from deephash_pipeline.pipelines.feature_extraction.nodes import extract_z
 from deephash_pipeline.pipelines.hash_layer_init.nodes import hash_layer_encoder
 from deephash_pipeline.retrieval import CodeSets
@@ -77,7 +76,7 @@ def fine_tune(
     Returns:
         The trunk's state, the encoder the hash layer amounts to, and one row of figures for each epoch.
     """
-    network = build_network(cell, parameters, experiment, count_classes(training_labels))
+    network = build_network(training_images, training_labels, cell, parameters, experiment)
     network.trunk.load_state_dict(trunk_weights)
     if parameters.initial_hash_layer == "random":
         fit_hash_layer(network, training_images, pixel_statistics, parameters, experiment)
@@ -98,7 +97,7 @@ def train_from_random_initialisation(
     checkpoints: CheckpointFolder | None = None,
 ) -> tuple[dict[str, Tensor], Encoder, pd.DataFrame]:
     """Train on the hashing loss from random weights, without any pre-training; returns what `fine_tune` does."""
-    network = build_network(cell, parameters, experiment, count_classes(training_labels))
+    network = build_network(training_images, training_labels, cell, parameters, experiment)
     fit_hash_layer(network, training_images, pixel_statistics, parameters, experiment)
     return train_on_hashing_loss(
         network, training_images, training_labels, pixel_statistics, cell, parameters, experiment, checkpoints
@@ -111,17 +110,21 @@ def count_classes(labels: NDArray[np.int64]) -> int:
 
 
 def build_network(
-    cell: Cell, parameters: FineTuningParameters, experiment: ExperimentParameters, classes: int
+    training_images: NDArray[np.uint8],
+    training_labels: NDArray[np.int64],
+    cell: Cell,
+    parameters: FineTuningParameters,
+    experiment: ExperimentParameters,
 ) -> HashNetwork:
-    """Trunk, hash layer and what layer the loss wants besides, with fresh weights."""
+    """Trunk, hash layer and what layer the loss wants besides, with fresh random weights."""
     seed = derive_seed(experiment.seed, "fine-tuning", cell.bits)
-    trunk = build_trunk(experiment.network)
+    trunk = trunk_for(training_images, experiment)
     initialise(trunk, derive_seed(seed, "weights"))
     hash_layer = build_hash_layer(trunk.z_dimension, cell.bits, parameters.hash_layer, derive_seed(seed, "hash layer"))
     reads = LOSSES[parameters.loss.name].classifier
     if reads is None:
         return HashNetwork(trunk, hash_layer)
-    classifier = SideClassifier(reads, trunk.z_dimension if reads == "z" else cell.bits, classes)
+    classifier = SideClassifier(reads, trunk.z_dimension if reads == "z" else cell.bits, count_classes(training_labels))
     initialise(classifier, derive_seed(seed, "classifier"))
     return HashNetwork(trunk, hash_layer, classifier)
 
@@ -136,9 +139,14 @@ def fit_hash_layer(
 ) -> None:
     """Scale random weights of the hash layer by the first images."""
     device = resolve_device(experiment.device)
-    first = ImageInputs(training_images[: parameters.training.batch_size], pixel_statistics, device)
+    first_images = training_images[: parameters.training.batch_size]
+    first = ImageInputs(first_images, pixel_statistics, device, size=network.trunk.image_size)
     # Dropout would draw without an address.
     network.to(device).eval()
+    for layer in network.trunk.modules():
+        # Running statistics of fresh weights say nothing yet.
+        if isinstance(layer, nn.BatchNorm2d):
+            layer.train()
     network.hash_layer.fit_scale(network.trunk(first.batch(np.arange(len(first)))))
 
 
@@ -159,8 +167,10 @@ def train_on_hashing_loss(
         resolve_devices(experiment.devices, device),
         module=network,
         objective=build_loss(parameters.loss, cell.bits, training_labels, derive_seed(seed, "loss")),
-        inputs=ImageInputs(training_images, pixel_statistics, device, parameters.augmentation),
-        labels=training_labels,
+        inputs=ImageInputs(
+            training_images, pixel_statistics, device, parameters.augmentation, network.trunk.image_size
+        ),
+        labels=np.repeat(training_labels, parameters.augmentation.expand),
         parameters=parameters.training,
         seed=seed,
         device=device,

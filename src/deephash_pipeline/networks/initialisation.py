@@ -1,0 +1,35 @@
+"""Where weights start: drawn from a seed, or learned before on other images."""
+
+import torch
+from torch import nn
+
+from deephash_pipeline.seeds import derive_seed
+
+from .torchvision_trunk import TorchvisionTrunk
+
+
+def initialise(module: nn.Module, seed: int, pretrained: bool = False) -> None:
+    """Draw fresh weights for every convolution and linear layer as Caffe's LeNet does; biases zero.
+
+    Caffe's "xavier" filler is uniform with variance 1 / fan_in. One generator, layers in order of definition. Caffe's
+    `cifar10_full` and CaffeNet have Gaussian fillers instead, of deviations made for pixels of 0..255; here images are
+    normalised, so all networks start alike. A trunk of torchvision starts as torchvision's own scheme has it.
+
+    Args:
+        module: whose weights are replaced.
+        seed: of all draws.
+        pretrained: load torchvision's weights into a trunk of torchvision instead.
+
+    Raises:
+        InputError: pretrained weights that cannot be loaded.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    of_torchvision: set[nn.Module] = set()
+    for layer in module.modules():
+        if isinstance(layer, TorchvisionTrunk):
+            layer.initialise(derive_seed(seed, "torchvision"), pretrained)
+            of_torchvision.update(layer.modules())
+        elif isinstance(layer, nn.Conv2d | nn.Linear) and layer not in of_torchvision:
+            nn.init.kaiming_uniform_(layer.weight, nonlinearity="linear", generator=generator)
+            if layer.bias is not None:
+                nn.init.zeros_(layer.bias)

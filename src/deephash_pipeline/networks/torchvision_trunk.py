@@ -1,0 +1,179 @@
+"""Any classifier of `torchvision.models` as a trunk: the model without its last linear layer."""
+
+from functools import cache
+from http.client import HTTPException
+from pickle import UnpicklingError
+from typing import Any, Literal
+
+import torch
+from pydantic import BaseModel, ConfigDict, PositiveInt
+from torch import Tensor, nn
+
+from deephash_pipeline.errors import InputError
+
+from .layers import Shape
+from .trunk import Trunk
+
+LARGEST_SMALL_IMAGE = 64
+"""Side in pixels up to which a ResNet gets the stem for small images by itself."""
+
+CHANNELS = 3
+LAST_LAYER = "`{}` does not end in one linear layer below which z could be: choose another `network`"
+
+
+class TrunkParameters(BaseModel):
+    """What a user may set about a network of torchvision.
+
+    Attributes:
+        pretrained: stage 1 starts from torchvision's best weights (``DEFAULT``), which are downloaded at first use,
+            instead of from random ones. Random initialisation stays random.
+        small_image_stem: for ResNets, a first convolution of 3x3 pixels with stride 1 and no pooling behind it, so that
+            small images are not made smaller at once; it starts from random weights even where the rest is pretrained.
+            ``auto`` is for images of at most 64 pixels. All other networks keep their stem.
+        image_size: side in pixels of the images that go in; None for that of the stored ones. Of larger stored images
+            it takes crops.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    pretrained: bool = False
+    small_image_stem: bool | Literal["auto"] = "auto"
+    image_size: PositiveInt | None = None
+
+
+class TorchvisionTrunk(Trunk):
+    """z is what goes into the last linear layer of a classifier; grey images are replicated to three channels.
+
+    Args:
+        network: name of a classifier in `torchvision.models`.
+        image_shape: of the stored images: channels, 1 or 3, height and width.
+        parameters: see `TrunkParameters`.
+
+    Raises:
+        InputError: a classifier that does not end in one linear layer, or images that it cannot take.
+    """
+
+    def __init__(self, network: str, image_shape: Shape, parameters: TrunkParameters) -> None:
+        super().__init__()
+        channels, *size = image_shape
+        height, width = size if parameters.image_size is None else 2 * [parameters.image_size]
+        self.image_shape = (channels, height, width)
+        self.network = network
+        self.small_image_stem = parameters.small_image_stem
+        if channels not in (1, CHANNELS):
+            raise InputError(f"`{network}` takes images of 1 or {CHANNELS} channels, got {channels}: convert them")
+        try:
+            self.layers, self.z_dimension = self._make(seed=0, weights=None)
+            # An image goes through, so that what cannot work is told before any work is done.
+            self.layers.eval()
+            with torch.no_grad():
+                z = self(torch.zeros(1, *self.image_shape))
+        except InputError:
+            raise
+        except (RuntimeError, ValueError, AssertionError) as error:
+            raise InputError(
+                f"`{network}` cannot take images of shape {self.image_shape} ({_one_line(error)}): "
+                "set `trunk.image_size` or `image_size` of the source, or choose another `network`"
+            ) from error
+        self.layers.train()
+        if z.shape != (1, self.z_dimension):
+            raise InputError(LAST_LAYER.format(network))
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Compute `z`, as `Trunk` describes."""
+        self.require_shape(images)
+        z: Tensor = self.layers(images.expand(-1, CHANNELS, -1, -1))
+        return z
+
+    def initialise(self, seed: int, pretrained: bool) -> None:
+        """Draw weights as torchvision does, or load those that it offers.
+
+        Raises:
+            InputError: pretrained weights that cannot be loaded.
+        """
+        try:
+            model, _ = self._make(seed, "DEFAULT" if pretrained else None)
+        # No connection, a file that is cut short, or weights for another size of images.
+        except (OSError, HTTPException, EOFError, UnpicklingError, RuntimeError, ValueError) as error:
+            raise InputError(
+                f"pretrained weights of `{self.network}` cannot be loaded ({_one_line(error)}): check the connection "
+                "and `trunk.image_size`, or set `trunk.pretrained` to false"
+            ) from error
+        self.layers.load_state_dict(model.state_dict())
+
+    def _make(self, seed: int, weights: str | None) -> tuple[nn.Module, int]:
+        """Build the model, with all of its draws from `seed`, and take off the last linear layer; return its inputs."""
+        from torchvision.models import ResNet, get_model  # noqa: PLC0415 - takes seconds; the paper's networks do without
+
+        _, height, width = self.image_shape
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(seed)
+            model: nn.Module = get_model(self.network, weights=weights, **self._size_for_builder())
+            if isinstance(model, ResNet):
+                small = max(height, width) <= LARGEST_SMALL_IMAGE
+                if small if self.small_image_stem == "auto" else self.small_image_stem:
+                    _give_small_image_stem(model)
+            elif self.small_image_stem is True:
+                raise InputError(f"`{self.network}` has no stem for small images: leave out `trunk.small_image_stem`")
+        linear = [name for name, layer in model.named_modules() if isinstance(layer, nn.Linear)]
+        if not linear or getattr(model, "aux_logits", False):
+            raise InputError(LAST_LAYER.format(self.network))
+        z_dimension: Any = model.get_submodule(linear[-1]).in_features
+        _replace(model, linear[-1], nn.Identity())
+        _address_stochastic_depth(model)
+        return model, z_dimension
+
+    def _size_for_builder(self) -> dict[str, Any]:
+        """Tell those families the size of images whose builders ask for it."""
+        _, height, width = self.image_shape
+        if self.network.startswith("vit"):
+            return {"image_size": height}
+        return {"input_size": (height, width)} if self.network.startswith("maxvit") else {}
+
+
+class DroppedSamples(nn.Module):
+    """Stochastic depth: in training zero for a sample by chance, else scaled up, so that the mean stays.
+
+    It draws by a dropout layer, which training replaces by one that draws by address. Where a model uses one such layer
+    for two branches of a block (Swin, MaxViT), both are dropped together.
+    """
+
+    def __init__(self, probability: float) -> None:
+        super().__init__()
+        self.dropout = nn.Dropout(probability)
+
+    def forward(self, branch: Tensor) -> Tensor:
+        """Drop samples of a branch (batch, ...)."""
+        kept: Tensor = self.dropout(branch.new_ones(len(branch), *(branch.ndim - 1) * [1]))
+        return branch * kept
+
+
+@cache
+def classifiers() -> frozenset[str]:
+    """Names of all classifiers in `torchvision.models`."""
+    import torchvision  # noqa: PLC0415 - takes seconds; the paper's networks do without
+
+    return frozenset(torchvision.models.list_models(module=torchvision.models))
+
+
+def _give_small_image_stem(model: Any) -> None:
+    model.conv1 = nn.Conv2d(CHANNELS, model.conv1.out_channels, kernel_size=3, padding=1, bias=False)
+    nn.init.kaiming_normal_(model.conv1.weight, mode="fan_out", nonlinearity="relu")
+    model.maxpool = nn.Identity()
+
+
+def _address_stochastic_depth(model: nn.Module) -> None:
+    from torchvision.ops import StochasticDepth  # noqa: PLC0415 - as above
+
+    for name, layer in list(model.named_modules()):
+        if isinstance(layer, StochasticDepth):
+            _replace(model, name, DroppedSamples(layer.p))
+
+
+def _replace(model: nn.Module, name: str, layer: nn.Module) -> None:
+    parent, _, own = name.rpartition(".")
+    setattr(model.get_submodule(parent), own, layer)
+
+
+def _one_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0]

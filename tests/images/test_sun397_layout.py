@@ -1,0 +1,131 @@
+"""SUN397 as it is configured, on a generated tree in the folders of the release: listed, split, cropped, trained on."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import yaml
+from PIL import Image
+
+from deephash_pipeline.grid import Cell
+from deephash_pipeline.images.collection import ImageCollection
+from deephash_pipeline.images.ingestion import decode_splits
+from deephash_pipeline.images.sources import FolderSource, parse_source, read_source
+from deephash_pipeline.images.splits import SplitParameters, split_collection
+from deephash_pipeline.images.statistics import pixel_statistics
+from deephash_pipeline.networks import build_trunk
+from deephash_pipeline.pipelines.experiment import ExperimentParameters
+from deephash_pipeline.pipelines.feature_extraction.nodes import extract_z
+from deephash_pipeline.pipelines.fine_tuning.nodes import (
+    FineTuningParameters,
+    build_network,
+    train_from_random_initialisation,
+)
+
+CONFIGURATION = Path(__file__).resolve().parents[2] / "conf" / "sun397"
+LETTERS = "abcdefghijklmnopqrstuvwyz"
+NESTED = [f"{letter}/{letter}_house/{side}" for letter in LETTERS[:15] for side in ("indoor", "outdoor")]
+CLASSES = sorted(NESTED + [f"{LETTERS[number % 25]}/scene_{number}" for number in range(397 - len(NESTED))])
+IMAGES_PER_CLASS = 5
+SPLIT = SplitParameters(query_count=397)
+EXPERIMENT = ExperimentParameters(benchmark="sun397", network="caffenet", seed=42, device="cpu")
+
+
+def configured(name: str) -> dict:
+    return yaml.safe_load((CONFIGURATION / name).read_text())
+
+
+@pytest.fixture(scope="module")
+def collection(tmp_path_factory: pytest.TempPathFactory) -> ImageCollection:
+    root = tmp_path_factory.mktemp("sun397")
+    for label, name in enumerate(CLASSES):
+        (root / name).mkdir(parents=True)
+        for number in range(IMAGES_PER_CLASS):
+            colour = (label % 256, 50 * number, 100 * (label // 256))
+            Image.new("RGB", (16, 12), colour).save(root / name / f"sun_{label:04d}{number}.jpg")
+    (root / "ClassName.txt").write_text("\n".join(f"/{name}" for name in CLASSES))
+    source = parse_source(configured("catalog_01_raw.yml")["raw_images"]["source"])
+    return read_source(source, root, tmp_path_factory.mktemp("unfinished"))
+
+
+def test_every_folder_that_holds_images_is_a_class_nested_or_not(collection: ImageCollection) -> None:
+    assert len(CLASSES) == len(set(CLASSES)) == 397
+    assert sorted(collection.class_names) == CLASSES
+    images = collection.splits["all"]
+    assert images.images.shape == (1985, 3, 256, 256)
+    folders = [collection.class_names[label] for label in images.labels]
+    assert folders == [name.rpartition("/")[0] for name in images.ids]
+
+
+def test_a_fifth_of_every_class_is_drawn_by_the_seed(collection: ImageCollection) -> None:
+    first, again, other = (split_collection(collection, SPLIT, seed) for seed in (42, 42, 43))
+    np.testing.assert_array_equal(np.bincount(first["training"].labels), np.full(397, 4))
+    np.testing.assert_array_equal(np.bincount(first["query"].labels), np.full(397, 1))
+    assert not len(first["validation"])
+    assert first["query"].ids == again["query"].ids != other["query"].ids
+    assert sorted(first["training"].ids + first["query"].ids) == sorted(collection.splits["all"].ids)
+
+
+def test_the_configured_split_is_the_papers() -> None:
+    parameters = SplitParameters.model_validate(configured("parameters_data_ingestion.yml")["data_ingestion"])
+    assert parameters == SplitParameters(query_count=21751)
+    assert 108754 - 21751 == 87003
+    assert round(108754 / 5) == 21751
+
+
+def test_the_configured_network_has_the_tables_parameters_and_sizes() -> None:
+    trunk = build_trunk(configured("globals.yml")["network"])
+    # Weights and bias of each filter, conv1 to conv5; the second, fourth and fifth see half the channels.
+    filters = 96 * (3 * 11**2 + 1) + 256 * (48 * 5**2 + 1) + 384 * (256 * 3**2 + 1) + (384 + 256) * (192 * 3**2 + 1)
+    assert filters == 34_944 + 307_456 + 885_120 + 663_936 + 442_624 == 2_334_080
+    assert sum(weights.numel() for weights in trunk.parameters()) == filters
+    assert trunk.image_shape == (3, 227, 227)
+    assert trunk.z_dimension == 9216
+    example, sizes = torch.zeros(1, 3, 227, 227), []
+    for layer in trunk.layers:
+        example = layer(example)
+        sizes.append(example.shape[2])
+    assert sizes == [227, 55, 55, 27, 27, 27, 27, 13, 13, 13, 13, 13, 13, 13, 13, 6]
+
+
+def test_one_step_on_crops_of_warped_images_changes_every_weight(collection: ImageCollection) -> None:
+    chosen = split_collection(collection, SPLIT, seed=42)["training"].take(np.array([0, 1, 800, 1500]))
+    one_label = type(chosen)(chosen.images, np.array([0, 0, 1, 2]), chosen.ids)
+    decoded, broken = decode_splits({"training": one_label, "query": one_label}, ["a", "b", "c"], 0.0)
+    images, labels = np.asarray(decoded["training"].images), decoded["training"].labels
+    assert not broken
+    assert images.shape == (4, 3, 256, 256)
+    configuration = configured("parameters_training.yml")["fine_tuning"]["random_initialisation"]
+    assert configuration["training"]["batch_size"] == 600
+    training = {**configuration["training"], "batch_size": 4, "epochs": 1, "learning_rate": 0.01}
+    parameters = FineTuningParameters.model_validate({**configuration, "training": training})
+    cell = Cell(method="random_initialisation", code_length=12)
+
+    weights, encoder, history = train_from_random_initialisation(
+        images, labels, pixel_statistics(images), cell, parameters, EXPERIMENT
+    )
+
+    assert np.isfinite(history["loss"]).all()
+    before = build_network(images, labels, cell, parameters, EXPERIMENT).trunk.state_dict()
+    assert not [name for name, tensor in weights.items() if torch.equal(tensor, before[name])]
+    z = extract_z(images, pixel_statistics(images), weights, EXPERIMENT)
+    assert z.shape == (4, 9216)
+    assert encoder.encode(z).shape == (4, 12)
+
+
+def test_every_training_has_the_papers_batch_and_schedule() -> None:
+    base = yaml.safe_load((CONFIGURATION.parent / "base" / "parameters_fine_tuning.yml").read_text())["fine_tuning"]
+    stages = configured("parameters_training.yml")
+    for method, block in stages.pop("fine_tuning").items():
+        merged = {**base[method], **block, "training": {**base[method]["training"], **block["training"]}}
+        FineTuningParameters.model_validate(merged)
+        stages[method] = merged
+    for name, stage in stages.items():
+        assert (stage["training"]["batch_size"], stage["training"]["schedule"]) == (600, "plateau"), name
+
+
+def test_the_configured_source_is_warped_and_larger_than_the_crop() -> None:
+    source = parse_source(configured("catalog_01_raw.yml")["raw_images"]["source"])
+    assert isinstance(source, FolderSource)
+    assert (source.image_size, source.channels) == (256, 3)

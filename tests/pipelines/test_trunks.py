@@ -1,0 +1,157 @@
+"""Networks of torchvision, images larger than the network and expanded training sets, through the stages."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torchvision
+from numpy.typing import NDArray
+from pydantic import ValidationError
+from torch import nn
+
+from deephash_pipeline.datasets import TensorsDataset
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.grid import Cell
+from deephash_pipeline.images.inputs import ImageInputs
+from deephash_pipeline.images.statistics import pixel_statistics
+from deephash_pipeline.pipelines.cnn_pretraining.nodes import PreTrainingParameters, pre_train
+from deephash_pipeline.pipelines.experiment import ExperimentParameters, flat_configuration
+from deephash_pipeline.pipelines.feature_extraction.nodes import extract_z
+from deephash_pipeline.pipelines.fine_tuning.nodes import (
+    FineTuningParameters,
+    build_network,
+    encode_images,
+    fit_hash_layer,
+    train_from_random_initialisation,
+)
+
+CELL = Cell(method="random_initialisation", code_length=12)
+CLASSES = ["dark", "middle", "bright"]
+
+
+def experiment(network: str = "lenet", **trunk: Any) -> ExperimentParameters:
+    return ExperimentParameters.model_validate(
+        {"benchmark": "shades", "network": network, "seed": 7, "device": "cpu", "trunk": trunk}
+    )
+
+
+def shades(side: int, count: int = 12) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    generator = np.random.default_rng(0)
+    labels = np.arange(count, dtype=np.int64) % len(CLASSES)
+    noise = generator.integers(0, 90, (count, 1, side, side))
+    return (noise + 80 * labels[:, None, None, None]).astype(np.uint8), labels
+
+
+def stage_one(**changes: Any) -> PreTrainingParameters:
+    training = {"epochs": 1, "batch_size": 12, "learning_rate": 0.01, **changes.pop("training", {})}
+    return PreTrainingParameters.model_validate({"training": training, **changes})
+
+
+def trained_classifier(images, labels, parameters, chosen):
+    nothing = images[:0], labels[:0]
+    return pre_train(images, labels, *nothing, pixel_statistics(images), CLASSES, parameters, chosen)
+
+
+def test_a_resnet_trains_is_saved_and_encodes_by_its_running_statistics(tmp_path: Path) -> None:
+    images, labels = shades(16)
+    chosen = experiment("resnet18")
+    weights, _, history = trained_classifier(images, labels, stage_one(), chosen)
+    assert np.isfinite(history["loss"]).all()
+    assert weights["layers.bn1.running_mean"].any()
+    stored = TensorsDataset(filepath=str(tmp_path / "trunk.safetensors"))
+    stored.save(weights)
+    statistics = pixel_statistics(images)
+    z = extract_z(images, statistics, stored.load(), chosen)
+    alone = extract_z(images[3:4], statistics, weights, chosen)
+    assert z.shape == (12, 512)
+    # With the statistics of a batch, an image by itself would have another z.
+    np.testing.assert_allclose(alone[0], z[3], rtol=1e-3, atol=1e-4)
+
+
+def test_pretrained_weights_are_for_stage_one_and_random_initialisation_stays_random(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path))
+    stored = torchvision.models.mobilenet_v3_small().state_dict()
+    file = torchvision.models.MobileNet_V3_Small_Weights.DEFAULT.url.rpartition("/")[2]
+    (tmp_path / "hub" / "checkpoints").mkdir(parents=True)
+    torch.save(stored, tmp_path / "hub" / "checkpoints" / file)
+    images, labels = shades(32)
+    chosen = experiment("mobilenet_v3_small", pretrained=True)
+    weights, _, _ = trained_classifier(images, labels, stage_one(training={"learning_rate": 1e-30}), chosen)
+    assert torch.equal(weights["layers.features.0.0.weight"], stored["features.0.0.weight"])
+    parameters = FineTuningParameters.model_validate({"training": stage_one().training})
+    random = build_network(images, labels, CELL, parameters, chosen).trunk.state_dict()
+    assert not torch.equal(random["layers.features.0.0.weight"], stored["features.0.0.weight"])
+
+
+def test_the_scale_of_random_weights_is_found_with_the_statistics_of_a_batch() -> None:
+    images, labels = shades(32)
+    chosen = experiment("mobilenet_v3_small")
+    parameters = FineTuningParameters.model_validate({"training": stage_one().training})
+    network = build_network(images, labels, CELL, parameters, chosen)
+    statistics = pixel_statistics(images)
+    fit_hash_layer(network, images, statistics, parameters, chosen)
+    # z by the running statistics that a fresh network has is so small that no weight could make up for it.
+    assert extract_z(images, statistics, network.trunk.state_dict(), chosen).std() < 1e-3
+    for layer in network.trunk.modules():
+        layer.train(isinstance(layer, nn.BatchNorm2d))
+    pixels = ImageInputs(images, statistics, torch.device("cpu")).batch(np.arange(12))
+    torch.testing.assert_close(network(pixels).std(0, unbiased=False), torch.ones(12), rtol=1e-3, atol=0)
+
+
+def test_of_images_larger_than_the_network_the_centre_is_encoded() -> None:
+    images, labels = shades(32)
+    weights, _, _ = trained_classifier(images, labels, stage_one(), experiment())
+    statistics = pixel_statistics(images)
+    z = extract_z(images, statistics, weights, experiment())
+    np.testing.assert_array_equal(z, extract_z(images[:, :, 2:30, 2:30], statistics, weights, experiment()))
+
+
+@pytest.mark.parametrize("side", [16, 40])
+def test_a_network_for_larger_images_than_those_stored_is_refused_before_it_trains(side: int) -> None:
+    images, labels = shades(side)
+    with pytest.raises(InputError, match=f"takes images of 64x64 pixels, those stored have {side}x{side}"):
+        trained_classifier(images, labels, stage_one(), experiment("resnet18", image_size=64))
+
+
+def test_an_expanded_training_set_is_eleven_times_as_large_and_the_database_is_not() -> None:
+    images, labels = shades(28)
+    # A batch of all views: with fewer training would be refused, and with other labels it could not be learned.
+    whole = {"batch_size": 132, "epochs": 30}
+    parameters = stage_one(training=whole, augmentation={"expand": 11})
+    _, _, history = trained_classifier(images, labels, parameters, experiment())
+    assert history["accuracy"].iloc[-1] > 0.9
+    tuning = FineTuningParameters.model_validate(
+        {"training": {**whole, "epochs": 1, "learning_rate": 0.01}, "augmentation": {"expand": 11}}
+    )
+    statistics = pixel_statistics(images)
+    weights, encoder, _ = train_from_random_initialisation(images, labels, statistics, CELL, tuning, experiment())
+    codes = encode_images(encoder, weights, images, images[:0], images[:3], statistics, experiment())
+    assert len(codes.database) == 12
+
+
+def test_a_network_of_torchvision_is_chosen_by_name_and_its_block_is_for_it_alone() -> None:
+    assert experiment("convnext_tiny", image_size=64).trunk.image_size == 64
+    with pytest.raises(ValidationError, match="`trunk` is for networks of torchvision, and `lenet` is none"):
+        experiment("lenet", pretrained=True)
+    with pytest.raises(ValidationError, match="unknown network `resnet`: choose one of caffenet"):
+        experiment("resnet")
+
+
+def test_a_configuration_tells_of_options_only_where_they_change_something() -> None:
+    plain = flat_configuration(experiment(), stage_one())
+    assert not [name for name in plain if "expand" in name or "trunk" in name]
+    assert flat_configuration(experiment(), stage_one(augmentation={"expand": 11})) == {
+        **plain,
+        "augmentation.expand": 11,
+    }
+    assert flat_configuration(experiment("resnet18", image_size=32), stage_one()) == {
+        **plain,
+        "network": "resnet18",
+        "trunk.pretrained": False,
+        "trunk.small_image_stem": "auto",
+        "trunk.image_size": 32,
+    }
