@@ -17,6 +17,10 @@ FINE_TUNINGS = ("fine_tuning", "fine_tuning_faithful")
 DEEP_RIVALS = ("cnnh", "cnnh_plus", "dnnh", "dpsh", "hashnet", "greedy_hash", "csq")
 """Losses of others on the same network, from the same start."""
 
+COMPARED_METHODS = ("lsh", "itq", "bre", "mlh", "ksh", PRE_TRAINING)
+COMPARED_CODE_LENGTHS = (16, 32)
+"""Rows and columns of the paper's table of hand-crafted against network features."""
+
 METHODS = {
     **{method: hash_function.display_name for method, hash_function in HASH_FUNCTIONS.items()},
     "cnnh": "CNNH (DH-1)",
@@ -71,10 +75,20 @@ def cells(*methods: str, code_lengths: Sequence[int] = CODE_LENGTHS) -> Iterator
             yield Cell(method=method, code_length=code_length)
 
 
+def compared_cells() -> Iterator[Cell]:
+    """Yield the cells of the grid that are compared with the same methods on hand-crafted features."""
+    return cells(*COMPARED_METHODS, code_lengths=COMPARED_CODE_LENGTHS)
+
+
+def on_descriptor(cell: Cell) -> Cell:
+    """Give the cell with the same method on hand-crafted features, ``descriptor_itq.b16``; it is not on the grid."""
+    return Cell(method=f"descriptor_{cell.method}", code_length=cell.code_length)
+
+
 def cell_parameters() -> dict[str, dict[str, dict[str, object]]]:
     """Give every cell as a parameter ``cells.<method>.b<bits>``, so that the configuration repeats nothing."""
     parameters: dict[str, dict[str, dict[str, object]]] = {}
-    for cell in cells():
+    for cell in (*cells(), *map(on_descriptor, compared_cells())):
         method, length = cell.namespace.split(".")
         parameters.setdefault(method, {})[length] = cell.model_dump()
     return parameters

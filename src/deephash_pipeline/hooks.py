@@ -25,8 +25,9 @@ class KnownParameters:
 
     @hook_impl
     def before_pipeline_run(self, catalog: CatalogProtocol[Any, Any]) -> None:
-        """Compare all configured parameters with those that the full pipeline reads."""
-        read = {name.removeprefix("params:") for name in pipelines["full"].inputs() if name.startswith("params:")}
+        """Compare all configured parameters with those that any pipeline reads."""
+        inputs = set[str]().union(*(pipeline.inputs() for pipeline in pipelines.values()))
+        read = {name.removeprefix("params:") for name in inputs if name.startswith("params:")}
         unread = sorted(unread_parameters(catalog.load("parameters"), read))
         if unread:
             groups = sorted({name.partition(".")[0] for name in read})

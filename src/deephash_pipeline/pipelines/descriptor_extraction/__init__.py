@@ -1,0 +1,5 @@
+"""Stage `descriptor_extraction`: see its README."""
+
+from .pipeline import create_pipeline
+
+__all__ = ["create_pipeline"]

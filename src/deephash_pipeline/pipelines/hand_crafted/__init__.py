@@ -1,0 +1,5 @@
+"""Stage `hand_crafted`: see its README."""
+
+from .pipeline import create_pipeline
+
+__all__ = ["create_pipeline"]

@@ -1,0 +1,99 @@
+"""Hash functions on hand-crafted features, beside those on the network's; not part of the full pipeline."""
+
+from kedro.pipeline import Node, Pipeline
+
+from deephash_pipeline.grid import PRE_TRAINING, Cell, compared_cells, on_descriptor
+from deephash_pipeline.pipelines.baseline_hashing.nodes import fit_hash_function
+from deephash_pipeline.pipelines.encoding import encoding_node
+from deephash_pipeline.pipelines.evaluation.nodes import count_query_distances, measure_retrieval
+
+from .nodes import initialise_on_descriptor, tabulate_features
+
+SPLITS = ("training", "validation", "query")
+
+
+def create_pipeline() -> Pipeline:
+    """Instantiate the templates once for each cell of the paper's table of hand-crafted features.
+
+    ::
+
+        training_descriptor, labels -> fit or initialise -> <cell>.encoder -> encode -> <cell>.codes
+        codes, labels -> count_distances -> query_histograms -> measure -> <cell>.metrics, <cell>.curves
+        <cell>.metrics, evaluated_cells -> tabulate_features -> hand_crafted_table
+    """
+    grid = list(compared_cells())
+    table = Node(
+        tabulate_features,
+        inputs=[
+            "evaluated_cells",
+            "params:hand_crafted",
+            "params:experiment",
+            *(f"{on_descriptor(cell).namespace}.metrics" for cell in grid),
+        ],
+        outputs="hand_crafted_table",
+        name="tabulate_features",
+    )
+    return Pipeline([*map(_on_descriptor, grid), table])
+
+
+def _on_descriptor(cell: Cell) -> Pipeline:
+    """From the descriptor, where the template has z, to the figures."""
+    namespace = on_descriptor(cell).namespace
+    inputs = {f"{split}_z": f"{split}_descriptor" for split in SPLITS}
+    inputs |= {name: name for name in (f"{split}_labels" for split in SPLITS)}
+    # Each method has the parameters that it has on z, and the same seed.
+    parameters = {"params:cell": f"params:cells.{namespace}", "params:experiment": "params:experiment"}
+    if cell.method == PRE_TRAINING:
+        learn = _initialise()
+        inputs["class_names"] = "class_names"
+        parameters["params:hash_layer_init"] = "params:hash_layer_init"
+    else:
+        learn = _fit()
+        parameters["params:cell_on_z"] = f"params:cells.{cell.namespace}"
+        parameters["params:baseline_hashing"] = "params:baseline_hashing"
+    steps = [learn, encoding_node(), _count_distances(), _measure()]
+    return Pipeline(steps, namespace=namespace, inputs=inputs, parameters=parameters)
+
+
+def _fit() -> Node:
+    return Node(
+        fit_hash_function,
+        inputs=["training_z", "training_labels", "params:cell_on_z", "params:baseline_hashing", "params:experiment"],
+        outputs="encoder",
+        name="fit",
+    )
+
+
+def _initialise() -> Node:
+    return Node(
+        initialise_on_descriptor,
+        inputs=[
+            "training_z",
+            "training_labels",
+            "class_names",
+            "params:cell",
+            "params:hash_layer_init",
+            "params:experiment",
+            "checkpoints",
+        ],
+        outputs=["encoder", "history"],
+        name="initialise",
+    )
+
+
+def _count_distances() -> Node:
+    return Node(
+        count_query_distances,
+        inputs=["codes", "query_labels", "training_labels"],
+        outputs="query_histograms",
+        name="count_distances",
+    )
+
+
+def _measure() -> Node:
+    return Node(
+        measure_retrieval,
+        inputs=["query_histograms", "codes", "query_labels", "validation_labels", "training_labels", "params:cell"],
+        outputs=["metrics", "curves"],
+        name="measure",
+    )

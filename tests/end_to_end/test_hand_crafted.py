@@ -1,0 +1,132 @@
+"""Hand-crafted features from the command line: names, files, parameters, and the half that other runs measure."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+from kedro.framework.session import KedroSession
+from kedro.framework.startup import bootstrap_project
+
+from deephash_pipeline import cli
+from deephash_pipeline.grid import METHODS, Cell, compared_cells, on_descriptor
+from deephash_pipeline.pipelines.descriptor_extraction.nodes import HandCraftedParameters
+
+STAGES = ("descriptor_extraction", "hand_crafted")
+DESCRIPTORS = {
+    None: "gist",
+    "cifar10": "gist",
+    "mnist": "sift_bag",
+    "kaggle_face": "sift_bag",
+    "sun397": "sift_bag",
+}
+SMALL = {
+    "experiment.device": "cpu",
+    "data_ingestion.query_count": 1000,
+    "data_ingestion.validation_share": 0.75,
+    "hand_crafted.gist.blocks": 3,
+    "hash_layer_init.training.epochs": 2,
+    "baseline_hashing.mlh.batches_per_stage": 2,
+    "baseline_hashing.ksh.iterations": 5,
+}
+FILES = [
+    ("training_descriptor", "04_feature/digits/training_descriptor.npy"),
+    ("sift_vocabulary", "04_feature/digits/sift_vocabulary.npy"),
+    ("descriptor_itq.b16.encoder", "06_models/digits/descriptor_itq/b16/encoder.safetensors"),
+    ("descriptor_pre_training.b32.history", "06_models/digits/descriptor_pre_training/b32/history.csv"),
+    ("descriptor_pre_training.b32.checkpoints", "06_models/digits/descriptor_pre_training/b32/checkpoints"),
+    ("descriptor_ksh.b32.codes", "07_model_output/digits/descriptor_ksh/b32/codes.npz"),
+    ("descriptor_ksh.b32.query_histograms", "07_model_output/digits/descriptor_ksh/b32/query_histograms.npz"),
+    ("descriptor_lsh.b16.metrics", "07_model_output/digits/descriptor_lsh/b16/metrics.json"),
+    ("descriptor_lsh.b16.curves", "07_model_output/digits/descriptor_lsh/b16/precision_recall.csv"),
+    ("evaluated_cells", "07_model_output/digits"),
+    ("hand_crafted_table", "08_reporting/digits/hand_crafted.csv"),
+]
+
+
+@pytest.fixture(scope="module")
+def a_project(new_project: Callable[[str], Path]) -> Path:
+    return new_project("hand_crafted")
+
+
+@pytest.fixture
+def here(a_project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The project as the working directory, which is how the command finds it."""
+    bootstrap_project(a_project)
+    monkeypatch.chdir(a_project)
+    return a_project
+
+
+def load(project: Path, environment: str | None) -> tuple[Any, dict[str, Any]]:
+    """Catalog and parameters of an environment."""
+    with KedroSession.create(project, env=environment) as session:
+        context = session.load_context()
+        return context.catalog, context.config_loader["parameters"]
+
+
+@pytest.mark.parametrize("environment", DESCRIPTORS)
+def test_each_benchmark_has_its_descriptor_and_stores_all_that_is_made(here: Path, environment: str | None) -> None:
+    catalog, parameters = load(here, environment)
+    chosen = HandCraftedParameters.model_validate(parameters["hand_crafted"])
+    assert chosen.descriptor == DESCRIPTORS[environment]
+    assert (chosen.gist.features, chosen.sift_bag.words) == (800, 5000)
+    for stage in STAGES:
+        assert catalog.describe_datasets([stage])[stage]["defaults"] == {}
+
+
+def test_a_name_resolves_to_its_own_file(here: Path) -> None:
+    catalog, _ = load(here, None)
+    for name, file in FILES:
+        assert Path(catalog.get(name)._describe()["filepath"]).relative_to(here / "data").as_posix() == file
+
+
+def test_the_parameters_name_the_cells(here: Path) -> None:
+    _, parameters = load(here, None)
+    for cell in map(on_descriptor, compared_cells()):
+        method, length = cell.namespace.split(".")
+        assert Cell.model_validate(parameters["cells"][method][length]) == cell
+
+
+@pytest.mark.parametrize(
+    ("parameter", "named"),
+    [
+        ("hand_crafted.descriptor=hog", ["hand_crafted", "descriptor", "'gist' or 'sift_bag'"]),
+        ("hand_crafted.words=100", ["hand_crafted", "words"]),
+        ("hand_crafted.sift_bag.words=0", ["hand_crafted", "sift_bag.words"]),
+        ("hand_crafted.gist.block=4", ["hand_crafted", "gist.block"]),
+        ("hand_craftd.descriptor=gist", ["hand_craftd", "nothing reads it", "hand_crafted"]),
+    ],
+)
+@pytest.mark.usefixtures("here")
+def test_a_wrong_parameter_is_told_in_one_line(parameter: str, named: list[str]) -> None:
+    result = CliRunner().invoke(cli.run, ("--pipelines=descriptor_extraction", f"--params={parameter}"))
+    assert result.exit_code == 1
+    errors = [line for line in result.output.splitlines() if line.startswith("Error:")]
+    assert len(errors) == 1, result.output
+    assert "Traceback" not in result.output
+    assert all(word in errors[0] for word in named), errors[0]
+
+
+def test_both_stages_fill_one_half_of_the_table_and_evaluated_cells_the_other(here: Path) -> None:
+    evaluated = {"method": "ksh", "code_length": 32, "mean_average_precision": 0.625}
+    for name, figures in {"ksh/b32": evaluated, "sh/b12": {**evaluated, "method": "sh", "code_length": 12}}.items():
+        file = here / "data/07_model_output/digits" / name / "metrics.json"
+        file.parent.mkdir(parents=True)
+        file.write_text(json.dumps(figures))
+    parameters = f"--params={','.join(f'{key}={value}' for key, value in SMALL.items())}"
+    result = CliRunner().invoke(cli.run, (f"--pipelines=data_ingestion,{','.join(STAGES)}", parameters))
+    assert result.exit_code == 0, result.output
+    table = pd.read_csv(here / "data/08_reporting/digits/hand_crafted.csv")
+    measured = table.set_index(["feature", "method", "code_length"])["measured"]
+    assert measured["CNN"].dropna().to_dict() == {("KSH", 32): 0.625}
+    for cell in compared_cells():
+        folder = here / "data/07_model_output/digits" / on_descriptor(cell).namespace.replace(".", "/")
+        metrics = json.loads((folder / "metrics.json").read_text())
+        assert metrics["method"] == on_descriptor(cell).method
+        assert measured["GIST", METHODS[cell.method], cell.bits] == metrics["mean_average_precision"]
+    described = np.load(here / "data/04_feature/digits/training_descriptor.npy", mmap_mode="r")
+    assert described.shape == (metrics["database_size"], 3 * 3 * 32)
