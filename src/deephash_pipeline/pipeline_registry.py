@@ -9,24 +9,34 @@ from deephash_pipeline.pipelines import (
     baseline_hashing,
     cnn_pretraining,
     data_ingestion,
+    descriptor_extraction,
     evaluation,
     feature_extraction,
     fine_tuning,
+    hand_crafted,
     hash_layer_init,
+    held_out_evaluation,
+    paper_tables,
     reporting,
 )
 
 
 def register_pipelines() -> dict[str, Pipeline]:
-    """Register each stage by its name, ``full`` with all of them, and ``full_at_32_bits`` with one code length.
+    """Register each stage by its name, ``full`` with all of them, ``full_at_32_bits`` with one code length, and others.
 
-    The last is a quick run, and the picture that ``make viz`` opens with: with five code lengths the codes that walk
-    between the stages hide the stages.
+    ``full_at_32_bits`` is a quick run, and the picture that ``make viz`` opens with: with five code lengths the codes
+    that walk between the stages hide the stages.
     """
     stages = create_stages(CODE_LENGTHS)
     full = Pipeline(list(stages.values()))
     glance = Pipeline(list(create_stages([SHOWN_CODE_LENGTH]).values()))
-    return {**stages, "full": full, f"full_at_{SHOWN_CODE_LENGTH}_bits": glance, "__default__": full}
+    return {
+        **stages,
+        "full": full,
+        f"full_at_{SHOWN_CODE_LENGTH}_bits": glance,
+        **create_others(),
+        "__default__": full,
+    }
 
 
 def create_stages(code_lengths: Sequence[int]) -> dict[str, Pipeline]:
@@ -41,7 +51,24 @@ def create_stages(code_lengths: Sequence[int]) -> dict[str, Pipeline]:
         "evaluation": evaluation.create_pipeline(code_lengths),
         "reporting": reporting.create_pipeline(),
     }
+    return _named(stages)
+
+
+def create_others() -> dict[str, Pipeline]:
+    """Create what is run by its name and is no part of ``full``."""
+    return _named(
+        {
+            "descriptor_extraction": descriptor_extraction.create_pipeline(),
+            "hand_crafted": hand_crafted.create_pipeline(),
+            "held_out_evaluation": held_out_evaluation.create_pipeline(),
+            "paper_tables": paper_tables.create_pipeline(),
+        }
+    )
+
+
+def _named(pipelines: dict[str, Pipeline]) -> dict[str, Pipeline]:
+    """Make of each pipeline's name its namespace and its tag."""
     return {
-        name: Pipeline(stage, namespace=name, prefix_datasets_with_namespace=False, tags=name)
-        for name, stage in stages.items()
+        name: Pipeline(pipeline, namespace=name, prefix_datasets_with_namespace=False, tags=name)
+        for name, pipeline in pipelines.items()
     }

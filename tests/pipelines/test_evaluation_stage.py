@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from numpy.typing import NDArray
 
+from deephash_pipeline.errors import InputError
 from deephash_pipeline.grid import Cell
 from deephash_pipeline.pipelines.evaluation.nodes import count_query_distances, measure_retrieval
 from deephash_pipeline.retrieval import CodeSets, pack_bits
@@ -54,6 +55,11 @@ def test_the_validation_figure_knows_nothing_of_the_queries() -> None:
     metrics, _ = measure_retrieval(histograms, codes, QUERY_LABELS, QUERY_LABELS, LABELS, CELL)
     assert metrics["mean_average_precision"] == 1
     assert metrics["validation_mean_average_precision"] < 0.5
+
+
+def test_queries_of_classes_that_the_database_lacks_are_refused() -> None:
+    with pytest.raises(InputError, match="held_out_evaluation"):
+        count_query_distances(perfect_codes(LABELS, NO_LABELS, QUERY_LABELS), QUERY_LABELS + 3, LABELS)
 
 
 def test_curves_by_radius_and_by_rank_are_of_the_same_ranking() -> None:

@@ -10,7 +10,7 @@ from kedro.framework.startup import bootstrap_project
 from kedro.pipeline import Pipeline
 
 from deephash_pipeline.grid import BASELINES, DEEP_RIVALS, FINE_TUNINGS, GALLERY, PRE_TRAINING, YARDSTICK, Cell, cells
-from deephash_pipeline.pipeline_registry import register_pipelines
+from deephash_pipeline.pipeline_registry import create_others, register_pipelines
 
 STAGES = [
     "data_ingestion",
@@ -42,6 +42,7 @@ FILES = [
     ("validation_labels", "02_intermediate/digits/validation/labels.npy"),
     ("query_ids", "02_intermediate/digits/query/ids.json"),
     ("class_names", "02_intermediate/digits/class_names.json"),
+    ("quarantined_images", "02_intermediate/digits/quarantined_images.csv"),
     ("pixel_statistics", "03_primary/digits/pixel_statistics.json"),
     ("training_z", "04_feature/digits/training_z.npy"),
     ("trunk_weights", "06_models/digits/pre_training/trunk.safetensors"),
@@ -133,7 +134,7 @@ def hashing_stage(cell: Cell) -> str:
 
 
 def test_each_stage_can_be_run_alone_and_all_together(pipelines: dict[str, Pipeline]) -> None:
-    assert set(pipelines) == {*STAGES, "full", "full_at_32_bits", "__default__"}
+    assert set(pipelines) == {*STAGES, "full", "full_at_32_bits", "__default__", *create_others()}
 
 
 def test_what_runs_without_a_name_is_the_full_pipeline(pipelines: dict[str, Pipeline]) -> None:
@@ -220,7 +221,7 @@ def test_the_gallery_shows_a_cell_of_the_grid() -> None:
     assert GALLERY in GRID
 
 
-@pytest.mark.parametrize("name", [*STAGES, "full", "full_at_32_bits"])
+@pytest.mark.parametrize("name", [*STAGES, "full", "full_at_32_bits", *create_others()])
 @pytest.mark.parametrize("environment", [None, "mnist"])
 def test_nothing_stays_in_memory_by_accident(
     configured: Callable[[str | None], Configuration], environment: str | None, name: str

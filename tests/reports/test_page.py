@@ -116,6 +116,15 @@ def test_a_missing_figure_is_shown_as_a_dash_and_a_difference_with_its_sign(rend
     assert "nan" not in " ".join(text).lower().split()
 
 
+def test_what_the_paper_cites_has_a_column_of_its_own_and_a_note(render, metrics, display_names):
+    names = {**display_names, "cnnh": "CNNH"}
+    cells = [*metrics, {**metrics[0], "method": "cnnh", "code_length": 12}]
+    text = PageReader(render(comparison_table=comparison_table(cells, "cifar10", names))).text
+    assert "0.4390 at 12 bits" in text
+    assert any("5,000 labelled images" in paragraph for paragraph in text)
+    assert not any("cited" in paragraph for paragraph in PageReader(render()).text)
+
+
 def test_a_benchmark_without_published_figures_says_so(render):
     text = " ".join(" ".join(PageReader(render("digits")).text).split())
     assert "The paper prints no figures" in text

@@ -58,6 +58,15 @@ def test_where_nothing_is_published_the_comparison_stays_empty(metrics, display_
     assert unpublished[["published", "difference"]].isna().all(axis=None)
 
 
+def test_what_the_paper_cites_stands_apart_and_has_no_difference(metrics, display_names):
+    metrics += [{**metrics[0], "method": "sdh", "code_length": length} for length in (12, 16)]
+    table = comparison_table(metrics, "mnist", {**display_names, "sdh": "SDH"}).set_index(["method", "code_length"])
+    assert table.loc[("SDH", 16), "cited"] == 0.4675
+    assert math.isnan(table.loc[("SDH", 12), "cited"])
+    assert table.loc["SDH"][["published", "difference"]].isna().all(axis=None)
+    assert table.drop("SDH", level="method")["cited"].isna().all()
+
+
 def test_the_comparison_has_one_row_per_cell_of_the_grid_and_none_for_the_yardstick(metrics, display_names):
     table = comparison_table(metrics, "cifar10", display_names)
     assert len(table) == len(metrics) - 1

@@ -2,7 +2,8 @@
 
 from .arrays import CodesDataset, HistogramsDataset, NumpyDataset
 from .checkpoints import CheckpointsDataset
-from .documents import CSVDataset, HTMLDataset, JSONDataset, PlotlyDataset, PNGDataset
+from .documents import CSVDataset, HTMLDataset, JSONDataset, MarkdownDataset, PlotlyDataset, PNGDataset
+from .files import FilesDataset
 from .image_source import ImageSourceDataset
 from .models import EncoderDataset, TensorsDataset
 
@@ -11,10 +12,12 @@ __all__ = [
     "CheckpointsDataset",
     "CodesDataset",
     "EncoderDataset",
+    "FilesDataset",
     "HTMLDataset",
     "HistogramsDataset",
     "ImageSourceDataset",
     "JSONDataset",
+    "MarkdownDataset",
     "NumpyDataset",
     "PNGDataset",
     "PlotlyDataset",

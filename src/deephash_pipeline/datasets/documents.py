@@ -88,3 +88,7 @@ class HTMLDataset(AtomicFileDataset[str]):
 
     def _write(self, path: Path, content: str) -> None:
         path.write_text(content, encoding="utf-8")
+
+
+class MarkdownDataset(HTMLDataset):
+    """A page for readers of the repository."""

@@ -3,18 +3,46 @@
 from deephash_pipeline.reports.figures import figure_map_by_code_length, figure_precision_recall
 from deephash_pipeline.reports.gallery import retrieval_gallery
 from deephash_pipeline.reports.page import render_report
-from deephash_pipeline.reports.published import published_map
+from deephash_pipeline.reports.paper_figures import (
+    paper_figure_map,
+    paper_figure_precision_recall,
+    precision_recall_table,
+)
+from deephash_pipeline.reports.paper_pages import compared_page, precision_recall_page, unseen_page
+from deephash_pipeline.reports.paper_tables import (
+    all_methods_table,
+    code_lengths_table,
+    features_table,
+    for_readers,
+    initialisations_table,
+    unseen_table,
+)
+from deephash_pipeline.reports.published import cited_map, published_hand_crafted_map, published_map
 from deephash_pipeline.reports.tables import comparison_table, map_table, metrics_table
 from deephash_pipeline.reports.training_curves import figure_training_curves
 
 __all__ = [
+    "all_methods_table",
+    "cited_map",
+    "code_lengths_table",
+    "compared_page",
     "comparison_table",
+    "features_table",
     "figure_map_by_code_length",
     "figure_precision_recall",
     "figure_training_curves",
+    "for_readers",
+    "initialisations_table",
     "map_table",
     "metrics_table",
+    "paper_figure_map",
+    "paper_figure_precision_recall",
+    "precision_recall_page",
+    "precision_recall_table",
+    "published_hand_crafted_map",
     "published_map",
     "render_report",
     "retrieval_gallery",
+    "unseen_page",
+    "unseen_table",
 ]

@@ -20,7 +20,7 @@ from deephash_pipeline.reports.cells import (
     shared_chance_level,
     yardstick_cell,
 )
-from deephash_pipeline.reports.style import REFERENCE_COLOUR, MethodStyle, method_styles, report_template
+from deephash_pipeline.reports.style import REFERENCE_COLOUR, line_and_markers, method_styles, report_template
 
 _PLOT_HEIGHT = 460
 _LEGEND_HEIGHT_PER_CURVE = 14
@@ -52,7 +52,7 @@ def figure_map_by_code_length(metrics: Iterable[CellMetrics], display_names: Map
             customdata=[[cell_figure(cell, bound) for bound in bounds] for cell in own],
             name=display_names[method],
             hovertemplate="%{x} bits: %{y:.4f}<br>by order of ties: %{customdata[0]:.4f} to %{customdata[1]:.4f}",
-            **_curve(styles[method], marker_size=9),
+            **line_and_markers(styles[method], marker_size=9),
         )
     yardstick = yardstick_cell(given)
     if yardstick is not None:
@@ -109,7 +109,7 @@ def figure_precision_recall(curves: pd.DataFrame, display_names: Mapping[str, st
                 customdata=own["point"].to_numpy(),
                 name=display_names[method],
                 hovertemplate="radius %{customdata}: precision %{y:.4f}, recall %{x:.4f}",
-                **_curve(styles[method], marker_size=5),
+                **line_and_markers(styles[method], marker_size=5),
             )
     figure.update_layout(
         template=report_template(),
@@ -125,14 +125,6 @@ def figure_precision_recall(curves: pd.DataFrame, display_names: Mapping[str, st
     figure.update_xaxes(title_text="Recall", range=[-0.01, 1.02])
     figure.update_yaxes(title_text="Precision", range=[0, 1.02])
     return figure
-
-
-def _curve(style: MethodStyle, marker_size: int) -> dict[str, object]:
-    return {
-        "mode": "lines+markers",
-        "line": {"color": style.colour, "dash": style.dash, "width": 2.2},
-        "marker": {"color": style.colour, "symbol": style.symbol, "size": marker_size},
-    }
 
 
 def _add_level(figure: go.Figure, name: str, level: float, code_lengths: list[int], dash: str) -> None:

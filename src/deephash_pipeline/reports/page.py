@@ -14,7 +14,7 @@ from markupsafe import Markup
 from PIL import Image
 from plotly.offline import get_plotlyjs
 
-from deephash_pipeline.reports.published import FEATURE_CODE_LENGTHS, MAIN_CODE_LENGTHS
+from deephash_pipeline.reports.published import CITED_PROTOCOL, FEATURE_CODE_LENGTHS, MAIN_CODE_LENGTHS
 from deephash_pipeline.reports.tables import is_reference_row
 
 _ABSENT = "\N{EN DASH}"
@@ -36,11 +36,12 @@ class TableCell:
 
 @dataclass(frozen=True)
 class TableRow:
-    """A row label and its numbers."""
+    """A row label and its numbers; in a comparison also what the paper cites, as text."""
 
     label: str
     cells: list[TableCell]
     classes: str = ""
+    cited: str = ""
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,11 @@ class Comparison:
 
     code_lengths: list[int]
     rows: list[TableRow]
+
+    @property
+    def cites(self) -> bool:
+        """Whether any row has figures of another protocol."""
+        return any(row.cited for row in self.rows)
 
 
 @dataclass(frozen=True)
@@ -81,7 +87,7 @@ def render_report(
         summary: facts at the top of the page, label to text.
         map_table: as `tables.map_table` returns it.
         comparison_table: as `tables.comparison_table` returns it; shown are the methods and code lengths
-            for which the paper prints a figure, in the paper's tables.
+            for which the paper prints or cites a figure, in the paper's tables.
         figures: anchor in the page to figure; the heading is the figure's title, the line below it the
             `how_to_read` text of its `layout.meta`.
         gallery: as `gallery.retrieval_gallery` returns it.
@@ -101,6 +107,7 @@ def render_report(
         code_lengths=list(map_table.columns),
         map_rows=_map_rows(map_table),
         comparisons=_comparisons(comparison_table),
+        cited_protocol=CITED_PROTOCOL,
         figures=[_placed(anchor, figure) for anchor, figure in figures.items()],
         gallery_uri=_data_uri(gallery),
         gallery_width=gallery.width,
@@ -127,17 +134,28 @@ def _map_rows(table: pd.DataFrame) -> list[TableRow]:
 
 def _comparisons(table: pd.DataFrame) -> list[Comparison]:
     printed = table[table["published"].notna()]
+    cited = table[table["cited"].notna()]
     comparisons = []
     for paper_lengths in (MAIN_CODE_LENGTHS, FEATURE_CODE_LENGTHS):
         code_lengths = [length for length in paper_lengths if length in set(printed["code_length"])]
-        methods = printed.loc[printed["code_length"].isin(code_lengths), "method"]
-        shown = table[table["code_length"].isin(code_lengths) & table["method"].isin(methods)]
+        methods = set(printed.loc[printed["code_length"].isin(code_lengths), "method"])
+        # What the paper cites stands in its table of all methods.
+        citations = _citations(cited) if paper_lengths == MAIN_CODE_LENGTHS else {}
+        shown = table[table["code_length"].isin(code_lengths) & table["method"].isin(methods | citations.keys())]
         if not shown.empty:
-            comparisons.append(Comparison(code_lengths, _comparison_rows(shown, code_lengths)))
+            comparisons.append(Comparison(code_lengths, _comparison_rows(shown, code_lengths, citations)))
     return comparisons
 
 
-def _comparison_rows(shown: pd.DataFrame, code_lengths: list[int]) -> list[TableRow]:
+def _citations(cited: pd.DataFrame) -> dict[str, str]:
+    """Figures and bits of each method that the paper cites, as text: the bits are not always the table's."""
+    return {
+        str(method): f"{' / '.join(map(_number, own['cited']))} at {' / '.join(map(str, own['code_length']))} bits"
+        for method, own in cited.groupby("method", sort=False)
+    }
+
+
+def _comparison_rows(shown: pd.DataFrame, code_lengths: list[int], citations: Mapping[str, str]) -> list[TableRow]:
     columns = ("measured", "published", "difference")
     best = {
         (length, column): _number(shown.loc[shown["code_length"] == length, column].max())
@@ -154,7 +172,7 @@ def _comparison_rows(shown: pd.DataFrame, code_lengths: list[int]) -> list[Table
             cells.append(_bold_if_best(figures["measured"], best[length, "measured"]))
             cells.append(_bold_if_best(figures["published"], best[length, "published"]))
             cells.append(_difference(figures["difference"]))
-        rows.append(TableRow(method, cells))
+        rows.append(TableRow(method, cells, cited=citations.get(method, "")))
     return rows
 
 

@@ -41,6 +41,15 @@ def method_styles(display_names: Mapping[str, str]) -> dict[str, MethodStyle]:
     }
 
 
+def line_and_markers(style: MethodStyle, marker_size: int) -> dict[str, object]:
+    """Properties of a scatter trace that is a method's measured curve; the size is in pixels."""
+    return {
+        "mode": "lines+markers",
+        "line": {"color": style.colour, "dash": style.dash, "width": 2.2},
+        "marker": {"color": style.colour, "symbol": style.symbol, "size": marker_size},
+    }
+
+
 def code_length_dashes(code_lengths: list[int]) -> dict[int, str]:
     """Plotly line dash of each code length, for figures in which one method has a curve per code length."""
     dashes = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")

@@ -15,7 +15,7 @@ from deephash_pipeline.reports.cells import (
     shared_chance_level,
     yardstick_cell,
 )
-from deephash_pipeline.reports.published import published_map
+from deephash_pipeline.reports.published import cited_map, published_map
 
 _REFERENCE_SUFFIX = " (reference)"
 
@@ -109,11 +109,12 @@ def comparison_table(metrics: Iterable[CellMetrics], benchmark: str, display_nam
     """Measured beside published mean average precision, one row per evaluated cell of the grid.
 
     The 1-of-C code is left out: the paper has no such row. Where the paper prints no figure, `published` and
-    `difference` are NaN.
+    `difference` are NaN; so they are for the deep methods that the paper cites from publications with other protocols.
 
     Returns:
         Frame with columns `method` (display name), `code_length`, `measured`, `published`,
-        `difference` (measured minus published, in units of mean average precision).
+        `difference` (measured minus published, in units of mean average precision) and `cited` (as the paper cites it,
+        at its true code length; NaN elsewhere).
 
     Raises:
         InputError: no cells, a repeated cell or an unnamed method.
@@ -125,5 +126,6 @@ def comparison_table(metrics: Iterable[CellMetrics], benchmark: str, display_nam
         printed = published_map(benchmark, str(cell["method"]), code_length)
         published = math.nan if printed is None else printed
         name = method_name(str(cell["method"]), display_names)
-        rows.append((name, code_length, measured, published, measured - published))
-    return pd.DataFrame(rows, columns=["method", "code_length", "measured", "published", "difference"])
+        cited = cited_map(benchmark, str(cell["method"])).get(code_length, math.nan)
+        rows.append((name, code_length, measured, published, measured - published, cited))
+    return pd.DataFrame(rows, columns=["method", "code_length", "measured", "published", "difference", "cited"])

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from deephash_pipeline.errors import InputError
 from deephash_pipeline.grid import Cell
 from deephash_pipeline.retrieval import (
     CodeSets,
@@ -26,7 +27,16 @@ POINTS_BY_RANK = 200
 def count_query_distances(
     codes: CodeSets, query_labels: NDArray[np.int64], database_labels: NDArray[np.int64]
 ) -> DistanceHistograms:
-    """Count, for each query, all and the relevant items of the database at each distance."""
+    """Count, for each query, all and the relevant items of the database at each distance.
+
+    Raises:
+        InputError: no query's class is in the database.
+    """
+    if not np.isin(query_labels, database_labels).any():
+        raise InputError(
+            "no query has an image of its class in the training set: run `held_out_evaluation` instead, "
+            "or set data_ingestion.unseen_classes to 0"
+        )
     return count_distances(codes.query, query_labels, codes.database, database_labels, codes.code_length)
 
 

@@ -1,0 +1,186 @@
+"""The paper's tables again: what was measured, on all four benchmarks, beside what was published.
+
+A figure that is missing is NaN here; `for_readers` says in words why. No published figure ever takes its place.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
+
+import pandas as pd
+
+from deephash_pipeline.reports.cells import YARDSTICK, CellMetrics, cell_code_length, cell_figure
+from deephash_pipeline.reports.published import (
+    FEATURE_CODE_LENGTHS,
+    MAIN_CODE_LENGTHS,
+    cited_map,
+    published_hand_crafted_map,
+    published_map,
+)
+
+BENCHMARKS = {"mnist": "MNIST", "cifar10": "CIFAR10", "kaggle_face": "Kaggle-Face", "sun397": "SUN397"}
+"""The paper's benchmarks, in its order, and their names there."""
+
+INITIALISATIONS = ("random_initialisation", "pre_training", "fine_tuning", "fine_tuning_faithful")
+"""Methods of the table of initialisations; both kinds of fine-tuning stand beside the paper's."""
+
+HAND_CRAFTED_FEATURES = {"cifar10": "GIST", "sun397": "dense SIFT bag"}
+"""Benchmark -> the feature that the paper has there; what was measured on another one is not compared."""
+
+NETWORK_FEATURE = "CNN"
+FEATURE_METHODS = ("lsh", "itq", "bre", "mlh", "ksh", "pre_training")
+
+NOT_RUN = "not run"
+NOT_PRINTED = "\N{EN DASH}"
+
+Results: TypeAlias = Mapping[str, Sequence[CellMetrics]]
+"""Benchmark -> metrics of the cells that were run there."""
+
+
+def all_methods_table(results: Results, display_names: Mapping[str, str]) -> pd.DataFrame:
+    """Table 'mAP of all methods': 12, 24 and 48 bits, and the true code lengths of what the paper only cites.
+
+    Args:
+        results: metrics of the cells that were run.
+        display_names: display name of each method key, the 1-of-C code left out.
+
+    Returns:
+        Frame with columns `benchmark`, `method` (names), `code_length`, `measured`, `published`, `difference`, `cited`.
+    """
+    return _table(
+        results,
+        display_names,
+        (
+            (benchmark, method, code_length)
+            for benchmark in BENCHMARKS
+            for method in display_names
+            for code_length in sorted({*MAIN_CODE_LENGTHS, *cited_map(benchmark, method)})
+        ),
+    )
+
+
+def initialisations_table(results: Results, display_names: Mapping[str, str]) -> pd.DataFrame:
+    """Table 'three initialisations', as `all_methods_table` but without `cited`."""
+    methods = {method: display_names[method] for method in INITIALISATIONS}
+    return all_methods_table(results, methods).drop(columns="cited")
+
+
+def code_lengths_table(results: Results, display_names: Mapping[str, str], code_lengths: Iterable[int]) -> pd.DataFrame:
+    """Points of the figure 'mAP against bits', as `all_methods_table` but without `cited`."""
+    lengths = list(code_lengths)
+    rows = ((benchmark, method, length) for benchmark in BENCHMARKS for method in display_names for length in lengths)
+    return _table(results, display_names, rows).drop(columns="cited")
+
+
+def features_table(
+    results: Results, hand_crafted: Mapping[str, pd.DataFrame], display_names: Mapping[str, str]
+) -> pd.DataFrame:
+    """Table 'hand-crafted against CNN': 16 and 32 bits.
+
+    Args:
+        results: metrics of the cells that were run, on the network's features.
+        hand_crafted: benchmark to a frame with columns `feature`, `method` (names), `code_length` and `measured`.
+        display_names: display name of each method key.
+
+    Returns:
+        Frame with columns `benchmark`, `feature`, `method` (names), `code_length`, `measured`, `published`,
+        `difference`.
+    """
+    measured = _measured(results)
+    rows = []
+    for benchmark, feature in HAND_CRAFTED_FEATURES.items():
+        by_hand = {}
+        if benchmark in hand_crafted:
+            frame = hand_crafted[benchmark][hand_crafted[benchmark]["feature"] == feature]
+            by_hand = dict(zip(_cells_of(frame), frame["measured"], strict=True))
+        by_network = {(display_names[key[1]], key[2]): score for key, score in measured.items() if key[0] == benchmark}
+        for name, scores, look_up in (
+            (feature, by_hand, published_hand_crafted_map),
+            (NETWORK_FEATURE, by_network, published_map),
+        ):
+            for method in FEATURE_METHODS:
+                for length in FEATURE_CODE_LENGTHS:
+                    printed = look_up(benchmark, method, length)
+                    published = math.nan if printed is None else printed
+                    score = scores.get((display_names[method], length), math.nan)
+                    row = (name, display_names[method], length, score, published, score - published)
+                    rows.append((BENCHMARKS[benchmark], *row))
+    columns = ["benchmark", "feature", "method", "code_length", "measured", "published", "difference"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def unseen_table(
+    held_out: Mapping[str, pd.DataFrame], display_names: Mapping[str, str], code_lengths: Iterable[int]
+) -> pd.DataFrame:
+    """CIFAR-10 by three protocols, of which the paper has the first.
+
+    Args:
+        held_out: what `held_out_evaluation` has measured on `cifar10` and on `cifar10_unseen`, if anything: frames with
+            columns `method` (display name), `code_length`, `mean_average_precision` and
+            `training_mean_average_precision`.
+        display_names: display name of each method key, in the order of the rows.
+        code_lengths: of the grid, in bits.
+
+    Returns:
+        Frame with columns `method`, `code_length`, `training_database`, `held_out_database`, `unseen_classes`; a row
+        for each cell of the grid, and for the 1-of-C code where it was measured.
+    """
+    scores: dict[str, dict[tuple[str, int], float]] = {}
+    for column, benchmark, figure in (
+        ("training_database", "cifar10", "training_mean_average_precision"),
+        ("held_out_database", "cifar10", "mean_average_precision"),
+        ("unseen_classes", "cifar10_unseen", "mean_average_precision"),
+    ):
+        frame = held_out.get(benchmark, pd.DataFrame(columns=["method", "code_length", figure]))
+        frame = frame.dropna(subset=[figure])
+        scores[column] = dict(zip(_cells_of(frame), frame[figure], strict=True))
+    grid = {(name, length) for method, name in display_names.items() if method != YARDSTICK for length in code_lengths}
+    order = {name: position for position, name in enumerate(display_names.values())}
+    cells = sorted(grid.union(*scores.values()), key=lambda cell: (order[cell[0]], cell[1]))
+    table = pd.DataFrame(cells, columns=["method", "code_length"])
+    for column, of_cells in scores.items():
+        table[column] = [of_cells.get(cell, math.nan) for cell in cells]
+    return table
+
+
+def for_readers(table: pd.DataFrame) -> pd.DataFrame:
+    """Turn the figures of a table into text of four digits.
+
+    What was not measured reads "not run", so does its difference from a printed figure; what the paper does not print
+    is a dash.
+    """
+    shown = table.copy()
+    for column in shown.columns.difference(["benchmark", "feature", "method", "code_length", "radius"], sort=False):
+        missing = NOT_PRINTED if column in ("published", "difference", "cited") else NOT_RUN
+        form = "{:+.4f}" if column == "difference" else "{:.4f}"
+        shown[column] = [missing if math.isnan(value) else form.format(value) for value in table[column]]
+    if "difference" in shown:
+        shown.loc[table["measured"].isna() & table["published"].notna(), "difference"] = NOT_RUN
+    return shown
+
+
+def _measured(results: Results) -> dict[tuple[str, str, int], float]:
+    return {
+        (benchmark, str(cell["method"]), cell_code_length(cell)): cell_figure(cell, "mean_average_precision")
+        for benchmark, cells in results.items()
+        for cell in cells
+        if cell["method"] != YARDSTICK
+    }
+
+
+def _table(results: Results, display_names: Mapping[str, str], cells: Iterable[tuple[str, str, int]]) -> pd.DataFrame:
+    measured = _measured(results)
+    rows = []
+    for benchmark, method, code_length in cells:
+        score = measured.get((benchmark, method, code_length), math.nan)
+        printed = published_map(benchmark, method, code_length)
+        published = math.nan if printed is None else printed
+        cited = cited_map(benchmark, method).get(code_length, math.nan)
+        name = display_names[method]
+        rows.append((BENCHMARKS[benchmark], name, code_length, score, published, score - published, cited))
+    columns = ["benchmark", "method", "code_length", "measured", "published", "difference", "cited"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _cells_of(frame: pd.DataFrame) -> list[tuple[str, int]]:
+    return [(str(name), int(length)) for name, length in zip(frame["method"], frame["code_length"], strict=True)]

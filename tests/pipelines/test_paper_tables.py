@@ -1,0 +1,124 @@
+"""The tables out of made-up files of two benchmarks, one of them run in part, as `kedro run` writes them."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import plotly.io
+import pytest
+from kedro.framework.session import KedroSession
+from kedro.framework.startup import bootstrap_project
+
+from deephash_pipeline.datasets import CSVDataset, JSONDataset
+from deephash_pipeline.pipeline_registry import register_pipelines
+from deephash_pipeline.pipelines.descriptor_extraction.nodes import DESCRIPTORS
+from deephash_pipeline.reports.paper_tables import HAND_CRAFTED_FEATURES
+
+TABLES = [
+    "map_of_all_methods",
+    "three_initialisations",
+    "hand_crafted_against_cnn",
+    "map_against_bits",
+    "precision_recall_at_32_bits",
+    "unseen_classes",
+]
+DRAWN = ["map_against_bits", "precision_recall_at_32_bits"]
+RUN = {
+    ("mnist", "itq", 32): 0.91234,
+    ("mnist", "fine_tuning", 12): 0.99512,
+    ("mnist", "one_of_c", 10): 0.98765,
+    ("cifar10", "ksh", 48): 0.61234,
+    ("digits", "ksh", 48): 0.31415,
+    ("cifar10", "of_somebody_else", 48): 0.27182,
+}
+
+
+def write_cell(project: Path, benchmark: str, method: str, code_length: int, score: float) -> None:
+    bits = "bC" if method == "one_of_c" else f"b{code_length}"
+    folder = project / "data/07_model_output" / benchmark / method / bits
+    labels = {"method": method, "code_length": code_length}
+    JSONDataset(str(folder / "metrics.json")).save(
+        {**labels, "mean_average_precision": score, "queries": 100, "database_size": 900, "chance_level": 0.1}
+    )
+    points = np.arange(code_length + 1)
+    curve = pd.DataFrame({"point": points, "precision": 1 - points / 99, "recall": points / code_length, **labels})
+    CSVDataset(str(folder / "precision_recall.csv")).save(curve.assign(kind="radius"))
+
+
+@pytest.fixture(scope="module")
+def written(new_project: Callable[[str], Path]) -> Path:
+    """Run the pipeline once; give the folder that it writes."""
+    project = new_project("paper_tables")
+    for (benchmark, method, code_length), score in RUN.items():
+        write_cell(project, benchmark, method, code_length, score)
+    hand_crafted = {"feature": "GIST", "method": "KSH", "code_length": 16, "measured": 0.2345}
+    reporting = project / "data/08_reporting"
+    CSVDataset(str(reporting / "cifar10/hand_crafted.csv")).save(pd.DataFrame([hand_crafted]))
+    held_out = {"mean_average_precision": 0.4567, "training_mean_average_precision": None}
+    sizes = {"queries": 30, "database_size": 150, "chance_level": 0.3}
+    CSVDataset(str(reporting / "cifar10_unseen/held_out.csv")).save(
+        pd.DataFrame([{"method": "KSH", "code_length": 48, **held_out, **sizes}])
+    )
+    bootstrap_project(project)
+    with KedroSession.create(project) as session:
+        session.run(pipeline_names=["paper_tables"])
+    return project / "docs/results/paper"
+
+
+def test_every_table_is_written_as_csv_and_markdown_and_the_figures_for_plotly(written: Path) -> None:
+    files = {f"{name}.{kind}" for name in TABLES for kind in ("csv", "md")} | {f"{name}.json" for name in DRAWN}
+    assert {path.name for path in written.iterdir()} == files
+    for path in written.iterdir():
+        assert 200 < path.stat().st_size < 100_000, path
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_what_was_not_run_is_shown_as_not_run(written: Path, name: str) -> None:
+    assert "not run" in (written / f"{name}.md").read_text(encoding="utf-8")
+    assert "not run" in (written / f"{name}.csv").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", ["map_of_all_methods", "three_initialisations", "map_against_bits"])
+def test_measured_is_what_was_measured_and_nothing_else(written: Path, name: str) -> None:
+    table = pd.read_csv(written / f"{name}.csv", na_values="not run").dropna(subset="measured")
+    benchmarks, methods = {"MNIST": "mnist", "CIFAR10": "cifar10"}, {"ITQ": "itq", "KSH": "ksh"}
+    for row in table.to_dict("records"):
+        method = methods.get(row["method"], "fine_tuning")
+        assert RUN[benchmarks[row["benchmark"]], method, row["code_length"]] == pytest.approx(row["measured"], abs=5e-5)
+    assert len(table) == {"map_of_all_methods": 2, "three_initialisations": 1, "map_against_bits": 3}[name]
+
+
+def test_features_and_protocols_of_other_runs_are_found(written: Path) -> None:
+    features = pd.read_csv(written / "hand_crafted_against_cnn.csv", na_values="not run").dropna(subset="measured")
+    assert features[["feature", "method", "code_length", "measured"]].to_numpy().tolist() == [
+        ["GIST", "KSH", 16, 0.2345]
+    ]
+    unseen = pd.read_csv(written / "unseen_classes.csv", na_values="not run").dropna(subset="unseen_classes")
+    assert unseen[["method", "code_length", "unseen_classes"]].to_numpy().tolist() == [["KSH", 48, 0.4567]]
+    assert "30 queries, database of 150 images" in (written / "unseen_classes.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_a_figure_has_four_panels(written: Path, name: str) -> None:
+    figure = plotly.io.read_json(written / f"{name}.json")
+    assert len(list(figure.select_xaxes())) == 4
+
+
+def test_other_pipelines_are_registered_and_no_part_of_the_full_one(written: Path) -> None:
+    pipelines = register_pipelines()
+    for name in ("paper_tables", "held_out_evaluation"):
+        assert all(node.namespace == name and node.tags == {name} for node in pipelines[name].nodes)
+        assert not set(pipelines[name].nodes) & set(pipelines["full"].nodes)
+        with KedroSession.create(written.parents[2]) as session:
+            catalog = session.load_context().catalog
+            assert catalog.describe_datasets([name])[name]["defaults"] == {}
+
+
+def test_hand_crafted_features_have_the_names_that_their_pipeline_gives_them() -> None:
+    assert set(HAND_CRAFTED_FEATURES.values()) <= set(DESCRIPTORS.values())
+
+
+def test_held_out_evaluation_reads_only_codes_and_labels() -> None:
+    inputs = register_pipelines()["held_out_evaluation"].inputs()
+    assert inputs == {"all_codes", "query_labels", "validation_labels", "training_labels"}

@@ -1,0 +1,274 @@
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from deephash_pipeline.grid import CODE_LENGTHS, METHODS
+from deephash_pipeline.reports import (
+    all_methods_table,
+    cited_map,
+    code_lengths_table,
+    compared_page,
+    features_table,
+    for_readers,
+    initialisations_table,
+    paper_figure_map,
+    paper_figure_precision_recall,
+    precision_recall_page,
+    precision_recall_table,
+    published_map,
+    unseen_page,
+    unseen_table,
+)
+from deephash_pipeline.reports.paper_tables import BENCHMARKS, FEATURE_METHODS, HAND_CRAFTED_FEATURES, NOT_RUN
+
+NAMES = {method: name for method, name in METHODS.items() if method != "one_of_c"}
+
+
+def cell(method: str, code_length: int, score: float) -> dict[str, object]:
+    return {
+        "method": method,
+        "code_length": code_length,
+        "mean_average_precision": score,
+        "queries": 1000,
+        "database_size": 45000,
+        "chance_level": 0.1002,
+    }
+
+
+RESULTS = {
+    "cifar10": [
+        cell("itq", 12, 0.31),
+        cell("itq", 16, 0.32),
+        cell("fine_tuning", 48, 0.9),
+        cell("sdh", 16, 0.8),
+        cell("cnnh", 12, 0.7),
+        cell("one_of_c", 10, 0.75),
+    ]
+}
+SCORES = {0.31, 0.32, 0.9, 0.8, 0.7}
+
+
+def rows_of(table: pd.DataFrame, *place: object) -> pd.DataFrame:
+    columns = ["benchmark", "method", "code_length"][: len(place)]
+    return table[np.logical_and.reduce([table[column] == value for column, value in zip(columns, place, strict=True)])]
+
+
+def section(page: str, heading: str) -> str:
+    return page.partition(f"## {heading}\n")[2].partition("\n## ")[0]
+
+
+def test_measured_stands_beside_published_with_the_difference():
+    row = rows_of(all_methods_table(RESULTS, NAMES), "CIFAR10", "ITQ", 12).iloc[0]
+    assert row["measured"] == 0.31
+    assert row["published"] == 0.2711
+    assert row["difference"] == pytest.approx(0.31 - 0.2711)
+
+
+def test_every_cell_of_the_papers_table_is_there_run_or_not():
+    table = all_methods_table({}, NAMES)
+    cells = set(table[["benchmark", "method", "code_length"]].itertuples(index=False, name=None))
+    for benchmark, name in BENCHMARKS.items():
+        assert {(name, method, length) for method in NAMES.values() for length in (12, 24, 48)} <= cells
+        for method, method_name in NAMES.items():
+            assert {(name, method_name, length) for length in cited_map(benchmark, method)} <= cells
+    assert table["measured"].isna().all()
+
+
+@pytest.mark.parametrize("results", [{}, RESULTS])
+def test_no_published_or_cited_figure_is_ever_called_measured(results):
+    tables = [
+        all_methods_table(results, NAMES),
+        initialisations_table(results, NAMES),
+        code_lengths_table(results, NAMES, CODE_LENGTHS),
+        features_table(results, {}, NAMES),
+    ]
+    for table in tables:
+        measured = set(table["measured"].dropna())
+        assert measured <= (SCORES if results else set())
+        shown = for_readers(table)["measured"]
+        assert set(shown) <= {NOT_RUN, *(f"{score:.4f}" for score in measured)}
+        assert (shown == NOT_RUN).sum() == table["measured"].isna().sum()
+
+
+def test_what_was_not_run_and_what_is_not_printed_are_told_apart():
+    shown = for_readers(all_methods_table(RESULTS, NAMES))
+    columns = ["measured", "published", "difference", "cited"]
+    dash = "\N{EN DASH}"
+    for place, expected in (
+        (("CIFAR10", "ITQ", 12), ["0.3100", "0.2711", "+0.0389", dash]),
+        (("CIFAR10", "ITQ", 24), [NOT_RUN, "0.2825", NOT_RUN, dash]),
+        (("CIFAR10", "CSQ", 24), [NOT_RUN, dash, dash, dash]),
+        (("CIFAR10", NAMES["cnnh"], 12), ["0.7000", dash, dash, "0.4390"]),
+        (("CIFAR10", NAMES["sdh"], 16), ["0.8000", dash, dash, "0.1880"]),
+        (("CIFAR10", NAMES["sdh"], 64), [NOT_RUN, dash, dash, "0.2251"]),
+    ):
+        assert rows_of(shown, *place)[columns].to_numpy().tolist() == [expected], place
+
+
+def test_three_initialisations_are_those_of_the_paper_and_the_faithful_one():
+    table = initialisations_table(RESULTS, NAMES)
+    assert list(dict.fromkeys(table["method"])) == [
+        NAMES[key] for key in ("random_initialisation", "pre_training", "fine_tuning", "fine_tuning_faithful")
+    ]
+    assert len(table) == 4 * 4 * 3
+    assert set(table["benchmark"]) == set(BENCHMARKS.values())
+    assert table["published"].notna().all()
+
+
+def test_hand_crafted_features_stand_beside_those_of_the_network():
+    by_hand = pd.DataFrame(
+        {
+            "feature": ["GIST", "GIST", "GIST", "dense SIFT bag", "CNN"],
+            "method": ["ITQ", "KSH", "LSH", "BRE", "ITQ"],
+            "code_length": [16, 32, 16, 16, 16],
+            "measured": [0.16, 0.22, math.nan, 0.5, 0.99],
+        }
+    )
+    table = features_table(RESULTS, {"cifar10": by_hand}, NAMES)
+    assert len(table) == 2 * 2 * len(FEATURE_METHODS) * 2
+    assert table[["benchmark", "feature"]].drop_duplicates().to_numpy().tolist() == [
+        ["CIFAR10", "GIST"],
+        ["CIFAR10", "CNN"],
+        ["SUN397", HAND_CRAFTED_FEATURES["sun397"]],
+        ["SUN397", "CNN"],
+    ]
+    itq = rows_of(table, "CIFAR10", "ITQ", 16).set_index("feature")
+    assert itq["measured"].to_dict() == {"GIST": 0.16, "CNN": 0.32}
+    assert itq["published"].to_dict() == {"GIST": 0.1528, "CNN": 0.2757}
+    assert itq.loc["GIST", "difference"] == pytest.approx(0.16 - 0.1528)
+    assert table["measured"].notna().sum() == 3
+    assert table["published"].notna().all()
+
+
+def test_a_page_says_on_what_was_measured_and_what_was_not_run():
+    page = compared_page("mAP", all_methods_table(RESULTS, NAMES), RESULTS)
+    cifar = section(page, "CIFAR10")
+    assert "1,000 queries, database of 45,000 images; the paper has 10,000 queries and a database of 50,000." in cifar
+    assert "1-of-C code of the classifier, 10 bits: 0.7500" in cifar
+    assert "| ITQ | 0.3100 | 0.2711 | +0.0389 | not run | 0.2825 | not run |" in cifar
+    assert "0.1880 / 0.2083 / 0.2251 (16 / 32 / 64 bits)" in cifar
+    assert "as cited by the paper, other protocol" in cifar
+    for benchmark in ("MNIST", "Kaggle-Face", "SUN397"):
+        assert section(page, benchmark).lstrip().startswith("Not run; the paper has")
+    assert "cited" not in section(page, "SUN397")
+    assert "nan" not in page.lower().split()
+
+
+def test_a_difference_below_zero_has_a_minus_sign_on_a_page():
+    results = {"cifar10": [cell("itq", 12, 0.25)]}
+    assert "| \N{MINUS SIGN}0.0211 |" in compared_page("mAP", all_methods_table(results, NAMES), results)
+
+
+def test_every_line_of_a_table_has_as_many_cells_as_its_header():
+    tables = (all_methods_table(RESULTS, NAMES), features_table(RESULTS, {}, NAMES))
+    for page in (compared_page("mAP", table, RESULTS) for table in tables):
+        for block in page.split("\n\n"):
+            assert len({line.count("|") for line in block.splitlines() if line.startswith("|")}) <= 1
+
+
+def test_hand_crafted_features_without_the_networks_are_not_called_not_run():
+    by_hand = pd.DataFrame({"feature": ["GIST"], "method": ["ITQ"], "code_length": [16], "measured": [0.16]})
+    page = compared_page("Features", features_table({}, {"cifar10": by_hand}, NAMES), {})
+    assert section(page, "CIFAR10").lstrip().startswith("Sizes not recorded")
+
+
+def test_the_figure_of_map_draws_lines_where_something_was_measured_and_open_markers_where_published():
+    table = code_lengths_table(RESULTS, NAMES, CODE_LENGTHS)
+    figure = paper_figure_map(table, NAMES)
+    titles = [annotation.text for annotation in figure.layout.annotations]
+    assert titles == ["MNIST: not run", "CIFAR10: 5 of 100 cells run", "Kaggle-Face: not run", "SUN397: not run"]
+    lines = [trace for trace in figure.data if trace.mode == "lines+markers"]
+    assert {trace.name for trace in lines} == {NAMES[key] for key in ("itq", "fine_tuning", "sdh", "cnnh")}
+    assert {trace.yaxis for trace in lines} == {"y2"}
+    itq = next(trace for trace in lines if trace.name == "ITQ")
+    assert (list(itq.x), list(itq.y)) == ([12, 16], [0.31, 0.32])
+    markers = [trace for trace in figure.data if trace.mode == "markers" and trace.x[0] is not None]
+    assert all(trace.marker.symbol.endswith("-open") for trace in markers)
+    assert {trace.yaxis for trace in markers} == {"y", "y2", "y3", "y4"}
+    mnist = next(trace for trace in markers if trace.name == "KSH" and trace.yaxis == "y")
+    assert list(mnist.y) == [published_map("mnist", "ksh", length) for length in (12, 24, 48)]
+    assert not {trace.name for trace in markers} & {NAMES[key] for key in ("cnnh", "sdh", "dnnh", "cnnh_plus")}
+
+
+def test_a_method_is_in_the_legend_once_and_as_it_was_measured():
+    figure = paper_figure_map(code_lengths_table(RESULTS, NAMES, CODE_LENGTHS), NAMES)
+    entries = [trace for trace in figure.data if trace.showlegend is not False]
+    assert len({trace.name for trace in entries}) == len(entries)
+    assert next(trace for trace in entries if trace.name == "ITQ").mode == "lines+markers"
+    ranks = {trace.name: trace.legendrank for trace in entries}
+    in_order = [ranks[name] for name in NAMES.values() if name in ranks]
+    assert in_order == sorted(in_order)
+
+
+@pytest.fixture
+def drawn(curves):
+    """The curves of three benchmarks' worth of nothing and one of something, at 32 bits."""
+    return precision_recall_table({"mnist": curves[curves["code_length"] == 32]}, NAMES)
+
+
+def test_precision_and_recall_of_what_was_run_and_a_row_for_what_was_not(drawn):
+    ran = drawn.dropna(subset=["precision"])
+    assert set(ran["benchmark"]) == {"MNIST"}
+    assert set(ran["method"]) == {"LSH", "ITQ"}
+    assert ran.groupby("method")["radius"].apply(list).to_dict() == {name: list(range(33)) for name in ("LSH", "ITQ")}
+    assert len(drawn) - len(ran) == 4 * len(NAMES) - 2
+    shown = for_readers(drawn)
+    assert (shown["precision"] == NOT_RUN).sum() == 4 * len(NAMES) - 2
+    page = precision_recall_page("Curves", shown, {"mnist": [cell("itq", 32, 0.28)]})
+    assert "| CSQ | not run |" in section(page, "MNIST")
+    assert section(page, "CIFAR10").lstrip().startswith("Not run")
+
+
+def test_a_radius_within_which_nothing_lies_is_not_called_not_run(curves):
+    curves = curves[(curves["code_length"] == 32) & (curves["point"] > 1)]
+    shown = for_readers(precision_recall_table({"mnist": curves}, NAMES))
+    assert "| ITQ | nothing found | nothing found | 0." in precision_recall_page("Curves", shown, {})
+
+
+def test_the_figure_of_curves_leaves_panels_that_were_not_run_empty_with_their_axes(drawn):
+    figure = paper_figure_precision_recall(drawn, NAMES, 32)
+    assert [annotation.text for annotation in figure.layout.annotations] == [
+        "MNIST: 2 of 20 methods run",
+        *(f"{name}: not run" for name in ("CIFAR10", "Kaggle-Face", "SUN397")),
+    ]
+    assert {trace.yaxis for trace in figure.data if trace.name} == {"y"}
+    assert {trace.yaxis for trace in figure.data} == {"y", "y2", "y3", "y4"}
+    assert len(figure.to_json()) < 50_000
+
+
+def held_out(score: float, training: float) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "method": ["ITQ", "KSH", METHODS["one_of_c"]],
+            "code_length": [12, 12, 10],
+            "mean_average_precision": [score, math.nan, 0.5],
+            "training_mean_average_precision": [training, math.nan, math.nan],
+            "queries": 3000,
+            "database_size": 15000,
+            "chance_level": 0.3335,
+        }
+    )
+
+
+def test_three_protocols_stand_side_by_side():
+    frames = {"cifar10": held_out(0.2, 0.3), "cifar10_unseen": held_out(0.4, math.nan)}
+    table = unseen_table(frames, METHODS, CODE_LENGTHS)
+    protocols = ["training_database", "held_out_database", "unseen_classes"]
+    by_cell = table.set_index(["method", "code_length"])
+    assert by_cell.loc[("ITQ", 12), protocols].tolist() == [0.3, 0.2, 0.4]
+    assert by_cell.loc[("KSH", 12), protocols].isna().all()
+    assert len(table) == len(NAMES) * len(CODE_LENGTHS) + 1
+    page = unseen_page("Unseen", table, frames, METHODS["one_of_c"])
+    assert "| ITQ | 0.3000 | 0.2000 | 0.4000 | not run |" in page
+    assert "1-of-C code of the classifier, 10 bits: training not run, held out 0.5000, unseen classes 0.5000." in page
+    assert "Unseen classes: 3,000 queries, database of 15,000 images, chance 0.3335." in page
+
+
+def test_protocols_that_were_not_run_say_so():
+    table = unseen_table({}, METHODS, CODE_LENGTHS)
+    assert table.iloc[:, 2:].isna().all(axis=None)
+    page = unseen_page("Unseen", table, {}, METHODS["one_of_c"])
+    assert "- Held out: not run." in page
+    assert "- Unseen classes: not run." in page
