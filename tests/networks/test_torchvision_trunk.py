@@ -154,6 +154,16 @@ def cache(tmp_path, monkeypatch):
     return folder
 
 
+class Touch:
+    """Makes a file when it is unpickled."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return (open, (str(self.path), "w"))
+
+
 @pytest.mark.parametrize("small_image_stem", [False, True])
 def test_pretrained_weights_are_those_of_torchvision_but_for_a_new_stem(cache, small_image_stem):
     torch.manual_seed(0)
@@ -174,6 +184,14 @@ def test_a_file_of_weights_that_is_cut_short_is_told_in_one_line(cache):
     with pytest.raises(InputError, match="`resnet18` cannot be loaded") as caught:
         initialise(build_trunk("resnet18", (3, 32, 32)), seed=1, pretrained=True)
     assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_would_run_code_is_not_unpickled(cache, tmp_path):
+    file = torchvision.models.ResNet18_Weights.DEFAULT.url.rpartition("/")[2]
+    torch.save({"fc.bias": Touch(tmp_path / "touched")}, cache / file)
+    with pytest.raises(InputError, match="`resnet18` cannot be loaded"):
+        initialise(build_trunk("resnet18", (3, 32, 32)), seed=1, pretrained=True)
+    assert not (tmp_path / "touched").exists()
 
 
 def test_pretrained_weights_that_cannot_be_had_are_told_in_one_line(cache, monkeypatch):

@@ -1,5 +1,6 @@
 """Any classifier of `torchvision.models` as a trunk: the model without its last linear layer."""
 
+import os
 from functools import cache
 from http.client import HTTPException
 from pickle import UnpicklingError
@@ -94,7 +95,7 @@ class TorchvisionTrunk(Trunk):
         try:
             model, _ = self._make(seed, "DEFAULT" if pretrained else None)
         # No connection, a file that is cut short, or weights for another size of images.
-        except (OSError, HTTPException, EOFError, UnpicklingError, RuntimeError, ValueError) as error:
+        except (OSError, HTTPException, EOFError, KeyError, UnpicklingError, RuntimeError, ValueError) as error:
             raise InputError(
                 f"pretrained weights of `{self.network}` cannot be loaded ({_one_line(error)}): check the connection "
                 "and `trunk.image_size`, or set `trunk.pretrained` to false"
@@ -106,6 +107,9 @@ class TorchvisionTrunk(Trunk):
         from torchvision.models import ResNet, get_model  # noqa: PLC0415 - takes seconds; the paper's networks do without
 
         _, height, width = self.image_shape
+        if weights is not None:
+            # torchvision itself would unpickle whatever the file holds.
+            os.environ["TORCH_FORCE_WEIGHTS_ONLY_LOAD"] = "1"
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(seed)
             model: nn.Module = get_model(self.network, weights=weights, **self._size_for_builder())
