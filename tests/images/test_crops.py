@@ -7,7 +7,7 @@ from PIL import Image
 from torch import Tensor
 
 from deephash_pipeline.counter_random import uniform_numbers
-from deephash_pipeline.images.crops import VIEWS, centre_crop, eleven_views, random_crop
+from deephash_pipeline.images.crops import centre_crop, eleven_views, random_crop
 from deephash_pipeline.seeds import derive_seed
 
 
@@ -55,7 +55,7 @@ def test_a_window_of_the_whole_image_is_the_image() -> None:
 @pytest.mark.parametrize(("height", "width"), [(48, 48), (24, 36)])
 def test_the_eleven_views_are_the_image_and_its_ten_crops(height: int, width: int) -> None:
     image = batch(1, height, width)
-    views = eleven_views(image.expand(VIEWS, -1, -1, -1), np.arange(VIEWS))
+    views = eleven_views(image.expand(11, -1, -1, -1), np.arange(11))
     kept = 11 * height // 12, 11 * width // 12
     down, right = height - kept[0], width - kept[1]
     corners = [(0, 0), (0, right), (down, 0), (down, right), (down // 2, right // 2)]

@@ -52,6 +52,7 @@ def test_columns_in_another_order_with_spaces_are_read(tmp_path: Path) -> None:
     ("row", "told"),
     [
         ((7, words(PIXELS[0]), "Training"), "row 5: emotion is to be 0..6"),
+        ((-1, words(PIXELS[0]), "Training"), "row 5: emotion is to be 0..6"),
         (("", words(PIXELS[0]), "Training"), "row 5: emotion is to be 0..6"),
         ((3, words(PIXELS[0])[:-4], "Training"), "row 5: .* 2304 numbers"),
         ((3, words(PIXELS[0]).replace("1", "1000", 1), "Training"), "row 5: .* numbers 0..255"),

@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,12 @@ def test_the_folder_of_the_image_can_be_the_class_as_in_sun397(tmp_path: Path) -
     held = listed(tmp_path, {"all": "."}, class_folder="parent")
     assert held.class_names == ["a/abbey", "o/office/home", "o/office/outdoor"]
     assert held.splits["all"].ids[1] == "o/office/home/sun_1.jpg"
+
+
+def test_a_name_that_is_no_utf_8_is_told_with_the_remedy(root: Path) -> None:
+    (root / "train" / "cat" / "0.png").rename(root / "train" / "cat" / os.fsdecode(b"caf\xe9.png"))
+    with pytest.raises(InputError, match=r"the name 'train/cat/caf\\udce9\.png' below .* is no UTF-8: rename"):
+        listed(root)
 
 
 def test_a_missing_split_folder_is_named(root: Path) -> None:

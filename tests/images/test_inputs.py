@@ -154,6 +154,12 @@ def test_an_expanded_input_holds_each_image_in_its_eleven_views_one_after_the_ot
         torch.testing.assert_close(inputs.batch(chosen, seed), normalised(views), atol=1e-5, rtol=0)
 
 
+@pytest.mark.parametrize("expand", [1, 11])
+def test_every_view_has_the_label_of_its_image(expand: int) -> None:
+    inputs = ImageInputs(images(), STATISTICS, CPU, AugmentationParameters.model_validate({"expand": expand}))
+    assert inputs.labels(np.arange(20)).tolist() == [index // expand for index in range(len(inputs))]
+
+
 def test_views_are_cropped_and_moved_like_any_images() -> None:
     inputs = ImageInputs(images(), STATISTICS, CPU, MOVES.model_copy(update={"expand": 11}), size=(4, 3))
     chosen = np.random.default_rng(2).permutation(220)[:30]

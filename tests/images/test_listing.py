@@ -20,6 +20,8 @@ def test_rows_are_in_the_order_of_classes(tmp_path: Path) -> None:
 def test_numbers_in_names_are_sorted_by_value() -> None:
     assert sorted(["10", "2", "0"], key=natural_order) == ["0", "2", "10"]
     assert sorted(["class 10", "abbey", "class 9", "5"], key=natural_order) == ["5", "abbey", "class 9", "class 10"]
+    for names in (["1", "01", "001"], ["001", "01", "1"]):
+        assert sorted(names, key=natural_order) == ["001", "01", "1"]
 
 
 @pytest.mark.parametrize("split", ["query", "validation"])

@@ -6,6 +6,7 @@ import textwrap
 import threading
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -225,6 +226,24 @@ def test_too_small_a_disk_is_told_before_decoding(files: ImageFiles, monkeypatch
 def test_a_disk_that_fills_up_is_told_in_one_line(files: ImageFiles, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(unfinished.os, "pwrite", lambda _file, content, _offset: len(content) - 1)
     with pytest.raises(InputError, match=r"cannot be written \(no space left on device\)"):
+        decode(files)
+
+
+def test_a_disk_that_fills_up_while_whole_images_are_copied_is_told_in_one_line(
+    files: ImageFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (files.root / files.names[0]).write_bytes(b"")
+    working = UnfinishedImages(files, "training")
+    assert len(list(working.decode())) == 1
+    with monkeypatch.context() as patched, pytest.raises(InputError, match=r"training\.whole\.npy cannot be written"):
+        patched.setattr(working, "_stored", Mock(side_effect=OSError("no space left on device")))
+        working.whole_images()
+    assert len(working.whole_images()) == COUNT - 1
+
+
+def test_a_working_folder_that_cannot_be_made_is_told_in_one_line(files: ImageFiles) -> None:
+    files.working_folder.write_text("a file in its place")
+    with pytest.raises(InputError, match=r"training\.npy cannot be written"):
         decode(files)
 
 

@@ -11,9 +11,11 @@ from kedro.framework.session import KedroSession
 from kedro.framework.startup import bootstrap_project
 
 from deephash_pipeline.datasets import CSVDataset, JSONDataset
+from deephash_pipeline.grid import compared_cells
 from deephash_pipeline.pipeline_registry import register_pipelines
 from deephash_pipeline.pipelines.descriptor_extraction.nodes import DESCRIPTORS
-from deephash_pipeline.reports.paper_tables import HAND_CRAFTED_FEATURES
+from deephash_pipeline.reports.paper_tables import FEATURE_METHODS, HAND_CRAFTED_FEATURES
+from deephash_pipeline.reports.published import FEATURE_CODE_LENGTHS
 
 TABLES = [
     "map_of_all_methods",
@@ -115,8 +117,10 @@ def test_other_pipelines_are_registered_and_no_part_of_the_full_one(written: Pat
             assert catalog.describe_datasets([name])[name]["defaults"] == {}
 
 
-def test_hand_crafted_features_have_the_names_that_their_pipeline_gives_them() -> None:
+def test_hand_crafted_features_and_cells_are_those_that_their_pipeline_makes() -> None:
     assert set(HAND_CRAFTED_FEATURES.values()) <= set(DESCRIPTORS.values())
+    cells = [(method, length) for method in FEATURE_METHODS for length in FEATURE_CODE_LENGTHS]
+    assert [(cell.method, cell.bits) for cell in compared_cells()] == cells
 
 
 def test_held_out_evaluation_reads_only_codes_and_labels() -> None:

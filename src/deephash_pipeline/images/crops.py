@@ -10,9 +10,6 @@ from deephash_pipeline.counter_random import uniform_numbers
 from deephash_pipeline.seeds import derive_seed
 from deephash_pipeline.transfer import to_device
 
-VIEWS = 11
-"""The image itself and ten crops: 28,709 training images of Kaggle-Face become the paper's 315,799."""
-
 KEPT_SHARE = 11 / 12
 """Side of a crop by that of the image: 44 of 48 pixels."""
 
@@ -44,7 +41,7 @@ def random_crop(images: Tensor, size: tuple[int, int], seed: int, first: int = 0
 
 
 def eleven_views(images: Tensor, views: NDArray[np.int64]) -> Tensor:
-    """Show every image in one of its views.
+    """Show every image in one of its views: 28,709 training images of Kaggle-Face become the paper's 315,799.
 
     Args:
         images: shape (b, c, h, w), of any type.

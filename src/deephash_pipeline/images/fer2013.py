@@ -12,6 +12,7 @@ from deephash_pipeline.images.table import FIRST_ROW, read_csv
 
 CLASS_NAMES = ["angry", "disgust", "fear", "happy", "sad", "surprise", "neutral"]
 SPLITS = {"Training": "training", "PublicTest": "query", "PrivateTest": "query"}
+EMOTIONS = [str(label) for label in range(len(CLASS_NAMES))]
 IMAGE_SIZE = 48
 
 
@@ -34,9 +35,9 @@ def read_fer2013(path: Path, channels: Channels = 1) -> ImageCollection:
     labels = np.empty(len(table), dtype=np.int64)
     for row, (emotion, words) in enumerate(zip(table["emotion"], table["pixels"], strict=True)):
         try:
-            labels[row] = range(len(CLASS_NAMES))[int(emotion)]
+            labels[row] = EMOTIONS.index(emotion.strip())
             pixels[row] = _image(words)
-        except (ValueError, IndexError) as error:
+        except ValueError as error:
             raise InputError(
                 f"{path}, row {row + FIRST_ROW}: emotion is to be 0..{len(CLASS_NAMES) - 1} and pixels "
                 f"{IMAGE_SIZE**2} numbers 0..255 ({error}); download the file anew."

@@ -37,13 +37,13 @@ def list_folder(
             `a/abbey` and `o/office/home` are classes.
 
     Raises:
-        InputError: if a folder is missing or holds no image, an image is in no class, or a class has no image to train
-            from.
+        InputError: if a folder is missing or holds no image, an image is in no class, a name is no UTF-8, or a class
+            has no image to train from.
     """
     found = {}
     for split, folder in splits.items():
         classes = _image_files(root / folder, class_folder)
-        found[split] = {name: [path.relative_to(root).as_posix() for path in paths] for name, paths in classes.items()}
+        found[split] = {name: [_name_below(root, path) for path in paths] for name, paths in classes.items()}
     return collect_files(found, root, image_size, channels, working_folder)
 
 
@@ -72,6 +72,15 @@ def _image_files(folder: Path, class_folder: ClassFolder) -> dict[str, list[Path
     if others:
         logger.warning("%d files are passed over, being no %s, such as %s", len(others), FORMATS, others[0])
     return classes
+
+
+def _name_below(root: Path, path: Path) -> str:
+    name = path.relative_to(root).as_posix()
+    try:
+        name.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(f"the name {name!r} below {root} is no UTF-8: rename the file or its folder.") from error
+    return name
 
 
 def _visible(folder: Path, deep: bool = False) -> list[Path]:

@@ -43,9 +43,9 @@ def collect_files(
     return ImageCollection(splits, class_names)
 
 
-def natural_order(name: str) -> list[str | int]:
-    """Return a key that sorts class 2 before class 10."""
-    return [int(part) if place % 2 else part for place, part in enumerate(re.split(r"(\d+)", name))]
+def natural_order(name: str) -> tuple[list[str | int], str]:
+    """Return a key that sorts class 2 before class 10; 01 and 1 are of one value, and always in this order."""
+    return [int(part) if place % 2 else part for place, part in enumerate(re.split(r"(\d+)", name))], name
 
 
 def _check_classes(found: dict[str, dict[str, list[str]]]) -> None:

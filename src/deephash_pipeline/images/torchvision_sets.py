@@ -30,7 +30,7 @@ def read_torchvision(name: TorchvisionName, folder: Path, download: bool = False
     Args:
         name: of the class in `torchvision.datasets`.
         folder: what torchvision calls `root`.
-        download: fetch what is missing; a file with another MD5 than the published one is refused.
+        download: fetch what is missing; what arrives with another MD5 than the published one is refused.
 
     Returns:
         Images (n, 1, 28, 28), or (n, 3, 32, 32) of CIFAR; ids are "<split>/<position in the data set>".
@@ -47,7 +47,8 @@ def read_torchvision(name: TorchvisionName, folder: Path, download: bool = False
         except FAILURES as error:
             remedy = "check the network and try again" if download else "set `download: true` of the source"
             raise InputError(
-                f"torchvision cannot read {name} from {folder} ({error}): {remedy}, or put its files there by hand."
+                f"torchvision cannot read {name} from {folder} ({error}): delete its files there if they are damaged; "
+                f"{remedy}, or put them there by hand."
             ) from error
         pixels = np.asarray(held.data)
         images = pixels[:, np.newaxis] if pixels.ndim == 3 else np.ascontiguousarray(pixels.transpose(0, 3, 1, 2))

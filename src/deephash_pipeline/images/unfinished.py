@@ -12,7 +12,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
 
@@ -58,47 +58,48 @@ class UnfinishedImages:
         """Decode what is not decoded yet, in parallel, and yield row and reason of each broken file, in their order.
 
         Raises:
-            InputError: if the disk is full.
+            InputError: if the disk is full, or the working folder cannot be written to.
         """
-        if not self._resume():
-            self._start()
+        with _written(self._array):
+            if not self._resume():
+                self._start()
         pool = ThreadPoolExecutor()
-        try:
-            with self._array.open("r+b") as array, self._digests.open("r+b") as digests:
+        with _written(self._array), self._array.open("r+b") as array, self._digests.open("r+b") as digests:
 
-                def finish_rows(start: int) -> list[tuple[int, str | None]]:
-                    rows = range(start, min(start + ROWS_PER_TASK, len(self._files)))
-                    return [(row, self._finish_row(row, array.fileno(), digests.fileno())) for row in rows]
+            def finish_rows(start: int) -> list[tuple[int, str | None]]:
+                rows = range(start, min(start + ROWS_PER_TASK, len(self._files)))
+                return [(row, self._finish_row(row, array.fileno(), digests.fileno())) for row in rows]
 
-                finished = pool.map(finish_rows, range(0, len(self._files), ROWS_PER_TASK))
-                rows = chain.from_iterable(finished)
-                try:
-                    for row, reason in track(rows, f"decoding {self._split}", total=len(self._files)):
-                        if reason is not None:
-                            yield row, reason
-                finally:
-                    pool.shutdown(cancel_futures=True)
-        except OSError as error:
-            raise InputError(
-                f"{self._array} cannot be written ({error}): mend that and run again, what is decoded is kept."
-            ) from error
+            finished = pool.map(finish_rows, range(0, len(self._files), ROWS_PER_TASK))
+            rows = chain.from_iterable(finished)
+            try:
+                for row, reason in track(rows, f"decoding {self._split}", total=len(self._files)):
+                    if reason is not None:
+                        yield row, reason
+            finally:
+                pool.shutdown(cancel_futures=True)
 
     def whole_rows(self) -> NDArray[np.int64]:
         """Return the rows that are decoded."""
         return np.array([row for row, known in enumerate(self.digests) if known != PENDING], dtype=np.int64)
 
     def whole_images(self) -> NDArray[np.uint8]:
-        """Return a memory map, read only, of the images that are not broken."""
+        """Return a memory map, read only, of the images that are not broken.
+
+        Raises:
+            InputError: if the disk is full.
+        """
         whole = self.whole_rows()
         if len(whole) == len(self._files):
             return _mapped(self._array)
         # A copy of a former run may by now be a name of the finished file, which must not be written to.
-        self._array_without_broken.unlink(missing_ok=True)
-        with self._array.open("rb") as array, self._array_without_broken.open("xb") as copy:
+        path = self._array_without_broken
+        path.unlink(missing_ok=True)
+        with _written(path), self._array.open("rb") as array, path.open("xb") as copy:
             copy.write(_header((len(whole), *self._files.shape[1:])))
             for row in whole:
                 copy.write(self._stored(array.fileno(), row))
-        return _mapped(self._array_without_broken)
+        return _mapped(path)
 
     def remove(self) -> None:
         """Delete the working files, and their folder if it is empty."""
@@ -165,12 +166,10 @@ def _fingerprint(files: ImageFiles) -> bytes:
     """Return what changes if a file is added, removed or replaced, or another size or mode is asked for."""
     seen = hashlib.blake2b(f"{files.image_size} {files.channels}".encode(), digest_size=DIGEST_BYTES)
     for name in files.names:
-        try:
+        seen.update(f"\0{name}".encode())
+        with suppress(OSError):
             status = os.stat(files.root / name)
-        except OSError:
-            seen.update(f"\0{name}\0missing".encode(errors="surrogateescape"))
-        else:
-            seen.update(f"\0{name}\0{status.st_size}\0{status.st_mtime_ns}".encode())
+            seen.update(f"\0{status.st_size} {status.st_mtime_ns}".encode())
     return seen.digest()
 
 
@@ -183,6 +182,17 @@ def _header(shape: tuple[int, ...]) -> bytes:
 def _mapped(path: Path) -> NDArray[np.uint8]:
     images: NDArray[np.uint8] = np.load(path, mmap_mode="r", allow_pickle=False)
     return images
+
+
+@contextmanager
+def _written(path: Path) -> Iterator[None]:
+    """Tell of a file that cannot be written in one line."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(
+            f"{path} cannot be written ({error}): mend that and run again, what is decoded is kept."
+        ) from error
 
 
 def _write_at(file: int, content: bytes, offset: int) -> None:

@@ -10,6 +10,7 @@ from deephash_pipeline.reports.paper_figures import (
 )
 from deephash_pipeline.reports.paper_pages import compared_page, precision_recall_page, unseen_page
 from deephash_pipeline.reports.paper_tables import (
+    HAND_CRAFTED_FEATURES,
     all_methods_table,
     code_lengths_table,
     features_table,
@@ -22,6 +23,7 @@ from deephash_pipeline.reports.tables import comparison_table, map_table, metric
 from deephash_pipeline.reports.training_curves import figure_training_curves
 
 __all__ = [
+    "HAND_CRAFTED_FEATURES",
     "all_methods_table",
     "cited_map",
     "code_lengths_table",

@@ -72,13 +72,14 @@ def pre_train(
     validation = ImageInputs(validation_images, pixel_statistics, device, size=trunk.image_size)
     # No classifier can be right about classes it was not shown, so there its accuracy would say nothing.
     known_classes = len(validation) > 0 and np.isin(validation_labels, training_labels).all()
+    training = ImageInputs(training_images, pixel_statistics, device, parameters.augmentation, trunk.image_size)
 
     history = train_on(
         resolve_devices(experiment.devices, device),
         module=network,
         objective=CrossEntropy(),
-        inputs=ImageInputs(training_images, pixel_statistics, device, parameters.augmentation, trunk.image_size),
-        labels=np.repeat(training_labels, parameters.augmentation.expand),
+        inputs=training,
+        labels=training.labels(training_labels),
         parameters=parameters.training,
         seed=seed,
         device=device,

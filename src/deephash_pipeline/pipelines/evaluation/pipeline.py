@@ -17,29 +17,7 @@ def create_pipeline(code_lengths: Sequence[int]) -> Pipeline:
         codes, labels -> count_distances -> query_histograms -> measure -> <cell>.metrics, <cell>.curves
         <cell>.metrics -> collect_metrics -> all_metrics; <cell>.curves -> join_curves -> precision_recall_curves
     """
-    template = Pipeline(
-        [
-            Node(
-                count_query_distances,
-                inputs=["codes", "query_labels", "training_labels"],
-                outputs="query_histograms",
-                name="count_distances",
-            ),
-            Node(
-                measure_retrieval,
-                inputs=[
-                    "query_histograms",
-                    "codes",
-                    "query_labels",
-                    "validation_labels",
-                    "training_labels",
-                    "params:cell",
-                ],
-                outputs=["metrics", "curves"],
-                name="measure",
-            ),
-        ]
-    )
+    template = Pipeline(measuring_nodes())
     grid = list(cells(code_lengths=code_lengths))
     instances = [
         Pipeline(
@@ -62,3 +40,21 @@ def create_pipeline(code_lengths: Sequence[int]) -> Pipeline:
             Node(join_curves, inputs=curves, outputs="precision_recall_curves", name="join_curves"),
         ]
     )
+
+
+def measuring_nodes() -> list[Node]:
+    """Make the nodes that lead from the codes of a cell to its figures."""
+    return [
+        Node(
+            count_query_distances,
+            inputs=["codes", "query_labels", "training_labels"],
+            outputs="query_histograms",
+            name="count_distances",
+        ),
+        Node(
+            measure_retrieval,
+            inputs=["query_histograms", "codes", "query_labels", "validation_labels", "training_labels", "params:cell"],
+            outputs=["metrics", "curves"],
+            name="measure",
+        ),
+    ]

@@ -144,7 +144,7 @@ def fit_hash_layer(
     # Dropout would draw without an address.
     network.to(device).eval()
     for layer in network.trunk.modules():
-        # Running statistics of fresh weights say nothing yet.
+        # Normalised by the batch, as training will do it: running statistics of fresh weights say nothing yet.
         if isinstance(layer, nn.BatchNorm2d):
             layer.train()
     network.hash_layer.fit_scale(network.trunk(first.batch(np.arange(len(first)))))
@@ -163,14 +163,14 @@ def train_on_hashing_loss(
     """Train all layers of `network` on the loss that the parameters name."""
     device = resolve_device(experiment.device)
     seed = derive_seed(experiment.seed, "fine-tuning", cell.bits)
+    size = network.trunk.image_size
+    inputs = ImageInputs(training_images, pixel_statistics, device, parameters.augmentation, size)
     history = train_on(
         resolve_devices(experiment.devices, device),
         module=network,
         objective=build_loss(parameters.loss, cell.bits, training_labels, derive_seed(seed, "loss")),
-        inputs=ImageInputs(
-            training_images, pixel_statistics, device, parameters.augmentation, network.trunk.image_size
-        ),
-        labels=np.repeat(training_labels, parameters.augmentation.expand),
+        inputs=inputs,
+        labels=inputs.labels(training_labels),
         parameters=parameters.training,
         seed=seed,
         device=device,

@@ -15,11 +15,8 @@ from deephash_pipeline.hashing.linear import feature_mean, hyperplanes_through
 from deephash_pipeline.pipelines.descriptor_extraction.nodes import DESCRIPTORS, HandCraftedParameters
 from deephash_pipeline.pipelines.experiment import ExperimentParameters
 from deephash_pipeline.pipelines.hash_layer_init.nodes import HashLayerInitParameters, initialise_hash_layer
-from deephash_pipeline.reports import published_hand_crafted_map, published_map
+from deephash_pipeline.reports import HAND_CRAFTED_FEATURES, published_hand_crafted_map, published_map
 from deephash_pipeline.training import CheckpointFolder
-
-PUBLISHED_DESCRIPTORS = {"cifar10": "gist", "sun397": "sift_bag"}
-"""Benchmark -> descriptor that the paper's figures are of."""
 
 
 def initialise_on_descriptor(
@@ -83,11 +80,12 @@ def tabulate_features(
         for metrics in (*evaluated_cells.values(), *descriptor_metrics)
     }
     benchmark = experiment.benchmark
-    of_the_paper = PUBLISHED_DESCRIPTORS.get(benchmark) == parameters.descriptor
+    feature = DESCRIPTORS[parameters.descriptor]
+    of_the_paper = HAND_CRAFTED_FEATURES.get(benchmark) == feature
     rows: list[tuple[str, Cell, Cell, float | None]] = []
     for cell in compared_cells():
         printed = published_hand_crafted_map(benchmark, cell.method, cell.bits) if of_the_paper else None
-        rows.append((DESCRIPTORS[parameters.descriptor], cell, on_descriptor(cell), printed))
+        rows.append((feature, cell, on_descriptor(cell), printed))
     for cell in compared_cells():
         rows.append(("CNN", cell, cell, published_map(benchmark, cell.method, cell.bits)))
     table = pd.DataFrame(

@@ -5,7 +5,7 @@ from kedro.pipeline import Node, Pipeline
 from deephash_pipeline.grid import PRE_TRAINING, Cell, compared_cells, on_descriptor
 from deephash_pipeline.pipelines.baseline_hashing.nodes import fit_hash_function
 from deephash_pipeline.pipelines.encoding import encoding_node
-from deephash_pipeline.pipelines.evaluation.nodes import count_query_distances, measure_retrieval
+from deephash_pipeline.pipelines.evaluation.pipeline import measuring_nodes
 
 from .nodes import initialise_on_descriptor, tabulate_features
 
@@ -51,7 +51,7 @@ def _on_descriptor(cell: Cell) -> Pipeline:
         learn = _fit()
         parameters["params:cell_on_z"] = f"params:cells.{cell.namespace}"
         parameters["params:baseline_hashing"] = "params:baseline_hashing"
-    steps = [learn, encoding_node(), _count_distances(), _measure()]
+    steps = [learn, encoding_node(), *measuring_nodes()]
     return Pipeline(steps, namespace=namespace, inputs=inputs, parameters=parameters)
 
 
@@ -78,22 +78,4 @@ def _initialise() -> Node:
         ],
         outputs=["encoder", "history"],
         name="initialise",
-    )
-
-
-def _count_distances() -> Node:
-    return Node(
-        count_query_distances,
-        inputs=["codes", "query_labels", "training_labels"],
-        outputs="query_histograms",
-        name="count_distances",
-    )
-
-
-def _measure() -> Node:
-    return Node(
-        measure_retrieval,
-        inputs=["query_histograms", "codes", "query_labels", "validation_labels", "training_labels", "params:cell"],
-        outputs=["metrics", "curves"],
-        name="measure",
     )
