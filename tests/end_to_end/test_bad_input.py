@@ -14,7 +14,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
-from kedro.framework.startup import bootstrap_project
 from kedro.runner import SequentialRunner
 from numpy.typing import NDArray
 from PIL import Image
@@ -34,19 +33,6 @@ QUERY_LABELS = RAW / "t10k-labels-idx1-ubyte.gz"
 IMAGE_FILES = Path("data/01_raw/images")
 OWN_IMAGES = ("--env=images", "--pipelines=data_ingestion")
 INGESTION = ("--env=mnist", "--pipelines=data_ingestion", "--params=data_ingestion.training_count=40")
-
-
-@pytest.fixture(scope="module")
-def a_project(new_project: Callable[[str], Path]) -> Path:
-    return new_project("bad input")
-
-
-@pytest.fixture
-def here(a_project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The project as the working directory, which is how the command finds it."""
-    bootstrap_project(a_project)
-    monkeypatch.chdir(a_project)
-    return a_project
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """Hand-crafted features from the command line: names, files, parameters, and the half that other runs measure."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,6 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 from kedro.framework.session import KedroSession
-from kedro.framework.startup import bootstrap_project
 
 from deephash_pipeline import cli
 from deephash_pipeline.grid import METHODS, Cell, compared_cells, on_descriptor
@@ -46,19 +44,6 @@ FILES = [
     ("evaluated_cells", "07_model_output/digits"),
     ("hand_crafted_table", "08_reporting/digits/hand_crafted.csv"),
 ]
-
-
-@pytest.fixture(scope="module")
-def a_project(new_project: Callable[[str], Path]) -> Path:
-    return new_project("hand_crafted")
-
-
-@pytest.fixture
-def here(a_project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The project as the working directory, which is how the command finds it."""
-    bootstrap_project(a_project)
-    monkeypatch.chdir(a_project)
-    return a_project
 
 
 def load(project: Path, environment: str | None) -> tuple[Any, dict[str, Any]]:

@@ -1,0 +1,19 @@
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from kedro.framework.startup import bootstrap_project
+
+
+@pytest.fixture(scope="module")
+def a_project(new_project: Callable[[str], Path], request: pytest.FixtureRequest) -> Path:
+    """A project without data, for the tests of one file."""
+    return new_project(request.module.__name__)
+
+
+@pytest.fixture
+def here(a_project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The project as the working directory, which is how the command finds it."""
+    bootstrap_project(a_project)
+    monkeypatch.chdir(a_project)
+    return a_project
