@@ -120,7 +120,7 @@ def test_what_the_paper_cites_has_a_column_of_its_own_and_a_note(render, metrics
     names = {**display_names, "cnnh": "CNNH"}
     cells = [*metrics, {**metrics[0], "method": "cnnh", "code_length": 12}]
     text = PageReader(render(comparison_table=comparison_table(cells, "cifar10", names))).text
-    assert "0.4390 at 12 bits" in text
+    assert "0.4390 (12 bits)" in text
     assert any("5,000 labelled images" in paragraph for paragraph in text)
     assert not any("cited" in paragraph for paragraph in PageReader(render()).text)
 

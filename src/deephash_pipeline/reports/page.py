@@ -15,7 +15,7 @@ from PIL import Image
 from plotly.offline import get_plotlyjs
 
 from deephash_pipeline.reports.published import CITED_PROTOCOL, FEATURE_CODE_LENGTHS, MAIN_CODE_LENGTHS
-from deephash_pipeline.reports.tables import is_reference_row
+from deephash_pipeline.reports.tables import citations, is_reference_row
 
 _ABSENT = "\N{EN DASH}"
 _MINUS = "\N{MINUS SIGN}"
@@ -134,28 +134,19 @@ def _map_rows(table: pd.DataFrame) -> list[TableRow]:
 
 def _comparisons(table: pd.DataFrame) -> list[Comparison]:
     printed = table[table["published"].notna()]
-    cited = table[table["cited"].notna()]
     comparisons = []
     for paper_lengths in (MAIN_CODE_LENGTHS, FEATURE_CODE_LENGTHS):
         code_lengths = [length for length in paper_lengths if length in set(printed["code_length"])]
         methods = set(printed.loc[printed["code_length"].isin(code_lengths), "method"])
         # What the paper cites stands in its table of all methods.
-        citations = _citations(cited) if paper_lengths == MAIN_CODE_LENGTHS else {}
-        shown = table[table["code_length"].isin(code_lengths) & table["method"].isin(methods | citations.keys())]
+        cited = citations(table) if paper_lengths == MAIN_CODE_LENGTHS else {}
+        shown = table[table["code_length"].isin(code_lengths) & table["method"].isin(methods | cited.keys())]
         if not shown.empty:
-            comparisons.append(Comparison(code_lengths, _comparison_rows(shown, code_lengths, citations)))
+            comparisons.append(Comparison(code_lengths, _comparison_rows(shown, code_lengths, cited)))
     return comparisons
 
 
-def _citations(cited: pd.DataFrame) -> dict[str, str]:
-    """Figures and bits of each method that the paper cites, as text: the bits are not always the table's."""
-    return {
-        str(method): f"{' / '.join(map(_number, own['cited']))} at {' / '.join(map(str, own['code_length']))} bits"
-        for method, own in cited.groupby("method", sort=False)
-    }
-
-
-def _comparison_rows(shown: pd.DataFrame, code_lengths: list[int], citations: Mapping[str, str]) -> list[TableRow]:
+def _comparison_rows(shown: pd.DataFrame, code_lengths: list[int], cited: Mapping[str, str]) -> list[TableRow]:
     columns = ("measured", "published", "difference")
     best = {
         (length, column): _number(shown.loc[shown["code_length"] == length, column].max())
@@ -172,7 +163,7 @@ def _comparison_rows(shown: pd.DataFrame, code_lengths: list[int], citations: Ma
             cells.append(_bold_if_best(figures["measured"], best[length, "measured"]))
             cells.append(_bold_if_best(figures["published"], best[length, "published"]))
             cells.append(_difference(figures["difference"]))
-        rows.append(TableRow(method, cells, cited=citations.get(method, "")))
+        rows.append(TableRow(method, cells, cited=cited.get(method, "")))
     return rows
 
 

@@ -7,6 +7,7 @@ import pandas as pd
 from deephash_pipeline.reports.cells import CellMetrics, cell_code_length, cell_figure, yardstick_cell
 from deephash_pipeline.reports.paper_tables import BENCHMARKS, NOT_PRINTED, NOT_RUN, Results, for_readers
 from deephash_pipeline.reports.published import CITED_PROTOCOL, MAIN_CODE_LENGTHS
+from deephash_pipeline.reports.tables import citations
 
 PAPER_SIZES = {
     "mnist": (10_000, 50_000),
@@ -40,9 +41,9 @@ def compared_page(title: str, table: pd.DataFrame, results: Results) -> str:
     """
     shown = for_readers(table)
     code_lengths = sorted(set(table["code_length"]))
-    cited = table[table["cited"].notna()] if "cited" in table else table[:0]
+    cited = {name: citations(own) for name, own in table.groupby("benchmark")} if "cited" in table else {}
     parts = [PROTOCOL]
-    if not cited.empty:
+    if any(cited.values()):
         parts.append(f"`as cited by the paper, other protocol`: compared with nothing. {CITED_PROTOCOL}.\n")
         code_lengths = list(MAIN_CODE_LENGTHS)
     for benchmark, name in BENCHMARKS.items():
@@ -51,9 +52,8 @@ def compared_page(title: str, table: pd.DataFrame, results: Results) -> str:
             continue
         ran = bool((own["measured"] != NOT_RUN).any())
         parts += [f"## {name}\n", _measured_on(benchmark, results.get(benchmark, ()), ran)]
-        citations = _citations(cited[cited["benchmark"] == name])
         if "feature" not in own:
-            parts.append(_wide(own, code_lengths, _COMPARED, citations))
+            parts.append(_wide(own, code_lengths, _COMPARED, cited.get(name, {})))
             continue
         for feature, half in own.groupby("feature", sort=False):
             parts += [f"### {feature}\n", _wide(half, code_lengths, _COMPARED, {})]
@@ -137,17 +137,8 @@ def _measured_on(benchmark: str, cells: Sequence[CellMetrics], ran: bool) -> str
     return f"{text}\n"
 
 
-def _citations(cited: pd.DataFrame) -> dict[str, str]:
-    """Figures of each method that the paper cites, with their true code lengths."""
-    return {
-        str(method): f"{' / '.join(f'{score:.4f}' for score in own['cited'])} "
-        f"({' / '.join(map(str, own['code_length']))} bits)"
-        for method, own in cited.groupby("method", sort=False)
-    }
-
-
 def _wide(
-    shown: pd.DataFrame, code_lengths: Sequence[int], headers: Mapping[str, str], citations: Mapping[str, str]
+    shown: pd.DataFrame, code_lengths: Sequence[int], headers: Mapping[str, str], cited: Mapping[str, str]
 ) -> str:
     """A row for each method, some columns for each code length, and what is cited in the last."""
     header = ["method", *(f"{length}: {name}" for length in code_lengths for name in headers.values())]
@@ -159,10 +150,10 @@ def _wide(
         ]
         for method in dict.fromkeys(shown["method"])
     ]
-    if citations:
+    if cited:
         header.append("as cited by the paper, other protocol")
         for row in rows:
-            row.append(citations.get(row[0], NOT_PRINTED))
+            row.append(cited.get(row[0], NOT_PRINTED))
     return _markdown_table(header, rows)
 
 
