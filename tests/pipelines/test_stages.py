@@ -221,6 +221,22 @@ def test_the_initial_code_is_the_sign_of_the_initial_hash_layer(
     ]
 
 
+def test_the_scale_of_the_hash_layer_does_not_hang_on_the_class_that_a_folder_lists_first() -> None:
+    generator = np.random.default_rng(0)
+    z = generator.normal(size=(1000, 16)).astype(np.float32)
+    z[:500] = 1 + 1e-4 * z[:500]
+    still = {"epochs": 1, "batch_size": 100, "learning_rate": 1e-30}
+    stored, _, _ = initialise_hash_layer(
+        z,
+        np.repeat([0, 1], 500),
+        ["blank", "full"],
+        Cell(method="pre_training", code_length=12),
+        HashLayerInitParameters.model_validate({"training": still}),
+        EXPERIMENT,
+    )
+    assert 0.5 < (z @ stored["weight"].numpy().T).std(0).mean() < 2
+
+
 def test_fine_tuning_starts_from_both_pre_training_stages(
     initialised: tuple[dict[str, Tensor], Any, pd.DataFrame],
     trunk_weights: dict[str, Tensor],

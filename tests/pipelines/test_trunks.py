@@ -93,7 +93,7 @@ def test_the_scale_of_random_weights_is_found_with_the_statistics_of_a_batch() -
     parameters = FineTuningParameters.model_validate({"training": stage_one().training})
     network = build_network(images, labels, CELL, parameters, chosen)
     statistics = pixel_statistics(images)
-    fit_hash_layer(network, images, statistics, parameters, chosen)
+    fit_hash_layer(network, images, statistics, CELL, parameters, chosen)
     # z by the running statistics that a fresh network has is so small that no weight could make up for it.
     assert extract_z(images, statistics, network.trunk.state_dict(), chosen).std() < 1e-3
     for layer in network.trunk.modules():

@@ -10,6 +10,7 @@ from .launch import resolve_devices, train_on
 from .loop import TrainingDiverged, train
 from .objectives import CrossEntropy
 from .parameters import TrainingParameters
+from .sampling import first_batch
 
 __all__ = [
     "ArrayInputs",
@@ -22,6 +23,7 @@ __all__ = [
     "TrainingInterrupted",
     "TrainingParameters",
     "TrunkAndHead",
+    "first_batch",
     "outputs_in_blocks",
     "resolve_device",
     "resolve_devices",

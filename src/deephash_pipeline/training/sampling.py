@@ -38,3 +38,11 @@ def epoch_batches(size: int, parameters: TrainingParameters, seed: int, epoch: i
         skips = generator.integers(0, parameters.random_skip_maximum + 1, count)
         order = database[(generator.integers(size) + np.cumsum(skips + 1)) % size]
     yield from order.reshape(steps, parameters.batch_size)
+
+
+def first_batch(size: int, parameters: TrainingParameters, seed: int) -> NDArray[np.int64]:
+    """Indices (batch_size,) of the batch that training begins with, by which weights are scaled before it.
+
+    Not the first images: a folder lists those class by class.
+    """
+    return next(epoch_batches(size, parameters, seed, epoch=1))

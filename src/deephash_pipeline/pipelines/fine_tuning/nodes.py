@@ -28,7 +28,14 @@ from deephash_pipeline.pipelines.feature_extraction.nodes import extract_z
 from deephash_pipeline.pipelines.hash_layer_init.nodes import hash_layer_encoder
 from deephash_pipeline.retrieval import CodeSets
 from deephash_pipeline.seeds import derive_seed
-from deephash_pipeline.training import CheckpointFolder, TrainingParameters, resolve_device, resolve_devices, train_on
+from deephash_pipeline.training import (
+    CheckpointFolder,
+    TrainingParameters,
+    first_batch,
+    resolve_device,
+    resolve_devices,
+    train_on,
+)
 
 
 class FineTuningParameters(BaseModel):
@@ -79,7 +86,7 @@ def fine_tune(
     network = build_network(training_images, training_labels, cell, parameters, experiment)
     network.trunk.load_state_dict(trunk_weights)
     if parameters.initial_hash_layer == "random":
-        fit_hash_layer(network, training_images, pixel_statistics, parameters, experiment)
+        fit_hash_layer(network, training_images, pixel_statistics, cell, parameters, experiment)
     else:
         network.hash_layer.load_state_dict(initial_hash_layer, strict=False)
     return train_on_hashing_loss(
@@ -98,7 +105,7 @@ def train_from_random_initialisation(
 ) -> tuple[dict[str, Tensor], Encoder, pd.DataFrame]:
     """Train on the hashing loss from random weights, without any pre-training; returns what `fine_tune` does."""
     network = build_network(training_images, training_labels, cell, parameters, experiment)
-    fit_hash_layer(network, training_images, pixel_statistics, parameters, experiment)
+    fit_hash_layer(network, training_images, pixel_statistics, cell, parameters, experiment)
     return train_on_hashing_loss(
         network, training_images, training_labels, pixel_statistics, cell, parameters, experiment, checkpoints
     )
@@ -134,13 +141,16 @@ def fit_hash_layer(
     network: HashNetwork,
     training_images: NDArray[np.uint8],
     pixel_statistics: Mapping[str, list[float]],
+    cell: Cell,
     parameters: FineTuningParameters,
     experiment: ExperimentParameters,
 ) -> None:
-    """Scale random weights of the hash layer by the first images."""
+    """Scale random weights of the hash layer by the images of the first batch, as they are."""
     device = resolve_device(experiment.device)
-    first_images = training_images[: parameters.training.batch_size]
-    first = ImageInputs(first_images, pixel_statistics, device, size=network.trunk.image_size)
+    seed = derive_seed(experiment.seed, "fine-tuning", cell.bits)
+    views = parameters.augmentation.expand
+    drawn = first_batch(views * len(training_images), parameters.training, seed) // views
+    first = ImageInputs(training_images[drawn], pixel_statistics, device, size=network.trunk.image_size)
     # Dropout would draw without an address.
     network.to(device).eval()
     for layer in network.trunk.modules():

@@ -17,6 +17,7 @@ from deephash_pipeline.training import (
     CheckpointFolder,
     CrossEntropy,
     TrainingParameters,
+    first_batch,
     resolve_device,
     train,
 )
@@ -47,7 +48,7 @@ def initialise_hash_layer(
     device = resolve_device(experiment.device)
     seed = derive_seed(experiment.seed, "pre-training, stage 2", cell.bits)
     hash_layer = HashLayer(training_z.shape[1], cell.bits, HashLayerParameters(), derive_seed(seed, "hash layer"))
-    hash_layer.fit_scale(torch.from_numpy(training_z[: parameters.training.batch_size]))
+    hash_layer.fit_scale(torch.from_numpy(training_z[first_batch(len(training_z), parameters.training, seed)]))
     network = HashSoftmaxNetwork(hash_layer, len(class_names))
     initialise(network.softmax, derive_seed(seed, "weights"))
     history = train(
