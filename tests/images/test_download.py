@@ -94,7 +94,9 @@ def cifar10(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[
     batches = tmp_path / CIFAR10.base_folder
     batches.mkdir()
     for name, (pixels, labels) in content.items():
-        (batches / name).write_bytes(pickle.dumps({"data": pixels.reshape(len(labels), -1), "labels": labels}))
+        batch = {"data": pixels.reshape(len(labels), -1), "labels": labels}
+        batch["filenames"] = [f"{['mule', 'ship', 'mule'][row]}_s_{row:06d}.png" for row in range(len(labels))]
+        (batches / name).write_bytes(pickle.dumps(batch))
     (batches / "batches.meta").write_bytes(pickle.dumps({"label_names": ["airplane", "automobile"]}))
     archive = tmp_path / CIFAR10.filename
     with tarfile.open(archive, "w:gz") as tar:
@@ -124,16 +126,17 @@ def test_cifar10_is_unpacked_into_the_folders_that_the_folder_source_reads(
     assert sorted(path.name for path in raw.iterdir()) == ["test", "train"]
 
     source = FolderSource(kind="folder", image_size=32, channels=3)
-    collection = read_source(source, raw, tmp_path / "unfinished")
+    collection = read_source(source, raw, tmp_path / "decoded")
     assert collection.class_names == ["airplane", "automobile"]
     decoded, _ = decode_splits(collection.splits, collection.class_names, broken_share_limit=0)
     for split, batch in {"training": "data_batch_1", "query": "test_batch"}.items():
         images = decoded[split]
         pixels, labels = cifar10[batch]
-        positions = [int(Path(name).stem) for name in images.ids]
+        positions = [int(Path(name).stem.rpartition("_")[2]) for name in images.ids]
         assert np.array_equal(images.images, pixels[positions])
         assert images.labels.tolist() == [labels[position] for position in positions]
         assert sorted(positions) == list(range(len(labels)))
+    assert decoded["training"].ids[0] == "train/airplane/ship_s_000001.png"
 
 
 def test_only_the_folder_of_cifar10_that_is_missing_is_made(

@@ -3,6 +3,7 @@
 import hashlib
 import http.client
 import os
+import pickle
 import shutil
 import tempfile
 import urllib.request
@@ -21,7 +22,7 @@ def download_mnist(folder: Path) -> Iterator[str]:
     """Fetch the MNIST files that are not in the folder yet, and yield one line on each.
 
     A file appears under its name only when it is complete and its checksum right; until then it lies in a hidden
-    temporary folder beside it, which is removed whatever happens.
+    temporary folder beside it, which only a killed process leaves behind.
 
     Args:
         folder: where `IdxSource` will look for them, such as data/01_raw/mnist; made where it is missing.
@@ -45,8 +46,9 @@ def download_mnist(folder: Path) -> Iterator[str]:
 def download_cifar10(folder: Path) -> Iterator[str]:
     """Fetch CIFAR-10 and unpack it into `train/<class>/*.png` and `test/<class>/*.png`; yield one line on each folder.
 
-    A folder appears under its name only when all its images are in it. Files are named by their position in the
-    original batches, whose own format is a pickle: torchvision reads it, after it has checked every file of it.
+    A folder appears under its name only when all its images are in it. Files keep the names that they have in the
+    original batches: the order of names decides what a seed draws, so every copy of CIFAR-10 with these names is split
+    alike. The batches are pickles, read after torchvision has checked every file of them.
 
     Args:
         folder: where `FolderSource` will look for them, such as data/01_raw/cifar10; made where it is missing.
@@ -69,10 +71,20 @@ def download_cifar10(folder: Path) -> Iterator[str]:
             unpacked = Path(waiting_room) / split
             for name in batches.classes:
                 (unpacked / name).mkdir(parents=True)
-            for position, (pixels, label) in enumerate(zip(batches.data, batches.targets, strict=True)):
-                Image.fromarray(pixels).save(unpacked / batches.classes[label] / f"{position:05d}.png")
+            for pixels, label, name in zip(batches.data, batches.targets, _original_names(batches), strict=True):
+                Image.fromarray(pixels).save(unpacked / batches.classes[label] / name)
             os.replace(unpacked, folder / split)
             yield f"{folder / split}: {len(batches):,} images from {mirror}"
+
+
+def _original_names(batches: CIFAR10) -> list[str]:
+    """Return the name of each image's file, which torchvision does not keep."""
+    names: list[str] = []
+    for file, _ in batches.train_list if batches.train else batches.test_list:
+        names += pickle.loads(Path(batches.root, CIFAR10.base_folder, file).read_bytes(), encoding="latin1")[
+            "filenames"
+        ]
+    return names
 
 
 def _fetch(mirrors: Sequence[str], name: str, checksum: str, target: Path) -> str:
