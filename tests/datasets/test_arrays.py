@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 from typing import Any, Literal
 
@@ -55,6 +56,12 @@ def test_a_map_of_a_whole_file_is_saved_as_another_name_of_it(tmp_path: Path, wo
     working_file.unlink()
     np.testing.assert_array_equal(dataset.load(), np.arange(24).reshape(4, 6))
     assert [path.name for path in tmp_path.iterdir()] == ["array.npy"]
+
+
+def test_a_link_that_a_killed_process_has_left_is_no_hindrance(tmp_path: Path, working_file: Path) -> None:
+    (tmp_path / f".array.{os.getpid()}.npy").hardlink_to(working_file)
+    NumpyDataset(str(tmp_path / "array.npy")).save(np.load(working_file, mmap_mode="r"))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["array.npy", "working.npy"]
 
 
 def test_where_there_are_no_links_a_mapped_file_is_copied(

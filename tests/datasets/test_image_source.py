@@ -30,7 +30,7 @@ def test_what_is_downloaded_need_not_be_there(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"), [(None, "data/02_intermediate/birds/unfinished"), ("elsewhere", "elsewhere")]
+    ("given", "expected"), [(None, "data/02_intermediate/birds/decoded"), ("elsewhere", "elsewhere")]
 )
 def test_image_files_are_listed_with_the_folder_to_decode_them_in(
     tmp_path: Path, given: str | None, expected: str

@@ -198,7 +198,7 @@ def test_own_images_of_many_kinds_are_ingested(here: Path, image_files: Path) ->
     assert np.load(made / "query/images.npy").shape == (12, 3, 32, 32)
     assert json.loads((made / "class_names.json").read_text()) == ["emu", "owl", "wren"]
     assert pd.read_csv(made / "quarantined_images.csv").columns.tolist() == ["split", "id", "reason"]
-    assert not (made / "unfinished").exists()
+    assert (made / "decoded/training.npy").samefile(made / "training/images.npy")
 
 
 def test_a_broken_image_is_left_out_and_listed(here: Path, image_files: Path) -> None:

@@ -1,12 +1,15 @@
+import errno
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
+from deephash_pipeline.errors import InputError
 from deephash_pipeline.images.decoding import BrokenImageError, decode_image
 
 RED, GREEN, BLUE = (255, 0, 0), (0, 255, 0), (0, 0, 255)
@@ -72,6 +75,22 @@ def test_what_is_transparent_shows_white(tmp_path: Path, mode: str) -> None:
 def test_sixteen_bit_grey_is_scaled_not_clipped(tmp_path: Path) -> None:
     Image.fromarray(np.full((4, 4), 128 * 256, dtype=np.uint16)).save(tmp_path / "a.png")
     assert decode_image(tmp_path / "a.png", 4, 1).max() == 128
+
+
+@pytest.mark.parametrize("mode", ["I", "F"])
+def test_numbers_of_32_bits_have_no_black_and_white_and_are_broken(tmp_path: Path, mode: str) -> None:
+    Image.new(mode, (4, 4), 40000).save(tmp_path / "a.png", format="TIFF")
+    with pytest.raises(BrokenImageError, match=rf"numbers of 32 bits \(mode {mode}\); convert it to 8 or 16"):
+        decode_image(tmp_path / "a.png", 4, 1)
+
+
+@pytest.mark.parametrize("fault", [OSError(errno.EMFILE, "Too many open files"), MemoryError()])
+def test_a_fault_of_the_machine_is_not_laid_upon_the_file(
+    tmp_path: Path, fault: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Image, "open", Mock(side_effect=fault))
+    with pytest.raises(InputError, match=r"a\.png cannot be read at present \(.+\): mend that and run again"):
+        decode_image(tmp_path / "a.png", 4, 1)
 
 
 @pytest.mark.parametrize("name", ["a.png", "a.webp"])

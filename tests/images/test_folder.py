@@ -18,7 +18,7 @@ def paint(path: Path, colour: int) -> None:
 
 
 def listed(root: Path, splits: dict[str, str] = SPLITS, **options: Any) -> ImageCollection:
-    return list_folder(root, splits, 4, 1, root / "unfinished", **options)
+    return list_folder(root, splits, 4, 1, root / "decoded", **options)
 
 
 @pytest.fixture
@@ -48,6 +48,18 @@ def test_every_format_is_listed_at_any_depth(root: Path) -> None:
     for suffix in ("JPG", "jpeg", "webp", "bmp"):
         paint(root / "train" / "cat" / "deep" / "deeper" / f"x.{suffix}", 50)
     assert listed(root).splits["training"].labels.tolist() == [0] * 6 + [1] * 2
+
+
+def test_linked_folders_are_entered_once(root: Path, tmp_path: Path) -> None:
+    before = listed(root).splits["training"]
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    Image.new("L", (4, 4)).save(elsewhere / "linked.png")
+    (root / "train" / "cat" / "more").symlink_to(elsewhere)
+    (elsewhere / "round").symlink_to(elsewhere)
+    after = listed(root).splits["training"]
+    assert sorted(set(after.ids) - set(before.ids)) == ["train/cat/more/linked.png"]
+    assert len(after) == len(before) + 1
 
 
 def test_hidden_files_and_folders_are_passed_over(root: Path) -> None:

@@ -1,11 +1,13 @@
-import gc
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from deephash_pipeline.datasets import NumpyDataset
 from deephash_pipeline.errors import InputError
+from deephash_pipeline.images import decoded_array
 from deephash_pipeline.images.collection import ImageSet
 from deephash_pipeline.images.files import ImageFiles
 from deephash_pipeline.images.ingestion import BrokenImage, decode_splits
@@ -24,7 +26,7 @@ def listed(root: Path, split: str, count: int) -> ImageSet:
     names = [f"{split}{row}.png" for row in range(count)]
     for row, name in enumerate(names):
         Image.new("L", (4, 4), {"training": 0, "validation": 100, "query": 200}[split] + row).save(root / name)
-    return ImageSet(ImageFiles(root, names, 4, 1, root.parent / "unfinished"), np.arange(count) % 2, names)
+    return ImageSet(ImageFiles(root, names, 4, 1, root.parent / "decoded"), np.arange(count) % 2, names)
 
 
 @pytest.fixture
@@ -67,9 +69,7 @@ def test_more_broken_images_than_allowed_stop_the_run_and_what_is_decoded_is_kep
     told = str(caught.value)
     assert told.startswith(f"more than 6.25% of 16 image files are broken, the first is {root}/training3.png (cannot")
     assert "raise data_ingestion.broken_share_limit" in told and "\n" not in told
-    del caught
-    gc.collect()
-    assert (root.parent / "unfinished" / "training.npy").is_file()
+    assert (root.parent / "decoded" / "training.npy").is_file()
     assert len(decode_splits(splits, CLASSES, 2 / 16)[1]) == 2
 
 
@@ -111,14 +111,13 @@ def test_images_twice_in_one_split_are_no_fault(
     assert caplog.records == []
 
 
-def test_working_files_vanish_with_the_last_use_of_the_images(root: Path, splits: dict[str, ImageSet]) -> None:
-    unfinished = root.parent / "unfinished"
-    decoded, _ = decode_splits(splits, CLASSES, 0)
-    gc.collect()
-    assert (unfinished / "training.npy").is_file() and (unfinished / "query.npy").is_file()
-    del decoded["training"]
-    gc.collect()
-    assert not (unfinished / "training.npy").is_file() and (unfinished / "query.npy").is_file()
-    del decoded
-    gc.collect()
-    assert not unfinished.exists()
+def test_what_is_decoded_serves_every_later_run(
+    splits: dict[str, ImageSet], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    finished = NumpyDataset(str(tmp_path / "images.npy"), mmap_mode="r")
+    finished.save(decode_splits(splits, CLASSES, 0)[0]["training"].images)
+    monkeypatch.setattr(decoded_array, "decode_image", Mock(side_effect=AssertionError("decoded again")))
+    again = decode_splits(splits, CLASSES, 0)[0]["training"].images
+    finished.save(again)
+    np.testing.assert_array_equal(finished.load(), np.array(again))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["decoded", "images.npy", "raw"]

@@ -85,7 +85,7 @@ def test_a_folder_is_listed_below_the_raw_folder(tmp_path: Path) -> None:
     for folder in ("train/cat", "train/dog", "test/cat"):
         (tmp_path / folder).mkdir(parents=True)
         Image.new("L", (4, 4), 3).save(tmp_path / folder / "a.png")
-    held = read_source(FolderSource(kind="folder", image_size=4, channels=1), tmp_path, tmp_path / "unfinished")
+    held = read_source(FolderSource(kind="folder", image_size=4, channels=1), tmp_path, tmp_path / "decoded")
     assert {name: split.ids for name, split in held.splits.items()} == {
         "training": ["train/cat/a.png", "train/dog/a.png"],
         "query": ["test/cat/a.png"],

@@ -20,7 +20,7 @@ def folder(tmp_path: Path) -> Path:
 
 def listed(folder: Path, content: str) -> ImageCollection:
     (folder / "images.csv").write_text(content, encoding="utf-8")
-    return list_table(folder / "images.csv", 8, 3, folder / "unfinished")
+    return list_table(folder / "images.csv", 8, 3, folder / "decoded")
 
 
 def test_paths_start_at_the_folder_of_the_csv(folder: Path) -> None:
@@ -64,6 +64,7 @@ def test_labels_that_look_like_something_else_keep_their_name(folder: Path) -> N
         ("path,label,split\na.png,x,train\nb.png,y,train\n", "has the splits training: give training and query rows"),
         ("path,label,split\na.png,x,train\nb.png,x,train\ndeep/c.png,y,test\n", "'y' is in the split 'query' but not"),
         ("path,label\na.png,x\nb.png,x\n", "retrieval needs two classes"),
+        ("path,label\na.png,x,\nb.png,y,\n", "has rows of more fields than its first line"),
         ("path,class\na.png,x\n", "has no column label"),
         ("path,label\n", "has no row"),
         ("", "cannot be read as CSV"),

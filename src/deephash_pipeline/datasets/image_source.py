@@ -16,7 +16,7 @@ class ImageSourceDataset(AbstractDataset[NoReturn, ImageCollection]):
         filepath: folder of the raw files.
         source: fields of one of `deephash_pipeline.images.sources`, chosen by ``kind``.
         working_folder: where arrays grow while image files are decoded; best on the disk of the finished arrays. By
-            default ``data/02_intermediate/<last part of filepath>/unfinished``.
+            default ``data/02_intermediate/<last part of filepath>/decoded``.
         metadata: for Kedro-Viz.
     """
 
@@ -28,7 +28,7 @@ class ImageSourceDataset(AbstractDataset[NoReturn, ImageCollection]):
         metadata: dict[str, Any] | None = None,
     ) -> None:
         self._path = Path(filepath)
-        self._working_folder = Path(working_folder or f"data/02_intermediate/{self._path.name}/unfinished")
+        self._working_folder = Path(working_folder or f"data/02_intermediate/{self._path.name}/decoded")
         self._source = parse_source(source)
         self.metadata = metadata
 

@@ -1,5 +1,6 @@
 """One image file -> pixels, whatever its mode."""
 
+import errno
 import threading
 from contextlib import nullcontext
 from pathlib import Path
@@ -8,9 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
+from deephash_pipeline.errors import InputError
 from deephash_pipeline.images.files import Channels
 
 MODES = {1: "L", 3: "RGB"}
+FAULTS_OF_THE_MACHINE = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO, errno.ESTALE, errno.ETIMEDOUT}
 # Large enough a reserve that what JPEG's decoder or a box filter has shrunk looks the same after the bilinear filter.
 REDUCING_GAP = 3
 LARGE = 2**24
@@ -38,7 +41,9 @@ def decode_image(path: Path, image_size: int, channels: Channels) -> NDArray[np.
         uint8 of shape (channels, image_size, image_size).
 
     Raises:
-        BrokenImageError: if the file cannot be read or decoded, or has more pixels than Pillow takes for sane.
+        BrokenImageError: if the file cannot be read or decoded, has more pixels than Pillow takes for sane, or
+            numbers of 32 bits, whose black and white nothing tells.
+        InputError: if the machine is at fault and not the file: out of memory or of open files, or the disk fails.
     """
     size = (image_size, image_size)
     try:
@@ -50,11 +55,18 @@ def decode_image(path: Path, image_size: int, channels: Channels) -> NDArray[np.
                 small = full.resize(size, Image.Resampling.BILINEAR, reducing_gap=REDUCING_GAP)
             pixels = np.asarray(_on_white(small, MODES[channels]))
     except Exception as error:  # a damaged file can make Pillow's readers raise anything
+        if isinstance(error, MemoryError) or getattr(error, "errno", None) in FAULTS_OF_THE_MACHINE:
+            raise InputError(
+                f"{path} cannot be read at present ({str(error) or 'out of memory'}): mend that and run again, what is "
+                "decoded is kept; or remove the file."
+            ) from error
         raise BrokenImageError(" ".join(str(error).split()) or type(error).__name__) from error
     return pixels.reshape(image_size, image_size, channels).transpose(2, 0, 1)
 
 
 def _eight_bits(image: Image.Image) -> Image.Image:
+    if image.mode in {"I", "F"}:
+        raise ValueError(f"numbers of 32 bits (mode {image.mode}); convert it to 8 or 16")
     if not image.mode.startswith("I;16"):
         return image
     # Pillow clips 16-bit grey at 255 instead of scaling it, which leaves a white image.

@@ -1,6 +1,7 @@
 """A tree of image files, `<root>/<split>/<class>/**`: CIFAR-10, Kaggle-Face, SUN397 and a user's own images."""
 
 import logging
+import os
 from pathlib import Path
 from typing import Literal
 
@@ -58,7 +59,7 @@ def _image_files(folder: Path, class_folder: ClassFolder) -> dict[str, list[Path
     others = []
     for entry in _visible(folder):
         if entry.is_dir():
-            files = [path for path in _visible(entry, deep=True) if path.is_file()]
+            files = _visible_files(entry)
             images = [path for path in files if _is_image(path)]
             others += [path for path in files if not _is_image(path)]
             if class_folder == "top":
@@ -83,9 +84,23 @@ def _name_below(root: Path, path: Path) -> str:
     return name
 
 
-def _visible(folder: Path, deep: bool = False) -> list[Path]:
-    found = sorted(folder.rglob("*") if deep else folder.iterdir())
-    return [path for path in found if not any(part.startswith(".") for part in path.relative_to(folder).parts)]
+def _visible(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+
+
+def _visible_files(folder: Path) -> list[Path]:
+    """Return the files below, in the order of their paths; linked folders are entered, each folder once."""
+    found: list[Path] = []
+    entered = set()
+    for parent, folders, names in os.walk(folder, followlinks=True):
+        entered.add(os.path.realpath(parent))
+        folders[:] = [
+            name
+            for name in sorted(folders)
+            if not name.startswith(".") and os.path.realpath(Path(parent, name)) not in entered
+        ]
+        found += [Path(parent, name) for name in names if not name.startswith(".")]
+    return sorted(path for path in found if path.is_file())
 
 
 def _is_image(path: Path) -> bool:

@@ -1,17 +1,15 @@
 """Decode the splits of a benchmark: broken images are left out and listed, images in two splits are told."""
 
 import logging
-import weakref
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.images.collection import ImageSet
+from deephash_pipeline.images.decoded_array import DecodedArray, digest
 from deephash_pipeline.images.files import ImageFiles
-from deephash_pipeline.images.unfinished import UnfinishedImages, digest
 
 logger = logging.getLogger(__name__)
 
@@ -29,8 +27,7 @@ def decode_splits(
 ) -> tuple[dict[str, ImageSet], list[BrokenImage]]:
     """Decode every split that is still files; arrays pass as they are.
 
-    An interrupted call is taken up by the next one with the same files. Working files are deleted when nothing uses the
-    decoded images any more, and not before all splits are decoded.
+    The working files stay: what one call has decoded, interrupted or not, the next one with the same files takes up.
 
     Args:
         splits: "training", "validation" and "query".
@@ -47,12 +44,11 @@ def decode_splits(
     decoded: dict[str, ImageSet] = {}
     digests: dict[str, list[bytes]] = {}
     broken: list[BrokenImage] = []
-    unfinished: list[tuple[NDArray[np.uint8], UnfinishedImages]] = []
     for name, split in splits.items():
         if not isinstance(split.images, ImageFiles):
             decoded[name], digests[name] = split, [digest(image.tobytes()) for image in split.images]
             continue
-        working = UnfinishedImages(split.images, name)
+        working = DecodedArray(split.images, name)
         for row, reason in working.decode():
             broken.append(BrokenImage(name, split.ids[row], reason))
             if len(broken) / files > broken_share_limit:
@@ -61,10 +57,8 @@ def decode_splits(
                     f"{split.images.root / broken[0].id} ({broken[0].reason}): mend or remove them, or raise "
                     "data_ingestion.broken_share_limit to have them listed and left out."
                 )
-        images = working.whole_images()
-        unfinished.append((images, working))
         whole = working.whole_rows()
-        decoded[name] = ImageSet(images, split.labels[whole], [split.ids[row] for row in whole])
+        decoded[name] = ImageSet(working.whole_images(), split.labels[whole], [split.ids[row] for row in whole])
         digests[name] = [working.digests[row] for row in whole]
     lost = np.setdiff1d(splits["training"].labels, decoded["training"].labels)
     if lost.size:
@@ -72,8 +66,6 @@ def decode_splits(
     if not len(decoded["query"]):
         raise InputError("all images of the split 'query' are broken: mend or replace them.")
     _tell_shared_images(decoded, digests)
-    for images, working in unfinished:
-        weakref.finalize(images, working.remove)
     return decoded, broken
 
 

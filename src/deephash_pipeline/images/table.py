@@ -1,6 +1,7 @@
 """Image files that a CSV lists, with columns `path`, `label` and perhaps `split`."""
 
 import os
+import warnings
 from pathlib import Path
 
 import pandas as pd
@@ -25,7 +26,11 @@ def read_csv(path: Path, columns: set[str]) -> pd.DataFrame:
         InputError: if the file is missing, no CSV or without rows, or lacks a column.
     """
     try:
-        table = pd.read_csv(path, dtype=str, keep_default_na=False, skipinitialspace=True)
+        with warnings.catch_warnings(category=pd.errors.ParserWarning, action="error"):
+            # Without an index pandas tells of longer rows; else it would shift all columns by one.
+            table = pd.read_csv(path, dtype=str, keep_default_na=False, skipinitialspace=True, index_col=False)
+    except pd.errors.ParserWarning as error:
+        raise InputError(f"{path} has rows of more fields than its first line: name or remove the last.") from error
     except FileNotFoundError as error:
         raise InputError(f"{path} is missing: put it there, with the columns {', '.join(sorted(columns))}.") from error
     except (OSError, ValueError) as error:

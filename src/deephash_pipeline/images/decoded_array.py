@@ -1,8 +1,9 @@
-"""An array of images that grows on disk while they are decoded, so that a killed run goes on where it was.
+"""An array of images that grows on disk while they are decoded, and stays there: no image is decoded twice.
 
 Beside the `.npy` file of a split lies a list of digests, one per image. A digest is written after its pixels, so a row
-whose pixels still have that digest is whole, whatever happened to the process or the machine. Both files are written,
-not mapped: the memory stays flat, and a full disk is an error and not a crash.
+whose pixels still have that digest is whole, whatever happened to the process or the machine; a killed run goes on
+there, and a later one finds all of it. Both files are written, not mapped: the memory stays flat, and a full disk is an
+error and not a crash.
 """
 
 import hashlib
@@ -36,7 +37,7 @@ def digest(pixels: bytes) -> bytes:
     return hashlib.blake2b(pixels, digest_size=DIGEST_BYTES).digest()
 
 
-class UnfinishedImages:
+class DecodedArray:
     """The working files of one split.
 
     Attributes:
@@ -101,16 +102,10 @@ class UnfinishedImages:
                 copy.write(self._stored(array.fileno(), row))
         return _mapped(path)
 
-    def remove(self) -> None:
-        """Delete the working files, and their folder if it is empty."""
+    def _start(self) -> None:
         # Digests first: without them the rest is not taken for anything.
         for path in (self._digests, self._array, self._array_without_broken):
             path.unlink(missing_ok=True)
-        with suppress(OSError):
-            self._files.working_folder.rmdir()
-
-    def _start(self) -> None:
-        self.remove()
         self._files.working_folder.mkdir(parents=True, exist_ok=True)
         size = self._offset(len(self._files))
         free = shutil.disk_usage(self._files.working_folder).free
@@ -125,7 +120,7 @@ class UnfinishedImages:
         self._digests.write_bytes(self._fingerprint + b"".join(self.digests))
 
     def _resume(self) -> bool:
-        """Take up the files of an interrupted run; return whether there are any that fit."""
+        """Take up the files of a former run; return whether there are any that fit."""
         if not self._digests.is_file() or not self._array.is_file():
             return False
         recorded = self._digests.read_bytes()

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.images import unfinished
+from deephash_pipeline.images import decoded_array
+from deephash_pipeline.images.decoded_array import DIGEST_BYTES, PENDING, DecodedArray, digest
 from deephash_pipeline.images.decoding import decode_image
 from deephash_pipeline.images.files import Channels, ImageFiles
-from deephash_pipeline.images.unfinished import DIGEST_BYTES, PENDING, UnfinishedImages, digest
 
 COUNT = 50
 
@@ -30,7 +30,7 @@ def files(tmp_path: Path) -> ImageFiles:
     names = [f"{row:02d}.png" for row in range(COUNT)]
     for name, image in zip(names, pixels, strict=True):
         Image.fromarray(image).save(root / name)
-    return ImageFiles(root, names, 8, 3, tmp_path / "unfinished")
+    return ImageFiles(root, names, 8, 3, tmp_path / "decoded")
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def decoded_names(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         names.append(path.name)
         return decode_image(path, image_size, channels)
 
-    monkeypatch.setattr(unfinished, "decode_image", note)
+    monkeypatch.setattr(decoded_array, "decode_image", note)
     return names
 
 
@@ -50,8 +50,8 @@ def expected(files: ImageFiles) -> NDArray[np.uint8]:
     return np.stack([decode_image(files.root / name, files.image_size, files.channels) for name in files.names])
 
 
-def decode(files: ImageFiles) -> UnfinishedImages:
-    working = UnfinishedImages(files, "training")
+def decode(files: ImageFiles) -> DecodedArray:
+    working = DecodedArray(files, "training")
     assert list(working.decode()) == []
     return working
 
@@ -79,10 +79,10 @@ def test_what_was_whole_when_the_process_was_killed_is_not_decoded_again(
     child = f"""
         import os, signal, threading
         from pathlib import Path
-        from deephash_pipeline.images import unfinished
+        from deephash_pipeline.images import decoded_array
         from deephash_pipeline.images.files import ImageFiles
 
-        decode_image, calls, lock = unfinished.decode_image, [], threading.Lock()
+        decode_image, calls, lock = decoded_array.decode_image, [], threading.Lock()
 
         def decode_twenty(*arguments):
             with lock:
@@ -91,9 +91,9 @@ def test_what_was_whole_when_the_process_was_killed_is_not_decoded_again(
                     os.kill(os.getpid(), {int(signal.SIGKILL)})
             return decode_image(*arguments)
 
-        unfinished.decode_image = decode_twenty
+        decoded_array.decode_image = decode_twenty
         files = ImageFiles(Path({str(files.root)!r}), {files.names!r}, 8, 3, Path({str(files.working_folder)!r}))
-        list(unfinished.UnfinishedImages(files, "training").decode())
+        list(decoded_array.DecodedArray(files, "training").decode())
         """
     killed = subprocess.run([sys.executable, "-c", textwrap.dedent(child)], check=False, capture_output=True)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
@@ -161,7 +161,7 @@ def test_starting_over_leaves_alone_what_was_linked_to_the_former_file(files: Im
 def test_broken_files_are_told_in_order_and_left_out(files: ImageFiles) -> None:
     for row in (40, 3):
         (files.root / files.names[row]).write_bytes(b"")
-    working = UnfinishedImages(files, "training")
+    working = DecodedArray(files, "training")
     told = list(working.decode())
     assert [row for row, _ in told] == [3, 40]
     assert all("cannot identify image file" in reason for _, reason in told)
@@ -174,23 +174,10 @@ def test_broken_files_alone_are_tried_again(files: ImageFiles, decoded_names: li
     (files.root / files.names[3]).write_bytes(b"")
     for _ in range(2):
         decoded_names.clear()
-        working = UnfinishedImages(files, "training")
+        working = DecodedArray(files, "training")
         assert [row for row, _ in working.decode()] == [3]
         assert len(working.whole_images()) == COUNT - 1
     assert decoded_names == [files.names[3]]
-
-
-def test_working_files_are_removed_with_their_folder(files: ImageFiles) -> None:
-    working = decode(files)
-    images = working.whole_images()
-    other = files.working_folder / "query.digests"
-    other.touch()
-    working.remove()
-    assert list(files.working_folder.iterdir()) == [other]
-    other.unlink()
-    working.remove()
-    assert not files.working_folder.exists()
-    np.testing.assert_array_equal(images, expected(files))
 
 
 def test_several_images_are_decoded_at_once(files: ImageFiles, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,30 +188,30 @@ def test_several_images_are_decoded_at_once(files: ImageFiles, monkeypatch: pyte
             together.wait()
         return decode_image(path, image_size, channels)
 
-    monkeypatch.setattr(unfinished, "decode_image", decode_with_another)
+    monkeypatch.setattr(decoded_array, "decode_image", decode_with_another)
     decode(files)
 
 
 def test_what_is_decoded_is_kept_when_the_run_is_interrupted(files: ImageFiles, decoded_names: list[str]) -> None:
     for name in files.names[:5]:
         (files.root / name).write_bytes(b"")
-    rows = UnfinishedImages(files, "training").decode()
+    rows = DecodedArray(files, "training").decode()
     assert next(rows)[0] == 0
     rows.close()  # type: ignore[attr-defined]
     whole = COUNT - stored_digests(files).count(PENDING)
     decoded_names.clear()
-    assert len(list(UnfinishedImages(files, "training").decode())) == 5
+    assert len(list(DecodedArray(files, "training").decode())) == 5
     assert len(decoded_names) == COUNT - whole
 
 
 def test_too_small_a_disk_is_told_before_decoding(files: ImageFiles, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unfinished.shutil, "disk_usage", lambda _: SimpleNamespace(free=1000))
+    monkeypatch.setattr(decoded_array.shutil, "disk_usage", lambda _: SimpleNamespace(free=1000))
     with pytest.raises(InputError, match=r"training\.npy needs 0\.0 GB, but 0\.0 GB are free"):
         decode(files)
 
 
 def test_a_disk_that_fills_up_is_told_in_one_line(files: ImageFiles, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unfinished.os, "pwrite", lambda _file, content, _offset: len(content) - 1)
+    monkeypatch.setattr(decoded_array.os, "pwrite", lambda _file, content, _offset: len(content) - 1)
     with pytest.raises(InputError, match=r"cannot be written \(no space left on device\)"):
         decode(files)
 
@@ -233,7 +220,7 @@ def test_a_disk_that_fills_up_while_whole_images_are_copied_is_told_in_one_line(
     files: ImageFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (files.root / files.names[0]).write_bytes(b"")
-    working = UnfinishedImages(files, "training")
+    working = DecodedArray(files, "training")
     assert len(list(working.decode())) == 1
     with monkeypatch.context() as patched, pytest.raises(InputError, match=r"training\.whole\.npy cannot be written"):
         patched.setattr(working, "_stored", Mock(side_effect=OSError("no space left on device")))
@@ -253,14 +240,14 @@ MEMORY = """
     import numpy as np
     from deephash_pipeline.datasets import NumpyDataset
     from deephash_pipeline.images.files import ImageFiles
-    from deephash_pipeline.images.unfinished import UnfinishedImages
+    from deephash_pipeline.images.decoded_array import DecodedArray
 
     def peak():
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
     root = Path({root!r})
     names = sorted(path.name for path in root.iterdir())
-    working = UnfinishedImages(ImageFiles(root, names, 256, 3, root.parent / "unfinished"), "training")
+    working = DecodedArray(ImageFiles(root, names, 256, 3, root.parent / "decoded"), "training")
     before = peak()
     broken = list(working.decode())
     images = working.whole_images()
