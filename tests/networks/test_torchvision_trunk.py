@@ -101,7 +101,6 @@ def test_grey_is_replicated_to_three_channels():
     ("network", "shape", "parameters", "told"),
     [
         ("resnet19", (3, 32, 32), {}, "unknown network `resnet19`: choose one of caffenet"),
-        ("squeezenet1_1", (3, 64, 64), {}, "`squeezenet1_1` does not end in one linear layer"),
         ("alexnet", (3, 32, 32), {}, r"`alexnet` cannot take images of shape \(3, 32, 32\) .*: set `trunk.image_size`"),
         ("vit_b_32", (3, 28, 28), {}, r"`vit_b_32` cannot take images of shape \(3, 28, 28\)"),
         ("resnet18", (4, 32, 32), {}, "takes images of 1 or 3 channels, got 4"),
@@ -114,10 +113,34 @@ def test_what_cannot_work_is_refused_in_one_line_before_any_work(network, shape,
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.filterwarnings("ignore:The default weight initialization of GoogleNet")
-def test_a_classifier_with_classifiers_at_its_side_is_refused():
-    with pytest.raises(InputError, match="`googlenet` does not end in one linear layer"):
-        build_trunk("googlenet", (3, 64, 64))
+@pytest.mark.parametrize(("network", "side", "z_dimension"), [("googlenet", 64, 1024), ("inception_v3", 80, 2048)])
+def test_a_classifier_with_others_at_its_side_is_taken_without_them(network, side, z_dimension):
+    trunk = trunk_of(network, side=side)
+    assert trunk.z_dimension == z_dimension
+    assert trunk(images(side=side)).shape == (3, z_dimension)
+    assert not [name for name, _ in trunk.named_modules() if "aux" in name.lower()]
+
+
+def test_pretrained_weights_of_a_classifier_with_others_at_its_side_are_loaded(monkeypatch):
+    stored = get_model("inception_v3", init_weights=True).state_dict()
+    monkeypatch.setattr(torchvision.models.Inception_V3_Weights, "get_state_dict", lambda *_, **__: stored)
+    trunk = build_trunk("inception_v3", (3, 80, 80))
+    initialise(trunk, seed=1, pretrained=True)
+    assert torch.equal(trunk.layers.Mixed_7c.branch_pool.conv.weight, stored["Mixed_7c.branch_pool.conv.weight"])
+
+
+def test_of_a_squeezenet_z_is_the_mean_of_each_channel_below_its_last_convolution():
+    trunk = trunk_of("squeezenet1_1", side=64).eval()
+    with torch.no_grad():
+        expected = trunk.layers.features(images(side=64)).mean((2, 3))
+        torch.testing.assert_close(trunk(images(side=64)), expected)
+    assert trunk.z_dimension == 512
+
+
+def test_a_model_that_does_not_end_in_one_linear_layer_is_refused(monkeypatch):
+    monkeypatch.setattr("torchvision.models.get_model", lambda *_, **__: nn.Sequential(nn.Flatten()))
+    with pytest.raises(InputError, match="`resnet18` does not end in one linear layer"):
+        build_trunk("resnet18", (3, 64, 64))
 
 
 def test_images_of_another_shape_are_refused_with_the_remedy():

@@ -104,7 +104,7 @@ class TorchvisionTrunk(Trunk):
 
     def _make(self, seed: int, weights: str | None) -> tuple[nn.Module, int]:
         """Build the model, with all of its draws from `seed`, and take off the last linear layer; return its inputs."""
-        from torchvision.models import ResNet, get_model  # noqa: PLC0415 - takes seconds; the paper's networks do without
+        from torchvision.models import ResNet, SqueezeNet, get_model  # noqa: PLC0415 - takes seconds; the paper's networks do without
 
         _, height, width = self.image_shape
         if weights is not None:
@@ -112,27 +112,38 @@ class TorchvisionTrunk(Trunk):
             os.environ["TORCH_FORCE_WEIGHTS_ONLY_LOAD"] = "1"
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(seed)
-            model: nn.Module = get_model(self.network, weights=weights, **self._size_for_builder())
+            model: nn.Module = get_model(self.network, weights=weights, **self._options_of_builder(weights))
             if isinstance(model, ResNet):
                 small = max(height, width) <= LARGEST_SMALL_IMAGE
                 if small if self.small_image_stem == "auto" else self.small_image_stem:
                     _give_small_image_stem(model)
             elif self.small_image_stem is True:
                 raise InputError(f"`{self.network}` has no stem for small images: leave out `trunk.small_image_stem`")
+        if getattr(model, "aux_logits", False):
+            # The pretrained Inception cannot be built without its side classifier.
+            vars(model)["aux_logits"] = False
+            _replace(model, "AuxLogits", None)
+        if isinstance(model, SqueezeNet):
+            _give_linear_layer(model)
         linear = [name for name, layer in model.named_modules() if isinstance(layer, nn.Linear)]
-        if not linear or getattr(model, "aux_logits", False):
+        if not linear:
             raise InputError(LAST_LAYER.format(self.network))
         z_dimension: Any = model.get_submodule(linear[-1]).in_features
         _replace(model, linear[-1], nn.Identity())
         _address_stochastic_depth(model)
         return model, z_dimension
 
-    def _size_for_builder(self) -> dict[str, Any]:
-        """Tell those families the size of images whose builders ask for it."""
+    def _options_of_builder(self, weights: str | None) -> dict[str, Any]:
+        """Tell some families the size of the images, and others of random weights and no classifiers at their side."""
         _, height, width = self.image_shape
-        if self.network.startswith("vit"):
-            return {"image_size": height}
-        return {"input_size": (height, width)} if self.network.startswith("maxvit") else {}
+        match self.network.partition("_")[0]:
+            case "vit":
+                return {"image_size": height}
+            case "maxvit":
+                return {"input_size": (height, width)}
+            case "googlenet" | "inception":
+                return {} if weights else {"aux_logits": False, "init_weights": True}
+        return {}
 
 
 class DroppedSamples(nn.Module):
@@ -166,6 +177,12 @@ def _give_small_image_stem(model: Any) -> None:
     model.maxpool = nn.Identity()
 
 
+def _give_linear_layer(model: Any) -> None:
+    """Pool before the classifier and not behind it: z has a feature for each channel, as in the other networks."""
+    dropout, convolution, _, pooling = model.classifier
+    model.classifier = nn.Sequential(pooling, nn.Flatten(), dropout, nn.Linear(convolution.in_channels, 1))
+
+
 def _address_stochastic_depth(model: nn.Module) -> None:
     from torchvision.ops import StochasticDepth  # noqa: PLC0415 - as above
 
@@ -174,7 +191,7 @@ def _address_stochastic_depth(model: nn.Module) -> None:
             _replace(model, name, DroppedSamples(layer.p))
 
 
-def _replace(model: nn.Module, name: str, layer: nn.Module) -> None:
+def _replace(model: nn.Module, name: str, layer: nn.Module | None) -> None:
     parent, _, own = name.rpartition(".")
     setattr(model.get_submodule(parent), own, layer)
 
