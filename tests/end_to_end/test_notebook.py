@@ -1,7 +1,9 @@
+import re
 from pathlib import Path
 from typing import Any
 
 import nbformat
+import numpy as np
 import pytest
 from nbclient import NotebookClient
 
@@ -39,13 +41,21 @@ def test_the_notebook_shows_tables_figures_and_pictures(outputs: list[Any]) -> N
     shown = [output.data for output in outputs if "data" in output]
     assert sum(PLOTLY in data for data in shown) == 6
     assert sum("image/png" in data for data in shown) == 2
-    assert sum("<table" in data.get("text/html", "") for data in shown) == 3
+    assert sum("<table" in data.get("text/html", "") for data in shown) == 4
 
 
 def test_the_notebook_finds_the_stored_figure_from_counts(outputs: list[Any]) -> None:
     printed = "".join(output.text for output in outputs if output.output_type == "stream" and output.name == "stdout")
     assert "mAP 0." in printed
     assert "with the ties in the worst and in the best order" in printed
+
+
+def test_the_notebook_encodes_and_searches_as_the_run_did(outputs: list[Any], finished_project: Path) -> None:
+    table = outputs[-1].data["text/html"]
+    found = [int(distance) for distance in re.findall(r"<th>\d+</th>\s*<td>(\d+)</td>", table)]
+    with np.load(next(finished_project.glob("data/07_model_output/digits/fine_tuning/b32/codes.npz"))) as codes:
+        distances = np.bitwise_count(codes["database"] ^ codes["query"][0]).sum(axis=1)
+    assert found == sorted(distances)[:10]
 
 
 def test_the_notebook_prints_no_warning(outputs: list[Any]) -> None:
