@@ -4,6 +4,9 @@ from pathlib import Path
 import pytest
 from kedro.framework.startup import bootstrap_project
 
+# So that what it asserts is explained as in a test.
+pytest.register_assert_rewrite("tests.end_to_end.refused_runs")
+
 
 @pytest.fixture(scope="module")
 def a_project(new_project: Callable[[str], Path], request: pytest.FixtureRequest) -> Path:

@@ -1,12 +1,8 @@
 """Training survives being killed at any moment: it ends with the weights and the history it would have had."""
 
-import hashlib
-import json
-import logging
 import os
 import shutil
 import signal
-from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +10,6 @@ import pytest
 import torch
 from torch import nn
 
-from deephash_pipeline.errors import InputError
-from deephash_pipeline.images.augmentation import AugmentationParameters
-from deephash_pipeline.images.inputs import ImageInputs
 from deephash_pipeline.losses import ExponentiatedLoss, ExponentiatedLossParameters
 from deephash_pipeline.losses.greedy_hash import GreedyHash, GreedyHashParameters
 from deephash_pipeline.losses.hashnet import HashNet, HashNetParameters
@@ -35,125 +28,25 @@ from deephash_pipeline.training import (
     CrossEntropy,
     TrainingDiverged,
     TrainingInterrupted,
-    TrainingParameters,
-    outputs_in_blocks,
     train,
 )
-from deephash_pipeline.training import resuming as resuming_module
+from tests.training.small_fine_tuning import (
+    CPU,
+    CopiedAfterSaving,
+    Killed,
+    KilledAfterSaving,
+    exactly,
+    fine_tune,
+    hash_network,
+    images,
+    learning,
+    parameters,
+    sha256,
+    stored,
+    uninterrupted,
+)
 
-CPU = torch.device("cpu")
-STATISTICS = {"mean": [0.5], "standard_deviation": [0.25]}
-AUGMENTATION = AugmentationParameters(shift_pixels=1, rotation_degrees=10, scale_range=0.1)
 STEPS_PER_EPOCH = 3
-
-
-def parameters(**changes):
-    defaults = {"epochs": 3, "batch_size": 16, "learning_rate": 0.05, "weight_decay": 1e-3}
-    return TrainingParameters(**{**defaults, **changes})
-
-
-def images():
-    generator = np.random.default_rng(0)
-    labels = np.arange(50) % 3
-    pixels = generator.integers(0, 120, (50, 1, 8, 8)) + 60 * labels[:, None, None, None]
-    return pixels.astype(np.uint8), labels.astype(np.int64)
-
-
-def hash_network():
-    """What fine-tuning trains, small: convolutions, dropout, a layer and a hash layer with statistics of their own."""
-    trunk = nn.Sequential(
-        nn.Conv2d(1, 5, 3),
-        nn.BatchNorm2d(5),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Dropout(0.3),
-        nn.Flatten(),
-        nn.Linear(45, 17),
-        nn.ReLU(),
-        nn.Dropout(0.2),
-    )
-    initialise(trunk, 1)
-    return HashNetwork(trunk, HashLayer(17, 6, HashLayerParameters(centring=True, scale=3.0, bias=True), 2))
-
-
-class Killed(BaseException):
-    """Stands for SIGKILL: nothing in the engine may catch it."""
-
-
-class KilledAfterSaving(CheckpointFolder):
-    """A folder behind whose n-th save of this process the process ends."""
-
-    def __init__(self, folder, saves):
-        super().__init__(folder, 0)
-        self.saves = saves
-
-    def save(self, state):
-        super().save(state)
-        self.saves -= 1
-        if not self.saves:
-            raise Killed
-
-
-class CopiedAfterSaving(CheckpointFolder):
-    """A folder of which a copy is kept behind every save."""
-
-    def __init__(self, folder, copies):
-        super().__init__(folder, 0)
-        self.copies = copies
-
-    def save(self, state):
-        super().save(state)
-        shutil.copytree(self.folder, self.copies / f"{len(list(self.copies.glob('*'))):04d}")
-
-
-def fine_tune(checkpoints=None, objective=None, network=None, configuration=None, seed=7, data=None, **changes):
-    """Train the hash network; return the SHA-256 of its weights and its history."""
-    network = network or hash_network()
-    pixels, labels = data or images()
-    inputs = ImageInputs(pixels, STATISTICS, CPU, AUGMENTATION)
-    plain = ImageInputs(pixels, STATISTICS, CPU)
-    history = train(
-        network,
-        objective or ExponentiatedLoss(ExponentiatedLossParameters(loss_scale="unit", balance_pairs=True)),
-        inputs,
-        labels,
-        parameters(**changes),
-        seed,
-        CPU,
-        "fine_tuning.b6",
-        # A figure that any lost bit of any weight or running mean would show in, as NumPy has it.
-        after_epoch=lambda: {"mean_square": (outputs_in_blocks(network, plain) ** 2).mean()},
-        checkpoints=checkpoints,
-        configuration=configuration,
-    )
-    return sha256(network), history
-
-
-def sha256(module):
-    digest = hashlib.sha256()
-    for name, tensor in module.state_dict().items():
-        digest.update(name.encode() + tensor.contiguous().numpy().tobytes())
-    return digest.hexdigest()
-
-
-def learning(**changes):
-    """Changes of the parameters as what can be kept by `cache`."""
-    return tuple(sorted(changes.items()))
-
-
-@cache
-def uninterrupted(changes=()):
-    return fine_tune(**dict(changes))
-
-
-def exactly(history):
-    """To the last digit, with the order of columns and the types of numbers."""
-    return repr(history)
-
-
-def stored(folder):
-    return json.loads(max(folder.glob("checkpoint-*.json")).read_text())["content"]
-
 
 VARIANTS = [
     learning(schedule="one_cycle"),
@@ -331,131 +224,6 @@ def test_a_training_that_diverges_does_so_after_a_kill_with_the_same_last_good_w
     for folder in sorted(copies.iterdir())[-5:]:
         assert stored(folder)["progress"]["epoch"] > 1
         assert diverge(CheckpointFolder(folder, 30)) == (weights, message, bias)
-
-
-# Finished trainings.
-
-
-class NeverAsked(nn.Module):
-    """An objective that nobody is to ask."""
-
-    def forward(self, outputs, labels):
-        raise AssertionError("a step was taken")
-
-
-def test_a_finished_training_gives_its_result_again_without_a_step(tmp_path, caplog):
-    first = fine_tune(CheckpointFolder(tmp_path, 30))
-    with caplog.at_level(logging.INFO):
-        weights, history = fine_tune(CheckpointFolder(tmp_path, 30), NeverAsked())
-    assert (weights, exactly(history)) == (first[0], exactly(first[1]))
-    assert any("finished before" in record.getMessage() for record in caplog.records)
-
-
-def test_an_unfinished_training_is_never_taken_for_a_finished_one(tmp_path):
-    with pytest.raises(Killed):
-        fine_tune(KilledAfterSaving(tmp_path, saves=8))
-    with pytest.raises(AssertionError, match="a step was taken"):
-        fine_tune(CheckpointFolder(tmp_path, 30), NeverAsked())
-
-
-def test_a_training_whose_steps_are_done_is_finished_only_behind_what_follows_the_last(tmp_path):
-    with pytest.raises(Killed):
-        fine_tune(KilledAfterSaving(tmp_path, saves=9))
-    progress = stored(tmp_path)["progress"]
-    assert (progress["steps"], progress["finished"], len(progress["history"])) == (9, False, 2)
-    assert fine_tune(CheckpointFolder(tmp_path, 30), NeverAsked()) == uninterrupted()
-    assert stored(tmp_path)["progress"]["finished"]
-
-
-def other_pixel():
-    pixels, labels = images()
-    pixels[31, 0, 3, 3] ^= 1
-    return pixels, labels
-
-
-def other_label():
-    pixels, labels = images()
-    labels[31] = (labels[31] + 1) % 3
-    return pixels, labels
-
-
-def other_weight():
-    network = hash_network()
-    with torch.no_grad():
-        network.trunk[0].weight[0, 0, 0, 0] += 1e-6
-    return network
-
-
-CHANGES = [
-    ({"learning_rate": 0.04}, "training.learning_rate"),
-    ({"epochs": 4}, "training.epochs"),
-    ({"chunk_size": 8}, "training.chunk_size"),
-    ({"seed": 8}, "seed"),
-    ({"configuration": {"loss.temperature": 2.0}}, "loss.temperature"),
-    ({"configuration": {"network": "lenet"}}, "loss.temperature"),
-    ({"network": other_weight}, "initial weights"),
-    ({"data": other_pixel}, "training set"),
-    ({"data": other_label}, "training set"),
-]
-
-
-def changed(change):
-    """Arguments of `fine_tune`, a change of those of `begun`."""
-    made = {name: value() if callable(value) else value for name, value in change.items()}
-    return {"configuration": {"loss.temperature": 1.0}, **made}
-
-
-@pytest.mark.parametrize(("change", "name"), CHANGES)
-def test_an_unfinished_training_of_another_configuration_is_refused_by_name_and_kept(tmp_path, change, name):
-    with pytest.raises(Killed):
-        fine_tune(KilledAfterSaving(tmp_path, saves=4), **changed({}))
-    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
-    with pytest.raises(InputError, match="delete the folder to start over") as caught:
-        fine_tune(CheckpointFolder(tmp_path, 0), **changed(change))
-    assert f"`{name}`" in str(caught.value)
-    assert str(tmp_path) in str(caught.value)
-    assert "\n" not in str(caught.value)
-    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
-
-
-@pytest.mark.parametrize(("change", "name"), CHANGES)
-def test_a_finished_training_of_another_configuration_starts_anew_and_says_so(tmp_path, caplog, change, name):
-    fine_tune(CheckpointFolder(tmp_path, 30), **changed({}))
-    with caplog.at_level(logging.INFO):
-        result = fine_tune(CheckpointFolder(tmp_path, 30), **changed(change))
-    assert result == fine_tune(**changed(change))
-    assert any(f"`{name}` has changed" in record.getMessage() for record in caplog.records)
-    assert stored(tmp_path)["progress"]["finished"]
-    assert len(list(tmp_path.iterdir())) == 2
-
-
-def test_a_refusal_gives_both_values(tmp_path):
-    with pytest.raises(Killed):
-        fine_tune(KilledAfterSaving(tmp_path, saves=1))
-    with pytest.raises(InputError, match=r"`training.learning_rate` 0.05 instead of 0.04"):
-        fine_tune(CheckpointFolder(tmp_path, 0), learning_rate=0.04)
-
-
-def test_a_refusal_says_which_value_one_of_them_lacks(tmp_path):
-    with pytest.raises(Killed):
-        fine_tune(KilledAfterSaving(tmp_path, saves=1))
-    with pytest.raises(InputError, match=r"`loss.sharpness` not given instead of None"):
-        fine_tune(CheckpointFolder(tmp_path, 0), configuration={"loss.sharpness": None})
-
-
-def test_of_a_large_training_set_evenly_chosen_inputs_are_compared(monkeypatch):
-    monkeypatch.setattr(resuming_module, "COMPARED_BYTES", 0)
-    monkeypatch.setattr(resuming_module, "BLOCK", 6)
-    pixels, labels = images()
-
-    def digest(image):
-        changed_pixels = pixels.copy()
-        if image is not None:
-            changed_pixels[image] ^= 1
-        return resuming_module.training_set_digest(ImageInputs(changed_pixels, STATISTICS, CPU), labels)
-
-    noticed = [image for image in range(50) if digest(image) != digest(None)]
-    assert noticed == [0, 9, 19, 29, 39, 49]
 
 
 # Checkpoints and what is trained.

@@ -1,0 +1,30 @@
+"""Runs that are to be refused: what they say, and that they write nothing."""
+
+from pathlib import Path
+
+from click.testing import CliRunner
+
+from deephash_pipeline import cli
+
+
+def stored(project: Path) -> dict[Path, int]:
+    """All files of a project that a run could take for results, and when they were written."""
+    return {path: path.stat().st_mtime_ns for path in (project / "data").rglob("*") if path.is_file()}
+
+
+def the_error(output: str) -> str:
+    errors = [line for line in output.splitlines() if line.startswith("Error:")]
+    assert len(errors) == 1, output
+    assert "Traceback" not in output
+    assert "pydantic" not in errors[0]
+    return errors[0]
+
+
+def refused(*arguments: str) -> str:
+    """Run the project's `kedro run`, expect it to refuse, and return the line that says why."""
+    before = stored(Path.cwd())
+    result = CliRunner().invoke(cli.run, arguments)
+    assert result.exit_code == 1, result.output
+    assert isinstance(result.exception, SystemExit), result.exception
+    assert stored(Path.cwd()) == before
+    return the_error(result.output)

@@ -1,0 +1,47 @@
+"""A classifier of the squares, and their features."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.typing import NDArray
+from torch import Tensor
+
+from deephash_pipeline.pipelines.cnn_pretraining.nodes import PreTrainingParameters, pre_train
+from deephash_pipeline.pipelines.feature_extraction.nodes import extract_z
+from tests.pipelines.squares import (
+    CLASSES,
+    EXPERIMENT,
+    IMAGES,
+    LABELS,
+    NO_IMAGES,
+    NO_LABELS,
+    QUERY_IMAGES,
+    STATISTICS,
+    TRAINING,
+)
+
+
+@pytest.fixture(scope="session")
+def classifier() -> tuple[dict[str, Tensor], dict[str, Tensor], pd.DataFrame]:
+    parameters = PreTrainingParameters.model_validate({"training": {**TRAINING, "epochs": 4}})
+    return pre_train(IMAGES, LABELS, NO_IMAGES, NO_LABELS, STATISTICS, CLASSES, parameters, EXPERIMENT)
+
+
+@pytest.fixture(scope="session")
+def trunk_weights(classifier: tuple[dict[str, Tensor], dict[str, Tensor], pd.DataFrame]) -> dict[str, Tensor]:
+    return classifier[0]
+
+
+@pytest.fixture(scope="session")
+def softmax_weights(classifier: tuple[dict[str, Tensor], dict[str, Tensor], pd.DataFrame]) -> dict[str, Tensor]:
+    return classifier[1]
+
+
+@pytest.fixture(scope="session")
+def z(trunk_weights: dict[str, Tensor]) -> NDArray[np.float32]:
+    return extract_z(IMAGES, STATISTICS, trunk_weights, EXPERIMENT)
+
+
+@pytest.fixture(scope="session")
+def query_z(trunk_weights: dict[str, Tensor]) -> NDArray[np.float32]:
+    return extract_z(QUERY_IMAGES, STATISTICS, trunk_weights, EXPERIMENT)

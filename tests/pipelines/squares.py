@@ -1,0 +1,28 @@
+"""Images of three classes, few and easy, and a short training: what the tests of stages share."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deephash_pipeline.pipelines.data_ingestion.nodes import measure_pixels
+from deephash_pipeline.pipelines.experiment import ExperimentParameters
+
+EXPERIMENT = ExperimentParameters(benchmark="squares", network="lenet", seed=7, device="cpu")
+CLASSES = ["left", "middle", "right"]
+NO_IMAGES = np.empty((0, 1, 28, 28), dtype=np.uint8)
+NO_LABELS = np.empty(0, dtype=np.int64)
+
+
+def squares(count: int, seed: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Images of a bright bar at the left, in the middle or at the right, in noise."""
+    generator = np.random.default_rng(seed)
+    labels = np.arange(count, dtype=np.int64) % len(CLASSES)
+    images = generator.integers(0, 90, size=(count, 1, 28, 28)).astype(np.uint8)
+    for image, label in zip(images, labels, strict=True):
+        image[0, 4:24, 9 * label : 9 * label + 8] += 150
+    return images, labels
+
+
+IMAGES, LABELS = squares(36, seed=0)
+QUERY_IMAGES, QUERY_LABELS = squares(9, seed=1)
+STATISTICS = measure_pixels(IMAGES)
+TRAINING = {"epochs": 2, "batch_size": 12, "learning_rate": 0.01}

@@ -1,0 +1,27 @@
+"""Histograms of few distances: given by hand, or counted from random codes."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from deephash_pipeline.retrieval import DistanceHistograms, count_distances, pack_bits
+
+Groups = Sequence[tuple[int, int]]
+"""Items and relevant items at distance 0, 1, ..."""
+
+
+def histograms_of(*queries: Groups) -> DistanceHistograms:
+    counts = np.array(queries, dtype=np.int64)
+    return DistanceHistograms(all=counts[:, :, 0], relevant=counts[:, :, 1])
+
+
+def random_histograms(seed: int = 0, queries: int = 30) -> DistanceHistograms:
+    """Four classes of queries on a database of three, so that some queries have no relevant item."""
+    rng = np.random.default_rng(seed)
+    return count_distances(
+        pack_bits(rng.random((queries, 6)) < 0.5),
+        np.arange(queries) % 4,
+        pack_bits(rng.random((200, 6)) < 0.5),
+        rng.integers(0, 3, 200),
+        code_length=6,
+    )

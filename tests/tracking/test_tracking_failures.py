@@ -1,0 +1,103 @@
+"""Runs that fail, are interrupted or cannot be logged whole, and how MLflow shows them."""
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from kedro.io import DataCatalog, MemoryDataset
+from kedro.pipeline import Node, Pipeline
+from mlflow import MlflowClient
+
+from deephash_pipeline.datasets import JSONDataset
+from deephash_pipeline.tracking import MlflowTracking
+from deephash_pipeline.training import TrainingInterrupted
+from tests.tracking.tracked_runs import CELL, METRICS, PIPELINE, REPORTING, Options, run, runs, stored_catalog
+
+
+def test_a_failed_run_is_marked_with_its_error(project: Path, client: Callable[[], MlflowClient]) -> None:
+    def fail(seed: int) -> None:
+        raise ZeroDivisionError("no images")
+
+    run(project, stored_catalog("failed"), Pipeline([Node(fail, "params:seed", "report", name="fail")]))
+    parent, children = runs(client(), "failed")
+    assert parent.info.status == "FAILED"
+    assert parent.data.tags["error"] == "ZeroDivisionError: no images"
+    assert not children
+
+
+def test_an_interrupted_run_is_closed_when_the_next_begins(project: Path, client: Callable[[], MlflowClient]) -> None:
+    hook, run_params = MlflowTracking(), {"project_path": str(project)}
+    hook.before_pipeline_run(run_params=run_params, pipeline=PIPELINE, catalog=stored_catalog("interrupted"))
+    hook.before_pipeline_run(run_params=run_params, pipeline=PIPELINE, catalog=stored_catalog("afterwards"))
+    assert runs(client(), "interrupted")[0].info.status == "KILLED"
+    hook.after_pipeline_run(pipeline=PIPELINE, catalog=stored_catalog("afterwards"))
+
+
+def test_the_same_command_goes_on_in_the_run_that_was_killed(project: Path, client: Callable[[], MlflowClient]) -> None:
+    def begin(seed: int) -> str | None:
+        options = Options()
+        catalog = DataCatalog()
+        for name, value in {
+            "parameters": {"experiment": {"benchmark": "killed"}},
+            "params:options": options,
+            "params:seed": seed,
+        }.items():
+            catalog[name] = MemoryDataset(value, copy_mode="assign")
+        hook = MlflowTracking()
+        hook.before_pipeline_run({"project_path": str(project)}, PIPELINE, catalog)
+        hooks.append(hook)
+        return hook._run
+
+    hooks: list[MlflowTracking] = []
+    first = begin(seed=1)
+    again = begin(seed=1)
+    other = begin(seed=2)
+    assert again == first
+    assert other != first
+    hooks[1].on_pipeline_error(TrainingInterrupted("stopped behind step 3", 15))
+    assert client().get_run(str(first)).info.status == "KILLED"
+    assert begin(seed=1) == first
+    assert client().get_run(str(first)).info.status == "RUNNING"
+    hooks[-1].on_pipeline_error(ZeroDivisionError("a mistake"))
+    assert begin(seed=1) != first
+    for hook in hooks:
+        hook._close("KILLED")
+
+
+def test_without_a_usable_database_the_run_goes_on_with_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "mlflow.db").mkdir()
+    catalog = stored_catalog("unusable")
+    with caplog.at_level(logging.WARNING, "deephash_pipeline"):
+        run(tmp_path, catalog)
+    assert catalog.load("report") == "<h1>Report</h1>"
+    assert ["could not open a run" in record.getMessage() for record in caplog.records] == [True]
+
+
+def test_a_result_that_mlflow_refuses_costs_only_itself(
+    project: Path, client: Callable[[], MlflowClient], caplog: pytest.LogCaptureFixture
+) -> None:
+    broken = Node(lambda seed: {"no": "method"}, "params:seed", "metrics", name="break")
+    broken_cell = Pipeline([broken], namespace="lsh.b12", parameters={"params:seed"})
+    with caplog.at_level(logging.WARNING, "deephash_pipeline"):
+        run(project, stored_catalog("refused"), Pipeline([CELL, broken_cell]))
+    parent, children = runs(client(), "refused")
+    assert parent.info.status == "FINISHED"
+    assert [child.info.run_name for child in children] == ["itq.b12"]
+    assert ["could not log lsh.b12.metrics" in record.getMessage() for record in caplog.records] == [True]
+
+
+def test_a_cell_whose_files_cannot_be_read_leaves_no_run_open(
+    project: Path, tmp_path: Path, client: Callable[[], MlflowClient], caplog: pytest.LogCaptureFixture
+) -> None:
+    catalog = stored_catalog("broken", **{"itq.b12.metrics": METRICS})
+    (tmp_path / "history.json").write_text("{")
+    catalog["itq.b12.history"] = JSONDataset(filepath=str(tmp_path / "history.json"))
+    with caplog.at_level(logging.WARNING, "deephash_pipeline"):
+        run(project, catalog, REPORTING)
+    parent, children = runs(client(), "broken")
+    assert parent.info.status == "FINISHED"
+    assert not children
+    assert ["could not log itq.b12.metrics" in record.getMessage() for record in caplog.records] == [True]

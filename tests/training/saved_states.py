@@ -1,0 +1,42 @@
+"""States that say which step they are of, folders of them, and what is in a folder."""
+
+from pathlib import Path
+
+import torch
+
+from deephash_pipeline.training.checkpoint import CheckpointFolder, TrainingState
+
+
+def state(step=1, finished=False, **values):
+    tensors = {"module.weight": torch.full((2, 3), float(step)), "total.loss": torch.tensor(0.1 * step)}
+    return TrainingState(tensors, {"step": step, "finished": finished, **values}, {"seed": 42, "rate": 0.1})
+
+
+def a_folder(path: Path, *steps: int) -> CheckpointFolder:
+    folder = CheckpointFolder(path, 0, {"git_commit": "0123abc"})
+    for step in steps:
+        folder.save(state(step))
+    return folder
+
+
+def names(path: Path) -> list[str]:
+    return sorted(file.name for file in path.iterdir())
+
+
+def same(a: TrainingState, b: TrainingState) -> bool:
+    """Whether two states agree in every bit; NaN is NaN here."""
+    return (
+        a.tensors.keys() == b.tensors.keys()
+        and all(a.tensors[name].dtype == b.tensors[name].dtype for name in a.tensors)
+        and all(torch.equal(bits(a.tensors[name]), bits(b.tensors[name])) for name in a.tensors)
+        and repr(a.progress) == repr(b.progress)
+        and repr(a.configuration) == repr(b.configuration)
+    )
+
+
+def bits(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.contiguous().reshape(-1).view(torch.uint8)
+
+
+def last(path: Path, suffix: str) -> Path:
+    return max(path.glob(f"checkpoint-*{suffix}"))
