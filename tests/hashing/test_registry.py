@@ -1,12 +1,16 @@
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 from numpy.typing import NDArray
 
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.hashing import ENCODERS, HASH_FUNCTIONS, ITQ, HashFunction, ITQParameters, load_encoder
 
+ROOT = Path(__file__).resolve().parents[2]
+BLOCKS = [path for path in (ROOT / "conf").glob("*/parameters_baseline_hashing.yml") if path.parent.name != "base"]
 Quick = Callable[..., HashFunction]
 
 
@@ -34,6 +38,20 @@ def test_parameters_reach_the_method(z: NDArray[np.float32]) -> None:
     hash_function = ITQ(4, seed=9, parameters=ITQParameters(iterations=3)).fit(z)
     assert hash_function.seed == 9
     assert hash_function.arrays()["objective"].shape == (4,)
+
+
+@pytest.mark.parametrize("file", BLOCKS, ids=lambda file: file.parent.name)
+def test_what_conf_lessens_for_digits_every_other_benchmark_has_at_its_default(file: Path) -> None:
+    lessened, blocks = (
+        {method: block for method, block in yaml.safe_load(path.read_text())["baseline_hashing"].items() if block}
+        for path in (ROOT / "conf" / "base" / file.name, file)
+    )
+    assert blocks.keys() == lessened.keys()
+    defaults = {
+        method: {name: getattr(HASH_FUNCTIONS[method].parameters_model(), name) for name in block}
+        for method, block in lessened.items()
+    }
+    assert blocks == defaults
 
 
 def test_unknown_names_are_refused_with_the_known_ones() -> None:
