@@ -64,6 +64,13 @@ def test_a_link_that_a_killed_process_has_left_is_no_hindrance(tmp_path: Path, w
     assert sorted(path.name for path in tmp_path.iterdir()) == ["array.npy", "working.npy"]
 
 
+def test_nothing_is_written_through_a_link_that_a_killed_process_has_left(tmp_path: Path, working_file: Path) -> None:
+    before = working_file.read_bytes()
+    (tmp_path / f".array.{os.getpid()}.npy").hardlink_to(working_file)
+    NumpyDataset(str(tmp_path / "array.npy")).save(np.zeros(3))
+    assert working_file.read_bytes() == before
+
+
 def test_where_there_are_no_links_a_mapped_file_is_copied(
     tmp_path: Path, working_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -45,8 +45,6 @@ class NumpyDataset(AtomicFileDataset[NDArray[Any]]):
         if source is None:
             np.save(path, content, allow_pickle=False)
             return
-        # What a killed process of the same number has left may be a link to this very source.
-        path.unlink(missing_ok=True)
         try:
             os.link(source, path)
         except OSError:

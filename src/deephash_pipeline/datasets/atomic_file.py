@@ -48,6 +48,8 @@ class AtomicFileDataset(AbstractDataset[Content, Content], Generic[Content]):
         """Write the file under a temporary name and rename it."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
         temporary = self._path.with_name(f".{self._path.stem}.{os.getpid()}{self._path.suffix}")
+        # What a killed process of the same number has left may be a link, through which another file would be written.
+        temporary.unlink(missing_ok=True)
         try:
             self._write(temporary, content)
             with temporary.open("rb") as written:
