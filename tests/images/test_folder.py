@@ -56,6 +56,7 @@ def test_linked_folders_are_entered_once(root: Path, tmp_path: Path) -> None:
     elsewhere.mkdir()
     Image.new("L", (4, 4)).save(elsewhere / "linked.png")
     (root / "train" / "cat" / "more").symlink_to(elsewhere)
+    (root / "train" / "cat" / "twin").symlink_to(elsewhere)
     (elsewhere / "round").symlink_to(elsewhere)
     after = listed(root).splits["training"]
     assert sorted(set(after.ids) - set(before.ids)) == ["train/cat/more/linked.png"]

@@ -81,9 +81,8 @@ def _original_names(batches: CIFAR10) -> list[str]:
     """Return the name of each image's file, which torchvision does not keep."""
     names: list[str] = []
     for file, _ in batches.train_list if batches.train else batches.test_list:
-        names += pickle.loads(Path(batches.root, CIFAR10.base_folder, file).read_bytes(), encoding="latin1")[
-            "filenames"
-        ]
+        batch = pickle.loads(Path(batches.root, batches.base_folder, file).read_bytes(), encoding="latin1")
+        names += batch["filenames"]
     return names
 
 

@@ -93,12 +93,11 @@ def _visible_files(folder: Path) -> list[Path]:
     found: list[Path] = []
     entered = set()
     for parent, folders, names in os.walk(folder, followlinks=True):
-        entered.add(os.path.realpath(parent))
-        folders[:] = [
-            name
-            for name in sorted(folders)
-            if not name.startswith(".") and os.path.realpath(Path(parent, name)) not in entered
-        ]
+        if (real := os.path.realpath(parent)) in entered:
+            folders.clear()
+            continue
+        entered.add(real)
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
         found += [Path(parent, name) for name in names if not name.startswith(".")]
     return sorted(path for path in found if path.is_file())
 

@@ -112,7 +112,7 @@ class TorchvisionTrunk(Trunk):
             os.environ["TORCH_FORCE_WEIGHTS_ONLY_LOAD"] = "1"
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(seed)
-            model: nn.Module = get_model(self.network, weights=weights, **self._options_of_builder(weights))
+            model: Any = get_model(self.network, weights=weights, **self._options_of_builder(weights))
             if isinstance(model, ResNet):
                 small = max(height, width) <= LARGEST_SMALL_IMAGE
                 if small if self.small_image_stem == "auto" else self.small_image_stem:
@@ -121,20 +121,19 @@ class TorchvisionTrunk(Trunk):
                 raise InputError(f"`{self.network}` has no stem for small images: leave out `trunk.small_image_stem`")
         if getattr(model, "aux_logits", False):
             # The pretrained Inception cannot be built without its side classifier.
-            vars(model)["aux_logits"] = False
-            _replace(model, "AuxLogits", None)
+            model.aux_logits, model.AuxLogits = False, None
         if isinstance(model, SqueezeNet):
             _give_linear_layer(model)
         linear = [name for name, layer in model.named_modules() if isinstance(layer, nn.Linear)]
         if not linear:
             raise InputError(LAST_LAYER.format(self.network))
-        z_dimension: Any = model.get_submodule(linear[-1]).in_features
+        z_dimension = model.get_submodule(linear[-1]).in_features
         _replace(model, linear[-1], nn.Identity())
         _address_stochastic_depth(model)
         return model, z_dimension
 
     def _options_of_builder(self, weights: str | None) -> dict[str, Any]:
-        """Tell some families the size of the images, and others of random weights and no classifiers at their side."""
+        """Tell some families the size of the images, and others to leave out the classifiers at their side."""
         _, height, width = self.image_shape
         match self.network.partition("_")[0]:
             case "vit":
@@ -142,6 +141,7 @@ class TorchvisionTrunk(Trunk):
             case "maxvit":
                 return {"input_size": (height, width)}
             case "googlenet" | "inception":
+                # Pretrained, neither may be said; else the builders warn where `init_weights` is left to them.
                 return {} if weights else {"aux_logits": False, "init_weights": True}
         return {}
 
@@ -191,7 +191,7 @@ def _address_stochastic_depth(model: nn.Module) -> None:
             _replace(model, name, DroppedSamples(layer.p))
 
 
-def _replace(model: nn.Module, name: str, layer: nn.Module | None) -> None:
+def _replace(model: nn.Module, name: str, layer: nn.Module) -> None:
     parent, _, own = name.rpartition(".")
     setattr(model.get_submodule(parent), own, layer)
 

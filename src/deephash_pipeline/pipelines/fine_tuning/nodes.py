@@ -111,6 +111,11 @@ def train_from_random_initialisation(
     )
 
 
+def seed_of(cell: Cell, experiment: ExperimentParameters) -> int:
+    """Return the seed from which all draws of a cell derive: of weights, of batches, and those of the loss."""
+    return derive_seed(experiment.seed, "fine-tuning", cell.bits)
+
+
 def count_classes(labels: NDArray[np.int64]) -> int:
     """Return the number of classes, which are numbered from 0."""
     return int(labels.max()) + 1
@@ -124,7 +129,7 @@ def build_network(
     experiment: ExperimentParameters,
 ) -> HashNetwork:
     """Trunk, hash layer and what layer the loss wants besides, with fresh random weights."""
-    seed = derive_seed(experiment.seed, "fine-tuning", cell.bits)
+    seed = seed_of(cell, experiment)
     trunk = trunk_for(training_images, experiment)
     initialise(trunk, derive_seed(seed, "weights"))
     hash_layer = build_hash_layer(trunk.z_dimension, cell.bits, parameters.hash_layer, derive_seed(seed, "hash layer"))
@@ -147,9 +152,8 @@ def fit_hash_layer(
 ) -> None:
     """Scale random weights of the hash layer by the images of the first batch, as they are."""
     device = resolve_device(experiment.device)
-    seed = derive_seed(experiment.seed, "fine-tuning", cell.bits)
     views = parameters.augmentation.expand
-    drawn = first_batch(views * len(training_images), parameters.training, seed) // views
+    drawn = first_batch(views * len(training_images), parameters.training, seed_of(cell, experiment)) // views
     first = ImageInputs(training_images[drawn], pixel_statistics, device, size=network.trunk.image_size)
     # Dropout would draw without an address.
     network.to(device).eval()
@@ -172,7 +176,7 @@ def train_on_hashing_loss(
 ) -> tuple[dict[str, Tensor], Encoder, pd.DataFrame]:
     """Train all layers of `network` on the loss that the parameters name."""
     device = resolve_device(experiment.device)
-    seed = derive_seed(experiment.seed, "fine-tuning", cell.bits)
+    seed = seed_of(cell, experiment)
     size = network.trunk.image_size
     inputs = ImageInputs(training_images, pixel_statistics, device, parameters.augmentation, size)
     history = train_on(
