@@ -24,14 +24,14 @@ from deephash_pipeline.images.augmentation import AugmentationParameters
 from deephash_pipeline.images.inputs import ImageInputs
 from deephash_pipeline.networks import build_trunk
 from deephash_pipeline.progress import track
+from deephash_pipeline.randomness import derive_seed
 from deephash_pipeline.retrieval import CodeSets, pack_bits
-from deephash_pipeline.seeds import derive_seed
 from deephash_pipeline.training import outputs_in_blocks, resolve_device
 
 # How many images are encoded to see whether codes that are kept are still the present ones.
 BLOCK = 512
 # A method's cell, and the trunk that its z comes from.
-TRUNKS = {"fine_tuning.b48": "fine_tuning.b48.tuned_trunk_weights", "itq.b48": "trunk_weights"}
+TRUNKS = {"deephash.b48": "deephash.b48.tuned_trunk_weights", "itq.b48": "trunk_weights"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +76,7 @@ def load_run(project: Path, environment: str) -> FinishedRun:
             pixel_statistics=catalog.load("pixel_statistics"),
             network=experiment.network,
             seed=experiment.seed,
-            augmentation=catalog.load("params:fine_tuning.fine_tuning").augmentation,
+            augmentation=catalog.load("params:fine_tuning.deephash").augmentation,
             trunks={cell: catalog.load(trunk) for cell, trunk in TRUNKS.items()},
             encoders={cell: catalog.load(f"{cell}.encoder") for cell in TRUNKS},
             codes={cell: catalog.load(f"{cell}.codes") for cell in TRUNKS},

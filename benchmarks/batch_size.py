@@ -27,7 +27,7 @@ from deephash_pipeline.training import CheckpointFolder
 
 SECTION = "batch-size"
 BATCH_SIZES = (100, 600, 2000, 10_000)
-METHOD = "fine_tuning"
+METHOD = "deephash"
 SECONDS_BETWEEN_CHECKPOINTS = 60
 
 
@@ -55,7 +55,7 @@ def measure(catalog: Any, batch_size: int, chunk_size: int, epochs: int, cell: C
     }
     weights, encoder, history = fine_tune(
         **held,
-        initial_hash_layer=catalog.load(f"pre_training.b{cell.code_length}.hash_layer"),
+        initial_hash_layer=catalog.load(f"deephash_pretrained.b{cell.code_length}.hash_layer"),
         cell=cell,
         parameters=parameters,
         experiment=experiment,

@@ -16,11 +16,11 @@ from omegaconf import OmegaConf
 
 from benchmarks.documents import markdown_table
 from deephash_pipeline.networks import HashLayer, HashLayerParameters, HashNetwork, build_trunk, initialise
-from deephash_pipeline.training.checkpoint import CheckpointFolder, TrainingState
 from deephash_pipeline.training.parameters import TrainingParameters
-from deephash_pipeline.training.resuming import LARGEST_SHARE
+from deephash_pipeline.training.resuming.checkpoint import CheckpointFolder, TrainingState
+from deephash_pipeline.training.resuming.resuming import LARGEST_SHARE
+from deephash_pipeline.training.resuming.state import Training
 from deephash_pipeline.training.schedule import build_schedule
-from deephash_pipeline.training.state import Training
 
 PROJECT = Path(__file__).resolve().parent.parent
 NETWORKS = ("lenet", "cifar10_full", "caffenet")

@@ -102,7 +102,7 @@ def saved_codes(name: str, data: Path = PROJECT / "data") -> list[CodeBenchmark]
     """Read the codes of a finished run, of every length up to 64 bits, shortest first.
 
     Args:
-        name: "<benchmark>/<method>", such as "mnist/fine_tuning".
+        name: "<benchmark>/<method>", such as "mnist/deephash".
         data: the project's folder of data.
 
     Raises:

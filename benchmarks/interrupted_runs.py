@@ -23,7 +23,7 @@ MODELS = Path("data/06_models/digits")
 COMMAND = [
     "run",
     "--pipelines=data_ingestion,cnn_pretraining,feature_extraction,hash_layer_init,fine_tuning",
-    f"--namespaces=data_ingestion,cnn_pretraining,feature_extraction,pre_training.{CELL},fine_tuning.{CELL}",
+    f"--namespaces=data_ingestion,cnn_pretraining,feature_extraction,deephash_pretrained.{CELL},deephash.{CELL}",
 ]
 # Some 400 training images, and steps enough that a signal which comes late still falls into training.
 PARAMETERS = {
@@ -32,8 +32,8 @@ PARAMETERS = {
     "data_ingestion.validation_share": 0.2,
     "cnn_pretraining.training.epochs": 8,
     "hash_layer_init.training.epochs": 30,
-    "fine_tuning.fine_tuning.training.epochs": 6,
-    "fine_tuning.fine_tuning.training.batch_size": 64,
+    "fine_tuning.deephash.training.epochs": 6,
+    "fine_tuning.deephash.training.batch_size": 64,
 }
 # One thread, as equal bytes are promised for an equal number of them.
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", "NUMBA_THREADING_LAYER": "workqueue", "DO_NOT_TRACK": "true", "COLUMNS": "200"}
@@ -60,7 +60,7 @@ class Stage:
 
 STAGES = (
     Stage("pre-training", MODELS / "pre_training/checkpoints", 6),
-    Stage("stage 2", MODELS / "pre_training" / CELL / "checkpoints", 25),
+    Stage("stage 2", MODELS / "deephash_pretrained" / CELL / "checkpoints", 25),
     Stage("fine-tuning", MODELS / "fine_tuning" / CELL / "checkpoints", 4),
 )
 

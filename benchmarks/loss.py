@@ -37,8 +37,8 @@ from benchmarks.measuring import (
     use_one_thread,
 )
 from benchmarks.rival_losses import LOSSES, fused, gradient_of, random_batch
+from deephash_pipeline.devices import freed_memory_is_kept
 from deephash_pipeline.progress import track
-from deephash_pipeline.training.memory import freed_memory_is_kept
 
 SECTION = "loss"
 DISTRIBUTIONS = ("numpy", "numba", "torch")

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from deephash_pipeline.losses import ExponentiatedLossParameters, exponentiated_loss, supervision_matrix
-from deephash_pipeline.losses.exponentiated_tiles import loss_and_gradient
+from deephash_pipeline.losses.exponentiated.tiles import loss_and_gradient
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 

@@ -16,8 +16,8 @@ from benchmarks.documents import PROJECT, RESULTS, markdown_table, write_results
 from benchmarks.measuring import describe_machine
 from deephash_pipeline.grid import CODE_LENGTHS
 from deephash_pipeline.hashing import HASH_FUNCTIONS
+from deephash_pipeline.randomness import derive_seed
 from deephash_pipeline.retrieval import count_distances, pack_bits, retrieval_metrics
-from deephash_pipeline.seeds import derive_seed
 
 TIMES, VARIANTS = "times", "variants"
 VARIANT_CODE_LENGTHS = (12, 24, 48)

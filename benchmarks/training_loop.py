@@ -21,6 +21,7 @@ from benchmarks.measuring import describe_machine, describe_versions, use_one_th
 from benchmarks.training_cases import CASES, CLASSES, HASHING, Case, build_network
 from benchmarks.training_tables import DISTRIBUTIONS, TRAINING_LOOP, training_tables, write_training_section
 from benchmarks.training_watch import DEVICE, Stopwatch, TimedInputs, TimedObjective, clock, timed_layers
+from deephash_pipeline.devices import freed_memory_is_kept
 from deephash_pipeline.images.inputs import ImageInputs
 from deephash_pipeline.networks import (
     build_trunk,
@@ -28,7 +29,6 @@ from deephash_pipeline.networks import (
 from deephash_pipeline.progress import track
 from deephash_pipeline.training import CrossEntropy, TrainingParameters, outputs_in_blocks, train
 from deephash_pipeline.training.inference import block_size
-from deephash_pipeline.training.memory import freed_memory_is_kept
 
 WARM_UP_STEPS = 8
 # Operations of PyTorch that are convolutions or matrix products, forward and backward.

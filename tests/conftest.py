@@ -29,7 +29,7 @@ SMALL = {
     "hash_layer_init.training.epochs": 2,
     **{f"fine_tuning.{method}.training.epochs": 1 for method in FINE_TUNED},
     "baseline_hashing.mlh.batches_per_stage": 20,
-    "baseline_hashing.sdh.iterations": 10,
+    "baseline_hashing.liong_sdh.iterations": 10,
 }
 
 

@@ -11,9 +11,9 @@ SHOWN_CODE_LENGTH = 32
 """Code length of the gallery and of the pipeline that shows the whole at a glance; the paper's for its curves."""
 
 BASELINES = tuple(HASH_FUNCTIONS)
-PRE_TRAINING = "pre_training"
-RANDOM_INITIALISATION = "random_initialisation"
-FINE_TUNINGS = ("fine_tuning", "fine_tuning_faithful")
+PRE_TRAINING = "deephash_pretrained"
+RANDOM_INITIALISATION = "deephash_random_start"
+FINE_TUNINGS = ("deephash", "deephash_faithful")
 DEEP_RIVALS = ("cnnh", "cnnh_plus", "dnnh", "dpsh", "hashnet", "greedy_hash", "csq")
 """Losses of others on the same network, from the same start."""
 
@@ -30,17 +30,17 @@ METHODS = {
     "hashnet": "HashNet",
     "greedy_hash": "GreedyHash",
     "csq": "CSQ",
-    "random_initialisation": "DeepHash (random initialisation)",
-    "pre_training": "DeepHash (pre-training)",
-    "fine_tuning": "DeepHash (fine-tuning)",
-    "fine_tuning_faithful": "DeepHash (fine-tuning, faithful)",
+    "deephash_random_start": "DeepHash (random initialisation)",
+    "deephash_pretrained": "DeepHash (pre-training)",
+    "deephash": "DeepHash (fine-tuning)",
+    "deephash_faithful": "DeepHash (fine-tuning, faithful)",
     "one_of_c": "1-of-C code of the classifier",
 }
 """Method -> name in tables and figures, in their order."""
 
 
 class Cell(BaseModel):
-    """One method at one code length; the yardstick's code length is the number of classes, None here."""
+    """One method at one code length; the classifier baseline's code length is the number of classes, None here."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -60,16 +60,16 @@ class Cell(BaseModel):
         return f"{self.method}.b{self.code_length}" if self.code_length else f"{self.method}.bC"
 
 
-YARDSTICK = Cell(method="one_of_c", code_length=None)
-GALLERY = Cell(method="fine_tuning", code_length=SHOWN_CODE_LENGTH)
+CLASSIFIER_BASELINE = Cell(method="one_of_c", code_length=None)
+GALLERY = Cell(method="deephash", code_length=SHOWN_CODE_LENGTH)
 """The cell whose neighbours the report shows."""
 
 
 def cells(*methods: str, code_lengths: Sequence[int] = CODE_LENGTHS) -> Iterator[Cell]:
-    """Yield the cells of some methods, or of all with the yardstick last."""
+    """Yield the cells of some methods, or of all with the classifier baseline last."""
     for method in methods or METHODS:
-        if method == YARDSTICK.method:
-            yield YARDSTICK
+        if method == CLASSIFIER_BASELINE.method:
+            yield CLASSIFIER_BASELINE
             continue
         for code_length in code_lengths:
             yield Cell(method=method, code_length=code_length)

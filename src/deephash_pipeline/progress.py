@@ -20,7 +20,7 @@ def track(items: Iterable[Item], description: str, total: int, console: Console 
 
     Args:
         items: what to iterate over.
-        description: what one sees, such as ``"fine_tuning.b48"``.
+        description: what one sees, such as ``"deephash.b48"``.
         total: number of items expected.
         console: where to draw; standard error by default.
     """

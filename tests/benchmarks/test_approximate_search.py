@@ -175,7 +175,7 @@ def test_indexes_without_an_exact_one_to_be_measured_by_are_refused() -> None:
 def results() -> dict[str, Any]:
     databases = [
         measure_database(codes, 48, clumped_codes(items, items, centres=centres), clumped_codes(1, 60), QUICKLY)
-        for codes, centres in (("fine_tuning.b48", 5), ("itq.b48", 200))
+        for codes, centres in (("deephash.b48", 5), ("itq.b48", 200))
         for items in (2000, 4000)
     ]
     machine = {"processor": "some processor", "memory_gib": 8.0, "system": "some system", "load_average": 0.0}

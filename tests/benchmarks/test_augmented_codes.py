@@ -15,7 +15,7 @@ from deephash_pipeline.retrieval import CodeSets, distinct_codes
 def run() -> FinishedRun:
     generator = np.random.default_rng(3)
     images = generator.integers(0, 256, (40, 1, 28, 28), dtype=np.uint8)
-    cells = ("fine_tuning.b48", "itq.b48")
+    cells = ("deephash.b48", "itq.b48")
     trunks, encoders = {}, {}
     for seed, cell in enumerate(cells):
         trunk = build_trunk("lenet")

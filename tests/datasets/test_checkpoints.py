@@ -7,7 +7,7 @@ import torch
 from kedro.io import DataCatalog, DatasetError
 
 from deephash_pipeline.datasets import CheckpointsDataset
-from deephash_pipeline.training.checkpoint import CheckpointFolder, TrainingState
+from deephash_pipeline.training.resuming.checkpoint import CheckpointFolder, TrainingState
 
 
 def test_a_training_gets_the_folder_the_interval_and_the_code_it_runs_from(tmp_path: Path) -> None:

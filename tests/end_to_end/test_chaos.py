@@ -30,10 +30,10 @@ def test_not_a_bit_of_any_result_was_lost(outcome: Outcome) -> None:
     made = results(outcome.projects[-1])
     compared = {
         *(f"{MODELS}/pre_training/{name}.safetensors" for name in ("trunk", "softmax")),
-        *(f"{MODELS}/pre_training/b12/{name}" for name in ("hash_layer.safetensors", "encoder.safetensors")),
-        *(f"{MODELS}/fine_tuning/b12/{name}" for name in ("trunk.safetensors", "encoder.safetensors", "history.csv")),
+        *(f"{MODELS}/deephash_pretrained/b12/{name}" for name in ("hash_layer.safetensors", "encoder.safetensors")),
+        *(f"{MODELS}/deephash/b12/{name}" for name in ("trunk.safetensors", "encoder.safetensors", "history.csv")),
         f"{MODELS}/pre_training_history.csv",
-        f"{MODELS}/pre_training/b12/history.csv",
+        f"{MODELS}/deephash_pretrained/b12/history.csv",
     }
     assert compared <= made.keys()
 
@@ -61,8 +61,8 @@ def test_no_stage_leaves_more_than_its_last_two_checkpoints(outcome: Outcome) ->
 def test_the_same_command_goes_on_with_the_last_stage_and_starts_none_over(outcome: Outcome) -> None:
     output = (outcome.projects[-1] / "output.txt").read_text()
     assert "cnn_pretraining: finished before" in output
-    assert "pre_training.b12: finished before" in output
-    assert "fine_tuning.b12: goes on in epoch" in output
+    assert "deephash_pretrained.b12: finished before" in output
+    assert "deephash.b12: goes on in epoch" in output
 
 
 def test_every_kill_that_is_wanted_is_planned_and_nothing_else() -> None:

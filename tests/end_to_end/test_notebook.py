@@ -53,7 +53,7 @@ def test_the_notebook_finds_the_stored_figure_from_counts(outputs: list[Any]) ->
 def test_the_notebook_encodes_and_searches_as_the_run_did(outputs: list[Any], finished_project: Path) -> None:
     table = outputs[-1].data["text/html"]
     found = [int(distance) for distance in re.findall(r"<th>\d+</th>\s*<td>(\d+)</td>", table)]
-    with np.load(next(finished_project.glob("data/07_model_output/digits/fine_tuning/b32/codes.npz"))) as codes:
+    with np.load(next(finished_project.glob("data/07_model_output/digits/deephash/b32/codes.npz"))) as codes:
         distances = np.bitwise_count(codes["database"] ^ codes["query"][0]).sum(axis=1)
     assert found == sorted(distances)[:10]
 

@@ -127,13 +127,13 @@ def test_the_same_seed_gives_the_same_codes_when_a_cell_is_trained_alone(
     finished_project: Path, small_parameters: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     project = Path(shutil.copytree(finished_project, tmp_path / "again", ignore=shutil.ignore_patterns("b12")))
-    layer = Path("data/06_models/digits/pre_training/b12/hash_layer.safetensors")
-    codes = Path("data/07_model_output/digits/fine_tuning/b12/codes.npz")
+    layer = Path("data/06_models/digits/deephash_pretrained/b12/hash_layer.safetensors")
+    codes = Path("data/07_model_output/digits/deephash/b12/codes.npz")
     (project / layer).parent.mkdir()
     shutil.copy(finished_project / layer, project / layer)
     bootstrap_project(project)
     monkeypatch.chdir(project)
-    cell = ("--pipelines=fine_tuning", "--namespaces=fine_tuning.fine_tuning.b12")
+    cell = ("--pipelines=fine_tuning", "--namespaces=fine_tuning.deephash.b12")
     result = CliRunner().invoke(cli.run, (*cell, small_parameters))
     assert result.exit_code == 0, result.output
     assert (project / codes).read_bytes() == (finished_project / codes).read_bytes()

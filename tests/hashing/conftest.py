@@ -5,13 +5,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from deephash_pipeline.hashing import KSH, LDAH, MLH, HashFunction, SupervisedDeepHashing
+from deephash_pipeline.hashing import KSH, LDAH, MLH, HashFunction, LiongSDH
 
 LITTLE_WORK: dict[type[HashFunction], dict[str, Any]] = {
     LDAH: {"positive_pairs": 2000, "negative_pairs": 2000, "principal_components": 64},
     KSH: {"anchors": 40, "iterations": 20},
     MLH: {"stages": 3, "batches_per_stage": 20},
-    SupervisedDeepHashing: {"iterations": 5},
+    LiongSDH: {"iterations": 5},
 }
 
 

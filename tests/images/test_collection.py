@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.images.collection import ImageCollection, ImageSet
-from deephash_pipeline.images.files import ImageFiles
+from deephash_pipeline.images.decoding.files import ImageFiles
+from deephash_pipeline.images.sources.collection import ImageCollection, ImageSet
 
 
 def image_set(labels: list[int], prefix: str = "a") -> ImageSet:

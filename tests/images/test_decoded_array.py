@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.images import decoded_array
-from deephash_pipeline.images.decoded_array import DIGEST_BYTES, PENDING, DecodedArray, digest
-from deephash_pipeline.images.decoding import decode_image
-from deephash_pipeline.images.files import Channels, ImageFiles
+from deephash_pipeline.images.decoding import decoded_array
+from deephash_pipeline.images.decoding.decoded_array import DIGEST_BYTES, PENDING, DecodedArray, digest
+from deephash_pipeline.images.decoding.files import Channels, ImageFiles
+from deephash_pipeline.images.decoding.image_files import decode_image
 
 COUNT = 50
 
@@ -79,8 +79,8 @@ def test_what_was_whole_when_the_process_was_killed_is_not_decoded_again(
     child = f"""
         import os, signal, threading
         from pathlib import Path
-        from deephash_pipeline.images import decoded_array
-        from deephash_pipeline.images.files import ImageFiles
+        from deephash_pipeline.images.decoding import decoded_array
+        from deephash_pipeline.images.decoding.files import ImageFiles
 
         decode_image, calls, lock = decoded_array.decode_image, [], threading.Lock()
 
@@ -239,8 +239,8 @@ MEMORY = """
     from pathlib import Path
     import numpy as np
     from deephash_pipeline.datasets import NumpyDataset
-    from deephash_pipeline.images.files import ImageFiles
-    from deephash_pipeline.images.decoded_array import DecodedArray
+    from deephash_pipeline.images.decoding.files import ImageFiles
+    from deephash_pipeline.images.decoding.decoded_array import DecodedArray
 
     def peak():
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.images.decoding import BrokenImageError, decode_image
+from deephash_pipeline.images.decoding.image_files import BrokenImageError, decode_image
 
 RED, GREEN, BLUE = (255, 0, 0), (0, 255, 0), (0, 0, 255)
 

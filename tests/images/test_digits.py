@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits  # type: ignore[import-untyped]
 
-from deephash_pipeline.images.digits import read_digits
+from deephash_pipeline.images.sources.digits import read_digits
 
 
 @pytest.mark.parametrize("image_size", [8, 28])

@@ -6,7 +6,7 @@ import pytest
 from numpy.typing import NDArray
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.images.fer2013 import CLASS_NAMES, read_fer2013
+from deephash_pipeline.images.sources.fer2013 import CLASS_NAMES, read_fer2013
 
 PIXELS = np.random.default_rng(0).integers(256, size=(10, 48, 48)).astype(np.uint8)
 EMOTIONS = [6, 5, 4, 3, 2, 1, 0, 0, 3, 6]

@@ -6,8 +6,8 @@ import pytest
 from PIL import Image
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.images.collection import ImageCollection
-from deephash_pipeline.images.folder import list_folder
+from deephash_pipeline.images.sources.collection import ImageCollection
+from deephash_pipeline.images.sources.folder import list_folder
 
 SPLITS = {"training": "train", "query": "test"}
 

@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.images.files import ImageFiles
-from deephash_pipeline.images.listing import collect_files, natural_order
+from deephash_pipeline.images.decoding.files import ImageFiles
+from deephash_pipeline.images.sources.listing import collect_files, natural_order
 
 
 def test_rows_are_in_the_order_of_classes(tmp_path: Path) -> None:

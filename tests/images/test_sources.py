@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.images.sources import (
+from deephash_pipeline.images.sources.registry import (
     CsvSource,
     DigitsSource,
     Fer2013Source,

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.images.collection import ImageCollection, ImageSet
+from deephash_pipeline.images.sources.collection import ImageCollection, ImageSet
 from deephash_pipeline.images.splits import SplitParameters, split_class_names, split_collection, stratified_draw
 
 CLASSES = ["a", "b", "c"]

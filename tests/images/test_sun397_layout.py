@@ -9,9 +9,9 @@ import yaml
 from PIL import Image
 
 from deephash_pipeline.grid import Cell
-from deephash_pipeline.images.collection import ImageCollection
-from deephash_pipeline.images.ingestion import decode_splits
-from deephash_pipeline.images.sources import FolderSource, parse_source, read_source
+from deephash_pipeline.images.decoding.ingestion import decode_splits
+from deephash_pipeline.images.sources.collection import ImageCollection
+from deephash_pipeline.images.sources.registry import FolderSource, parse_source, read_source
 from deephash_pipeline.images.splits import SplitParameters, split_collection
 from deephash_pipeline.images.statistics import pixel_statistics
 from deephash_pipeline.networks import build_trunk
@@ -94,11 +94,11 @@ def test_one_step_on_crops_of_warped_images_changes_every_weight(collection: Ima
     images, labels = np.asarray(decoded["training"].images), decoded["training"].labels
     assert not broken
     assert images.shape == (4, 3, 256, 256)
-    configuration = configured("parameters_training.yml")["fine_tuning"]["random_initialisation"]
+    configuration = configured("parameters_training.yml")["fine_tuning"]["deephash_random_start"]
     assert configuration["training"]["batch_size"] == 600
     training = {**configuration["training"], "batch_size": 4, "epochs": 1, "learning_rate": 0.01}
     parameters = FineTuningParameters.model_validate({**configuration, "training": training})
-    cell = Cell(method="random_initialisation", code_length=12)
+    cell = Cell(method="deephash_random_start", code_length=12)
 
     weights, encoder, history = train_from_random_initialisation(
         images, labels, pixel_statistics(images), cell, parameters, EXPERIMENT

@@ -4,8 +4,8 @@ import pytest
 from PIL import Image
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.images.collection import ImageCollection
-from deephash_pipeline.images.table import list_table
+from deephash_pipeline.images.sources.collection import ImageCollection
+from deephash_pipeline.images.sources.table import list_table
 
 NAMES = ["a.png", "b.png", "deep/c.png", "d, e.png"]
 

@@ -13,7 +13,7 @@ import pytest
 from torchvision.datasets import CIFAR10  # type: ignore[import-untyped]
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.images.torchvision_sets import read_torchvision
+from deephash_pipeline.images.sources.torchvision_sets import read_torchvision
 
 GENERATOR = np.random.default_rng(0)
 PIXELS = {

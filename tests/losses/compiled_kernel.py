@@ -6,17 +6,17 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from deephash_pipeline.losses import exponentiated_triton
+from deephash_pipeline.losses.exponentiated import cuda
 
 POINTERS = {"u": "*fp32", "labels": "*i64", "pair_weights": "*fp32", "parts": "*fp32", "sums": "*fp32"}
 SIZES = dict.fromkeys(("batch", "stride", "code_length", "bands", "tiles_of_band"), "i32")
 SCALES = dict.fromkeys(("exponent_scale", "cosh", "sinh"), "fp32")
-CONSTANTS = {"TILE": exponentiated_triton.TILE, "BITS": exponentiated_triton.BITS_OF_PROGRAM}
+CONSTANTS = {"TILE": cuda.TILE, "BITS": cuda.BITS_OF_PROGRAM}
 
 
 def main(capability: str) -> None:
     source = ASTSource(
-        fn=exponentiated_triton._pairs_of_bands,
+        fn=cuda._pairs_of_bands,
         signature=POINTERS | SIZES | SCALES | dict.fromkeys(CONSTANTS, "constexpr"),
         constexprs=CONSTANTS,
     )

@@ -11,7 +11,8 @@ os.environ["TRITON_INTERPRET"] = "1"
 import numpy as np
 import torch
 
-from deephash_pipeline.losses import ExponentiatedLossParameters, exponentiated_triton
+from deephash_pipeline.losses import ExponentiatedLossParameters
+from deephash_pipeline.losses.exponentiated import cuda
 
 
 def main(inputs_file: str, outputs_file: str) -> None:
@@ -19,8 +20,8 @@ def main(inputs_file: str, outputs_file: str) -> None:
     outputs = {}
     for case in range(int(inputs["cases"])):
         # Small tiles and few bands make many of them out of few samples.
-        exponentiated_triton.TILE, exponentiated_triton.MOST_BANDS = map(int, inputs[f"{case} tile and bands"])
-        result = exponentiated_triton.loss_and_gradient(
+        cuda.TILE, cuda.MOST_BANDS = map(int, inputs[f"{case} tile and bands"])
+        result = cuda.loss_and_gradient(
             torch.from_numpy(inputs[f"{case} u"]),
             torch.from_numpy(inputs[f"{case} labels"]),
             ExponentiatedLossParameters.model_validate_json(str(inputs[f"{case} parameters"])),

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deephash_pipeline.losses.greedy_hash import GreedyHash, GreedyHashParameters
-from deephash_pipeline.networks import SideClassifier
+from deephash_pipeline.networks import ClassificationHead
 
 
 def slow_loss(u, logits, labels, weight):
@@ -32,7 +32,7 @@ def test_value_equals_cross_entropy_and_the_mean_cubic_distance_of_u_from_one(se
 
 def test_the_gradient_for_u_is_that_for_the_code_as_if_u_were_the_code():
     generator = torch.Generator().manual_seed(3)
-    classifier = SideClassifier("code", 5, 3).double()
+    classifier = ClassificationHead("code", 5, 3).double()
     labels = torch.tensor([0, 2, 1, 1])
     loss = GreedyHash(GreedyHashParameters(quantisation_weight=0))
     u = (torch.randn(4, 5, generator=generator, dtype=torch.float64) * 7).requires_grad_()
@@ -44,7 +44,7 @@ def test_the_gradient_for_u_is_that_for_the_code_as_if_u_were_the_code():
 
 
 def test_the_layer_on_the_code_sees_nothing_of_u_but_its_signs():
-    classifier = SideClassifier("code", 3, 4)
+    classifier = ClassificationHead("code", 3, 4)
     u = torch.tensor([[0.1, -5.0, 0.0]])
     assert torch.equal(classifier(torch.empty(0), u), classifier.softmax(torch.tensor([[1.0, -1.0, 1.0]])))
 

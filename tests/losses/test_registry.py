@@ -6,14 +6,21 @@ import torch
 from torch import nn
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.losses import LOSSES, build_loss, exponentiated_formula
+from deephash_pipeline.losses import LOSSES, build_loss
 from deephash_pipeline.losses.cnnh import CNNHParameters, CNNHPlusParameters
 from deephash_pipeline.losses.csq import CSQParameters
 from deephash_pipeline.losses.dnnh import DNNHParameters
 from deephash_pipeline.losses.dpsh import DPSHParameters
+from deephash_pipeline.losses.exponentiated import formula
 from deephash_pipeline.losses.greedy_hash import GreedyHashParameters
 from deephash_pipeline.losses.hashnet import HashNetParameters
-from deephash_pipeline.networks import HashLayerParameters, HashNetwork, SideClassifier, build_hash_layer, initialise
+from deephash_pipeline.networks import (
+    ClassificationHead,
+    HashLayerParameters,
+    HashNetwork,
+    build_hash_layer,
+    initialise,
+)
 from deephash_pipeline.retrieval import count_distances, mean_average_precision, pack_bits
 from deephash_pipeline.training import ArrayInputs, TrainingParameters, train
 
@@ -21,7 +28,7 @@ CPU = torch.device("cpu")
 CLASSES = 4
 LABELS = np.arange(120) % CLASSES
 PARAMETERS = [
-    exponentiated_formula.ExponentiatedLossParameters(loss_scale="unit", balance_pairs=True),
+    formula.ExponentiatedLossParameters(loss_scale="unit", balance_pairs=True),
     CNNHParameters(),
     CNNHPlusParameters(),
     DNNHParameters(),
@@ -108,7 +115,7 @@ def network_for(parameters, bits):
     reads = LOSSES[parameters.name].classifier
     if reads is None:
         return HashNetwork(trunk, layer)
-    classifier = SideClassifier(reads, 20 if reads == "z" else bits, CLASSES)
+    classifier = ClassificationHead(reads, 20 if reads == "z" else bits, CLASSES)
     initialise(classifier, 3)
     return HashNetwork(trunk, layer, classifier)
 

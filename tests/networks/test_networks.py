@@ -6,11 +6,11 @@ import torch
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.networks import (
     NETWORKS,
+    ClassificationHead,
     HashLayer,
     HashLayerParameters,
     HashNetwork,
     HashSoftmaxNetwork,
-    SideClassifier,
     SoftmaxNetwork,
     TableTrunk,
     build_hash_layer,
@@ -213,7 +213,7 @@ def test_a_classifier_beside_the_hash_layer_gives_logits_in_training_and_leaves_
     layer = HashLayer(500, 12, HashLayerParameters(), seed=0)
     plain, z = HashNetwork(trunk, layer), trunk(images)
     for reads, dimension in (("z", 500), ("code", 12)):
-        network = HashNetwork(trunk, layer, SideClassifier(reads, dimension, 10))
+        network = HashNetwork(trunk, layer, ClassificationHead(reads, dimension, 10))
         u, logits = network.head(z)
         assert torch.equal(u, plain.head(z))
         assert torch.equal(network(images), plain(images))

@@ -12,7 +12,7 @@ from torchvision.models import get_model
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.networks import SoftmaxNetwork, TrunkParameters, build_trunk, initialise
 from deephash_pipeline.networks.torchvision_trunk import DroppedSamples
-from deephash_pipeline.seeds import derive_seed
+from deephash_pipeline.randomness import derive_seed
 from deephash_pipeline.training import ArrayInputs, CheckpointFolder, CrossEntropy, TrainingParameters, train
 from deephash_pipeline.training.dropout import address_dropout
 

@@ -10,7 +10,7 @@ from deephash_pipeline.grid import Cell
 from deephash_pipeline.pipelines.evaluation.nodes import count_query_distances, measure_retrieval
 from deephash_pipeline.retrieval import CodeSets, pack_bits
 
-CELL = Cell(method="fine_tuning", code_length=12)
+CELL = Cell(method="deephash", code_length=12)
 LABELS = np.arange(36, dtype=np.int64) % 3
 QUERY_LABELS = np.arange(9, dtype=np.int64) % 3
 NO_LABELS = np.empty(0, dtype=np.int64)
@@ -32,7 +32,7 @@ def measured(validation_labels: NDArray[np.int64]) -> tuple[dict[str, Any], pd.D
 
 def test_the_figures_of_a_cell_say_what_was_measured_on_what() -> None:
     metrics, _ = measured(QUERY_LABELS[:6])
-    assert metrics["method"] == "fine_tuning"
+    assert metrics["method"] == "deephash"
     assert metrics["code_length"] == 12
     assert metrics["queries"] == 9
     assert metrics["database_size"] == 36

@@ -23,7 +23,7 @@ from deephash_pipeline.pipelines.fine_tuning.nodes import (
 from deephash_pipeline.pipelines.hash_layer_init.nodes import HashLayerInitParameters, initialise_hash_layer
 from tests.pipelines.squares import CLASSES, EXPERIMENT, IMAGES, LABELS, NO_IMAGES, QUERY_IMAGES, STATISTICS, TRAINING
 
-CELL = Cell(method="fine_tuning", code_length=12)
+CELL = Cell(method="deephash", code_length=12)
 
 
 def fine_tuning_parameters(**training: Any) -> FineTuningParameters:
@@ -35,7 +35,7 @@ def fine_tuning_parameters(**training: Any) -> FineTuningParameters:
 
 @pytest.fixture(scope="module")
 def initialised(z: NDArray[np.float32]) -> tuple[dict[str, Tensor], Any, pd.DataFrame]:
-    cell = Cell(method="pre_training", code_length=12)
+    cell = Cell(method="deephash_pretrained", code_length=12)
     parameters = HashLayerInitParameters.model_validate({"training": TRAINING})
     return initialise_hash_layer(z, LABELS, CLASSES, cell, parameters, EXPERIMENT)
 
@@ -47,7 +47,7 @@ def test_the_initial_code_is_the_sign_of_the_initial_hash_layer(
     u = z.astype(np.float64) @ layer["weight"].numpy().astype(np.float64).T
     np.testing.assert_array_equal(encoder.encode(z), u >= 0)
     assert history[["method", "code_length", "stage"]].drop_duplicates().values.tolist() == [
-        ["pre_training", 12, "hash_layer_initialisation"]
+        ["deephash_pretrained", 12, "hash_layer_initialisation"]
     ]
 
 
@@ -60,7 +60,7 @@ def test_the_scale_of_the_hash_layer_does_not_hang_on_the_class_that_a_folder_li
         z,
         np.repeat([0, 1], 500),
         ["blank", "full"],
-        Cell(method="pre_training", code_length=12),
+        Cell(method="deephash_pretrained", code_length=12),
         HashLayerInitParameters.model_validate({"training": still}),
         EXPERIMENT,
     )
@@ -166,14 +166,14 @@ def test_a_random_hash_layer_forgets_that_of_stage_two(
 
 
 def test_random_initialisation_trains_without_pre_training() -> None:
-    cell = Cell(method="random_initialisation", code_length=12)
+    cell = Cell(method="deephash_random_start", code_length=12)
     trunk, encoder, history = train_from_random_initialisation(
         IMAGES, LABELS, STATISTICS, cell, fine_tuning_parameters(), EXPERIMENT
     )
     codes = encode_images(encoder, trunk, IMAGES, NO_IMAGES, QUERY_IMAGES, STATISTICS, EXPERIMENT)
     assert codes.database.shape == (36, 2)
     assert codes.query.shape == (9, 2)
-    assert set(history["method"]) == {"random_initialisation"}
+    assert set(history["method"]) == {"deephash_random_start"}
 
 
 def test_training_that_diverges_is_told_in_one_line_with_its_cell_and_the_remedy(
@@ -183,7 +183,7 @@ def test_training_that_diverges_is_told_in_one_line_with_its_cell_and_the_remedy
     with pytest.raises(InputError) as caught:
         fine_tune(IMAGES, LABELS, STATISTICS, trunk_weights, initialised[0], CELL, parameters, EXPERIMENT)
     told = str(caught.value)
-    assert "fine_tuning.b12" in told
+    assert "deephash.b12" in told
     assert "learning_rate" in told
     assert "\n" not in told
 

@@ -67,7 +67,7 @@ def run(parameters: HandCraftedParameters, seed: int = 7) -> dict[str, Any]:
     given: dict[str, Any] = {f"{split}_images": images for split, (images, _) in IMAGES.items()}
     given |= {f"{split}_labels": labels for split, (_, labels) in IMAGES.items()}
     given |= {f"params:cells.{cell.namespace}": cell for cell in (*compared_cells(), *ON_DESCRIPTORS)}
-    given |= {f"descriptor_pre_training.b{bits}.checkpoints": None for bits in (16, 32)}
+    given |= {f"descriptor_deephash_pretrained.b{bits}.checkpoints": None for bits in (16, 32)}
     given |= {
         "class_names": CLASSES,
         "evaluated_cells": {"itq/b16/metrics.json": figures("itq", 16, 0.75)},
@@ -211,11 +211,11 @@ def test_the_hash_layer_on_a_descriptor_is_that_of_the_standardised_descriptor()
     deviation = raw.std(axis=0, dtype=np.float64)
     deviation[3] = 1
     standardised = ((raw - raw.mean(axis=0, dtype=np.float64)) / deviation).astype(np.float32)
-    cell = Cell(method="descriptor_pre_training", code_length=16)
+    cell = Cell(method="descriptor_deephash_pretrained", code_length=16)
     encoder, history = initialise_on_descriptor(raw, TRAINING_LABELS, CLASSES, cell, INIT, EXPERIMENT)
     _, expected, _ = initialise_hash_layer(standardised, TRAINING_LABELS, CLASSES, cell, INIT, EXPERIMENT)
     assert (encoder.encode(raw) == expected.encode(standardised)).mean() > 0.99
-    assert set(history["method"]) == {"descriptor_pre_training"}
+    assert set(history["method"]) == {"descriptor_deephash_pretrained"}
 
 
 def test_a_constant_feature_has_deviation_one() -> None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from deephash_pipeline.datasets import CodesDataset, FilesDataset
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.grid import METHODS, cells
-from deephash_pipeline.images.collection import ImageCollection, ImageSet
+from deephash_pipeline.images.sources.collection import ImageCollection, ImageSet
 from deephash_pipeline.images.splits import SplitParameters, split_class_names, split_collection
 from deephash_pipeline.pipelines.cnn_pretraining.nodes import PreTrainingParameters, pre_train
 from deephash_pipeline.pipelines.experiment import ExperimentParameters

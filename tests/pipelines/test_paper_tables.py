@@ -28,7 +28,7 @@ TABLES = [
 DRAWN = ["map_against_bits", "precision_recall_at_32_bits"]
 RUN = {
     ("mnist", "itq", 32): 0.91234,
-    ("mnist", "fine_tuning", 12): 0.99512,
+    ("mnist", "deephash", 12): 0.99512,
     ("mnist", "one_of_c", 10): 0.98765,
     ("cifar10", "ksh", 48): 0.61234,
     ("digits", "ksh", 48): 0.31415,
@@ -86,7 +86,7 @@ def test_measured_is_what_was_measured_and_nothing_else(written: Path, name: str
     table = pd.read_csv(written / f"{name}.csv", na_values="not run").dropna(subset="measured")
     benchmarks, methods = {"MNIST": "mnist", "CIFAR10": "cifar10"}, {"ITQ": "itq", "KSH": "ksh"}
     for row in table.to_dict("records"):
-        method = methods.get(row["method"], "fine_tuning")
+        method = methods.get(row["method"], "deephash")
         assert RUN[benchmarks[row["benchmark"]], method, row["code_length"]] == pytest.approx(row["measured"], abs=5e-5)
     assert len(table) == {"map_of_all_methods": 2, "three_initialisations": 1, "map_against_bits": 3}[name]
 

@@ -9,7 +9,16 @@ from kedro.framework.session import KedroSession
 from kedro.framework.startup import bootstrap_project
 from kedro.pipeline import Pipeline
 
-from deephash_pipeline.grid import BASELINES, DEEP_RIVALS, FINE_TUNINGS, GALLERY, PRE_TRAINING, YARDSTICK, Cell, cells
+from deephash_pipeline.grid import (
+    BASELINES,
+    CLASSIFIER_BASELINE,
+    DEEP_RIVALS,
+    FINE_TUNINGS,
+    GALLERY,
+    PRE_TRAINING,
+    Cell,
+    cells,
+)
 from deephash_pipeline.pipeline_registry import create_others, register_pipelines
 
 STAGES = [
@@ -51,14 +60,14 @@ FILES = [
     ("fine_tuning_history", "06_models/digits/fine_tuning_history.csv"),
     ("itq.b12.encoder", "06_models/digits/itq/b12/encoder.safetensors"),
     ("one_of_c.bC.encoder", "06_models/digits/one_of_c/bC/encoder.safetensors"),
-    ("pre_training.b24.hash_layer", "06_models/digits/pre_training/b24/hash_layer.safetensors"),
-    ("pre_training.b24.history", "06_models/digits/pre_training/b24/history.csv"),
-    ("fine_tuning.b12.tuned_trunk_weights", "06_models/digits/fine_tuning/b12/trunk.safetensors"),
+    ("deephash_pretrained.b24.hash_layer", "06_models/digits/deephash_pretrained/b24/hash_layer.safetensors"),
+    ("deephash_pretrained.b24.history", "06_models/digits/deephash_pretrained/b24/history.csv"),
+    ("deephash.b12.tuned_trunk_weights", "06_models/digits/deephash/b12/trunk.safetensors"),
     ("cnnh_plus.b16.encoder", "06_models/digits/cnnh_plus/b16/encoder.safetensors"),
-    ("fine_tuning_faithful.b48.history", "06_models/digits/fine_tuning_faithful/b48/history.csv"),
-    ("fine_tuning.b12.codes", "07_model_output/digits/fine_tuning/b12/codes.npz"),
-    ("fine_tuning.b12.query_histograms", "07_model_output/digits/fine_tuning/b12/query_histograms.npz"),
-    ("random_initialisation.b16.metrics", "07_model_output/digits/random_initialisation/b16/metrics.json"),
+    ("deephash_faithful.b48.history", "06_models/digits/deephash_faithful/b48/history.csv"),
+    ("deephash.b12.codes", "07_model_output/digits/deephash/b12/codes.npz"),
+    ("deephash.b12.query_histograms", "07_model_output/digits/deephash/b12/query_histograms.npz"),
+    ("deephash_random_start.b16.metrics", "07_model_output/digits/deephash_random_start/b16/metrics.json"),
     ("sh.b32.curves", "07_model_output/digits/sh/b32/precision_recall.csv"),
     ("all_metrics", "07_model_output/digits/metrics.json"),
     ("precision_recall_curves", "07_model_output/digits/precision_recall.csv"),
@@ -128,7 +137,7 @@ def keys(parameters: dict[str, Any], above: str = "") -> set[str]:
 
 
 def hashing_stage(cell: Cell) -> str:
-    if cell.method in (*BASELINES, YARDSTICK.method):
+    if cell.method in (*BASELINES, CLASSIFIER_BASELINE.method):
         return "baseline_hashing"
     return "hash_layer_init" if cell.method == PRE_TRAINING else "fine_tuning"
 
@@ -198,16 +207,16 @@ def test_a_cell_is_hashed_alone_by_its_namespace(pipelines: dict[str, Pipeline],
 
 
 def test_all_code_lengths_of_a_method_are_selected_by_its_name(pipelines: dict[str, Pipeline]) -> None:
-    selected = pipelines["fine_tuning"].only_nodes_with_namespaces(["fine_tuning.fine_tuning"])
+    selected = pipelines["fine_tuning"].only_nodes_with_namespaces(["fine_tuning.deephash"])
     codes = {name for name in selected.all_outputs() if name.endswith(".codes")}
-    assert codes == {f"{cell.namespace}.codes" for cell in cells("fine_tuning")}
+    assert codes == {f"{cell.namespace}.codes" for cell in cells("deephash")}
 
 
 def test_fine_tuning_starts_from_the_hash_layer_of_the_same_code_length(pipelines: dict[str, Pipeline]) -> None:
     for cell in cells(*FINE_TUNINGS, *DEEP_RIVALS):
         selected = pipelines["fine_tuning"].only_nodes_with_namespaces([f"fine_tuning.{cell.namespace}"])
         layers = {name for name in selected.inputs() if name.endswith(".hash_layer")}
-        assert layers == {f"pre_training.b{cell.code_length}.hash_layer"}
+        assert layers == {f"deephash_pretrained.b{cell.code_length}.hash_layer"}
 
 
 def test_the_run_at_32_bits_is_the_part_of_the_full_run_with_that_code_length(pipelines: dict[str, Pipeline]) -> None:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from deephash_pipeline.grid import Cell
 from deephash_pipeline.hashing import ITQ, LSH, OneOfC
-from deephash_pipeline.images.collection import ImageCollection, ImageSet
+from deephash_pipeline.images.sources.collection import ImageCollection, ImageSet
 from deephash_pipeline.pipelines import baseline_hashing, evaluation
 from deephash_pipeline.pipelines.baseline_hashing.nodes import BaselineParameters, fit_hash_function, make_yardstick
 from deephash_pipeline.pipelines.cnn_pretraining.nodes import PreTrainingParameters, pre_train

@@ -27,7 +27,7 @@ from deephash_pipeline.pipelines.fine_tuning.nodes import (
     train_from_random_initialisation,
 )
 
-CELL = Cell(method="random_initialisation", code_length=12)
+CELL = Cell(method="deephash_random_start", code_length=12)
 CLASSES = ["dark", "middle", "bright"]
 
 

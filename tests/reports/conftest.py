@@ -7,8 +7,8 @@ import pytest
 DISPLAY_NAMES = {
     "lsh": "LSH",
     "itq": "ITQ",
-    "pre_training": "DeepHash (pre-training)",
-    "fine_tuning": "DeepHash (fine-tuning)",
+    "deephash_pretrained": "DeepHash (pre-training)",
+    "deephash": "DeepHash (fine-tuning)",
     "one_of_c": "1-of-C code",
 }
 
@@ -17,7 +17,7 @@ SCORES = {
     ("lsh", 32): 0.20,
     ("itq", 12): 0.30,
     ("itq", 32): 0.28,
-    ("fine_tuning", 12): 0.70,
+    ("deephash", 12): 0.70,
     ("one_of_c", 10): 0.75,
 }
 
@@ -82,6 +82,6 @@ def history() -> pd.DataFrame:
     for code_length in (12, 32):
         for epoch in (1, 2):
             common = {"code_length": code_length, "epoch": epoch, "loss": 1 / epoch}
-            rows.append({"method": "pre_training", "stage": "hash_layer_initialisation", **common})
-            rows.append({"method": "fine_tuning", "stage": "fine_tuning", "true_loss": 0.9, **common})
+            rows.append({"method": "deephash_pretrained", "stage": "hash_layer_initialisation", **common})
+            rows.append({"method": "deephash", "stage": "fine_tuning", "true_loss": 0.9, **common})
     return pd.DataFrame(rows).assign(validation_accuracy=float("nan"))

@@ -63,7 +63,7 @@ def test_methods_keep_their_colour_in_all_figures(metrics, curves, history, disp
         figure_precision_recall(curves, display_names, code_length=12),
         figure_training_curves(history, display_names),
     ]
-    for method in ("itq", "fine_tuning"):
+    for method in ("itq", "deephash"):
         colours = {
             trace.line.color
             for figure in figures

@@ -41,8 +41,8 @@ RESULTS = {
     "cifar10": [
         cell("itq", 12, 0.31),
         cell("itq", 16, 0.32),
-        cell("fine_tuning", 48, 0.9),
-        cell("sdh", 16, 0.8),
+        cell("deephash", 48, 0.9),
+        cell("liong_sdh", 16, 0.8),
         cell("cnnh", 12, 0.7),
         cell("one_of_c", 10, 0.75),
     ]
@@ -101,8 +101,8 @@ def test_what_was_not_run_and_what_is_not_printed_are_told_apart():
         (("CIFAR10", "ITQ", 24), [NOT_RUN, "0.2825", NOT_RUN, dash]),
         (("CIFAR10", "CSQ", 24), [NOT_RUN, dash, dash, dash]),
         (("CIFAR10", NAMES["cnnh"], 12), ["0.7000", dash, dash, "0.4390"]),
-        (("CIFAR10", NAMES["sdh"], 16), ["0.8000", dash, dash, "0.1880"]),
-        (("CIFAR10", NAMES["sdh"], 64), [NOT_RUN, dash, dash, "0.2251"]),
+        (("CIFAR10", NAMES["liong_sdh"], 16), ["0.8000", dash, dash, "0.1880"]),
+        (("CIFAR10", NAMES["liong_sdh"], 64), [NOT_RUN, dash, dash, "0.2251"]),
     ):
         assert rows_of(shown, *place)[columns].to_numpy().tolist() == [expected], place
 
@@ -110,7 +110,7 @@ def test_what_was_not_run_and_what_is_not_printed_are_told_apart():
 def test_three_initialisations_are_those_of_the_paper_and_the_faithful_one():
     table = initialisations_table(RESULTS, NAMES)
     assert list(dict.fromkeys(table["method"])) == [
-        NAMES[key] for key in ("random_initialisation", "pre_training", "fine_tuning", "fine_tuning_faithful")
+        NAMES[key] for key in ("deephash_random_start", "deephash_pretrained", "deephash", "deephash_faithful")
     ]
     assert len(table) == 4 * 4 * 3
     assert set(table["benchmark"]) == set(BENCHMARKS.values())
@@ -180,7 +180,7 @@ def test_the_figure_of_map_draws_lines_where_something_was_measured_and_open_mar
     titles = [annotation.text for annotation in figure.layout.annotations]
     assert titles == ["MNIST: not run", "CIFAR10: 5 of 100 cells run", "Kaggle-Face: not run", "SUN397: not run"]
     lines = [trace for trace in figure.data if trace.mode == "lines+markers"]
-    assert {trace.name for trace in lines} == {NAMES[key] for key in ("itq", "fine_tuning", "sdh", "cnnh")}
+    assert {trace.name for trace in lines} == {NAMES[key] for key in ("itq", "deephash", "liong_sdh", "cnnh")}
     assert {trace.yaxis for trace in lines} == {"y2"}
     itq = next(trace for trace in lines if trace.name == "ITQ")
     assert (list(itq.x), list(itq.y)) == ([12, 16], [0.31, 0.32])
@@ -189,7 +189,7 @@ def test_the_figure_of_map_draws_lines_where_something_was_measured_and_open_mar
     assert {trace.yaxis for trace in markers} == {"y", "y2", "y3", "y4"}
     mnist = next(trace for trace in markers if trace.name == "KSH" and trace.yaxis == "y")
     assert list(mnist.y) == [published_map("mnist", "ksh", length) for length in (12, 24, 48)]
-    assert not {trace.name for trace in markers} & {NAMES[key] for key in ("cnnh", "sdh", "dnnh", "cnnh_plus")}
+    assert not {trace.name for trace in markers} & {NAMES[key] for key in ("cnnh", "liong_sdh", "dnnh", "cnnh_plus")}
 
 
 def test_a_method_is_in_the_legend_once_and_as_it_was_measured():

@@ -59,8 +59,10 @@ def test_where_nothing_is_published_the_comparison_stays_empty(metrics, display_
 
 
 def test_what_the_paper_cites_stands_apart_and_has_no_difference(metrics, display_names):
-    metrics += [{**metrics[0], "method": "sdh", "code_length": length} for length in (12, 16)]
-    table = comparison_table(metrics, "mnist", {**display_names, "sdh": "SDH"}).set_index(["method", "code_length"])
+    metrics += [{**metrics[0], "method": "liong_sdh", "code_length": length} for length in (12, 16)]
+    table = comparison_table(metrics, "mnist", {**display_names, "liong_sdh": "SDH"}).set_index(
+        ["method", "code_length"]
+    )
     assert table.loc[("SDH", 16), "cited"] == 0.4675
     assert math.isnan(table.loc[("SDH", 12), "cited"])
     assert table.loc["SDH"][["published", "difference"]].isna().all(axis=None)

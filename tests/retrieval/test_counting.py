@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.retrieval import DistanceHistograms, count_distances, counting, pack_bits
-from deephash_pipeline.retrieval.compiled import popcount
-from deephash_pipeline.retrieval.kernel import BLOCK_ITEMS
+from deephash_pipeline.retrieval.kernels.compiled import popcount
+from deephash_pipeline.retrieval.kernels.histograms import BLOCK_ITEMS
 
 
 class Problem(NamedTuple):

@@ -17,8 +17,8 @@ from safetensors.torch import load_file, save_file
 
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.images.augmentation import AugmentationParameters
-from deephash_pipeline.images.digits import read_digits
 from deephash_pipeline.images.inputs import ImageInputs
+from deephash_pipeline.images.sources.digits import read_digits
 from deephash_pipeline.losses import ExponentiatedLoss, ExponentiatedLossParameters
 from deephash_pipeline.networks import (
     HashLayer,
@@ -29,8 +29,8 @@ from deephash_pipeline.networks import (
     initialise,
 )
 from deephash_pipeline.training import CheckpointFolder, CrossEntropy, TrainingParameters, train_on
+from deephash_pipeline.training.distributed.ranks import join_ranks, rank
 from deephash_pipeline.training.gradients import BatchGradients
-from deephash_pipeline.training.ranks import join_ranks, rank
 
 CPU = torch.device("cpu")
 IMAGES = 640

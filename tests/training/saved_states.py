@@ -4,7 +4,7 @@ from pathlib import Path
 
 import torch
 
-from deephash_pipeline.training.checkpoint import CheckpointFolder, TrainingState
+from deephash_pipeline.training.resuming.checkpoint import CheckpointFolder, TrainingState
 
 
 def state(step=1, finished=False, **values):

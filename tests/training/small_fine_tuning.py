@@ -93,7 +93,7 @@ def fine_tune(checkpoints=None, objective=None, network=None, configuration=None
         parameters(**changes),
         seed,
         CPU,
-        "fine_tuning.b6",
+        "deephash.b6",
         # A figure that any lost bit of any weight or running mean would show in, as NumPy has it.
         after_epoch=lambda: {"mean_square": (outputs_in_blocks(network, plain) ** 2).mean()},
         checkpoints=checkpoints,

@@ -8,7 +8,7 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from deephash_pipeline.training.checkpoint import CheckpointFolder, TrainingState, first_difference
+from deephash_pipeline.training.resuming.checkpoint import CheckpointFolder, TrainingState, first_difference
 from tests.training.saved_states import a_folder, last, names, same, state
 
 DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.int64, torch.bool)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.training.checkpoint import CheckpointFolder
+from deephash_pipeline.training.resuming.checkpoint import CheckpointFolder
 from tests.training.saved_states import a_folder, last, names, same, state
 
 # Damage.
@@ -109,7 +109,7 @@ def test_a_pickle_is_never_run(tmp_path, suffix):
 
 
 def test_a_checkpoint_of_another_format_is_not_guessed_at(tmp_path, monkeypatch):
-    monkeypatch.setattr("deephash_pipeline.training.checkpoint.FORMAT", 0)
+    monkeypatch.setattr("deephash_pipeline.training.resuming.checkpoint.FORMAT", 0)
     folder = a_folder(tmp_path, 1)
     monkeypatch.undo()
     with pytest.raises(InputError):

@@ -17,10 +17,10 @@ from deephash_pipeline.images.inputs import ImageInputs
 from deephash_pipeline.losses import ExponentiatedLoss, ExponentiatedLossParameters
 from deephash_pipeline.losses.cnnh import CNNHPlus, CNNHPlusParameters
 from deephash_pipeline.networks import (
+    ClassificationHead,
     HashLayer,
     HashLayerParameters,
     HashNetwork,
-    SideClassifier,
     SoftmaxNetwork,
     TableTrunk,
     initialise,
@@ -100,7 +100,7 @@ def hash_network() -> HashNetwork:
 def classifying_network() -> HashNetwork:
     """With logits beside u."""
     network = hash_network()
-    return HashNetwork(network.trunk, network.hash_layer, SideClassifier("z", 6, CLASSES))
+    return HashNetwork(network.trunk, network.hash_layer, ClassificationHead("z", 6, CLASSES))
 
 
 HASHING = ExponentiatedLoss(ExponentiatedLossParameters(loss_scale="unit", balance_pairs=True))

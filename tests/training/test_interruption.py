@@ -21,8 +21,8 @@ from deephash_pipeline.training import (
     TrainingParameters,
     train,
 )
-from deephash_pipeline.training import interruption as interruption_module
-from deephash_pipeline.training.interruption import stop_requests
+from deephash_pipeline.training.resuming import interruption as interruption_module
+from deephash_pipeline.training.resuming.interruption import stop_requests
 
 CPU = torch.device("cpu")
 SIGNALS = [signal.SIGTERM, signal.SIGINT]

@@ -14,11 +14,11 @@ from deephash_pipeline.losses import ExponentiatedLoss, ExponentiatedLossParamet
 from deephash_pipeline.losses.greedy_hash import GreedyHash, GreedyHashParameters
 from deephash_pipeline.losses.hashnet import HashNet, HashNetParameters
 from deephash_pipeline.networks import (
+    ClassificationHead,
     HashLayer,
     HashLayerParameters,
     HashNetwork,
     HashSoftmaxNetwork,
-    SideClassifier,
     build_hash_layer,
     initialise,
 )
@@ -75,7 +75,7 @@ def test_a_training_killed_behind_any_step_ends_bit_for_bit_as_if_it_had_not_bee
 def greedy_network():
     """With the softmax layer that GreedyHash learns along."""
     network = hash_network()
-    classifier = SideClassifier("code", 6, 3)
+    classifier = ClassificationHead("code", 6, 3)
     initialise(classifier, 3)
     return HashNetwork(network.trunk, network.hash_layer, classifier)
 

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.seeds import derive_seed
+from deephash_pipeline.randomness import derive_seed
 from deephash_pipeline.training import (
     ArrayInputs,
     CrossEntropy,

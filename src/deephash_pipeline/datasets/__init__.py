@@ -1,11 +1,18 @@
 """Kedro dataset classes. A file appears under its final name whole or not at all, and nothing is ever pickled."""
 
-from .arrays import CodesDataset, HistogramsDataset, NumpyDataset
-from .checkpoints import CheckpointsDataset
-from .documents import CSVDataset, HTMLDataset, JSONDataset, MarkdownDataset, PlotlyDataset, PNGDataset
-from .files import FilesDataset
-from .image_source import ImageSourceDataset
-from .models import EncoderDataset, TensorsDataset
+from deephash_pipeline.datasets.arrays import CodesDataset, HistogramsDataset, NumpyDataset
+from deephash_pipeline.datasets.checkpoints import CheckpointsDataset
+from deephash_pipeline.datasets.documents import (
+    CSVDataset,
+    HTMLDataset,
+    JSONDataset,
+    MarkdownDataset,
+    PlotlyDataset,
+    PNGDataset,
+)
+from deephash_pipeline.datasets.files import FilesDataset
+from deephash_pipeline.datasets.image_source import ImageSourceDataset
+from deephash_pipeline.datasets.models import EncoderDataset, TensorsDataset
 
 __all__ = [
     "CSVDataset",

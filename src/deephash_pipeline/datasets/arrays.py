@@ -9,9 +9,8 @@ import numpy as np
 from kedro.io import DatasetError
 from numpy.typing import NDArray
 
+from deephash_pipeline.datasets.atomic_file import AtomicFileDataset
 from deephash_pipeline.retrieval import CodeSets, DistanceHistograms
-
-from .atomic_file import AtomicFileDataset
 
 SETS = ("database", "validation", "query")
 

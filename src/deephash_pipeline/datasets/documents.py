@@ -10,7 +10,7 @@ import plotly.io
 from PIL import Image
 from plotly.graph_objects import Figure
 
-from .atomic_file import AtomicFileDataset
+from deephash_pipeline.datasets.atomic_file import AtomicFileDataset
 
 # Kedro-Viz chooses how to preview by the name of the annotation of `preview`.
 TablePreview = NewType("TablePreview", dict)  # type: ignore[type-arg]

@@ -5,8 +5,8 @@ from typing import Any, NoReturn
 
 from kedro.io import AbstractDataset, DatasetError
 
-from deephash_pipeline.images.collection import ImageCollection
-from deephash_pipeline.images.sources import parse_source, read_source
+from deephash_pipeline.images.sources.collection import ImageCollection
+from deephash_pipeline.images.sources.registry import parse_source, read_source
 
 
 class ImageSourceDataset(AbstractDataset[NoReturn, ImageCollection]):
@@ -14,7 +14,7 @@ class ImageSourceDataset(AbstractDataset[NoReturn, ImageCollection]):
 
     Args:
         filepath: folder of the raw files.
-        source: fields of one of `deephash_pipeline.images.sources`, chosen by ``kind``.
+        source: fields of one of `deephash_pipeline.images.sources.registry`, chosen by ``kind``.
         working_folder: where arrays grow while image files are decoded; best on the disk of the finished arrays. By
             default ``data/02_intermediate/<last part of filepath>/decoded``.
         metadata: for Kedro-Viz.

@@ -9,9 +9,8 @@ import safetensors.numpy
 import safetensors.torch
 from torch import Tensor
 
+from deephash_pipeline.datasets.atomic_file import AtomicFileDataset
 from deephash_pipeline.hashing import ENCODERS, Encoder, load_encoder
-
-from .atomic_file import AtomicFileDataset
 
 
 class TensorsDataset(AtomicFileDataset[dict[str, Tensor]]):

@@ -18,9 +18,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
 from deephash_pipeline.descriptors.grey import check_images, grey_images
+from deephash_pipeline.devices import to_device
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.progress import track
-from deephash_pipeline.transfer import to_device
 
 # By how many pixels an image is mirrored beyond its edges before it is filtered.
 PADDING = 32

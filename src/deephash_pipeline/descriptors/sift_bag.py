@@ -18,9 +18,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from sklearn.cluster import MiniBatchKMeans
 
 from deephash_pipeline.descriptors.grey import check_images, grey_images
+from deephash_pipeline.devices import to_device
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.progress import track
-from deephash_pipeline.transfer import to_device
 
 DIMENSION = 128
 CELLS = 4

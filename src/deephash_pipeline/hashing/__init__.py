@@ -20,12 +20,12 @@ from deephash_pipeline.hashing.ksh import KSH, KSHParameters
 from deephash_pipeline.hashing.ldah import LDAH, LDAHParameters
 from deephash_pipeline.hashing.learned import LearnedHashLayer
 from deephash_pipeline.hashing.linear import LinearEncoder, LinearHashFunction
+from deephash_pipeline.hashing.liong_sdh import LiongSDH, LiongSDHParameters
 from deephash_pipeline.hashing.lsh import LSH, LSHParameters
 from deephash_pipeline.hashing.mlh import MLH, MLHParameters
 from deephash_pipeline.hashing.one_of_c import OneOfC
 from deephash_pipeline.hashing.pcah import PCAH, PCAHParameters
 from deephash_pipeline.hashing.registry import ENCODERS, HASH_FUNCTIONS, load_encoder
-from deephash_pipeline.hashing.sdh import SupervisedDeepHashing, SupervisedDeepHashingParameters
 from deephash_pipeline.hashing.sh import SpectralHashing, SpectralHashingParameters
 
 __all__ = [
@@ -49,12 +49,12 @@ __all__ = [
     "LearnedHashLayer",
     "LinearEncoder",
     "LinearHashFunction",
+    "LiongSDH",
+    "LiongSDHParameters",
     "MLHParameters",
     "OneOfC",
     "PCAHParameters",
     "SpectralHashing",
     "SpectralHashingParameters",
-    "SupervisedDeepHashing",
-    "SupervisedDeepHashingParameters",
     "load_encoder",
 ]

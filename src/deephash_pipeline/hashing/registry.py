@@ -12,11 +12,11 @@ from deephash_pipeline.hashing.itq import ITQ
 from deephash_pipeline.hashing.ksh import KSH
 from deephash_pipeline.hashing.ldah import LDAH
 from deephash_pipeline.hashing.learned import LearnedHashLayer
+from deephash_pipeline.hashing.liong_sdh import LiongSDH
 from deephash_pipeline.hashing.lsh import LSH
 from deephash_pipeline.hashing.mlh import MLH
 from deephash_pipeline.hashing.one_of_c import OneOfC
 from deephash_pipeline.hashing.pcah import PCAH
-from deephash_pipeline.hashing.sdh import SupervisedDeepHashing
 from deephash_pipeline.hashing.sh import SpectralHashing
 
 HASH_FUNCTIONS: dict[str, type[HashFunction]] = {
@@ -28,7 +28,7 @@ HASH_FUNCTIONS: dict[str, type[HashFunction]] = {
     "bre": BRE,
     "mlh": MLH,
     "ksh": KSH,
-    "sdh": SupervisedDeepHashing,
+    "liong_sdh": LiongSDH,
 }
 """Methods that learn from z, in the order of tables and figures."""
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.images.download import download_cifar10, download_mnist
+from deephash_pipeline.images.sources.download import download_cifar10, download_mnist
 
 DOWNLOADS = {"cifar10": download_cifar10, "mnist": download_mnist}
 

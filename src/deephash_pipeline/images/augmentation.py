@@ -8,9 +8,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 from torch.nn import functional
 
-from deephash_pipeline.counter_random import uniform_numbers
+from deephash_pipeline.devices import to_device
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.transfer import to_device
+from deephash_pipeline.randomness import uniform_numbers
 
 
 class AugmentationParameters(BaseModel):

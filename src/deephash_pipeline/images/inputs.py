@@ -9,10 +9,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from deephash_pipeline.devices import to_device
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.images.augmentation import AugmentationParameters, augment
 from deephash_pipeline.images.crops import centre_crop, eleven_views, random_crop
-from deephash_pipeline.transfer import to_device
 
 # Of an accelerator's free memory that undecoded images may take: beyond it, batches are sent one by one.
 SHARE_OF_MEMORY = 0.25

@@ -7,8 +7,13 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, model_validator
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.images.collection import ImageCollection, ImageSet, check_distinct_ids, check_no_empty_class
-from deephash_pipeline.seeds import derive_seed
+from deephash_pipeline.images.sources.collection import (
+    ImageCollection,
+    ImageSet,
+    check_distinct_ids,
+    check_no_empty_class,
+)
+from deephash_pipeline.randomness import derive_seed
 
 
 class SplitParameters(BaseModel):

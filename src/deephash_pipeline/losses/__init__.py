@@ -1,14 +1,14 @@
 """Losses on the hash layer's output u: value and gradient for the training loop, with figures to watch."""
 
-from .exponentiated import (
+from deephash_pipeline.losses.exponentiated.formula import ExponentiatedLossParameters, LossAndGradient
+from deephash_pipeline.losses.exponentiated.loss import (
     ExponentiatedLoss,
     exponentiated_loss,
     exponentiated_loss_and_gradient,
     supervision_matrix,
 )
-from .exponentiated_formula import ExponentiatedLossParameters, LossAndGradient
-from .hashing_loss import HashingLoss
-from .registry import LOSSES, LossParameters, build_loss
+from deephash_pipeline.losses.hashing_loss import HashingLoss
+from deephash_pipeline.losses.registry import LOSSES, LossParameters, build_loss
 
 __all__ = [
     "LOSSES",

@@ -9,8 +9,8 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn import functional
 
-from .hashing_loss import HashingLoss, accuracy, bit_accuracy, code_health
-from .similarity_codes import SimilarityCodesParameters, similarity_codes
+from deephash_pipeline.losses.hashing_loss import HashingLoss, accuracy, bit_accuracy, code_health
+from deephash_pipeline.losses.similarity_codes import SimilarityCodesParameters, similarity_codes
 
 
 class CNNHParameters(SimilarityCodesParameters):

@@ -11,8 +11,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from deephash_pipeline.errors import InputError
-
-from .hashing_loss import HashingLoss, bit_accuracy, code_health
+from deephash_pipeline.losses.hashing_loss import HashingLoss, bit_accuracy, code_health
 
 DRAWS = 20
 """Sets of Bernoulli centres of which the one with the largest smallest distance is kept."""

@@ -6,7 +6,7 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
-from .hashing_loss import HashingLoss, code_health
+from deephash_pipeline.losses.hashing_loss import HashingLoss, code_health
 
 
 class DNNHParameters(BaseModel):

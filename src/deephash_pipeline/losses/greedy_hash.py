@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 from torch.nn import functional
 
-from .hashing_loss import HashingLoss, accuracy, code_health
+from deephash_pipeline.losses.hashing_loss import HashingLoss, accuracy, code_health
 
 
 class GreedyHashParameters(BaseModel):

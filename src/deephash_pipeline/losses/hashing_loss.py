@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from .exponentiated_tiles import signs
+from deephash_pipeline.losses.exponentiated.tiles import signs
 
 Outputs: TypeAlias = Any
 """What the network's head gives: u of shape (batch, code_length), or (u, logits) to a loss with a classifier."""

@@ -7,8 +7,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 from torch.nn import functional
 
-from .exponentiated import supervision_matrix
-from .hashing_loss import HashingLoss, code_health, mean_over
+from deephash_pipeline.losses.exponentiated.loss import supervision_matrix
+from deephash_pipeline.losses.hashing_loss import HashingLoss, code_health, mean_over
 
 
 class HashNetParameters(BaseModel):

@@ -7,15 +7,15 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from .cnnh import CNNH, CNNHParameters, CNNHPlus, CNNHPlusParameters
-from .csq import CSQ, CSQParameters
-from .dnnh import DNNH, DNNHParameters
-from .dpsh import DPSH, DPSHParameters
-from .exponentiated import ExponentiatedLoss
-from .exponentiated_formula import ExponentiatedLossParameters
-from .greedy_hash import GreedyHash, GreedyHashParameters
-from .hashing_loss import HashingLoss
-from .hashnet import HashNet, HashNetParameters
+from deephash_pipeline.losses.cnnh import CNNH, CNNHParameters, CNNHPlus, CNNHPlusParameters
+from deephash_pipeline.losses.csq import CSQ, CSQParameters
+from deephash_pipeline.losses.dnnh import DNNH, DNNHParameters
+from deephash_pipeline.losses.dpsh import DPSH, DPSHParameters
+from deephash_pipeline.losses.exponentiated.formula import ExponentiatedLossParameters
+from deephash_pipeline.losses.exponentiated.loss import ExponentiatedLoss
+from deephash_pipeline.losses.greedy_hash import GreedyHash, GreedyHashParameters
+from deephash_pipeline.losses.hashing_loss import HashingLoss
+from deephash_pipeline.losses.hashnet import HashNet, HashNetParameters
 
 LossParameters: TypeAlias = Annotated[
     ExponentiatedLossParameters

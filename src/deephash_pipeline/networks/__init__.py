@@ -3,18 +3,24 @@
 from collections.abc import Mapping, Sequence
 
 from deephash_pipeline.errors import InputError
-
-from .caffenet import caffenet
-from .cifar10 import CIFAR10_FULL
-from .divided_hash_layer import DividedHashLayer
-from .hash_layer import HashLayer, HashLayerParameters, HashNetwork, HashSoftmaxNetwork, LinearCode, SoftmaxNetwork
-from .initialisation import initialise
-from .kaggle_face import KAGGLE_FACE
-from .layers import Row, Shape
-from .lenet import LENET
-from .side_classifier import SideClassifier
-from .torchvision_trunk import TorchvisionTrunk, TrunkParameters, classifiers
-from .trunk import TableTrunk, Trunk
+from deephash_pipeline.networks.caffenet import caffenet
+from deephash_pipeline.networks.cifar10 import CIFAR10_FULL
+from deephash_pipeline.networks.classification_head import ClassificationHead
+from deephash_pipeline.networks.divided_hash_layer import DividedHashLayer
+from deephash_pipeline.networks.hash_layer import (
+    HashLayer,
+    HashLayerParameters,
+    HashNetwork,
+    HashSoftmaxNetwork,
+    LinearCode,
+    SoftmaxNetwork,
+)
+from deephash_pipeline.networks.initialisation import initialise
+from deephash_pipeline.networks.kaggle_face import KAGGLE_FACE
+from deephash_pipeline.networks.layers import Row, Shape
+from deephash_pipeline.networks.lenet import LENET
+from deephash_pipeline.networks.torchvision_trunk import TorchvisionTrunk, TrunkParameters, classifiers
+from deephash_pipeline.networks.trunk import TableTrunk, Trunk
 
 NETWORKS: Mapping[str, Sequence[Row]] = {
     "lenet": LENET,
@@ -65,13 +71,13 @@ def build_hash_layer(z_dimension: int, code_length: int, parameters: HashLayerPa
 
 __all__ = [
     "NETWORKS",
+    "ClassificationHead",
     "DividedHashLayer",
     "HashLayer",
     "HashLayerParameters",
     "HashNetwork",
     "HashSoftmaxNetwork",
     "LinearCode",
-    "SideClassifier",
     "SoftmaxNetwork",
     "TableTrunk",
     "TorchvisionTrunk",

@@ -1,6 +1,6 @@
 """The paper's network for SUN397 (appendix, fourth table): CaffeNet up to its fifth convolution, `z` of 9,216."""
 
-from .layers import Convolution, Data, LocalResponseNormalisation, MaxPooling, ReLU, Row
+from deephash_pipeline.networks.layers import Convolution, Data, LocalResponseNormalisation, MaxPooling, ReLU, Row
 
 
 def caffenet(groups: int) -> tuple[Row, ...]:

@@ -4,7 +4,14 @@ The table leaves open the padding, of 2 pixels, the rounding of pooled sizes, up
 they are Caffe's. With Caffe's alpha the normalisation was made for pixels of 0..255; on normalised images it is weak.
 """
 
-from .layers import AveragePooling, Convolution, Data, LocalResponseNormalisation, MaxPooling, ReLU
+from deephash_pipeline.networks.layers import (
+    AveragePooling,
+    Convolution,
+    Data,
+    LocalResponseNormalisation,
+    MaxPooling,
+    ReLU,
+)
 
 CIFAR10_FULL = (
     Data(output=(3, 32, 32)),

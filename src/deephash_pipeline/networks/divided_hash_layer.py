@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from .hash_layer import HashLayer
+from deephash_pipeline.networks.hash_layer import HashLayer
 
 
 class DividedHashLayer(HashLayer):

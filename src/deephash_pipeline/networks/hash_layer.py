@@ -6,8 +6,8 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt
 from torch import Tensor, nn
 
-from .side_classifier import SideClassifier
-from .trunk import Trunk
+from deephash_pipeline.networks.classification_head import ClassificationHead
+from deephash_pipeline.networks.trunk import Trunk
 
 
 class HashLayerParameters(BaseModel):
@@ -148,7 +148,7 @@ class HashNetwork(nn.Module):
     A loss that classifies as well has a softmax layer here, so that it is trained and kept with the rest.
     """
 
-    def __init__(self, trunk: Trunk, hash_layer: HashLayer, classifier: SideClassifier | None = None) -> None:
+    def __init__(self, trunk: Trunk, hash_layer: HashLayer, classifier: ClassificationHead | None = None) -> None:
         super().__init__()
         self.trunk = trunk
         self.hash_layer = hash_layer

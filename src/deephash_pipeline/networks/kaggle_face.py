@@ -4,7 +4,14 @@ That table leaves out rectifiers and normalisation; they are those of the table 
 same on smaller images.
 """
 
-from .layers import AveragePooling, Convolution, Data, LocalResponseNormalisation, MaxPooling, ReLU
+from deephash_pipeline.networks.layers import (
+    AveragePooling,
+    Convolution,
+    Data,
+    LocalResponseNormalisation,
+    MaxPooling,
+    ReLU,
+)
 
 KAGGLE_FACE = (
     Data(output=(3, 48, 48)),

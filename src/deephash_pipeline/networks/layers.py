@@ -9,7 +9,7 @@ from typing import Protocol
 
 from torch import nn
 
-from . import normalisation
+from deephash_pipeline.networks import normalisation
 
 Shape = tuple[int, ...]
 

@@ -1,6 +1,6 @@
 """The paper's network for MNIST (appendix, second table): Caffe's LeNet, no padding, `z` is the ReLU of 500 units."""
 
-from .layers import Convolution, Data, InnerProduct, MaxPooling, ReLU
+from deephash_pipeline.networks.layers import Convolution, Data, InnerProduct, MaxPooling, ReLU
 
 LENET = (
     Data(output=(1, 28, 28)),

@@ -11,9 +11,8 @@ from pydantic import BaseModel, ConfigDict, PositiveInt
 from torch import Tensor, nn
 
 from deephash_pipeline.errors import InputError
-
-from .layers import Shape
-from .trunk import Trunk
+from deephash_pipeline.networks.layers import Shape
+from deephash_pipeline.networks.trunk import Trunk
 
 LARGEST_SMALL_IMAGE = 64
 """Side in pixels up to which a ResNet gets the stem for small images by itself."""

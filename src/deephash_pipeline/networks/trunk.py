@@ -7,8 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from deephash_pipeline.errors import InputError
-
-from .layers import Row, Shape
+from deephash_pipeline.networks.layers import Row, Shape
 
 
 class Trunk(nn.Module):

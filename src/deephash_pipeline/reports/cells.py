@@ -11,7 +11,7 @@ from deephash_pipeline.errors import InputError
 
 CellMetrics: TypeAlias = Mapping[str, object]
 
-YARDSTICK = "one_of_c"
+CLASSIFIER_BASELINE = "one_of_c"
 """Method key of the classifier's own 1-of-C code: C bits whatever the grid of code lengths."""
 
 _YARDSTICK_NAME = "1-of-C code of the classifier"
@@ -25,7 +25,7 @@ def method_name(method: str, display_names: Mapping[str, str]) -> str:
     """
     if method in display_names:
         return display_names[method]
-    if method == YARDSTICK:
+    if method == CLASSIFIER_BASELINE:
         return _YARDSTICK_NAME
     raise InputError(f"method {method!r} has no display name: add it to the display names ({', '.join(display_names)})")
 
@@ -61,7 +61,7 @@ def grid_cells(metrics: Iterable[CellMetrics], display_names: Mapping[str, str])
     found: dict[tuple[int, int], CellMetrics] = {}
     for cell in metrics:
         method = str(cell.get("method"))
-        if method == YARDSTICK:
+        if method == CLASSIFIER_BASELINE:
             continue
         name = method_name(method, display_names)
         key = (order[method], cell_code_length(cell))
@@ -79,9 +79,11 @@ def yardstick_cell(metrics: Iterable[CellMetrics]) -> CellMetrics | None:
     Raises:
         InputError: more than one such cell.
     """
-    cells = [cell for cell in metrics if cell.get("method") == YARDSTICK]
+    cells = [cell for cell in metrics if cell.get("method") == CLASSIFIER_BASELINE]
     if len(cells) > 1:
-        raise InputError(f"method {YARDSTICK!r} is given {len(cells)} times: it has one code length, pass it once")
+        raise InputError(
+            f"method {CLASSIFIER_BASELINE!r} is given {len(cells)} times: it has one code length, pass it once"
+        )
     return cells[0] if cells else None
 
 

@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.reports.cells import (
-    YARDSTICK,
+    CLASSIFIER_BASELINE,
     CellMetrics,
     cell_code_length,
     cell_figure,
@@ -56,7 +56,7 @@ def figure_map_by_code_length(metrics: Iterable[CellMetrics], display_names: Map
         )
     yardstick = yardstick_cell(given)
     if yardstick is not None:
-        name = f"{method_name(YARDSTICK, display_names)} ({cell_code_length(yardstick)} bits)"
+        name = f"{method_name(CLASSIFIER_BASELINE, display_names)} ({cell_code_length(yardstick)} bits)"
         _add_level(figure, name, cell_figure(yardstick, "mean_average_precision"), code_lengths, "longdash")
     _add_level(figure, "Chance", shared_chance_level(given), code_lengths, "dot")
     figure.update_layout(
@@ -92,7 +92,7 @@ def figure_precision_recall(curves: pd.DataFrame, display_names: Mapping[str, st
     """
     _require_columns(curves, ("method", "code_length", "kind", "point", "precision", "recall"), "curves")
     drawn = curves[(curves["kind"] == "radius") & (curves["code_length"] == code_length)]
-    drawn = drawn[drawn["method"] != YARDSTICK].dropna(subset=["precision", "recall"])
+    drawn = drawn[drawn["method"] != CLASSIFIER_BASELINE].dropna(subset=["precision", "recall"])
     if drawn.empty:
         known = ", ".join(str(length) for length in sorted(set(curves["code_length"])))
         raise InputError(f"no precision-recall curves by radius at {code_length} bits: choose one of {known or 'none'}")

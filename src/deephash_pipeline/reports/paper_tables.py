@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import pandas as pd
 
-from deephash_pipeline.reports.cells import YARDSTICK, CellMetrics, cell_code_length, cell_figure
+from deephash_pipeline.reports.cells import CLASSIFIER_BASELINE, CellMetrics, cell_code_length, cell_figure
 from deephash_pipeline.reports.published import (
     FEATURE_CODE_LENGTHS,
     MAIN_CODE_LENGTHS,
@@ -21,14 +21,14 @@ from deephash_pipeline.reports.published import (
 BENCHMARKS = {"mnist": "MNIST", "cifar10": "CIFAR10", "kaggle_face": "Kaggle-Face", "sun397": "SUN397"}
 """The paper's benchmarks, in its order, and their names there."""
 
-INITIALISATIONS = ("random_initialisation", "pre_training", "fine_tuning", "fine_tuning_faithful")
+INITIALISATIONS = ("deephash_random_start", "deephash_pretrained", "deephash", "deephash_faithful")
 """Methods of the table of initialisations; both kinds of fine-tuning stand beside the paper's."""
 
 HAND_CRAFTED_FEATURES = {"cifar10": "GIST", "sun397": "dense SIFT bag"}
 """Benchmark -> the feature that the paper has there; what was measured on another one is not compared."""
 
 NETWORK_FEATURE = "CNN"
-FEATURE_METHODS = ("lsh", "itq", "bre", "mlh", "ksh", "pre_training")
+FEATURE_METHODS = ("lsh", "itq", "bre", "mlh", "ksh", "deephash_pretrained")
 
 NOT_RUN = "not run"
 NOT_PRINTED = "\N{EN DASH}"
@@ -134,7 +134,12 @@ def unseen_table(
         frame = held_out.get(benchmark, pd.DataFrame(columns=["method", "code_length", figure]))
         frame = frame.dropna(subset=[figure])
         scores[column] = dict(zip(_cells_of(frame), frame[figure], strict=True))
-    grid = {(name, length) for method, name in display_names.items() if method != YARDSTICK for length in code_lengths}
+    grid = {
+        (name, length)
+        for method, name in display_names.items()
+        if method != CLASSIFIER_BASELINE
+        for length in code_lengths
+    }
     order = {name: position for position, name in enumerate(display_names.values())}
     cells = sorted(grid.union(*scores.values()), key=lambda cell: (order[cell[0]], cell[1]))
     table = pd.DataFrame(cells, columns=["method", "code_length"])
@@ -164,7 +169,7 @@ def _measured(results: Results) -> dict[tuple[str, str, int], float]:
         (benchmark, str(cell["method"]), cell_code_length(cell)): cell_figure(cell, "mean_average_precision")
         for benchmark, cells in results.items()
         for cell in cells
-        if cell["method"] != YARDSTICK
+        if cell["method"] != CLASSIFIER_BASELINE
     }
 
 

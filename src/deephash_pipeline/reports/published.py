@@ -2,9 +2,9 @@
 
 Sources in "Deep Hashing: A Joint Approach for Image Signature Learning": the table of all methods and the table of the
 three DeepHash variants (12, 24 and 48 bits), and both halves of the table on hand-crafted features (16 and 32 bits,
-CIFAR10 and SUN397). The rows `cnnh`, `cnnh_plus`, `sdh` and `dnnh` (the paper's DH-1, DH*-1, DH-2 and DH-3) were not
-measured there but cited from their own publications, whose protocols differ: they stand apart, and no measured figure
-is compared with them.
+CIFAR10 and SUN397). The rows `cnnh`, `cnnh_plus`, `liong_sdh` and `dnnh` (the paper's DH-1, DH*-1, DH-2 and DH-3) were
+not measured there but cited from their own publications, whose protocols differ: they stand apart, and no measured
+figure is compared with them.
 """
 
 from typing import TypeAlias
@@ -24,9 +24,9 @@ _MAIN_TABLES: dict[str, dict[str, Row]] = {
         "bre": (0.6950, 0.7498, 0.7785),
         "mlh": (0.6731, 0.4404, 0.4258),
         "ksh": (0.9537, 0.9713, 0.9817),
-        "random_initialisation": (0.9806, 0.9862, 0.9873),
-        "pre_training": (0.9673, 0.9753, 0.9796),
-        "fine_tuning": (0.9918, 0.9931, 0.9938),
+        "deephash_random_start": (0.9806, 0.9862, 0.9873),
+        "deephash_pretrained": (0.9673, 0.9753, 0.9796),
+        "deephash": (0.9918, 0.9931, 0.9938),
     },
     "cifar10": {
         "lsh": (0.1311, 0.1619, 0.2034),
@@ -37,9 +37,9 @@ _MAIN_TABLES: dict[str, dict[str, Row]] = {
         "bre": (0.2552, 0.2668, 0.2864),
         "mlh": (0.1737, 0.1675, 0.1737),
         "ksh": (0.3441, 0.4617, 0.5482),
-        "random_initialisation": (0.5728, 0.6503, 0.6585),
-        "pre_training": (0.4986, 0.5588, 0.5966),
-        "fine_tuning": (0.6874, 0.7289, 0.7410),
+        "deephash_random_start": (0.5728, 0.6503, 0.6585),
+        "deephash_pretrained": (0.4986, 0.5588, 0.5966),
+        "deephash": (0.6874, 0.7289, 0.7410),
     },
     "kaggle_face": {
         "lsh": (0.1911, 0.2011, 0.1976),
@@ -50,9 +50,9 @@ _MAIN_TABLES: dict[str, dict[str, Row]] = {
         "bre": (0.2414, 0.2522, 0.2587),
         "mlh": (0.2000, 0.2115, 0.2162),
         "ksh": (0.2862, 0.3668, 0.4132),
-        "random_initialisation": (0.4125, 0.4473, 0.4620),
-        "pre_training": (0.4282, 0.4484, 0.4589),
-        "fine_tuning": (0.5487, 0.5552, 0.5615),
+        "deephash_random_start": (0.4125, 0.4473, 0.4620),
+        "deephash_pretrained": (0.4282, 0.4484, 0.4589),
+        "deephash": (0.5487, 0.5552, 0.5615),
     },
     "sun397": {
         "lsh": (0.0057, 0.0060, 0.0071),
@@ -63,9 +63,9 @@ _MAIN_TABLES: dict[str, dict[str, Row]] = {
         "bre": (0.0226, 0.0293, 0.0372),
         "mlh": (0.0070, 0.0100, 0.0210),
         "ksh": (0.0194, 0.0261, 0.0325),
-        "random_initialisation": (0.0211, 0.0384, 0.0360),
-        "pre_training": (0.0335, 0.0430, 0.0592),
-        "fine_tuning": (0.0748, 0.1054, 0.1293),
+        "deephash_random_start": (0.0211, 0.0384, 0.0360),
+        "deephash_pretrained": (0.0335, 0.0430, 0.0592),
+        "deephash": (0.0748, 0.1054, 0.1293),
     },
 }
 
@@ -79,12 +79,12 @@ _CITED: dict[str, dict[str, dict[int, float]]] = {
     "mnist": {
         "cnnh": {12: 0.957, 24: 0.963, 48: 0.960},
         "cnnh_plus": {12: 0.969, 24: 0.975, 48: 0.975},
-        "sdh": {16: 0.4675, 32: 0.5101, 64: 0.5250},
+        "liong_sdh": {16: 0.4675, 32: 0.5101, 64: 0.5250},
     },
     "cifar10": {
         "cnnh": {12: 0.439, 24: 0.511, 48: 0.522},
         "cnnh_plus": {12: 0.465, 24: 0.521, 48: 0.532},
-        "sdh": {16: 0.1880, 32: 0.2083, 64: 0.2251},
+        "liong_sdh": {16: 0.1880, 32: 0.2083, 64: 0.2251},
         "dnnh": {12: 0.552, 24: 0.566, 48: 0.581},
     },
 }
@@ -99,7 +99,7 @@ _FEATURE_TABLES: dict[str, dict[str, Row]] = {
         "bre": (0.2634, 0.2803),
         "mlh": (0.1810, 0.1800),
         "ksh": (0.3958, 0.5039),
-        "pre_training": (0.5472, 0.5674),
+        "deephash_pretrained": (0.5472, 0.5674),
     },
     "sun397": {
         "lsh": (0.0059, 0.0063),
@@ -107,7 +107,7 @@ _FEATURE_TABLES: dict[str, dict[str, Row]] = {
         "bre": (0.0252, 0.0319),
         "mlh": (0.0083, 0.0144),
         "ksh": (0.0216, 0.0300),
-        "pre_training": (0.0387, 0.0525),
+        "deephash_pretrained": (0.0387, 0.0525),
     },
 }
 
@@ -118,7 +118,7 @@ _HAND_CRAFTED_TABLES: dict[str, dict[str, Row]] = {
         "bre": (0.1308, 0.1362),
         "mlh": (0.1373, 0.1334),
         "ksh": (0.2191, 0.2081),
-        "pre_training": (0.2166, 0.2304),
+        "deephash_pretrained": (0.2166, 0.2304),
     },
     "sun397": {
         "lsh": (0.0067, 0.0072),
@@ -126,12 +126,12 @@ _HAND_CRAFTED_TABLES: dict[str, dict[str, Row]] = {
         "bre": (0.0070, 0.0075),
         "mlh": (0.0148, 0.0147),
         "ksh": (0.0105, 0.0095),
-        "pre_training": (0.0166, 0.0189),
+        "deephash_pretrained": (0.0166, 0.0189),
     },
 }
 """GIST of CIFAR10's images, a bag of dense SIFT words of SUN397's; "DeepHash" there is the one without fine-tuning."""
 
-VARIANTS = {"fine_tuning_faithful": "fine_tuning"}
+VARIANTS = {"deephash_faithful": "deephash"}
 """Other ways to do what a row of the paper does: both stand beside the same figure."""
 
 
@@ -140,7 +140,7 @@ def published_map(benchmark: str, method: str, code_length: int) -> float | None
 
     Args:
         benchmark: `mnist`, `cifar10`, `kaggle_face` or `sun397`; any other has no published figures.
-        method: key of the method, for example `itq` or `fine_tuning`.
+        method: key of the method, for example `itq` or `deephash`.
         code_length: bits of the code.
 
     Returns:
@@ -165,7 +165,7 @@ def cited_map(benchmark: str, method: str) -> dict[int, float]:
 
     Args:
         benchmark: `mnist` or `cifar10`; any other has no cited figures.
-        method: key of the method: `cnnh`, `cnnh_plus`, `sdh` or `dnnh`.
+        method: key of the method: `cnnh`, `cnnh_plus`, `liong_sdh` or `dnnh`.
     """
     return dict(_CITED.get(benchmark, {}).get(method, {}))
 
@@ -175,7 +175,7 @@ def published_hand_crafted_map(benchmark: str, method: str, code_length: int) ->
 
     Args:
         benchmark: `cifar10` (GIST) or `sun397` (bag of dense SIFT words); any other has no published figures.
-        method: key of the method: `lsh`, `itq`, `bre`, `mlh`, `ksh` or `pre_training`.
+        method: key of the method: `lsh`, `itq`, `bre`, `mlh`, `ksh` or `deephash_pretrained`.
         code_length: bits of the code, 16 or 32.
 
     Returns:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 import pandas as pd
 
 from deephash_pipeline.reports.cells import (
-    YARDSTICK,
+    CLASSIFIER_BASELINE,
     CellMetrics,
     cell_code_length,
     cell_figure,
@@ -64,7 +64,9 @@ def map_table(metrics: Iterable[CellMetrics], display_names: Mapping[str, str]) 
     columns = [str(code_length) for code_length in code_lengths]
     yardstick = yardstick_cell(given)
     if yardstick is not None:
-        label = f"{method_name(YARDSTICK, display_names)}, {cell_code_length(yardstick)} bits{_REFERENCE_SUFFIX}"
+        label = (
+            f"{method_name(CLASSIFIER_BASELINE, display_names)}, {cell_code_length(yardstick)} bits{_REFERENCE_SUFFIX}"
+        )
         rows[label] = dict.fromkeys(columns, cell_figure(yardstick, "mean_average_precision"))
     rows[f"Chance{_REFERENCE_SUFFIX}"] = dict.fromkeys(columns, shared_chance_level(given))
     table = pd.DataFrame.from_dict(rows, orient="index", columns=columns, dtype="float64")

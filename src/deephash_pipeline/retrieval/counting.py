@@ -9,9 +9,15 @@ from numba import njit
 from numpy.typing import NDArray
 
 from deephash_pipeline.retrieval.codes import check_code_length, check_code_shape, check_codes, code_words
-from deephash_pipeline.retrieval.compiled import in_threads
 from deephash_pipeline.retrieval.histograms import DistanceHistograms
-from deephash_pipeline.retrieval.kernel import ALL, BLOCK_ITEMS, BLOCK_WORDS, count_at_least, difference_tables
+from deephash_pipeline.retrieval.kernels.compiled import in_threads
+from deephash_pipeline.retrieval.kernels.histograms import (
+    ALL,
+    BLOCK_ITEMS,
+    BLOCK_WORDS,
+    count_at_least,
+    difference_tables,
+)
 from deephash_pipeline.retrieval.labels import check_label_pair
 
 # Working memory is that of one shard: 2 MiB of tables at 48 bits.

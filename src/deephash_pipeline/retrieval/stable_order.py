@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.retrieval.codes import code_words
-from deephash_pipeline.retrieval.compiled import in_threads, popcount
 from deephash_pipeline.retrieval.counting import count_distances
+from deephash_pipeline.retrieval.kernels.compiled import in_threads, popcount
 from deephash_pipeline.retrieval.labels import check_label_pair
 
 # The walk takes so many items at a time, in so many strips side by side: a counter waits for its last increment, and

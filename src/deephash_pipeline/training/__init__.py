@@ -1,16 +1,16 @@
 """The training engine: knows a network, an objective and a supply of inputs by their interfaces only."""
 
-from .checkpoint import CheckpointFolder
-from .device import resolve_device
-from .gradients import FollowsProgress, Objective, TrunkAndHead
-from .inference import outputs_in_blocks
-from .inputs import ArrayInputs, Inputs
-from .interruption import TrainingInterrupted
-from .launch import resolve_devices, train_on
-from .loop import TrainingDiverged, train
-from .objectives import CrossEntropy
-from .parameters import TrainingParameters
-from .sampling import first_batch
+from deephash_pipeline.devices import resolve_device
+from deephash_pipeline.training.distributed.launch import resolve_devices, train_on
+from deephash_pipeline.training.gradients import FollowsProgress, Objective, TrunkAndHead
+from deephash_pipeline.training.inference import outputs_in_blocks
+from deephash_pipeline.training.inputs import ArrayInputs, Inputs
+from deephash_pipeline.training.loop import TrainingDiverged, train
+from deephash_pipeline.training.objectives import CrossEntropy
+from deephash_pipeline.training.parameters import TrainingParameters
+from deephash_pipeline.training.resuming.checkpoint import CheckpointFolder
+from deephash_pipeline.training.resuming.interruption import TrainingInterrupted
+from deephash_pipeline.training.sampling import first_batch
 
 __all__ = [
     "ArrayInputs",

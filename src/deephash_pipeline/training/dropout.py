@@ -3,9 +3,8 @@
 import torch
 from torch import Tensor, nn
 
-from deephash_pipeline.counter_random import uniform_numbers
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.seeds import derive_seed
+from deephash_pipeline.randomness import derive_seed, uniform_numbers
 
 # They draw from PyTorch's generator, whose state depends on what was drawn before.
 WITHOUT_ADDRESS = (nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout, nn.RReLU)

@@ -17,13 +17,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from deephash_pipeline.devices import to_device
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.transfer import to_device
-
-from .dropout import address_dropout
-from .inputs import Inputs
-from .parameters import TrainingParameters
-from .ranks import gather, own_part, sum_gradients, take_from_first_rank
+from deephash_pipeline.training.distributed.ranks import gather, own_part, sum_gradients, take_from_first_rank
+from deephash_pipeline.training.dropout import address_dropout
+from deephash_pipeline.training.inputs import Inputs
+from deephash_pipeline.training.parameters import TrainingParameters
 
 
 class Objective(Protocol):

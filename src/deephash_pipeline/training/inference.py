@@ -7,8 +7,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from .inputs import Inputs
-from .memory import freed_memory_is_kept
+from deephash_pipeline.devices import freed_memory_is_kept
+from deephash_pipeline.training.inputs import Inputs
 
 BLOCK = 256
 """Inputs at a time on the CPU: more leave its caches, fewer cost more overhead."""

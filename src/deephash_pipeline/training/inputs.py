@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from deephash_pipeline.transfer import to_device
+from deephash_pipeline.devices import to_device
 
 
 class Inputs(Protocol):

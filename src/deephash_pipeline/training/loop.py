@@ -8,21 +8,20 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from deephash_pipeline.devices import freed_memory_is_kept
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.progress import track
-from deephash_pipeline.seeds import derive_seed
-
-from .checkpoint import CheckpointFolder
-from .gradients import BatchGradients, FollowsProgress, Objective
-from .inputs import Inputs
-from .interruption import stop_requests
-from .memory import freed_memory_is_kept
-from .parameters import TrainingParameters
-from .ranks import join_ranks, rank, share_state
-from .resuming import Resuming
-from .sampling import epoch_batches, steps_per_epoch
-from .schedule import build_schedule
-from .state import History, Training
+from deephash_pipeline.randomness import derive_seed
+from deephash_pipeline.training.distributed.ranks import join_ranks, rank, share_state
+from deephash_pipeline.training.gradients import BatchGradients, FollowsProgress, Objective
+from deephash_pipeline.training.inputs import Inputs
+from deephash_pipeline.training.parameters import TrainingParameters
+from deephash_pipeline.training.resuming.checkpoint import CheckpointFolder
+from deephash_pipeline.training.resuming.interruption import stop_requests
+from deephash_pipeline.training.resuming.resuming import Resuming
+from deephash_pipeline.training.resuming.state import History, Training
+from deephash_pipeline.training.sampling import epoch_batches, steps_per_epoch
+from deephash_pipeline.training.schedule import build_schedule
 
 
 class TrainingDiverged(InputError):
@@ -69,7 +68,7 @@ def train(
         parameters: optimiser, schedule and sampler.
         seed: of the order of images, of their augmentation and of dropout.
         device: where to compute.
-        description: name of the run in progress and errors, such as ``"fine_tuning.b48"``.
+        description: name of the run in progress and errors, such as ``"deephash.b48"``.
         after_epoch: more figures for the history, measured on anything but queries.
         checkpoints: where to save and look for checkpoints; None for nowhere.
         configuration: what else makes this training what it is, such as the parameters of the objective. A checkpoint

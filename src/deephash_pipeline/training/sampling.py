@@ -6,9 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.seeds import derive_seed
-
-from .parameters import TrainingParameters
+from deephash_pipeline.randomness import derive_seed
+from deephash_pipeline.training.parameters import TrainingParameters
 
 
 def steps_per_epoch(size: int, parameters: TrainingParameters) -> int:

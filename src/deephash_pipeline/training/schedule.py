@@ -5,7 +5,7 @@ from typing import Protocol
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler, OneCycleLR, ReduceLROnPlateau
 
-from .parameters import TrainingParameters
+from deephash_pipeline.training.parameters import TrainingParameters
 
 
 class Schedule(Protocol):

@@ -1,5 +1,5 @@
 """Stage `baseline_hashing`: see its README."""
 
-from .pipeline import create_pipeline
+from deephash_pipeline.pipelines.baseline_hashing.pipeline import create_pipeline
 
 __all__ = ["create_pipeline"]

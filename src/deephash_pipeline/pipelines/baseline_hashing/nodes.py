@@ -11,7 +11,7 @@ from torch import Tensor
 from deephash_pipeline.grid import Cell
 from deephash_pipeline.hashing import HASH_FUNCTIONS, Encoder, HashParameters, OneOfC
 from deephash_pipeline.pipelines.experiment import ExperimentParameters
-from deephash_pipeline.seeds import derive_seed
+from deephash_pipeline.randomness import derive_seed
 
 
 class BaselineParameters(RootModel[dict[str, HashParameters]]):

@@ -4,10 +4,9 @@ from collections.abc import Sequence
 
 from kedro.pipeline import Node, Pipeline
 
-from deephash_pipeline.grid import BASELINES, YARDSTICK, cells
+from deephash_pipeline.grid import BASELINES, CLASSIFIER_BASELINE, cells
+from deephash_pipeline.pipelines.baseline_hashing.nodes import fit_hash_function, make_yardstick
 from deephash_pipeline.pipelines.encoding import encoding_node
-
-from .nodes import fit_hash_function, make_yardstick
 
 
 def create_pipeline(code_lengths: Sequence[int]) -> Pipeline:
@@ -43,7 +42,7 @@ def create_pipeline(code_lengths: Sequence[int]) -> Pipeline:
     ]
     yardstick = Pipeline(
         [Node(make_yardstick, inputs="softmax_weights", outputs="encoder", name="make_encoder"), encoding_node()],
-        namespace=YARDSTICK.namespace,
+        namespace=CLASSIFIER_BASELINE.namespace,
         inputs={"softmax_weights", "training_z", "validation_z", "query_z"},
     )
     return Pipeline([*instances, yardstick])

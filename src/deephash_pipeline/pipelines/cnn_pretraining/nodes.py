@@ -13,7 +13,7 @@ from deephash_pipeline.images.augmentation import AugmentationParameters
 from deephash_pipeline.images.inputs import ImageInputs
 from deephash_pipeline.networks import SoftmaxNetwork, initialise
 from deephash_pipeline.pipelines.experiment import ExperimentParameters, flat_configuration, trunk_for
-from deephash_pipeline.seeds import derive_seed
+from deephash_pipeline.randomness import derive_seed
 from deephash_pipeline.training import (
     CheckpointFolder,
     CrossEntropy,

@@ -2,7 +2,7 @@
 
 from kedro.pipeline import Node, Pipeline
 
-from .nodes import pre_train
+from deephash_pipeline.pipelines.cnn_pretraining.nodes import pre_train
 
 
 def create_pipeline() -> Pipeline:

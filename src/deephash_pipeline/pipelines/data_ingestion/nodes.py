@@ -8,8 +8,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from pydantic import Field
 
-from deephash_pipeline.images.collection import ImageCollection
-from deephash_pipeline.images.ingestion import BrokenImage, decode_splits
+from deephash_pipeline.images.decoding.ingestion import BrokenImage, decode_splits
+from deephash_pipeline.images.sources.collection import ImageCollection
 from deephash_pipeline.images.splits import SplitParameters, split_class_names, split_collection
 from deephash_pipeline.images.statistics import pixel_statistics
 from deephash_pipeline.pipelines.experiment import ExperimentParameters

@@ -2,7 +2,7 @@
 
 from kedro.pipeline import Node, Pipeline
 
-from .nodes import measure_pixels, split_images
+from deephash_pipeline.pipelines.data_ingestion.nodes import measure_pixels, split_images
 
 SPLITS = ("training", "validation", "query")
 

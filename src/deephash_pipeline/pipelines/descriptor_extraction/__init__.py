@@ -1,5 +1,5 @@
 """Stage `descriptor_extraction`: see its README."""
 
-from .pipeline import create_pipeline
+from deephash_pipeline.pipelines.descriptor_extraction.pipeline import create_pipeline
 
 __all__ = ["create_pipeline"]

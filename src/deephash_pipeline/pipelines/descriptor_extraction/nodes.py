@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 from deephash_pipeline.descriptors.gist import GistParameters, gist
 from deephash_pipeline.descriptors.sift_bag import DIMENSION, SiftBagParameters, bag_of_words, fit_vocabulary
 from deephash_pipeline.pipelines.experiment import ExperimentParameters
-from deephash_pipeline.seeds import derive_seed
+from deephash_pipeline.randomness import derive_seed
 from deephash_pipeline.training import resolve_device
 
 DESCRIPTORS = {"gist": "GIST", "sift_bag": "dense SIFT bag"}

@@ -2,7 +2,7 @@
 
 from kedro.pipeline import Node, Pipeline
 
-from .nodes import describe_images, learn_vocabulary
+from deephash_pipeline.pipelines.descriptor_extraction.nodes import describe_images, learn_vocabulary
 
 
 def create_pipeline() -> Pipeline:

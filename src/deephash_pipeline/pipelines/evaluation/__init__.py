@@ -1,5 +1,5 @@
 """Stage `evaluation`: see its README."""
 
-from .pipeline import create_pipeline
+from deephash_pipeline.pipelines.evaluation.pipeline import create_pipeline
 
 __all__ = ["create_pipeline"]

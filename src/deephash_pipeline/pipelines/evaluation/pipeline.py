@@ -5,8 +5,12 @@ from collections.abc import Sequence
 from kedro.pipeline import Node, Pipeline
 
 from deephash_pipeline.grid import cells
-
-from .nodes import collect_metrics, count_query_distances, join_curves, measure_retrieval
+from deephash_pipeline.pipelines.evaluation.nodes import (
+    collect_metrics,
+    count_query_distances,
+    join_curves,
+    measure_retrieval,
+)
 
 
 def create_pipeline(code_lengths: Sequence[int]) -> Pipeline:

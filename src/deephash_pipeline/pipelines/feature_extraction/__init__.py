@@ -1,5 +1,5 @@
 """Stage `feature_extraction`: see its README."""
 
-from .pipeline import create_pipeline
+from deephash_pipeline.pipelines.feature_extraction.pipeline import create_pipeline
 
 __all__ = ["create_pipeline"]

@@ -2,7 +2,7 @@
 
 from kedro.pipeline import Node, Pipeline
 
-from .nodes import extract_z
+from deephash_pipeline.pipelines.feature_extraction.nodes import extract_z
 
 
 def create_pipeline() -> Pipeline:

@@ -1,5 +1,5 @@
 """Stage `fine_tuning`: see its README."""
 
-from .pipeline import create_pipeline
+from deephash_pipeline.pipelines.fine_tuning.pipeline import create_pipeline
 
 __all__ = ["create_pipeline"]

@@ -16,9 +16,9 @@ from deephash_pipeline.images.augmentation import AugmentationParameters
 from deephash_pipeline.images.inputs import ImageInputs
 from deephash_pipeline.losses import LOSSES, ExponentiatedLossParameters, LossParameters, build_loss
 from deephash_pipeline.networks import (
+    ClassificationHead,
     HashLayerParameters,
     HashNetwork,
-    SideClassifier,
     build_hash_layer,
     initialise,
 )
@@ -26,8 +26,8 @@ from deephash_pipeline.pipelines.encoding import encode_z
 from deephash_pipeline.pipelines.experiment import ExperimentParameters, flat_configuration, trunk_for
 from deephash_pipeline.pipelines.feature_extraction.nodes import extract_z
 from deephash_pipeline.pipelines.hash_layer_init.nodes import hash_layer_encoder
+from deephash_pipeline.randomness import derive_seed
 from deephash_pipeline.retrieval import CodeSets
-from deephash_pipeline.seeds import derive_seed
 from deephash_pipeline.training import (
     CheckpointFolder,
     TrainingParameters,
@@ -136,7 +136,9 @@ def build_network(
     reads = LOSSES[parameters.loss.name].classifier
     if reads is None:
         return HashNetwork(trunk, hash_layer)
-    classifier = SideClassifier(reads, trunk.z_dimension if reads == "z" else cell.bits, count_classes(training_labels))
+    classifier = ClassificationHead(
+        reads, trunk.z_dimension if reads == "z" else cell.bits, count_classes(training_labels)
+    )
     initialise(classifier, derive_seed(seed, "classifier"))
     return HashNetwork(trunk, hash_layer, classifier)
 

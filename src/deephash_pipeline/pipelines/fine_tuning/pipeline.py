@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from kedro.pipeline import Node, Pipeline
 
 from deephash_pipeline.grid import DEEP_RIVALS, FINE_TUNINGS, PRE_TRAINING, RANDOM_INITIALISATION, Cell, cells
+from deephash_pipeline.pipelines.fine_tuning.nodes import encode_images, fine_tune, train_from_random_initialisation
 from deephash_pipeline.pipelines.histories import joining_node
-
-from .nodes import encode_images, fine_tune, train_from_random_initialisation
 
 TRAINING_SET = ["training_images", "training_labels", "pixel_statistics"]
 PARAMETERS = ["params:cell", "params:fine_tuning", "params:experiment", "checkpoints"]
@@ -19,7 +18,7 @@ def create_pipeline(code_lengths: Sequence[int]) -> Pipeline:
 
     ::
 
-        images, trunk_weights, pre_training.b<bits>.hash_layer -> fine_tune
+        images, trunk_weights, deephash_pretrained.b<bits>.hash_layer -> fine_tune
         fine_tune -> <cell>.{tuned_trunk_weights, encoder, history}
         <cell>.encoder, images -> encode -> <cell>.codes
     """
@@ -48,7 +47,7 @@ def create_pipeline(code_lengths: Sequence[int]) -> Pipeline:
             encode,
         ]
     )
-    random_initialisation = Pipeline(
+    deephash_random_start = Pipeline(
         [
             Node(
                 train_from_random_initialisation,
@@ -77,7 +76,7 @@ def create_pipeline(code_lengths: Sequence[int]) -> Pipeline:
     return Pipeline(
         [
             *(
-                instance(random_initialisation, cell, {})
+                instance(deephash_random_start, cell, {})
                 for cell in cells(RANDOM_INITIALISATION, code_lengths=code_lengths)
             ),
             *(

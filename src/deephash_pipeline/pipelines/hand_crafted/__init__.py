@@ -1,5 +1,5 @@
 """Stage `hand_crafted`: see its README."""
 
-from .pipeline import create_pipeline
+from deephash_pipeline.pipelines.hand_crafted.pipeline import create_pipeline
 
 __all__ = ["create_pipeline"]

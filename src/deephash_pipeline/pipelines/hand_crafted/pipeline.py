@@ -6,8 +6,7 @@ from deephash_pipeline.grid import PRE_TRAINING, Cell, compared_cells, on_descri
 from deephash_pipeline.pipelines.baseline_hashing.nodes import fit_hash_function
 from deephash_pipeline.pipelines.encoding import encoding_node
 from deephash_pipeline.pipelines.evaluation.pipeline import measuring_nodes
-
-from .nodes import initialise_on_descriptor, tabulate_features
+from deephash_pipeline.pipelines.hand_crafted.nodes import initialise_on_descriptor, tabulate_features
 
 SPLITS = ("training", "validation", "query")
 

@@ -1,5 +1,5 @@
 """Stage `hash_layer_init`: see its README."""
 
-from .pipeline import create_pipeline
+from deephash_pipeline.pipelines.hash_layer_init.pipeline import create_pipeline
 
 __all__ = ["create_pipeline"]

@@ -11,7 +11,7 @@ from deephash_pipeline.grid import Cell
 from deephash_pipeline.hashing import Encoder, LearnedHashLayer
 from deephash_pipeline.networks import HashLayer, HashLayerParameters, HashSoftmaxNetwork, initialise
 from deephash_pipeline.pipelines.experiment import ExperimentParameters, flat_configuration
-from deephash_pipeline.seeds import derive_seed
+from deephash_pipeline.randomness import derive_seed
 from deephash_pipeline.training import (
     ArrayInputs,
     CheckpointFolder,

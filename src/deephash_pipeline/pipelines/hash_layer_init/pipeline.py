@@ -6,9 +6,8 @@ from kedro.pipeline import Node, Pipeline
 
 from deephash_pipeline.grid import PRE_TRAINING, cells
 from deephash_pipeline.pipelines.encoding import encoding_node
+from deephash_pipeline.pipelines.hash_layer_init.nodes import initialise_hash_layer
 from deephash_pipeline.pipelines.histories import joining_node
-
-from .nodes import initialise_hash_layer
 
 
 def create_pipeline(code_lengths: Sequence[int]) -> Pipeline:

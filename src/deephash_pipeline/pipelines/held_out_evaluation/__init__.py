@@ -1,5 +1,5 @@
 """Pipeline `held_out_evaluation`: see its README."""
 
-from .pipeline import create_pipeline
+from deephash_pipeline.pipelines.held_out_evaluation.pipeline import create_pipeline
 
 __all__ = ["create_pipeline"]

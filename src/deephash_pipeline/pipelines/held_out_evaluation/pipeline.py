@@ -2,7 +2,7 @@
 
 from kedro.pipeline import Node, Pipeline
 
-from .nodes import measure_held_out
+from deephash_pipeline.pipelines.held_out_evaluation.nodes import measure_held_out
 
 
 def create_pipeline() -> Pipeline:

@@ -1,5 +1,5 @@
 """Pipeline `paper_tables`: see its README."""
 
-from .pipeline import create_pipeline
+from deephash_pipeline.pipelines.paper_tables.pipeline import create_pipeline
 
 __all__ = ["create_pipeline"]

@@ -5,7 +5,7 @@ from typing import Any
 
 from kedro.pipeline import Node, Pipeline
 
-from .nodes import (
+from deephash_pipeline.pipelines.paper_tables.nodes import (
     draw_map,
     draw_precision_recall,
     tabulate_all_methods,

@@ -3,8 +3,7 @@
 from kedro.pipeline import Node, Pipeline
 
 from deephash_pipeline.grid import GALLERY
-
-from .nodes import (
+from deephash_pipeline.pipelines.reporting.nodes import (
     draw_gallery,
     draw_map_by_code_length,
     draw_precision_recall,

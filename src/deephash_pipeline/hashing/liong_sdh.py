@@ -1,0 +1,210 @@
+"""Supervised deep hashing of Liong et al.: a small tanh network on features, whose last layer is read as a code."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, PositiveInt
+from scipy.optimize import minimize
+
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.hashing.base import HashFunction, HashParameters, StoredArray, row_blocks
+from deephash_pipeline.hashing.linear import feature_mean, project
+from deephash_pipeline.hashing.principal_directions import principal_directions
+
+Layer = tuple[NDArray[np.float64], NDArray[np.float64]]
+"""Weights (units below, units) and bias (units,)."""
+
+AUTHORS_HIDDEN_LAYERS = {16: (60, 30), 32: (80, 50), 256: (100, 80)}
+"""Longest code -> units of the two hidden layers, as the paper has them at 16, 32 and 64 bits."""
+
+
+class LiongSDHParameters(HashParameters):
+    """Parameters of `LiongSDH`; the weights are the paper's lambda_1 to lambda_3 and alpha.
+
+    Attributes:
+        hidden_layers: units of the two hidden layers; None for the paper's sizes.
+        spread_weight: lambda_1, of the variance of the units and the scatter of classes.
+        scatter_weight: alpha, of the scatter of classes within that.
+        orthogonality_weight: lambda_2, of ||W'W - I||^2 of each layer.
+        decay: lambda_3, of the squares of weights and biases.
+        iterations: of L-BFGS. The paper descends along the gradient, with a step size that it does not state.
+    """
+
+    hidden_layers: tuple[PositiveInt, PositiveInt] | None = None
+    spread_weight: float = Field(default=100.0, ge=0)
+    scatter_weight: float = Field(default=1.0, ge=0)
+    orthogonality_weight: float = Field(default=0.001, ge=0)
+    decay: float = Field(default=0.001, ge=0)
+    iterations: int = Field(default=100, ge=1)
+
+
+class _Classes(NamedTuple):
+    """Labels as 0..C-1 (n,), the number of rows of each class (C,), and of ordered pairs of one class and of two."""
+
+    labels: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    similar_pairs: float
+    dissimilar_pairs: float
+
+
+class LiongSDH(HashFunction):
+    """Supervised deep hashing, SDH (Liong, Lu, Wang, Moulin & Zhou, CVPR 2015); "DH-2" in Mu & Liu's tables.
+
+    Three layers h = tanh(W'h + c) on the features given, and a bit is the sign of a unit of the last one. With H (n, K)
+    the last layer's outputs and B their signs, it minimises
+
+        1/2 ||B - H||^2  -  n lambda_1 / 2 [ tr(H'H) / n + alpha tr(S_B - S_W) ]
+        +  lambda_2 / 2 sum over layers of ||W'W - I||^2  +  lambda_3 / 2 sum of (||W||^2 + ||c||^2)
+
+    where S_B and S_W are the mean scatters of differences over pairs of two classes and of one. Both come from class
+    means, so that no pair is visited. The factor n, which the paper leaves open, makes the weights mean the same for
+    any number of rows. The first layer starts with principal directions, the others with an identity.
+
+    Attributes:
+        weights_1_, weights_2_, weights_3_: float32, (D, units), (units, units), (units, code_length).
+        bias_1_, bias_2_, bias_3_: float32, one for each unit.
+        objective_: float64, shape (2,): at the start and at the end.
+    """
+
+    stored: ClassVar[Mapping[str, StoredArray]] = {
+        "weights_1": StoredArray(("features", "first"), np.float32),
+        "bias_1": StoredArray(("first",), np.float32),
+        "weights_2": StoredArray(("first", "second"), np.float32),
+        "bias_2": StoredArray(("second",), np.float32),
+        "weights_3": StoredArray(("second", "code_length"), np.float32),
+        "bias_3": StoredArray(("code_length",), np.float32),
+        "objective": StoredArray(("ends",), np.float64),
+    }
+    display_name = "Liong SDH (DH-2)"
+    parameters_model = LiongSDHParameters
+    parameters: LiongSDHParameters
+    weights_1_: NDArray[np.float32]
+    bias_1_: NDArray[np.float32]
+    weights_2_: NDArray[np.float32]
+    bias_2_: NDArray[np.float32]
+    weights_3_: NDArray[np.float32]
+    bias_3_: NDArray[np.float32]
+    objective_: NDArray[np.float64]
+
+    def _learn(self, z: NDArray[Any], labels: NDArray[np.int64] | None) -> dict[str, NDArray[Any]]:
+        classes = _classes(labels)
+        centre = feature_mean(z)
+        layers = self._initial_layers(z, centre)
+        # Features of unit variance along the first direction: tanh is then neither linear nor flat.
+        scale = float((project(z, layers[0][0]) - centre @ layers[0][0]).std())
+        inputs = np.empty(z.shape, dtype=np.float32)
+        for rows in row_blocks(z):
+            inputs[rows] = (z[rows] - centre) / scale
+        start = _flatten(layers)
+        shapes = [weights.shape for weights, _ in layers]
+
+        def objective(flat: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+            value, gradient = self._objective(_unflatten(flat, shapes), inputs, classes)
+            return value, _flatten(gradient)
+
+        found = minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": self.parameters.iterations})
+        layers = _unflatten(found.x, shapes)
+        weights, bias = layers[0]
+        layers[0] = (weights / scale, bias - centre @ weights / scale)
+        arrays = {"objective": np.array([objective(start)[0], found.fun])}
+        for place, (weights, bias) in enumerate(layers, 1):
+            arrays |= {f"weights_{place}": weights, f"bias_{place}": bias}
+        return arrays
+
+    def _initial_layers(self, z: NDArray[Any], centre: NDArray[np.float64]) -> list[Layer]:
+        hidden = self.parameters.hidden_layers or next(
+            units for longest, units in AUTHORS_HIDDEN_LAYERS.items() if self.code_length <= longest
+        )
+        directions = principal_directions(z, centre, hidden[0])
+        second = min(hidden[1], directions.shape[1])
+        if self.code_length > second:
+            raise InputError(
+                f"code_length is {self.code_length}, but the second hidden layer has {second} units, at most as "
+                "many as the first and as z has directions of variance: shorten the code, or enlarge `hidden_layers`"
+            )
+        weights = [directions, np.eye(directions.shape[1], second), np.eye(second, self.code_length)]
+        return [(layer, np.zeros(layer.shape[1])) for layer in weights]
+
+    def _objective(
+        self, layers: list[Layer], inputs: NDArray[np.float32], classes: _Classes
+    ) -> tuple[float, list[Layer]]:
+        """Value and gradient: errors go back through the layers by hand."""
+        parameters, rows = self.parameters, len(inputs)
+        activations = [inputs]
+        for weights, bias in layers:
+            activations.append(np.tanh(activations[-1] @ weights.astype(np.float32) + bias.astype(np.float32)))
+        outputs = activations[-1]
+        spread, error = _spread(outputs, classes, parameters.scatter_weight)
+        to_signs = outputs - np.where(outputs >= 0, np.float32(1), np.float32(-1))
+        value = (0.5 * float(np.vdot(to_signs, to_signs)) / rows) - 0.5 * parameters.spread_weight * spread
+        error = to_signs / np.float32(rows) - np.float32(0.5 * parameters.spread_weight) * error
+        gradient: list[Layer] = []
+        for (weights, bias), below, above in zip(layers[::-1], activations[-2::-1], activations[:0:-1], strict=True):
+            error = error * (1 - above * above)
+            not_orthogonal = weights.T @ weights - np.eye(weights.shape[1])
+            value += 0.5 * parameters.orthogonality_weight * float(np.vdot(not_orthogonal, not_orthogonal))
+            value += 0.5 * parameters.decay * float(np.vdot(weights, weights) + np.vdot(bias, bias))
+            slope = 2 * parameters.orthogonality_weight * (weights @ not_orthogonal) + parameters.decay * weights
+            gradient.append((below.T @ error + slope, error.sum(axis=0) + parameters.decay * bias))
+            error = error @ weights.T.astype(np.float32)
+        return value, gradient[::-1]
+
+    def _encode_block(self, z: NDArray[np.float64]) -> NDArray[np.bool_]:
+        first = np.tanh(z @ self.weights_1_ + self.bias_1_)
+        second = np.tanh(first @ self.weights_2_ + self.bias_2_)
+        bits: NDArray[np.bool_] = second @ self.weights_3_ + self.bias_3_ >= 0.0
+        return bits
+
+
+def _classes(labels: NDArray[np.int64] | None) -> _Classes:
+    if labels is None:
+        raise InputError("sdh learns from classes: pass labels, or choose an unsupervised method such as itq")
+    _, numbered, sizes = np.unique(labels, return_inverse=True, return_counts=True)
+    if len(sizes) < 2:
+        raise InputError("all labels are equal, so no pair is dissimilar: pass training images of at least two classes")
+    similar = float(np.sum(sizes.astype(np.float64) ** 2))
+    return _Classes(numbered, sizes, similar, float(len(labels)) ** 2 - similar)
+
+
+def _spread(
+    outputs: NDArray[np.float32], classes: _Classes, scatter_weight: float
+) -> tuple[float, NDArray[np.float32]]:
+    """tr(H'H) / n + alpha tr(S_B - S_W) and its gradient with respect to H.
+
+    The squared differences over all ordered pairs of a set of m rows sum to 2 m times their squared distances from the
+    mean; so those over pairs of one class, and of two as what is left of all.
+    """
+    rows = len(outputs)
+    mean = outputs.mean(axis=0, dtype=np.float64).astype(np.float32)
+    sums = np.zeros((len(classes.sizes), outputs.shape[1]))
+    np.add.at(sums, classes.labels, outputs)
+    off_class = outputs - (sums / classes.sizes[:, None]).astype(np.float32)[classes.labels]
+    off_mean = outputs - mean
+    weights = classes.sizes[classes.labels][:, None].astype(np.float32)
+    within = 2 * float(np.sum(weights * off_class**2, dtype=np.float64))
+    between = 2 * rows * float(np.sum(off_mean**2, dtype=np.float64)) - within
+    value = float(np.vdot(outputs, outputs)) / rows
+    value += scatter_weight * (between / classes.dissimilar_pairs - within / classes.similar_pairs)
+    of_within = 4 * weights * off_class
+    of_between = np.float32(4 * rows) * off_mean - of_within
+    gradient = outputs * np.float32(2 / rows) + np.float32(scatter_weight) * (
+        of_between / np.float32(classes.dissimilar_pairs) - of_within / np.float32(classes.similar_pairs)
+    )
+    return value, gradient
+
+
+def _flatten(layers: list[Layer]) -> NDArray[np.float64]:
+    return np.concatenate([part.ravel() for layer in layers for part in layer]).astype(np.float64)
+
+
+def _unflatten(flat: NDArray[np.float64], shapes: list[tuple[int, int]]) -> list[Layer]:
+    layers: list[Layer] = []
+    start = 0
+    for rows, columns in shapes:
+        weights = flat[start : start + rows * columns].reshape(rows, columns)
+        start += rows * columns
+        layers.append((weights, flat[start : start + columns]))
+        start += columns
+    return layers

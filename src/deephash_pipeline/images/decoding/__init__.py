@@ -1,0 +1,1 @@
+"""Image files into arrays: in parallel, resumable, broken files listed."""

@@ -1,0 +1,195 @@
+"""An array of images that grows on disk while they are decoded, and stays there: no image is decoded twice.
+
+Beside the `.npy` file of a split lies a list of digests, one per image. A digest is written after its pixels, so a row
+whose pixels still have that digest is whole, whatever happened to the process or the machine; a killed run goes on
+there, and a later one finds all of it. Both files are written, not mapped: the memory stays flat, and a full disk is an
+error and not a crash.
+"""
+
+import hashlib
+import io
+import logging
+import os
+import shutil
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.images.decoding.files import ImageFiles
+from deephash_pipeline.images.decoding.image_files import BrokenImageError, decode_image
+from deephash_pipeline.progress import track
+
+logger = logging.getLogger(__name__)
+
+DIGEST_BYTES = 16
+PENDING = bytes(DIGEST_BYTES)
+ROWS_PER_TASK = 16
+
+
+def digest(pixels: bytes) -> bytes:
+    """Return 16 bytes that stand for the pixels of an image."""
+    return hashlib.blake2b(pixels, digest_size=DIGEST_BYTES).digest()
+
+
+class DecodedArray:
+    """The working files of one split.
+
+    Attributes:
+        digests: of the pixels of each row; `PENDING` where the row is not decoded or its file is broken.
+    """
+
+    def __init__(self, files: ImageFiles, split: str) -> None:
+        self._files = files
+        self._split = split
+        self._array, self._array_without_broken, self._digests = (
+            files.working_folder / f"{split}{suffix}" for suffix in (".npy", ".whole.npy", ".digests")
+        )
+        self._header_bytes = len(_header(files.shape))
+        self._row_bytes = int(np.prod(files.shape[1:]))
+        self._fingerprint = _fingerprint(files)
+        self.digests = [PENDING] * len(files)
+
+    def decode(self) -> Iterator[tuple[int, str]]:
+        """Decode what is not decoded yet, in parallel, and yield row and reason of each broken file, in their order.
+
+        Raises:
+            InputError: if the disk is full, or the working folder cannot be written to.
+        """
+        with _written(self._array):
+            if not self._resume():
+                self._start()
+        pool = ThreadPoolExecutor()
+        with _written(self._array), self._array.open("r+b") as array, self._digests.open("r+b") as digests:
+
+            def finish_rows(start: int) -> list[tuple[int, str | None]]:
+                rows = range(start, min(start + ROWS_PER_TASK, len(self._files)))
+                return [(row, self._finish_row(row, array.fileno(), digests.fileno())) for row in rows]
+
+            finished = pool.map(finish_rows, range(0, len(self._files), ROWS_PER_TASK))
+            rows = chain.from_iterable(finished)
+            try:
+                for row, reason in track(rows, f"decoding {self._split}", total=len(self._files)):
+                    if reason is not None:
+                        yield row, reason
+            finally:
+                pool.shutdown(cancel_futures=True)
+
+    def whole_rows(self) -> NDArray[np.int64]:
+        """Return the rows that are decoded."""
+        return np.array([row for row, known in enumerate(self.digests) if known != PENDING], dtype=np.int64)
+
+    def whole_images(self) -> NDArray[np.uint8]:
+        """Return a memory map, read only, of the images that are not broken.
+
+        Raises:
+            InputError: if the disk is full.
+        """
+        whole = self.whole_rows()
+        if len(whole) == len(self._files):
+            return _mapped(self._array)
+        # A copy of a former run may by now be a name of the finished file, which must not be written to.
+        path = self._array_without_broken
+        path.unlink(missing_ok=True)
+        with _written(path), self._array.open("rb") as array, path.open("xb") as copy:
+            copy.write(_header((len(whole), *self._files.shape[1:])))
+            for row in whole:
+                copy.write(self._stored(array.fileno(), row))
+        return _mapped(path)
+
+    def _start(self) -> None:
+        # Digests first: without them the rest is not taken for anything.
+        for path in (self._digests, self._array, self._array_without_broken):
+            path.unlink(missing_ok=True)
+        self._files.working_folder.mkdir(parents=True, exist_ok=True)
+        size = self._offset(len(self._files))
+        free = shutil.disk_usage(self._files.working_folder).free
+        if free < size:
+            raise InputError(
+                f"{self._array} needs {size / 1e9:.1f} GB, but {free / 1e9:.1f} GB are free: free some, or lower "
+                "image_size of the source."
+            )
+        with self._array.open("xb") as array:
+            array.write(_header(self._files.shape))
+            array.truncate(size)
+        self._digests.write_bytes(self._fingerprint + b"".join(self.digests))
+
+    def _resume(self) -> bool:
+        """Take up the files of a former run; return whether there are any that fit."""
+        if not self._digests.is_file() or not self._array.is_file():
+            return False
+        recorded = self._digests.read_bytes()
+        known = recorded[DIGEST_BYTES:]
+        sizes = (len(known), self._array.stat().st_size)
+        expected = (len(self._files) * DIGEST_BYTES, self._offset(len(self._files)))
+        if sizes != expected or not recorded.startswith(self._fingerprint):
+            logger.info("%s: the images or their size have changed, all are decoded again", self._split)
+            return False
+        self.digests = [known[start : start + DIGEST_BYTES] for start in range(0, len(known), DIGEST_BYTES)]
+        whole = len(self.digests) - self.digests.count(PENDING)
+        logger.info("%s: %d of %d images are decoded already", self._split, whole, len(self.digests))
+        return True
+
+    def _finish_row(self, row: int, array: int, digests: int) -> str | None:
+        """Make a row whole if it is not; return why it cannot be."""
+        if self.digests[row] != PENDING and digest(self._stored(array, row)) == self.digests[row]:
+            return None
+        try:
+            path = self._files.root / self._files.names[row]
+            pixels = decode_image(path, self._files.image_size, self._files.channels).tobytes()
+        except BrokenImageError as error:
+            self.digests[row] = PENDING
+            return str(error)
+        self.digests[row] = digest(pixels)
+        _write_at(array, pixels, self._offset(row))
+        _write_at(digests, self.digests[row], (1 + row) * DIGEST_BYTES)
+        return None
+
+    def _stored(self, array: int, row: int) -> bytes:
+        return os.pread(array, self._row_bytes, self._offset(row))
+
+    def _offset(self, row: int) -> int:
+        return self._header_bytes + row * self._row_bytes
+
+
+def _fingerprint(files: ImageFiles) -> bytes:
+    """Return what changes if a file is added, removed or replaced, or another size or mode is asked for."""
+    seen = hashlib.blake2b(f"{files.image_size} {files.channels}".encode(), digest_size=DIGEST_BYTES)
+    for name in files.names:
+        seen.update(f"\0{name}".encode())
+        with suppress(OSError):
+            status = os.stat(files.root / name)
+            seen.update(f"\0{status.st_size} {status.st_mtime_ns}".encode())
+    return seen.digest()
+
+
+def _header(shape: tuple[int, ...]) -> bytes:
+    buffer = io.BytesIO()
+    np.lib.format.write_array_header_1_0(buffer, {"descr": "|u1", "fortran_order": False, "shape": shape})
+    return buffer.getvalue()
+
+
+def _mapped(path: Path) -> NDArray[np.uint8]:
+    images: NDArray[np.uint8] = np.load(path, mmap_mode="r", allow_pickle=False)
+    return images
+
+
+@contextmanager
+def _written(path: Path) -> Iterator[None]:
+    """Tell of a file that cannot be written in one line."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(
+            f"{path} cannot be written ({error}): mend that and run again, what is decoded is kept."
+        ) from error
+
+
+def _write_at(file: int, content: bytes, offset: int) -> None:
+    if os.pwrite(file, content, offset) != len(content):
+        raise OSError("no space left on device")

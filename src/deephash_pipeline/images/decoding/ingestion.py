@@ -1,0 +1,87 @@
+"""Decode the splits of a benchmark: broken images are left out and listed, images in two splits are told."""
+
+import logging
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.images.decoding.decoded_array import DecodedArray, digest
+from deephash_pipeline.images.decoding.files import ImageFiles
+from deephash_pipeline.images.sources.collection import ImageSet
+
+logger = logging.getLogger(__name__)
+
+
+class BrokenImage(NamedTuple):
+    """An image that is left out: its split, its id and why it could not be decoded."""
+
+    split: str
+    id: str
+    reason: str
+
+
+def decode_splits(
+    splits: dict[str, ImageSet], class_names: Sequence[str], broken_share_limit: float
+) -> tuple[dict[str, ImageSet], list[BrokenImage]]:
+    """Decode every split that is still files; arrays pass as they are.
+
+    The working files stay: what one call has decoded, interrupted or not, the next one with the same files takes up.
+
+    Args:
+        splits: "training", "validation" and "query".
+        class_names: names of the labels.
+        broken_share_limit: the largest share of all files that may be broken.
+
+    Returns:
+        The splits as arrays and memory maps, and the broken images, which are in none of them.
+
+    Raises:
+        InputError: if more files are broken, or a class has no image left to train from, or there is no query left.
+    """
+    files = sum(len(split) for split in splits.values() if isinstance(split.images, ImageFiles))
+    decoded: dict[str, ImageSet] = {}
+    digests: dict[str, list[bytes]] = {}
+    broken: list[BrokenImage] = []
+    for name, split in splits.items():
+        if not isinstance(split.images, ImageFiles):
+            decoded[name], digests[name] = split, [digest(image.tobytes()) for image in split.images]
+            continue
+        working = DecodedArray(split.images, name)
+        for row, reason in working.decode():
+            broken.append(BrokenImage(name, split.ids[row], reason))
+            if len(broken) / files > broken_share_limit:
+                raise InputError(
+                    f"more than {100 * broken_share_limit:g}% of {files} image files are broken, the first is "
+                    f"{split.images.root / broken[0].id} ({broken[0].reason}): mend or remove them, or raise "
+                    "data_ingestion.broken_share_limit to have them listed and left out."
+                )
+        whole = working.whole_rows()
+        decoded[name] = ImageSet(working.whole_images(), split.labels[whole], [split.ids[row] for row in whole])
+        digests[name] = [working.digests[row] for row in whole]
+    lost = np.setdiff1d(splits["training"].labels, decoded["training"].labels)
+    if lost.size:
+        raise InputError(f"all training images of the class {class_names[lost[0]]!r} are broken: mend or replace them.")
+    if not len(decoded["query"]):
+        raise InputError("all images of the split 'query' are broken: mend or replace them.")
+    _tell_shared_images(decoded, digests)
+    return decoded, broken
+
+
+def _tell_shared_images(splits: dict[str, ImageSet], digests: dict[str, list[bytes]]) -> None:
+    """Warn of images that are in two splits under different ids."""
+    seen: dict[bytes, tuple[str, str]] = {}
+    pairs = []
+    for name, split in splits.items():
+        here = list(zip(digests[name], split.ids, strict=True))
+        pairs += [(*seen[known], image_id, name) for known, image_id in here if known in seen]
+        for known, image_id in here:
+            seen.setdefault(known, (image_id, name))
+    if pairs:
+        logger.warning(
+            "%d images have the same pixels as one of another split, the first are %s (%s) and %s (%s): "
+            "splits must not share images, remove one of each two",
+            len(pairs),
+            *pairs[0],
+        )

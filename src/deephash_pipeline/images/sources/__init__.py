@@ -1,0 +1,1 @@
+"""Where raw images come from: folders, tables, archives and data sets, behind one interface."""

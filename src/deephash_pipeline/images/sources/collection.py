@@ -1,0 +1,118 @@
+"""Images with their labels and ids, and the named splits that a source offers."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.images.decoding.files import ImageFiles
+
+SPLITS_TO_TRAIN_FROM = ("all", "training")
+
+
+@dataclass(frozen=True)
+class ImageSet:
+    """Images of one split.
+
+    Attributes:
+        images: uint8 of shape (n, c, h, w), values 0..255, possibly a memory map; or the files to decode them from.
+        labels: int64 of shape (n,), indices into the class names of the collection.
+        ids: n names that tell every image apart, such as its path below the raw folder.
+    """
+
+    images: NDArray[np.uint8] | ImageFiles
+    labels: NDArray[np.int64]
+    ids: list[str]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def first(self, count: int) -> "ImageSet":
+        """Return the first `count` images as a view."""
+        return ImageSet(self.images[:count], self.labels[:count], self.ids[:count])
+
+    def after(self, count: int) -> "ImageSet":
+        """Return what follows the first `count` images as a view."""
+        return ImageSet(self.images[count:], self.labels[count:], self.ids[count:])
+
+    def take(self, rows: NDArray[np.int64]) -> "ImageSet":
+        """Return the chosen rows, in the order given; an array is copied."""
+        return ImageSet(self.images[rows], self.labels[rows], [self.ids[row] for row in rows])
+
+
+@dataclass(frozen=True)
+class ImageCollection:
+    """What a source holds: its splits by name, and the names of the classes.
+
+    The splits are "training" and "query" with an optional "validation" where a benchmark fixes them, or "all" where
+    `split_collection` is to draw them.
+
+    Raises:
+        InputError: if a split's images, labels and ids differ in number, a label is outside the classes, there is one
+            class only, a class has no image to train from, two images share an id, or an array is of another type or
+            shape.
+    """
+
+    splits: dict[str, ImageSet]
+    class_names: list[str]
+
+    def __post_init__(self) -> None:
+        for name, split in self.splits.items():
+            _check_arrays(name, split)
+            _check_labels(name, split.labels, self.class_names)
+        if len(self.class_names) < 2:
+            raise InputError(
+                f"there is one class only, {', '.join(self.class_names)!r}: retrieval needs two classes, add another."
+            )
+        check_distinct_ids(self.splits)
+        for name in SPLITS_TO_TRAIN_FROM:
+            if name in self.splits:
+                check_no_empty_class(name, self.splits[name].labels, self.class_names)
+
+
+def check_no_empty_class(split: str, labels: NDArray[np.int64], class_names: Sequence[str]) -> None:
+    """Raise InputError, naming the first class of which the split holds no image."""
+    empty = np.flatnonzero(np.bincount(labels, minlength=len(class_names)) == 0)
+    if empty.size:
+        raise InputError(
+            f"class {class_names[empty[0]]!r} has no image in the split {split!r} ({empty.size} such classes in all): "
+            "add images of it, remove the class, or leave more images in this split."
+        )
+
+
+def check_distinct_ids(splits: dict[str, ImageSet]) -> None:
+    """Raise InputError if an id occurs twice, within a split or across splits: no query may be in the database."""
+    ids = list(chain.from_iterable(split.ids for split in splits.values()))
+    if len(set(ids)) == len(ids):
+        return
+    seen: set[str] = set()
+    for name in ids:
+        if name in seen:
+            raise InputError(f"the image id {name!r} occurs twice in {', '.join(splits)}: give each image its own.")
+        seen.add(name)
+
+
+def _check_arrays(name: str, split: ImageSet) -> None:
+    images, labels = split.images, split.labels
+    if images.dtype != np.uint8 or images.ndim != 4:
+        raise InputError(
+            f"images of the split {name!r} are {images.dtype} of shape {images.shape}: give uint8 (n, c, h, w)."
+        )
+    if labels.dtype != np.int64 or labels.ndim != 1:
+        raise InputError(f"labels of the split {name!r} are {labels.dtype} of shape {labels.shape}: give int64 (n,).")
+    for other, count in (("labels", len(labels)), ("ids", len(split.ids))):
+        if count != len(images):
+            raise InputError(
+                f"the split {name!r} has {len(images)} images but {count} {other}: give one per image, in order."
+            )
+
+
+def _check_labels(name: str, labels: NDArray[np.int64], class_names: Sequence[str]) -> None:
+    if labels.size and not 0 <= labels.min() <= labels.max() < len(class_names):
+        raise InputError(
+            f"labels of the split {name!r} run from {labels.min()} to {labels.max()}, but there are {len(class_names)} "
+            f"classes (0..{len(class_names) - 1}): name every class, or mend the labels."
+        )

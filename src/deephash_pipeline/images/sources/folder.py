@@ -1,0 +1,106 @@
+"""A tree of image files, `<root>/<split>/<class>/**`: CIFAR-10, Kaggle-Face, SUN397 and a user's own images."""
+
+import logging
+import os
+from pathlib import Path
+from typing import Literal
+
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.images.decoding.files import Channels
+from deephash_pipeline.images.sources.collection import ImageCollection
+from deephash_pipeline.images.sources.listing import collect_files
+
+logger = logging.getLogger(__name__)
+
+SUFFIXES = {".png", ".jpg", ".jpeg", ".webp", ".bmp"}
+FORMATS = "PNG, JPEG, WebP or BMP"
+
+ClassFolder = Literal["top", "parent"]
+
+
+def list_folder(
+    root: Path,
+    splits: dict[str, str],
+    image_size: int,
+    channels: Channels,
+    working_folder: Path,
+    class_folder: ClassFolder = "top",
+) -> ImageCollection:
+    """List a tree of PNG, JPEG, WebP and BMP files, in the order of their paths, without decoding any.
+
+    Args:
+        root: folder of the raw files; ids are the paths below it.
+        splits: split name -> its folder below `root`; {"all": "."} for a tree without splits.
+        image_size: height and width to decode to, in pixels.
+        channels: 1 for grey, 3 for colour.
+        working_folder: where the array of a split grows while it is decoded.
+        class_folder: the folder that names a class: "top" of the split, or "parent" of the image as in SUN397, where
+            `a/abbey` and `o/office/home` are classes.
+
+    Raises:
+        InputError: if a folder is missing or holds no image, an image is in no class, a name is no UTF-8, or a class
+            has no image to train from.
+    """
+    found = {}
+    for split, folder in splits.items():
+        classes = _image_files(root / folder, class_folder)
+        found[split] = {name: [_name_below(root, path) for path in paths] for name, paths in classes.items()}
+    return collect_files(found, root, image_size, channels, working_folder)
+
+
+def _image_files(folder: Path, class_folder: ClassFolder) -> dict[str, list[Path]]:
+    """Return the sorted image files of one split by class; what is hidden is passed over, other kinds are counted."""
+    if not folder.is_dir():
+        raise InputError(
+            f"the folder {folder} is missing: put images into {folder}/<class>/, or mend `splits` of the source "
+            "({all: .} where they are not split yet)."
+        )
+    classes: dict[str, list[Path]] = {}
+    others = []
+    for entry in _visible(folder):
+        if entry.is_dir():
+            files = _visible_files(entry)
+            images = [path for path in files if _is_image(path)]
+            others += [path for path in files if not _is_image(path)]
+            if class_folder == "top":
+                classes[entry.name] = images
+            for path in images if class_folder == "parent" else ():
+                classes.setdefault(path.parent.relative_to(folder).as_posix(), []).append(path)
+        elif _is_image(entry):
+            raise InputError(f"{entry} lies in no class: move it into {folder}/<class>/.")
+    if not any(classes.values()):
+        raise InputError(f"{folder} holds no image: put {FORMATS} files into {folder}/<class>/.")
+    if others:
+        logger.warning("%d files are passed over, being no %s, such as %s", len(others), FORMATS, others[0])
+    return classes
+
+
+def _name_below(root: Path, path: Path) -> str:
+    name = path.relative_to(root).as_posix()
+    try:
+        name.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(f"the name {name!r} below {root} is no UTF-8: rename the file or its folder.") from error
+    return name
+
+
+def _visible(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+
+
+def _visible_files(folder: Path) -> list[Path]:
+    """Return the files below, in the order of their paths; linked folders are entered, each folder once."""
+    found: list[Path] = []
+    entered = set()
+    for parent, folders, names in os.walk(folder, followlinks=True):
+        if (real := os.path.realpath(parent)) in entered:
+            folders.clear()
+            continue
+        entered.add(real)
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        found += [Path(parent, name) for name in names if not name.startswith(".")]
+    return sorted(path for path in found if path.is_file())
+
+
+def _is_image(path: Path) -> bool:
+    return path.suffix.lower() in SUFFIXES

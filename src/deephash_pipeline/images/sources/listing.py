@@ -1,0 +1,59 @@
+"""Files found, by split and class -> a collection that is still to be decoded."""
+
+import re
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.images.decoding.files import Channels, ImageFiles
+from deephash_pipeline.images.sources.collection import SPLITS_TO_TRAIN_FROM, ImageCollection, ImageSet
+
+SPLITS_ALLOWED = ({"all"}, {"training", "query"}, {"training", "validation", "query"})
+
+
+def collect_files(
+    found: dict[str, dict[str, list[str]]], root: Path, image_size: int, channels: Channels, working_folder: Path
+) -> ImageCollection:
+    """Make a collection of image files.
+
+    Args:
+        found: split -> class -> paths below `root`.
+        root: folder of the raw files.
+        image_size: height and width to decode to, in pixels.
+        channels: 1 for grey, 3 for colour.
+        working_folder: where the array of a split grows while it is decoded.
+
+    Returns:
+        The splits, rows in the order of classes and in a class as they were found. Ids are the paths. Classes are
+        sorted by name, numbers in them by value.
+
+    Raises:
+        InputError: if a class has images in some split, but none to train from; and see `ImageCollection`.
+    """
+    _check_classes(found)
+    class_names = sorted(set(chain.from_iterable(found.values())), key=natural_order)
+    splits = {}
+    for split, classes in found.items():
+        names = [name for class_name in class_names for name in classes.get(class_name, ())]
+        counts = [len(classes.get(class_name, ())) for class_name in class_names]
+        labels = np.repeat(np.arange(len(class_names), dtype=np.int64), counts)
+        splits[split] = ImageSet(ImageFiles(root, names, image_size, channels, working_folder), labels, names)
+    return ImageCollection(splits, class_names)
+
+
+def natural_order(name: str) -> tuple[list[str | int], str]:
+    """Return a key that sorts class 2 before class 10; 01 and 1 are of one value, and always in this order."""
+    return [int(part) if place % 2 else part for place, part in enumerate(re.split(r"(\d+)", name))], name
+
+
+def _check_classes(found: dict[str, dict[str, list[str]]]) -> None:
+    to_train_from = next(split for split in SPLITS_TO_TRAIN_FROM if split in found)
+    for split, classes in found.items():
+        strange = sorted(set(classes) - set(found[to_train_from]), key=natural_order)
+        if strange:
+            raise InputError(
+                f"the class {strange[0]!r} is in the split {split!r} but not in {to_train_from!r} ({len(strange)} such "
+                "classes in all): add images of it to train from, or correct its name."
+            )

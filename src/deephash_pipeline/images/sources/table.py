@@ -1,0 +1,90 @@
+"""Image files that a CSV lists, with columns `path`, `label` and perhaps `split`."""
+
+import os
+import warnings
+from pathlib import Path
+
+import pandas as pd
+
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.images.decoding.files import Channels
+from deephash_pipeline.images.sources.collection import ImageCollection
+from deephash_pipeline.images.sources.listing import SPLITS_ALLOWED, collect_files
+
+SPLIT_NAMES = {
+    **dict.fromkeys(("training", "train"), "training"),
+    **dict.fromkeys(("validation", "valid", "val"), "validation"),
+    **dict.fromkeys(("query", "test"), "query"),
+}
+FIRST_ROW = 2
+
+
+def read_csv(path: Path, columns: set[str]) -> pd.DataFrame:
+    """Read a CSV as text, so that a class named `007` or `NA` keeps its name.
+
+    Raises:
+        InputError: if the file is missing, no CSV or without rows, or lacks a column.
+    """
+    try:
+        with warnings.catch_warnings(category=pd.errors.ParserWarning, action="error"):
+            # Without an index pandas tells of longer rows; else it would shift all columns by one.
+            table = pd.read_csv(path, dtype=str, keep_default_na=False, skipinitialspace=True, index_col=False)
+    except pd.errors.ParserWarning as error:
+        raise InputError(f"{path} has rows of more fields than its first line: name or remove the last.") from error
+    except FileNotFoundError as error:
+        raise InputError(f"{path} is missing: put it there, with the columns {', '.join(sorted(columns))}.") from error
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} cannot be read as CSV ({error}): save it again, as UTF-8.") from error
+    if lacking := columns - set(table.columns):
+        raise InputError(f"{path} has no column {', '.join(sorted(lacking))}: name its columns in the first line.")
+    if table.empty:
+        raise InputError(f"{path} has no row: list the images in it.")
+    return table
+
+
+def list_table(path: Path, image_size: int, channels: Channels, working_folder: Path) -> ImageCollection:
+    """List the images of a CSV without decoding any.
+
+    Args:
+        path: of the CSV; its rows are `path` (from the folder of the CSV), `label` (the name of a class) and perhaps
+            `split` (training or train, validation, valid or val, query or test).
+        image_size: height and width to decode to, in pixels.
+        channels: 1 for grey, 3 for colour.
+        working_folder: where the array of a split grows while it is decoded.
+
+    Raises:
+        InputError: if a row names no class, a missing file, a file twice or an unknown split; see also `read_csv` and
+            `collect_files`. Rows are numbered as in a spreadsheet, the header being row 1.
+    """
+    table = read_csv(path, {"path", "label"})
+    names = [os.path.normpath(name) if name else "" for name in table["path"].str.strip()]
+    labels = table["label"].str.strip().tolist()
+    given = table["split"].str.strip().tolist() if "split" in table else ["all"] * len(table)
+    splits = [SPLIT_NAMES.get(split.lower(), "") for split in given] if "split" in table else given
+
+    rows: dict[str, int] = {}
+    found: dict[str, dict[str, list[str]]] = {}
+    for row, (name, label, split) in enumerate(zip(names, labels, splits, strict=True), start=FIRST_ROW):
+        if not label:
+            raise InputError(f"{path}, row {row}: the label is empty; name the class of {name}.")
+        if not split:
+            known = ", ".join(SPLIT_NAMES)
+            raise InputError(
+                f"{path}, row {row}: the split {given[row - FIRST_ROW]!r} is unknown; take one of {known}."
+            )
+        if name in rows:
+            raise InputError(f"{path}, row {row}: {name} is in row {rows[name]} already; remove one of them.")
+        if not (path.parent / name).is_file():
+            missing = sum(not (path.parent / other).is_file() for other in names)
+            raise InputError(
+                f"{path}, row {row}: the file {path.parent / name} is missing ({missing} such rows in all); "
+                "paths start at the folder of the CSV, mend them or remove the rows."
+            )
+        rows[name] = row
+        found.setdefault(split, {}).setdefault(label, []).append(name)
+    if set(found) not in SPLITS_ALLOWED:
+        raise InputError(
+            f"{path} has the splits {', '.join(sorted(found))}: give training and query rows (and validation), or "
+            "remove the column `split`."
+        )
+    return collect_files(found, path.parent, image_size, channels, working_folder)

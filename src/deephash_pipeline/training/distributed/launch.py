@@ -1,0 +1,187 @@
+"""One training on several devices of this machine: a process for each, started here and gone when it is done."""
+
+import logging
+import os
+import pickle
+import signal
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from logging.handlers import QueueHandler, QueueListener
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch.multiprocessing import get_context
+from torch.multiprocessing.spawn import ProcessExitedException, ProcessRaisedException, start_processes
+
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.training.distributed.ranks import backend, require_no_index, share_of
+from deephash_pipeline.training.loop import train
+from deephash_pipeline.training.resuming.interruption import StopRequest, TrainingInterrupted, stop_requests
+from deephash_pipeline.training.resuming.state import History
+
+SECONDS_BETWEEN_LOOKS = 0.2
+SECONDS_TO_FINISH = 60.0
+"""How long the other processes may take to end once one of them has failed; one that saves a checkpoint needs some."""
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+def resolve_devices(devices: int | str, device: torch.device) -> int:
+    """Turn ``auto`` into the number of CUDA devices where training runs on CUDA, else into 1.
+
+    Raises:
+        InputError: more CUDA devices than there are, or several where one is named by its index.
+    """
+    there = torch.cuda.device_count() if device.type == "cuda" else None
+    if devices == "auto":
+        return there if there and device.index is None else 1
+    if there is not None and int(devices) > there:
+        raise InputError(f"`devices` is {devices}, but there are {there}: use auto")
+    if int(devices) > 1:
+        require_no_index(device)
+    return int(devices)
+
+
+def train_on(devices: int, **arguments: Any) -> History:
+    """Call `train`, in as many processes as there are devices to use.
+
+    Args:
+        devices: 1 trains in this process. More need `checkpoints`, through which the result comes back.
+        arguments: of `train`, by name; without an index for the device.
+
+    Raises:
+        InputError: several devices without checkpoints, or a batch that they cannot share; a process that was killed;
+            and what `train` raises, as in one process.
+    """
+    if devices == 1:
+        return train(**arguments)
+    if "RANK" in os.environ:
+        raise InputError(f"`devices` is {devices} in a process that torchrun has started: leave it at 1")
+    if arguments.get("checkpoints") is None:
+        raise InputError("training on several devices needs checkpoints: leave out `devices`, or give a folder")
+    require_no_index(arguments["device"])
+    share_of(arguments["parameters"].batch_size, devices)
+    # Each process puts it on its own device.
+    arguments["module"].cpu()
+    with stop_requests() as stop, tempfile.TemporaryDirectory() as folder, _records_of_processes() as records:
+        job = _Job(
+            devices,
+            Path(folder),
+            # By value: PyTorch would share the module's memory, and the processes would train it together.
+            pickle.dumps(arguments),
+            records,
+            logging.getLogger(__package__).getEffectiveLevel(),
+            os.getpid(),
+        )
+        with _signals_wait():
+            processes = start_processes(_train_one_rank, (job,), devices, join=False)  # type: ignore[no-untyped-call]
+        _wait(processes, stop, job, arguments["description"])
+    # The processes have left a finished training behind: this only restores it.
+    return train(**arguments)
+
+
+class _Job(NamedTuple):
+    """What each process is told.
+
+    Attributes:
+        devices: number of processes.
+        folder: for the rendezvous, and for the errors that a user is to read.
+        arguments: of `train`, pickled.
+        records: takes what rank 0 logs.
+        level: of logging.
+        parent: the process that waits.
+    """
+
+    devices: int
+    folder: Path
+    arguments: bytes
+    records: Any
+    level: int
+    parent: int
+
+    def error_file(self, rank: int) -> Path:
+        """Where a rank leaves the error that ends it."""
+        return self.folder / f"error-{rank}"
+
+
+def _train_one_rank(rank: int, job: _Job) -> None:
+    # Until `train` listens to them, signals end the process; one says that the parent has died, if it has not already.
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+    if os.getppid() != job.parent:
+        raise SystemExit(1)
+    logging.getLogger().addHandler(QueueHandler(job.records) if rank == 0 else logging.NullHandler())
+    logging.getLogger().setLevel(job.level)
+    arguments = pickle.loads(job.arguments)
+    device = arguments["device"]
+    if device.type == "cuda":
+        torch.cuda.set_device(rank)
+    torch.set_num_threads(max(1, torch.get_num_threads() // job.devices))
+    rendezvous = f"file://{job.folder / 'rendezvous'}"
+    torch.distributed.init_process_group(backend(device), init_method=rendezvous, rank=rank, world_size=job.devices)
+    try:
+        train(**arguments)
+    except InputError as error:
+        partial = job.error_file(rank).with_suffix(".partial")
+        partial.write_bytes(pickle.dumps(error))
+        partial.replace(job.error_file(rank))
+        raise SystemExit(1) from error
+    finally:
+        torch.distributed.destroy_process_group()
+
+
+def _wait(processes: Any, stop: StopRequest, job: _Job, description: str) -> None:
+    forwarded = False
+    failure: Exception | None = None
+    try:
+        while not processes.join(timeout=SECONDS_BETWEEN_LOOKS, grace_period=SECONDS_TO_FINISH):
+            if stop and not forwarded:
+                forwarded = True
+                for process in processes.processes:
+                    process.terminate()
+    except (ProcessRaisedException, ProcessExitedException) as unexpected:
+        failure = unexpected
+    files = [job.error_file(rank) for rank in range(job.devices) if job.error_file(rank).exists()]
+    told: InputError | None = pickle.loads(files[0].read_bytes()) if files else None
+    if stop.signal_number is not None and (failure or told):
+        message = str(told or f"{description}: interrupted before its first step")
+        raise TrainingInterrupted(message, stop.signal_number)
+    if told:
+        raise told
+    if isinstance(failure, ProcessExitedException):
+        raise InputError(
+            f"{description}: {failure}, perhaps for lack of memory; the same command goes on from the last checkpoint"
+        ) from failure
+    if failure:
+        raise failure
+
+
+@contextmanager
+def _records_of_processes() -> Iterator[Any]:
+    """Give a queue for log records; they are handled here as if they had been made here."""
+    records = get_context("spawn").Queue()
+    listener = QueueListener(records, _Relay())
+    listener.start()
+    try:
+        yield records
+    finally:
+        listener.stop()
+
+
+class _Relay(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        logging.getLogger(record.name).handle(record)
+
+
+@contextmanager
+def _signals_wait() -> Iterator[None]:
+    """Hold signals back, for this process inside the block, for one that is started here until it lets them in.
+
+    A signal in the middle of its imports would end it with a page of text.
+    """
+    former = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, former)

@@ -1,0 +1,1 @@
+"""Checkpoints: what an interrupted training goes on from."""

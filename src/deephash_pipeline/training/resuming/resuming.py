@@ -1,0 +1,167 @@
+"""When a training saves itself, and from where it goes on."""
+
+import hashlib
+import logging
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.training.distributed.ranks import any_rank, rank
+from deephash_pipeline.training.inputs import Inputs
+from deephash_pipeline.training.parameters import TrainingParameters
+from deephash_pipeline.training.resuming.checkpoint import CheckpointFolder, TrainingState, first_difference
+from deephash_pipeline.training.resuming.interruption import StopRequest, TrainingInterrupted
+from deephash_pipeline.training.resuming.state import Training
+
+logger = logging.getLogger(__name__)
+
+LARGEST_SHARE = 0.02
+"""Of the time of a training that goes into its checkpoints, unless they are wanted at every step."""
+
+COMPARED_BYTES = 2**30
+"""A training set up to this size is compared whole with that of a checkpoint, a larger one by so much of it."""
+
+INITIAL_WEIGHTS = "initial weights"
+TRAINING_SET = "training set"
+BLOCK = 256
+
+
+class Resuming:
+    """Saves one training at intervals and restores it.
+
+    Args:
+        training: as it begins; `start` puts it where its last checkpoint was made.
+        checkpoints: None for a training that is neither saved nor restored.
+        description: name of the training in messages.
+    """
+
+    def __init__(self, training: Training, checkpoints: CheckpointFolder | None, description: str) -> None:
+        self.training = training
+        self.checkpoints = checkpoints
+        self.description = description
+        self.configuration: dict[str, Any] = {}
+        self.steps = 0
+        self.last_saved = time.monotonic()
+        self.seconds_to_save = 0.0
+
+    def start(
+        self,
+        inputs: Inputs,
+        labels: NDArray[np.int64],
+        parameters: TrainingParameters,
+        seed: int,
+        configuration: Mapping[str, Any],
+    ) -> None:
+        """Restore the last checkpoint, if there is one of the same configuration.
+
+        Raises:
+            InputError: the last checkpoint is of an unfinished training of another configuration.
+        """
+        if self.checkpoints is None:
+            return
+        self.configuration = {
+            **{f"training.{name}": value for name, value in parameters.model_dump().items()},
+            **configuration,
+            "seed": seed,
+            INITIAL_WEIGHTS: weights_digest(self.training.module.state_dict()),
+            TRAINING_SET: training_set_digest(inputs, labels),
+        }
+        stored = self.checkpoints.load()
+        if stored is None:
+            return
+        difference = first_difference(self.configuration, stored.configuration)
+        if difference is None:
+            self._restore(stored)
+        elif stored.finished:
+            # Its result is stored elsewhere: nothing is lost. No rank may find the folder half empty.
+            logger.info("%s: `%s` has changed, training starts anew", self.description, difference)
+            any_rank(False)
+            if rank() == 0:
+                self.checkpoints.clear()
+        else:
+            raise InputError(self._refusal(difference, stored.configuration))
+
+    def after_step(self, stop: StopRequest) -> None:
+        """Save if it is time, or if training is to stop.
+
+        Raises:
+            TrainingInterrupted: it was to stop.
+        """
+        self.steps += 1
+        stopping = any_rank(bool(stop))
+        if self._is_due() or stopping:
+            self.save()
+        if stopping:
+            progress = self.training.progress
+            kept = "the same command goes on from there" if self.checkpoints else "nothing was kept"
+            raise TrainingInterrupted(
+                f"{self.description}: interrupted in epoch {progress.epoch} behind step {progress.step}; {kept}",
+                stop.signal_number or 0,
+            )
+
+    def save(self) -> None:
+        """Write a checkpoint now."""
+        began = time.monotonic()
+        if self.checkpoints is not None and rank() == 0:
+            values = {**self.training.values(), "steps": self.steps}
+            self.checkpoints.save(TrainingState(self.training.tensors(), values, self.configuration))
+        self.last_saved = time.monotonic()
+        self.seconds_to_save = self.last_saved - began
+
+    def _is_due(self) -> bool:
+        if self.checkpoints is None:
+            return False
+        wanted = self.checkpoints.seconds_between
+        # A network of gigabytes, or a slow disk, waits longer than was asked for.
+        seconds = max(wanted, self.seconds_to_save / LARGEST_SHARE) if wanted else 0
+        return time.monotonic() - self.last_saved >= seconds
+
+    def _restore(self, stored: TrainingState) -> None:
+        assert self.checkpoints is not None, "what is restored comes from there"
+        self.training.restore(stored.tensors, stored.progress)
+        self.steps = stored.progress["steps"]
+        progress = self.training.progress
+        where = "finished before" if progress.finished else f"goes on in epoch {progress.epoch}"
+        logger.info("%s: %s, from %s", self.description, where, self.checkpoints.folder)
+        if rank() == 0:
+            self.checkpoints.tidy()
+
+    def _refusal(self, difference: str, stored: Mapping[str, Any]) -> str:
+        assert self.checkpoints is not None, "what is refused comes from there"
+        unfinished = f"{self.description}: the unfinished training in {self.checkpoints.folder}"
+        if difference in (INITIAL_WEIGHTS, TRAINING_SET):
+            return f"{unfinished} began with another `{difference}`: bring it back, or delete the folder to start over"
+        before, now = (known.get(difference, "not given") for known in (stored, self.configuration))
+        remedy = "set it back, or delete the folder to start over"
+        return f"{unfinished} has `{difference}` {before} instead of {now}: {remedy}"
+
+
+def weights_digest(weights: Mapping[str, Tensor]) -> str:
+    """SHA-256 of named tensors: names, shapes and every bit."""
+    digest = hashlib.sha256()
+    for name, tensor in weights.items():
+        digest.update(f"{name} {tuple(tensor.shape)} ".encode())
+        digest.update(_bytes(tensor))
+    return digest.hexdigest()
+
+
+def training_set_digest(inputs: Inputs, labels: NDArray[np.int64]) -> str:
+    """SHA-256 of the labels and of the inputs as they reach the network, evenly chosen where they are many."""
+    labels = np.ascontiguousarray(labels)
+    digest = hashlib.sha256(f"{labels.dtype} {labels.shape} ".encode() + labels.tobytes())
+    size_of_one = inputs.batch(np.arange(1)).nbytes
+    compared = min(len(labels), max(BLOCK, COMPARED_BYTES // size_of_one))
+    chosen = np.unique(np.linspace(0, len(labels) - 1, compared).astype(np.int64))
+    for start in range(0, len(chosen), BLOCK):
+        digest.update(_bytes(inputs.batch(chosen[start : start + BLOCK])))
+    return digest.hexdigest()
+
+
+def _bytes(tensor: Tensor) -> memoryview:
+    return tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data

@@ -1,0 +1,130 @@
+"""What a training consists of between two steps, to be taken apart for a checkpoint and put together again."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from deephash_pipeline.training.schedule import Schedule
+
+History = list[dict[str, float]]
+
+
+@dataclass
+class Progress:
+    """How far a training has come.
+
+    Attributes:
+        learning_rate: that the current epoch began with.
+        last_good: state of the module after the last epoch with a finite loss.
+        epoch: the current one, from 1.
+        step: batches of it that are done.
+        totals: sums over those of the loss and the watched figures, on the device.
+        history: a row for each whole epoch.
+        finished: whether nothing is left to do.
+    """
+
+    learning_rate: float
+    last_good: dict[str, Tensor]
+    epoch: int = 1
+    step: int = 0
+    totals: dict[str, Tensor] = field(default_factory=dict)
+    history: History = field(default_factory=list)
+    finished: bool = False
+
+    def add(self, figures: Mapping[str, Tensor]) -> None:
+        """Count a step. Sums stay on the device: to read them at every step would make the CPU wait for it."""
+        for name, figure in figures.items():
+            self.totals[name] = self.totals[name] + figure if name in self.totals else figure.clone()
+        self.step += 1
+
+    def means(self) -> dict[str, float]:
+        """Mean figures of the current epoch."""
+        return {name: total.item() / self.step for name, total in self.totals.items()}
+
+
+class Training:
+    """Module, optimiser, schedule and progress of one training."""
+
+    def __init__(self, module: nn.Module, optimizer: torch.optim.Optimizer, schedule: Schedule) -> None:
+        self.module = module
+        self.optimizer = optimizer
+        self.schedule = schedule
+        self.progress = Progress(self.learning_rate, self.copy_of_module())
+
+    @property
+    def learning_rate(self) -> float:
+        """The optimiser's, now."""
+        return float(self.optimizer.param_groups[0]["lr"])
+
+    def copy_of_module(self) -> dict[str, Tensor]:
+        """Copy the module's parameters and buffers."""
+        return {name: tensor.detach().clone() for name, tensor in self.module.state_dict().items()}
+
+    def end_epoch(self, figures: Mapping[str, float], finished: bool) -> None:
+        """Close the current epoch with its figures, after the schedule has been told of it."""
+        progress = self.progress
+        # Python's own floats are what a checkpoint gives back; NumPy's would be written with other digits.
+        measured = {name: float(figure) for name, figure in figures.items()}
+        row = {"epoch": progress.epoch, "learning_rate": progress.learning_rate, **measured}
+        self.progress = Progress(
+            self.learning_rate, self.copy_of_module(), progress.epoch + 1, 0, {}, [*progress.history, row], finished
+        )
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Name all tensors that training depends on; on the CPU."""
+        parts: dict[str, Mapping[str, Tensor]] = {"module": self.module.state_dict()}
+        if not self.progress.finished:
+            parts |= {"last_good": self.progress.last_good, "momentum": self._momentum(), "total": self.progress.totals}
+        return {
+            f"{part}.{name}": tensor.detach().cpu() for part, held in parts.items() for name, tensor in held.items()
+        }
+
+    def values(self) -> dict[str, Any]:
+        """Give everything else: numbers, texts, lists and dictionaries."""
+        return {
+            "epoch": self.progress.epoch,
+            "step": self.progress.step,
+            "learning_rate": self.progress.learning_rate,
+            "history": self.progress.history,
+            # A safetensors file has an order of its own; this is that of the columns of the history.
+            "watched": list(self.progress.totals),
+            "finished": self.progress.finished,
+            "optimizer": [
+                {key: value for key, value in group.items() if key != "params"} for group in self.optimizer.param_groups
+            ],
+            "schedule": self.schedule.scheduler.state_dict(),
+        }
+
+    def restore(self, tensors: Mapping[str, Tensor], values: Mapping[str, Any]) -> None:
+        """Put a training of the same kind into the state that `tensors` and `values` gave."""
+        parts: dict[str, dict[str, Tensor]] = {"module": {}, "last_good": {}, "momentum": {}, "total": {}}
+        for name, tensor in tensors.items():
+            part, _, rest = name.partition(".")
+            parts[part][rest] = tensor
+        self.module.load_state_dict(parts["module"])
+        for name, parameter in self.module.named_parameters():
+            if name in parts["momentum"]:
+                # In the layout of the parameter, as PyTorch makes it: vectors then cut it alike, to the last bit.
+                buffer = torch.empty_like(parameter, memory_format=torch.preserve_format).detach()
+                self.optimizer.state[parameter]["momentum_buffer"] = buffer.copy_(parts["momentum"][name])
+        for group, stored in zip(self.optimizer.param_groups, values["optimizer"], strict=True):
+            group.update(stored)
+        self.schedule.scheduler.load_state_dict(values["schedule"])
+        device = next(self.module.parameters()).device
+        self.progress = Progress(
+            values["learning_rate"],
+            {name: tensor.to(device) for name, tensor in parts["last_good"].items()},
+            values["epoch"],
+            values["step"],
+            {name: parts["total"][name].to(device) for name in values["watched"]},
+            values["history"],
+            values["finished"],
+        )
+
+    def _momentum(self) -> dict[str, Tensor]:
+        state = self.optimizer.state
+        buffers = {name: state[p].get("momentum_buffer") for name, p in self.module.named_parameters() if p in state}
+        return {name: buffer for name, buffer in buffers.items() if buffer is not None}
