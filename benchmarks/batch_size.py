@@ -20,7 +20,7 @@ from benchmarks.documents import (
     write_section,
 )
 from benchmarks.measuring import describe_machine
-from deephash_pipeline.grid import Cell
+from deephash_pipeline.methods import Cell
 from deephash_pipeline.pipelines.evaluation.nodes import count_query_distances, measure_retrieval
 from deephash_pipeline.pipelines.fine_tuning.nodes import FineTuningParameters, encode_images, fine_tune
 from deephash_pipeline.training import CheckpointFolder

@@ -1,7 +1,21 @@
 """Short binary codes for images, after "Deep Hashing: A Joint Approach for Image Signature Learning" (Mu & Liu).
 
-The library packages (`images`, `networks`, `losses`, `training`, `hashing`, `retrieval`, `reports`) know no Kedro;
-`pipelines` composes them.
+`DeepHash` learns to hash images and `ImageHasher` does it. The library packages (`images`, `networks`, `losses`,
+`training`, `hashing`, `deephash`, `retrieval`, `reports`) know no Kedro; `pipelines` composes them.
 """
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from deephash_pipeline.deephash import DeepHash, ImageHasher
+
+__all__ = ["DeepHash", "ImageHasher"]
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    # Late, for they import PyTorch, which `deephash_pipeline.retrieval` and the command line can do without.
+    if name in __all__:
+        return getattr(importlib.import_module("deephash_pipeline.deephash"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

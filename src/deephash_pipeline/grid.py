@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from pydantic import BaseModel, ConfigDict
-
 from deephash_pipeline.hashing import HASH_FUNCTIONS
+from deephash_pipeline.methods import Cell
 
 CODE_LENGTHS = (12, 16, 24, 32, 48)
 SHOWN_CODE_LENGTH = 32
@@ -12,7 +11,7 @@ SHOWN_CODE_LENGTH = 32
 
 BASELINES = tuple(HASH_FUNCTIONS)
 PRE_TRAINING = "deephash_pretrained"
-RANDOM_INITIALISATION = "deephash_random_start"
+RANDOM_START = "deephash_random_start"
 FINE_TUNINGS = ("deephash", "deephash_faithful")
 DEEP_RIVALS = ("cnnh", "cnnh_plus", "dnnh", "dpsh", "hashnet", "greedy_hash", "csq")
 """Losses of others on the same network, from the same start."""
@@ -37,27 +36,6 @@ METHODS = {
     "one_of_c": "1-of-C code of the classifier",
 }
 """Method -> name in tables and figures, in their order."""
-
-
-class Cell(BaseModel):
-    """One method at one code length; the classifier baseline's code length is the number of classes, None here."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    method: str
-    code_length: int | None
-
-    @property
-    def bits(self) -> int:
-        """Code length of a cell that is on the grid."""
-        if self.code_length is None:
-            raise ValueError(f"{self.method} is not on the grid: its code length is the number of classes")
-        return self.code_length
-
-    @property
-    def namespace(self) -> str:
-        """Name of the cell everywhere: ``itq.b48``."""
-        return f"{self.method}.b{self.code_length}" if self.code_length else f"{self.method}.bC"
 
 
 CLASSIFIER_BASELINE = Cell(method="one_of_c", code_length=None)

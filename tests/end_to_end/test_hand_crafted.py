@@ -11,7 +11,8 @@ from click.testing import CliRunner
 from kedro.framework.session import KedroSession
 
 from deephash_pipeline import cli
-from deephash_pipeline.grid import METHODS, Cell, compared_cells, on_descriptor
+from deephash_pipeline.grid import METHODS, compared_cells, on_descriptor
+from deephash_pipeline.methods import Cell
 from deephash_pipeline.pipelines.descriptor_extraction.nodes import HandCraftedParameters
 
 STAGES = ("descriptor_extraction", "hand_crafted")

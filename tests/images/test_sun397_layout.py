@@ -8,20 +8,15 @@ import torch
 import yaml
 from PIL import Image
 
-from deephash_pipeline.grid import Cell
+from deephash_pipeline.deephash import Experiment, FineTuningParameters, Run, TrainingSet, fine_tune
+from deephash_pipeline.deephash.fine_tune import build_network
 from deephash_pipeline.images.decoding.ingestion import decode_splits
 from deephash_pipeline.images.sources.collection import ImageCollection
 from deephash_pipeline.images.sources.registry import FolderSource, parse_source, read_source
 from deephash_pipeline.images.splits import SplitParameters, split_collection
 from deephash_pipeline.images.statistics import pixel_statistics
+from deephash_pipeline.methods import Cell
 from deephash_pipeline.networks import build_trunk
-from deephash_pipeline.pipelines.experiment import ExperimentParameters
-from deephash_pipeline.pipelines.feature_extraction.nodes import extract_z
-from deephash_pipeline.pipelines.fine_tuning.nodes import (
-    FineTuningParameters,
-    build_network,
-    train_from_random_initialisation,
-)
 
 CONFIGURATION = Path(__file__).resolve().parents[2] / "conf" / "sun397"
 LETTERS = "abcdefghijklmnopqrstuvwyz"
@@ -29,7 +24,7 @@ NESTED = [f"{letter}/{letter}_house/{side}" for letter in LETTERS[:15] for side 
 CLASSES = sorted(NESTED + [f"{LETTERS[number % 25]}/scene_{number}" for number in range(397 - len(NESTED))])
 IMAGES_PER_CLASS = 5
 SPLIT = SplitParameters(query_count=397)
-EXPERIMENT = ExperimentParameters(benchmark="sun397", network="caffenet", seed=42, device="cpu")
+EXPERIMENT = Experiment(benchmark="sun397", network="caffenet", seed=42, device="cpu")
 
 
 def configured(name: str) -> dict:
@@ -100,16 +95,15 @@ def test_one_step_on_crops_of_warped_images_changes_every_weight(collection: Ima
     parameters = FineTuningParameters.model_validate({**configuration, "training": training})
     cell = Cell(method="deephash_random_start", code_length=12)
 
-    weights, encoder, history = train_from_random_initialisation(
-        images, labels, pixel_statistics(images), cell, parameters, EXPERIMENT
-    )
+    training_set, run = TrainingSet(images, labels, pixel_statistics(images), ["a", "b", "c"]), Run(EXPERIMENT, cell)
+    hasher, history = fine_tune(training_set, parameters, run)
+    weights = hasher.trunk.state_dict()
 
     assert np.isfinite(history["loss"]).all()
-    before = build_network(images, labels, cell, parameters, EXPERIMENT).trunk.state_dict()
+    before = build_network(training_set, parameters, run).trunk.state_dict()
     assert not [name for name, tensor in weights.items() if torch.equal(tensor, before[name])]
-    z = extract_z(images, pixel_statistics(images), weights, EXPERIMENT)
-    assert z.shape == (4, 9216)
-    assert encoder.encode(z).shape == (4, 12)
+    assert hasher.features(images).shape == (4, 9216)
+    assert hasher.encode(images).shape == (4, 2)
 
 
 def test_every_training_has_the_papers_batch_and_schedule() -> None:

@@ -3,10 +3,11 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from deephash_pipeline.deephash import Experiment, LabelledImages, Run, TrainingSet
+from deephash_pipeline.methods import Cell
 from deephash_pipeline.pipelines.data_ingestion.nodes import measure_pixels
-from deephash_pipeline.pipelines.experiment import ExperimentParameters
 
-EXPERIMENT = ExperimentParameters(benchmark="squares", network="lenet", seed=7, device="cpu")
+EXPERIMENT = Experiment(benchmark="squares", network="lenet", seed=7, device="cpu")
 CLASSES = ["left", "middle", "right"]
 NO_IMAGES = np.empty((0, 1, 28, 28), dtype=np.uint8)
 NO_LABELS = np.empty(0, dtype=np.int64)
@@ -25,4 +26,10 @@ def squares(count: int, seed: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]
 IMAGES, LABELS = squares(36, seed=0)
 QUERY_IMAGES, QUERY_LABELS = squares(9, seed=1)
 STATISTICS = measure_pixels(IMAGES)
+TRAINING_SET = TrainingSet(IMAGES, LABELS, STATISTICS, CLASSES)
+NO_SET = LabelledImages(NO_IMAGES, NO_LABELS)
 TRAINING = {"epochs": 2, "batch_size": 12, "learning_rate": 0.01}
+
+
+def run_of(method: str, code_length: int = 12) -> Run:
+    return Run(EXPERIMENT, Cell(method=method, code_length=code_length))

@@ -6,8 +6,14 @@ import pytest
 from numpy.typing import NDArray
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.grid import Cell
-from deephash_pipeline.pipelines.evaluation.nodes import count_query_distances, measure_retrieval
+from deephash_pipeline.methods import Cell
+from deephash_pipeline.pipelines.shared.measuring import (
+    Histograms,
+    Labels,
+    count_query_distances,
+    count_validation_distances,
+    measure_retrieval,
+)
 from deephash_pipeline.retrieval import CodeSets, pack_bits
 
 CELL = Cell(method="deephash", code_length=12)
@@ -26,8 +32,15 @@ def perfect_codes(*label_sets: NDArray[np.int64]) -> CodeSets:
 
 def measured(validation_labels: NDArray[np.int64]) -> tuple[dict[str, Any], pd.DataFrame]:
     codes = perfect_codes(LABELS, validation_labels, QUERY_LABELS)
-    histograms = count_query_distances(codes, QUERY_LABELS, LABELS)
-    return measure_retrieval(histograms, codes, QUERY_LABELS, validation_labels, LABELS, CELL)
+    return measured_codes(codes, validation_labels)
+
+
+def measured_codes(codes: CodeSets, validation_labels: NDArray[np.int64]) -> tuple[dict[str, Any], pd.DataFrame]:
+    labels = Labels(QUERY_LABELS, LABELS)
+    histograms = Histograms(
+        count_query_distances(codes, labels), count_validation_distances(codes, Labels(validation_labels, LABELS))
+    )
+    return measure_retrieval(histograms, codes, labels, CELL)
 
 
 def test_the_figures_of_a_cell_say_what_was_measured_on_what() -> None:
@@ -51,15 +64,14 @@ def test_there_is_no_validation_figure_without_validation_images() -> None:
 
 def test_the_validation_figure_knows_nothing_of_the_queries() -> None:
     codes = perfect_codes(LABELS, (QUERY_LABELS + 1) % 3, QUERY_LABELS)
-    histograms = count_query_distances(codes, QUERY_LABELS, LABELS)
-    metrics, _ = measure_retrieval(histograms, codes, QUERY_LABELS, QUERY_LABELS, LABELS, CELL)
+    metrics, _ = measured_codes(codes, QUERY_LABELS)
     assert metrics["mean_average_precision"] == 1
     assert metrics["validation_mean_average_precision"] < 0.5
 
 
 def test_queries_of_classes_that_the_database_lacks_are_refused() -> None:
     with pytest.raises(InputError, match="held_out_evaluation"):
-        count_query_distances(perfect_codes(LABELS, NO_LABELS, QUERY_LABELS), QUERY_LABELS + 3, LABELS)
+        count_query_distances(perfect_codes(LABELS, NO_LABELS, QUERY_LABELS), Labels(QUERY_LABELS + 3, LABELS))
 
 
 def test_curves_by_radius_and_by_rank_are_of_the_same_ranking() -> None:

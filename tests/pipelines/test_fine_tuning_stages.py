@@ -10,20 +10,32 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 from torch import Tensor
 
-from deephash_pipeline.errors import InputError
-from deephash_pipeline.grid import DEEP_RIVALS, Cell
-from deephash_pipeline.losses import ExponentiatedLossParameters
-from deephash_pipeline.pipelines.encoding import encode_z
-from deephash_pipeline.pipelines.fine_tuning.nodes import (
+from deephash_pipeline.deephash import (
     FineTuningParameters,
-    encode_images,
-    fine_tune,
-    train_from_random_initialisation,
+    HashLayerInitParameters,
+    LabelledFeatures,
+    PreTrainedWeights,
+    TrainingSet,
 )
-from deephash_pipeline.pipelines.hash_layer_init.nodes import HashLayerInitParameters, initialise_hash_layer
-from tests.pipelines.squares import CLASSES, EXPERIMENT, IMAGES, LABELS, NO_IMAGES, QUERY_IMAGES, STATISTICS, TRAINING
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.grid import DEEP_RIVALS
+from deephash_pipeline.losses import ExponentiatedLossParameters
+from deephash_pipeline.pipelines.fine_tuning.nodes import encode_images, tune
+from deephash_pipeline.pipelines.hash_layer_init.nodes import initialise
+from deephash_pipeline.pipelines.shared.encoding import encode_z
+from tests.pipelines.squares import (
+    CLASSES,
+    IMAGES,
+    LABELS,
+    NO_IMAGES,
+    QUERY_IMAGES,
+    STATISTICS,
+    TRAINING,
+    TRAINING_SET,
+    run_of,
+)
 
-CELL = Cell(method="deephash", code_length=12)
+RUN = run_of("deephash")
 
 
 def fine_tuning_parameters(**training: Any) -> FineTuningParameters:
@@ -35,9 +47,8 @@ def fine_tuning_parameters(**training: Any) -> FineTuningParameters:
 
 @pytest.fixture(scope="module")
 def initialised(z: NDArray[np.float32]) -> tuple[dict[str, Tensor], Any, pd.DataFrame]:
-    cell = Cell(method="deephash_pretrained", code_length=12)
     parameters = HashLayerInitParameters.model_validate({"training": TRAINING})
-    return initialise_hash_layer(z, LABELS, CLASSES, cell, parameters, EXPERIMENT)
+    return initialise(LabelledFeatures(z, LABELS, CLASSES), parameters, run_of("deephash_pretrained"))
 
 
 def test_the_initial_code_is_the_sign_of_the_initial_hash_layer(
@@ -56,13 +67,10 @@ def test_the_scale_of_the_hash_layer_does_not_hang_on_the_class_that_a_folder_li
     z = generator.normal(size=(1000, 16)).astype(np.float32)
     z[:500] = 1 + 1e-4 * z[:500]
     still = {"epochs": 1, "batch_size": 100, "learning_rate": 1e-30}
-    stored, _, _ = initialise_hash_layer(
-        z,
-        np.repeat([0, 1], 500),
-        ["blank", "full"],
-        Cell(method="deephash_pretrained", code_length=12),
+    stored, _, _ = initialise(
+        LabelledFeatures(z, np.repeat([0, 1], 500), ["blank", "full"]),
         HashLayerInitParameters.model_validate({"training": still}),
-        EXPERIMENT,
+        run_of("deephash_pretrained"),
     )
     assert 0.5 < (z @ stored["weight"].numpy().T).std(0).mean() < 2
 
@@ -76,10 +84,8 @@ def test_fine_tuning_starts_from_both_pre_training_stages(
     """With steps too small to turn a sign, the code is that of pre-training."""
     layer, encoder, _ = initialised
     parameters = fine_tuning_parameters(learning_rate=1e-12)
-    tuned_trunk, tuned_encoder, _ = fine_tune(
-        IMAGES, LABELS, STATISTICS, trunk_weights, layer, CELL, parameters, EXPERIMENT
-    )
-    tuned = encode_images(tuned_encoder, tuned_trunk, IMAGES, NO_IMAGES, QUERY_IMAGES, STATISTICS, EXPERIMENT)
+    hasher, _ = tune(TRAINING_SET, parameters, RUN, PreTrainedWeights(trunk_weights, layer))
+    tuned = encode_images(hasher, IMAGES, NO_IMAGES, QUERY_IMAGES)
     before = encode_z(encoder, z, z[:0], query_z)
     np.testing.assert_array_equal(tuned.database, before.database)
     np.testing.assert_array_equal(tuned.query, before.query)
@@ -89,12 +95,11 @@ def test_fine_tuning_changes_every_layer(
     initialised: tuple[dict[str, Tensor], Any, pd.DataFrame], trunk_weights: dict[str, Tensor]
 ) -> None:
     layer, encoder, _ = initialised
-    tuned_trunk, tuned_encoder, history = fine_tune(
-        IMAGES, LABELS, STATISTICS, trunk_weights, layer, CELL, fine_tuning_parameters(), EXPERIMENT
-    )
+    hasher, history = tune(TRAINING_SET, fine_tuning_parameters(), RUN, PreTrainedWeights(trunk_weights, layer))
+    tuned_trunk = hasher.trunk.state_dict()
     assert history["epoch"].tolist() == [1, 2]
     assert all(not torch.equal(tuned_trunk[name], tensor) for name, tensor in trunk_weights.items())
-    assert (tuned_encoder.arrays()["projection"] != encoder.arrays()["projection"]).any()
+    assert (hasher.encoder.arrays()["projection"] != encoder.arrays()["projection"]).any()
 
 
 RIVALS: list[dict[str, Any]] = [
@@ -123,15 +128,14 @@ def test_the_loss_of_a_rival_is_taken_by_name_and_trains_all_layers(
     block: dict[str, Any],
 ) -> None:
     parameters = FineTuningParameters.model_validate({"training": TRAINING, **block})
-    cell = Cell(method=block["loss"]["name"], code_length=12)
-    trunk, encoder, history = fine_tune(
-        IMAGES, LABELS, STATISTICS, trunk_weights, initialised[0], cell, parameters, EXPERIMENT
-    )
-    codes = encode_images(encoder, trunk, IMAGES, NO_IMAGES, QUERY_IMAGES, STATISTICS, EXPERIMENT)
+    method = block["loss"]["name"]
+    hasher, history = tune(TRAINING_SET, parameters, run_of(method), PreTrainedWeights(trunk_weights, initialised[0]))
+    codes = encode_images(hasher, IMAGES, NO_IMAGES, QUERY_IMAGES)
+    trunk = hasher.trunk.state_dict()
     assert codes.database.shape == (36, 2)
     assert set(trunk) == set(trunk_weights)
     assert all(not torch.equal(trunk[name], tensor) for name, tensor in trunk_weights.items())
-    assert history[["method", "stage"]].drop_duplicates().values.tolist() == [[cell.method, "fine_tuning"]]
+    assert history[["method", "stage"]].drop_duplicates().values.tolist() == [[method, "fine_tuning"]]
     assert np.isfinite(history[["loss", "u_standard_deviation", "quantisation_error"]].to_numpy()).all()
 
 
@@ -156,8 +160,8 @@ def test_a_random_hash_layer_forgets_that_of_stage_two(
 ) -> None:
     def projection(start: str, layer: dict[str, Tensor]) -> NDArray[np.float32]:
         parameters = fine_tuning_parameters(learning_rate=1e-12).model_copy(update={"initial_hash_layer": start})
-        _, encoder, _ = fine_tune(IMAGES, LABELS, STATISTICS, trunk_weights, layer, CELL, parameters, EXPERIMENT)
-        return encoder.arrays()["projection"]
+        hasher, _ = tune(TRAINING_SET, parameters, RUN, PreTrainedWeights(trunk_weights, layer))
+        return hasher.encoder.arrays()["projection"]
 
     layer = initialised[0]
     other = {"weight": -layer["weight"]}
@@ -166,37 +170,30 @@ def test_a_random_hash_layer_forgets_that_of_stage_two(
 
 
 def test_random_initialisation_trains_without_pre_training() -> None:
-    cell = Cell(method="deephash_random_start", code_length=12)
-    trunk, encoder, history = train_from_random_initialisation(
-        IMAGES, LABELS, STATISTICS, cell, fine_tuning_parameters(), EXPERIMENT
-    )
-    codes = encode_images(encoder, trunk, IMAGES, NO_IMAGES, QUERY_IMAGES, STATISTICS, EXPERIMENT)
+    hasher, history = tune(TRAINING_SET, fine_tuning_parameters(), run_of("deephash_random_start"))
+    codes = encode_images(hasher, IMAGES, NO_IMAGES, QUERY_IMAGES)
     assert codes.database.shape == (36, 2)
     assert codes.query.shape == (9, 2)
     assert set(history["method"]) == {"deephash_random_start"}
 
 
-def test_training_that_diverges_is_told_in_one_line_with_its_cell_and_the_remedy(
+def test_training_that_diverges_is_reported_in_one_line_with_its_cell_and_the_remedy(
     initialised: tuple[dict[str, Tensor], Any, pd.DataFrame], trunk_weights: dict[str, Tensor]
 ) -> None:
     parameters = fine_tuning_parameters(learning_rate=1e30)
     with pytest.raises(InputError) as caught:
-        fine_tune(IMAGES, LABELS, STATISTICS, trunk_weights, initialised[0], CELL, parameters, EXPERIMENT)
-    told = str(caught.value)
-    assert "deephash.b12" in told
-    assert "learning_rate" in told
-    assert "\n" not in told
+        tune(TRAINING_SET, parameters, RUN, PreTrainedWeights(trunk_weights, initialised[0]))
+    message = str(caught.value)
+    assert "deephash.b12" in message
+    assert "learning_rate" in message
+    assert "\n" not in message
 
 
 def test_fewer_images_than_one_batch_are_refused_with_the_remedy() -> None:
     with pytest.raises(InputError, match="set `batch_size` to at most 36"):
-        train_from_random_initialisation(
-            IMAGES, LABELS, STATISTICS, CELL, fine_tuning_parameters(batch_size=37), EXPERIMENT
-        )
+        tune(TRAINING_SET, fine_tuning_parameters(batch_size=37), RUN)
 
 
 def test_images_that_do_not_fit_the_network_are_refused_with_the_remedy() -> None:
     with pytest.raises(InputError, match="set `image_size`"):
-        train_from_random_initialisation(
-            IMAGES[..., :20, :20], LABELS, STATISTICS, CELL, fine_tuning_parameters(), EXPERIMENT
-        )
+        tune(TrainingSet(IMAGES[..., :20, :20], LABELS, STATISTICS, CLASSES), fine_tuning_parameters(), RUN)

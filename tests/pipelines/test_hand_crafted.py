@@ -12,23 +12,20 @@ from kedro.runner import SequentialRunner
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
+from deephash_pipeline.deephash import Experiment, HashLayerInitParameters, LabelledFeatures, Run, initialise_hash_layer
+from deephash_pipeline.deephash.initialise import moments
 from deephash_pipeline.descriptors.gist import GistParameters, gist
+from deephash_pipeline.descriptors.hand_crafted import DESCRIPTORS, HandCraftedParameters
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.grid import METHODS, Cell, cells, compared_cells, on_descriptor
+from deephash_pipeline.grid import METHODS, cells, compared_cells, on_descriptor
+from deephash_pipeline.methods import Cell
 from deephash_pipeline.pipeline_registry import register_pipelines
 from deephash_pipeline.pipelines.baseline_hashing.nodes import BaselineParameters
-from deephash_pipeline.pipelines.descriptor_extraction.nodes import (
-    DESCRIPTORS,
-    HandCraftedParameters,
-    describe_images,
-    learn_vocabulary,
-)
-from deephash_pipeline.pipelines.experiment import ExperimentParameters
-from deephash_pipeline.pipelines.hand_crafted.nodes import initialise_on_descriptor, moments, tabulate_features
-from deephash_pipeline.pipelines.hash_layer_init.nodes import HashLayerInitParameters, initialise_hash_layer
+from deephash_pipeline.pipelines.descriptor_extraction.nodes import describe_images, learn_vocabulary
+from deephash_pipeline.pipelines.hand_crafted.nodes import initialise_on_descriptor, tabulate_features
 
 STAGES = {name: register_pipelines()[name] for name in ("descriptor_extraction", "hand_crafted")}
-EXPERIMENT = ExperimentParameters(benchmark="waves", network="lenet", seed=7, device="cpu")
+EXPERIMENT = Experiment(benchmark="waves", network="lenet", seed=7, device="cpu")
 CLASSES = ["upright", "level", "dots"]
 SPLITS = ("training", "validation", "query")
 SETTINGS: dict[str, Any] = {
@@ -99,7 +96,9 @@ def test_nothing_of_hand_crafted_features_runs_in_the_full_pipeline() -> None:
     full = register_pipelines()["full"]
     for stage in STAGES.values():
         assert not full.all_outputs() & stage.all_outputs()
-        assert not {node.func for node in full.nodes} & {describe_images, learn_vocabulary, initialise_on_descriptor}
+        assert not {node.func.__name__ for node in full.nodes} & {
+            function.__name__ for function in (describe_images, learn_vocabulary, initialise_on_descriptor)
+        }
 
 
 def test_a_cell_on_the_descriptor_is_no_cell_of_the_grid() -> None:
@@ -212,8 +211,12 @@ def test_the_hash_layer_on_a_descriptor_is_that_of_the_standardised_descriptor()
     deviation[3] = 1
     standardised = ((raw - raw.mean(axis=0, dtype=np.float64)) / deviation).astype(np.float32)
     cell = Cell(method="descriptor_deephash_pretrained", code_length=16)
-    encoder, history = initialise_on_descriptor(raw, TRAINING_LABELS, CLASSES, cell, INIT, EXPERIMENT)
-    _, expected, _ = initialise_hash_layer(standardised, TRAINING_LABELS, CLASSES, cell, INIT, EXPERIMENT)
+    encoder, history = initialise_on_descriptor(
+        LabelledFeatures(raw, TRAINING_LABELS, CLASSES), INIT, Run(EXPERIMENT, cell)
+    )
+    _, expected, _ = initialise_hash_layer(
+        LabelledFeatures(standardised, TRAINING_LABELS, CLASSES), INIT, Run(EXPERIMENT, cell)
+    )
     assert (encoder.encode(raw) == expected.encode(standardised)).mean() > 0.99
     assert set(history["method"]) == {"descriptor_deephash_pretrained"}
 

@@ -10,12 +10,12 @@ from kedro.runner import SequentialRunner
 from numpy.typing import NDArray
 
 from deephash_pipeline.datasets import CodesDataset, FilesDataset
+from deephash_pipeline.deephash import Experiment, LabelledImages, PreTrainingParameters, Run, TrainingSet
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.grid import METHODS, cells
 from deephash_pipeline.images.sources.collection import ImageCollection, ImageSet
 from deephash_pipeline.images.splits import SplitParameters, split_class_names, split_collection
-from deephash_pipeline.pipelines.cnn_pretraining.nodes import PreTrainingParameters, pre_train
-from deephash_pipeline.pipelines.experiment import ExperimentParameters
+from deephash_pipeline.pipelines.cnn_pretraining.nodes import pre_train
 from deephash_pipeline.pipelines.held_out_evaluation import create_pipeline
 from deephash_pipeline.pipelines.held_out_evaluation.nodes import measure_held_out
 from deephash_pipeline.retrieval import CodeSets, pack_bits
@@ -122,14 +122,15 @@ def test_a_network_learns_from_the_classes_that_are_left_and_watches_no_accuracy
     splits = split_collection(ImageCollection({"all": bars(5, 80)}, names), parameters, seed=1)
     training = {"epochs": 1, "batch_size": 12, "learning_rate": 0.01}
     _, softmax, history = pre_train(
-        splits["training"].images,
-        splits["training"].labels,
-        splits["validation"].images,
-        splits["validation"].labels,
-        {"mean": [0.3], "standard_deviation": [0.3]},
-        split_class_names(names, parameters, seed=1),
+        TrainingSet(
+            splits["training"].images,
+            splits["training"].labels,
+            {"mean": [0.3], "standard_deviation": [0.3]},
+            split_class_names(names, parameters, seed=1),
+        ),
+        LabelledImages(splits["validation"].images, splits["validation"].labels),
         PreTrainingParameters.model_validate({"training": training}),
-        ExperimentParameters(benchmark="bars", network="lenet", seed=1, device="cpu"),
+        Run(Experiment(benchmark="bars", network="lenet", seed=1, device="cpu")),
     )
     assert set(splits["training"].labels.tolist()) == {0, 1, 2}
     assert set(splits["query"].labels.tolist()) == {3, 4}

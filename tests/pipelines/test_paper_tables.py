@@ -11,9 +11,9 @@ from kedro.framework.session import KedroSession
 from kedro.framework.startup import bootstrap_project
 
 from deephash_pipeline.datasets import CSVDataset, JSONDataset
+from deephash_pipeline.descriptors.hand_crafted import DESCRIPTORS
 from deephash_pipeline.grid import compared_cells
 from deephash_pipeline.pipeline_registry import register_pipelines
-from deephash_pipeline.pipelines.descriptor_extraction.nodes import DESCRIPTORS
 from deephash_pipeline.reports.paper_tables import FEATURE_METHODS, HAND_CRAFTED_FEATURES
 from deephash_pipeline.reports.published import FEATURE_CODE_LENGTHS
 

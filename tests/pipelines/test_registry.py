@@ -62,11 +62,12 @@ FILES = [
     ("one_of_c.bC.encoder", "06_models/digits/one_of_c/bC/encoder.safetensors"),
     ("deephash_pretrained.b24.hash_layer", "06_models/digits/deephash_pretrained/b24/hash_layer.safetensors"),
     ("deephash_pretrained.b24.history", "06_models/digits/deephash_pretrained/b24/history.csv"),
-    ("deephash.b12.tuned_trunk_weights", "06_models/digits/deephash/b12/trunk.safetensors"),
-    ("cnnh_plus.b16.encoder", "06_models/digits/cnnh_plus/b16/encoder.safetensors"),
+    ("deephash.b12.hasher", "06_models/digits/deephash/b12/hasher.safetensors"),
+    ("cnnh_plus.b16.hasher", "06_models/digits/cnnh_plus/b16/hasher.safetensors"),
     ("deephash_faithful.b48.history", "06_models/digits/deephash_faithful/b48/history.csv"),
     ("deephash.b12.codes", "07_model_output/digits/deephash/b12/codes.npz"),
     ("deephash.b12.query_histograms", "07_model_output/digits/deephash/b12/query_histograms.npz"),
+    ("sh.b32.validation_histograms", "07_model_output/digits/sh/b32/validation_histograms.npz"),
     ("deephash_random_start.b16.metrics", "07_model_output/digits/deephash_random_start/b16/metrics.json"),
     ("sh.b32.curves", "07_model_output/digits/sh/b32/precision_recall.csv"),
     ("all_metrics", "07_model_output/digits/metrics.json"),
@@ -193,7 +194,9 @@ def test_dataset_names_are_the_same_in_a_stage_and_in_the_full_pipeline(pipeline
 @pytest.mark.parametrize("cell", GRID, ids=names_of)
 def test_a_cell_is_evaluated_alone_by_its_namespace(pipelines: dict[str, Pipeline], cell: Cell, name: str) -> None:
     selected = pipelines[name].only_nodes_with_namespaces([f"evaluation.{cell.namespace}"])
-    assert selected.all_outputs() == {f"{cell.namespace}.{name}" for name in ("query_histograms", "metrics", "curves")}
+    assert selected.all_outputs() == {
+        f"{cell.namespace}.{name}" for name in ("query_histograms", "validation_histograms", "metrics", "curves")
+    }
 
 
 @pytest.mark.parametrize("cell", GRID, ids=names_of)
@@ -201,7 +204,8 @@ def test_a_cell_is_hashed_alone_by_its_namespace(pipelines: dict[str, Pipeline],
     stage = hashing_stage(cell)
     namespace = [f"{stage}.{cell.namespace}"]
     selected = pipelines[stage].only_nodes_with_namespaces(namespace)
-    assert {f"{cell.namespace}.encoder", f"{cell.namespace}.codes"} <= selected.all_outputs()
+    learned = "hasher" if stage == "fine_tuning" else "encoder"
+    assert {f"{cell.namespace}.{learned}", f"{cell.namespace}.codes"} <= selected.all_outputs()
     assert all(name.startswith(f"{cell.namespace}.") for name in selected.all_outputs())
     assert selected.nodes == pipelines["full"].only_nodes_with_namespaces(namespace).nodes
 

@@ -7,15 +7,16 @@ from kedro.runner import SequentialRunner
 from numpy.typing import NDArray
 from torch import Tensor
 
-from deephash_pipeline.grid import Cell
+from deephash_pipeline.deephash import LabelledImages, PreTrainingParameters, Run
 from deephash_pipeline.hashing import ITQ, LSH, OneOfC
 from deephash_pipeline.images.sources.collection import ImageCollection, ImageSet
+from deephash_pipeline.methods import Cell
 from deephash_pipeline.pipelines import baseline_hashing, evaluation
 from deephash_pipeline.pipelines.baseline_hashing.nodes import BaselineParameters, fit_hash_function, make_yardstick
-from deephash_pipeline.pipelines.cnn_pretraining.nodes import PreTrainingParameters, pre_train
+from deephash_pipeline.pipelines.cnn_pretraining.nodes import pre_train
 from deephash_pipeline.pipelines.data_ingestion.nodes import IngestionParameters, split_images
-from deephash_pipeline.pipelines.encoding import encode_z
 from deephash_pipeline.pipelines.feature_extraction.nodes import extract_z
+from deephash_pipeline.pipelines.shared.encoding import encode_z
 from deephash_pipeline.retrieval import unpack_bits
 from tests.pipelines.squares import (
     CLASSES,
@@ -24,10 +25,12 @@ from tests.pipelines.squares import (
     LABELS,
     NO_IMAGES,
     NO_LABELS,
+    NO_SET,
     QUERY_IMAGES,
     QUERY_LABELS,
     STATISTICS,
     TRAINING,
+    TRAINING_SET,
 )
 
 
@@ -70,13 +73,13 @@ def test_pre_training_has_a_row_of_figures_for_each_epoch(
 
 def test_pre_training_watches_validation_images_where_there_are_some() -> None:
     parameters = PreTrainingParameters.model_validate({"training": TRAINING})
-    _, _, history = pre_train(IMAGES, LABELS, QUERY_IMAGES, QUERY_LABELS, STATISTICS, CLASSES, parameters, EXPERIMENT)
+    _, _, history = pre_train(TRAINING_SET, LabelledImages(QUERY_IMAGES, QUERY_LABELS), parameters, Run(EXPERIMENT))
     assert history["validation_accuracy"].between(0, 1).all()
 
 
 def test_the_same_seed_trains_the_same_classifier(trunk_weights: dict[str, Tensor]) -> None:
     parameters = PreTrainingParameters.model_validate({"training": {**TRAINING, "epochs": 4}})
-    again, _, _ = pre_train(IMAGES, LABELS, NO_IMAGES, NO_LABELS, STATISTICS, CLASSES, parameters, EXPERIMENT)
+    again, _, _ = pre_train(TRAINING_SET, NO_SET, parameters, Run(EXPERIMENT))
     assert all(torch.equal(again[name], tensor) for name, tensor in trunk_weights.items())
 
 

@@ -12,27 +12,29 @@ from pydantic import ValidationError
 from torch import nn
 
 from deephash_pipeline.datasets import TensorsDataset
+from deephash_pipeline.deephash import (
+    Experiment,
+    FineTuningParameters,
+    LabelledImages,
+    PreTrainingParameters,
+    Run,
+    TrainingSet,
+)
+from deephash_pipeline.deephash.fine_tune import build_network, fit_hash_layer
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.grid import Cell
 from deephash_pipeline.images.inputs import ImageInputs
 from deephash_pipeline.images.statistics import pixel_statistics
-from deephash_pipeline.pipelines.cnn_pretraining.nodes import PreTrainingParameters, pre_train
-from deephash_pipeline.pipelines.experiment import ExperimentParameters, flat_configuration
+from deephash_pipeline.methods import Cell
+from deephash_pipeline.pipelines.cnn_pretraining.nodes import pre_train
 from deephash_pipeline.pipelines.feature_extraction.nodes import extract_z
-from deephash_pipeline.pipelines.fine_tuning.nodes import (
-    FineTuningParameters,
-    build_network,
-    encode_images,
-    fit_hash_layer,
-    train_from_random_initialisation,
-)
+from deephash_pipeline.pipelines.fine_tuning.nodes import encode_images, tune
 
 CELL = Cell(method="deephash_random_start", code_length=12)
 CLASSES = ["dark", "middle", "bright"]
 
 
-def experiment(network: str = "lenet", **trunk: Any) -> ExperimentParameters:
-    return ExperimentParameters.model_validate(
+def experiment(network: str = "lenet", **trunk: Any) -> Experiment:
+    return Experiment.model_validate(
         {"benchmark": "shades", "network": network, "seed": 7, "device": "cpu", "trunk": trunk}
     )
 
@@ -50,8 +52,11 @@ def stage_one(**changes: Any) -> PreTrainingParameters:
 
 
 def trained_classifier(images, labels, parameters, chosen):
-    nothing = images[:0], labels[:0]
-    return pre_train(images, labels, *nothing, pixel_statistics(images), CLASSES, parameters, chosen)
+    return pre_train(training_set(images, labels), LabelledImages(images[:0], labels[:0]), parameters, Run(chosen))
+
+
+def training_set(images: NDArray[np.uint8], labels: NDArray[np.int64]) -> TrainingSet:
+    return TrainingSet(images, labels, pixel_statistics(images), CLASSES)
 
 
 def test_a_resnet_trains_is_saved_and_encodes_by_its_running_statistics(tmp_path: Path) -> None:
@@ -83,7 +88,7 @@ def test_pretrained_weights_are_for_stage_one_and_random_initialisation_stays_ra
     weights, _, _ = trained_classifier(images, labels, stage_one(training={"learning_rate": 1e-30}), chosen)
     assert torch.equal(weights["layers.features.0.0.weight"], stored["features.0.0.weight"])
     parameters = FineTuningParameters.model_validate({"training": stage_one().training})
-    random = build_network(images, labels, CELL, parameters, chosen).trunk.state_dict()
+    random = build_network(training_set(images, labels), parameters, Run(chosen, CELL)).trunk.state_dict()
     assert not torch.equal(random["layers.features.0.0.weight"], stored["features.0.0.weight"])
 
 
@@ -91,9 +96,9 @@ def test_the_scale_of_random_weights_is_found_with_the_statistics_of_a_batch() -
     images, labels = shades(32)
     chosen = experiment("mobilenet_v3_small")
     parameters = FineTuningParameters.model_validate({"training": stage_one().training})
-    network = build_network(images, labels, CELL, parameters, chosen)
+    network = build_network(training_set(images, labels), parameters, Run(chosen, CELL))
     statistics = pixel_statistics(images)
-    fit_hash_layer(network, images, statistics, CELL, parameters, chosen)
+    fit_hash_layer(network, training_set(images, labels), parameters, Run(chosen, CELL))
     # z by the running statistics that a fresh network has is so small that no weight could make up for it.
     assert extract_z(images, statistics, network.trunk.state_dict(), chosen).std() < 1e-3
     for layer in network.trunk.modules():
@@ -127,9 +132,8 @@ def test_an_expanded_training_set_is_eleven_times_as_large_and_the_database_is_n
     tuning = FineTuningParameters.model_validate(
         {"training": {**whole, "epochs": 1, "learning_rate": 0.01}, "augmentation": {"expand": 11}}
     )
-    statistics = pixel_statistics(images)
-    weights, encoder, _ = train_from_random_initialisation(images, labels, statistics, CELL, tuning, experiment())
-    codes = encode_images(encoder, weights, images, images[:0], images[:3], statistics, experiment())
+    hasher, _ = tune(training_set(images, labels), tuning, Run(experiment(), CELL))
+    codes = encode_images(hasher, images, images[:0], images[:3])
     assert len(codes.database) == 12
 
 
@@ -142,13 +146,13 @@ def test_a_network_of_torchvision_is_chosen_by_name_and_its_block_is_for_it_alon
 
 
 def test_a_configuration_tells_of_options_only_where_they_change_something() -> None:
-    plain = flat_configuration(experiment(), stage_one())
+    plain = Run(experiment()).configuration(stage_one())
     assert not [name for name in plain if "expand" in name or "trunk" in name]
-    assert flat_configuration(experiment(), stage_one(augmentation={"expand": 11})) == {
+    assert Run(experiment()).configuration(stage_one(augmentation={"expand": 11})) == {
         **plain,
         "augmentation.expand": 11,
     }
-    assert flat_configuration(experiment("resnet18", image_size=32), stage_one()) == {
+    assert Run(experiment("resnet18", image_size=32)).configuration(stage_one()) == {
         **plain,
         "network": "resnet18",
         "trunk.pretrained": False,

@@ -12,7 +12,7 @@ from deephash_pipeline.datasets.documents import (
 )
 from deephash_pipeline.datasets.files import FilesDataset
 from deephash_pipeline.datasets.image_source import ImageSourceDataset
-from deephash_pipeline.datasets.models import EncoderDataset, TensorsDataset
+from deephash_pipeline.datasets.models import EncoderDataset, HasherDataset, TensorsDataset
 
 __all__ = [
     "CSVDataset",
@@ -21,6 +21,7 @@ __all__ = [
     "EncoderDataset",
     "FilesDataset",
     "HTMLDataset",
+    "HasherDataset",
     "HistogramsDataset",
     "ImageSourceDataset",
     "JSONDataset",

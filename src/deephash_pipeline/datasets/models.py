@@ -10,6 +10,7 @@ import safetensors.torch
 from torch import Tensor
 
 from deephash_pipeline.datasets.atomic_file import AtomicFileDataset
+from deephash_pipeline.deephash import ImageHasher
 from deephash_pipeline.hashing import ENCODERS, Encoder, load_encoder
 
 
@@ -38,3 +39,13 @@ class EncoderDataset(AtomicFileDataset[Encoder]):
         # One entry, because safetensors keeps no order among several, and equal encoders should be equal files.
         metadata = {"encoder": json.dumps({"code_length": content.code_length, "kind": kind})}
         safetensors.numpy.save_file(arrays, path, metadata=metadata)
+
+
+class HasherDataset(AtomicFileDataset[ImageHasher]):
+    """A cell with a trunk of its own: all that hashes an image, in one file."""
+
+    def _read(self, path: Path) -> ImageHasher:
+        return ImageHasher.load(path)
+
+    def _write(self, path: Path, content: ImageHasher) -> None:
+        content.save(path)

@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 from pydantic import RootModel, ValidationError, model_validator
 from torch import Tensor
 
-from deephash_pipeline.grid import Cell
+from deephash_pipeline.deephash import Experiment
 from deephash_pipeline.hashing import HASH_FUNCTIONS, Encoder, HashParameters, OneOfC
-from deephash_pipeline.pipelines.experiment import ExperimentParameters
+from deephash_pipeline.methods import Cell
 from deephash_pipeline.randomness import derive_seed
 
 
@@ -38,7 +38,7 @@ def fit_hash_function(
     training_labels: NDArray[np.int64],
     cell: Cell,
     parameters: BaselineParameters,
-    experiment: ExperimentParameters,
+    experiment: Experiment,
 ) -> Encoder:
     """Fit the cell's method on the training set."""
     method = HASH_FUNCTIONS[cell.method]

@@ -6,7 +6,7 @@ from kedro.pipeline import Node, Pipeline
 
 from deephash_pipeline.grid import BASELINES, CLASSIFIER_BASELINE, cells
 from deephash_pipeline.pipelines.baseline_hashing.nodes import fit_hash_function, make_yardstick
-from deephash_pipeline.pipelines.encoding import encoding_node
+from deephash_pipeline.pipelines.shared.encoding import encoding_node
 
 
 def create_pipeline(code_lengths: Sequence[int]) -> Pipeline:

@@ -1,29 +1,20 @@
 """Stage 2: train the network as a classifier."""
 
-from kedro.pipeline import Node, Pipeline
+from kedro.pipeline import Pipeline
 
 from deephash_pipeline.pipelines.cnn_pretraining.nodes import pre_train
+from deephash_pipeline.pipelines.shared.inputs import CLASSIFIER_RUN, TRAINING_SET, VALIDATION_SET, node
 
 
 def create_pipeline() -> Pipeline:
     """Training images, labels -> pre_train -> trunk_weights, softmax_weights, pre_training_history."""
     return Pipeline(
         [
-            Node(
+            node(
                 pre_train,
-                inputs=[
-                    "training_images",
-                    "training_labels",
-                    "validation_images",
-                    "validation_labels",
-                    "pixel_statistics",
-                    "class_names",
-                    "params:cnn_pretraining",
-                    "params:experiment",
-                    "pre_training_checkpoints",
-                ],
-                outputs=["trunk_weights", "softmax_weights", "pre_training_history"],
-                name="pre_train",
+                [TRAINING_SET, VALIDATION_SET, "params:cnn_pretraining", CLASSIFIER_RUN],
+                ["trunk_weights", "softmax_weights", "pre_training_history"],
+                "pre_train",
             )
         ]
     )

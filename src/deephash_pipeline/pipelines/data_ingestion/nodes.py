@@ -8,11 +8,11 @@ import pandas as pd
 from numpy.typing import NDArray
 from pydantic import Field
 
+from deephash_pipeline.deephash import Experiment
 from deephash_pipeline.images.decoding.ingestion import BrokenImage, decode_splits
 from deephash_pipeline.images.sources.collection import ImageCollection
 from deephash_pipeline.images.splits import SplitParameters, split_class_names, split_collection
 from deephash_pipeline.images.statistics import pixel_statistics
-from deephash_pipeline.pipelines.experiment import ExperimentParameters
 
 logger = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ class IngestionParameters(SplitParameters):
 
 
 def split_images(
-    raw_images: ImageCollection, parameters: IngestionParameters, experiment: ExperimentParameters
+    raw_images: ImageCollection, parameters: IngestionParameters, experiment: Experiment
 ) -> dict[str, Any]:
     """Split a collection into disjoint sets, and decode them.
 

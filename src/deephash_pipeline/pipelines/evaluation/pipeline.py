@@ -5,12 +5,8 @@ from collections.abc import Sequence
 from kedro.pipeline import Node, Pipeline
 
 from deephash_pipeline.grid import cells
-from deephash_pipeline.pipelines.evaluation.nodes import (
-    collect_metrics,
-    count_query_distances,
-    join_curves,
-    measure_retrieval,
-)
+from deephash_pipeline.pipelines.evaluation.nodes import collect_metrics, join_curves
+from deephash_pipeline.pipelines.shared.measuring import measuring_nodes
 
 
 def create_pipeline(code_lengths: Sequence[int]) -> Pipeline:
@@ -44,21 +40,3 @@ def create_pipeline(code_lengths: Sequence[int]) -> Pipeline:
             Node(join_curves, inputs=curves, outputs="precision_recall_curves", name="join_curves"),
         ]
     )
-
-
-def measuring_nodes() -> list[Node]:
-    """Make the nodes that lead from the codes of a cell to its figures."""
-    return [
-        Node(
-            count_query_distances,
-            inputs=["codes", "query_labels", "training_labels"],
-            outputs="query_histograms",
-            name="count_distances",
-        ),
-        Node(
-            measure_retrieval,
-            inputs=["query_histograms", "codes", "query_labels", "validation_labels", "training_labels", "params:cell"],
-            outputs=["metrics", "curves"],
-            name="measure",
-        ),
-    ]

@@ -4,92 +4,50 @@ from collections.abc import Sequence
 
 from kedro.pipeline import Node, Pipeline
 
-from deephash_pipeline.grid import DEEP_RIVALS, FINE_TUNINGS, PRE_TRAINING, RANDOM_INITIALISATION, Cell, cells
-from deephash_pipeline.pipelines.fine_tuning.nodes import encode_images, fine_tune, train_from_random_initialisation
-from deephash_pipeline.pipelines.histories import joining_node
+from deephash_pipeline.deephash import PreTrainedWeights
+from deephash_pipeline.grid import DEEP_RIVALS, FINE_TUNINGS, PRE_TRAINING, RANDOM_START, cells
+from deephash_pipeline.methods import Cell
+from deephash_pipeline.pipelines.fine_tuning.nodes import encode_images, tune
+from deephash_pipeline.pipelines.shared.histories import joining_node
+from deephash_pipeline.pipelines.shared.inputs import CELL_RUN, TRAINING_SET, Bundle, node
 
-TRAINING_SET = ["training_images", "training_labels", "pixel_statistics"]
-PARAMETERS = ["params:cell", "params:fine_tuning", "params:experiment", "checkpoints"]
-RESULTS = ["tuned_trunk_weights", "encoder", "history"]
+PRE_TRAINED = Bundle(PreTrainedWeights, ("trunk_weights", "initial_hash_layer"))
+IMAGES = ("training_images", "validation_images", "query_images")
 
 
 def create_pipeline(code_lengths: Sequence[int]) -> Pipeline:
-    """Instantiate one template for fine-tuning, by any loss, and one for random initialisation.
+    """Instantiate one template for methods that start from pre-training, and one for the random start.
 
     ::
 
-        images, trunk_weights, deephash_pretrained.b<bits>.hash_layer -> fine_tune
-        fine_tune -> <cell>.{tuned_trunk_weights, encoder, history}
-        <cell>.encoder, images -> encode -> <cell>.codes
+        images, labels, trunk_weights, deephash_pretrained.b<bits>.hash_layer -> fine_tune -> <cell>.{hasher, history}
+        <cell>.hasher, images -> encode -> <cell>.codes
     """
-    encode = Node(
-        encode_images,
-        inputs=[
-            "encoder",
-            "tuned_trunk_weights",
-            "training_images",
-            "validation_images",
-            "query_images",
-            "pixel_statistics",
-            "params:experiment",
-        ],
-        outputs="codes",
-        name="encode",
-    )
-    fine_tuning = Pipeline(
-        [
-            Node(
-                fine_tune,
-                inputs=[*TRAINING_SET, "trunk_weights", "initial_hash_layer", *PARAMETERS],
-                outputs=RESULTS,
-                name="fine_tune",
-            ),
-            encode,
-        ]
-    )
-    deephash_random_start = Pipeline(
-        [
-            Node(
-                train_from_random_initialisation,
-                inputs=[*TRAINING_SET, *PARAMETERS],
-                outputs=RESULTS,
-                name="train",
-            ),
-            encode,
-        ]
-    )
-    images = {*TRAINING_SET, "validation_images", "query_images"}
-    pre_trained = (*FINE_TUNINGS, *DEEP_RIVALS)
+    inputs: list[str | Bundle] = [TRAINING_SET, "params:fine_tuning", CELL_RUN]
+    encode = Node(encode_images, inputs=["hasher", *IMAGES], outputs="codes", name="encode")
+    from_pre_training = Pipeline([node(tune, [*inputs, PRE_TRAINED], ["hasher", "history"], "fine_tune"), encode])
+    from_random_weights = Pipeline([node(tune, inputs, ["hasher", "history"], "train"), encode])
+    grid = list(cells(RANDOM_START, *FINE_TUNINGS, *DEEP_RIVALS, code_lengths=code_lengths))
+    instances = [
+        _instance(from_random_weights, cell)
+        if cell.method == RANDOM_START
+        else _instance(from_pre_training, cell, f"{PRE_TRAINING}.b{cell.code_length}.hash_layer")
+        for cell in grid
+    ]
+    return Pipeline([*instances, joining_node(grid, "fine_tuning_history")])
 
-    def instance(template: Pipeline, cell: Cell, inputs: dict[str, str]) -> Pipeline:
-        return Pipeline(
-            template,
-            namespace=cell.namespace,
-            inputs={**{name: name for name in images}, **inputs},
-            parameters={
-                "params:cell": f"params:cells.{cell.namespace}",
-                "params:fine_tuning": f"params:fine_tuning.{cell.method}",
-                "params:experiment": "params:experiment",
-            },
-        )
 
+def _instance(template: Pipeline, cell: Cell, initial_hash_layer: str | None = None) -> Pipeline:
+    shared = {name: name for name in (*TRAINING_SET.datasets, *IMAGES)}
+    if initial_hash_layer:
+        shared |= {"trunk_weights": "trunk_weights", "initial_hash_layer": initial_hash_layer}
     return Pipeline(
-        [
-            *(
-                instance(deephash_random_start, cell, {})
-                for cell in cells(RANDOM_INITIALISATION, code_lengths=code_lengths)
-            ),
-            *(
-                instance(
-                    fine_tuning,
-                    cell,
-                    {
-                        "trunk_weights": "trunk_weights",
-                        "initial_hash_layer": f"{PRE_TRAINING}.b{cell.code_length}.hash_layer",
-                    },
-                )
-                for cell in cells(*pre_trained, code_lengths=code_lengths)
-            ),
-            joining_node(cells(RANDOM_INITIALISATION, *pre_trained, code_lengths=code_lengths), "fine_tuning_history"),
-        ]
+        template,
+        namespace=cell.namespace,
+        inputs=shared,
+        parameters={
+            "params:cell": f"params:cells.{cell.namespace}",
+            "params:fine_tuning": f"params:fine_tuning.{cell.method}",
+            "params:experiment": "params:experiment",
+        },
     )

@@ -4,63 +4,35 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from deephash_pipeline.grid import METHODS, Cell, compared_cells, on_descriptor
-from deephash_pipeline.hashing import Encoder, LearnedHashLayer
-from deephash_pipeline.hashing.base import row_blocks
-from deephash_pipeline.hashing.linear import feature_mean, hyperplanes_through
-from deephash_pipeline.pipelines.descriptor_extraction.nodes import DESCRIPTORS, HandCraftedParameters
-from deephash_pipeline.pipelines.experiment import ExperimentParameters
-from deephash_pipeline.pipelines.hash_layer_init.nodes import HashLayerInitParameters, initialise_hash_layer
+from deephash_pipeline.deephash import (
+    Experiment,
+    HashLayerInitParameters,
+    LabelledFeatures,
+    Run,
+    initialise_on_raw_features,
+)
+from deephash_pipeline.descriptors.hand_crafted import DESCRIPTORS, HandCraftedParameters
+from deephash_pipeline.grid import METHODS, compared_cells, on_descriptor
+from deephash_pipeline.hashing import Encoder
+from deephash_pipeline.methods import Cell
+from deephash_pipeline.pipelines.shared.histories import of_cell
 from deephash_pipeline.reports import HAND_CRAFTED_FEATURES, published_hand_crafted_map, published_map
-from deephash_pipeline.training import CheckpointFolder
 
 
 def initialise_on_descriptor(
-    training_descriptor: NDArray[np.float32],
-    training_labels: NDArray[np.int64],
-    class_names: list[str],
-    cell: Cell,
-    parameters: HashLayerInitParameters,
-    experiment: ExperimentParameters,
-    checkpoints: CheckpointFolder | None = None,
+    features: LabelledFeatures, parameters: HashLayerInitParameters, run: Run
 ) -> tuple[Encoder, pd.DataFrame]:
-    """Train the hash layer as stage 2 does on z, on the descriptor standardised over the training set.
-
-    Returns:
-        The encoder of the descriptor as it comes, the standardisation being part of its hyperplanes, and a row of
-        figures an epoch.
-    """
-    mean, deviation = moments(training_descriptor)
-    standardised = np.empty(training_descriptor.shape, dtype=np.float32)
-    for rows in row_blocks(training_descriptor):
-        standardised[rows] = (training_descriptor[rows] - mean) / deviation
-    hash_layer, _, history = initialise_hash_layer(
-        standardised, training_labels, class_names, cell, parameters, experiment, checkpoints
-    )
-    # w . (x - mean) / deviation >= 0: the layer has no bias.
-    directions = hash_layer["weight"].numpy().T / deviation[:, np.newaxis]
-    return LearnedHashLayer.from_arrays(cell.bits, hyperplanes_through(mean, directions)), history
-
-
-def moments(descriptor: NDArray[np.float32]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Mean and standard deviation of each feature of (n, features); 1 as the deviation of a constant one."""
-    mean = feature_mean(descriptor)
-    squares = np.zeros_like(mean)
-    for rows in row_blocks(descriptor):
-        squares += np.square(descriptor[rows] - mean).sum(axis=0)
-    deviation = np.sqrt(squares / len(descriptor))
-    # The mean of equal float32 values may differ from them by a rounding error.
-    return mean, np.where(deviation > np.finfo(np.float32).eps * np.abs(mean), deviation, 1.0)
+    """Train the hash layer on the descriptor; returns its encoder and a row of metrics for each epoch."""
+    _, encoder, history = initialise_on_raw_features(features, parameters, run)
+    return encoder, of_cell(history, run, "hash_layer_initialisation")
 
 
 def tabulate_features(
     evaluated_cells: Mapping[str, Mapping[str, Any]],
     parameters: HandCraftedParameters,
-    experiment: ExperimentParameters,
+    experiment: Experiment,
     *descriptor_metrics: Mapping[str, Any],
 ) -> pd.DataFrame:
     """Lay out mean average precision on the descriptor and on z, measured beside published.

@@ -2,11 +2,13 @@
 
 from kedro.pipeline import Node, Pipeline
 
-from deephash_pipeline.grid import PRE_TRAINING, Cell, compared_cells, on_descriptor
+from deephash_pipeline.grid import PRE_TRAINING, compared_cells, on_descriptor
+from deephash_pipeline.methods import Cell
 from deephash_pipeline.pipelines.baseline_hashing.nodes import fit_hash_function
-from deephash_pipeline.pipelines.encoding import encoding_node
-from deephash_pipeline.pipelines.evaluation.pipeline import measuring_nodes
 from deephash_pipeline.pipelines.hand_crafted.nodes import initialise_on_descriptor, tabulate_features
+from deephash_pipeline.pipelines.shared.encoding import encoding_node
+from deephash_pipeline.pipelines.shared.inputs import CELL_RUN, TRAINING_FEATURES, node
+from deephash_pipeline.pipelines.shared.measuring import measuring_nodes
 
 SPLITS = ("training", "validation", "query")
 
@@ -64,17 +66,5 @@ def _fit() -> Node:
 
 
 def _initialise() -> Node:
-    return Node(
-        initialise_on_descriptor,
-        inputs=[
-            "training_z",
-            "training_labels",
-            "class_names",
-            "params:cell",
-            "params:hash_layer_init",
-            "params:experiment",
-            "checkpoints",
-        ],
-        outputs=["encoder", "history"],
-        name="initialise",
-    )
+    inputs = [TRAINING_FEATURES, "params:hash_layer_init", CELL_RUN]
+    return node(initialise_on_descriptor, inputs, ["encoder", "history"], "initialise")

@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 
-from kedro.pipeline import Node, Pipeline
+from kedro.pipeline import Pipeline
 
 from deephash_pipeline.grid import PRE_TRAINING, cells
-from deephash_pipeline.pipelines.encoding import encoding_node
-from deephash_pipeline.pipelines.hash_layer_init.nodes import initialise_hash_layer
-from deephash_pipeline.pipelines.histories import joining_node
+from deephash_pipeline.pipelines.hash_layer_init.nodes import initialise
+from deephash_pipeline.pipelines.shared.encoding import encoding_node
+from deephash_pipeline.pipelines.shared.histories import joining_node
+from deephash_pipeline.pipelines.shared.inputs import CELL_RUN, TRAINING_FEATURES, node
 
 
 def create_pipeline(code_lengths: Sequence[int]) -> Pipeline:
@@ -19,19 +20,11 @@ def create_pipeline(code_lengths: Sequence[int]) -> Pipeline:
     """
     template = Pipeline(
         [
-            Node(
-                initialise_hash_layer,
-                inputs=[
-                    "training_z",
-                    "training_labels",
-                    "class_names",
-                    "params:cell",
-                    "params:hash_layer_init",
-                    "params:experiment",
-                    "checkpoints",
-                ],
-                outputs=["hash_layer", "encoder", "history"],
-                name="initialise",
+            node(
+                initialise,
+                [TRAINING_FEATURES, "params:hash_layer_init", CELL_RUN],
+                ["hash_layer", "encoder", "history"],
+                "initialise",
             ),
             encoding_node(),
         ]
@@ -41,7 +34,7 @@ def create_pipeline(code_lengths: Sequence[int]) -> Pipeline:
         Pipeline(
             template,
             namespace=cell.namespace,
-            inputs={"training_z", "training_labels", "class_names", "validation_z", "query_z"},
+            inputs={*TRAINING_FEATURES.datasets, "validation_z", "query_z"},
             parameters={
                 "params:cell": f"params:cells.{cell.namespace}",
                 "params:hash_layer_init": "params:hash_layer_init",

@@ -12,8 +12,9 @@ from plotly.graph_objects import Figure
 from pydantic import BaseModel, ConfigDict, Field
 
 from deephash_pipeline import reports
-from deephash_pipeline.grid import DEEP_RIVALS, METHODS, Cell
-from deephash_pipeline.pipelines.experiment import ExperimentParameters
+from deephash_pipeline.deephash import Experiment
+from deephash_pipeline.grid import DEEP_RIVALS, METHODS
+from deephash_pipeline.methods import Cell
 from deephash_pipeline.retrieval import CodeSets
 
 Metrics = dict[str, Any]
@@ -37,7 +38,7 @@ class ReportingParameters(BaseModel):
     notes: tuple[str, ...] = ()
 
 
-def tabulate_metrics(metrics: list[Metrics], experiment: ExperimentParameters) -> tuple[pd.DataFrame, ...]:
+def tabulate_metrics(metrics: list[Metrics], experiment: Experiment) -> tuple[pd.DataFrame, ...]:
     """Lay out the figures of all cells.
 
     Returns:
@@ -73,7 +74,7 @@ def draw_gallery(
     codes: CodeSets,
     class_names: list[str],
     parameters: ReportingParameters,
-    experiment: ExperimentParameters,
+    experiment: Experiment,
 ) -> Image.Image:
     """Draw some queries with their nearest images."""
     return reports.retrieval_gallery(
@@ -101,7 +102,7 @@ def write_report(
     metrics: list[Metrics],
     gallery_cell: Cell,
     parameters: ReportingParameters,
-    experiment: ExperimentParameters,
+    experiment: Experiment,
 ) -> str:
     """Compose one self-contained page."""
     summary = {

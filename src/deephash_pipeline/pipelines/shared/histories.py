@@ -1,11 +1,18 @@
-"""The step that both hash-layer stages end with: the training histories of all cells in one table."""
+"""Training histories: whose they are, and those of all cells in one table."""
 
 from collections.abc import Iterable
 
 import pandas as pd
 from kedro.pipeline import Node
 
-from deephash_pipeline.grid import Cell
+from deephash_pipeline.deephash import Run
+from deephash_pipeline.methods import Cell
+
+
+def of_cell(history: pd.DataFrame, run: Run, stage: str) -> pd.DataFrame:
+    """Add the columns `method`, `code_length` and `stage` to a table with a row for each epoch."""
+    assert run.cell is not None, "only cells have histories of their own"
+    return history.assign(**run.cell.model_dump(), stage=stage)
 
 
 def join_histories(*histories: pd.DataFrame) -> pd.DataFrame:

@@ -1,0 +1,174 @@
+"""The paper's method for people without Kedro: fit on labelled images, then encode."""
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+
+from deephash_pipeline.deephash.experiment import Experiment, Run
+from deephash_pipeline.deephash.fine_tune import FineTuningParameters, PreTrainedWeights, fine_tune
+from deephash_pipeline.deephash.hasher import DECODED_AT_A_TIME, HasherDescription, ImageHasher
+from deephash_pipeline.deephash.initialise import HashLayerInitParameters, initialise_hash_layer
+from deephash_pipeline.deephash.pretrain import PreTrainingParameters, extract_features, pretrain
+from deephash_pipeline.deephash.training_set import LabelledFeatures, LabelledImages, TrainingSet
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.hashing import Encoder
+from deephash_pipeline.images.augmentation import AugmentationParameters
+from deephash_pipeline.images.batches import image_batches
+from deephash_pipeline.images.statistics import pixel_statistics
+from deephash_pipeline.losses import ExponentiatedLossParameters
+from deephash_pipeline.methods import Cell
+from deephash_pipeline.networks import NETWORKS, HashLayerParameters, Trunk
+from deephash_pipeline.training import CheckpointFolder, TrainingParameters
+
+SLIGHT = AugmentationParameters(shift_pixels=2, rotation_degrees=10, scale_range=0.1)
+"""For digits and other drawn signs; photographs want flips and larger shifts, see conf/cifar10."""
+
+PRETRAINING = PreTrainingParameters(
+    training=TrainingParameters(
+        epochs=30, batch_size=64, learning_rate=0.05, weight_decay=0.0005, schedule="one_cycle"
+    ),
+    augmentation=SLIGHT,
+)
+HASH_LAYER_INIT = HashLayerInitParameters(
+    training=TrainingParameters(epochs=20, batch_size=64, learning_rate=0.05, schedule="one_cycle")
+)
+FINE_TUNING = FineTuningParameters(
+    hash_layer=HashLayerParameters(centring=True, scale=3.0),
+    loss=ExponentiatedLossParameters(loss_scale="unit", balance_pairs=True),
+    training=TrainingParameters(epochs=10, batch_size=128, learning_rate=0.02, schedule="one_cycle"),
+    augmentation=SLIGHT,
+)
+
+
+class DeepHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
+    """Deep hashing after Mu & Liu: two stages of pre-training, then fine-tuning of all layers; an `ImageHasher`.
+
+    The defaults are the recipe that conf/digits runs; those of the other benchmarks are in their folders of ``conf``.
+
+    Args:
+        code_length: bits.
+        network: a table of the paper's appendix, such as ``lenet`` (28x28, grey) or ``cifar10_full`` (32x32, colour);
+            or a classifier of `torchvision.models`, such as ``resnet18``.
+        pretraining: of stage 1; None for the default.
+        hash_layer_init: of stage 2; None for the default.
+        fine_tuning: of all layers; None for the default.
+        effort: share of the epochs that are made, 0.1 for a quick look.
+        random_state: every random draw derives from it.
+        device: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
+        image_size: height and width to which images are resized for networks of torchvision; those of the paper have
+            their own.
+        checkpoints: folder where a training that is stopped saves itself, and from which the same `fit` goes on.
+
+    Raises:
+        InputError: a parameter, or an image, is refused.
+
+    >>> from deephash_pipeline import DeepHash
+    >>> from sklearn.datasets import load_digits
+    >>> digits = load_digits()
+    >>> images = (digits.images * 15).astype("uint8")
+    >>> hasher = DeepHash(code_length=24, effort=0.05).fit(images[:300], digits.target[:300])
+    >>> hasher.encode(images[300:310]).shape
+    (10, 3)
+    """
+
+    # Set by the caller here, where an `ImageHasher` reads it from its file.
+    code_length: int = 48
+
+    def __init__(
+        self,
+        code_length: int = 48,
+        network: str = "lenet",
+        *,
+        pretraining: PreTrainingParameters | None = None,
+        hash_layer_init: HashLayerInitParameters | None = None,
+        fine_tuning: FineTuningParameters | None = None,
+        effort: float = 1.0,
+        random_state: int = 0,
+        device: str = "auto",
+        image_size: tuple[int, int] | None = None,
+        checkpoints: str | Path | None = None,
+    ) -> None:
+        self.code_length = code_length
+        self.network = network
+        self.pretraining = pretraining
+        self.hash_layer_init = hash_layer_init
+        self.fine_tuning = fine_tuning
+        self.effort = effort
+        self.random_state = random_state
+        self.device = device
+        self.image_size = image_size
+        self.checkpoints = checkpoints
+
+    def fit(self, images: Any, labels: Any) -> Self:
+        """Learn from images and one class for each.
+
+        Args:
+            images: as `ImageHasher.encode` takes them.
+            labels: whole numbers or names, shape (n,).
+
+        Raises:
+            InputError: images and labels of different number, fewer than two classes, or fewer images than one batch.
+        """
+        experiment = Experiment(
+            benchmark="images",
+            network=self.network,
+            seed=self.random_state,
+            device=self.device,
+            effort=self.effort,
+        )
+        training_set = self._training_set(images, labels)
+        cell = Cell(method="deephash", code_length=self.code_length)
+        with tempfile.TemporaryDirectory() as unused:
+            folder = Path(self.checkpoints or unused)
+
+            def run(stage: str, of: Cell | None) -> Run:
+                kept = CheckpointFolder(folder / stage, seconds_between=30) if self.checkpoints else None
+                return Run(experiment, of, kept)
+
+            nothing = LabelledImages(training_set.images[:0], training_set.labels[:0])
+            stage_1 = pretrain(training_set, nothing, self.pretraining or PRETRAINING, run("pretraining", None))
+            z = extract_features(training_set.images, training_set.statistics, stage_1.trunk, run("pretraining", None))
+            stage_2 = initialise_hash_layer(
+                LabelledFeatures(z, training_set.labels, training_set.class_names),
+                self.hash_layer_init or HASH_LAYER_INIT,
+                run("hash_layer_init", cell),
+            )
+            start = PreTrainedWeights(stage_1.trunk, stage_2.weights)
+            tuned = fine_tune(training_set, self.fine_tuning or FINE_TUNING, run("fine_tuning", cell), start)
+        self.batch_size = DECODED_AT_A_TIME
+        trunk, encoder, description = tuned.hasher._fitted()
+        self._compose(trunk, encoder, description, self.device)
+        self.history_ = tuned.history
+        return self
+
+    def _training_set(self, images: Any, labels: Any) -> TrainingSet:
+        """Decode the images at the network's size, and number the classes."""
+        names, numbers = np.unique(np.asarray(labels), return_inverse=True)
+        if len(names) < 2:
+            raise InputError("DeepHash learns from classes: pass labels of at least two")
+        channels, height, width = self._image_shape()
+        batches = image_batches(images, (height, width), channels, DECODED_AT_A_TIME, "raise")
+        decoded: list[NDArray[np.uint8]] = [batch for _, batch, _ in batches]
+        if not decoded:
+            raise InputError("there are no images to learn from: pass at least one batch")
+        array = np.concatenate(decoded)
+        if len(array) != len(numbers):
+            raise InputError(f"{len(array)} images but {len(numbers)} labels: pass one class for each image")
+        class_names: Sequence[str] = [str(name) for name in names]
+        return TrainingSet(array, numbers.astype(np.int64), pixel_statistics(array), class_names)
+
+    def _image_shape(self) -> tuple[int, int, int]:
+        if self.network in NETWORKS:
+            channels, height, width = NETWORKS[self.network][0].output
+            return channels, height, width
+        return (3, *(self.image_size or (224, 224)))
+
+    def _fitted(self) -> tuple[Trunk, Encoder, HasherDescription]:
+        if not hasattr(self, "_parts"):
+            raise InputError("this DeepHash has learned nothing yet: call fit, or load a hasher")
+        return self._parts

@@ -1,0 +1,115 @@
+"""What all trainings of an experiment share, and what one of them is called."""
+
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+import pandas as pd
+import torch
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
+
+from deephash_pipeline.devices import resolve_device
+from deephash_pipeline.methods import Cell
+from deephash_pipeline.networks import NETWORKS, Trunk, TrunkParameters, build_trunk, require_network
+from deephash_pipeline.networks.layers import Shape
+from deephash_pipeline.training import CheckpointFolder, TrainingParameters, resolve_devices
+
+
+class Experiment(BaseModel):
+    """The common parameters.
+
+    Attributes:
+        benchmark: name of the data, and of its folders and MLflow experiment.
+        network: a table of the appendix, by its name in `deephash_pipeline.networks.NETWORKS`; or a classifier of
+            `torchvision.models`, by its name there.
+        trunk: for a network of torchvision.
+        seed: every random draw derives from it.
+        device: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
+        devices: how many of them share the training of a network with a trunk; ``auto`` takes all CUDA devices there
+            are. On the CPU, so many processes.
+        effort: share of the configured epochs that every training makes, at least one: 0.1 for a quick look.
+
+    >>> Experiment(benchmark="digits", network="lenet", seed=42).epochs(30)
+    30
+    >>> Experiment(benchmark="digits", network="lenet", seed=42, effort=0.1).epochs(30)
+    3
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    benchmark: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")
+    network: str
+    trunk: TrunkParameters = TrunkParameters()
+    seed: int = Field(ge=0, lt=2**63)
+    device: str = "auto"
+    devices: PositiveInt | Literal["auto"] = 1
+    effort: float = Field(default=1.0, gt=0, le=1)
+
+    @model_validator(mode="after")
+    def _network_is_known(self) -> Self:
+        require_network(self.network)
+        if self.network in NETWORKS and self.trunk != TrunkParameters():
+            raise ValueError(f"`trunk` is for networks of torchvision, and `{self.network}` is none: leave it out")
+        return self
+
+    def trunk_for(self, image_shape: Shape) -> Trunk:
+        """Build the trunk for images of shape (channels, height, width), with weights still to be drawn or loaded."""
+        return build_trunk(self.network, image_shape, self.trunk)
+
+    def epochs(self, configured: int) -> int:
+        """Epochs that are made of those configured."""
+        return max(1, round(self.effort * configured))
+
+    def training(self, parameters: TrainingParameters) -> TrainingParameters:
+        """Return the parameters of a training with the epochs that are made."""
+        return parameters.model_copy(update={"epochs": self.epochs(parameters.epochs)})
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training of an experiment.
+
+    Attributes:
+        experiment: what it shares with the others.
+        cell: the method and the code length that it is for; None for the classifier that all cells start from.
+        checkpoints: where it saves and looks for checkpoints; None for nowhere.
+    """
+
+    experiment: Experiment
+    cell: Cell | None = None
+    checkpoints: CheckpointFolder | None = None
+
+    @property
+    def name(self) -> str:
+        """Name in progress and errors: ``deephash.b48``."""
+        return self.cell.namespace if self.cell else "cnn_pretraining"
+
+    @property
+    def code_length(self) -> int:
+        """Bits of the codes."""
+        if self.cell is None:
+            raise ValueError("the classifier has no code length")
+        return self.cell.bits
+
+    @property
+    def device(self) -> torch.device:
+        """Where it computes."""
+        return resolve_device(self.experiment.device)
+
+    @property
+    def devices(self) -> int:
+        """How many devices share it."""
+        return resolve_devices(self.experiment.devices, self.device)
+
+    def configuration(self, parameters: BaseModel) -> dict[str, Any]:
+        """What makes a training what it is, as dotted names and values, to be compared with that of a checkpoint.
+
+        What was not there when earlier checkpoints were made is left out where it changes nothing, so that they fit.
+        """
+        described = parameters.model_dump(mode="json")
+        described["training"]["epochs"] = self.experiment.epochs(described["training"]["epochs"])
+        if self.experiment.network not in NETWORKS:
+            described["trunk"] = self.experiment.trunk.model_dump(mode="json")
+        named = pd.json_normalize(described).to_dict("records")[0]
+        if named.get("augmentation.expand") == 1:
+            del named["augmentation.expand"]
+        return {"network": self.experiment.network, **{str(name): value for name, value in named.items()}}

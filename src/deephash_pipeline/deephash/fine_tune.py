@@ -1,0 +1,168 @@
+"""Simultaneous fine-tuning: all layers on one loss, the exponentiated loss Q (Algorithm 1) or a rival's."""
+
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple, Self
+
+import numpy as np
+import pandas as pd
+import torch
+from pydantic import BaseModel, ConfigDict, field_validator, model_validator
+from torch import Tensor, nn
+
+from deephash_pipeline.deephash.experiment import Run
+from deephash_pipeline.deephash.hasher import ImageHasher
+from deephash_pipeline.deephash.initialise import hash_layer_encoder
+from deephash_pipeline.deephash.training_set import TrainingSet
+from deephash_pipeline.images.augmentation import AugmentationParameters
+from deephash_pipeline.images.inputs import ImageInputs
+from deephash_pipeline.losses import LOSSES, ExponentiatedLossParameters, LossParameters, build_loss
+from deephash_pipeline.networks import (
+    ClassificationHead,
+    HashLayerParameters,
+    HashNetwork,
+    build_hash_layer,
+    initialise,
+)
+from deephash_pipeline.randomness import derive_seed
+from deephash_pipeline.training import TrainingParameters, first_batch, train_on
+
+
+class FineTuningParameters(BaseModel):
+    """How to train trunk and hash layer together. Every departure from the paper stands in one of these blocks.
+
+    Attributes:
+        initial_hash_layer: for methods that start from pre-training, what goes onto its trunk: the hash layer of stage
+            2, or one of ``random`` weights, for losses that want other bits than stage 2 has found. A divided hash
+            layer is always random.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    hash_layer: HashLayerParameters = HashLayerParameters()
+    initial_hash_layer: Literal["pre_trained", "random"] = "pre_trained"
+    loss: LossParameters = ExponentiatedLossParameters()
+    training: TrainingParameters
+    augmentation: AugmentationParameters = AugmentationParameters()
+
+    @field_validator("loss", mode="before")
+    @classmethod
+    def _without_a_name_the_loss_is_the_papers(cls, loss: Any) -> Any:
+        return {"name": "exponentiated", **loss} if isinstance(loss, Mapping) else loss
+
+    @model_validator(mode="after")
+    def _a_divided_hash_layer_is_random(self) -> Self:
+        if self.hash_layer.features_per_bit and self.initial_hash_layer != "random":
+            raise ValueError("a hash layer with `features_per_bit` needs `initial_hash_layer: random`")
+        return self
+
+
+class PreTrainedWeights(NamedTuple):
+    """Where fine-tuning starts: the trunk of stage 1 and the hash layer of stage 2."""
+
+    trunk: Mapping[str, Tensor]
+    hash_layer: Mapping[str, Tensor]
+
+
+class FineTuned(NamedTuple):
+    """What fine-tuning leaves.
+
+    Attributes:
+        hasher: images in, codes out.
+        history: a row for each epoch.
+    """
+
+    hasher: ImageHasher
+    history: pd.DataFrame
+
+
+def fine_tune(
+    training_set: TrainingSet, parameters: FineTuningParameters, run: Run, start: PreTrainedWeights | None = None
+) -> FineTuned:
+    """Train all layers on the loss that the parameters name.
+
+    Args:
+        training_set: what is learned from.
+        parameters: hash layer, loss, training and augmentation.
+        run: network, code length, seed, device, checkpoints.
+        start: of pre-training; None for random weights everywhere.
+
+    Raises:
+        InputError: images that do not fit the network, and what `deephash_pipeline.training.train` raises.
+    """
+    network = build_network(training_set, parameters, run)
+    if start is not None:
+        network.trunk.load_state_dict(dict(start.trunk))
+    if start is None or parameters.initial_hash_layer == "random":
+        fit_hash_layer(network, training_set, parameters, run)
+    else:
+        network.hash_layer.load_state_dict(dict(start.hash_layer), strict=False)
+    history = minimise(network, training_set, parameters, run)
+    hasher = ImageHasher.assemble(network.trunk, hash_layer_encoder(network.hash_layer), training_set, run)
+    return FineTuned(hasher, pd.DataFrame(history))
+
+
+def seed_of(run: Run) -> int:
+    """Return the seed from which all draws of a run derive: of weights, of batches, and those of the loss."""
+    return derive_seed(run.experiment.seed, "fine-tuning", run.code_length)
+
+
+def build_network(training_set: TrainingSet, parameters: FineTuningParameters, run: Run) -> HashNetwork:
+    """Trunk, hash layer and what layer the loss wants besides, with fresh random weights."""
+    seed, code_length = seed_of(run), run.code_length
+    trunk = run.experiment.trunk_for(training_set.images.shape[1:])
+    initialise(trunk, derive_seed(seed, "weights"))
+    hash_layer = build_hash_layer(
+        trunk.z_dimension, code_length, parameters.hash_layer, derive_seed(seed, "hash layer")
+    )
+    reads = LOSSES[parameters.loss.name].classifier
+    if reads is None:
+        return HashNetwork(trunk, hash_layer)
+    classes = int(training_set.labels.max()) + 1
+    classifier = ClassificationHead(reads, trunk.z_dimension if reads == "z" else code_length, classes)
+    initialise(classifier, derive_seed(seed, "classifier"))
+    return HashNetwork(trunk, hash_layer, classifier)
+
+
+@torch.no_grad()
+def fit_hash_layer(network: HashNetwork, training_set: TrainingSet, parameters: FineTuningParameters, run: Run) -> None:
+    """Scale random weights of the hash layer by the images of the first batch, as they are."""
+    images = training_set.images
+    views = parameters.augmentation.expand
+    drawn = first_batch(views * len(images), parameters.training, seed_of(run)) // views
+    first = ImageInputs(images[drawn], training_set.statistics, run.device, size=network.trunk.image_size)
+    # Dropout would draw without a counter.
+    network.to(run.device).eval()
+    for layer in network.trunk.modules():
+        # Normalised by the batch, as training will do it: running statistics of fresh weights say nothing yet.
+        if isinstance(layer, nn.BatchNorm2d):
+            layer.train()
+    network.hash_layer.fit_scale(network.trunk(first.batch(np.arange(len(first)))))
+
+
+def minimise(
+    network: HashNetwork, training_set: TrainingSet, parameters: FineTuningParameters, run: Run
+) -> list[dict[str, Any]]:
+    """Train the network in place, and leave it on the CPU; returns a dictionary for each epoch."""
+    seed = seed_of(run)
+    inputs = ImageInputs(
+        training_set.images,
+        training_set.statistics,
+        run.device,
+        parameters.augmentation,
+        network.trunk.image_size,
+    )
+    history = train_on(
+        run.devices,
+        module=network,
+        objective=build_loss(parameters.loss, run.code_length, training_set.labels, derive_seed(seed, "loss")),
+        inputs=inputs,
+        labels=inputs.labels(training_set.labels),
+        parameters=run.experiment.training(parameters.training),
+        seed=seed,
+        device=run.device,
+        description=run.name,
+        checkpoints=run.checkpoints,
+        configuration=run.configuration(parameters),
+    )
+    network.cpu()
+    return history

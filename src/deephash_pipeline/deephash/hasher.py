@@ -1,0 +1,306 @@
+"""An image hasher: images in, short binary codes out, in one file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+
+import numpy as np
+import safetensors
+import safetensors.torch
+import torch
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict
+from torch import Tensor
+
+from deephash_pipeline.devices import resolve_device
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.hashing import ENCODERS, Encoder, load_encoder
+from deephash_pipeline.images.batches import BrokenImage, image_batches
+from deephash_pipeline.images.inputs import ImageInputs
+from deephash_pipeline.networks import Trunk, TrunkParameters, build_trunk
+from deephash_pipeline.networks.layers import Shape
+from deephash_pipeline.provenance import code_version
+from deephash_pipeline.retrieval import pack_bits
+from deephash_pipeline.training import outputs_in_blocks
+
+if TYPE_CHECKING:
+    from deephash_pipeline.deephash.experiment import Run
+    from deephash_pipeline.deephash.training_set import TrainingSet
+
+FORMAT = 1
+TRUNK, ENCODER = "trunk.", "encoder."
+DECODED_AT_A_TIME = 1024
+"""Images decoded before they are encoded, where the caller names no `batch_size`; a multiple of the network's block."""
+
+
+class HasherDescription(BaseModel):
+    """What a user must know about a hasher, stored with it.
+
+    Attributes:
+        network: as in `deephash_pipeline.networks.build_trunk`.
+        trunk: for a network of torchvision.
+        image_shape: of the images it was trained on: channels, height, width.
+        code_length: bits.
+        method: key of the method that made it, such as ``deephash``.
+        encoder: key of `deephash_pipeline.hashing.ENCODERS`.
+        class_names: of the training images.
+        statistics: ``mean`` and ``standard_deviation`` of each channel of the training images, in units of [0, 1].
+        benchmark: name of the data.
+        seed: of the experiment.
+        code_version: ``version`` of the package and, where known, ``git_commit`` and ``git_dirty``.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    network: str
+    trunk: TrunkParameters = TrunkParameters()
+    image_shape: tuple[int, int, int]
+    code_length: int
+    method: str
+    encoder: str
+    class_names: tuple[str, ...]
+    statistics: dict[str, list[float]]
+    benchmark: str
+    seed: int
+    code_version: dict[str, str]
+
+
+class EncodedImages(NamedTuple):
+    """Codes of the images that could be read.
+
+    Attributes:
+        codes: uint8 of shape (n, ceil(code_length / 8)).
+        positions: int64 of shape (n,), of each image in the input.
+        broken: what could not be read, and why.
+    """
+
+    codes: NDArray[np.uint8]
+    positions: NDArray[np.int64]
+    broken: list[BrokenImage]
+
+
+class ImageHasher:
+    """Pixel statistics, trunk and encoder: everything between an image and its code.
+
+    Images are file paths, PIL images, uint8 arrays of shape (n, H, W), (n, H, W, C) or (n, C, H, W), or an iterable of
+    any of them; `deephash_pipeline.images.batches` says how they are read. They are resized to the size of the training
+    images. Codes are packed as `deephash_pipeline.retrieval.pack_bits` packs them: bit 0 is the highest of byte 0.
+
+    Args:
+        trunk: the network below the hash layer, with its weights.
+        encoder: z in, bits out.
+        description: the rest.
+        device: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
+
+    Attributes:
+        batch_size: images decoded at a time; memory grows with it and not with the number of images.
+
+    >>> from deephash_pipeline import ImageHasher
+    >>> from sklearn.datasets import load_digits
+    >>> images = (load_digits().images * 15).astype("uint8")
+    >>> hasher = ImageHasher.pretrained("digits-48")
+    >>> hasher.encode(images[:5]).shape
+    (5, 6)
+    """
+
+    def __init__(self, trunk: Trunk, encoder: Encoder, description: HasherDescription, device: str = "auto") -> None:
+        self.batch_size = DECODED_AT_A_TIME
+        self._compose(trunk, encoder, description, device)
+
+    def _compose(self, trunk: Trunk, encoder: Encoder, description: HasherDescription, device: str) -> None:
+        if encoder.features != trunk.z_dimension:
+            raise InputError(
+                f"the encoder takes {encoder.features} features and {description.network} gives {trunk.z_dimension}: "
+                "use the trunk that it was learned on"
+            )
+        self._parts = (trunk.eval(), encoder, description)
+        self._device = resolve_device(device)
+
+    @classmethod
+    def assemble(cls, trunk: Trunk, encoder: Encoder, training_set: TrainingSet, run: Run) -> ImageHasher:
+        """Put a hasher together from what a training has left."""
+        description = HasherDescription(
+            network=run.experiment.network,
+            trunk=run.experiment.trunk,
+            image_shape=training_set.images.shape[1:],
+            code_length=encoder.code_length,
+            method=run.cell.method if run.cell else "",
+            encoder=next(name for name, kind in ENCODERS.items() if kind is type(encoder)),
+            class_names=tuple(training_set.class_names),
+            statistics=dict(training_set.statistics),
+            benchmark=run.experiment.benchmark,
+            seed=run.experiment.seed,
+            code_version=code_version(Path(__file__).parent),
+        )
+        return ImageHasher(trunk, encoder, description, run.experiment.device)
+
+    @classmethod
+    def load(cls, path: str | Path, device: str = "auto") -> ImageHasher:
+        """Read a hasher from its file.
+
+        Raises:
+            InputError: the file is not there, is damaged, or is no hasher.
+        """
+        path = Path(path)
+        try:
+            with safetensors.safe_open(path, framework="pt") as file:
+                metadata = file.metadata() or {}
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dictionary)
+        except FileNotFoundError:
+            raise InputError(f"hasher {path} is not there: make it by `deephash-pipeline hasher`") from None
+        except (OSError, safetensors.SafetensorError) as error:
+            raise InputError(f"hasher {path} cannot be read, {error}: make or copy it again") from error
+        return cls._from_tensors(tensors, metadata, str(path), device)
+
+    @classmethod
+    def pretrained(cls, name: str, device: str = "auto") -> ImageHasher:
+        """Read one of the hashers that come with the package: ``digits-48``, ``mnist-48`` or ``cifar10-48``.
+
+        Raises:
+            InputError: unknown name; the message lists those there are.
+        """
+        folder = Path(__file__).parent / "pretrained"
+        there = {file.stem: file for file in sorted(folder.glob("*.safetensors"))}
+        if name not in there:
+            raise InputError(f"unknown hasher `{name}`: choose one of {', '.join(there)}")
+        return cls.load(there[name], device)
+
+    @classmethod
+    def _from_tensors(
+        cls, tensors: Mapping[str, Tensor], metadata: Mapping[str, str], origin: str, device: str
+    ) -> ImageHasher:
+        try:
+            content = json.loads(metadata["deephash_pipeline.hasher"])
+            if content["format"] != FORMAT:
+                raise ValueError(f"it is of format {content['format']}, this version reads {FORMAT}")
+            description = HasherDescription.model_validate(content["description"])
+            trunk = build_trunk(description.network, description.image_shape, description.trunk)
+            trunk.load_state_dict(_below(TRUNK, tensors))
+            arrays = {name: tensor.numpy() for name, tensor in _below(ENCODER, tensors).items()}
+            encoder = load_encoder(description.encoder, description.code_length, arrays)
+        except (KeyError, ValueError, RuntimeError) as error:
+            reason = " ".join(str(error).split())[:300]
+            raise InputError(f"{origin} is not a hasher of this version ({reason}): make it again") from error
+        return ImageHasher(trunk, encoder, description, device)
+
+    def save(self, path: str | Path) -> None:
+        """Write one safetensors file; equal hashers give equal files.
+
+        Raises:
+            InputError: it cannot be written.
+        """
+        trunk, encoder, description = self._fitted()
+        tensors = {f"{TRUNK}{name}": tensor.cpu().contiguous() for name, tensor in trunk.state_dict().items()}
+        for name, array in encoder.arrays().items():
+            tensors[f"{ENCODER}{name}"] = torch.from_numpy(np.ascontiguousarray(array))
+        content = {"format": FORMAT, "description": description.model_dump(mode="json")}
+        # One entry, because safetensors keeps no order among several.
+        metadata = {"deephash_pipeline.hasher": json.dumps(content, sort_keys=True)}
+        try:
+            Path(path).write_bytes(safetensors.torch.save(tensors, metadata))
+        except OSError as error:
+            raise InputError(f"hasher {path} cannot be written: {error.strerror}") from error
+
+    def encode(self, images: Any) -> NDArray[np.uint8]:
+        """Codes of images.
+
+        Args:
+            images: see the class.
+
+        Returns:
+            Packed codes, uint8 of shape (n, ceil(code_length / 8)).
+
+        Raises:
+            InputError: an image cannot be read, by name; or arrays of another shape or dtype.
+        """
+        return self._codes(images, "raise").codes
+
+    def encode_readable(self, images: Any) -> EncodedImages:
+        """Codes of the images that can be read, and a list of the others."""
+        return self._codes(images, "skip")
+
+    def features(self, images: Any) -> NDArray[np.float32]:
+        """Responses z of the layer below the hash layer, float32 of shape (n, z_dimension)."""
+        blocks = [self._z(batch) for _, batch, _ in self._batches(images, "raise")]
+        return np.concatenate(blocks) if blocks else np.empty((0, self.z_dimension), np.float32)
+
+    def encode_batches(self, images: Any, errors: Literal["raise", "skip"] = "raise") -> Iterator[EncodedImages]:
+        """Yield codes batch by batch, for more images than memory has room for the codes of."""
+        _, encoder, _ = self._fitted()
+        for positions, batch, broken in self._batches(images, errors):
+            bits = encoder.encode(self._z(batch))
+            yield EncodedImages(pack_bits(bits), positions, broken)
+
+    def _codes(self, images: Any, errors: Literal["raise", "skip"]) -> EncodedImages:
+        width = -(-self.code_length // 8)
+        parts = [EncodedImages(np.empty((0, width), np.uint8), np.empty(0, np.int64), [])]
+        parts += self.encode_batches(images, errors)
+        codes, positions, broken = zip(*parts, strict=True)
+        return EncodedImages(np.concatenate(codes), np.concatenate(positions), [one for few in broken for one in few])
+
+    def _batches(
+        self, images: Any, errors: Literal["raise", "skip"]
+    ) -> Iterable[tuple[NDArray[np.int64], NDArray[np.uint8], list[BrokenImage]]]:
+        channels, height, width = self.description.image_shape
+        return image_batches(images, (height, width), channels, self.batch_size, errors)
+
+    def _z(self, batch: NDArray[np.uint8]) -> NDArray[np.float32]:
+        trunk, _, description = self._fitted()
+        if not len(batch):
+            return np.empty((0, trunk.z_dimension), np.float32)
+        inputs = ImageInputs(batch, description.statistics, self._device, size=trunk.image_size)
+        return outputs_in_blocks(trunk.to(self._device), inputs)
+
+    def _fitted(self) -> tuple[Trunk, Encoder, HasherDescription]:
+        return self._parts
+
+    @property
+    def description(self) -> HasherDescription:
+        """What is stored beside the weights."""
+        return self._fitted()[2]
+
+    @property
+    def trunk(self) -> Trunk:
+        """The network below the hash layer."""
+        return self._fitted()[0]
+
+    @property
+    def encoder(self) -> Encoder:
+        """What maps z to bits."""
+        return self._fitted()[1]
+
+    @property
+    def code_length(self) -> int:
+        """Bits of a code."""
+        return self.description.code_length
+
+    @property
+    def z_dimension(self) -> int:
+        """Length of z."""
+        return self._fitted()[0].z_dimension
+
+    def to(self, device: str) -> Self:
+        """Compute on another device from now on.
+
+        Raises:
+            InputError: there is no such device.
+        """
+        self._device = resolve_device(device)
+        return self
+
+    def __repr__(self) -> str:
+        about = self.description
+        return f"{type(self).__name__}({about.method}, {about.code_length} bits, {about.network}, {about.benchmark})"
+
+
+def image_shape_of(images: NDArray[np.uint8]) -> Shape:
+    """Channels, height and width of stored images."""
+    channels, height, width = images.shape[1:]
+    return channels, height, width
+
+
+def _below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}

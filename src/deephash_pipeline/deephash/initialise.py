@@ -1,0 +1,105 @@
+"""Pre-training, stage 2: the hash layer learns to classify on frozen features (Algorithm 1 of the paper)."""
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict
+from torch import Tensor
+
+from deephash_pipeline.deephash.experiment import Run
+from deephash_pipeline.deephash.training_set import LabelledFeatures
+from deephash_pipeline.hashing import Encoder, LearnedHashLayer
+from deephash_pipeline.hashing.base import row_blocks
+from deephash_pipeline.hashing.linear import feature_mean, hyperplanes_through
+from deephash_pipeline.networks import HashLayer, HashLayerParameters, HashSoftmaxNetwork, initialise
+from deephash_pipeline.randomness import derive_seed
+from deephash_pipeline.training import ArrayInputs, CrossEntropy, TrainingParameters, first_batch, train
+
+
+class HashLayerInitParameters(BaseModel):
+    """How to train the hash layer under a softmax layer, on z."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    training: TrainingParameters
+
+
+class InitialisedHashLayer(NamedTuple):
+    """What stage 2 leaves.
+
+    Attributes:
+        weights: W as ``weight`` of shape (code_length, z_dimension).
+        encoder: the hash function that W amounts to.
+        history: a row for each epoch.
+    """
+
+    weights: dict[str, Tensor]
+    encoder: Encoder
+    history: pd.DataFrame
+
+
+def initialise_hash_layer(
+    features: LabelledFeatures, parameters: HashLayerInitParameters, run: Run
+) -> InitialisedHashLayer:
+    """Train z -> W -> tanh -> softmax on the class labels and keep W."""
+    code_length, training = run.code_length, run.experiment.training(parameters.training)
+    seed = derive_seed(run.experiment.seed, "pre-training, stage 2", code_length)
+    hash_layer = HashLayer(features.z.shape[1], code_length, HashLayerParameters(), derive_seed(seed, "hash layer"))
+    hash_layer.fit_scale(torch.from_numpy(features.z[first_batch(len(features.z), training, seed)]))
+    network = HashSoftmaxNetwork(hash_layer, len(features.class_names))
+    initialise(network.softmax, derive_seed(seed, "weights"))
+    history = train(
+        network,
+        CrossEntropy(),
+        ArrayInputs(features.z, run.device),
+        features.labels,
+        training,
+        seed,
+        run.device,
+        description=run.name,
+        checkpoints=run.checkpoints,
+        configuration=run.configuration(parameters),
+    )
+    hash_layer.cpu()
+    weights = {"weight": hash_layer.weight.detach()}
+    return InitialisedHashLayer(weights, hash_layer_encoder(hash_layer), pd.DataFrame(history))
+
+
+def initialise_on_raw_features(
+    features: LabelledFeatures, parameters: HashLayerInitParameters, run: Run
+) -> InitialisedHashLayer:
+    """Train the hash layer on features of any scale, such as a hand-crafted descriptor, standardised first.
+
+    The standardisation is part of the encoder's hyperplanes, which take the features as they come.
+    """
+    mean, deviation = moments(features.z)
+    standardised = np.empty(features.z.shape, dtype=np.float32)
+    for rows in row_blocks(features.z):
+        standardised[rows] = (features.z[rows] - mean) / deviation
+    weights, _, history = initialise_hash_layer(replace(features, z=standardised), parameters, run)
+    # w . (x - mean) / deviation >= 0: the layer has no bias.
+    directions = weights["weight"].numpy().T / deviation[:, np.newaxis]
+    encoder = LearnedHashLayer.from_arrays(run.code_length, hyperplanes_through(mean, directions))
+    return InitialisedHashLayer(weights, encoder, history)
+
+
+def moments(features: NDArray[np.float32]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Mean and standard deviation of each feature of (n, features); 1 as the deviation of a constant one."""
+    mean = feature_mean(features)
+    squares = np.zeros_like(mean)
+    for rows in row_blocks(features):
+        squares += np.square(features[rows] - mean).sum(axis=0)
+    deviation = np.sqrt(squares / len(features))
+    # The mean of equal float32 values may differ from them by a rounding error.
+    return mean, np.where(deviation > np.finfo(np.float32).eps * np.abs(mean), deviation, 1.0)
+
+
+def hash_layer_encoder(hash_layer: HashLayer) -> Encoder:
+    """Reduce a trained hash layer to what encoding needs."""
+    code = hash_layer.linear_code()
+    arrays = {"projection": code.projection.numpy(), "threshold": code.threshold.numpy()}
+    return LearnedHashLayer.from_arrays(len(code.threshold), arrays)

@@ -1,0 +1,61 @@
+"""What networks and hash layers are trained on."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deephash_pipeline.errors import InputError
+
+
+@dataclass(frozen=True)
+class LabelledImages:
+    """Decoded images and their classes.
+
+    Attributes:
+        images: uint8 of shape (n, channels, height, width); may be memory-mapped.
+        labels: int64 of shape (n,), classes numbered from 0.
+
+    Raises:
+        InputError: the images have another shape or dtype, or there is not one label for each of them.
+    """
+
+    images: NDArray[np.uint8]
+    labels: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        if self.images.dtype != np.uint8 or self.images.ndim != 4:
+            raise InputError(
+                f"images are {self.images.dtype} of shape {self.images.shape}: pass uint8 (n, channels, height, width)"
+            )
+        if self.labels.shape != self.images.shape[:1]:
+            raise InputError(f"{len(self.images)} images but {len(self.labels)} labels: pass one class for each image")
+
+
+@dataclass(frozen=True)
+class TrainingSet(LabelledImages):
+    """The images that a network learns from, and what is measured on them alone.
+
+    Attributes:
+        statistics: ``mean`` and ``standard_deviation`` of each channel, in units of [0, 1].
+        class_names: name of each class; more than occur in `labels` where classes were set aside.
+    """
+
+    statistics: Mapping[str, list[float]]
+    class_names: Sequence[str]
+
+
+@dataclass(frozen=True)
+class LabelledFeatures:
+    """Features of the training images, which the hash layer is trained on before the trunk moves.
+
+    Attributes:
+        z: float32 of shape (n, z_dimension).
+        labels: int64 of shape (n,).
+        class_names: name of each class.
+    """
+
+    z: NDArray[np.float32]
+    labels: NDArray[np.int64]
+    class_names: Sequence[str]

@@ -1,0 +1,99 @@
+"""Nodes whose functions take one object where the catalog stores several datasets.
+
+A training set is one thing to a function and four files to the catalog. A `Bundle` names the files and what they make;
+`node` gives Kedro a node with one input for each file, whose types its validation of parameters still sees.
+"""
+
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, get_type_hints
+
+from kedro.pipeline import Node
+
+from deephash_pipeline.deephash import Experiment, LabelledFeatures, LabelledImages, Run, TrainingSet
+from deephash_pipeline.methods import Cell
+from deephash_pipeline.training import CheckpointFolder
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """Datasets that make one argument.
+
+    Attributes:
+        make: called with their contents, in this order.
+        datasets: their names.
+    """
+
+    make: Callable[..., Any]
+    datasets: tuple[str, ...]
+
+
+class BundledFunction:
+    """A function called with the contents of all datasets; a class and not a closure, so that runners can send it.
+
+    Args:
+        function: takes one argument for each input.
+        inputs: names of datasets, and bundles of them.
+    """
+
+    def __init__(self, function: Callable[..., Any], inputs: Sequence[str | Bundle]) -> None:
+        self.function = function
+        self.inputs = tuple(inputs)
+        self.__name__ = function.__name__
+        self.__doc__ = function.__doc__
+        self.__module__ = function.__module__
+        parameters = list(self._parameters())
+        self.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        self.__signature__ = inspect.Signature(parameters)
+
+    def __call__(self, *contents: Any) -> Any:
+        """Make the bundles, and call the function."""
+        remaining = iter(contents)
+        arguments = [
+            given.make(*(next(remaining) for _ in given.datasets)) if isinstance(given, Bundle) else next(remaining)
+            for given in self.inputs
+        ]
+        return self.function(*arguments, *remaining)
+
+    def _parameters(self) -> Iterator[inspect.Parameter]:
+        own = list(inspect.signature(self.function).parameters)
+        types = get_type_hints(self.function)
+        for name, given in zip(own, self.inputs, strict=False):
+            if isinstance(given, Bundle):
+                made_of = get_type_hints(given.make.__init__ if inspect.isclass(given.make) else given.make)
+                parts = list(inspect.signature(given.make).parameters)[: len(given.datasets)]
+                for part in parts:
+                    annotation = made_of.get(part, Any)
+                    yield inspect.Parameter(f"{name}_{part}", inspect.Parameter.POSITIONAL_ONLY, annotation=annotation)
+            else:
+                annotation = types.get(name, Any)
+                yield inspect.Parameter(name, inspect.Parameter.POSITIONAL_ONLY, annotation=annotation)
+        if len(own) > len(self.inputs) or (own and own[-1] == "others"):
+            yield inspect.Parameter("others", inspect.Parameter.VAR_POSITIONAL, annotation=Any)
+
+
+def node(
+    function: Callable[..., Any], inputs: Sequence[str | Bundle], outputs: str | list[str] | dict[str, str], name: str
+) -> Node:
+    """Make a Kedro node."""
+    flat = [dataset for given in inputs for dataset in (given.datasets if isinstance(given, Bundle) else (given,))]
+    return Node(BundledFunction(function, inputs), inputs=flat, outputs=outputs, name=name)
+
+
+def training_run(cell: Cell, experiment: Experiment, checkpoints: CheckpointFolder | None) -> Run:
+    """Make the run of a cell."""
+    return Run(experiment, cell, checkpoints)
+
+
+def classifier_run(experiment: Experiment, checkpoints: CheckpointFolder | None) -> Run:
+    """Make the run of the classifier that all cells start from."""
+    return Run(experiment, None, checkpoints)
+
+
+TRAINING_SET = Bundle(TrainingSet, ("training_images", "training_labels", "pixel_statistics", "class_names"))
+VALIDATION_SET = Bundle(LabelledImages, ("validation_images", "validation_labels"))
+QUERIES = Bundle(LabelledImages, ("query_images", "query_labels"))
+TRAINING_FEATURES = Bundle(LabelledFeatures, ("training_z", "training_labels", "class_names"))
+CELL_RUN = Bundle(training_run, ("params:cell", "params:experiment", "checkpoints"))
+CLASSIFIER_RUN = Bundle(classifier_run, ("params:experiment", "pre_training_checkpoints"))
