@@ -8,7 +8,7 @@ HOOKS = (ResultTable(), MlflowTracking(), StageLog(), LastGoodWeights(), KnownPa
 
 CONFIG_LOADER_ARGS = {
     "base_env": "base",
-    "default_run_env": "local",
+    "default_run_env": "digits",
     # An environment states only what differs from the base.
     "merge_strategy": {"parameters": "soft", "globals": "soft"},
     "custom_resolvers": {"cells": cell_parameters},

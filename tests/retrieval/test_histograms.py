@@ -24,7 +24,7 @@ def test_tables_that_are_no_counts_of_one_database_are_refused(all: Any, relevan
         DistanceHistograms(np.array(all), np.array(relevant))
 
 
-def test_histograms_without_a_query_are_refused() -> None:
+def test_histograms_without_a_query_have_no_metrics() -> None:
     nothing = np.zeros((0, 13), dtype=np.int64)
     with pytest.raises(InputError, match="at least one query"):
         DistanceHistograms(nothing, nothing)

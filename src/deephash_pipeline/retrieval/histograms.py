@@ -1,6 +1,6 @@
 """How many database items lie at each Hamming distance from a query: the one expensive step of evaluation.
 
-Every figure of `metrics` follows from two small tables of counts, so no distance is kept and nothing is sorted: memory
+Every metric of `metrics` follows from two small tables of counts, so no distance is kept and nothing is sorted: memory
 grows with queries + items, never with their product, and the counts of the parts of a database add up.
 """
 
@@ -22,8 +22,8 @@ class DistanceHistograms:
         relevant: int64 of the same shape; those of them that carry the label of the query.
 
     Raises:
-        InputError: if the two tables are no such counts, or the queries were not all compared with the same number of
-            items, one at least.
+        InputError: if the two tables are no such counts, or the queries, of which there may be none, were not all
+            compared with the same number of items, one at least.
     """
 
     all: NDArray[np.int64]
@@ -35,17 +35,19 @@ class DistanceHistograms:
                 raise InputError(f"{name} must be an int64 array (queries, code_length + 1); use count_distances.")
         if self.all.shape != self.relevant.shape:
             raise InputError(f"relevant must have the shape of all, {self.all.shape}, got {self.relevant.shape}.")
-        if not self.all.size:
-            raise InputError(f"histograms of shape {self.all.shape} hold nothing; count at least one query.")
+        if not self.all.shape[1]:
+            raise InputError(f"histograms of shape {self.all.shape} have no distances; use count_distances.")
         if np.any(self.relevant < 0) or np.any(self.relevant > self.all):
             raise InputError("relevant must lie between 0 and all at every distance; are the two swapped?")
         totals = self.all.sum(axis=1)
-        if totals.min() < 1 or totals.min() != totals.max():
+        if len(totals) and (totals.min() < 1 or totals.min() != totals.max()):
             raise InputError("all must add up to one database size for every query; count them with the same database.")
 
     @property
     def database_size(self) -> int:
-        """Number of items that every query was compared with."""
+        """Number of items that every query was compared with; InputError if there are no queries."""
+        if not len(self.all):
+            raise InputError("there are no queries to measure; count at least one.")
         return int(self.all[0].sum())
 
     @property
