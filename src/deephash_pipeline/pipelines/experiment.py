@@ -55,6 +55,6 @@ def flat_configuration(experiment: ExperimentParameters, parameters: BaseModel) 
     if experiment.network not in NETWORKS:
         described["trunk"] = experiment.trunk.model_dump(mode="json")
     named = pd.json_normalize(described).to_dict("records")[0]
-    if named.get("augmentation.expand") == 1:
-        del named["augmentation.expand"]
+    if named.get("augmentation.ten_crop") is False:
+        del named["augmentation.ten_crop"]
     return {"network": experiment.network, **{str(name): value for name, value in named.items()}}

@@ -154,7 +154,7 @@ def fit_hash_layer(
 ) -> None:
     """Scale random weights of the hash layer by the images of the first batch, as they are."""
     device = resolve_device(experiment.device)
-    views = parameters.augmentation.expand
+    views = parameters.augmentation.views
     drawn = first_batch(views * len(training_images), parameters.training, seed_of(cell, experiment)) // views
     first = ImageInputs(training_images[drawn], pixel_statistics, device, size=network.trunk.image_size)
     # Dropout would draw without an address.
