@@ -23,7 +23,7 @@ from deephash_pipeline.pipelines.fine_tuning.nodes import (
     train_from_random_initialisation,
 )
 
-CONFIGURATION = Path(__file__).resolve().parents[2] / "conf" / "sun397"
+CONFIGURATION = Path(__file__).resolve().parents[3] / "conf" / "sun397"
 LETTERS = "abcdefghijklmnopqrstuvwyz"
 NESTED = [f"{letter}/{letter}_house/{side}" for letter in LETTERS[:15] for side in ("indoor", "outdoor")]
 CLASSES = sorted(NESTED + [f"{LETTERS[number % 25]}/scene_{number}" for number in range(397 - len(NESTED))])
