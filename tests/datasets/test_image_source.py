@@ -5,7 +5,7 @@ from kedro.io import DatasetError
 
 from deephash_pipeline.datasets import ImageSourceDataset
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.images.decoding.files import ImageFiles
+from deephash_pipeline.images.decoding.image_files import ImageFiles
 
 
 def test_the_embedded_digits_need_no_folder(tmp_path: Path) -> None:

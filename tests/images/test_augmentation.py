@@ -94,13 +94,13 @@ def test_all_shifts_are_equally_frequent_and_independent_of_the_flip() -> None:
 def test_parameters_that_allow_nothing_return_the_batch_itself() -> None:
     images = batch()
     assert augment(images, AugmentationParameters(), 0) is images
-    assert augment(images, AugmentationParameters(expand=11), 0) is images
+    assert augment(images, AugmentationParameters(ten_crop=True), 0) is images
 
 
-@pytest.mark.parametrize("expand", [0, 2, 10, 12])
-def test_images_are_expanded_by_eleven_or_not_at_all(expand: int) -> None:
-    with pytest.raises(ValidationError, match="Input should be 1 or 11"):
-        AugmentationParameters.model_validate({"expand": expand})
+@pytest.mark.parametrize("ten_crop", [2, 11, "all"])
+def test_an_image_has_ten_crops_or_none(ten_crop: object) -> None:
+    with pytest.raises(ValidationError, match="Input should be a valid boolean"):
+        AugmentationParameters.model_validate({"ten_crop": ten_crop})
 
 
 @given(st.integers(0, 1000))

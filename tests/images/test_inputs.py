@@ -106,12 +106,12 @@ def test_what_was_put_on_a_device_does_not_travel() -> None:
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 @pytest.mark.parametrize("share", [0.25, 0.0])
-@pytest.mark.parametrize(("size", "expand"), [(None, 1), ((4, 3), 1), ((4, 3), 11)])
+@pytest.mark.parametrize(("size", "ten_crop"), [(None, False), ((4, 3), False), ((4, 3), True)])
 def test_a_cuda_device_gets_the_same_batch_whether_or_not_it_holds_all_images(
-    share: float, size: tuple[int, int] | None, expand: int, monkeypatch: pytest.MonkeyPatch
+    share: float, size: tuple[int, int] | None, ten_crop: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("deephash_pipeline.images.inputs.SHARE_OF_MEMORY", share)
-    moves = MOVES.model_copy(update={"expand": expand})
+    moves = MOVES.model_copy(update={"ten_crop": ten_crop})
     on_gpu = ImageInputs(images(), STATISTICS, torch.device("cuda"), moves, size).batch(np.arange(20), 3)
     assert on_gpu.is_cuda and on_gpu.is_contiguous(memory_format=torch.channels_last)
     on_cpu = ImageInputs(images(), STATISTICS, CPU, moves, size).batch(np.arange(20), 3)
@@ -145,8 +145,8 @@ def test_images_smaller_than_the_network_takes_are_refused_with_the_remedy(size:
         ImageInputs(images(), STATISTICS, CPU, size=size)
 
 
-def test_an_expanded_input_holds_each_image_in_its_eleven_views_one_after_the_other() -> None:
-    inputs = ImageInputs(images(), STATISTICS, CPU, AugmentationParameters(expand=11))
+def test_with_ten_crops_an_input_is_each_image_in_its_eleven_views_one_after_the_other() -> None:
+    inputs = ImageInputs(images(), STATISTICS, CPU, AugmentationParameters(ten_crop=True))
     assert len(inputs) == 220
     chosen = np.array([0, 10, 11, 130, 219])
     views = eleven_views(torch.from_numpy(images()[[0, 0, 1, 11, 19]]), np.array([0, 10, 0, 9, 10]))
@@ -154,14 +154,15 @@ def test_an_expanded_input_holds_each_image_in_its_eleven_views_one_after_the_ot
         torch.testing.assert_close(inputs.batch(chosen, seed), normalised(views), atol=1e-5, rtol=0)
 
 
-@pytest.mark.parametrize("expand", [1, 11])
-def test_every_view_has_the_label_of_its_image(expand: int) -> None:
-    inputs = ImageInputs(images(), STATISTICS, CPU, AugmentationParameters.model_validate({"expand": expand}))
-    assert inputs.labels(np.arange(20)).tolist() == [index // expand for index in range(len(inputs))]
+@pytest.mark.parametrize(("ten_crop", "views"), [(False, 1), (True, 11)])
+def test_every_view_has_the_label_of_its_image(ten_crop: bool, views: int) -> None:
+    inputs = ImageInputs(images(), STATISTICS, CPU, AugmentationParameters(ten_crop=ten_crop))
+    assert inputs.labels(np.arange(20)).tolist() == [index // views for index in range(views * 20)]
+    assert len(inputs) == views * 20
 
 
 def test_views_are_cropped_and_moved_like_any_images() -> None:
-    inputs = ImageInputs(images(), STATISTICS, CPU, MOVES.model_copy(update={"expand": 11}), size=(4, 3))
+    inputs = ImageInputs(images(), STATISTICS, CPU, MOVES.model_copy(update={"ten_crop": True}), size=(4, 3))
     chosen = np.random.default_rng(2).permutation(220)[:30]
     views = eleven_views(torch.from_numpy(images()[chosen // 11]), chosen % 11)
     expected = normalised(augment(random_crop(views, (4, 3), 3), MOVES, 3))
@@ -171,5 +172,5 @@ def test_views_are_cropped_and_moved_like_any_images() -> None:
 
 
 def test_size_and_views_travel_to_another_process() -> None:
-    inputs = ImageInputs(images(), STATISTICS, CPU, AugmentationParameters(expand=11), size=(4, 3))
+    inputs = ImageInputs(images(), STATISTICS, CPU, AugmentationParameters(ten_crop=True), size=(4, 3))
     assert torch.equal(pickle.loads(pickle.dumps(inputs)).batch(np.arange(40), 3), inputs.batch(np.arange(40), 3))

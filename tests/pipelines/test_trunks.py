@@ -1,4 +1,4 @@
-"""Networks of torchvision, images larger than the network and expanded training sets, through the stages."""
+"""Networks of torchvision, images larger than the network and training sets with ten crops, through the stages."""
 
 from pathlib import Path
 from typing import Any
@@ -122,15 +122,15 @@ def test_a_network_for_larger_images_than_those_stored_is_refused_before_it_trai
         trained_classifier(images, labels, stage_one(), experiment("resnet18", image_size=64))
 
 
-def test_an_expanded_training_set_is_eleven_times_as_large_and_the_database_is_not() -> None:
+def test_a_training_set_with_ten_crops_is_eleven_times_as_large_and_the_database_is_not() -> None:
     images, labels = shades(28)
     # A batch of all views: with fewer training would be refused, and with other labels it could not be learned.
     whole = {"batch_size": 132, "epochs": 30}
-    parameters = stage_one(training=whole, augmentation={"expand": 11})
+    parameters = stage_one(training=whole, augmentation={"ten_crop": True})
     _, _, history = trained_classifier(images, labels, parameters, experiment())
     assert history["accuracy"].iloc[-1] > 0.9
     tuning = FineTuningParameters.model_validate(
-        {"training": {**whole, "epochs": 1, "learning_rate": 0.01}, "augmentation": {"expand": 11}}
+        {"training": {**whole, "epochs": 1, "learning_rate": 0.01}, "augmentation": {"ten_crop": True}}
     )
     hasher, _ = tune(training_set(images, labels), tuning, Run(experiment(), CELL))
     codes = encode_images(hasher, images, images[:0], images[:3])
@@ -147,10 +147,10 @@ def test_a_network_of_torchvision_is_chosen_by_name_and_its_block_is_for_it_alon
 
 def test_a_configuration_tells_of_options_only_where_they_change_something() -> None:
     plain = Run(experiment()).configuration(stage_one())
-    assert not [name for name in plain if "expand" in name or "trunk" in name]
-    assert Run(experiment()).configuration(stage_one(augmentation={"expand": 11})) == {
+    assert not [name for name in plain if "ten_crop" in name or "trunk" in name]
+    assert Run(experiment()).configuration(stage_one(augmentation={"ten_crop": True})) == {
         **plain,
-        "augmentation.expand": 11,
+        "augmentation.ten_crop": True,
     }
     assert Run(experiment("resnet18", image_size=32)).configuration(stage_one()) == {
         **plain,

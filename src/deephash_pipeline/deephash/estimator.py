@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from deephash_pipeline.deephash.experiment import Experiment, Run
@@ -19,6 +18,7 @@ from deephash_pipeline.errors import InputError
 from deephash_pipeline.hashing import Encoder
 from deephash_pipeline.images.augmentation import AugmentationParameters
 from deephash_pipeline.images.batches import image_batches
+from deephash_pipeline.images.decoding.image_files import Channels
 from deephash_pipeline.images.statistics import pixel_statistics
 from deephash_pipeline.losses import ExponentiatedLossParameters
 from deephash_pipeline.methods import Cell
@@ -153,7 +153,7 @@ class DeepHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
             raise InputError("DeepHash learns from classes: pass labels of at least two")
         channels, height, width = self._image_shape()
         batches = image_batches(images, (height, width), channels, DECODED_AT_A_TIME, "raise")
-        decoded: list[NDArray[np.uint8]] = [batch for _, batch, _ in batches]
+        decoded = [batch.pixels for batch in batches]
         if not decoded:
             raise InputError("there are no images to learn from: pass at least one batch")
         array = np.concatenate(decoded)
@@ -162,11 +162,11 @@ class DeepHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
         class_names: Sequence[str] = [str(name) for name in names]
         return TrainingSet(array, numbers.astype(np.int64), pixel_statistics(array), class_names)
 
-    def _image_shape(self) -> tuple[int, int, int]:
+    def _image_shape(self) -> tuple[Channels, int, int]:
         if self.network in NETWORKS:
             channels, height, width = NETWORKS[self.network][0].output
-            return channels, height, width
-        return (3, *(self.image_size or (224, 224)))
+            return 1 if channels == 1 else 3, height, width
+        return 3, *(self.image_size or (224, 224))
 
     def _fitted(self) -> tuple[Trunk, Encoder, HasherDescription]:
         if not hasattr(self, "_parts"):

@@ -110,6 +110,6 @@ class Run:
         if self.experiment.network not in NETWORKS:
             described["trunk"] = self.experiment.trunk.model_dump(mode="json")
         named = pd.json_normalize(described).to_dict("records")[0]
-        if named.get("augmentation.expand") == 1:
-            del named["augmentation.expand"]
+        if named.get("augmentation.ten_crop") is False:
+            del named["augmentation.ten_crop"]
         return {"network": self.experiment.network, **{str(name): value for name, value in named.items()}}

@@ -127,7 +127,7 @@ def build_network(training_set: TrainingSet, parameters: FineTuningParameters, r
 def fit_hash_layer(network: HashNetwork, training_set: TrainingSet, parameters: FineTuningParameters, run: Run) -> None:
     """Scale random weights of the hash layer by the images of the first batch, as they are."""
     images = training_set.images
-    views = parameters.augmentation.expand
+    views = parameters.augmentation.views
     drawn = first_batch(views * len(images), parameters.training, seed_of(run)) // views
     first = ImageInputs(images[drawn], training_set.statistics, run.device, size=network.trunk.image_size)
     # Dropout would draw without a counter.

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 
 import numpy as np
 import safetensors
@@ -18,10 +19,10 @@ from torch import Tensor
 from deephash_pipeline.devices import resolve_device
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.hashing import ENCODERS, Encoder, load_encoder
-from deephash_pipeline.images.batches import BrokenImage, image_batches
+from deephash_pipeline.images.batches import ImageBatch, Images, SkippedImage, image_batches
+from deephash_pipeline.images.decoding.image_files import Channels
 from deephash_pipeline.images.inputs import ImageInputs
 from deephash_pipeline.networks import Trunk, TrunkParameters, build_trunk
-from deephash_pipeline.networks.layers import Shape
 from deephash_pipeline.provenance import code_version
 from deephash_pipeline.retrieval import pack_bits
 from deephash_pipeline.training import outputs_in_blocks
@@ -57,7 +58,7 @@ class HasherDescription(BaseModel):
 
     network: str
     trunk: TrunkParameters = TrunkParameters()
-    image_shape: tuple[int, int, int]
+    image_shape: tuple[Channels, int, int]
     code_length: int
     method: str
     encoder: str
@@ -73,13 +74,13 @@ class EncodedImages(NamedTuple):
 
     Attributes:
         codes: uint8 of shape (n, ceil(code_length / 8)).
-        positions: int64 of shape (n,), of each image in the input.
-        broken: what could not be read, and why.
+        rows: int64 of shape (n,), of each image in the input.
+        skipped: what could not be read, and why.
     """
 
     codes: NDArray[np.uint8]
-    positions: NDArray[np.int64]
-    broken: list[BrokenImage]
+    rows: NDArray[np.int64]
+    skipped: list[SkippedImage]
 
 
 class ImageHasher:
@@ -204,7 +205,7 @@ class ImageHasher:
         except OSError as error:
             raise InputError(f"hasher {path} cannot be written: {error.strerror}") from error
 
-    def encode(self, images: Any) -> NDArray[np.uint8]:
+    def encode(self, images: Images) -> NDArray[np.uint8]:
         """Codes of images.
 
         Args:
@@ -218,32 +219,29 @@ class ImageHasher:
         """
         return self._codes(images, "raise").codes
 
-    def encode_readable(self, images: Any) -> EncodedImages:
+    def encode_readable(self, images: Images) -> EncodedImages:
         """Codes of the images that can be read, and a list of the others."""
         return self._codes(images, "skip")
 
-    def features(self, images: Any) -> NDArray[np.float32]:
+    def features(self, images: Images) -> NDArray[np.float32]:
         """Responses z of the layer below the hash layer, float32 of shape (n, z_dimension)."""
-        blocks = [self._z(batch) for _, batch, _ in self._batches(images, "raise")]
+        blocks = [self._z(batch.pixels) for batch in self._batches(images, "raise")]
         return np.concatenate(blocks) if blocks else np.empty((0, self.z_dimension), np.float32)
 
-    def encode_batches(self, images: Any, errors: Literal["raise", "skip"] = "raise") -> Iterator[EncodedImages]:
+    def encode_batches(self, images: Images, errors: Literal["raise", "skip"] = "raise") -> Iterator[EncodedImages]:
         """Yield codes batch by batch, for more images than memory has room for the codes of."""
         _, encoder, _ = self._fitted()
-        for positions, batch, broken in self._batches(images, errors):
-            bits = encoder.encode(self._z(batch))
-            yield EncodedImages(pack_bits(bits), positions, broken)
+        for batch in self._batches(images, errors):
+            yield EncodedImages(pack_bits(encoder.encode(self._z(batch.pixels))), batch.rows, batch.skipped)
 
-    def _codes(self, images: Any, errors: Literal["raise", "skip"]) -> EncodedImages:
+    def _codes(self, images: Images, errors: Literal["raise", "skip"]) -> EncodedImages:
         width = -(-self.code_length // 8)
         parts = [EncodedImages(np.empty((0, width), np.uint8), np.empty(0, np.int64), [])]
         parts += self.encode_batches(images, errors)
-        codes, positions, broken = zip(*parts, strict=True)
-        return EncodedImages(np.concatenate(codes), np.concatenate(positions), [one for few in broken for one in few])
+        codes, rows, skipped = zip(*parts, strict=True)
+        return EncodedImages(np.concatenate(codes), np.concatenate(rows), list(chain.from_iterable(skipped)))
 
-    def _batches(
-        self, images: Any, errors: Literal["raise", "skip"]
-    ) -> Iterable[tuple[NDArray[np.int64], NDArray[np.uint8], list[BrokenImage]]]:
+    def _batches(self, images: Images, errors: Literal["raise", "skip"]) -> Iterator[ImageBatch]:
         channels, height, width = self.description.image_shape
         return image_batches(images, (height, width), channels, self.batch_size, errors)
 
@@ -294,12 +292,6 @@ class ImageHasher:
     def __repr__(self) -> str:
         about = self.description
         return f"{type(self).__name__}({about.method}, {about.code_length} bits, {about.network}, {about.benchmark})"
-
-
-def image_shape_of(images: NDArray[np.uint8]) -> Shape:
-    """Channels, height and width of stored images."""
-    channels, height, width = images.shape[1:]
-    return channels, height, width
 
 
 def _below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

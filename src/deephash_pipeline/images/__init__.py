@@ -1,1 +1,46 @@
-"""From raw files to decoded images: sources, splits, pixel statistics and augmentation."""
+"""From raw files to the inputs of a network: sources, decoding, splits, pixel statistics and augmentation.
+
+`sources` lists or reads the images of a benchmark, `decoding` turns files into arrays. For images at hand, without a
+benchmark, there is `image_batches`.
+"""
+
+from deephash_pipeline.images.augmentation import AugmentationParameters, augment
+from deephash_pipeline.images.batches import ImageBatch, Images, SkippedImage, image_batches
+from deephash_pipeline.images.crops import centre_crop, eleven_views, random_crop
+from deephash_pipeline.images.decoding.decode import BrokenImageError, decode_image
+from deephash_pipeline.images.decoding.image_files import Channels, ImageFiles
+from deephash_pipeline.images.decoding.ingestion import BrokenImage, decode_splits
+from deephash_pipeline.images.inputs import ImageInputs
+from deephash_pipeline.images.sources.collection import ImageCollection, ImageSet
+from deephash_pipeline.images.sources.registry import ImageSource, parse_source, read_source
+from deephash_pipeline.images.splits import SplitParameters, split_class_names, split_collection, stratified_draw
+from deephash_pipeline.images.statistics import pixel_statistics
+
+__all__ = [
+    "AugmentationParameters",
+    "BrokenImage",
+    "BrokenImageError",
+    "Channels",
+    "ImageBatch",
+    "ImageCollection",
+    "ImageFiles",
+    "ImageInputs",
+    "ImageSet",
+    "ImageSource",
+    "Images",
+    "SkippedImage",
+    "SplitParameters",
+    "augment",
+    "centre_crop",
+    "decode_image",
+    "decode_splits",
+    "eleven_views",
+    "image_batches",
+    "parse_source",
+    "pixel_statistics",
+    "random_crop",
+    "read_source",
+    "split_class_names",
+    "split_collection",
+    "stratified_draw",
+]

@@ -1,7 +1,7 @@
 """Random shifts, flips, rotations and scalings of training images: a whole batch at once, on its device."""
 
 import math
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import torch
 from pydantic import BaseModel, ConfigDict, Field
@@ -10,6 +10,7 @@ from torch.nn import functional
 
 from deephash_pipeline.devices import to_device
 from deephash_pipeline.errors import InputError
+from deephash_pipeline.images.crops import VIEWS
 from deephash_pipeline.randomness import uniform_numbers
 
 
@@ -21,8 +22,8 @@ class AugmentationParameters(BaseModel):
         horizontal_flip: whether every other image, by chance, is mirrored left to right.
         rotation_degrees: largest rotation to either side, in degrees.
         scale_range: r, for a scale between 1 - r and 1 + r.
-        expand: 11 makes every training image eleven, the original and ten crops (`eleven_views`), which are then moved
-            like any others. Only training sees them: the database holds the originals. 1 for the originals alone.
+        ten_crop: makes every training image eleven, the original and ten crops (`eleven_views`), which are then moved
+            like any others. Only training sees them: the database has the originals.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -31,7 +32,12 @@ class AugmentationParameters(BaseModel):
     horizontal_flip: bool = False
     rotation_degrees: float = Field(default=0.0, ge=0, le=180)
     scale_range: float = Field(default=0.0, ge=0, lt=1)
-    expand: Literal[1, 11] = 1
+    ten_crop: bool = False
+
+    @property
+    def views(self) -> int:
+        """How many training images an image becomes: 11 with `ten_crop`, else 1."""
+        return VIEWS if self.ten_crop else 1
 
     @property
     def moves(self) -> bool:

@@ -12,6 +12,9 @@ from deephash_pipeline.randomness import derive_seed, uniform_numbers
 KEPT_SHARE = 11 / 12
 """Side of a crop by that of the image: 44 of 48 pixels."""
 
+VIEWS = 11
+"""The image as it is, and its ten crops."""
+
 
 def centre_crop(images: Tensor, size: tuple[int, int]) -> Tensor:
     """Cut the middle out of images (b, c, h, w), half a pixel up and left where it lies between two."""

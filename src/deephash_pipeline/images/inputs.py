@@ -33,8 +33,8 @@ class ImageInputs:
         images: uint8 of shape (n, channels, height, width); may be memory-mapped, then only batches are read.
         statistics: mean and standard deviation of each channel over the training images, in units of [0, 1].
         device: where batches go.
-        augmentation: what happens to batches drawn with a seed; None for nothing. With `expand`, index i is image
-            i // expand in its view i % expand.
+        augmentation: what happens to batches drawn with a seed; None for nothing. With `ten_crop`, index i is image
+            i // 11 in its view i % 11.
         size: height and width that the network takes. From larger images a window is cut: at random, drawn with the
             seed of the augmentation, else in the middle. None for images as they are.
 
@@ -67,7 +67,7 @@ class ImageInputs:
 
     @property
     def _views(self) -> int:
-        return self.augmentation.expand if self.augmentation is not None else 1
+        return self.augmentation.views if self.augmentation is not None else 1
 
     def labels(self, of_images: NDArray[np.int64]) -> NDArray[np.int64]:
         """Give every index the label of its image: labels of the images, shape (n,), become shape (len(self),)."""

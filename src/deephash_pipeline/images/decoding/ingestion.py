@@ -8,7 +8,7 @@ import numpy as np
 
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.images.decoding.decoded_array import DecodedArray, digest
-from deephash_pipeline.images.decoding.files import ImageFiles
+from deephash_pipeline.images.decoding.image_files import ImageFiles
 from deephash_pipeline.images.sources.collection import ImageSet
 
 logger = logging.getLogger(__name__)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.images.decoding.files import ImageFiles
+from deephash_pipeline.images.decoding.image_files import ImageFiles
 
 SPLITS_TO_TRAIN_FROM = ("all", "training")
 

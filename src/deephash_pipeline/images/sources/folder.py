@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.images.decoding.files import Channels
+from deephash_pipeline.images.decoding.image_files import Channels
 from deephash_pipeline.images.sources.collection import ImageCollection
 from deephash_pipeline.images.sources.listing import collect_files
 

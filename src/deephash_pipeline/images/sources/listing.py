@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.images.decoding.files import Channels, ImageFiles
+from deephash_pipeline.images.decoding.image_files import Channels, ImageFiles
 from deephash_pipeline.images.sources.collection import SPLITS_TO_TRAIN_FROM, ImageCollection, ImageSet
 
 SPLITS_ALLOWED = ({"all"}, {"training", "query"}, {"training", "validation", "query"})

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.images.decoding.files import Channels
+from deephash_pipeline.images.decoding.image_files import Channels
 from deephash_pipeline.images.sources.collection import ImageCollection
 from deephash_pipeline.images.sources.digits import read_digits
 from deephash_pipeline.images.sources.fer2013 import read_fer2013

@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.images.decoding.files import Channels
+from deephash_pipeline.images.decoding.image_files import Channels
 from deephash_pipeline.images.sources.collection import ImageCollection
 from deephash_pipeline.images.sources.listing import SPLITS_ALLOWED, collect_files
 

@@ -7,7 +7,7 @@ from deephash_pipeline.methods import Cell
 from deephash_pipeline.pipelines.baseline_hashing.nodes import fit_hash_function
 from deephash_pipeline.pipelines.hand_crafted.nodes import initialise_on_descriptor, tabulate_features
 from deephash_pipeline.pipelines.shared.encoding import encoding_node
-from deephash_pipeline.pipelines.shared.inputs import CELL_RUN, TRAINING_FEATURES, node
+from deephash_pipeline.pipelines.shared.inputs import CELL_RUN, TRAINING_FEATURES, Bundle, node
 from deephash_pipeline.pipelines.shared.measuring import measuring_nodes
 
 SPLITS = ("training", "validation", "query")
@@ -66,5 +66,5 @@ def _fit() -> Node:
 
 
 def _initialise() -> Node:
-    inputs = [TRAINING_FEATURES, "params:hash_layer_init", CELL_RUN]
+    inputs: list[str | Bundle] = [TRAINING_FEATURES, "params:hash_layer_init", CELL_RUN]
     return node(initialise_on_descriptor, inputs, ["encoder", "history"], "initialise")

@@ -18,7 +18,7 @@ from deephash_pipeline.images.statistics import pixel_statistics
 from deephash_pipeline.methods import Cell
 from deephash_pipeline.networks import build_trunk
 
-CONFIGURATION = Path(__file__).resolve().parents[2] / "conf" / "sun397"
+CONFIGURATION = Path(__file__).resolve().parents[3] / "conf" / "sun397"
 LETTERS = "abcdefghijklmnopqrstuvwyz"
 NESTED = [f"{letter}/{letter}_house/{side}" for letter in LETTERS[:15] for side in ("indoor", "outdoor")]
 CLASSES = sorted(NESTED + [f"{LETTERS[number % 25]}/scene_{number}" for number in range(397 - len(NESTED))])

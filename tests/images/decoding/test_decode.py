@@ -1,4 +1,7 @@
 import errno
+import subprocess
+import sys
+import textwrap
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +13,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.images.decoding.image_files import BrokenImageError, decode_image
+from deephash_pipeline.images.decoding.decode import BrokenImageError, decode_image
 
 RED, GREEN, BLUE = (255, 0, 0), (0, 255, 0), (0, 0, 255)
 
@@ -30,6 +33,14 @@ def test_another_size_is_resized_bilinearly(tmp_path: Path) -> None:
     image.save(tmp_path / "a.png")
     expected = np.asarray(image.resize((8, 8), Image.Resampling.BILINEAR)).transpose(2, 0, 1)
     np.testing.assert_array_equal(decode_image(tmp_path / "a.png", 8, 3), expected)
+
+
+def test_height_and_width_may_differ_or_stay_as_they_are(tmp_path: Path) -> None:
+    image = Image.fromarray(noise(10, 14))
+    image.save(tmp_path / "a.png")
+    expected = np.asarray(image.resize((5, 8), Image.Resampling.BILINEAR)).transpose(2, 0, 1)
+    np.testing.assert_array_equal(decode_image(tmp_path / "a.png", (8, 5), 3), expected)
+    np.testing.assert_array_equal(decode_image(tmp_path / "a.png", None, 3), np.asarray(image).transpose(2, 0, 1))
 
 
 def test_grey_becomes_colour_and_colour_grey_as_asked(tmp_path: Path) -> None:
@@ -78,19 +89,57 @@ def test_sixteen_bit_grey_is_scaled_not_clipped(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", ["I", "F"])
-def test_numbers_of_32_bits_have_no_black_and_white_and_are_broken(tmp_path: Path, mode: str) -> None:
-    Image.new(mode, (4, 4), 40000).save(tmp_path / "a.png", format="TIFF")
+def test_numbers_of_32_bits_have_no_black_and_white_and_are_broken(mode: str) -> None:
     with pytest.raises(BrokenImageError, match=rf"numbers of 32 bits \(mode {mode}\); convert it to 8 or 16"):
-        decode_image(tmp_path / "a.png", 4, 1)
+        decode_image(Image.new(mode, (4, 4), 40000), 4, 1)
+
+
+@pytest.mark.parametrize("form", ["EPS", "TIFF", "GIF", "PPM", "PDF", "ICO"])
+def test_no_other_format_is_opened_whatever_its_name(
+    tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ghostscript = Mock(side_effect=AssertionError("another program was started"))
+    monkeypatch.setattr(subprocess, "Popen", ghostscript)
+    Image.new("RGB", (16, 16), RED).save(tmp_path / "a.png", format=form)
+    with pytest.raises(BrokenImageError, match=r"cannot identify image file '.*a\.png' as PNG, JPEG, WebP or BMP"):
+        decode_image(tmp_path / "a.png", 4, 3)
+    ghostscript.assert_not_called()
 
 
 @pytest.mark.parametrize("fault", [OSError(errno.EMFILE, "Too many open files"), MemoryError()])
-def test_a_fault_of_the_machine_is_not_laid_upon_the_file(
+def test_a_fault_of_the_machine_does_not_make_an_image_broken(
     tmp_path: Path, fault: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Image, "open", Mock(side_effect=fault))
     with pytest.raises(InputError, match=r"a\.png cannot be read at present \(.+\): mend that and run again"):
         decode_image(tmp_path / "a.png", 4, 1)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits the memory of a process")
+def test_memory_that_runs_out_does_not_make_an_image_broken(tmp_path: Path) -> None:
+    suffixes = ["png", "jpg", "webp", "bmp"]
+    for suffix in suffixes:
+        Image.new("RGB", (4000, 4000), RED).save(tmp_path / f"a.{suffix}")
+    child = f"""
+        import resource
+        from pathlib import Path
+        from deephash_pipeline.errors import InputError
+        from deephash_pipeline.images import decode_image
+
+        paths = [Path({str(tmp_path)!r}, f"a.{{suffix}}") for suffix in {suffixes}]
+        assert {{decode_image(path, None, 3).shape for path in paths}} == {{(3, 4000, 4000)}}
+        used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, 2 * (used + 2**24,))
+        for path in paths:
+            try:
+                decode_image(path, None, 3)
+            except InputError as error:
+                print(error)
+        """
+    ended = subprocess.run([sys.executable, "-c", textwrap.dedent(child)], check=True, capture_output=True, text=True)
+    reasons = ["out of memory", "out of memory", "could not create decoder object", "out of memory"]
+    for suffix, reason, line in zip(suffixes, reasons, ended.stdout.splitlines(), strict=True):
+        assert line.startswith(f"{tmp_path}/a.{suffix} cannot be read at present ({reason}): mend that and run again")
 
 
 @pytest.mark.parametrize("name", ["a.png", "a.webp"])
@@ -103,7 +152,7 @@ def test_of_an_animation_the_first_frame_is_taken(tmp_path: Path, name: str) -> 
 
 
 @pytest.mark.parametrize(("orientation", "turns"), [(1, 0), (3, 2), (6, 1), (8, 3)])
-def test_a_photograph_is_turned_as_its_camera_was_held(tmp_path: Path, orientation: int, turns: int) -> None:
+def test_a_photograph_is_turned_upright(tmp_path: Path, orientation: int, turns: int) -> None:
     upright = np.zeros((4, 4), dtype=np.uint8)
     upright[0] = 255
     turned = Image.fromarray(np.rot90(upright, turns))
@@ -131,7 +180,7 @@ def test_an_image_40_000_pixels_wide_is_resized_as_any_other(tmp_path: Path, nam
     assert np.abs(decoded[:, 4, 7] - BLUE).max() <= 3
 
 
-def test_a_decompression_bomb_is_broken_and_its_reason_is_told(tmp_path: Path) -> None:
+def test_a_decompression_bomb_is_broken_and_its_reason_is_given(tmp_path: Path) -> None:
     Image.new("1", (40_000, 5_000)).save(tmp_path / "bomb.png")
     with pytest.raises(BrokenImageError, match="decompression bomb"):
         decode_image(tmp_path / "bomb.png", 8, 1)

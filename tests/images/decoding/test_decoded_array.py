@@ -15,9 +15,9 @@ from PIL import Image
 
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.images.decoding import decoded_array
+from deephash_pipeline.images.decoding.decode import decode_image
 from deephash_pipeline.images.decoding.decoded_array import DIGEST_BYTES, PENDING, DecodedArray, digest
-from deephash_pipeline.images.decoding.files import Channels, ImageFiles
-from deephash_pipeline.images.decoding.image_files import decode_image
+from deephash_pipeline.images.decoding.image_files import Channels, ImageFiles
 
 COUNT = 50
 
@@ -80,7 +80,7 @@ def test_what_was_whole_when_the_process_was_killed_is_not_decoded_again(
         import os, signal, threading
         from pathlib import Path
         from deephash_pipeline.images.decoding import decoded_array
-        from deephash_pipeline.images.decoding.files import ImageFiles
+        from deephash_pipeline.images.decoding.image_files import ImageFiles
 
         decode_image, calls, lock = decoded_array.decode_image, [], threading.Lock()
 
@@ -239,7 +239,7 @@ MEMORY = """
     from pathlib import Path
     import numpy as np
     from deephash_pipeline.datasets import NumpyDataset
-    from deephash_pipeline.images.decoding.files import ImageFiles
+    from deephash_pipeline.images.decoding.image_files import ImageFiles
     from deephash_pipeline.images.decoding.decoded_array import DecodedArray
 
     def peak():

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.images.decoding.files import ImageFiles
+from deephash_pipeline.images.decoding.image_files import ImageFiles
 from deephash_pipeline.images.sources.collection import ImageCollection, ImageSet
 
 

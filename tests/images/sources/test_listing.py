@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.images.decoding.files import ImageFiles
+from deephash_pipeline.images.decoding.image_files import ImageFiles
 from deephash_pipeline.images.sources.listing import collect_files, natural_order
 
 
