@@ -35,11 +35,10 @@ SMALL = {
 
 def copied_project(target: Path) -> Path:
     """Copy what Kedro needs. The package itself is installed, but Kedro insists on a folder for sources."""
-    shutil.copytree(ROOT / "conf", target / "conf", ignore=shutil.ignore_patterns("local"))
+    shutil.copytree(ROOT / "conf", target / "conf")
     for name in ("pyproject.toml", ".telemetry"):
         shutil.copy(ROOT / name, target)
     (target / "src").mkdir()
-    (target / "conf" / "local").mkdir()
     return target
 
 

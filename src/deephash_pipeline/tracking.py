@@ -179,7 +179,7 @@ def _run_tags(run_params: dict[str, Any], project: Path) -> dict[str, str]:
         COMMAND_TAG: shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])[:LONGEST_TAG],
         "mlflow.source.type": "LOCAL",
         "pipeline": ",".join(run_params.get("pipeline_names") or ["__default__"]),
-        "environment": run_params.get("env") or "base",
+        "environment": run_params.get("env") or "digits",
         "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu",
         "version.python": platform.python_version(),
         **{f"version.{package}": version(package) for package in PACKAGES},

@@ -30,7 +30,7 @@ SLIGHT = AugmentationParameters(shift_pixels=2, rotation_degrees=10, scale_range
 
 PRETRAINING = PreTrainingParameters(
     training=TrainingParameters(
-        epochs=30, batch_size=64, learning_rate=0.05, weight_decay=0.0005, schedule="one_cycle"
+        epochs=30, batch_size=64, learning_rate=0.025, weight_decay=0.0005, schedule="one_cycle"
     ),
     augmentation=SLIGHT,
 )
@@ -48,7 +48,7 @@ FINE_TUNING = FineTuningParameters(
 class DeepHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
     """Deep hashing after Mu & Liu: two stages of pre-training, then fine-tuning of all layers; an `ImageHasher`.
 
-    The defaults are the recipe that conf/digits runs; those of the other benchmarks are in their folders of ``conf``.
+    The defaults suit digits and the like; the recipes of the benchmarks are in their folders of ``conf``.
 
     Args:
         code_length: bits.

@@ -26,11 +26,11 @@ class Experiment(BaseModel):
         device: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
         devices: how many of them share the training of a network with a trunk; ``auto`` takes all CUDA devices there
             are. On the CPU, so many processes.
-        effort: share of the configured epochs that every training makes, at least one: 0.1 for a quick look.
+        effort: share of the configured epochs that every training makes, at least one: 0.1 for a quick look. Below 1
+            learning rates are halved, for a short warm-up reaches the peak before the weights have settled.
 
-    >>> Experiment(benchmark="digits", network="lenet", seed=42).epochs(30)
-    30
-    >>> Experiment(benchmark="digits", network="lenet", seed=42, effort=0.1).epochs(30)
+    >>> quick = Experiment(benchmark="digits", network="lenet", seed=42, effort=0.1)
+    >>> quick.training(TrainingParameters(epochs=30, batch_size=64, learning_rate=0.05)).epochs
     3
     """
 
@@ -55,13 +55,20 @@ class Experiment(BaseModel):
         """Build the trunk for images of shape (channels, height, width), with weights still to be drawn or loaded."""
         return build_trunk(self.network, image_shape, self.trunk)
 
-    def epochs(self, configured: int) -> int:
-        """Epochs that are made of those configured."""
-        return max(1, round(self.effort * configured))
-
     def training(self, parameters: TrainingParameters) -> TrainingParameters:
-        """Return the parameters of a training with the epochs that are made."""
-        return parameters.model_copy(update={"epochs": self.epochs(parameters.epochs)})
+        """Return the parameters of a training with the epochs that are made of those configured."""
+        if self.effort == 1:
+            return parameters
+        epochs = max(1, round(self.effort * parameters.epochs))
+        return parameters.model_copy(update={"epochs": epochs, "learning_rate": parameters.learning_rate / 2})
+
+
+class StageParameters(BaseModel):
+    """What the parameters of every stage that trains have."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    training: TrainingParameters
 
 
 @dataclass(frozen=True)
@@ -100,13 +107,13 @@ class Run:
         """How many devices share it."""
         return resolve_devices(self.experiment.devices, self.device)
 
-    def configuration(self, parameters: BaseModel) -> dict[str, Any]:
+    def configuration(self, parameters: StageParameters) -> dict[str, Any]:
         """What makes a training what it is, as dotted names and values, to be compared with that of a checkpoint.
 
         What was not there when earlier checkpoints were made is left out where it changes nothing, so that they fit.
         """
-        described = parameters.model_dump(mode="json")
-        described["training"]["epochs"] = self.experiment.epochs(described["training"]["epochs"])
+        made = parameters.model_copy(update={"training": self.experiment.training(parameters.training)})
+        described = made.model_dump(mode="json")
         if self.experiment.network not in NETWORKS:
             described["trunk"] = self.experiment.trunk.model_dump(mode="json")
         named = pd.json_normalize(described).to_dict("records")[0]

@@ -6,10 +6,10 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 import pandas as pd
 import torch
-from pydantic import BaseModel, ConfigDict, field_validator, model_validator
+from pydantic import field_validator, model_validator
 from torch import Tensor, nn
 
-from deephash_pipeline.deephash.experiment import Run
+from deephash_pipeline.deephash.experiment import Run, StageParameters
 from deephash_pipeline.deephash.hasher import ImageHasher
 from deephash_pipeline.deephash.initialise import hash_layer_encoder
 from deephash_pipeline.deephash.training_set import TrainingSet
@@ -24,10 +24,10 @@ from deephash_pipeline.networks import (
     initialise,
 )
 from deephash_pipeline.randomness import derive_seed
-from deephash_pipeline.training import TrainingParameters, first_batch, train_on
+from deephash_pipeline.training import first_batch, train_on
 
 
-class FineTuningParameters(BaseModel):
+class FineTuningParameters(StageParameters):
     """How to train trunk and hash layer together. Every departure from the paper stands in one of these blocks.
 
     Attributes:
@@ -36,12 +36,9 @@ class FineTuningParameters(BaseModel):
             layer is always random.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     hash_layer: HashLayerParameters = HashLayerParameters()
     initial_hash_layer: Literal["pre_trained", "random"] = "pre_trained"
     loss: LossParameters = ExponentiatedLossParameters()
-    training: TrainingParameters
     augmentation: AugmentationParameters = AugmentationParameters()
 
     @field_validator("loss", mode="before")

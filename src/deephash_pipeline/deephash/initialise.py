@@ -7,25 +7,20 @@ import numpy as np
 import pandas as pd
 import torch
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict
 from torch import Tensor
 
-from deephash_pipeline.deephash.experiment import Run
+from deephash_pipeline.deephash.experiment import Run, StageParameters
 from deephash_pipeline.deephash.training_set import LabelledFeatures
 from deephash_pipeline.hashing import Encoder, LearnedHashLayer
 from deephash_pipeline.hashing.base import row_blocks
 from deephash_pipeline.hashing.linear import feature_mean, hyperplanes_through
 from deephash_pipeline.networks import HashLayer, HashLayerParameters, HashSoftmaxNetwork, initialise
 from deephash_pipeline.randomness import derive_seed
-from deephash_pipeline.training import ArrayInputs, CrossEntropy, TrainingParameters, first_batch, train
+from deephash_pipeline.training import ArrayInputs, CrossEntropy, first_batch, train
 
 
-class HashLayerInitParameters(BaseModel):
+class HashLayerInitParameters(StageParameters):
     """How to train the hash layer under a softmax layer, on z."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    training: TrainingParameters
 
 
 class InitialisedHashLayer(NamedTuple):

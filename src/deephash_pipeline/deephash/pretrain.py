@@ -7,24 +7,20 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict
 from torch import Tensor
 
-from deephash_pipeline.deephash.experiment import Run
+from deephash_pipeline.deephash.experiment import Run, StageParameters
 from deephash_pipeline.deephash.training_set import LabelledImages, TrainingSet
 from deephash_pipeline.images.augmentation import AugmentationParameters
 from deephash_pipeline.images.inputs import ImageInputs
 from deephash_pipeline.networks import SoftmaxNetwork, initialise
 from deephash_pipeline.randomness import derive_seed
-from deephash_pipeline.training import CrossEntropy, TrainingParameters, outputs_in_blocks, train_on
+from deephash_pipeline.training import CrossEntropy, outputs_in_blocks, train_on
 
 
-class PreTrainingParameters(BaseModel):
+class PreTrainingParameters(StageParameters):
     """How to train the trunk under a softmax layer."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    training: TrainingParameters
     augmentation: AugmentationParameters = AugmentationParameters()
 
 

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 import torch
 import yaml
+from kedro.config import OmegaConfigLoader
+from kedro.framework.startup import bootstrap_project
 from PIL import Image
 
 from deephash_pipeline.deephash import Experiment, FineTuningParameters, Run, TrainingSet, fine_tune
@@ -17,14 +19,22 @@ from deephash_pipeline.images.splits import SplitParameters, split_collection
 from deephash_pipeline.images.statistics import pixel_statistics
 from deephash_pipeline.methods import Cell
 from deephash_pipeline.networks import build_trunk
+from deephash_pipeline.settings import CONFIG_LOADER_ARGS
 
-CONFIGURATION = Path(__file__).resolve().parents[3] / "conf" / "sun397"
+ROOT = Path(__file__).resolve().parents[3]
+CONFIGURATION = ROOT / "conf" / "sun397"
 LETTERS = "abcdefghijklmnopqrstuvwyz"
 NESTED = [f"{letter}/{letter}_house/{side}" for letter in LETTERS[:15] for side in ("indoor", "outdoor")]
 CLASSES = sorted(NESTED + [f"{LETTERS[number % 25]}/scene_{number}" for number in range(397 - len(NESTED))])
 IMAGES_PER_CLASS = 5
 SPLIT = SplitParameters(query_count=397)
 EXPERIMENT = Experiment(benchmark="sun397", network="caffenet", seed=42, device="cpu")
+
+
+def resolved() -> dict[str, Any]:
+    """What Kedro makes of conf/base and conf/sun397."""
+    bootstrap_project(ROOT)
+    return OmegaConfigLoader(str(ROOT / "conf"), env="sun397", **CONFIG_LOADER_ARGS)["parameters"]
 
 
 def configured(name: str) -> dict:
@@ -89,7 +99,7 @@ def test_one_step_on_crops_of_warped_images_changes_every_weight(collection: Ima
     images, labels = np.asarray(decoded["training"].images), decoded["training"].labels
     assert not broken
     assert images.shape == (4, 3, 256, 256)
-    configuration = configured("parameters_training.yml")["fine_tuning"]["deephash_random_start"]
+    configuration = resolved()["fine_tuning"]["deephash_random_start"]
     assert configuration["training"]["batch_size"] == 600
     training = {**configuration["training"], "batch_size": 4, "epochs": 1, "learning_rate": 0.01}
     parameters = FineTuningParameters.model_validate({**configuration, "training": training})
@@ -107,14 +117,14 @@ def test_one_step_on_crops_of_warped_images_changes_every_weight(collection: Ima
 
 
 def test_every_training_has_the_papers_batch_and_schedule() -> None:
-    base = yaml.safe_load((CONFIGURATION.parent / "base" / "parameters_fine_tuning.yml").read_text())["fine_tuning"]
-    stages = configured("parameters_training.yml")
-    for method, block in stages.pop("fine_tuning").items():
-        merged = {**base[method], **block, "training": {**base[method]["training"], **block["training"]}}
-        FineTuningParameters.model_validate(merged)
-        stages[method] = merged
-    for name, stage in stages.items():
-        assert (stage["training"]["batch_size"], stage["training"]["schedule"]) == (600, "plateau"), name
+    parameters = resolved()
+    methods = {name: FineTuningParameters.model_validate(block) for name, block in parameters["fine_tuning"].items()}
+    assert {(stage.training.batch_size, stage.training.schedule) for stage in methods.values()} == {(600, "plateau")}
+    for name in ("cnn_pretraining", "hash_layer_init"):
+        assert (parameters[name]["training"]["batch_size"], parameters[name]["training"]["schedule"]) == (
+            600,
+            "plateau",
+        )
 
 
 def test_the_configured_source_is_warped_and_larger_than_the_crop() -> None:
