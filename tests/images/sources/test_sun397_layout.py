@@ -1,6 +1,7 @@
 """SUN397 as it is configured, on a generated tree in the folders of the release: listed, split, cropped, trained on."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
