@@ -8,7 +8,7 @@ passes by the same rules.
 import functools
 import inspect
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, ParamSpec, get_type_hints
+from typing import Any, ParamSpec, TypeVar, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
@@ -17,12 +17,27 @@ from deephash_pipeline.errors import InputError
 P = ParamSpec("P")
 
 
-def parameters_model(owner: Callable[..., Any], skip: Collection[str] = (), **fields: Any) -> type[BaseModel]:
-    """Make a pydantic model of a constructor's keywords: unknown names are refused, values cannot be changed.
+class Parameters(BaseModel):
+    """Base of models of parameters: unknown names are refused, values cannot be changed."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def parameters_model(
+    owner: Callable[..., Any],
+    skip: Collection[str] = (),
+    base: type[Model] = Parameters,  # type: ignore[assignment]
+    **fields: Any,
+) -> type[Model]:
+    """Make a pydantic model of a constructor's keywords.
 
     Args:
         owner: a class, or its ``__init__``.
         skip: keywords that are no parameters of the model, such as ``code_length`` and ``random_state``.
+        base: class that the model extends; by default unknown names are refused and values cannot be changed.
         fields: more fields, as `pydantic.create_model` takes them.
 
     Example:
@@ -43,8 +58,7 @@ def parameters_model(owner: Callable[..., Any], skip: Collection[str] = (), **fi
         if name != "self" and name not in skip and parameter.kind not in variable
     }
     title = f"{init.__qualname__.removesuffix('.__init__').rpartition('.')[2]}Parameters"
-    config = ConfigDict(extra="forbid", frozen=True)
-    return create_model(title, __config__=config, **fields, **keywords)  # type: ignore[no-any-return, call-overload]
+    return create_model(title, __base__=base, **fields, **keywords)  # type: ignore[no-any-return, call-overload]
 
 
 def check_parameters(model: type[BaseModel], values: Mapping[str, Any], owner: str) -> dict[str, Any]:
@@ -107,7 +121,7 @@ def validated(*skip: str) -> Callable[[Callable[P, None]], Callable[P, None]]:
 
     def decorate(init: Callable[P, None]) -> Callable[P, None]:
         signature = inspect.signature(init)
-        model = functools.cache(lambda: parameters_model(init, skip))
+        model: Callable[[], type[Parameters]] = functools.cache(lambda: parameters_model(init, skip))
 
         @functools.wraps(init)
         def checking(*args: P.args, **kwargs: P.kwargs) -> None:

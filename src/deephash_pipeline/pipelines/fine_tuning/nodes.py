@@ -14,7 +14,7 @@ from deephash_pipeline.grid import Cell
 from deephash_pipeline.hashing import Encoder
 from deephash_pipeline.images.augmentation import AugmentationParameters
 from deephash_pipeline.images.inputs import ImageInputs
-from deephash_pipeline.losses import LOSSES, ExponentiatedLossParameters, LossParameters, build_loss
+from deephash_pipeline.losses import LOSS_PARAMETERS, LOSSES, LossParameters, build_loss
 from deephash_pipeline.networks import (
     ClassificationHead,
     HashLayerParameters,
@@ -51,7 +51,7 @@ class FineTuningParameters(BaseModel):
 
     hash_layer: HashLayerParameters = HashLayerParameters()
     initial_hash_layer: Literal["pre_trained", "random"] = "pre_trained"
-    loss: LossParameters = ExponentiatedLossParameters()
+    loss: LossParameters = LOSS_PARAMETERS["exponentiated"]()
     training: TrainingParameters
     augmentation: AugmentationParameters = AugmentationParameters()
 
@@ -133,7 +133,7 @@ def build_network(
     trunk = trunk_for(training_images, experiment)
     initialise(trunk, derive_seed(seed, "weights"))
     hash_layer = build_hash_layer(trunk.z_dimension, cell.bits, parameters.hash_layer, derive_seed(seed, "hash layer"))
-    reads = LOSSES[parameters.loss.name].classifier
+    reads = LOSSES[parameters.loss.name].classification_head
     if reads is None:
         return HashNetwork(trunk, hash_layer)
     classifier = ClassificationHead(
