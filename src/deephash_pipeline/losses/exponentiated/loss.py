@@ -101,9 +101,11 @@ class ExponentiatedLoss(HashingLoss):
             super().check_batch(outputs, labels)
             return
         batch = len(labels)
-        super().check_batch(outputs, labels.new_zeros(labels.shape[1], dtype=torch.int64))
+        super().check_batch(outputs, labels.new_zeros(batch, dtype=torch.int64))
         if labels.shape != (batch, batch):
-            raise InputError(f"supervision must be labels or a square matrix, got shape {tuple(labels.shape)}")
+            raise InputError(
+                f"supervision must be labels ({batch},) or a matrix ({batch}, {batch}), got shape {tuple(labels.shape)}"
+            )
 
 
 class _ExponentiatedLoss(torch.autograd.Function):
