@@ -43,8 +43,7 @@ class CNNH(HashingLoss):
 
     display_name = "CNNH (DH-1)"
     reference = (
-        "Xia, Pan, Lai, Liu and Yan: Supervised Hashing for Image Retrieval via Image Representation Learning, "
-        "AAAI 2014"
+        "Xia, Pan, Lai, Liu & Yan, Supervised hashing for image retrieval via image representation learning, AAAI 2014"
     )
     needs = ("code_length", "labels", "random_state")
     class_codes: Tensor

@@ -47,7 +47,7 @@ class CSQ(HashingLoss):
     """
 
     display_name = "CSQ"
-    reference = "Yuan et al.: Central Similarity Quantization for Efficient Image and Video Retrieval, CVPR 2020"
+    reference = "Yuan et al., Central similarity quantization for efficient image and video retrieval, CVPR 2020"
     needs = ("code_length", "classes", "random_state")
     centres: Tensor
 

@@ -33,7 +33,7 @@ class DNNH(HashingLoss):
 
     display_name = "DNNH (DH-3)"
     reference = (
-        "Lai, Pan, Liu and Yan: Simultaneous Feature Learning and Hash Coding with Deep Neural Networks, CVPR 2015"
+        "Lai, Pan, Liu & Yan, Simultaneous feature learning and hash coding with deep neural networks, CVPR 2015"
     )
 
     @validated()

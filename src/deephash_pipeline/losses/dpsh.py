@@ -31,7 +31,7 @@ class DPSH(HashingLoss):
     """
 
     display_name = "DPSH"
-    reference = "Li, Wang and Kang: Feature Learning based Deep Supervised Hashing with Pairwise Labels, IJCAI 2016"
+    reference = "Li, Wang & Kang, Feature learning based deep supervised hashing with pairwise labels, IJCAI 2016"
 
     @validated()
     def __init__(self, quantisation_weight: Annotated[float, Field(ge=0)] = 0.1) -> None:

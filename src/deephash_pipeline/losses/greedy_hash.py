@@ -33,7 +33,7 @@ class GreedyHash(HashingLoss):
 
     display_name = "GreedyHash"
     reference = (
-        "Su, Zhang, Han and Tian: Greedy Hash: Towards Fast Optimization for Accurate Hash Coding in CNN, NeurIPS 2018"
+        "Su, Zhang, Han & Tian, Greedy hash: towards fast optimization for accurate hash coding in CNN, NeurIPS 2018"
     )
     classification_head = "code"
 

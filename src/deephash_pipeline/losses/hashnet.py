@@ -37,7 +37,7 @@ class HashNet(HashingLoss):
     """
 
     display_name = "HashNet"
-    reference = "Cao, Long, Wang and Yu: HashNet: Deep Learning to Hash by Continuation, ICCV 2017"
+    reference = "Cao, Long, Wang & Yu, HashNet: deep learning to hash by continuation, ICCV 2017"
 
     @validated()
     def __init__(

@@ -56,7 +56,7 @@ class ExponentiatedLoss(HashingLoss):
     """
 
     display_name = "DeepHash (fine-tuning)"
-    reference = "Mu and Liu: Deep Hashing: A Joint Approach for Image Signature Learning, AAAI 2017"
+    reference = "Mu & Liu, Deep hashing: a joint approach for image signature learning, AAAI 2017"
 
     @validated()
     def __init__(
