@@ -25,7 +25,7 @@ from benchmarks.process_memory import process_bytes
 from benchmarks.training_tables import DISTRIBUTIONS, LARGE_BATCH, large_batch_table, write_training_section
 from deephash_pipeline.images.augmentation import AugmentationParameters
 from deephash_pipeline.images.inputs import ImageInputs
-from deephash_pipeline.losses import ExponentiatedLoss, ExponentiatedLossParameters
+from deephash_pipeline.losses import ExponentiatedLoss
 from deephash_pipeline.networks import HashLayer, HashLayerParameters, HashNetwork, build_trunk, initialise
 from deephash_pipeline.training import TrainingParameters, train
 from deephash_pipeline.training.gradients import BatchGradients
@@ -110,7 +110,7 @@ def build_network(settings: Settings) -> HashNetwork:
     return HashNetwork(trunk, hash_layer)
 
 
-OBJECTIVE = ExponentiatedLoss(ExponentiatedLossParameters(loss_scale="unit", balance_pairs=True))
+OBJECTIVE = ExponentiatedLoss(loss_scale="unit", balance_pairs=True)
 
 
 def gradient(

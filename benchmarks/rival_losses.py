@@ -11,12 +11,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from deephash_pipeline.losses import ExponentiatedLossParameters, exponentiated_loss, supervision_matrix
+from deephash_pipeline.losses import ExponentiatedLoss, supervision_matrix
 from deephash_pipeline.losses.exponentiated.tiles import loss_and_gradient
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 
-FAITHFUL = ExponentiatedLossParameters()
+FAITHFUL = ExponentiatedLoss()
 DPSH_QUANTISATION_WEIGHT = 0.1
 DSH_QUANTISATION_WEIGHT = 0.01
 HASHNET_SCALE = 1.0
@@ -25,13 +25,14 @@ HASHNET_SIGMOID = 10.0
 
 def fused(u: Tensor, labels: Tensor) -> Tensor:
     """The project's loss as training uses it: from labels, by the kernel for the device."""
-    return exponentiated_loss(u, labels, FAITHFUL)
+    value: Tensor = FAITHFUL(u, labels)
+    return value
 
 
 class _Tiles(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, u: Tensor, labels: Tensor) -> Tensor:
-        value, gradient, _ = loss_and_gradient(u.detach(), supervision_matrix(labels).to(u.dtype), FAITHFUL)
+        value, gradient, _ = loss_and_gradient(u.detach(), supervision_matrix(labels).to(u.dtype), FAITHFUL.departures)
         ctx.save_for_backward(gradient)
         return value
 

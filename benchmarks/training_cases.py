@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from torch import nn
 
 from deephash_pipeline.images.augmentation import AugmentationParameters
-from deephash_pipeline.losses import ExponentiatedLoss, ExponentiatedLossParameters
+from deephash_pipeline.losses import ExponentiatedLoss
 from deephash_pipeline.networks import (
     HashLayer,
     HashLayerParameters,
@@ -17,7 +17,7 @@ from deephash_pipeline.networks import (
 
 CLASSES = 10
 CODE_LENGTH = 48
-HASHING = ExponentiatedLoss(ExponentiatedLossParameters(loss_scale="unit", balance_pairs=True))
+HASHING = ExponentiatedLoss(loss_scale="unit", balance_pairs=True)
 NOT_MOVED = AugmentationParameters()
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from deephash_pipeline.hashing import HASH_FUNCTIONS
+from deephash_pipeline.losses import LOSSES
 from deephash_pipeline.methods import Cell
 
 CODE_LENGTHS = (12, 16, 24, 32, 48)
@@ -13,7 +14,7 @@ BASELINES = tuple(HASH_FUNCTIONS)
 PRE_TRAINING = "deephash_pretrained"
 RANDOM_START = "deephash_random_start"
 FINE_TUNINGS = ("deephash", "deephash_faithful")
-DEEP_RIVALS = ("cnnh", "cnnh_plus", "dnnh", "dpsh", "hashnet", "greedy_hash", "csq")
+DEEP_RIVALS = tuple(loss for loss in LOSSES if loss != "exponentiated")
 """Losses of others on the same network, from the same start."""
 
 COMPARED_METHODS = ("lsh", "itq", "bre", "mlh", "ksh", PRE_TRAINING)
@@ -22,16 +23,10 @@ COMPARED_CODE_LENGTHS = (16, 32)
 
 METHODS = {
     **{method: hash_function.display_name for method, hash_function in HASH_FUNCTIONS.items()},
-    "cnnh": "CNNH (DH-1)",
-    "cnnh_plus": "CNNH+ (DH*-1)",
-    "dnnh": "DNNH (DH-3)",
-    "dpsh": "DPSH",
-    "hashnet": "HashNet",
-    "greedy_hash": "GreedyHash",
-    "csq": "CSQ",
+    **{method: LOSSES[method].display_name for method in DEEP_RIVALS},
     "deephash_random_start": "DeepHash (random initialisation)",
     "deephash_pretrained": "DeepHash (pre-training)",
-    "deephash": "DeepHash (fine-tuning)",
+    "deephash": LOSSES["exponentiated"].display_name,
     "deephash_faithful": "DeepHash (fine-tuning, faithful)",
     "one_of_c": "1-of-C code of the classifier",
 }

@@ -6,13 +6,13 @@ import pytest
 import torch
 
 from benchmarks.rival_losses import LOSSES, bit_by_bit, dpsh, dsh, gradient_of, hashnet, naive, random_batch, tiles
-from deephash_pipeline.losses import ExponentiatedLossParameters, exponentiated_loss_and_gradient
+from deephash_pipeline.losses import ExponentiatedLoss
 
 
 @pytest.mark.parametrize("loss", [tiles, naive, bit_by_bit])
 def test_other_ways_to_compute_the_loss_agree_with_it(loss) -> None:
     u, labels = random_batch(30, 12, 3)
-    expected = exponentiated_loss_and_gradient(u, labels, ExponentiatedLossParameters())
+    expected = ExponentiatedLoss().loss_and_gradient(u, labels)
     assert loss(u, labels).item() == pytest.approx(expected.value.item(), rel=1e-5)
     torch.testing.assert_close(gradient_of(loss, u, labels), expected.gradient, rtol=1e-4, atol=1e-9)
 

@@ -17,9 +17,15 @@ BLOCK = re.compile(r"^```\w+\n# (?P<path>[\w/.]+)(?P<place>[^\n]*)\n(?P<content>
 
 @pytest.fixture
 def blocks() -> dict[str, str]:
-    """What the document puts into each file."""
+    """What the document puts into each file for a hash function."""
+    return blocks_below("A hash function on features")
+
+
+def blocks_below(heading: str) -> dict[str, str]:
+    """What the document puts into each file, below a heading."""
     text = (ROOT / "docs" / "add-a-method.md").read_text(encoding="utf-8")
-    return {found["path"].rpartition("/")[2]: found["content"] for found in BLOCK.finditer(text)}
+    section = text.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    return {found["path"].rpartition("/")[2]: found["content"] for found in BLOCK.finditer(section)}
 
 
 def test_the_documented_method_runs_and_is_evaluated(
@@ -67,3 +73,45 @@ def test_the_documented_method_runs_and_is_evaluated(
     }
     assert figures["median_lsh"]["method"] == "median_lsh"
     assert figures["median_lsh"]["mean_average_precision"] > figures["median_lsh"]["chance_level"]
+
+
+def test_the_documented_loss_trains_and_is_evaluated(
+    finished_project: Path, new_project: Callable[[str], Path]
+) -> None:
+    blocks = blocks_below("A loss of the network")
+    project = new_project("with_a_loss")
+    shutil.copytree(finished_project / "data", project / "data")
+    shutil.rmtree(project / "src")
+    shutil.copytree(ROOT / "src", project / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+    losses = project / "src" / "deephash_pipeline" / "losses"
+    (losses / "dsh.py").write_text(blocks["dsh.py"], encoding="utf-8")
+    registry = (losses / "registry.py").read_text(encoding="utf-8")
+    with_line = registry.replace('    "csq": CSQ,\n', f'    "csq": CSQ,\n{blocks["registry.py"]}')
+    assert with_line != registry
+    imported = "from deephash_pipeline.losses.dsh import DSH\n"
+    (losses / "registry.py").write_text(with_line.replace("\nLOSSES", f"\n{imported}\nLOSSES", 1), encoding="utf-8")
+    with (project / "conf" / "base" / "parameters_fine_tuning.yml").open("a", encoding="utf-8") as parameters:
+        parameters.write(blocks["parameters_fine_tuning.yml"])
+
+    finished = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "kedro",
+            "run",
+            "--pipelines=fine_tuning,evaluation",
+            "--namespaces=dsh.b12",
+            "--params=experiment.device=cpu,fine_tuning.dsh.training.epochs=3",
+        ],
+        cwd=project,
+        env={**os.environ, "PYTHONPATH": str(project / "src")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert finished.returncode == 0, finished.stdout
+    metrics = pd.read_json(project / "data/07_model_output/digits/dsh/b12/metrics.json", typ="series")
+    assert metrics["method"] == "dsh"
+    assert metrics["mean_average_precision"] > 2 * metrics["chance_level"]

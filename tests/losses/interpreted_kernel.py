@@ -3,16 +3,19 @@
 Triton decides when it is imported whether to interpret, hence a process of its own.
 """
 
+import json
 import os
 import sys
 
 os.environ["TRITON_INTERPRET"] = "1"
+# The interpreter works on small arrays, over which threads would only wait for one another.
+os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 import numpy as np
 import torch
 
-from deephash_pipeline.losses import ExponentiatedLossParameters
 from deephash_pipeline.losses.exponentiated import cuda
+from deephash_pipeline.losses.exponentiated.formula import Departures
 
 
 def main(inputs_file: str, outputs_file: str) -> None:
@@ -24,7 +27,7 @@ def main(inputs_file: str, outputs_file: str) -> None:
         result = cuda.loss_and_gradient(
             torch.from_numpy(inputs[f"{case} u"]),
             torch.from_numpy(inputs[f"{case} labels"]),
-            ExponentiatedLossParameters.model_validate_json(str(inputs[f"{case} parameters"])),
+            Departures(*json.loads(str(inputs[f"{case} departures"]))),
         )
         outputs |= {f"{case} {name}": part.numpy() for name, part in result._asdict().items()}
     np.savez(outputs_file, **outputs)

@@ -1,5 +1,6 @@
 """CNNH and CNNH+ against their formulas."""
 
+import inspect
 import math
 
 import numpy as np
@@ -8,8 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deephash_pipeline.losses.cnnh import CNNH, CNNHParameters, CNNHPlus, CNNHPlusParameters
-from deephash_pipeline.losses.similarity_codes import similarity_codes
+from deephash_pipeline.losses import CNNH, CNNHPlus, similarity_codes
 
 LABELS = np.arange(30) % 4
 
@@ -29,34 +29,42 @@ def test_value_equals_the_mean_square_and_for_the_plus_the_cross_entropy(seed, b
     u = torch.randn(batch, code_length, generator=generator, dtype=torch.float64)
     logits = torch.randn(batch, 4, generator=generator, dtype=torch.float64)
     labels = torch.randint(4, (batch,), generator=generator)
-    cnnh = CNNH.for_training_set(CNNHParameters(), code_length, LABELS, seed)
-    plus = CNNHPlus.for_training_set(CNNHPlusParameters(label_weight=weight), code_length, LABELS, seed)
+    cnnh = CNNH(code_length, LABELS, seed)
+    plus = CNNHPlus(code_length, LABELS, seed, label_weight=weight)
     regression = slow_regression(u, cnnh.class_codes[labels])
     entropy = sum(
         math.log(sum(map(math.exp, row))) - row[label]
         for row, label in zip(logits.tolist(), labels.tolist(), strict=True)
     )
-    assert cnnh(u, labels)[0].item() == pytest.approx(regression, abs=1e-12)
-    assert plus((u, logits), labels)[0].item() == pytest.approx(regression + weight * entropy / batch, abs=1e-12)
+    assert cnnh(u, labels).item() == pytest.approx(regression, abs=1e-12)
+    assert plus((u, logits), labels).item() == pytest.approx(regression + weight * entropy / batch, abs=1e-12)
 
 
 def test_the_wanted_codes_are_those_of_the_factorisation():
-    parameters = CNNHParameters(factorisation="samples", samples=20, sweeps=2)
-    loss = CNNH.for_training_set(parameters, 12, LABELS, 5)
-    np.testing.assert_array_equal(loss.class_codes, similarity_codes(LABELS, 12, parameters, 5))
+    way = {"factorisation": "samples", "samples": 20, "sweeps": 2}
+    expected = similarity_codes(LABELS, 12, 5, **way)
+    np.testing.assert_array_equal(CNNH(12, LABELS, 5, **way).class_codes, expected)
+    np.testing.assert_array_equal(CNNHPlus(12, LABELS, 5, **way).class_codes, expected)
+
+
+def test_the_plus_has_the_parameters_of_cnnh_and_a_weight_of_the_labels():
+    plain, plus = (list(map(str, inspect.signature(loss).parameters.values())) for loss in (CNNH, CNNHPlus))
+    assert plus[:-1] == plain
+    assert plus[-1].startswith("label_weight")
 
 
 def test_the_gradients_are_those_of_finite_differences():
     generator = torch.Generator().manual_seed(1)
     u = torch.randn(5, 4, dtype=torch.float64, generator=generator, requires_grad=True)
     logits = torch.randn(5, 4, dtype=torch.float64, generator=generator, requires_grad=True)
-    loss = CNNHPlus.for_training_set(CNNHPlusParameters(), 4, LABELS, 0)
+    loss = CNNHPlus(4, LABELS)
     labels = torch.tensor([0, 1, 0, 2, 3])
-    assert torch.autograd.gradcheck(lambda u, logits: loss((u, logits), labels)[0], (u, logits))
+    assert torch.autograd.gradcheck(lambda u, logits: loss((u, logits), labels), (u, logits))
 
 
 def test_bit_accuracy_is_the_share_of_bits_as_wanted():
-    loss = CNNH.for_training_set(CNNHParameters(), 8, LABELS, 0)
+    loss = CNNH(8, LABELS)
     u = loss.class_codes[torch.tensor([0, 1])].clone()
     u[0, :3] *= -0.1
-    assert loss(u, torch.tensor([0, 1]))[1]["bit_accuracy"].item() == pytest.approx(13 / 16)
+    loss(u, torch.tensor([0, 1]))
+    assert loss.metrics["bit_accuracy"].item() == pytest.approx(13 / 16)

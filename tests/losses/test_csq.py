@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.losses.csq import CSQ, CSQParameters, hash_centres, smallest_distance
+from deephash_pipeline.losses import CSQ, hash_centres
+from deephash_pipeline.losses.csq import smallest_distance
 
 
 def slow_loss(u, wanted, weight):
@@ -29,23 +30,22 @@ def test_value_equals_the_sum_over_samples_and_bits(seed, batch, code_length, cl
     generator = torch.Generator().manual_seed(seed)
     u = torch.randn(batch, code_length, generator=generator, dtype=torch.float64)
     labels = torch.randint(classes, (batch,), generator=generator)
-    centres = hash_centres(classes, code_length, seed)
-    loss, _ = CSQ(CSQParameters(quantisation_weight=weight), centres)(u, labels)
-    assert loss.item() == pytest.approx(slow_loss(u, centres[labels], weight), abs=1e-10)
+    loss = CSQ(code_length, classes, seed, quantisation_weight=weight)
+    np.testing.assert_array_equal(loss.centres, hash_centres(classes, code_length, seed))
+    assert loss(u, labels).item() == pytest.approx(slow_loss(u, loss.centres[labels], weight), abs=1e-10)
 
 
 def test_the_gradient_is_that_of_finite_differences():
     u = torch.randn(5, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(1), requires_grad=True)
-    loss, labels = CSQ(CSQParameters(), hash_centres(3, 8, 0)), torch.tensor([0, 1, 0, 2, 1])
-    assert torch.autograd.gradcheck(lambda u: loss(u, labels)[0], u)
+    loss, labels = CSQ(code_length=8, classes=3), torch.tensor([0, 1, 0, 2, 1])
+    assert torch.autograd.gradcheck(lambda u: loss(u, labels), u)
 
 
 def test_a_code_at_its_centre_costs_nothing_and_has_every_bit_right():
-    loss = CSQ(CSQParameters(), hash_centres(10, 16, 0))
+    loss = CSQ(code_length=16, classes=10)
     labels = torch.arange(10)
-    value, watched = loss(30 * loss.centres[labels], labels)
-    assert value.item() == pytest.approx(0, abs=1e-9)
-    assert watched["bit_accuracy"] == 1
+    assert loss(30 * loss.centres[labels], labels).item() == pytest.approx(0, abs=1e-9)
+    assert loss.metrics["bit_accuracy"] == 1
 
 
 @pytest.mark.parametrize("code_length", [2, 16, 32, 64])
@@ -92,4 +92,4 @@ def test_every_code_is_a_centre_if_there_are_as_many_classes():
 
 def test_more_classes_than_codes_are_refused():
     with pytest.raises(InputError, match="3 bits have fewer codes than the 9 classes"):
-        hash_centres(9, 3, 0)
+        CSQ(code_length=3, classes=9)

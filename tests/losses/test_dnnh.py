@@ -7,7 +7,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deephash_pipeline.losses.dnnh import DNNH, DNNHParameters, semi_hard_negatives, soft_bits, squared_distances
+from deephash_pipeline.losses import DNNH
+from deephash_pipeline.losses.dnnh import semi_hard_negatives, soft_bits, squared_distances
 
 
 def slow_soft_bit(value, epsilon):
@@ -57,7 +58,7 @@ def test_value_equals_the_loop_over_triplets(seed, batch, code_length, classes, 
         u = u.sign() * 40
     elif epsilon < 0.5:
         u = u.tanh() * math.log((0.5 + epsilon) / (0.5 - epsilon))
-    loss, _ = DNNH(DNNHParameters(epsilon=epsilon, margin=1.5))(u, labels)
+    loss = DNNH(epsilon, margin=1.5)(u, labels)
     assert loss.item() == pytest.approx(slow_loss(u, labels.tolist(), epsilon, 1.5), abs=1e-12)
 
 
@@ -96,19 +97,19 @@ def test_a_soft_bit_is_on_the_side_of_one_half_that_the_code_says():
 
 def test_the_gradient_is_that_of_finite_differences():
     u, labels = random_batch(4, 7, 4, 3)
-    loss = DNNH(DNNHParameters(epsilon=0.5))
-    assert torch.autograd.gradcheck(lambda u: loss(u, labels)[0], u.requires_grad_())
+    loss = DNNH(epsilon=0.5)
+    assert torch.autograd.gradcheck(lambda u: loss(u, labels), u.requires_grad_())
 
 
 def test_classes_that_lie_a_margin_apart_cost_nothing():
     u = torch.tensor([[-30.0, 30.0], [-30.0, 30.0], [30.0, -30.0]])
-    loss, watched = DNNH(DNNHParameters())(u, torch.tensor([0, 0, 1]))
-    assert loss == 0
-    assert watched["active_share"] == 0
-    assert watched["quantisation_error"] == 0
+    loss = DNNH()
+    assert loss(u, torch.tensor([0, 0, 1])) == 0
+    assert loss.metrics["active_share"] == 0
+    assert loss.metrics["quantisation_error"] == 0
 
 
 def test_equal_codes_of_two_classes_cost_the_margin():
-    loss, watched = DNNH(DNNHParameters(margin=0.7))(torch.ones(4, 3), torch.tensor([0, 0, 1, 1]))
-    assert loss.item() == pytest.approx(0.7)
-    assert watched["active_share"] == 1
+    loss = DNNH(margin=0.7)
+    assert loss(torch.ones(4, 3), torch.tensor([0, 0, 1, 1])).item() == pytest.approx(0.7)
+    assert loss.metrics["active_share"] == 1

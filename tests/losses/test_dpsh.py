@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deephash_pipeline.losses.dpsh import DPSH, DPSHParameters
+from deephash_pipeline.losses import DPSH
 
 
 def slow_loss(u, labels, weight):
@@ -29,23 +29,24 @@ def test_value_equals_the_double_loop_of_the_paper(seed, batch, code_length, cla
     generator = torch.Generator().manual_seed(seed)
     u = torch.randn(batch, code_length, generator=generator, dtype=torch.float64)
     labels = torch.randint(classes, (batch,), generator=generator)
-    loss, _ = DPSH(DPSHParameters(quantisation_weight=weight))(u, labels)
+    loss = DPSH(quantisation_weight=weight)(u, labels)
     assert loss.item() == pytest.approx(slow_loss(u, labels.tolist(), weight), abs=1e-12)
 
 
 def test_pairs_that_are_surely_right_cost_nothing_and_pairs_that_are_surely_wrong_cost_their_log_odds():
     u = torch.tensor([[1.0, 1.0], [1.0, 1.0]], dtype=torch.float64) * 30
-    loss = DPSH(DPSHParameters(quantisation_weight=0))
-    assert loss(u, torch.tensor([0, 0]))[0].item() == pytest.approx(0, abs=1e-12)
-    assert loss(u, torch.tensor([0, 1]))[0].item() == pytest.approx(900)
+    loss = DPSH(quantisation_weight=0)
+    assert loss(u, torch.tensor([0, 0])).item() == pytest.approx(0, abs=1e-12)
+    assert loss(u, torch.tensor([0, 1])).item() == pytest.approx(900)
 
 
 def test_the_gradient_is_that_of_finite_differences():
     u = torch.randn(5, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(1), requires_grad=True)
     labels = torch.tensor([0, 1, 0, 2, 1])
-    assert torch.autograd.gradcheck(lambda u: DPSH(DPSHParameters())(u, labels)[0], u)
+    assert torch.autograd.gradcheck(lambda u: DPSH()(u, labels), u)
 
 
 def test_codes_are_watched_by_their_distance_from_u():
-    _, watched = DPSH(DPSHParameters())(torch.tensor([[0.5, -2.0], [1.0, 0.0]]), torch.tensor([0, 1]))
-    assert watched["quantisation_error"].item() == pytest.approx((0.25 + 1 + 0 + 1) / 4)
+    loss = DPSH()
+    loss(torch.tensor([[0.5, -2.0], [1.0, 0.0]]), torch.tensor([0, 1]))
+    assert loss.metrics["quantisation_error"].item() == pytest.approx((0.25 + 1 + 0 + 1) / 4)

@@ -1,4 +1,4 @@
-"""The compiled loss against the formula in float64, in both of its precisions."""
+"""The compiled loss against the reference, which is in float64, in both of its precisions."""
 
 from collections.abc import Callable, Iterator
 
@@ -10,22 +10,19 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.losses import (
-    ExponentiatedLoss,
-    ExponentiatedLossParameters,
-    LossAndGradient,
-    exponentiated_loss,
-    exponentiated_loss_and_gradient,
-    supervision_matrix,
-)
+from deephash_pipeline.losses import ExponentiatedLoss, LossAndGradient, supervision_matrix
+from deephash_pipeline.losses.exponentiated import reference
 
-Reference = Callable[[Tensor, Tensor, ExponentiatedLossParameters], LossAndGradient]
-
-FAITHFUL = ExponentiatedLossParameters()
-PARAMETERS = [
-    ExponentiatedLossParameters(loss_scale=scale, temperature=temperature, balance_pairs=balance)
-    for scale, temperature, balance in (("paper", 1.0, False), ("unit", 0.5, False), ("paper", 3.0, True))
-] + [ExponentiatedLossParameters(loss_scale="unit", balance_pairs=True)]
+FAITHFUL = ExponentiatedLoss()
+LOSSES = [
+    ExponentiatedLoss(scale, temperature, balance)
+    for scale, temperature, balance in (
+        ("paper", 1.0, False),
+        ("unit", 0.5, False),
+        ("paper", 3.0, True),
+        ("unit", 1.0, True),
+    )
+]
 
 
 def random_batch(
@@ -36,12 +33,13 @@ def random_batch(
     return u, torch.randint(-classes, classes, (batch,), generator=generator)
 
 
-def assert_agree(found: LossAndGradient, expected: LossAndGradient, u: Tensor, parameters: ExponentiatedLossParameters):
+def assert_agree(found: LossAndGradient, expected: LossAndGradient, u: Tensor, loss: ExponentiatedLoss) -> None:
     """Compare in u's precision, relative to the size that sums have before their terms cancel."""
     epsilon = 1e-13 if u.dtype == torch.float64 else 2e-6
     batch, code_length = u.shape
-    value_scale, slope_scale = (1.0, 1 / code_length**2) if parameters.loss_scale == "paper" else (code_length, 1.0)
-    gradient_scale = slope_scale * parameters.temperature * u.abs().max().item() / batch
+    loss_scale, temperature, _ = loss.departures
+    value_scale, slope_scale = (1.0, 1 / code_length**2) if loss_scale == "paper" else (code_length, 1.0)
+    gradient_scale = slope_scale * temperature * u.abs().max().item() / batch
     assert found.value.dtype == found.gradient.dtype == found.true_loss.dtype == u.dtype
     assert abs(found.value.item() - expected.value.item()) <= 3 * epsilon * value_scale
     assert found.true_loss.item() == pytest.approx(expected.true_loss.item(), rel=epsilon)
@@ -67,11 +65,11 @@ def batches(draw: st.DrawFn) -> tuple[Tensor, Tensor]:
 
 
 @settings(max_examples=60, deadline=None)
-@given(batches(), st.sampled_from(PARAMETERS), st.sampled_from([torch.float32, torch.float64]))
-def test_value_gradient_and_true_loss_are_those_of_the_formula(reference, batch, parameters, dtype) -> None:
+@given(batches(), st.sampled_from(LOSSES), st.sampled_from([torch.float32, torch.float64]))
+def test_value_gradient_and_true_loss_are_those_of_the_reference(batch, loss, dtype) -> None:
     u, labels = batch[0].to(dtype), batch[1]
-    found = exponentiated_loss_and_gradient(u, labels, parameters)
-    assert_agree(found, reference(u, labels, parameters), u, parameters)
+    found = loss.loss_and_gradient(u, labels)
+    assert_agree(found, reference.loss_and_gradient(u, labels, loss.departures), u, loss)
 
 
 # Around the borders of vectors and of blocks: odd and even numbers of blocks, and the larger blocks.
@@ -80,26 +78,26 @@ def test_value_gradient_and_true_loss_are_those_of_the_formula(reference, batch,
     [(2, 1), (31, 3), (33, 256), (128, 12), (129, 48), (300, 5), (512, 4), (641, 3), (1024, 1), (1100, 2)],
 )
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_batches_of_several_blocks_agree_with_the_formula(
-    reference: Reference, batch: int, code_length: int, dtype: torch.dtype
-) -> None:
+def test_batches_of_several_blocks_agree_with_the_reference(batch: int, code_length: int, dtype: torch.dtype) -> None:
     u, labels = random_batch(batch, batch, code_length)
-    for parameters in PARAMETERS[1:3]:
-        found = exponentiated_loss_and_gradient(u.to(dtype), labels, parameters)
-        assert_agree(found, reference(u.to(dtype), labels, parameters), u.to(dtype), parameters)
+    for loss in LOSSES[1:3]:
+        found = loss.loss_and_gradient(u.to(dtype), labels)
+        assert_agree(found, reference.loss_and_gradient(u.to(dtype), labels, loss.departures), u.to(dtype), loss)
 
 
-def test_a_code_of_more_bits_than_four_words_is_a_code_too(reference: Reference) -> None:
+def test_a_code_of_more_bits_than_four_words_is_a_code_too() -> None:
     u, labels = random_batch(1, 9, 300)
-    assert_agree(exponentiated_loss_and_gradient(u, labels, FAITHFUL), reference(u, labels, FAITHFUL), u, FAITHFUL)
+    assert_agree(
+        FAITHFUL.loss_and_gradient(u, labels), reference.loss_and_gradient(u, labels, FAITHFUL.departures), u, FAITHFUL
+    )
 
 
 @settings(max_examples=30, deadline=None)
-@given(batches(), st.sampled_from(PARAMETERS))
-def test_labels_and_their_matrix_give_the_same(batch, parameters) -> None:
+@given(batches(), st.sampled_from(LOSSES))
+def test_labels_and_their_matrix_give_the_same(batch, loss) -> None:
     u, labels = batch
-    from_matrix = exponentiated_loss_and_gradient(u, supervision_matrix(labels), parameters)
-    assert_agree(exponentiated_loss_and_gradient(u, labels, parameters), from_matrix, u, parameters)
+    from_matrix = loss.loss_and_gradient(u, supervision_matrix(labels))
+    assert_agree(loss.loss_and_gradient(u, labels), from_matrix, u, loss)
 
 
 @pytest.fixture
@@ -115,7 +113,7 @@ def test_the_number_of_threads_changes_no_bit(threads: Callable[[int], None], ba
     results = []
     for number in (1, 2, 3, 7, 1, 2):
         threads(number)
-        results.append(exponentiated_loss_and_gradient(u.float(), labels, PARAMETERS[2]))
+        results.append(LOSSES[2].loss_and_gradient(u.float(), labels))
     for result in results[1:]:
         assert all(torch.equal(part, first) for part, first in zip(result, results[0], strict=True))
 
@@ -124,13 +122,13 @@ def test_the_number_of_threads_changes_no_bit(threads: Callable[[int], None], ba
 def test_u_and_labels_may_lie_in_memory_as_they_like(dtype: torch.dtype) -> None:
     u, labels = random_batch(2, 50, 20)
     u = u.to(dtype)
-    expected = exponentiated_loss_and_gradient(u, labels, FAITHFUL)
+    expected = FAITHFUL.loss_and_gradient(u, labels)
     for other_u, other_labels in (
         (u.T.contiguous().T, labels),
         (torch.stack([u, -u], dim=2)[:, :, 0], torch.stack([labels, labels + 1], dim=1)[:, 0]),
         (u.flip(0).flip(0), labels.int()),
     ):
-        found = exponentiated_loss_and_gradient(other_u, other_labels, FAITHFUL)
+        found = FAITHFUL.loss_and_gradient(other_u, other_labels)
         assert all(torch.equal(part, first) for part, first in zip(found, expected, strict=True))
         assert found.gradient.is_contiguous()
 
@@ -139,8 +137,8 @@ def test_u_and_labels_may_lie_in_memory_as_they_like(dtype: torch.dtype) -> None
 def test_half_precision_is_computed_in_float32(dtype: torch.dtype) -> None:
     u, labels = random_batch(3, 40, 24)
     half = u.to(dtype)
-    found = exponentiated_loss_and_gradient(half, labels, FAITHFUL)
-    expected = exponentiated_loss_and_gradient(half.float(), labels, FAITHFUL)
+    found = FAITHFUL.loss_and_gradient(half, labels)
+    expected = FAITHFUL.loss_and_gradient(half.float(), labels)
     assert all(torch.equal(part, whole.to(dtype)) for part, whole in zip(found, expected, strict=True))
 
 
@@ -149,24 +147,22 @@ def test_half_precision_is_computed_in_float32(dtype: torch.dtype) -> None:
 def test_saturated_u_gives_the_true_loss_and_no_gradient(dtype: torch.dtype, scale: float) -> None:
     u, labels = random_batch(5, 64, 32)
     u = (torch.where(u >= 0, 1, -1) * scale).to(dtype)
-    value, gradient, true_loss = exponentiated_loss_and_gradient(u, labels, FAITHFUL)
+    value, gradient, true_loss = FAITHFUL.loss_and_gradient(u, labels)
     assert value.item() == pytest.approx(true_loss.item(), rel=1e-6)
     assert torch.equal(gradient, torch.zeros_like(gradient))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("exponent", [-18.0, -6.0, 3.0, 4.4, 5.0])
-def test_gradients_keep_their_relative_accuracy_far_out(
-    reference: Reference, dtype: torch.dtype, exponent: float
-) -> None:
+def test_gradients_keep_their_relative_accuracy_far_out(dtype: torch.dtype, exponent: float) -> None:
     """A saturated pair gives a small gradient, not what rounding 1 - sigma leaves of it."""
     u = torch.tensor([[1.0, 1.0], [2.0**exponent, -(2.0**exponent)]], dtype=dtype)
     labels = torch.tensor([0, 1])
-    found = exponentiated_loss_and_gradient(u, labels, FAITHFUL).gradient
+    found = FAITHFUL.loss_and_gradient(u, labels).gradient
     # tanh of autograd loses the small slopes, so they come from the exponential function.
     x = (u[0] * u[1]).double()
     sigma_slope = torch.exp(-x.abs()) / (1 + torch.exp(-x.abs())) ** 2
-    near = reference(torch.full_like(u, 1e-6) * u.sign(), labels, FAITHFUL).gradient / 1e-6
+    near = reference.loss_and_gradient(torch.full_like(u, 1e-6) * u.sign(), labels, FAITHFUL.departures).gradient / 1e-6
     expected = near * 4 * sigma_slope * u.flip(0).abs()
     torch.testing.assert_close(found.double(), expected, rtol=2e-5 if dtype == torch.float32 else 1e-9, atol=0)
 
@@ -176,47 +172,44 @@ def test_what_is_not_a_number_is_not_hidden(dtype: torch.dtype) -> None:
     u, labels = random_batch(6, 40, 16)
     u = u.to(dtype)
     u[17, 3] = float("nan")
-    value, gradient, _ = exponentiated_loss_and_gradient(u, labels, FAITHFUL)
+    value, gradient, _ = FAITHFUL.loss_and_gradient(u, labels)
     assert value.isnan()
     assert gradient[:, 3].isnan().all()
 
 
-def test_both_zeros_are_bit_one(reference: Reference) -> None:
+def test_both_zeros_are_bit_one() -> None:
     u, labels = random_batch(8, 12, 6)
     u[::2] = 0.0
     negative = u.clone()
     negative[::2] = -0.0
-    found = exponentiated_loss_and_gradient(negative, labels, FAITHFUL)
+    found = FAITHFUL.loss_and_gradient(negative, labels)
     assert found.gradient.abs().max() > 0
-    assert torch.equal(found.gradient, exponentiated_loss_and_gradient(u, labels, FAITHFUL).gradient)
-    assert_agree(found, reference(negative, labels, FAITHFUL), negative, FAITHFUL)
+    assert torch.equal(found.gradient, FAITHFUL.loss_and_gradient(u, labels).gradient)
+    assert_agree(found, reference.loss_and_gradient(negative, labels, FAITHFUL.departures), negative, FAITHFUL)
 
 
-@pytest.mark.parametrize("parameters", PARAMETERS, ids=str)
-def test_gradient_check_of_the_frozen_surrogate(parameters: ExponentiatedLossParameters) -> None:
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_gradient_check_of_the_frozen_surrogate(loss: ExponentiatedLoss) -> None:
     # The signs do not change within the step of the check, so the partial code product stays frozen.
     u, labels = random_batch(9, 7, 5)
     u = (u + 0.05 * u.sign()).requires_grad_()
-    assert torch.autograd.gradcheck(lambda moved: exponentiated_loss(moved, labels, parameters), (u,), eps=1e-6)
+    assert torch.autograd.gradcheck(lambda moved: loss(moved, labels), (u,), eps=1e-6)
 
 
-def test_autograd_and_objective_give_what_the_plain_function_gives() -> None:
+def test_autograd_and_the_module_give_what_the_plain_function_gives() -> None:
     u, labels = random_batch(10, 30, 12)
     u = u.float().requires_grad_()
-    plain = exponentiated_loss_and_gradient(u, labels, PARAMETERS[1])
+    plain = LOSSES[1].loss_and_gradient(u, labels)
     assert not any(part.requires_grad for part in plain)
-    (3 * exponentiated_loss(u, labels, PARAMETERS[1])).backward()
+    (3 * LOSSES[1](u, labels)).backward()
     assert torch.equal(u.grad, 3 * plain.gradient)
-    loss, watched = ExponentiatedLoss(PARAMETERS[1])(u, labels)
-    assert torch.equal(loss.detach(), plain.value)
-    assert torch.equal(watched["true_loss"], plain.true_loss)
+    assert torch.equal(LOSSES[1](u, labels).detach(), plain.value)
+    assert torch.equal(LOSSES[1].metrics["true_loss"], plain.true_loss)
 
 
-@pytest.mark.parametrize(("batch", "parameters"), [(0, FAITHFUL), (1, FAITHFUL), (1, PARAMETERS[3])])
-def test_without_pairs_there_is_no_loss_and_no_gradient(batch: int, parameters: ExponentiatedLossParameters) -> None:
-    value, gradient, true_loss = exponentiated_loss_and_gradient(
-        torch.ones(batch, 3), torch.zeros(batch, dtype=torch.int64), parameters
-    )
+@pytest.mark.parametrize(("batch", "loss"), [(0, FAITHFUL), (1, FAITHFUL), (1, LOSSES[3])])
+def test_without_pairs_there_is_no_loss_and_no_gradient(batch: int, loss: ExponentiatedLoss) -> None:
+    value, gradient, true_loss = loss.loss_and_gradient(torch.ones(batch, 3), torch.zeros(batch, dtype=torch.int64))
     assert (value, true_loss) == (0, 0)
     assert torch.equal(gradient, torch.zeros(batch, 3))
 
@@ -227,11 +220,16 @@ def test_without_pairs_there_is_no_loss_and_no_gradient(batch: int, parameters: 
         (torch.ones(3), torch.zeros(3).long(), r"^u must be floating, \(batch, code_length >= 1\), got .* \(3,\)$"),
         (torch.ones(3, 0), torch.zeros(3).long(), r"^u must be floating"),
         (torch.ones(3, 2).long(), torch.zeros(3).long(), r"^u must be floating.*int64"),
-        (torch.ones(3, 2), torch.zeros(4).long(), r"^supervision must be labels \(3,\) or a matrix \(3, 3\)"),
-        (torch.ones(3, 2), torch.zeros(3, 2), r"^supervision must be labels \(3,\)"),
+        (torch.ones(3, 2), torch.zeros(4).long(), r"^labels must be \(3,\) for u of 3 samples, got shape \(4,\)$"),
+        (
+            torch.ones(3, 2),
+            torch.zeros(3, 2),
+            r"^supervision must be labels \(3,\) or a matrix \(3, 3\), got shape \(3, 2\)$",
+        ),
+        (torch.ones(3, 2), torch.zeros(4, 4), r"^labels must be \(3,\) for u of 3 samples"),
         (torch.ones(3, 2), torch.zeros(3), r"^labels must be whole numbers, got torch.float32; convert them"),
     ],
 )
-def test_wrong_inputs_are_told_in_one_line(u: Tensor, supervision: Tensor, message: str) -> None:
+def test_wrong_inputs_are_refused_in_one_line(u: Tensor, supervision: Tensor, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        exponentiated_loss_and_gradient(u, supervision, FAITHFUL)
+        FAITHFUL.loss_and_gradient(u, supervision)

@@ -1,19 +1,15 @@
 """What holds for every loss that fine-tuning takes by name."""
 
+import inspect
+import re
+
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.losses import LOSSES, build_loss
-from deephash_pipeline.losses.cnnh import CNNHParameters, CNNHPlusParameters
-from deephash_pipeline.losses.csq import CSQParameters
-from deephash_pipeline.losses.dnnh import DNNHParameters
-from deephash_pipeline.losses.dpsh import DPSHParameters
-from deephash_pipeline.losses.exponentiated import formula
-from deephash_pipeline.losses.greedy_hash import GreedyHashParameters
-from deephash_pipeline.losses.hashnet import HashNetParameters
+from deephash_pipeline.losses import LOSS_PARAMETERS, LOSSES, build_loss
 from deephash_pipeline.networks import (
     ClassificationHead,
     HashLayerParameters,
@@ -27,31 +23,40 @@ from deephash_pipeline.training import ArrayInputs, TrainingParameters, train
 CPU = torch.device("cpu")
 CLASSES = 4
 LABELS = np.arange(120) % CLASSES
-PARAMETERS = [
-    formula.ExponentiatedLossParameters(loss_scale="unit", balance_pairs=True),
-    CNNHParameters(),
-    CNNHPlusParameters(),
-    DNNHParameters(),
-    DPSHParameters(),
-    HashNetParameters(),
-    GreedyHashParameters(),
-    CSQParameters(),
-]
-each_loss = pytest.mark.parametrize("parameters", PARAMETERS, ids=lambda parameters: parameters.name)
+CHANGED = {"exponentiated": {"loss_scale": "unit", "balance_pairs": True}}
+each_loss = pytest.mark.parametrize(
+    "parameters", [model(**CHANGED.get(name, {})) for name, model in LOSS_PARAMETERS.items()], ids=LOSSES
+)
 
 
-def test_every_loss_is_tested_here():
-    assert [parameters.name for parameters in PARAMETERS] == list(LOSSES)
+@pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
+def test_a_loss_says_its_name_its_paper_and_what_its_constructor_needs_of_a_training_set(loss):
+    keywords = inspect.signature(loss).parameters
+    assert loss.display_name
+    assert re.search(r"^[A-Z].+, .+, [A-Z]\w+ 20\d\d$", loss.reference)
+    assert list(keywords)[: len(loss.needs)] == list(loss.needs)
+    assert all(keyword.default is not keyword.empty for keyword in list(keywords.values())[len(loss.needs) :])
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_the_model_of_a_block_has_the_keywords_of_the_constructor_and_their_defaults(name):
+    keywords = inspect.signature(LOSSES[name]).parameters
+    expected = {key: keywords[key].default for key in keywords if key not in LOSSES[name].needs}
+    assert LOSS_PARAMETERS[name]().model_dump() == {"name": name, **expected}
+
+
+def outputs_for(loss, u):
+    """What the network would give to the loss: with some logits where it wants any."""
+    return u if loss.classification_head is None else (u, torch.tanh(u.detach()[:, :CLASSES]))
 
 
 def gradient(parameters, u, labels):
-    """Value, gradient for u and watched figures, for some logits where the loss wants any."""
-    logits = torch.tanh(u[:, :CLASSES])
+    """Value, gradient for u and metrics."""
     u = u.clone().requires_grad_()
-    loss = build_loss(parameters, u.shape[1], LABELS, seed=1)
-    value, watched = loss(u if loss.classifier is None else (u, logits), labels)
+    loss = build_loss(parameters, u.shape[1], LABELS, random_state=1)
+    value = loss(outputs_for(loss, u), labels)
     value.backward()
-    return value, u.grad, watched
+    return value, u.grad, loss.metrics
 
 
 @each_loss
@@ -59,11 +64,11 @@ def gradient(parameters, u, labels):
 @pytest.mark.parametrize("labels", [[2], [1, 1, 1, 1], [0, 1, 2, 3], [0, 1, 1, 3]], ids=str)
 def test_loss_and_gradient_are_finite_whatever_the_batch(parameters, labels, scale):
     u = torch.randn(len(labels), 8, generator=torch.Generator().manual_seed(0)) * scale
-    value, found, watched = gradient(parameters, u, torch.tensor(labels))
+    value, found, metrics = gradient(parameters, u, torch.tensor(labels))
     assert value.ndim == 0
     assert torch.isfinite(value)
     assert torch.isfinite(found).all()
-    assert all(torch.isfinite(figure) for figure in watched.values())
+    assert all(torch.isfinite(metric) for metric in metrics.values())
 
 
 @each_loss
@@ -78,22 +83,82 @@ def test_the_order_of_a_batch_does_not_matter(parameters):
 
 
 @each_loss
-def test_figures_are_watched_as_detached_scalars_and_share_the_deviation_of_u(parameters):
+def test_metrics_are_detached_scalars_and_the_deviation_of_u_is_one_of_them(parameters):
     u = torch.randn(12, 8, generator=torch.Generator().manual_seed(5))
-    _, _, watched = gradient(parameters, u, torch.arange(12) % CLASSES)
-    assert watched["u_standard_deviation"].item() == pytest.approx(u.std().item())
-    assert all(figure.ndim == 0 and not figure.requires_grad for figure in watched.values())
+    _, _, metrics = gradient(parameters, u, torch.arange(12) % CLASSES)
+    assert metrics["u_standard_deviation"].item() == pytest.approx(u.std().item())
+    assert all(metric.ndim == 0 and not metric.requires_grad for metric in metrics.values())
 
 
 @each_loss
-def test_the_seed_alone_decides_what_a_loss_draws(parameters):
+def test_the_random_state_alone_decides_what_a_loss_draws(parameters):
     one, again = (build_loss(parameters, 12, LABELS, seed).state_dict() for seed in (7, 7))
     assert all(torch.equal(one[name], again[name]) for name in one)
 
 
 def test_a_loss_that_the_training_set_does_not_allow_says_so():
     with pytest.raises(InputError, match="use longer codes"):
-        build_loss(CSQParameters(), 1, LABELS, 0)
+        build_loss(LOSS_PARAMETERS["csq"](), 1, LABELS, 0)
+
+
+@pytest.mark.parametrize(
+    ("u", "labels", "message"),
+    [
+        (torch.ones(3), torch.zeros(3).long(), r"^u must be floating, \(batch, code_length >= 1\), got .* \(3,\)$"),
+        (torch.ones(3, 8).long(), torch.zeros(3).long(), "^u must be floating.*int64"),
+        ([[1.0]], torch.zeros(1).long(), "^u must be floating.*got a list"),
+        (torch.ones(3, 8), torch.zeros(4).long(), r"^labels must be \(3,\) for u of 3 samples, got shape \(4,\)$"),
+        (torch.ones(3, 8), torch.zeros(3), "^labels must be whole numbers, got torch.float32"),
+    ],
+)
+@each_loss
+def test_what_is_no_batch_is_refused_in_one_line(parameters, u, labels, message):
+    loss = build_loss(parameters, 8, LABELS, 0)
+    logits = torch.zeros(len(labels), CLASSES)
+    with pytest.raises(InputError, match=message):
+        loss(u if loss.classification_head is None else (u, logits), labels)
+
+
+@pytest.mark.parametrize("name", [name for name, loss in LOSSES.items() if loss.classification_head])
+def test_a_loss_that_classifies_asks_for_logits(name):
+    loss = build_loss(LOSS_PARAMETERS[name](), 8, LABELS, 0)
+    with pytest.raises(InputError, match=r"is called with \(\(u, logits\), labels\)"):
+        loss(torch.ones(2, 8), torch.tensor([0, 1]))
+    with pytest.raises(InputError, match=r"^logits must be \(batch, classes\) for 2 labels, got shape \(3, 4\)"):
+        loss((torch.ones(2, 8), torch.zeros(3, 4)), torch.tensor([0, 1]))
+
+
+@pytest.mark.parametrize("name", ["cnnh", "csq"])
+@pytest.mark.parametrize("label", [-1, CLASSES])
+def test_labels_of_classes_that_a_loss_was_not_made_for_are_refused(name, label):
+    loss = build_loss(LOSS_PARAMETERS[name](), 8, LABELS, 0)
+    with pytest.raises(InputError, match=r"^labels lie in .*, but the loss was made for the classes 0\.\.3$"):
+        loss(torch.ones(2, 8), torch.tensor([0, label]))
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("cnnh", {"sweeps": 0}),
+        ("cnnh_plus", {"label_weight": -1}),
+        ("dnnh", {"epsilon": 0.6}),
+        ("dpsh", {"quantisation_weight": -0.1}),
+        ("hashnet", {"likelihood_slope": 0}),
+        ("greedy_hash", {"quantisation_weight": "much"}),
+        ("csq", {"random_state": -1}),
+    ],
+)
+def test_a_wrong_keyword_is_refused_in_one_line_that_names_it(name, wrong):
+    needed = {"code_length": 8, "classes": CLASSES, "labels": LABELS}
+    loss = LOSSES[name]
+    with pytest.raises(InputError, match=f"^{loss.__name__}: {next(iter(wrong))}: .*$") as caught:
+        loss(**{need: value for need, value in needed.items() if need in loss.needs}, **wrong)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_unknown_keyword_is_a_type_error():
+    with pytest.raises(TypeError, match="margin"):
+        LOSSES["dpsh"](margin=1)
 
 
 # Training.
@@ -112,7 +177,7 @@ def network_for(parameters, bits):
     divided = 3 if parameters.name == "dnnh" else None
     layer = build_hash_layer(20, bits, HashLayerParameters(bias=True, features_per_bit=divided), 2)
     layer.fit_scale(trunk(torch.from_numpy(clusters())).detach())
-    reads = LOSSES[parameters.name].classifier
+    reads = LOSSES[parameters.name].classification_head
     if reads is None:
         return HashNetwork(trunk, layer)
     classifier = ClassificationHead(reads, 20 if reads == "z" else bits, CLASSES)
@@ -133,7 +198,7 @@ def test_a_few_epochs_on_any_loss_make_better_codes(parameters):
     network = network_for(parameters, bits=8)
     before = mean_average_precision_of(network)
     settings = TrainingParameters(epochs=15, batch_size=40, learning_rate=0.05, schedule="one_cycle")
-    loss = build_loss(parameters, 8, LABELS, seed=1)
+    loss = build_loss(parameters, 8, LABELS, random_state=1)
     history = train(network, loss, ArrayInputs(clusters(), CPU), LABELS, settings, 0, CPU, parameters.name)
     after = mean_average_precision_of(network)
     assert after > before + 0.1

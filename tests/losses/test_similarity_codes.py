@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from deephash_pipeline.errors import InputError
 from deephash_pipeline.losses.similarity_codes import (
-    SimilarityCodesParameters,
     factorisation_error,
     factorise_classes,
     factorise_samples,
@@ -14,7 +14,7 @@ from deephash_pipeline.losses.similarity_codes import (
     similarity_codes,
 )
 
-SAMPLES = SimilarityCodesParameters(factorisation="samples")
+EITHER_WAY = ({"factorisation": "classes"}, {"factorisation": "samples"})
 
 
 def slow_error(codes, labels):
@@ -93,15 +93,15 @@ def test_no_single_bit_of_a_class_could_be_better(seed, classes, code_length):
 
 def test_two_classes_get_opposite_codes():
     labels = np.array([0, 0, 0, 1])
-    for parameters in (SimilarityCodesParameters(), SAMPLES):
-        codes = similarity_codes(labels, 8, parameters, 1)
+    for way in EITHER_WAY:
+        codes = similarity_codes(labels, 8, 1, **way)
         np.testing.assert_array_equal(codes[0], -codes[1])
 
 
 @pytest.mark.parametrize("code_length", [12, 48])
-@pytest.mark.parametrize("parameters", [SimilarityCodesParameters(), SAMPLES], ids=["classes", "samples"])
-def test_codes_of_ten_classes_lie_far_apart(parameters, code_length):
-    codes = similarity_codes(np.arange(120) % 10, code_length, parameters, 0)
+@pytest.mark.parametrize("way", EITHER_WAY, ids=["classes", "samples"])
+def test_codes_of_ten_classes_lie_far_apart(way, code_length):
+    codes = similarity_codes(np.arange(120) % 10, code_length, **way)
     distances = (codes[:, None] != codes[None]).sum(2)[np.triu_indices(10, 1)]
     assert distances.mean() > code_length / 2
     assert distances.min() >= code_length / 4
@@ -109,16 +109,21 @@ def test_codes_of_ten_classes_lie_far_apart(parameters, code_length):
 
 def test_the_seed_decides_the_codes_and_no_more_samples_are_used_than_asked_for():
     labels = np.arange(60) % 3
-    for parameters in (SimilarityCodesParameters(), SAMPLES):
-        first, again, other = (similarity_codes(labels, 12, parameters, seed) for seed in (1, 1, 2))
+    for way in EITHER_WAY:
+        first, again, other = (similarity_codes(labels, 12, seed, **way) for seed in (1, 1, 2))
         assert np.array_equal(first, again)
         assert not np.array_equal(first, other)
-    few = SimilarityCodesParameters(factorisation="samples", samples=5, sweeps=1)
-    assert similarity_codes(labels, 12, few, 0).shape == (3, 12)
+    assert similarity_codes(labels, 12, factorisation="samples", samples=5, sweeps=1).shape == (3, 12)
 
 
 def test_a_class_without_images_still_has_a_code():
-    for parameters in (SimilarityCodesParameters(), SAMPLES):
-        codes = similarity_codes(np.array([0, 3, 3, 0, 1]), 6, parameters, 0)
+    for way in EITHER_WAY:
+        codes = similarity_codes([0, 3, 3, 0, 1], 6, **way)
         assert codes.shape == (4, 6)
         assert set(np.unique(codes)) <= {-1, 1}
+
+
+@pytest.mark.parametrize("labels", [[], [0.0, 1.0], [[0, 1]], [-1, 2]], ids=str)
+def test_labels_that_are_no_classes_are_refused(labels):
+    with pytest.raises(InputError, match="classes numbered from 0"):
+        similarity_codes(labels, 8)

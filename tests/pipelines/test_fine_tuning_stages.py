@@ -19,7 +19,7 @@ from deephash_pipeline.deephash import (
 )
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.grid import DEEP_RIVALS
-from deephash_pipeline.losses import ExponentiatedLossParameters
+from deephash_pipeline.losses import LOSS_PARAMETERS
 from deephash_pipeline.pipelines.fine_tuning.nodes import encode_images, tune
 from deephash_pipeline.pipelines.hash_layer_init.nodes import initialise
 from deephash_pipeline.pipelines.shared.encoding import encode_z
@@ -141,8 +141,8 @@ def test_the_loss_of_a_rival_is_taken_by_name_and_trains_all_layers(
 
 def test_a_loss_without_a_name_is_the_papers() -> None:
     parameters = FineTuningParameters.model_validate({"training": TRAINING, "loss": {"temperature": 2.0}})
-    assert parameters.loss == ExponentiatedLossParameters(temperature=2.0)
-    assert fine_tuning_parameters().loss == ExponentiatedLossParameters()
+    assert parameters.loss == LOSS_PARAMETERS["exponentiated"](temperature=2.0)
+    assert fine_tuning_parameters().loss == LOSS_PARAMETERS["exponentiated"]()
 
 
 def test_an_unknown_loss_is_refused_with_the_known_ones() -> None:

@@ -19,7 +19,7 @@ from deephash_pipeline.errors import InputError
 from deephash_pipeline.images.augmentation import AugmentationParameters
 from deephash_pipeline.images.inputs import ImageInputs
 from deephash_pipeline.images.sources.digits import read_digits
-from deephash_pipeline.losses import ExponentiatedLoss, ExponentiatedLossParameters
+from deephash_pipeline.losses import ExponentiatedLoss
 from deephash_pipeline.networks import (
     HashLayer,
     HashLayerParameters,
@@ -59,7 +59,7 @@ def hash_network(trunk_weights: Mapping[str, torch.Tensor]) -> HashNetwork:
     return HashNetwork(trunk, HashLayer(trunk.z_dimension, 24, HashLayerParameters(centring=True, scale=3.0), 2))
 
 
-HASHING = ExponentiatedLoss(ExponentiatedLossParameters(loss_scale="unit", balance_pairs=True))
+HASHING = ExponentiatedLoss(loss_scale="unit", balance_pairs=True)
 
 
 def parameters(epochs: int, **changes: Any) -> TrainingParameters:

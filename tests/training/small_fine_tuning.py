@@ -11,7 +11,7 @@ from torch import nn
 
 from deephash_pipeline.images.augmentation import AugmentationParameters
 from deephash_pipeline.images.inputs import ImageInputs
-from deephash_pipeline.losses import ExponentiatedLoss, ExponentiatedLossParameters
+from deephash_pipeline.losses import ExponentiatedLoss
 from deephash_pipeline.networks import HashLayer, HashLayerParameters, HashNetwork, initialise
 from deephash_pipeline.training import CheckpointFolder, TrainingParameters, outputs_in_blocks, train
 
@@ -87,7 +87,7 @@ def fine_tune(checkpoints=None, objective=None, network=None, configuration=None
     plain = ImageInputs(pixels, STATISTICS, CPU)
     history = train(
         network,
-        objective or ExponentiatedLoss(ExponentiatedLossParameters(loss_scale="unit", balance_pairs=True)),
+        objective or ExponentiatedLoss(loss_scale="unit", balance_pairs=True),
         inputs,
         labels,
         parameters(**changes),

@@ -14,8 +14,7 @@ from torch import Tensor, nn
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.images.augmentation import AugmentationParameters
 from deephash_pipeline.images.inputs import ImageInputs
-from deephash_pipeline.losses import ExponentiatedLoss, ExponentiatedLossParameters
-from deephash_pipeline.losses.cnnh import CNNHPlus, CNNHPlusParameters
+from deephash_pipeline.losses import CNNHPlus, ExponentiatedLoss
 from deephash_pipeline.networks import (
     ClassificationHead,
     HashLayer,
@@ -103,15 +102,12 @@ def classifying_network() -> HashNetwork:
     return HashNetwork(network.trunk, network.hash_layer, ClassificationHead("z", 6, CLASSES))
 
 
-HASHING = ExponentiatedLoss(ExponentiatedLossParameters(loss_scale="unit", balance_pairs=True))
+HASHING = ExponentiatedLoss(loss_scale="unit", balance_pairs=True)
 CASES = {
     "softmax": (softmax_network, CrossEntropy()),
     "dropping head": (dropping_network, CrossEntropy()),
     "hashing": (hash_network, HASHING),
-    "hashing and classifying": (
-        classifying_network,
-        CNNHPlus.for_training_set(CNNHPlusParameters(), 12, np.arange(CLASSES), 0),
-    ),
+    "hashing and classifying": (classifying_network, CNNHPlus(12, np.arange(CLASSES))),
 }
 
 
@@ -171,7 +167,7 @@ def test_the_gradient_is_autograds_through_the_whole_network(case: str) -> None:
     gradient(network, objective, DoubleInputs(inputs), labels)
     network.zero_grad()
     indices = np.random.default_rng(1).permutation(len(inputs))[:BATCH]
-    expected, _ = objective(network(DoubleInputs(inputs).batch(indices, SEED)), labels[torch.from_numpy(indices)])
+    expected = objective(network(DoubleInputs(inputs).batch(indices, SEED)), labels[torch.from_numpy(indices)])
     expected.backward()
     assert loss == pytest.approx(expected.item(), rel=1e-12)
     assert relative_difference(ours, {name: held.grad for name, held in network.named_parameters()}) < 1e-12
@@ -241,13 +237,25 @@ def test_a_network_without_a_trunk_is_computed_whole_and_refuses_chunks() -> Non
 
 
 @pytest.mark.parametrize("chunk_size", [None, 5])
+def test_the_metrics_are_those_of_the_objective_and_a_loss_of_pytorch_has_none(chunk_size: int | None) -> None:
+    inputs, labels = training_set()
+    parameters = TrainingParameters(epochs=1, batch_size=BATCH, learning_rate=1, chunk_size=chunk_size)
+    for objective, names in ((CrossEntropy(), ["accuracy"]), (nn.CrossEntropyLoss(), [])):
+        compute = BatchGradients(softmax_network(), objective, inputs, labels, parameters, CPU)
+        loss, metrics = compute(np.arange(BATCH), SEED)
+        assert list(metrics) == names
+        assert not any(tensor.requires_grad for tensor in (loss, *metrics.values()))
+
+
+@pytest.mark.parametrize("chunk_size", [None, 5])
 def test_bfloat16_stays_near_float32_and_the_head_and_its_gradient_are_float32(chunk_size: int | None) -> None:
     inputs, labels = training_set()
     seen: list[torch.dtype] = []
 
-    def objective(outputs: Tensor, chosen: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+    def objective(outputs: Tensor, chosen: Tensor) -> Tensor:
         seen.append(outputs.dtype)
-        return HASHING(outputs, chosen)
+        loss: Tensor = HASHING(outputs, chosen)
+        return loss
 
     full, _ = gradient(hash_network(), objective, inputs, labels, chunk_size)
     half, _ = gradient(hash_network(), objective, inputs, labels, chunk_size, precision="bfloat16")

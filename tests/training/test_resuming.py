@@ -10,9 +10,7 @@ import pytest
 import torch
 from torch import nn
 
-from deephash_pipeline.losses import ExponentiatedLoss, ExponentiatedLossParameters
-from deephash_pipeline.losses.greedy_hash import GreedyHash, GreedyHashParameters
-from deephash_pipeline.losses.hashnet import HashNet, HashNetParameters
+from deephash_pipeline.losses import ExponentiatedLoss, GreedyHash, HashNet
 from deephash_pipeline.networks import (
     ClassificationHead,
     HashLayer,
@@ -87,9 +85,9 @@ def divided_network():
 
 
 RIVALS = {
-    "a loss with a layer of its own": (greedy_network, lambda: GreedyHash(GreedyHashParameters())),
-    "a loss that follows progress": (hash_network, lambda: HashNet(HashNetParameters())),
-    "a divided hash layer": (divided_network, lambda: HashNet(HashNetParameters())),
+    "a loss with a layer of its own": (greedy_network, GreedyHash),
+    "a loss that follows progress": (hash_network, HashNet),
+    "a divided hash layer": (divided_network, HashNet),
 }
 
 
@@ -205,9 +203,9 @@ class Diverging(nn.Module):
         self.network, self.begun = [network], network.trunk[6].bias.detach().clone()
 
     def forward(self, u, labels):
-        loss, watched = ExponentiatedLoss(ExponentiatedLossParameters(loss_scale="unit"))(u, labels)
+        loss = ExponentiatedLoss(loss_scale="unit")(u, labels)
         moved = (self.network[0].trunk[6].bias - self.begun).abs().sum()
-        return loss * torch.where(moved > 0.7, torch.nan, 1.0), watched
+        return loss * torch.where(moved > 0.7, torch.nan, 1.0)
 
 
 def diverge(checkpoints):
@@ -240,19 +238,16 @@ def test_checkpoints_change_nothing(tmp_path):
 
 
 def test_a_stop_request_saves_behind_the_step_and_the_next_process_goes_on(tmp_path):
-    class Stopping(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.steps = 0
+    class Stopping(ExponentiatedLoss):
+        steps = 0
 
         def forward(self, u, labels):
             self.steps += 1
             if self.steps == 5:
                 signal.raise_signal(signal.SIGTERM)
-            parameters_ = ExponentiatedLossParameters(loss_scale="unit", balance_pairs=True)
-            return ExponentiatedLoss(parameters_)(u, labels)
+            return super().forward(u, labels)
 
     with pytest.raises(TrainingInterrupted, match="interrupted in epoch 2 behind step 2; the same command goes on"):
-        fine_tune(CheckpointFolder(tmp_path, 30), Stopping())
+        fine_tune(CheckpointFolder(tmp_path, 30), Stopping(loss_scale="unit", balance_pairs=True))
     assert stored(tmp_path)["progress"]["steps"] == 5
     assert fine_tune(CheckpointFolder(tmp_path, 30)) == uninterrupted()

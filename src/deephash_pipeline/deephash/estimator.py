@@ -20,7 +20,7 @@ from deephash_pipeline.images.augmentation import AugmentationParameters
 from deephash_pipeline.images.batches import image_batches
 from deephash_pipeline.images.decoding.image_files import Channels
 from deephash_pipeline.images.statistics import pixel_statistics
-from deephash_pipeline.losses import ExponentiatedLossParameters
+from deephash_pipeline.losses import LOSS_PARAMETERS
 from deephash_pipeline.methods import Cell
 from deephash_pipeline.networks import NETWORKS, HashLayerParameters, Trunk
 from deephash_pipeline.training import CheckpointFolder, TrainingParameters
@@ -39,7 +39,7 @@ HASH_LAYER_INIT = HashLayerInitParameters(
 )
 FINE_TUNING = FineTuningParameters(
     hash_layer=HashLayerParameters(centring=True, scale=3.0),
-    loss=ExponentiatedLossParameters(loss_scale="unit", balance_pairs=True),
+    loss=LOSS_PARAMETERS["exponentiated"](loss_scale="unit", balance_pairs=True),
     training=TrainingParameters(epochs=10, batch_size=128, learning_rate=0.02, schedule="one_cycle"),
     augmentation=SLIGHT,
 )

@@ -15,7 +15,7 @@ from deephash_pipeline.deephash.initialise import hash_layer_encoder
 from deephash_pipeline.deephash.training_set import TrainingSet
 from deephash_pipeline.images.augmentation import AugmentationParameters
 from deephash_pipeline.images.inputs import ImageInputs
-from deephash_pipeline.losses import LOSSES, ExponentiatedLossParameters, LossParameters, build_loss
+from deephash_pipeline.losses import LOSS_PARAMETERS, LOSSES, LossParameters, build_loss
 from deephash_pipeline.networks import (
     ClassificationHead,
     HashLayerParameters,
@@ -38,7 +38,7 @@ class FineTuningParameters(StageParameters):
 
     hash_layer: HashLayerParameters = HashLayerParameters()
     initial_hash_layer: Literal["pre_trained", "random"] = "pre_trained"
-    loss: LossParameters = ExponentiatedLossParameters()
+    loss: LossParameters = LOSS_PARAMETERS["exponentiated"]()
     augmentation: AugmentationParameters = AugmentationParameters()
 
     @field_validator("loss", mode="before")
@@ -111,7 +111,7 @@ def build_network(training_set: TrainingSet, parameters: FineTuningParameters, r
     hash_layer = build_hash_layer(
         trunk.z_dimension, code_length, parameters.hash_layer, derive_seed(seed, "hash layer")
     )
-    reads = LOSSES[parameters.loss.name].classifier
+    reads = LOSSES[parameters.loss.name].classification_head
     if reads is None:
         return HashNetwork(trunk, hash_layer)
     classes = int(training_set.labels.max()) + 1

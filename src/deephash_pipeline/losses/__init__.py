@@ -1,24 +1,42 @@
-"""Losses on the hash layer's output u: value and gradient for the training loop, with figures to watch."""
+"""Losses of hash codes: modules that map the hash layer's output u and labels to a scalar, for any training loop.
 
-from deephash_pipeline.losses.exponentiated.formula import ExponentiatedLossParameters, LossAndGradient
-from deephash_pipeline.losses.exponentiated.loss import (
-    ExponentiatedLoss,
-    exponentiated_loss,
-    exponentiated_loss_and_gradient,
-    supervision_matrix,
-)
-from deephash_pipeline.losses.hashing_loss import HashingLoss
-from deephash_pipeline.losses.registry import LOSSES, LossParameters, build_loss
+>>> import torch
+>>> from deephash_pipeline.losses import ExponentiatedLoss
+>>> labels = torch.tensor([0, 0, 1, 1])
+>>> u = torch.randn(4, 12, generator=torch.Generator().manual_seed(0), requires_grad=True)
+>>> loss = ExponentiatedLoss(loss_scale="unit")
+>>> loss(u, labels).backward()
+>>> u.grad.shape, sorted(loss.metrics)
+(torch.Size([4, 12]), ['saturated_share', 'true_loss', 'u_standard_deviation'])
+"""
+
+from deephash_pipeline.losses.cnnh import CNNH, CNNHPlus
+from deephash_pipeline.losses.csq import CSQ, hash_centres
+from deephash_pipeline.losses.dnnh import DNNH
+from deephash_pipeline.losses.dpsh import DPSH
+from deephash_pipeline.losses.exponentiated import ExponentiatedLoss, LossAndGradient
+from deephash_pipeline.losses.greedy_hash import GreedyHash
+from deephash_pipeline.losses.hashing_loss import HashingLoss, supervision_matrix
+from deephash_pipeline.losses.hashnet import HashNet
+from deephash_pipeline.losses.registry import LOSS_PARAMETERS, LOSSES, LossParameters, build_loss
+from deephash_pipeline.losses.similarity_codes import similarity_codes
 
 __all__ = [
+    "CNNH",
+    "CSQ",
+    "DNNH",
+    "DPSH",
     "LOSSES",
+    "LOSS_PARAMETERS",
+    "CNNHPlus",
     "ExponentiatedLoss",
-    "ExponentiatedLossParameters",
+    "GreedyHash",
+    "HashNet",
     "HashingLoss",
     "LossAndGradient",
     "LossParameters",
     "build_loss",
-    "exponentiated_loss",
-    "exponentiated_loss_and_gradient",
+    "hash_centres",
+    "similarity_codes",
     "supervision_matrix",
 ]

@@ -1,76 +1,122 @@
-"""CNNH and CNNH+ (Xia, Pan, Lai, Liu and Yan, AAAI 2014): the paper's DH-1 and DH*-1."""
+"""CNNH and CNNH+, convolutional neural network hashing: the paper's DH-1 and DH*-1."""
 
-from typing import Literal, Self
+from typing import Annotated
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 from pydantic import Field
 from torch import Tensor
 from torch.nn import functional
 
-from deephash_pipeline.losses.hashing_loss import HashingLoss, accuracy, bit_accuracy, code_health
-from deephash_pipeline.losses.similarity_codes import SimilarityCodesParameters, similarity_codes
+from deephash_pipeline.losses.hashing_loss import HashingLoss, Outputs, accuracy, bit_accuracy, code_metrics, codes_of
+from deephash_pipeline.losses.similarity_codes import Factorisation, similarity_codes
+from deephash_pipeline.parameters import validated
 
 
-class CNNHParameters(SimilarityCodesParameters):
-    """What a user may set about CNNH: how its codes are found."""
-
-    name: Literal["cnnh"] = "cnnh"
-
-
-class CNNHPlusParameters(SimilarityCodesParameters):
-    """What a user may set about CNNH+.
-
-    Attributes:
-        label_weight: of the cross-entropy of the labels, beside the regression to the codes.
-    """
-
-    name: Literal["cnnh_plus"] = "cnnh_plus"
-    label_weight: float = Field(default=1.0, ge=0)
-
-
-class _CodeRegression(HashingLoss):
-    class_codes: Tensor
-
-    def __init__(self, parameters: CNNHParameters | CNNHPlusParameters, class_codes: NDArray[np.float32]) -> None:
-        super().__init__(parameters)
-        self.register_buffer("class_codes", torch.from_numpy(class_codes))
-
-    @classmethod
-    def for_training_set(
-        cls, parameters: CNNHParameters | CNNHPlusParameters, code_length: int, labels: NDArray[np.int64], seed: int
-    ) -> Self:
-        """Find the codes of the classes: the first of CNNH's two stages."""
-        return cls(parameters, similarity_codes(labels, code_length, parameters, seed))
-
-    def regress(self, u: Tensor, labels: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        """Compare tanh(u) with the codes of the classes; see `CNNH`."""
-        relaxed = torch.tanh(u)
-        wanted = self.class_codes[labels].to(u.dtype)
-        watched = {**code_health(u, relaxed), "bit_accuracy": bit_accuracy(u, wanted)}
-        return (relaxed - wanted).square().mean(), watched
-
-
-class CNNH(_CodeRegression):
+class CNNH(HashingLoss):
     """Regression of tanh(u) to codes found beforehand, by factorising the matrix of similarities.
 
-    Images of a class share a code, see `similarity_codes`; the loss is the mean square over samples and bits.
+    Images of a class share a code, see `similarity_codes`: finding them is the first of CNNH's two stages. The loss is
+    the mean square over samples and bits. Metrics: those of `code_metrics` for tanh(u), and ``bit_accuracy``, the share
+    of bits that are those of the code of the class.
+
+    Args:
+        code_length: bits.
+        labels: of the training set, integers of shape (samples,), classes numbered from 0.
+        random_state: seed of the factorisation.
+        factorisation: ``classes`` factorises the matrix of classes, exactly; ``samples`` that of some samples, as the
+            paper does, from random numbers. Codes of a class then differ a little, and the majority decides each bit.
+        samples: how many; 5,000 in the paper.
+        sweeps: passes over all coordinates of the samples' codes. One that lowers nothing is undone.
+
+    Attributes:
+        class_codes: float32 of shape (classes, code_length), of -1 and 1.
+
+    Example:
+        >>> loss = CNNH(code_length=8, labels=[0, 0, 1, 1, 2])
+        >>> labels = torch.tensor([0, 2])
+        >>> print(f"{loss(loss.class_codes[labels], labels):.4f}")
+        0.0568
+        >>> loss.metrics["bit_accuracy"]
+        tensor(1.)
     """
 
-    def forward(self, u: Tensor, labels: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        """Compute the loss; watched: `code_health` of tanh(u), and ``bit_accuracy``, the share of bits as wanted."""
-        return self.regress(u, labels)
+    display_name = "CNNH (DH-1)"
+    reference = (
+        "Xia, Pan, Lai, Liu & Yan, Supervised hashing for image retrieval via image representation learning, AAAI 2014"
+    )
+    needs = ("code_length", "labels", "random_state")
+    class_codes: Tensor
+
+    @validated("labels")
+    def __init__(
+        self,
+        code_length: Annotated[int, Field(ge=1)],
+        labels: ArrayLike,
+        random_state: Annotated[int, Field(ge=0)] = 0,
+        factorisation: Factorisation = "classes",
+        samples: Annotated[int, Field(ge=1)] = 5000,
+        sweeps: Annotated[int, Field(ge=1)] = 5,
+    ) -> None:
+        super().__init__()
+        codes = similarity_codes(
+            labels, code_length, random_state, factorisation=factorisation, samples=samples, sweeps=sweeps
+        )
+        self.register_buffer("class_codes", torch.from_numpy(codes))
+
+    def loss_and_metrics(self, outputs: Outputs, labels: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        """Compute the loss; see `HashingLoss.forward`."""
+        return self.regress(outputs, labels)
+
+    def regress(self, u: Tensor, labels: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        """Compare tanh(u) with the codes of the classes: mean square, and metrics."""
+        relaxed = torch.tanh(u)
+        wanted = codes_of(labels, self.class_codes).to(u.dtype)
+        metrics = {**code_metrics(u, relaxed), "bit_accuracy": bit_accuracy(u, wanted)}
+        return (relaxed - wanted).square().mean(), metrics
 
 
-class CNNHPlus(_CodeRegression):
-    """CNNH whose trunk learns to classify as well: a softmax layer on z, beside the hash layer."""
+class CNNHPlus(CNNH):
+    """CNNH whose trunk learns to classify as well: a softmax layer on z, beside the hash layer.
 
-    classifier = "z"
+    Metrics: those of `CNNH`, and the ``accuracy`` of the softmax layer.
 
-    def forward(self, outputs: tuple[Tensor, Tensor], labels: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        """Compute the loss of (u, logits); watched: what CNNH watches, and the ``accuracy`` of the softmax layer."""
+    Args:
+        code_length: this and what follows as for `CNNH`.
+        labels: of the training set.
+        random_state: seed of the factorisation.
+        factorisation: of ``classes`` or ``samples``.
+        samples: how many.
+        sweeps: over the samples.
+        label_weight: of the cross-entropy of the labels, beside the regression to the codes.
+
+    Example:
+        >>> loss = CNNHPlus(code_length=8, labels=[0, 0, 1, 1, 2])
+        >>> u, labels = 3 * loss.class_codes[:2], torch.tensor([0, 1])
+        >>> loss((u, torch.zeros(2, 3)), labels)
+        tensor(1.0986)
+    """
+
+    display_name = "CNNH+ (DH*-1)"
+    classification_head = "z"
+
+    @validated("labels")
+    def __init__(
+        self,
+        code_length: Annotated[int, Field(ge=1)],
+        labels: ArrayLike,
+        random_state: Annotated[int, Field(ge=0)] = 0,
+        factorisation: Factorisation = "classes",
+        samples: Annotated[int, Field(ge=1)] = 5000,
+        sweeps: Annotated[int, Field(ge=1)] = 5,
+        label_weight: Annotated[float, Field(ge=0)] = 1.0,
+    ) -> None:
+        super().__init__(code_length, labels, random_state, factorisation, samples, sweeps)
+        self.label_weight = label_weight
+
+    def loss_and_metrics(self, outputs: Outputs, labels: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        """Compute the loss of (u, logits); see `HashingLoss.forward`."""
         u, logits = outputs
-        regression, watched = self.regress(u, labels)
-        loss = regression + self.parameters_.label_weight * functional.cross_entropy(logits, labels)
-        return loss, {**watched, "accuracy": accuracy(logits, labels)}
+        regression, metrics = self.regress(u, labels)
+        loss = regression + self.label_weight * functional.cross_entropy(logits, labels)
+        return loss, {**metrics, "accuracy": accuracy(logits, labels)}

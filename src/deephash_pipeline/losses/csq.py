@@ -1,66 +1,79 @@
-"""CSQ, central similarity quantization (Yuan et al., CVPR 2020)."""
+"""CSQ, central similarity quantization."""
 
-from typing import Literal, Self
+from typing import Annotated
 
 import numpy as np
 import scipy.linalg
 import torch
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from torch import Tensor
 from torch.nn import functional
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.losses.hashing_loss import HashingLoss, bit_accuracy, code_health
+from deephash_pipeline.losses.hashing_loss import HashingLoss, bit_accuracy, code_metrics, codes_of
+from deephash_pipeline.parameters import validated
 
 DRAWS = 20
 """Sets of Bernoulli centres of which the one with the largest smallest distance is kept."""
-
-
-class CSQParameters(BaseModel):
-    """What a user may set about CSQ.
-
-    Attributes:
-        quantisation_weight: lambda, of the mean of (|h| - 1)^2 over samples and bits; 0.05 in the authors' code.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    name: Literal["csq"] = "csq"
-    quantisation_weight: float = Field(default=0.05, ge=0)
 
 
 class CSQ(HashingLoss):
     """Every class has a fixed code, its centre c; bit k of h = tanh(u) is to be that of its class.
 
     A bit costs its cross-entropy, log(1 + exp(-2 c_k u_k)) as (1 + tanh u) / 2 = sigma(2 u). The authors' code adds a
-    loss of pairs, which their paper does not have; neither has this one.
+    loss of pairs, which their paper does not have; neither has this one. Metrics: those of `code_metrics` for tanh(u),
+    and ``bit_accuracy``, the share of bits that are those of the centre.
+
+    Args:
+        code_length: bits.
+        classes: number of classes.
+        random_state: seed of the centres where they are drawn; see `hash_centres`.
+        quantisation_weight: lambda, of the mean of (|h| - 1)^2 over samples and bits; 0.05 in the authors' code.
+
+    Attributes:
+        centres: float32 of shape (classes, code_length), of -1 and 1.
+
+    Raises:
+        InputError: there are fewer codes than classes.
+
+    Example:
+        >>> loss = CSQ(code_length=4, classes=3)
+        >>> labels = torch.tensor([0, 1, 2])
+        >>> loss(3 * loss.centres[labels], labels)
+        tensor(0.0025)
+        >>> loss.metrics["bit_accuracy"]
+        tensor(1.)
     """
 
+    display_name = "CSQ"
+    reference = "Yuan et al., Central similarity quantization for efficient image and video retrieval, CVPR 2020"
+    needs = ("code_length", "classes", "random_state")
     centres: Tensor
 
-    def __init__(self, parameters: CSQParameters, centres: NDArray[np.float32]) -> None:
-        super().__init__(parameters)
-        self.register_buffer("centres", torch.from_numpy(centres))
+    @validated()
+    def __init__(
+        self,
+        code_length: Annotated[int, Field(ge=1)],
+        classes: Annotated[int, Field(ge=1)],
+        random_state: Annotated[int, Field(ge=0)] = 0,
+        quantisation_weight: Annotated[float, Field(ge=0)] = 0.05,
+    ) -> None:
+        super().__init__()
+        self.quantisation_weight = quantisation_weight
+        self.register_buffer("centres", torch.from_numpy(hash_centres(classes, code_length, random_state)))
 
-    @classmethod
-    def for_training_set(
-        cls, parameters: CSQParameters, code_length: int, labels: NDArray[np.int64], seed: int
-    ) -> Self:
-        """Choose the centres; see `hash_centres`."""
-        return cls(parameters, hash_centres(int(labels.max()) + 1, code_length, seed))
-
-    def forward(self, u: Tensor, labels: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        """Compute the loss; watched: `code_health` of tanh(u), and ``bit_accuracy``, the share of bits as wanted."""
+    def loss_and_metrics(self, u: Tensor, labels: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        """Compute the loss; see `HashingLoss.forward`."""
         relaxed = torch.tanh(u)
-        wanted = self.centres[labels].to(u.dtype)
+        wanted = codes_of(labels, self.centres).to(u.dtype)
         central = -functional.logsigmoid(2 * wanted * u).mean()
         quantisation = (relaxed.abs() - 1).square().mean()
-        loss = central + self.parameters_.quantisation_weight * quantisation
-        return loss, {**code_health(u, relaxed), "bit_accuracy": bit_accuracy(u, wanted)}
+        loss = central + self.quantisation_weight * quantisation
+        return loss, {**code_metrics(u, relaxed), "bit_accuracy": bit_accuracy(u, wanted)}
 
 
-def hash_centres(classes: int, code_length: int, seed: int) -> NDArray[np.float32]:
+def hash_centres(classes: int, code_length: int, random_state: int = 0) -> NDArray[np.float32]:
     """Choose codes of -1 and 1 that lie far apart, one for each class.
 
     Rows of a Hadamard matrix, and of its negative where they do not suffice, lie half the bits apart or all of them;
@@ -72,13 +85,19 @@ def hash_centres(classes: int, code_length: int, seed: int) -> NDArray[np.float3
 
     Raises:
         InputError: there are fewer codes than classes.
+
+    Example:
+        >>> hash_centres(classes=3, code_length=4)
+        array([[ 1.,  1.,  1.,  1.],
+               [ 1., -1.,  1., -1.],
+               [ 1.,  1., -1., -1.]], dtype=float32)
     """
     if classes > 2**code_length:
         raise InputError(f"{code_length} bits have fewer codes than the {classes} classes: use longer codes")
     if code_length & (code_length - 1) == 0 and classes <= 2 * code_length:
         hadamard = scipy.linalg.hadamard(code_length)
         return np.concatenate([hadamard, -hadamard])[:classes].astype(np.float32)
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(random_state)
     drawn = [_distinct_codes(classes, code_length, generator) for _ in range(DRAWS)]
     return max(drawn, key=smallest_distance)
 

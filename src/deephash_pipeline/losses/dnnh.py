@@ -1,28 +1,13 @@
-"""DNNH, simultaneous feature learning and hash coding (Lai, Pan, Liu and Yan, CVPR 2015): the paper's DH-3."""
+"""DNNH, simultaneous feature learning and hash coding: the paper's DH-3."""
 
-from typing import Literal
+from typing import Annotated
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from torch import Tensor
 
-from deephash_pipeline.losses.hashing_loss import HashingLoss, code_health
-
-
-class DNNHParameters(BaseModel):
-    """What a user may set about DNNH.
-
-    Attributes:
-        epsilon: half of the interval around 0.5 outside which the bit of a piece of the features counts as settled, and
-            has no gradient. "Small" in the paper, which gives no number; 0.5 settles nothing.
-        margin: by how much a dissimilar image is to be farther than a similar one, in squared distance; 1 in the paper.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    name: Literal["dnnh"] = "dnnh"
-    epsilon: float = Field(default=0.4, gt=0, le=0.5)
-    margin: float = Field(default=1.0, gt=0)
+from deephash_pipeline.losses.hashing_loss import HashingLoss, code_metrics
+from deephash_pipeline.parameters import validated
 
 
 class DNNH(HashingLoss):
@@ -30,20 +15,48 @@ class DNNH(HashingLoss):
 
     A soft bit is g = sigma(u) where that is within epsilon of 0.5, else 0 or 1. The paper draws triplets of images
     beforehand; here every ordered pair of a class in the batch is one, with a negative of `semi_hard_negatives`. Its
-    divide-and-encode module is the hash layer's: `HashLayerParameters.features_per_bit`.
+    divide-and-encode module is the hash layer's: `HashLayerParameters.features_per_bit`. Metrics: those of
+    `code_metrics` for 2g - 1, and the ``active_share`` of triplets that cost.
+
+    Args:
+        epsilon: half of the interval around 0.5 outside which the bit of a piece of the features counts as settled, and
+            has no gradient. "Small" in the paper, which gives no number; 0.5 settles nothing.
+        margin: by how much a dissimilar image is to be farther than a similar one, in squared distance; 1 in the paper.
+
+    Example:
+        >>> loss = DNNH()
+        >>> loss(torch.tensor([[1.0, 0.0], [1.0, 0.0], [-1.0, 0.0]]), torch.tensor([0, 0, 1]))
+        tensor(0.7864)
+        >>> loss.metrics["active_share"]
+        tensor(1.)
     """
 
-    def forward(self, u: Tensor, labels: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        """Compute the loss; watched: `code_health` of 2g - 1, and the ``active_share`` of triplets that cost."""
-        soft = soft_bits(u, self.parameters_.epsilon)
+    display_name = "DNNH (DH-3)"
+    reference = (
+        "Lai, Pan, Liu & Yan, Simultaneous feature learning and hash coding with deep neural networks, CVPR 2015"
+    )
+
+    @validated()
+    def __init__(
+        self,
+        epsilon: Annotated[float, Field(gt=0, le=0.5)] = 0.4,
+        margin: Annotated[float, Field(gt=0)] = 1.0,
+    ) -> None:
+        super().__init__()
+        self.epsilon = epsilon
+        self.margin = margin
+
+    def loss_and_metrics(self, u: Tensor, labels: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        """Compute the loss; see `HashingLoss.forward`."""
+        soft = soft_bits(u, self.epsilon)
         distances = squared_distances(soft)
         same = labels[:, None] == labels[None]
         triplets = same & ~torch.eye(len(labels), dtype=torch.bool, device=u.device) & ~same.all(1, keepdim=True)
         negatives = distances.gather(1, semi_hard_negatives(distances.detach(), same))
-        cost = (distances - negatives + self.parameters_.margin).clamp_min(0) * triplets
+        cost = (distances - negatives + self.margin).clamp_min(0) * triplets
         count = triplets.sum().clamp_min(1)
         active = (cost.detach() > 0).sum() / count
-        return cost.sum() / count, {**code_health(u, 2 * soft - 1), "active_share": active}
+        return cost.sum() / count, {**code_metrics(u, 2 * soft - 1), "active_share": active}
 
 
 def soft_bits(u: Tensor, epsilon: float) -> Tensor:

@@ -1,28 +1,13 @@
-"""DPSH, deep pairwise-supervised hashing (Li, Wang and Kang, IJCAI 2016)."""
+"""DPSH, deep pairwise-supervised hashing."""
 
-from typing import Literal
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from torch import Tensor
 from torch.nn import functional
 
-from deephash_pipeline.losses.exponentiated.loss import supervision_matrix
-from deephash_pipeline.losses.exponentiated.tiles import signs
-from deephash_pipeline.losses.hashing_loss import HashingLoss, code_health, mean_over
-
-
-class DPSHParameters(BaseModel):
-    """What a user may set about DPSH.
-
-    Attributes:
-        quantisation_weight: eta, of the mean square of u - sign(u) over samples and bits. The authors' 10 goes with
-            sums over 5,000 images; at 48 bits that is the 0.1 of DeepHash-pytorch, which is the default here.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    name: Literal["dpsh"] = "dpsh"
-    quantisation_weight: float = Field(default=0.1, ge=0)
+from deephash_pipeline.losses.hashing_loss import HashingLoss, code_metrics, mean_over, signs, supervision_matrix
+from deephash_pipeline.parameters import validated
 
 
 class DPSH(HashingLoss):
@@ -30,13 +15,33 @@ class DPSH(HashingLoss):
 
     A pair costs log(1 + exp(-Y theta)), Y of 1 within a class and -1 across. The mean is over the pairs of a batch,
     both of whose samples are variables; the authors pair a batch with codes of the whole set, kept from earlier steps.
+    Metrics: those of `code_metrics`, with u itself for the relaxed code.
+
+    Args:
+        quantisation_weight: eta, of the mean square of u - sign(u) over samples and bits. The authors' 10 goes with
+            sums over 5,000 images; at 48 bits that is the 0.1 of DeepHash-pytorch, which is the default here.
+
+    Example:
+        >>> import torch
+        >>> loss = DPSH(quantisation_weight=0.5)
+        >>> loss(torch.tensor([[1.0, -2.0], [1.0, 1.0]]), torch.tensor([0, 1]))
+        tensor(0.5991)
+        >>> loss.metrics["quantisation_error"]
+        tensor(0.2500)
     """
 
-    def forward(self, u: Tensor, labels: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        """Compute the loss; watched: figures of `code_health`, with u itself for the relaxed code."""
+    display_name = "DPSH"
+    reference = "Li, Wang & Kang, Feature learning based deep supervised hashing with pairwise labels, IJCAI 2016"
+
+    @validated()
+    def __init__(self, quantisation_weight: Annotated[float, Field(ge=0)] = 0.1) -> None:
+        super().__init__()
+        self.quantisation_weight = quantisation_weight
+
+    def loss_and_metrics(self, u: Tensor, labels: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        """Compute the loss; see `HashingLoss.forward`."""
         supervision = supervision_matrix(labels).to(u.dtype)
         cost = -functional.logsigmoid(supervision * (u @ u.T) / 2)
         quantisation = (u - signs(u)).square().mean()
-        return mean_over(supervision.abs(), cost) + self.parameters_.quantisation_weight * quantisation, code_health(
-            u, u
-        )
+        loss = mean_over(supervision.abs(), cost) + self.quantisation_weight * quantisation
+        return loss, code_metrics(u, u)

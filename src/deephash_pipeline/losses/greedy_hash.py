@@ -1,40 +1,50 @@
-"""GreedyHash (Su, Zhang, Han and Tian, NeurIPS 2018)."""
+"""GreedyHash, hash coding by a greedy principle."""
 
-from typing import Literal
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from torch import Tensor
 from torch.nn import functional
 
-from deephash_pipeline.losses.hashing_loss import HashingLoss, accuracy, code_health
-
-
-class GreedyHashParameters(BaseModel):
-    """What a user may set about GreedyHash.
-
-    Attributes:
-        quantisation_weight: alpha, of the mean of | |u| - 1 |^3 over samples and bits; 0.1 in the authors' code for
-            CIFAR-10.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    name: Literal["greedy_hash"] = "greedy_hash"
-    quantisation_weight: float = Field(default=0.1, ge=0)
+from deephash_pipeline.losses.hashing_loss import HashingLoss, accuracy, code_metrics
+from deephash_pipeline.parameters import validated
 
 
 class GreedyHash(HashingLoss):
     """Classification by the code itself: cross-entropy of a softmax layer on sign(u), and a pull of |u| to 1.
 
     The sign stands in the forward pass; backwards the gradient of the code is taken for that of u. Both, and the
-    softmax layer, belong to the network, which gives the logits.
+    softmax layer, belong to the network, which gives the logits: `deephash_pipeline.networks.ClassificationHead`.
+    Metrics: those of `code_metrics` for u, and the ``accuracy`` of the softmax layer.
+
+    Args:
+        quantisation_weight: alpha, of the mean of | |u| - 1 |^3 over samples and bits; 0.1 in the authors' code for
+            CIFAR-10.
+
+    Example:
+        >>> import torch
+        >>> loss = GreedyHash(quantisation_weight=0)
+        >>> logits = torch.tensor([[2.0, 0.0], [1.0, 0.0]])
+        >>> loss((torch.tensor([[1.0, -2.0], [1.0, 1.0]]), logits), torch.tensor([0, 1]))
+        tensor(0.7201)
+        >>> loss.metrics["accuracy"]
+        tensor(0.5000)
     """
 
-    classifier = "code"
+    display_name = "GreedyHash"
+    reference = (
+        "Su, Zhang, Han & Tian, Greedy hash: towards fast optimization for accurate hash coding in CNN, NeurIPS 2018"
+    )
+    classification_head = "code"
 
-    def forward(self, outputs: tuple[Tensor, Tensor], labels: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        """Compute the loss of (u, logits); watched: `code_health` of u, and the ``accuracy`` of the softmax layer."""
+    @validated()
+    def __init__(self, quantisation_weight: Annotated[float, Field(ge=0)] = 0.1) -> None:
+        super().__init__()
+        self.quantisation_weight = quantisation_weight
+
+    def loss_and_metrics(self, outputs: tuple[Tensor, Tensor], labels: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        """Compute the loss of (u, logits); see `HashingLoss.forward`."""
         u, logits = outputs
         pull = (u.abs() - 1).abs().pow(3).mean()
-        loss = functional.cross_entropy(logits, labels) + self.parameters_.quantisation_weight * pull
-        return loss, {**code_health(u, u), "accuracy": accuracy(logits, labels)}
+        loss = functional.cross_entropy(logits, labels) + self.quantisation_weight * pull
+        return loss, {**code_metrics(u, u), "accuracy": accuracy(logits, labels)}

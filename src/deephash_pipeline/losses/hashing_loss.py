@@ -1,66 +1,150 @@
-"""What every loss that fine-tuning takes by name has in common."""
+"""What every loss of hash codes has in common: how it is called, what it needs, and what is watched beside it."""
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Literal, Self, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from deephash_pipeline.losses.exponentiated.tiles import signs
+from deephash_pipeline.errors import InputError
+
+Need: TypeAlias = Literal["code_length", "classes", "labels", "random_state"]
+"""What a constructor may want of a training set: bits, number of classes, labels (samples,), seed of its draws."""
 
 Outputs: TypeAlias = Any
 """What the network's head gives: u of shape (batch, code_length), or (u, logits) to a loss with a classifier."""
 
 
 class HashingLoss(nn.Module, ABC):
-    """A loss as an objective of the training loop: (outputs, labels) -> (loss, figures to watch).
+    """A loss on u, the hash layer's output before its signs: ``loss(u, labels)`` is a scalar to minimise.
+
+    A subclass has its parameters as keywords of the constructor, and computes in `loss_and_metrics`.
 
     Attributes:
-        classifier: what a softmax layer of the network, which such a loss is given the logits of, reads: ``z``, or the
-            ``code`` (sign(u), whose gradient is passed on as that of u). None for a loss on u alone.
+        display_name: in tables and figures, of the method that trains with this loss.
+        reference: authors, title, venue and year of the paper.
+        needs: keywords of the constructor that follow from a training set; `build_loss` supplies them.
+        classification_head: what a softmax layer of the network, which such a loss is given the logits of, reads:
+            ``z``, or the ``code`` (sign(u), whose gradient is passed on as that of u). None for a loss on u alone.
+        metrics: what is watched beside the loss of the batch that was computed last: detached scalars by name.
     """
 
-    classifier: ClassVar[Literal["z", "code"] | None] = None
+    display_name: ClassVar[str]
+    reference: ClassVar[str]
+    needs: ClassVar[tuple[Need, ...]] = ()
+    classification_head: ClassVar[Literal["z", "code"] | None] = None
+    metrics: dict[str, Tensor]
 
-    def __init__(self, parameters: Any) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.parameters_ = parameters
+        self.metrics = {}
 
-    @classmethod
-    def for_training_set(cls, parameters: Any, code_length: int, labels: NDArray[np.int64], seed: int) -> Self:
-        """Make the loss for a training set; most losses need to know nothing of it.
-
-        Args:
-            parameters: the loss's own.
-            code_length: bits.
-            labels: int64 of shape (samples,), classes numbered from 0.
-            seed: of all that is drawn.
-        """
-        return cls(parameters)
-
-    @abstractmethod
-    def forward(self, outputs: Outputs, labels: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        """Compute the loss of a batch.
+    def forward(self, outputs: Outputs, labels: Tensor, indices_tuple: None = None) -> Tensor:
+        """Compute the loss of a batch, and leave its `metrics`.
 
         Args:
-            outputs: what the network's head gives.
-            labels: int64 of shape (batch,).
+            outputs: u, floating, shape (batch, code_length); or (u, logits) for a loss with a `classification_head`,
+                logits of shape (batch, classes).
+            labels: integers of shape (batch,), classes numbered from 0.
+            indices_tuple: must be None; trainers of pytorch-metric-learning pass it.
 
         Returns:
-            The scalar to minimise, and detached scalars by name.
+            A scalar that autograd can differentiate.
+
+        Raises:
+            InputError: shapes or types of outputs and labels do not fit, or pairs that a miner has chosen.
         """
+        if indices_tuple is not None:
+            raise InputError(f"{type(self).__name__} takes all pairs of a batch: leave out the miner")
+        self.check_batch(outputs, labels)
+        loss, metrics = self.loss_and_metrics(outputs, labels)
+        self.metrics = {name: metric.detach() for name, metric in metrics.items()}
+        return loss
+
+    @abstractmethod
+    def loss_and_metrics(self, outputs: Outputs, labels: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        """Return the scalar to minimise, and scalars by name; arguments are those of `forward`, checked."""
+
+    def check_batch(self, outputs: Outputs, labels: Tensor) -> None:
+        """Refuse, as `forward` says, what is no batch for this loss."""
+        u, owner = outputs, type(self).__name__
+        if self.classification_head is not None:
+            if not isinstance(outputs, tuple) or len(outputs) != 2:
+                raise InputError(f"{owner} is called with ((u, logits), labels): it needs logits beside u")
+            u, logits = outputs
+            if logits.ndim != 2 or len(logits) != len(labels):
+                raise InputError(
+                    f"logits must be (batch, classes) for {len(labels)} labels, got shape {tuple(logits.shape)}"
+                )
+        if not isinstance(u, Tensor) or u.ndim != 2 or u.shape[1] == 0 or not u.is_floating_point():
+            got = f"{u.dtype} {tuple(u.shape)}" if isinstance(u, Tensor) else f"a {type(u).__name__}"
+            raise InputError(f"u must be floating, (batch, code_length >= 1), got {got}")
+        check_labels(labels, len(u))
+
+
+def check_labels(labels: Tensor, batch: int) -> None:
+    """Refuse labels other than whole numbers of shape (batch,) with an InputError."""
+    if labels.ndim != 1 or len(labels) != batch:
+        raise InputError(f"labels must be ({batch},) for u of {batch} samples, got shape {tuple(labels.shape)}")
+    if labels.is_floating_point() or labels.is_complex():
+        raise InputError(f"labels must be whole numbers, got {labels.dtype}; convert them with `.long()`")
+
+
+def signs(u: Tensor) -> Tensor:
+    """Return b = sign(u) in {-1, 1}, of u's type; zero counts as 1, the convention of the encoders.
+
+    Example:
+        >>> signs(torch.tensor([-0.5, 0.0, 2.0]))
+        tensor([-1.,  1.,  1.])
+    """
+    return (u >= 0).to(u.dtype) * 2 - 1
+
+
+def supervision_matrix(labels: Tensor) -> Tensor:
+    """Y of Eqn (1) from class labels (batch,): 1 for the same class, -1 for different ones, 0 on the diagonal.
+
+    A sample paired with itself would only push |u| up (Y = 1, u_i^2 >= 0), so the diagonal counts as "otherwise".
+
+    Returns:
+        float32 of shape (batch, batch).
+
+    Example:
+        >>> supervision_matrix(torch.tensor([4, 4, 7]))
+        tensor([[ 0.,  1., -1.],
+                [ 1.,  0., -1.],
+                [-1., -1.,  0.]])
+    """
+    supervision = (labels[:, None] == labels[None, :]).float() * 2 - 1
+    return supervision.fill_diagonal_(0)
+
+
+def codes_of(labels: Tensor, class_codes: Tensor) -> Tensor:
+    """Row of each label, (batch, code_length), of the codes of all classes (classes, code_length).
+
+    Raises:
+        InputError: labels on the CPU that are none of the classes.
+    """
+    if labels.device.type == "cpu" and len(labels) and not 0 <= labels.min() <= labels.max() < len(class_codes):
+        raise InputError(
+            f"labels lie in {int(labels.min())}..{int(labels.max())}, but the loss was made for the classes "
+            f"0..{len(class_codes) - 1}"
+        )
+    return class_codes[labels]
 
 
 def mean_over(pairs: Tensor, cost: Tensor) -> Tensor:
-    """Mean of a cost (batch, batch) over the pairs marked by 1, others being marked by 0; 0 where there are none."""
+    """Mean of a cost (batch, batch) over the pairs marked by 1, others being marked by 0; 0 where there are none.
+
+    Example:
+        >>> mean_over(torch.tensor([[0.0, 1.0], [1.0, 0.0]]), torch.tensor([[9.0, 2.0], [4.0, 9.0]]))
+        tensor(3.)
+    """
     return (pairs * cost).sum() / pairs.sum().clamp_min(1)
 
 
 @torch.no_grad()
 def accuracy(logits: Tensor, labels: Tensor) -> Tensor:
-    """Share of samples that the logits (batch, classes) classify rightly."""
+    """Share of samples that the logits (batch, classes) classify correctly."""
     return (logits.argmax(1) == labels).to(logits.dtype).mean()
 
 
@@ -71,8 +155,8 @@ def bit_accuracy(u: Tensor, wanted: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def code_health(u: Tensor, relaxed_code: Tensor) -> dict[str, Tensor]:
-    """Give the figures that all rivals are watched by.
+def code_metrics(u: Tensor, relaxed_code: Tensor) -> dict[str, Tensor]:
+    """Return the metrics that all losses of others have.
 
     Args:
         u: shape (batch, code_length).

@@ -1,32 +1,14 @@
-"""HashNet (Cao, Long, Wang and Yu, ICCV 2017)."""
+"""HashNet, deep learning to hash by continuation."""
 
-from typing import Literal
+from typing import Annotated
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from torch import Tensor
 from torch.nn import functional
 
-from deephash_pipeline.losses.exponentiated.loss import supervision_matrix
-from deephash_pipeline.losses.hashing_loss import HashingLoss, code_health, mean_over
-
-
-class HashNetParameters(BaseModel):
-    """What a user may set about HashNet; defaults of the authors' PyTorch code.
-
-    Attributes:
-        likelihood_slope: alpha times the code length, in the log-odds alpha h_i . h_j of "same class".
-        growth: how far beta = (1 + growth progress)^power rises during training. The authors take the root of
-            1 + 0.005 iterations, of which they make 10,000.
-        power: exponent of beta.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    name: Literal["hashnet"] = "hashnet"
-    likelihood_slope: float = Field(default=10.0, gt=0)
-    growth: float = Field(default=50.0, ge=0)
-    power: float = Field(default=0.5, ge=0)
+from deephash_pipeline.losses.hashing_loss import HashingLoss, code_metrics, mean_over, supervision_matrix
+from deephash_pipeline.parameters import validated
 
 
 class HashNet(HashingLoss):
@@ -35,21 +17,50 @@ class HashNet(HashingLoss):
     A pair costs log(1 + exp(-Y alpha h_i . h_j)), Y of 1 within a class and -1 across. Similar and dissimilar pairs
     weigh the same in total: the weights of the paper, all pairs by the pairs of a kind, give the sum of two means.
     Beta follows the share of the training that is done, so it has no state of its own; the authors' moves in 50 steps.
+    Defaults are those of the authors' PyTorch code. Metrics: those of `code_metrics` for tanh(beta u), and ``beta``.
+
+    Args:
+        likelihood_slope: alpha times the code length, in the log-odds alpha h_i . h_j of "same class".
+        growth: how far beta = (1 + growth progress)^power rises during training. The authors take the root of
+            1 + 0.005 iterations, of which they make 10,000.
+        power: exponent of beta.
+
+    Example:
+        >>> loss = HashNet()
+        >>> u, labels = torch.tensor([[0.1, -0.1], [0.2, -0.1], [-0.1, 0.1]]), torch.tensor([0, 0, 1])
+        >>> for progress in (0, 0.5, 0.9):
+        ...     loss.set_progress(progress)
+        ...     print(f"{loss(u, labels):.4f}, beta {loss.metrics['beta']:.2f}")
+        1.2552, beta 1.00
+        0.1315, beta 5.10
+        0.0348, beta 6.78
     """
 
-    def __init__(self, parameters: HashNetParameters) -> None:
-        super().__init__(parameters)
+    display_name = "HashNet"
+    reference = "Cao, Long, Wang & Yu, HashNet: deep learning to hash by continuation, ICCV 2017"
+
+    @validated()
+    def __init__(
+        self,
+        likelihood_slope: Annotated[float, Field(gt=0)] = 10.0,
+        growth: Annotated[float, Field(ge=0)] = 50.0,
+        power: Annotated[float, Field(ge=0)] = 0.5,
+    ) -> None:
+        super().__init__()
+        self.likelihood_slope = likelihood_slope
+        self.growth = growth
+        self.power = power
         self.beta = 1.0
 
     def set_progress(self, progress: float) -> None:
-        """Sharpen tanh for what comes behind a share of the training, in [0, 1)."""
-        self.beta = (1 + self.parameters_.growth * progress) ** self.parameters_.power
+        """Sharpen tanh for what comes after a share of the training, in [0, 1)."""
+        self.beta = (1 + self.growth * progress) ** self.power
 
-    def forward(self, u: Tensor, labels: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        """Compute the loss; watched: `code_health` of tanh(beta u), and ``beta``."""
+    def loss_and_metrics(self, u: Tensor, labels: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        """Compute the loss; see `HashingLoss.forward`."""
         relaxed = torch.tanh(self.beta * u)
         supervision = supervision_matrix(labels).to(u.dtype)
-        slope = self.parameters_.likelihood_slope / u.shape[1]
+        slope = self.likelihood_slope / u.shape[1]
         cost = -functional.logsigmoid(supervision * slope * (relaxed @ relaxed.T))
         loss = mean_over(supervision.clamp_min(0), cost) + mean_over((-supervision).clamp_min(0), cost)
-        return loss, {**code_health(u, relaxed), "beta": u.new_tensor(self.beta)}
+        return loss, {**code_metrics(u, relaxed), "beta": u.new_tensor(self.beta)}

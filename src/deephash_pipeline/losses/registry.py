@@ -1,33 +1,23 @@
-"""Losses by name: a loss is one module, and a line in each of the two lists here."""
+"""Losses by name: a loss is one module, and one line in the table here."""
 
+import operator
 from collections.abc import Mapping
-from typing import Annotated, TypeAlias
+from functools import reduce
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from deephash_pipeline.losses.cnnh import CNNH, CNNHParameters, CNNHPlus, CNNHPlusParameters
-from deephash_pipeline.losses.csq import CSQ, CSQParameters
-from deephash_pipeline.losses.dnnh import DNNH, DNNHParameters
-from deephash_pipeline.losses.dpsh import DPSH, DPSHParameters
-from deephash_pipeline.losses.exponentiated.formula import ExponentiatedLossParameters
-from deephash_pipeline.losses.exponentiated.loss import ExponentiatedLoss
-from deephash_pipeline.losses.greedy_hash import GreedyHash, GreedyHashParameters
-from deephash_pipeline.losses.hashing_loss import HashingLoss
-from deephash_pipeline.losses.hashnet import HashNet, HashNetParameters
-
-LossParameters: TypeAlias = Annotated[
-    ExponentiatedLossParameters
-    | CNNHParameters
-    | CNNHPlusParameters
-    | DNNHParameters
-    | DPSHParameters
-    | HashNetParameters
-    | GreedyHashParameters
-    | CSQParameters,
-    Field(discriminator="name"),
-]
+from deephash_pipeline.losses.cnnh import CNNH, CNNHPlus
+from deephash_pipeline.losses.csq import CSQ
+from deephash_pipeline.losses.dnnh import DNNH
+from deephash_pipeline.losses.dpsh import DPSH
+from deephash_pipeline.losses.exponentiated import ExponentiatedLoss
+from deephash_pipeline.losses.greedy_hash import GreedyHash
+from deephash_pipeline.losses.hashing_loss import HashingLoss, Need
+from deephash_pipeline.losses.hashnet import HashNet
+from deephash_pipeline.parameters import Parameters, parameters_model
 
 LOSSES: Mapping[str, type[HashingLoss]] = {
     "exponentiated": ExponentiatedLoss,
@@ -41,16 +31,46 @@ LOSSES: Mapping[str, type[HashingLoss]] = {
 }
 
 
-def build_loss(parameters: LossParameters, code_length: int, labels: NDArray[np.int64], seed: int) -> HashingLoss:
+class _NamedLoss(Parameters):
+    name: str = ""
+
+
+LOSS_PARAMETERS: Mapping[str, type[_NamedLoss]] = {
+    key: parameters_model(loss, skip=loss.needs, base=_NamedLoss, name=(Literal[key], key))
+    for key, loss in LOSSES.items()
+}
+"""Model of each loss's block of YAML, ``{name: dpsh, quantisation_weight: 0.1}``: keywords of its constructor."""
+
+if TYPE_CHECKING:
+    LossParameters: TypeAlias = _NamedLoss
+else:
+    LossParameters = Annotated[reduce(operator.or_, LOSS_PARAMETERS.values()), Field(discriminator="name")]
+
+
+def build_loss(
+    parameters: LossParameters, code_length: int, labels: NDArray[np.int64], random_state: int
+) -> HashingLoss:
     """Make the loss that `parameters.name` names.
 
     Args:
-        parameters: its own.
+        parameters: its own, a model of `LOSS_PARAMETERS`.
         code_length: bits.
         labels: of the training set, int64 of shape (samples,), classes numbered from 0.
-        seed: of all that is drawn.
+        random_state: seed of all that is drawn.
 
     Raises:
         InputError: the loss cannot be made for this training set.
+
+    Example:
+        >>> parameters = LOSS_PARAMETERS["csq"](quantisation_weight=0.1)
+        >>> build_loss(parameters, 12, np.array([0, 1, 2, 1]), random_state=0).centres.shape
+        torch.Size([3, 12])
     """
-    return LOSSES[parameters.name].for_training_set(parameters, code_length, labels, seed)
+    loss = LOSSES[parameters.name]
+    supplied: dict[Need, object] = {
+        "code_length": code_length,
+        "classes": int(labels.max()) + 1,
+        "labels": labels,
+        "random_state": random_state,
+    }
+    return loss(**{need: supplied[need] for need in loss.needs}, **parameters.model_dump(exclude={"name"}))

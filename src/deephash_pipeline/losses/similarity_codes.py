@@ -11,53 +11,61 @@ coordinate after the other by a step of Newton's; but a row of S times a column 
 over the classes, so that a step costs K operations and no n x n matrix is kept.
 """
 
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, PositiveInt
+from numpy.typing import ArrayLike, NDArray
+
+from deephash_pipeline.errors import InputError
 
 FEWEST_STARTS, MOST_STARTS = 10, 300
 CLASSES_STARTED = 3000
 """How many random starts `classes` has, of which the best is kept: so many that this many classes' codes are drawn."""
 
 
-class SimilarityCodesParameters(BaseModel):
-    """How the codes of the classes are found.
-
-    Attributes:
-        factorisation: ``classes`` factorises the matrix of classes, exactly; ``samples`` that of some samples, as the
-            paper does, from random numbers. Codes of a class then differ a little, and the majority decides each bit.
-        samples: how many; 5,000 in the paper.
-        sweeps: passes over all coordinates of the samples' codes. One that lowers nothing is undone.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    factorisation: Literal["classes", "samples"] = "classes"
-    samples: PositiveInt = 5000
-    sweeps: PositiveInt = 5
+Factorisation: TypeAlias = Literal["classes", "samples"]
 
 
 def similarity_codes(
-    labels: NDArray[np.int64], code_length: int, parameters: SimilarityCodesParameters, seed: int
+    labels: ArrayLike,
+    code_length: int,
+    random_state: int = 0,
+    *,
+    factorisation: Factorisation = "classes",
+    samples: int = 5000,
+    sweeps: int = 5,
 ) -> NDArray[np.float32]:
     """Find a code for each class.
 
     Args:
-        labels: int64 of shape (samples,), classes numbered from 0.
+        labels: integers of shape (samples,), classes numbered from 0.
         code_length: bits.
-        parameters: the way.
-        seed: of random starts, and of the choice of samples.
+        random_state: seed of random starts, and of the choice of samples.
+        factorisation: of the matrix of ``classes``, or of ``samples``.
+        samples: how many, of the latter.
+        sweeps: over the coordinates of their codes.
 
     Returns:
         float32 of shape (classes, code_length), of -1 and 1.
+
+    Raises:
+        InputError: labels that are none.
+
+    Example:
+        >>> similarity_codes([0, 0, 1], code_length=4).tolist()
+        [[1.0, 1.0, 1.0, 1.0], [-1.0, -1.0, -1.0, -1.0]]
     """
-    generator = np.random.default_rng(seed)
-    if parameters.factorisation == "classes":
+    labels = np.asarray(labels)
+    if labels.ndim != 1 or len(labels) == 0 or not np.issubdtype(labels.dtype, np.integer) or labels.min() < 0:
+        raise InputError(
+            f"labels are {labels.dtype} of shape {labels.shape}: pass one whole number for each image of the training "
+            "set, classes numbered from 0"
+        )
+    generator = np.random.default_rng(random_state)
+    if factorisation == "classes":
         return factorise_classes(np.bincount(labels), code_length, generator).astype(np.float32)
-    chosen = generator.permutation(labels)[: parameters.samples]
-    codes = factorise_samples(chosen, code_length, parameters.sweeps, generator)
+    chosen = generator.permutation(labels)[:samples]
+    codes = factorise_samples(chosen, code_length, sweeps, generator)
     majority = class_sums(np.where(codes >= 0, 1.0, -1.0), chosen, int(labels.max()) + 1)
     return np.where(majority >= 0, 1, -1).astype(np.float32)
 

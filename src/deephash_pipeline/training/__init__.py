@@ -2,7 +2,7 @@
 
 from deephash_pipeline.devices import resolve_device
 from deephash_pipeline.training.distributed.launch import resolve_devices, train_on
-from deephash_pipeline.training.gradients import FollowsProgress, Objective, TrunkAndHead
+from deephash_pipeline.training.gradients import FollowsProgress, HasMetrics, Objective, TrunkAndHead
 from deephash_pipeline.training.inference import outputs_in_blocks
 from deephash_pipeline.training.inputs import ArrayInputs, Inputs
 from deephash_pipeline.training.loop import TrainingDiverged, train
@@ -17,6 +17,7 @@ __all__ = [
     "CheckpointFolder",
     "CrossEntropy",
     "FollowsProgress",
+    "HasMetrics",
     "Inputs",
     "Objective",
     "TrainingDiverged",

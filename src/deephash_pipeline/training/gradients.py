@@ -9,8 +9,8 @@ statistics of the chunk, and its running statistics take in one chunk after the 
 first. The head sees the whole batch, so statistics of the hash layer are exact.
 """
 
-from collections.abc import Callable
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import torch
@@ -24,12 +24,15 @@ from deephash_pipeline.training.dropout import address_dropout
 from deephash_pipeline.training.inputs import Inputs
 from deephash_pipeline.training.parameters import TrainingParameters
 
+Objective: TypeAlias = Callable[[Any, Tensor], Tensor]
+"""Maps (outputs, labels) to the scalar to minimise, as PyTorch's losses do. A module is moved to the device."""
 
-class Objective(Protocol):
-    """A loss with figures to watch. A module is moved to the device of the training."""
 
-    def __call__(self, outputs: Any, labels: Tensor, /) -> tuple[Tensor, dict[str, Tensor]]:
-        """Return the scalar to minimise and detached scalars by name."""
+@runtime_checkable
+class HasMetrics(Protocol):
+    """An objective with something to watch: detached scalars by name, of the batch that was computed last."""
+
+    metrics: Mapping[str, Tensor]
 
 
 @runtime_checkable
@@ -56,7 +59,7 @@ class BatchGradients:
     Args:
         module: a `TrunkAndHead`; or any other module, for batches in one piece. Its dropout layers are replaced by
             addressed ones.
-        objective: maps (outputs, labels) of a whole batch to its loss.
+        objective: maps (outputs, labels) of a whole batch to its loss; its metrics are read if it `HasMetrics`.
         inputs: the training set.
         labels: of the training set, on the device.
         parameters: `batch_size`, `chunk_size`, `precision` and `compile`.
@@ -104,7 +107,7 @@ class BatchGradients:
             seed: of all that is drawn for it.
 
         Returns:
-            The loss and the watched figures, detached; the same on every rank.
+            The loss and the metrics of the objective, detached; the same on every rank.
 
         Raises:
             InputError: the batch cannot be divided among the ranks.
@@ -115,19 +118,20 @@ class BatchGradients:
             dropout.address(seed, first=0)
         if self.head is None:
             # Such a network is small: every rank does the whole of it.
-            loss, watched = self.objective(self._through_body(indices, slice(0, len(indices)), seed), labels)
+            loss = self.objective(self._through_body(indices, slice(0, len(indices)), seed), labels)
             loss.backward()  # type: ignore[no-untyped-call]
         else:
-            loss, watched = self._through_trunk_and_head(self.head, indices, labels, seed)
+            loss = self._through_trunk_and_head(self.head, indices, labels, seed)
             sum_gradients(self.body)
         loss = loss.detach()
+        metrics: dict[str, Tensor] = dict(self.objective.metrics) if isinstance(self.objective, HasMetrics) else {}
         gradients = (parameter.grad for parameter in self.undivided if parameter.grad is not None)
-        take_from_first_rank([loss, *watched.values(), *gradients])
-        return loss, watched
+        take_from_first_rank([loss, *metrics.values(), *gradients])
+        return loss, metrics
 
     def _through_trunk_and_head(
         self, head: Callable[[Tensor], Any], indices: NDArray[np.int64], labels: Tensor, seed: int
-    ) -> tuple[Tensor, dict[str, Tensor]]:
+    ) -> Tensor:
         own = own_part(len(indices))
         chunk = min(self.parameters.chunk_size or len(indices), own.stop - own.start)
         pieces = [slice(start, min(start + chunk, own.stop)) for start in range(own.start, own.stop, chunk)]
@@ -135,7 +139,7 @@ class BatchGradients:
             self._through_body(indices, own, seed) if len(pieces) == 1 else self._z_without_graph(indices, pieces, seed)
         )
         z = gather(own_z.detach()).requires_grad_()
-        loss, watched = self.objective(head(z), labels)
+        loss = self.objective(head(z), labels)
         loss.backward()  # type: ignore[no-untyped-call]
         assert z.grad is not None, "the loss depends on z"
         if len(pieces) == 1:
@@ -143,7 +147,7 @@ class BatchGradients:
         else:
             for piece in pieces:
                 self._through_body(indices, piece, seed).backward(z.grad[piece])  # type: ignore[no-untyped-call]
-        return loss, watched
+        return loss
 
     def _through_body(self, indices: NDArray[np.int64], piece: slice, seed: int) -> Tensor:
         for dropout in self.body_dropouts:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from deephash_pipeline.losses.exponentiated.formula import (
-    ExponentiatedLossParameters,
+    Departures,
     LossAndGradient,
     PairSums,
     gradient_scale,
@@ -32,26 +32,26 @@ SMALLEST_BATCH_OF_THREADS = 1024
 LOG2_E = 1 / math.log(2)
 
 
-def loss_and_gradient(u: Tensor, labels: Tensor, parameters: ExponentiatedLossParameters) -> LossAndGradient:
+def loss_and_gradient(u: Tensor, labels: Tensor, departures: Departures) -> LossAndGradient:
     """Compute the loss of a batch on as many threads as PyTorch uses; their number changes nothing in the result.
 
     Args:
         u: float32 or float64 on the CPU, shape (batch, code_length).
         labels: int64, shape (batch,).
-        parameters: departures from the paper.
+        departures: from the paper.
     """
     code_length = u.shape[1]
     u_array, labels_array = u.numpy(), np.ascontiguousarray(labels.numpy())
-    dissimilar, similar = _pair_weights(labels_array, parameters.balance_pairs)
+    dissimilar, similar = _pair_weights(labels_array, departures.balance_pairs)
     # The kernel gets weights near 1, so that no product in float32 becomes too small for it.
     largest = max(dissimilar, similar)
     if largest == 0:
         return LossAndGradient(u.new_zeros(()), torch.zeros_like(u), u.new_zeros(()))
     sums, gradient = _sums_over_pairs(
-        u_array, labels_array, (dissimilar / largest, similar / largest), parameters.temperature
+        u_array, labels_array, (dissimilar / largest, similar / largest), departures.temperature
     )
-    gradient = np.ascontiguousarray(gradient) * u_array.dtype.type(largest * gradient_scale(code_length, parameters))
-    value, true_loss = largest * loss_from_sums(sums, code_length, parameters), largest * sums.exponential
+    gradient = np.ascontiguousarray(gradient) * u_array.dtype.type(largest * gradient_scale(code_length, departures))
+    value, true_loss = largest * loss_from_sums(sums, code_length, departures), largest * sums.exponential
     return LossAndGradient(
         torch.tensor(value, dtype=u.dtype), torch.from_numpy(gradient), torch.tensor(true_loss, dtype=u.dtype)
     )

@@ -17,7 +17,7 @@ import triton.language as tl
 from torch import Tensor
 
 from deephash_pipeline.losses.exponentiated.formula import (
-    ExponentiatedLossParameters,
+    Departures,
     LossAndGradient,
     PairSums,
     gradient_scale,
@@ -126,7 +126,7 @@ def _pairs_of_bands(
     tl.store(own_sums + 2, tl.sum(surrogate_sum, 0))
 
 
-def loss_and_gradient(u: Tensor, labels: Tensor, parameters: ExponentiatedLossParameters) -> LossAndGradient:
+def loss_and_gradient(u: Tensor, labels: Tensor, departures: Departures) -> LossAndGradient:
     """Compute the loss of a batch without waiting for the device.
 
     Memory: up to `MOST_BANDS` + 2 times that of u.
@@ -134,7 +134,7 @@ def loss_and_gradient(u: Tensor, labels: Tensor, parameters: ExponentiatedLossPa
     Args:
         u: float32 on a CUDA device, shape (batch, code_length).
         labels: int64 on the same device, shape (batch,).
-        parameters: departures from the paper.
+        departures: from the paper.
     """
     batch, code_length = u.shape
     tiles = max(1, triton.cdiv(batch, TILE))
@@ -145,7 +145,7 @@ def loss_and_gradient(u: Tensor, labels: Tensor, parameters: ExponentiatedLossPa
     columns = u.new_zeros(code_length, stride)
     # Adding zero makes a negative zero a positive one, whose bit is 1.
     columns[:, :batch] = u.T + 0.0
-    pair_weights, pairs = _pair_weights(labels, parameters.balance_pairs)
+    pair_weights, pairs = _pair_weights(labels, departures.balance_pairs)
     parts = u.new_zeros(bands, code_length, stride)
     sums = u.new_empty(bands * (bands + 1) // 2, groups, 3)
     _pairs_of_bands[(len(sums), groups)](
@@ -159,7 +159,7 @@ def loss_and_gradient(u: Tensor, labels: Tensor, parameters: ExponentiatedLossPa
         code_length,
         bands,
         tiles_of_band,
-        parameters.temperature * LOG2_E,
+        departures.temperature * LOG2_E,
         math.cosh(1 / code_length),
         math.sinh(1 / code_length),
         TILE=TILE,
@@ -169,9 +169,9 @@ def loss_and_gradient(u: Tensor, labels: Tensor, parameters: ExponentiatedLossPa
     # A pair stands once in the sums of the kernel; sums of codes are in those of every group of bits.
     exponential, signed_product = (2 / pairs * sums[:, 0, kind].double().sum() for kind in range(2))
     totals = PairSums(exponential, signed_product, 2 / pairs * sums[:, :, 2].double().sum())
-    gradient = parts.sum(0)[:, :batch].T * (gradient_scale(code_length, parameters) / pairs)
+    gradient = parts.sum(0)[:, :batch].T * (gradient_scale(code_length, departures) / pairs)
     return LossAndGradient(
-        loss_from_sums(totals, code_length, parameters).float(), gradient.contiguous(), exponential.float()
+        loss_from_sums(totals, code_length, departures).float(), gradient.contiguous(), exponential.float()
     )
 
 

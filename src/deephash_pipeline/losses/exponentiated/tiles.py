@@ -1,6 +1,6 @@
 """The exponentiated loss in plain PyTorch, for any device, floating type and supervision: tiles of pairs and bits.
 
-It holds a few B x B matrices, one of exponentials serves all bits; the B x B x K tensor is never built.
+It keeps a few B x B matrices, one of exponentials serves all bits; the B x B x K tensor is never built.
 """
 
 from itertools import product
@@ -9,20 +9,16 @@ import torch
 from torch import Tensor
 
 from deephash_pipeline.losses.exponentiated.formula import (
-    ExponentiatedLossParameters,
+    Departures,
     LossAndGradient,
     PairSums,
     gradient_scale,
     loss_from_sums,
 )
+from deephash_pipeline.losses.hashing_loss import signs
 
 TILE_ELEMENTS = 131_072
 """Elements of a block of sigma(u_ik u_jk); 512 KiB in float32 stay in a core's second-level cache."""
-
-
-def signs(u: Tensor) -> Tensor:
-    """Return b = sign(u) in {-1, 1}; zero counts as 1, the convention of the encoders."""
-    return (u >= 0).to(u.dtype) * 2 - 1
 
 
 def pair_weights(supervision: Tensor, balance_pairs: bool) -> Tensor:
@@ -35,13 +31,13 @@ def pair_weights(supervision: Tensor, balance_pairs: bool) -> Tensor:
     return weights / weights.sum().clamp_min(torch.finfo(weights.dtype).tiny)
 
 
-def loss_and_gradient(u: Tensor, supervision: Tensor, parameters: ExponentiatedLossParameters) -> LossAndGradient:
+def loss_and_gradient(u: Tensor, supervision: Tensor, departures: Departures) -> LossAndGradient:
     """Compute the loss of a batch tile by tile.
 
     Args:
         u: floating, shape (batch, code_length).
         supervision: Y of Eqn (1), values in {-1, 0, 1}, symmetric, shape (batch, batch). Pairs with 0 do not count.
-        parameters: departures from the paper.
+        departures: from the paper.
     """
     batch, code_length = u.shape
     b = signs(u)
@@ -49,7 +45,7 @@ def loss_and_gradient(u: Tensor, supervision: Tensor, parameters: ExponentiatedL
     c = torch.cosh(torch.tensor(1 / code_length, dtype=u.dtype, device=u.device))
     s = torch.sinh(torch.tensor(1 / code_length, dtype=u.dtype, device=u.device))
     code_product = b @ b.T / code_length
-    weighted = pair_weights(supervision, parameters.balance_pairs) * torch.exp(-supervision * code_product)
+    weighted = pair_weights(supervision, departures.balance_pairs) * torch.exp(-supervision * code_product)
     # The pair factor is weighted * (Y C + Y^2 S b_ik b_jk): without and with the bit product.
     without_bit, with_bit = weighted * supervision * c, weighted * supervision.square() * s
     surrogate = weighted.new_zeros(())
@@ -60,11 +56,11 @@ def loss_and_gradient(u: Tensor, supervision: Tensor, parameters: ExponentiatedL
     for first_bit, first_row in product(range(0, code_length, bits_in_tile), range(0, batch, rows_in_tile)):
         bits, rows = slice(first_bit, first_bit + bits_in_tile), slice(first_row, first_row + rows_in_tile)
         u_k, b_k = u_by_bit[bits], b_by_bit[bits]
-        sigma = torch.mul(parameters.temperature * u_k[:, rows, None], u_k[:, None, :]).sigmoid_()
+        sigma = torch.mul(departures.temperature * u_k[:, rows, None], u_k[:, None, :]).sigmoid_()
         pair_factor = torch.addcmul(without_bit[rows], with_bit[rows], b_k[:, rows, None] * b_k[:, None, :])
         slope = torch.ops.aten.sigmoid_backward(pair_factor, sigma)  # pair_factor * sigma * (1 - sigma)
         surrogate += 2 * torch.dot(pair_factor.flatten(), sigma.sub_(0.5).flatten())
         gradient_by_bit[bits, rows] = torch.matmul(slope, u_k[:, :, None])[:, :, 0]
-    gradient = gradient_by_bit.T.contiguous() * gradient_scale(code_length, parameters)
+    gradient = gradient_by_bit.T.contiguous() * gradient_scale(code_length, departures)
     sums = PairSums(weighted.sum(), (weighted * supervision * code_product).sum(), surrogate)
-    return LossAndGradient(loss_from_sums(sums, code_length, parameters), gradient, sums.exponential)
+    return LossAndGradient(loss_from_sums(sums, code_length, departures), gradient, sums.exponential)

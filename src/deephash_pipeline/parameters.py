@@ -1,0 +1,135 @@
+"""Parameters written once, as keywords of a constructor: what pydantic needs to know of them is read from there.
+
+A keyword says its type, its bounds and its default in the signature, ``samples: Annotated[int, Field(ge=1)] = 5000``.
+`parameters_model` makes the model that a block of YAML is validated by from it; `validated` checks what Python code
+passes by the same rules.
+"""
+
+import functools
+import inspect
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, ParamSpec, TypeVar, get_type_hints
+
+from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+
+from deephash_pipeline.errors import InputError
+
+P = ParamSpec("P")
+
+
+class Parameters(BaseModel):
+    """Base of models of parameters: unknown names are refused, values cannot be changed."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def parameters_model(
+    owner: Callable[..., Any],
+    skip: Collection[str] = (),
+    base: type[Model] = Parameters,  # type: ignore[assignment]
+    **fields: Any,
+) -> type[Model]:
+    """Make a pydantic model of a constructor's keywords.
+
+    Args:
+        owner: a class, or its ``__init__``.
+        skip: keywords that are no parameters of the model, such as ``code_length`` and ``random_state``.
+        base: class that the model extends; by default unknown names are refused and values cannot be changed.
+        fields: more fields, as `pydantic.create_model` takes them.
+
+    Example:
+        >>> from typing import Annotated
+        >>> from pydantic import Field
+        >>> class Clock:
+        ...     def __init__(self, owner: str, hands: Annotated[int, Field(ge=1)] = 2) -> None: ...
+        >>> model = parameters_model(Clock, skip=["owner"])
+        >>> model.__name__, model().model_dump(), model(hands=3).hands
+        ('ClockParameters', {'hands': 2}, 3)
+    """
+    init: Callable[..., Any] = owner.__init__ if isinstance(owner, type) else owner  # type: ignore[misc]
+    hints = get_type_hints(init, include_extras=True)
+    variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    keywords = {
+        name: (hints[name], ... if parameter.default is parameter.empty else parameter.default)
+        for name, parameter in inspect.signature(init).parameters.items()
+        if name != "self" and name not in skip and parameter.kind not in variable
+    }
+    title = f"{init.__qualname__.removesuffix('.__init__').rpartition('.')[2]}Parameters"
+    return create_model(title, __base__=base, **fields, **keywords)  # type: ignore[no-any-return, call-overload]
+
+
+def check_parameters(model: type[BaseModel], values: Mapping[str, Any], owner: str) -> dict[str, Any]:
+    """Validate values by a model, and return them as the types that it wants.
+
+    Args:
+        model: what `parameters_model` made.
+        values: by name.
+        owner: whose they are, for the message.
+
+    Raises:
+        InputError: one line with every value that is wrong.
+
+    Example:
+        >>> class Clock:
+        ...     def __init__(self, hands: int = 2) -> None: ...
+        >>> check_parameters(parameters_model(Clock), {"hands": "3"}, "Clock")
+        {'hands': 3}
+        >>> check_parameters(parameters_model(Clock), {"hands": "two"}, "Clock")
+        Traceback (most recent call last):
+        deephash_pipeline.errors.InputError: Clock: hands: Input should be a valid integer, ... (got 'two')
+    """
+    try:
+        checked = model.model_validate(dict(values))
+    except ValidationError as error:
+        raise InputError(f"{owner}: {faults_in_one_line(error)}") from error
+    return {name: getattr(checked, name) for name in values}
+
+
+def faults_in_one_line(error: ValidationError) -> str:
+    """Return every wrong parameter with what is wrong about it: ``name: message (got value); other: message``."""
+    return "; ".join(
+        ": ".join([".".join(map(str, fault["loc"])), f"{fault['msg']} (got {fault['input']!r})"]).removeprefix(": ")
+        for fault in error.errors()
+    )
+
+
+def validated(*skip: str) -> Callable[[Callable[P, None]], Callable[P, None]]:
+    """Let a constructor check its arguments by its own annotations, and convert them, before it runs.
+
+    Args:
+        skip: parameters that are taken as they are, such as arrays.
+
+    Returns:
+        A decorator for ``__init__``, whose class then raises `InputError` for values that its annotations refuse.
+
+    Example:
+        >>> from typing import Annotated
+        >>> from pydantic import Field
+        >>> class Clock:
+        ...     @validated()
+        ...     def __init__(self, hands: Annotated[int, Field(ge=1)] = 2) -> None:
+        ...         self.hands = hands
+        >>> Clock().hands, Clock(3).hands
+        (2, 3)
+        >>> Clock(hands=0)
+        Traceback (most recent call last):
+        deephash_pipeline.errors.InputError: Clock: hands: Input should be greater than or equal to 1 (got 0)
+    """
+
+    def decorate(init: Callable[P, None]) -> Callable[P, None]:
+        signature = inspect.signature(init)
+        model: Callable[[], type[Parameters]] = functools.cache(lambda: parameters_model(init, skip))
+
+        @functools.wraps(init)
+        def checking(*args: P.args, **kwargs: P.kwargs) -> None:
+            bound = signature.bind(*args, **kwargs)
+            given = {name: value for name, value in bound.arguments.items() if name in model().model_fields}
+            bound.arguments |= check_parameters(model(), given, type(args[0]).__name__)
+            init(*bound.args, **bound.kwargs)
+
+        return checking
+
+    return decorate
