@@ -26,7 +26,7 @@ def mean_average_precision() -> dict[str, list[float]]:
 
 
 def _evaluate(kind: str, code_length: int, z: NDArray[np.float32], labels: NDArray[np.int64], seed: int) -> float:
-    bits = HASH_FUNCTIONS[kind](code_length, seed).fit(z[500:]).encode(z)
+    bits = HASH_FUNCTIONS[kind](code_length, random_state=seed).fit(z[500:]).transform(z)
     codes = pack_bits(bits)
     histograms = count_distances(codes[:500], labels[:500], codes[500:], labels[500:], code_length)
     return float(retrieval_metrics(histograms)["mean_average_precision"])

@@ -7,7 +7,7 @@ import yaml
 from numpy.typing import NDArray
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.hashing import ENCODERS, HASH_FUNCTIONS, ITQ, HashFunction, ITQParameters, load_encoder
+from deephash_pipeline.hashing import ENCODERS, HASH_FUNCTIONS, ITQ, HashFunction, load_encoder, parameters_model
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCKS = [path for path in (ROOT / "conf").glob("*/parameters_baseline_hashing.yml") if path.parent.name != "base"]
@@ -21,7 +21,7 @@ def test_every_hash_function_is_made_and_rebuilt_by_its_name(
     fitted = quick(HASH_FUNCTIONS[kind], 12, seed=3).fit(z, labels)
     rebuilt = load_encoder(kind, 12, fitted.arrays())
     assert type(rebuilt) is type(fitted) is HASH_FUNCTIONS[kind]
-    np.testing.assert_array_equal(rebuilt.encode(z), fitted.encode(z))
+    np.testing.assert_array_equal(rebuilt.transform(z), fitted.transform(z))
 
 
 @pytest.mark.parametrize("kind", ENCODERS)
@@ -31,12 +31,12 @@ def test_every_encoder_is_rebuilt_from_arrays_of_the_axes_it_declares(kind: str)
         name: np.zeros([sizes.get(axis, 3) for axis in array.axes], array.dtype)
         for name, array in ENCODERS[kind].stored.items()
     }
-    assert load_encoder(kind, 4, arrays).encode(np.ones((6, 5))).shape == (6, 4)
+    assert load_encoder(kind, 4, arrays).transform(np.ones((6, 5))).shape == (6, 4)
 
 
 def test_parameters_reach_the_method(z: NDArray[np.float32]) -> None:
-    hash_function = ITQ(4, seed=9, parameters=ITQParameters(iterations=3)).fit(z)
-    assert hash_function.seed == 9
+    hash_function = ITQ(4, random_state=9, iterations=3).fit(z)
+    assert hash_function.random_state == 9
     assert hash_function.arrays()["objective"].shape == (4,)
 
 
@@ -48,7 +48,7 @@ def test_what_conf_lessens_for_digits_every_other_benchmark_has_at_its_default(f
     )
     assert blocks.keys() == lessened.keys()
     defaults = {
-        method: HASH_FUNCTIONS[method].parameters_model().model_dump(include=set(block))
+        method: parameters_model(HASH_FUNCTIONS[method])().model_dump(include=set(block))
         for method, block in lessened.items()
     }
     assert blocks == defaults

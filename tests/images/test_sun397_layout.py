@@ -109,7 +109,7 @@ def test_one_step_on_crops_of_warped_images_changes_every_weight(collection: Ima
     assert not [name for name, tensor in weights.items() if torch.equal(tensor, before[name])]
     z = extract_z(images, pixel_statistics(images), weights, EXPERIMENT)
     assert z.shape == (4, 9216)
-    assert encoder.encode(z).shape == (4, 12)
+    assert encoder.transform(z).shape == (4, 12)
 
 
 def test_every_training_has_the_papers_batch_and_schedule() -> None:

@@ -103,14 +103,14 @@ def test_no_images_have_no_z_of_the_same_width(trunk_weights: dict[str, Tensor])
 def test_a_method_is_fitted_at_the_code_length_of_its_cell(z: NDArray[np.float32], method: str) -> None:
     cell = Cell(method=method, code_length=16)
     encoder = fit_hash_function(z, LABELS, cell, BaselineParameters.model_validate({}), EXPERIMENT)
-    assert encoder.encode(z).shape == (36, 16)
+    assert encoder.transform(z).shape == (36, 16)
 
 
 def test_the_seed_of_the_experiment_decides_the_code(z: NDArray[np.float32]) -> None:
     def code(seed: int) -> NDArray[np.bool_]:
         experiment = EXPERIMENT.model_copy(update={"seed": seed})
         cell = Cell(method="lsh", code_length=32)
-        return fit_hash_function(z, LABELS, cell, BaselineParameters.model_validate({}), experiment).encode(z)
+        return fit_hash_function(z, LABELS, cell, BaselineParameters.model_validate({}), experiment).transform(z)
 
     np.testing.assert_array_equal(code(1), code(1))
     assert (code(1) != code(2)).any()
@@ -124,12 +124,12 @@ def test_a_block_of_parameters_reaches_its_method(z: NDArray[np.float32]) -> Non
 
 
 def test_database_and_queries_are_hashed_by_the_same_function(z: NDArray[np.float32]) -> None:
-    encoder = ITQ(12, seed=1).fit(z)
+    encoder = ITQ(12, random_state=1).fit(z)
     codes = encode_z(encoder, z, z[:7], z[::-1])
     assert codes.code_length == 12
     np.testing.assert_array_equal(codes.database, codes.query[::-1])
     np.testing.assert_array_equal(codes.validation, codes.database[:7])
-    np.testing.assert_array_equal(bits_of(codes.database, 12), encoder.encode(z))
+    np.testing.assert_array_equal(bits_of(codes.database, 12), encoder.transform(z))
 
 
 def test_no_validation_images_have_no_codes(z: NDArray[np.float32]) -> None:

@@ -9,24 +9,24 @@ from pydantic import RootModel, ValidationError, model_validator
 from torch import Tensor
 
 from deephash_pipeline.grid import Cell
-from deephash_pipeline.hashing import HASH_FUNCTIONS, Encoder, HashParameters, OneOfC
+from deephash_pipeline.hashing import HASH_FUNCTIONS, Encoder, OneOfC, parameters_model
 from deephash_pipeline.pipelines.experiment import ExperimentParameters
 from deephash_pipeline.randomness import derive_seed
 
 
-class BaselineParameters(RootModel[dict[str, HashParameters]]):
-    """One block of parameters for each method of `HASH_FUNCTIONS`; a block left out takes the method's defaults."""
+class BaselineParameters(RootModel[dict[str, dict[str, Any]]]):
+    """Keyword parameters of each method of `HASH_FUNCTIONS`; what is left out takes the constructor's default."""
 
     @model_validator(mode="before")
     @classmethod
-    def _blocks_by_method(cls, blocks: dict[str, Any]) -> dict[str, HashParameters]:
+    def _blocks_by_method(cls, blocks: dict[str, Any]) -> dict[str, dict[str, Any]]:
         unknown = set(blocks) - set(HASH_FUNCTIONS)
         if unknown:
             raise ValueError(f"unknown method {', '.join(sorted(unknown))}: choose among {', '.join(HASH_FUNCTIONS)}")
         validated = {}
         for name, method in HASH_FUNCTIONS.items():
             try:
-                validated[name] = method.parameters_model.model_validate(blocks.get(name) or {})
+                validated[name] = parameters_model(method).model_validate(blocks.get(name) or {}).model_dump()
             except ValidationError as error:
                 faults = (f"{name}.{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors())
                 raise ValueError("; ".join(faults)) from error
@@ -41,9 +41,9 @@ def fit_hash_function(
     experiment: ExperimentParameters,
 ) -> Encoder:
     """Fit the cell's method on the training set."""
-    method = HASH_FUNCTIONS[cell.method]
     seed = derive_seed(experiment.seed, cell.method)
-    return method(cell.bits, seed, parameters.root[cell.method]).fit(training_z, training_labels)
+    hash_function = HASH_FUNCTIONS[cell.method](cell.bits, random_state=seed, **parameters.root[cell.method])
+    return hash_function.fit(training_z, training_labels)
 
 
 def make_yardstick(softmax_weights: Mapping[str, Tensor]) -> Encoder:

@@ -17,7 +17,7 @@ STRONGEST_PULL = np.float32(0.5)
 
 
 class Features(NamedTuple):
-    """Features, and how they are to be scaled: (z - centre) / scale, with a constant 1 behind the last.
+    """Features, and how they are to be scaled: (z - centre) / scale, with a constant 1 after the last.
 
     Attributes:
         z: float32 or float64 (rows, D).
@@ -31,7 +31,7 @@ class Features(NamedTuple):
 
 
 class Step(NamedTuple):
-    """How a batch moves the weights, all float32; `MLHParameters` says what each one is."""
+    """How a batch moves the weights, all float32; `MLH` says what each one is."""
 
     learning_rate: np.float32
     momentum: np.float32
