@@ -45,6 +45,5 @@ def test_centring_balances_the_bits_of_features_behind_a_relu(z: NDArray[np.floa
 
 
 def test_a_short_code_is_the_beginning_of_a_long_one(z: NDArray[np.float32]) -> None:
-    np.testing.assert_array_equal(
-        LSH(12, random_state=2).fit(z).transform(z), LSH(48, random_state=2).fit(z).transform(z)[:, :12]
-    )
+    short, long = (LSH(code_length, random_state=2).fit(z).transform(z) for code_length in (12, 48))
+    np.testing.assert_array_equal(short, long[:, :12])

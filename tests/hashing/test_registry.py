@@ -1,3 +1,4 @@
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -5,9 +6,20 @@ import numpy as np
 import pytest
 import yaml
 from numpy.typing import NDArray
+from pydantic import ValidationError
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.hashing import ENCODERS, HASH_FUNCTIONS, ITQ, HashFunction, load_encoder, parameters_model
+from deephash_pipeline.hashing import (
+    BRE,
+    ENCODERS,
+    HASH_FUNCTIONS,
+    ITQ,
+    MLH,
+    HashFunction,
+    LiongSDH,
+    load_encoder,
+    parameters_model,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCKS = [path for path in (ROOT / "conf").glob("*/parameters_baseline_hashing.yml") if path.parent.name != "base"]
@@ -38,6 +50,32 @@ def test_parameters_reach_the_method(z: NDArray[np.float32]) -> None:
     hash_function = ITQ(4, random_state=9, iterations=3).fit(z)
     assert hash_function.random_state == 9
     assert hash_function.arrays()["objective"].shape == (4,)
+
+
+@pytest.mark.parametrize("method", HASH_FUNCTIONS.values())
+def test_a_block_of_yaml_takes_the_constructors_own_parameters_with_their_defaults(method: type[HashFunction]) -> None:
+    model, given = parameters_model(method), method().get_params()
+    assert {"code_length": 48, "random_state": 0, **model().model_dump()} == given
+    for name in ("code_length", "random_state", "unheard_of"):
+        with pytest.raises(ValidationError, match=rf"{name}\n.*Extra inputs are not permitted"):
+            model.model_validate({name: 3})
+
+
+def test_a_block_of_yaml_is_refused_out_of_the_range_that_the_constructor_annotates() -> None:
+    with pytest.raises(ValidationError, match=r"momentum\n.*Input should be less than 1 "):
+        parameters_model(MLH).model_validate({"momentum": 1})
+    with pytest.raises(ValidationError, match=r"hidden_layers\.1\n.*Input should be greater than 0 "):
+        parameters_model(LiongSDH).model_validate({"hidden_layers": [10, 0]})
+
+
+@pytest.mark.parametrize("method", HASH_FUNCTIONS.values())
+def test_every_hash_function_names_the_paper_it_comes_from_in_one_line(method: type[HashFunction]) -> None:
+    assert re.fullmatch(r"[^\n]+, [^\n]+, [A-Z]+ (19|20)\d\d", method.reference)
+
+
+def test_the_methods_that_need_classes_are_known_before_they_are_made() -> None:
+    assert [key for key, method in HASH_FUNCTIONS.items() if not method.supervised] == ["lsh", "pcah", "itq", "sh"]
+    assert not BRE(supervised=False).supervised
 
 
 @pytest.mark.parametrize("file", BLOCKS, ids=lambda file: file.parent.name)
