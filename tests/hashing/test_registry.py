@@ -1,6 +1,7 @@
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ from deephash_pipeline.hashing import (
 )
 
 ROOT = Path(__file__).resolve().parents[2]
-BLOCKS = [path for path in (ROOT / "conf").glob("*/parameters_baseline_hashing.yml") if path.parent.name != "base"]
+BENCHMARKS = sorted({path.parent.name for path in (ROOT / "conf").glob("*/globals.yml")} - {"base", "digits"})
 Quick = Callable[..., HashFunction]
 
 
@@ -78,18 +79,16 @@ def test_the_methods_that_need_classes_are_known_before_they_are_made() -> None:
     assert not BRE(supervised=False).supervised
 
 
-@pytest.mark.parametrize("file", BLOCKS, ids=lambda file: file.parent.name)
-def test_what_conf_lessens_for_digits_every_other_benchmark_has_at_its_default(file: Path) -> None:
-    lessened, blocks = (
-        {method: block for method, block in yaml.safe_load(path.read_text())["baseline_hashing"].items() if block}
-        for path in (ROOT / "conf" / "base" / file.name, file)
-    )
-    assert blocks.keys() == lessened.keys()
-    defaults = {
-        method: parameters_model(HASH_FUNCTIONS[method])().model_dump(include=set(block))
-        for method, block in lessened.items()
-    }
-    assert blocks == defaults
+@pytest.mark.parametrize("benchmark", BENCHMARKS)
+def test_every_benchmark_but_digits_has_all_methods_at_their_defaults(benchmark: str) -> None:
+    blocks: dict[str, dict[str, Any]] = {method: {} for method in HASH_FUNCTIONS}
+    for path in (ROOT / "conf" / name / "parameters_baseline_hashing.yml" for name in ("base", benchmark)):
+        configured = yaml.safe_load(path.read_text())["baseline_hashing"] if path.exists() else {}
+        for method, block in configured.items():
+            blocks[method] |= block or {}
+    for method, block in blocks.items():
+        model = parameters_model(HASH_FUNCTIONS[method])
+        assert model.model_validate(block) == model()
 
 
 def test_unknown_names_are_refused_with_the_known_ones() -> None:
