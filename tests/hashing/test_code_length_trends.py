@@ -14,7 +14,7 @@ CODE_LENGTHS = (12, 24, 48)
 
 @pytest.fixture(scope="module")
 def mean_average_precision() -> dict[str, list[float]]:
-    """mAP of each method at 12, 24 and 48 bits: ten classes, 128 features behind a ReLU."""
+    """mAP of each method at 12, 24 and 48 bits: ten classes, 128 features after a ReLU."""
     generator = np.random.default_rng(7)
     means = generator.normal(size=(10, 128))
     labels = np.arange(3000) % 10

@@ -36,7 +36,7 @@ def test_centring_equals_hashing_the_centred_features(z: NDArray[np.float32]) ->
     np.testing.assert_array_equal(centred.transform(exact), plain.transform(exact - exact.mean(axis=0)))
 
 
-def test_centring_balances_the_bits_of_features_behind_a_relu(z: NDArray[np.float32]) -> None:
+def test_centring_balances_the_bits_of_features_after_a_relu(z: NDArray[np.float32]) -> None:
     def imbalance(centre: bool) -> float:
         codes = LSH(256, centre=centre).fit(z).transform(z)
         return float(np.abs(codes.mean(axis=0) - 0.5).mean())

@@ -26,7 +26,14 @@ VALUES_PER_BLOCK = 2**19
 
 
 class NotFitted(InputError, NotFittedError):  # type: ignore[misc]
-    """Codes or arrays were asked of an encoder that has learned nothing yet; scikit-learn's error and ours."""
+    """Codes or arrays were asked of an encoder that has learned nothing yet; scikit-learn's error and ours.
+
+    Example:
+        >>> from deephash_pipeline.hashing import PCAH
+        >>> PCAH().transform([[1.0, 2.0]])
+        Traceback (most recent call last):
+        deephash_pipeline.hashing.base.NotFitted: PCAH has learned nothing yet: call fit, or make it by from_arrays
+    """
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from deephash_pipeline.hashing.principal_directions import COVARIANCE_ROWS, prin
 RIDGE = 1e-6
 
 
-Pairs = Annotated[int, Field(ge=1, le=10_000_000)]
+Count = Annotated[int, Field(ge=1, le=10_000_000)]
 
 
 class LDAH(LinearHashFunction):
@@ -66,8 +66,8 @@ class LDAH(LinearHashFunction):
         self,
         code_length: int = 48,
         *,
-        positive_pairs: Pairs = 100_000,
-        negative_pairs: Pairs = 100_000,
+        positive_pairs: Count = 100_000,
+        negative_pairs: Count = 100_000,
         principal_components: PositiveInt = 1024,
         random_state: int = 0,
     ) -> None:
