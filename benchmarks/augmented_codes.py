@@ -107,7 +107,7 @@ def augmented_codes(run: FinishedRun, versions: int, cache: Path | None = None) 
         z = outputs_in_blocks(trunks, AugmentedVersion(images, derive_seed(run.seed, "augmented codes", version)))
         of_each_trunk = np.split(z, len(run.trunks), axis=1)
         return {
-            cell: pack_bits(run.encoders[cell].encode(own_z))
+            cell: pack_bits(run.encoders[cell].transform(own_z))
             for cell, own_z in zip(run.trunks, of_each_trunk, strict=True)
         }
 

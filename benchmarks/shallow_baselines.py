@@ -26,19 +26,19 @@ LABELLED_SAMPLES = (500, 1000, 2000, 5000, 10_000)
 
 def measure(catalog: Any, method: str, code_length: int, changes: dict[str, Any]) -> dict[str, Any]:
     """Fit on the training set and encode it, the validation set and the queries; wall seconds and mAP of both."""
-    configured = catalog.load("params:baseline_hashing").root[method]
-    parameters = type(configured).model_validate(configured.model_dump() | changes)
+    parameters = catalog.load("params:baseline_hashing").root[method] | changes
     seed = derive_seed(catalog.load("params:experiment").seed, method)
     z = {name: catalog.load(f"{name}_z") for name in ("training", "validation", "query")}
     labels = {name: catalog.load(f"{name}_labels") for name in z}
     began = time.perf_counter()
-    hash_function = HASH_FUNCTIONS[method](code_length, seed, parameters).fit(z["training"], labels["training"])
+    hash_function = HASH_FUNCTIONS[method](code_length, random_state=seed, **parameters)
+    hash_function.fit(z["training"], labels["training"])
     fitted = time.perf_counter()
-    codes = {"training": pack_bits(hash_function.encode(z["training"]))}
+    codes = {"training": pack_bits(hash_function.transform(z["training"]))}
     encoded = time.perf_counter()
     figures = {}
     for name in ("validation", "query"):
-        codes[name] = pack_bits(hash_function.encode(z[name]))
+        codes[name] = pack_bits(hash_function.transform(z[name]))
         histograms = count_distances(codes[name], labels[name], codes["training"], labels["training"], code_length)
         figures[name] = float(retrieval_metrics(histograms)["mean_average_precision"])
     return {

@@ -67,12 +67,12 @@ def test_the_documented_method_runs_and_is_evaluated(
     )
     assert finished.returncode == 0, finished.stdout
     results = project / "data" / "07_model_output" / "digits"
-    figures = {
+    metrics = {
         method: pd.read_json(results / method / "b12" / "metrics.json", typ="series")
         for method in ("lsh", "median_lsh")
     }
-    assert figures["median_lsh"]["method"] == "median_lsh"
-    assert figures["median_lsh"]["mean_average_precision"] > figures["median_lsh"]["chance_level"]
+    assert metrics["median_lsh"]["method"] == "median_lsh"
+    assert metrics["median_lsh"]["mean_average_precision"] > metrics["median_lsh"]["chance_level"]
 
 
 def test_the_documented_loss_trains_and_is_evaluated(

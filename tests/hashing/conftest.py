@@ -5,30 +5,24 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from deephash_pipeline.hashing import KSH, LDAH, MLH, HashFunction, LiongSDH
-
-LITTLE_WORK: dict[type[HashFunction], dict[str, Any]] = {
-    LDAH: {"positive_pairs": 2000, "negative_pairs": 2000, "principal_components": 64},
-    KSH: {"anchors": 40, "iterations": 20},
-    MLH: {"stages": 3, "batches_per_stage": 20},
-    LiongSDH: {"iterations": 5},
-}
+from deephash_pipeline.hashing import HashFunction
+from tests.hashing.little_work import LITTLE_WORK
 
 
 @pytest.fixture(scope="session")
 def quick() -> Callable[..., HashFunction]:
-    """Make hash functions that learn for a short time only, from (method, code length, seed, parameters)."""
+    """Make hash functions that learn for a short time only, from (method, code length, seed, parameters of its own)."""
 
     def make(method: type[HashFunction], code_length: int, seed: int = 0, **parameters: Any) -> HashFunction:
         given = {**LITTLE_WORK.get(method, {}), **parameters}
-        return method(code_length, seed, method.parameters_model.model_validate(given))
+        return method(code_length, random_state=seed, **given)
 
     return make
 
 
 @pytest.fixture(scope="session")
 def z() -> NDArray[np.float32]:
-    """300 rows of 20 correlated features behind a ReLU: off the origin, with exact zeros, as a network gives them."""
+    """300 rows of 20 correlated features after a ReLU: off the origin, with exact zeros, as a network gives them."""
     generator = np.random.default_rng(11)
     mixing = generator.normal(size=(20, 20)) * np.linspace(2.0, 0.2, 20)[:, np.newaxis]
     return np.maximum(generator.normal(size=(300, 20)) @ mixing + 1.0, 0.0).astype(np.float32)

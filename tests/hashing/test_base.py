@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.hashing import (
+    BRE,
     HASH_FUNCTIONS,
     ITQ,
     KSH,
@@ -21,14 +22,15 @@ from deephash_pipeline.hashing.base import VALUES_PER_BLOCK
 
 Quick = Callable[..., HashFunction]
 METHODS = list(HASH_FUNCTIONS.values())
-UNSUPERVISED = [LSH, PCAH, ITQ, SpectralHashing]
+UNSUPERVISED = [method for method in METHODS if not method.supervised]
+SUPERVISED = [method for method in METHODS if method.supervised]
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_codes_are_bits_of_the_code_length(
     method: type[HashFunction], z: NDArray[np.float32], labels: NDArray[np.int64], quick: Quick
 ) -> None:
-    codes = quick(method, 12).fit(z, labels).encode(z[:40])
+    codes = quick(method, 12).fit(z, labels).transform(z[:40])
     assert codes.shape == (40, 12)
     assert codes.dtype == np.bool_
 
@@ -44,7 +46,7 @@ def test_the_same_seed_gives_the_same_arrays(
 
 @pytest.mark.parametrize("method", [LSH, ITQ])
 def test_another_seed_gives_another_projection(method: type[HashFunction], z: NDArray[np.float32]) -> None:
-    first, second = method(12, seed=5).fit(z).arrays(), method(12, seed=6).fit(z).arrays()
+    first, second = method(12, random_state=5).fit(z).arrays(), method(12, random_state=6).fit(z).arrays()
     assert not np.array_equal(first["projection"], second["projection"])
 
 
@@ -54,13 +56,13 @@ def test_an_encoder_rebuilt_from_its_arrays_gives_equal_codes(
 ) -> None:
     fitted = quick(method, 12).fit(z, labels)
     rebuilt = method.from_arrays(12, fitted.arrays())
-    np.testing.assert_array_equal(rebuilt.encode(z), fitted.encode(z))
+    np.testing.assert_array_equal(rebuilt.transform(z), fitted.transform(z))
 
 
 @pytest.mark.parametrize("method", UNSUPERVISED)
 def test_labels_do_not_change_an_unsupervised_method(method: type[HashFunction], z: NDArray[np.float32]) -> None:
     labels = np.arange(len(z)) % 10
-    np.testing.assert_array_equal(method(12).fit(z).encode(z), method(12).fit(z, labels).encode(z))
+    np.testing.assert_array_equal(method(12).fit(z).transform(z), method(12).fit(z, labels).transform(z))
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -69,8 +71,8 @@ def test_a_code_does_not_depend_on_the_batch_it_is_computed_in(method: type[Hash
     features = 2048
     z = np.maximum(generator.normal(size=(VALUES_PER_BLOCK // features + 40, features)) + 1.0, 0.0).astype(np.float32)
     hash_function = quick(method, 8).fit(z, np.arange(len(z)) % 10)
-    together = hash_function.encode(z)
-    one_by_one = np.concatenate([hash_function.encode(z[row : row + 1]) for row in range(len(z))])
+    together = hash_function.transform(z)
+    one_by_one = np.concatenate([hash_function.transform(z[row : row + 1]) for row in range(len(z))])
     np.testing.assert_array_equal(together, one_by_one)
 
 
@@ -91,7 +93,9 @@ def test_the_size_of_blocks_changes_nothing_but_rounding(
     in_blocks = quick(method, 12, **parameters).fit(z, labels)
     for name, array in whole.arrays().items():
         np.testing.assert_allclose(in_blocks.arrays()[name], array, rtol=1e-5, atol=1e-5)
-    np.testing.assert_array_equal(whole.encode(z), np.concatenate([whole.encode(z[:100]), whole.encode(z[100:])]))
+    np.testing.assert_array_equal(
+        whole.transform(z), np.concatenate([whole.transform(z[:100]), whole.transform(z[100:])])
+    )
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -99,75 +103,106 @@ def test_float64_features_give_the_codes_of_the_same_numbers_in_float32(
     method: type[HashFunction], z: NDArray[np.float32], labels: NDArray[np.int64], quick: Quick
 ) -> None:
     hash_function = quick(method, 12).fit(z, labels)
-    np.testing.assert_array_equal(hash_function.encode(z), hash_function.encode(z.astype(np.float64)))
+    np.testing.assert_array_equal(hash_function.transform(z), hash_function.transform(z.astype(np.float64)))
 
 
 def test_an_empty_batch_gives_no_codes(z: NDArray[np.float32]) -> None:
-    assert LSH(12).fit(z).encode(z[:0]).shape == (0, 12)
+    assert LSH(12).fit(z).transform(z[:0]).shape == (0, 12)
 
 
 @pytest.mark.parametrize("broken_value", [np.nan, np.inf, -np.inf])
 def test_values_that_are_not_finite_are_refused_with_the_number_of_rows(
-    broken_value: float, z: NDArray[np.float32]
+    broken_value: float, z: NDArray[np.float32], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(base, "VALUES_PER_BLOCK", 5 * z.shape[1])
     broken = z.copy()
     broken[3, 1:4] = broken[7, 0] = broken_value
     hash_function = LSH(12).fit(z)
-    for step in (hash_function.fit, hash_function.encode):
-        with pytest.raises(InputError, match=r"^z holds NaN or infinity in 2 of 300 rows"):
+    for step in (hash_function.fit, hash_function.transform):
+        with pytest.raises(InputError, match=r"^X contains NaN or infinity in 2 of 300 rows"):
             step(broken)
 
 
-@pytest.mark.parametrize("malformed", [np.zeros(5), np.zeros((2, 3, 4)), np.zeros((5, 0))])
-def test_features_that_are_no_table_are_refused(malformed: NDArray[np.float64]) -> None:
-    with pytest.raises(InputError, match=r"^z has shape"):
+@pytest.mark.parametrize("malformed", [np.zeros(5), np.zeros((2, 3, 4)), np.zeros((5, 0)), [["a", "b"]] * 5])
+def test_features_that_are_no_table_of_numbers_are_refused_in_one_line(malformed: Any) -> None:
+    with pytest.raises(InputError) as caught:
         LSH(4).fit(malformed)
+    assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("wrong", [np.zeros((5, 3), dtype=np.uint8), np.zeros((5, 3), dtype=np.float16), [[1.0, 2.0]]])
-def test_features_of_another_dtype_are_refused(wrong: Any) -> None:
-    with pytest.raises(InputError, match=r"^z is .*float32 or float64"):
-        LSH(4).fit(wrong)
+@pytest.mark.parametrize("rows", [0, 1])
+def test_fit_to_fewer_than_two_rows_is_refused(rows: int) -> None:
+    with pytest.raises(InputError, match=rf"^Found array with {rows} sample\(s\).* a minimum of 2 is required by LSH"):
+        LSH(4).fit(np.zeros((rows, 3)))
 
 
-def test_fit_without_rows_is_refused() -> None:
-    with pytest.raises(InputError, match=r"^z has no rows"):
-        LSH(4).fit(np.zeros((0, 3)))
+@pytest.mark.parametrize("method", SUPERVISED)
+def test_all_supervised_methods_refuse_missing_labels_alike(method: type[HashFunction], z: NDArray[np.float32]) -> None:
+    with pytest.raises(InputError) as caught:
+        method(12).fit(z)
+    assert str(caught.value) == (
+        f"{method.__name__} requires y to be passed, but the target y is None: give the class of each row of X, "
+        "or take a method that does without, such as ITQ or BRE(supervised=False)"
+    )
 
 
-@pytest.mark.parametrize("labels", [np.zeros(299, dtype=np.int64), np.zeros((300, 1), dtype=np.int64), np.zeros(300)])
-def test_labels_that_do_not_fit_the_rows_are_refused(labels: NDArray[Any], z: NDArray[np.float32]) -> None:
-    with pytest.raises(InputError, match=r"^labels have shape"):
-        LSH(4).fit(z, labels)
+@pytest.mark.parametrize("method", SUPERVISED)
+def test_all_supervised_methods_refuse_a_single_class_alike(method: type[HashFunction], z: NDArray[np.float32]) -> None:
+    with pytest.raises(InputError, match=rf"^y names one class only, but {method.__name__} learns from differences"):
+        method(12).fit(z, np.full(300, 4))
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (np.arange(299), r"^Found input variables with inconsistent numbers of samples: \[300, 299\]"),
+        (np.zeros((300, 2), dtype=np.int64), r"^y should be a 1d array"),
+        (np.linspace(0, 1, 300), r"^KSH learns from classes, but y contains fractions"),
+    ],
+)
+def test_labels_that_are_not_one_class_for_each_row_are_refused(
+    labels: NDArray[Any], message: str, z: NDArray[np.float32]
+) -> None:
+    with pytest.raises(InputError, match=message):
+        KSH(4).fit(z, labels)
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_encode_and_arrays_before_fit_are_refused(method: type[HashFunction], z: NDArray[np.float32]) -> None:
-    with pytest.raises(InputError, match=rf"^{method.__name__} has learned nothing yet: call fit"):
-        method(12).encode(z)
-    with pytest.raises(InputError, match=rf"^{method.__name__} has learned nothing yet: call fit"):
-        method(12).arrays()
+def test_transform_and_arrays_before_fit_are_refused(method: type[HashFunction], z: NDArray[np.float32]) -> None:
+    for step in (lambda: method(12).transform(z), method(12).arrays):
+        with pytest.raises(InputError, match=rf"^{method.__name__} has learned nothing yet: call fit"):
+            step()
 
 
-def test_features_of_another_dimension_are_refused_by_encode(z: NDArray[np.float32]) -> None:
-    with pytest.raises(InputError, match=r"^z has 19 features per row, but this PCAH was made for 20"):
-        PCAH(12).fit(z).encode(z[:, :19])
+def test_features_of_another_dimension_are_refused_by_transform(z: NDArray[np.float32]) -> None:
+    with pytest.raises(InputError, match=r"^X has 19 features, but PCAH is expecting 20 features as input"):
+        PCAH(12).fit(z).transform(z[:, :19])
 
 
-@pytest.mark.parametrize("code_length", [0, -1, 257])
-def test_code_lengths_outside_1_to_256_are_refused(code_length: int) -> None:
-    with pytest.raises(InputError, match="code_length"):
-        LSH(code_length)
+@pytest.mark.parametrize("code_length", [0, -1, 257, 12.0, True])
+def test_code_lengths_outside_1_to_256_are_refused(code_length: Any, z: NDArray[np.float32]) -> None:
+    with pytest.raises(InputError, match=r"^code_length is .* from 1 to 256"):
+        LSH(code_length).fit(z)
 
 
-def test_a_negative_seed_is_refused() -> None:
-    with pytest.raises(InputError, match=r"^seed is -1"):
-        LSH(12, seed=-1)
+@pytest.mark.parametrize("random_state", [-1, None, 0.5])
+def test_a_random_state_that_is_no_seed_is_refused(random_state: Any, z: NDArray[np.float32]) -> None:
+    with pytest.raises(InputError, match=rf"^random_state is {random_state}: choose an integer of at least 0"):
+        LSH(12, random_state=random_state).fit(z)
 
 
-def test_parameters_of_another_method_are_refused() -> None:
-    with pytest.raises(InputError, match=r"^parameters of LSH are a ITQParameters: pass a LSHParameters"):
-        LSH(12, parameters=ITQ(12).parameters)
+def test_parameters_of_a_wrong_type_are_refused_all_in_one_line(z: NDArray[np.float32]) -> None:
+    with pytest.raises(InputError) as caught:
+        BRE(12, anchors="3", centre=1, supervised=False).fit(z)
+    assert str(caught.value) == (
+        "BRE: centre is 1: Input should be a valid boolean; anchors is '3': Input should be a valid integer"
+    )
+
+
+def test_parameters_may_be_numbers_of_numpy(z: NDArray[np.float32]) -> None:
+    grid = ITQ(np.int64(12), iterations=np.int32(7), random_state=np.uint8(3)).fit(z)
+    plain = ITQ(12, iterations=7, random_state=3).fit(z)
+    np.testing.assert_array_equal(grid.transform(z), plain.transform(z))
 
 
 def test_arrays_of_another_method_are_refused(z: NDArray[np.float32]) -> None:
@@ -182,5 +217,5 @@ def test_arrays_of_another_code_length_are_refused(z: NDArray[np.float32]) -> No
 
 def test_arrays_that_are_not_finite_are_refused(z: NDArray[np.float32]) -> None:
     arrays = LSH(12).fit(z).arrays()
-    with pytest.raises(InputError, match=r"^array threshold of LSH holds NaN or infinity"):
+    with pytest.raises(InputError, match=r"^array threshold of LSH contains NaN or infinity"):
         LSH.from_arrays(12, arrays | {"threshold": np.full(12, np.nan)})

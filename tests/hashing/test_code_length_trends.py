@@ -14,7 +14,7 @@ CODE_LENGTHS = (12, 24, 48)
 
 @pytest.fixture(scope="module")
 def mean_average_precision() -> dict[str, list[float]]:
-    """mAP of each method at 12, 24 and 48 bits: ten classes, 128 features behind a ReLU."""
+    """mAP of each method at 12, 24 and 48 bits: ten classes, 128 features after a ReLU."""
     generator = np.random.default_rng(7)
     means = generator.normal(size=(10, 128))
     labels = np.arange(3000) % 10
@@ -26,7 +26,7 @@ def mean_average_precision() -> dict[str, list[float]]:
 
 
 def _evaluate(kind: str, code_length: int, z: NDArray[np.float32], labels: NDArray[np.int64], seed: int) -> float:
-    bits = HASH_FUNCTIONS[kind](code_length, seed).fit(z[500:]).encode(z)
+    bits = HASH_FUNCTIONS[kind](code_length, random_state=seed).fit(z[500:]).transform(z)
     codes = pack_bits(bits)
     histograms = count_distances(codes[:500], labels[:500], codes[500:], labels[500:], code_length)
     return float(retrieval_metrics(histograms)["mean_average_precision"])

@@ -7,14 +7,14 @@ from deephash_pipeline.hashing import HashFunction, LearnedHashLayer
 def test_bits_are_the_signs_of_the_layers_responses(z: NDArray[np.float32]) -> None:
     generator = np.random.default_rng(1)
     projection, threshold = generator.normal(size=(20, 12)).astype(np.float32), generator.normal(size=12)
-    codes = LearnedHashLayer.from_arrays(12, {"projection": projection, "threshold": threshold}).encode(z)
+    codes = LearnedHashLayer.from_arrays(12, {"projection": projection, "threshold": threshold}).transform(z)
     expected = [[sum(row * column) - t >= 0 for column, t in zip(projection.T, threshold, strict=True)] for row in z]
     np.testing.assert_array_equal(codes, expected)
 
 
 def test_a_response_of_exactly_zero_is_a_one() -> None:
     arrays = {"projection": np.array([[1.0, -1.0], [1.0, 1.0]]), "threshold": np.zeros(2)}
-    codes = LearnedHashLayer.from_arrays(2, arrays).encode(np.array([[1.0, 1.0], [0.0, 0.0], [1.0, 0.0]]))
+    codes = LearnedHashLayer.from_arrays(2, arrays).transform(np.array([[1.0, 1.0], [0.0, 0.0], [1.0, 0.0]]))
     np.testing.assert_array_equal(codes, [[True, True], [True, True], [True, False]])
 
 
@@ -29,4 +29,4 @@ def test_a_bit_is_right_where_float32_sums_would_not_tell_the_sides_apart() -> N
     projection = generator.random((4096, 1)).astype(np.float32)
     threshold = (z.astype(np.float64) @ projection.astype(np.float64))[0] + np.array([-1e-9, 1e-9])
     arrays = {"projection": np.repeat(projection, 2, axis=1), "threshold": threshold}
-    np.testing.assert_array_equal(LearnedHashLayer.from_arrays(2, arrays).encode(z), [[True, False]])
+    np.testing.assert_array_equal(LearnedHashLayer.from_arrays(2, arrays).transform(z), [[True, False]])

@@ -10,20 +10,20 @@ from deephash_pipeline.retrieval import count_distances, pack_bits, retrieval_me
 def test_exactly_the_bit_of_the_most_likely_class_is_set(z: NDArray[np.float32]) -> None:
     generator = np.random.default_rng(1)
     weights, bias = generator.normal(size=(20, 10)).astype(np.float32), generator.normal(size=10)
-    codes = OneOfC.from_arrays(10, {"weights": weights, "bias": bias}).encode(z)
+    codes = OneOfC.from_arrays(10, {"weights": weights, "bias": bias}).transform(z)
     assert (codes.sum(axis=1) == 1).all()
     np.testing.assert_array_equal(codes.argmax(axis=1), (z.astype(np.float64) @ weights + bias).argmax(axis=1))
 
 
 def test_of_equally_likely_classes_the_lowest_is_named() -> None:
     encoder = OneOfC.from_arrays(3, {"weights": np.ones((2, 3)), "bias": np.array([0.0, 1.0, 1.0])})
-    np.testing.assert_array_equal(encoder.encode(np.zeros((1, 2))), [[False, True, False]])
+    np.testing.assert_array_equal(encoder.transform(np.zeros((1, 2))), [[False, True, False]])
 
 
 def test_a_perfect_classifier_has_a_mean_average_precision_of_one() -> None:
     labels = np.arange(60) % 10
     encoder = OneOfC.from_arrays(10, {"weights": np.eye(10), "bias": np.zeros(10)})
-    codes = pack_bits(encoder.encode(np.eye(10)[labels]))
+    codes = pack_bits(encoder.transform(np.eye(10)[labels]))
     metrics = retrieval_metrics(count_distances(codes, labels, codes, labels, 10))
     assert metrics["mean_average_precision"] == 1.0
 
@@ -32,7 +32,7 @@ def test_the_code_of_397_classes_is_counted_and_measured_by_the_confusions_of_th
     classes, labels = 397, np.arange(3 * 397) % 397
     predicted = np.where(np.arange(len(labels)) < 100, (labels + 1) % classes, labels)
     encoder = OneOfC.from_arrays(classes, {"weights": np.eye(classes), "bias": np.zeros(classes)})
-    codes = pack_bits(encoder.encode(np.eye(classes)[predicted]))
+    codes = pack_bits(encoder.transform(np.eye(classes)[predicted]))
     assert codes.shape == (len(labels), 50)
     histograms = count_distances(codes, labels, codes, labels, classes)
     same_prediction = predicted[:, np.newaxis] == predicted
@@ -58,4 +58,4 @@ def average_precision_by_confusion(predicted_alike: NDArray[np.bool_], relevant:
 
 def test_more_classes_than_retrieval_counts_bits_are_refused() -> None:
     with pytest.raises(InputError, match="code_length is 505 bits; choose one from 1 to 504"):
-        OneOfC(505)
+        OneOfC.from_arrays(505, {"weights": np.eye(505), "bias": np.zeros(505)})

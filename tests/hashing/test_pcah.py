@@ -15,7 +15,7 @@ def test_bits_are_the_signs_of_scikit_learns_principal_components(z: NDArray[np.
     np.testing.assert_allclose(hash_function.projection_ * same_way, components.components_.T, atol=1e-6)
     projected = components.transform(exact) * same_way
     clear = np.abs(projected) > 1e-5
-    np.testing.assert_array_equal(hash_function.encode(exact)[clear], projected[clear] >= 0)
+    np.testing.assert_array_equal(hash_function.transform(exact)[clear], projected[clear] >= 0)
     assert clear.mean() > 0.99
 
 
@@ -27,29 +27,29 @@ def test_the_largest_component_of_each_direction_is_positive(z: NDArray[np.float
 def test_features_far_from_the_origin_keep_their_codes(z: NDArray[np.float32]) -> None:
     exact = np.round(z.astype(np.float64) * 256) / 256
     near, far = PCAH(12).fit(exact), PCAH(12).fit(exact + 4096.0)
-    np.testing.assert_array_equal(near.encode(exact), far.encode(exact + 4096.0))
+    np.testing.assert_array_equal(near.transform(exact), far.transform(exact + 4096.0))
 
 
 @pytest.mark.parametrize("method", [PCAH, ITQ])
 def test_more_bits_than_features_are_refused(method: type[HashFunction], z: NDArray[np.float32]) -> None:
-    with pytest.raises(InputError, match=r"^code_length is 21, but z of shape \(300, 20\) varies along 20 directions"):
+    with pytest.raises(InputError, match=r"^code_length is 21, but X of shape \(300, 20\) varies along 20 directions"):
         method(21).fit(z)
 
 
 @pytest.mark.parametrize("method", [PCAH, ITQ])
 def test_as_many_bits_as_rows_are_refused(method: type[HashFunction], z: NDArray[np.float32]) -> None:
     method(11).fit(z[:12])
-    with pytest.raises(InputError, match=r"^code_length is 12, but z of shape \(12, 20\) varies along 11 directions"):
+    with pytest.raises(InputError, match=r"^code_length is 12, but X of shape \(12, 20\) varies along 11 directions"):
         method(12).fit(z[:12])
 
 
 def test_directions_without_variance_give_no_bits(z: NDArray[np.float32]) -> None:
     copied = np.concatenate([z[:, :8], 3 * z[:, :8], np.ones_like(z[:, :4])], axis=1)
     PCAH(8).fit(copied)
-    with pytest.raises(InputError, match=r"^code_length is 9, but z of shape \(300, 20\) varies along 8 directions"):
+    with pytest.raises(InputError, match=r"^code_length is 9, but X of shape \(300, 20\) varies along 8 directions"):
         PCAH(9).fit(copied)
 
 
 def test_equal_rows_are_refused() -> None:
-    with pytest.raises(InputError, match=r"^z has only equal rows"):
+    with pytest.raises(InputError, match=r"^X has only equal rows"):
         PCAH(1).fit(np.full((50, 4), 0.1))

@@ -1,16 +1,29 @@
+import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import yaml
 from numpy.typing import NDArray
+from pydantic import ValidationError
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.hashing import ENCODERS, HASH_FUNCTIONS, ITQ, HashFunction, ITQParameters, load_encoder
+from deephash_pipeline.hashing import (
+    BRE,
+    ENCODERS,
+    HASH_FUNCTIONS,
+    ITQ,
+    MLH,
+    HashFunction,
+    LiongSDH,
+    load_encoder,
+    parameters_model,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
-BLOCKS = [path for path in (ROOT / "conf").glob("*/parameters_baseline_hashing.yml") if path.parent.name != "base"]
+BENCHMARKS = sorted({path.parent.name for path in (ROOT / "conf").glob("*/globals.yml")} - {"base", "digits"})
 Quick = Callable[..., HashFunction]
 
 
@@ -21,7 +34,7 @@ def test_every_hash_function_is_made_and_rebuilt_by_its_name(
     fitted = quick(HASH_FUNCTIONS[kind], 12, seed=3).fit(z, labels)
     rebuilt = load_encoder(kind, 12, fitted.arrays())
     assert type(rebuilt) is type(fitted) is HASH_FUNCTIONS[kind]
-    np.testing.assert_array_equal(rebuilt.encode(z), fitted.encode(z))
+    np.testing.assert_array_equal(rebuilt.transform(z), fitted.transform(z))
 
 
 @pytest.mark.parametrize("kind", ENCODERS)
@@ -31,27 +44,51 @@ def test_every_encoder_is_rebuilt_from_arrays_of_the_axes_it_declares(kind: str)
         name: np.zeros([sizes.get(axis, 3) for axis in array.axes], array.dtype)
         for name, array in ENCODERS[kind].stored.items()
     }
-    assert load_encoder(kind, 4, arrays).encode(np.ones((6, 5))).shape == (6, 4)
+    assert load_encoder(kind, 4, arrays).transform(np.ones((6, 5))).shape == (6, 4)
 
 
 def test_parameters_reach_the_method(z: NDArray[np.float32]) -> None:
-    hash_function = ITQ(4, seed=9, parameters=ITQParameters(iterations=3)).fit(z)
-    assert hash_function.seed == 9
+    hash_function = ITQ(4, random_state=9, iterations=3).fit(z)
+    assert hash_function.random_state == 9
     assert hash_function.arrays()["objective"].shape == (4,)
 
 
-@pytest.mark.parametrize("file", BLOCKS, ids=lambda file: file.parent.name)
-def test_what_conf_lessens_for_digits_every_other_benchmark_has_at_its_default(file: Path) -> None:
-    lessened, blocks = (
-        {method: block for method, block in yaml.safe_load(path.read_text())["baseline_hashing"].items() if block}
-        for path in (ROOT / "conf" / "base" / file.name, file)
-    )
-    assert blocks.keys() == lessened.keys()
-    defaults = {
-        method: HASH_FUNCTIONS[method].parameters_model().model_dump(include=set(block))
-        for method, block in lessened.items()
-    }
-    assert blocks == defaults
+@pytest.mark.parametrize("method", HASH_FUNCTIONS.values())
+def test_a_block_of_yaml_takes_the_constructors_own_parameters_with_their_defaults(method: type[HashFunction]) -> None:
+    model, given = parameters_model(method), method().get_params()
+    assert {"code_length": 48, "random_state": 0, **model().model_dump()} == given
+    for name in ("code_length", "random_state", "unheard_of"):
+        with pytest.raises(ValidationError, match=rf"{name}\n.*Extra inputs are not permitted"):
+            model.model_validate({name: 3})
+
+
+def test_a_block_of_yaml_is_refused_out_of_the_range_that_the_constructor_annotates() -> None:
+    with pytest.raises(ValidationError, match=r"momentum\n.*Input should be less than 1 "):
+        parameters_model(MLH).model_validate({"momentum": 1})
+    with pytest.raises(ValidationError, match=r"hidden_layers\.1\n.*Input should be greater than 0 "):
+        parameters_model(LiongSDH).model_validate({"hidden_layers": [10, 0]})
+
+
+@pytest.mark.parametrize("method", HASH_FUNCTIONS.values())
+def test_every_hash_function_names_the_paper_it_comes_from_in_one_line(method: type[HashFunction]) -> None:
+    assert re.fullmatch(r"[^\n]+, [^\n]+, [A-Z]+ (19|20)\d\d", method.reference)
+
+
+def test_the_methods_that_need_classes_are_known_before_they_are_made() -> None:
+    assert [key for key, method in HASH_FUNCTIONS.items() if not method.supervised] == ["lsh", "pcah", "itq", "sh"]
+    assert not BRE(supervised=False).supervised
+
+
+@pytest.mark.parametrize("benchmark", BENCHMARKS)
+def test_every_benchmark_but_digits_has_all_methods_at_their_defaults(benchmark: str) -> None:
+    blocks: dict[str, dict[str, Any]] = {method: {} for method in HASH_FUNCTIONS}
+    for path in (ROOT / "conf" / name / "parameters_baseline_hashing.yml" for name in ("base", benchmark)):
+        configured = yaml.safe_load(path.read_text())["baseline_hashing"] if path.exists() else {}
+        for method, block in configured.items():
+            blocks[method] |= block or {}
+    for method, block in blocks.items():
+        model = parameters_model(HASH_FUNCTIONS[method])
+        assert model.model_validate(block) == model()
 
 
 def test_unknown_names_are_refused_with_the_known_ones() -> None:

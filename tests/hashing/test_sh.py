@@ -33,7 +33,7 @@ def slow_transcription(z: NDArray[np.float64], queries: NDArray[np.float64], cod
 def test_codes_equal_those_of_a_slow_transcription(code_length: int, z: NDArray[np.float32]) -> None:
     exact = z.astype(np.float64)
     queries = np.concatenate([exact[:100], 2 * exact[:20] - 5])
-    codes = SpectralHashing(code_length).fit(exact).encode(queries)
+    codes = SpectralHashing(code_length).fit(exact).transform(queries)
     # Directions are stored in float32, so that a value within about 1e-7 of a wave's node may fall on its other side.
     assert np.mean(codes == slow_transcription(exact, queries, code_length)) > 0.9995
 
@@ -42,14 +42,14 @@ def test_codes_longer_than_the_features_use_higher_modes(z: NDArray[np.float32])
     hash_function = SpectralHashing(64).fit(z[:, :3])
     longest_axis = hash_function.frequency_[hash_function.axis_ == 0]
     np.testing.assert_allclose(longest_axis, longest_axis[0] * np.arange(1, len(longest_axis) + 1))
-    assert hash_function.encode(z[:, :3]).shape == (300, 64)
+    assert hash_function.transform(z[:, :3]).shape == (300, 64)
 
 
 def test_the_slowest_wave_cuts_the_longest_range_in_the_middle() -> None:
     z = np.zeros((11, 2))
     z[:, 0] = np.arange(11.0) * 4
     z[0, 1] = 1.0
-    bits = SpectralHashing(1).fit(z).encode(z)[:, 0]
+    bits = SpectralHashing(1).fit(z).transform(z)[:, 0]
     assert bits.sum() in (5, 6)
     assert len(set(bits[:5])) == len(set(bits[6:])) == 1
     assert bits[0] != bits[-1]
@@ -62,13 +62,13 @@ def test_waves_are_sorted_from_slow_to_fast(z: NDArray[np.float32]) -> None:
 def test_adding_a_constant_feature_or_an_offset_changes_no_code(z: NDArray[np.float32]) -> None:
     exact = np.round(z.astype(np.float64) * 256) / 256
     moved = np.concatenate([exact + 16.0, np.full((300, 2), 7.0)], axis=1)
-    codes = SpectralHashing(24).fit(exact).encode(exact)
-    assert np.mean(codes == SpectralHashing(24).fit(moved).encode(moved)) > 0.999
+    codes = SpectralHashing(24).fit(exact).transform(exact)
+    assert np.mean(codes == SpectralHashing(24).fit(moved).transform(moved)) > 0.999
 
 
 def test_equal_rows_have_no_longest_axis_and_are_refused() -> None:
-    with pytest.raises(InputError, match=r"^z has only equal rows"):
-        SpectralHashing(4).fit(np.ones((1, 6)))
+    with pytest.raises(InputError, match=r"^X has only equal rows"):
+        SpectralHashing(4).fit(np.ones((2, 6)))
 
 
 @pytest.mark.parametrize("outside", [-1, 12])

@@ -56,7 +56,7 @@ def test_the_initial_code_is_the_sign_of_the_initial_hash_layer(
 ) -> None:
     layer, encoder, history = initialised
     u = z.astype(np.float64) @ layer["weight"].numpy().astype(np.float64).T
-    np.testing.assert_array_equal(encoder.encode(z), u >= 0)
+    np.testing.assert_array_equal(encoder.transform(z), u >= 0)
     assert history[["method", "code_length", "stage"]].drop_duplicates().values.tolist() == [
         ["deephash_pretrained", 12, "hash_layer_initialisation"]
     ]

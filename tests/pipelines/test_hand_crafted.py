@@ -20,9 +20,9 @@ from deephash_pipeline.errors import InputError
 from deephash_pipeline.grid import METHODS, cells, compared_cells, on_descriptor
 from deephash_pipeline.methods import Cell
 from deephash_pipeline.pipeline_registry import register_pipelines
-from deephash_pipeline.pipelines.baseline_hashing.nodes import BaselineParameters
 from deephash_pipeline.pipelines.descriptor_extraction.nodes import describe_images, learn_vocabulary
 from deephash_pipeline.pipelines.hand_crafted.nodes import initialise_on_descriptor, tabulate_features
+from deephash_pipeline.pipelines.shared.fitting import BaselineParameters
 
 STAGES = {name: register_pipelines()[name] for name in ("descriptor_extraction", "hand_crafted")}
 EXPERIMENT = Experiment(benchmark="waves", network="lenet", seed=7, device="cpu")
@@ -217,7 +217,7 @@ def test_the_hash_layer_on_a_descriptor_is_that_of_the_standardised_descriptor()
     _, expected, _ = initialise_hash_layer(
         LabelledFeatures(standardised, TRAINING_LABELS, CLASSES), INIT, Run(EXPERIMENT, cell)
     )
-    assert (encoder.encode(raw) == expected.encode(standardised)).mean() > 0.99
+    assert (encoder.transform(raw) == expected.transform(standardised)).mean() > 0.99
     assert set(history["method"]) == {"descriptor_deephash_pretrained"}
 
 

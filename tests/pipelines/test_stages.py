@@ -12,11 +12,12 @@ from deephash_pipeline.hashing import ITQ, LSH, OneOfC
 from deephash_pipeline.images.sources.collection import ImageCollection, ImageSet
 from deephash_pipeline.methods import Cell
 from deephash_pipeline.pipelines import baseline_hashing, evaluation
-from deephash_pipeline.pipelines.baseline_hashing.nodes import BaselineParameters, fit_hash_function, make_yardstick
+from deephash_pipeline.pipelines.baseline_hashing.nodes import make_classifier_baseline
 from deephash_pipeline.pipelines.cnn_pretraining.nodes import pre_train
 from deephash_pipeline.pipelines.data_ingestion.nodes import IngestionParameters, split_images
 from deephash_pipeline.pipelines.feature_extraction.nodes import extract_z
 from deephash_pipeline.pipelines.shared.encoding import encode_z
+from deephash_pipeline.pipelines.shared.fitting import BaselineParameters, fit_hash_function
 from deephash_pipeline.retrieval import unpack_bits
 from tests.pipelines.squares import (
     CLASSES,
@@ -106,14 +107,14 @@ def test_no_images_have_no_z_of_the_same_width(trunk_weights: dict[str, Tensor])
 def test_a_method_is_fitted_at_the_code_length_of_its_cell(z: NDArray[np.float32], method: str) -> None:
     cell = Cell(method=method, code_length=16)
     encoder = fit_hash_function(z, LABELS, cell, BaselineParameters.model_validate({}), EXPERIMENT)
-    assert encoder.encode(z).shape == (36, 16)
+    assert encoder.transform(z).shape == (36, 16)
 
 
 def test_the_seed_of_the_experiment_decides_the_code(z: NDArray[np.float32]) -> None:
     def code(seed: int) -> NDArray[np.bool_]:
         experiment = EXPERIMENT.model_copy(update={"seed": seed})
         cell = Cell(method="lsh", code_length=32)
-        return fit_hash_function(z, LABELS, cell, BaselineParameters.model_validate({}), experiment).encode(z)
+        return fit_hash_function(z, LABELS, cell, BaselineParameters.model_validate({}), experiment).transform(z)
 
     np.testing.assert_array_equal(code(1), code(1))
     assert (code(1) != code(2)).any()
@@ -127,12 +128,12 @@ def test_a_block_of_parameters_reaches_its_method(z: NDArray[np.float32]) -> Non
 
 
 def test_database_and_queries_are_hashed_by_the_same_function(z: NDArray[np.float32]) -> None:
-    encoder = ITQ(12, seed=1).fit(z)
+    encoder = ITQ(12, random_state=1).fit(z)
     codes = encode_z(encoder, z, z[:7], z[::-1])
     assert codes.code_length == 12
     np.testing.assert_array_equal(codes.database, codes.query[::-1])
     np.testing.assert_array_equal(codes.validation, codes.database[:7])
-    np.testing.assert_array_equal(bits_of(codes.database, 12), encoder.encode(z))
+    np.testing.assert_array_equal(bits_of(codes.database, 12), encoder.transform(z))
 
 
 def test_no_validation_images_have_no_codes(z: NDArray[np.float32]) -> None:
@@ -142,7 +143,7 @@ def test_no_validation_images_have_no_codes(z: NDArray[np.float32]) -> None:
 def test_the_code_of_the_yardstick_is_one_at_the_predicted_class(
     z: NDArray[np.float32], softmax_weights: dict[str, Tensor]
 ) -> None:
-    yardstick = make_yardstick(softmax_weights)
+    yardstick = make_classifier_baseline(softmax_weights)
     bits = bits_of(encode_z(yardstick, z, z[:0], z).query, len(CLASSES))
     logits = torch.from_numpy(z) @ softmax_weights["weight"].T + softmax_weights["bias"]
     assert isinstance(yardstick, OneOfC)

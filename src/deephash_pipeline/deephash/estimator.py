@@ -39,7 +39,7 @@ HASH_LAYER_INIT = HashLayerInitParameters(
 )
 FINE_TUNING = FineTuningParameters(
     hash_layer=HashLayerParameters(centring=True, scale=3.0),
-    loss=LOSS_PARAMETERS["exponentiated"](loss_scale="unit", balance_pairs=True),
+    loss=LOSS_PARAMETERS["exponentiated"].model_validate({"loss_scale": "unit", "balance_pairs": True}),
     training=TrainingParameters(epochs=10, batch_size=128, learning_rate=0.02, schedule="one_cycle"),
     augmentation=SLIGHT,
 )

@@ -232,7 +232,7 @@ class ImageHasher:
         """Yield codes batch by batch, for more images than memory has room for the codes of."""
         _, encoder, _ = self._fitted()
         for batch in self._batches(images, errors):
-            yield EncodedImages(pack_bits(encoder.encode(self._z(batch.pixels))), batch.rows, batch.skipped)
+            yield EncodedImages(pack_bits(encoder.transform(self._z(batch.pixels))), batch.rows, batch.skipped)
 
     def _codes(self, images: Images, errors: Literal["raise", "skip"]) -> EncodedImages:
         width = -(-self.code_length // 8)

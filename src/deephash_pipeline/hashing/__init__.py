@@ -5,28 +5,29 @@ One file holds one method. All are used alike:
 >>> import numpy as np
 >>> from deephash_pipeline.hashing import ITQ, load_encoder
 >>> z = np.random.default_rng(0).normal(size=(500, 32)).astype(np.float32)
->>> hash_function = ITQ(code_length=12, seed=7).fit(z)
->>> hash_function.encode(z).shape
+>>> hash_function = ITQ(code_length=12, random_state=7).fit(z)
+>>> hash_function.transform(z).shape
 (500, 12)
 >>> served = load_encoder("itq", 12, hash_function.arrays())
->>> bool((served.encode(z) == hash_function.encode(z)).all())
+>>> bool((served.transform(z) == hash_function.transform(z)).all())
 True
 """
 
-from deephash_pipeline.hashing.base import Encoder, HashFunction, HashParameters
-from deephash_pipeline.hashing.bre import BRE, BREParameters
-from deephash_pipeline.hashing.itq import ITQ, ITQParameters
-from deephash_pipeline.hashing.ksh import KSH, KSHParameters
-from deephash_pipeline.hashing.ldah import LDAH, LDAHParameters
+from deephash_pipeline.hashing.base import Encoder, HashFunction
+from deephash_pipeline.hashing.bre import BRE
+from deephash_pipeline.hashing.itq import ITQ
+from deephash_pipeline.hashing.ksh import KSH
+from deephash_pipeline.hashing.ldah import LDAH
 from deephash_pipeline.hashing.learned import LearnedHashLayer
 from deephash_pipeline.hashing.linear import LinearEncoder, LinearHashFunction
-from deephash_pipeline.hashing.liong_sdh import LiongSDH, LiongSDHParameters
-from deephash_pipeline.hashing.lsh import LSH, LSHParameters
-from deephash_pipeline.hashing.mlh import MLH, MLHParameters
+from deephash_pipeline.hashing.liong_sdh import LiongSDH
+from deephash_pipeline.hashing.lsh import LSH
+from deephash_pipeline.hashing.mlh import MLH
 from deephash_pipeline.hashing.one_of_c import OneOfC
-from deephash_pipeline.hashing.pcah import PCAH, PCAHParameters
+from deephash_pipeline.hashing.parameters import parameters_model
+from deephash_pipeline.hashing.pcah import PCAH
 from deephash_pipeline.hashing.registry import ENCODERS, HASH_FUNCTIONS, load_encoder
-from deephash_pipeline.hashing.sh import SpectralHashing, SpectralHashingParameters
+from deephash_pipeline.hashing.sh import SpectralHashing
 
 __all__ = [
     "BRE",
@@ -38,23 +39,14 @@ __all__ = [
     "LSH",
     "MLH",
     "PCAH",
-    "BREParameters",
     "Encoder",
     "HashFunction",
-    "HashParameters",
-    "ITQParameters",
-    "KSHParameters",
-    "LDAHParameters",
-    "LSHParameters",
     "LearnedHashLayer",
     "LinearEncoder",
     "LinearHashFunction",
     "LiongSDH",
-    "LiongSDHParameters",
-    "MLHParameters",
     "OneOfC",
-    "PCAHParameters",
     "SpectralHashing",
-    "SpectralHashingParameters",
     "load_encoder",
+    "parameters_model",
 ]

@@ -1,118 +1,148 @@
-"""What all hash functions share: `z` in, bits out, and named arrays that hold everything learned.
+"""What all hash functions share: features `z` in, bits out, and named arrays for everything learned.
 
-An `Encoder` maps features `z` to bits and consists of a code length and named arrays, so that it is stored without
-pickle and served without the code that trained it. A `HashFunction` is an encoder that learns its arrays from `z`. One
-convention holds everywhere: a bit is 1 if and only if its projection is >= 0.
+An `Encoder` maps features to bits and consists of a code length and named arrays, so that it is stored without pickle
+and served without the code that trained it. A `HashFunction` is an encoder that learns its arrays by `fit`, a
+transformer of scikit-learn. One convention holds everywhere: a bit is 1 if and only if its projection is >= 0.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import validate_data
 
 from deephash_pipeline.errors import InputError
+from deephash_pipeline.hashing.parameters import check_parameters
 from deephash_pipeline.retrieval.codes import check_code_length
 
 # 4 MiB of float64, so that a block and its projections stay near the processor however many rows there are.
 VALUES_PER_BLOCK = 2**19
 
 
-class HashParameters(BaseModel):
-    """Base of each method's parameters: unknown names are refused, values cannot change after construction."""
+class NotFitted(InputError, NotFittedError):  # type: ignore[misc]
+    """Codes or arrays were asked of an encoder that has learned nothing yet; scikit-learn's error and ours.
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    Example:
+        >>> from deephash_pipeline.hashing import PCAH
+        >>> PCAH().transform([[1.0, 2.0]])
+        Traceback (most recent call last):
+        deephash_pipeline.hashing.base.NotFitted: PCAH has learned nothing yet: call fit, or make it by from_arrays
+    """
 
 
 @dataclass(frozen=True)
 class StoredArray:
-    """Shape and dtype that an encoder's array must have; axes of the same name have the same size."""
+    """Shape and dtype that an encoder's array must have; axes of the same name have the same size.
+
+    Example:
+        >>> StoredArray(("features", "code_length"), np.float32).axes
+        ('features', 'code_length')
+    """
 
     axes: tuple[str, ...]
     dtype: type[np.number[Any]]
 
 
-class Encoder(ABC):
-    """Maps features `z` of shape (n, D) to bits of shape (n, code_length).
+class Encoder(BaseEstimator, ABC):  # type: ignore[misc]
+    """Maps features of shape (n, D) to bits of shape (n, code_length).
 
-    The attributes named in `stored`, each with a trailing underscore, are all that `encode` needs. They come from
+    The attributes named in `stored`, each with a trailing underscore, are all that `transform` needs. They come from
     `from_arrays` or, in a `HashFunction`, from `fit`.
 
     Args:
         code_length: number of bits per code, K in the paper, 1 to `longest_code`.
 
-    Raises:
-        InputError: the code length is outside 1..`longest_code`.
+    Attributes:
+        n_features_in_: D, the number of features that a row must have.
+
+    Example:
+        >>> import numpy as np
+        >>> from deephash_pipeline.hashing import LinearEncoder
+        >>> encoder = LinearEncoder.from_arrays(1, {"projection": [[1.0], [1.0]], "threshold": [0.5]})
+        >>> encoder.transform([[0, 0], [0, 1]]).tolist()
+        [[False], [True]]
     """
 
     stored: ClassVar[Mapping[str, StoredArray]]
     longest_code: ClassVar[int] = 256
+    n_features_in_: int
 
     def __init__(self, code_length: int) -> None:
-        self.code_length = check_code_length(code_length, self.longest_code)
-        self._features: int | None = None
+        self.code_length = code_length
 
-    @property
-    def features(self) -> int:
-        """Number D of features that a row of `z` must have; InputError before there are arrays."""
-        if self._features is None:
-            raise InputError(f"{type(self).__name__} has learned nothing yet: call fit, or make it by from_arrays")
-        return self._features
-
-    def encode(self, z: NDArray[Any]) -> NDArray[np.bool_]:
-        """Bits of each row of `z`.
+    def transform(self, X: Any) -> NDArray[np.bool_]:
+        """Bits of each row.
 
         Sums run in float64, over blocks of rows of bounded size: the code of an image does not depend on the batch it
-        arrives in.
+        arrives in. float32 and float64 arrays are read in place and once, memory-mapped ones too.
 
         Args:
-            z: features, float32 or float64, shape (n, D), finite; may be memory-mapped.
+            X: features, any array-like of finite numbers, shape (n, D).
 
         Returns:
             Bits, bool, shape (n, code_length).
 
         Raises:
-            InputError: the encoder has no arrays yet, or `z` has a wrong shape, a wrong dtype or values that are not
-            finite.
+            InputError: the encoder has no arrays yet, or `X` has a wrong shape or values that are not finite.
         """
-        features = self.features
-        check_features(z)
-        if z.shape[1] != features:
-            raise InputError(
-                f"z has {z.shape[1]} features per row, but this {type(self).__name__} was made for {features}: "
-                "encode features from the same network layer as in fit"
-            )
-        codes = np.empty((z.shape[0], self.code_length), dtype=np.bool_)
+        self._check_fitted()
+        z = self._validated(X, reset=False, ensure_min_samples=0)
+        codes = np.empty((len(z), self._n_features_out), dtype=np.bool_)
+        broken = 0
         for rows in row_blocks(z):
-            codes[rows] = self._encode_block(z[rows].astype(np.float64, copy=False))
+            block = z[rows].astype(np.float64, copy=False)
+            broken += _count_broken(block)
+            if not broken:
+                codes[rows] = self._encode_block(block)
+        _refuse_broken(broken, len(z))
         return codes
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Everything learned, by name without the trailing underscore; InputError before there are arrays."""
-        _ = self.features
+        self._check_fitted()
         return {name: getattr(self, f"{name}_") for name in self.stored}
 
     @classmethod
-    def from_arrays(cls, code_length: int, arrays: Mapping[str, NDArray[Any]]) -> Self:
+    def from_arrays(cls, code_length: int, arrays: Mapping[str, Any]) -> Self:
         """Rebuild an encoder whose codes equal those of the one that gave the arrays.
 
-        What steered the learning (seed, parameters) is not part of the arrays and takes its default.
+        What steered the learning (`random_state`, the method's parameters) is not part of the arrays and takes its
+        default.
 
         Args:
             code_length: number of bits per code.
             arrays: what `arrays()` returned; names, axes and dtypes as in `stored`.
 
         Raises:
-            InputError: an array is missing, unknown, of a wrong shape or not finite.
+            InputError: the code length is outside 1..`longest_code`, or an array is missing, unknown, of a wrong shape
+                or not finite.
         """
-        encoder = cls(code_length)
+        encoder = cls(check_code_length(code_length, cls.longest_code))
         encoder._set_arrays(arrays)
         return encoder
 
-    def _set_arrays(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_n_features_out")
+
+    def _check_fitted(self) -> None:
+        if not self.__sklearn_is_fitted__():
+            raise NotFitted(f"{type(self).__name__} has learned nothing yet: call fit, or make it by from_arrays")
+
+    def _validated(self, X: Any, y: Any = "no_validation", **options: Any) -> Any:
+        """`X`, or `X` and `y`, as arrays, by scikit-learn's check, whose errors are put into one line."""
+        try:
+            # Values that are not finite are counted block by block.
+            return validate_data(self, X, y, dtype=(np.float64, np.float32), ensure_all_finite=False, **options)
+        except ValueError as error:
+            raise InputError(" ".join(str(error).split())) from error
+
+    def _set_arrays(self, arrays: Mapping[str, Any]) -> None:
         owner = type(self).__name__
         if set(arrays) != set(self.stored):
             raise InputError(
@@ -130,97 +160,122 @@ class Encoder(ABC):
                     f"array {name} of {owner} has shape {array.shape}, not ({wanted}): fit the encoder again"
                 )
             if not np.isfinite(array).all():
-                raise InputError(f"array {name} of {owner} holds NaN or infinity: fit the encoder again")
+                raise InputError(f"array {name} of {owner} contains NaN or infinity: fit the encoder again")
             setattr(self, f"{name}_", array)
-        self._features = sizes["features"]
+        self.n_features_in_, self._n_features_out = sizes["features"], self.code_length
 
     @abstractmethod
     def _encode_block(self, z: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Bits of one block of checked rows, shape (rows, code_length)."""
 
 
-class HashFunction(Encoder):
+class HashFunction(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Encoder):  # type: ignore[misc]
     """An encoder that learns from the training set's features.
 
-    A method has a `display_name`, for tables and figures, and a model of its parameters.
+    As a transformer of scikit-learn it takes part in pipelines, `clone` copies it unfitted, and the constructor only
+    stores its parameters, which `fit` checks. A method's own parameters follow `code_length`, by keyword.
 
     Args:
         code_length: number of bits per code, 1 to 256.
-        seed: source of every random draw in `fit`, at least 0.
-        parameters: the method's own parameters, an instance of `parameters_model`; None for its defaults.
+        random_state: seed of every random draw in `fit`, an integer of at least 0; methods that draw nothing ignore it.
 
-    Raises:
-        InputError: the code length, the seed or the type of the parameters is wrong.
+    Attributes:
+        display_name: of the method, in tables and figures.
+        reference: the paper that the method comes from, in one line.
+        supervised: whether `fit` needs classes.
+
+    Example:
+        >>> import numpy as np
+        >>> from sklearn.pipeline import make_pipeline
+        >>> from sklearn.preprocessing import Normalizer
+        >>> from deephash_pipeline.hashing import ITQ
+        >>> z = np.random.default_rng(0).normal(size=(500, 32))
+        >>> make_pipeline(Normalizer(), ITQ(code_length=12)).fit_transform(z).shape
+        (500, 12)
     """
 
     display_name: ClassVar[str]
-    parameters_model: ClassVar[type[HashParameters]]
-    parameters: HashParameters
+    reference: ClassVar[str]
+    supervised: bool = False
 
-    def __init__(self, code_length: int, seed: int = 0, parameters: HashParameters | None = None) -> None:
+    def __init__(self, code_length: int = 48, *, random_state: int = 0) -> None:
         super().__init__(code_length)
-        if seed < 0:
-            raise InputError(f"seed is {seed}: choose an integer of at least 0")
-        self.seed = seed
-        if parameters is None:
-            parameters = self.parameters_model()
-        elif not isinstance(parameters, self.parameters_model):
-            raise InputError(
-                f"parameters of {type(self).__name__} are a {type(parameters).__name__}: "
-                f"pass a {self.parameters_model.__name__}"
-            )
-        self.parameters = parameters
+        self.random_state = random_state
 
-    def fit(self, z: NDArray[Any], labels: NDArray[np.int64] | None = None) -> Self:
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the hash function from the training set.
 
         Args:
-            z: features, float32 or float64, shape (n, D), finite; may be memory-mapped.
-            labels: classes, integers, shape (n,); unsupervised methods do without.
+            X: features, any array-like of finite numbers, shape (n, D), n at least 2; float32 and float64 arrays are
+                read in place, memory-mapped ones too.
+            y: the class of each row, integers or strings, shape (n,); ignored by a method that is not `supervised`.
 
         Returns:
             The fitted hash function itself.
 
         Raises:
-            InputError: `z` or `labels` is malformed, or `z` cannot give codes of this length.
+            InputError: a parameter, `X` or `y` is malformed, or `X` cannot give codes of this length.
         """
-        check_features(z)
-        if z.shape[0] == 0:
-            raise InputError("z has no rows: fit needs the features of at least one training image")
-        if labels is not None and (labels.shape != z.shape[:1] or not np.issubdtype(labels.dtype, np.integer)):
-            raise InputError(
-                f"labels have shape {labels.shape} and dtype {labels.dtype}: "
-                f"pass one integer class for each of the {z.shape[0]} rows of z"
-            )
+        check_code_length(self.code_length, self.longest_code)
+        if not isinstance(self.random_state, Integral) or self.random_state < 0:
+            raise InputError(f"random_state is {self.random_state!r}: choose an integer of at least 0")
+        check_parameters(self)
+        z, labels = self._validated_training_set(X, y)
+        _refuse_broken(sum(_count_broken(z[rows]) for rows in row_blocks(z)), len(z))
         self._set_arrays(self._learn(z, labels))
         return self
 
+    def transform(self, X: Any) -> Any:
+        """Bits of each row, as every encoder gives them; a frame after `set_output(transform="pandas")`.
+
+        Defined here, as scikit-learn wraps what its mixin's own subclass defines.
+        """
+        return super().transform(X)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = self.supervised
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+    def _validated_training_set(self, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        if not self.supervised:
+            return self._validated(X, ensure_min_samples=2), np.empty(0, np.int64)
+        name = type(self).__name__
+        if y is None:
+            raise InputError(
+                f"{name} requires y to be passed, but the target y is None: give the class of each row of X, "
+                "or take a method that does without, such as ITQ or BRE(supervised=False)"
+            )
+        z, y = self._validated(X, y, ensure_min_samples=2)
+        if y.dtype.kind == "f" and (y % 1).any():
+            raise InputError(f"{name} learns from classes, but y contains fractions: give one class for each row of X")
+        classes, labels = np.unique(y, return_inverse=True)
+        if len(classes) == 1:
+            raise InputError(f"y names one class only, but {name} learns from differences: give at least two classes")
+        return z, labels
+
     @abstractmethod
-    def _learn(self, z: NDArray[Any], labels: NDArray[np.int64] | None) -> dict[str, NDArray[Any]]:
-        """The arrays named in `stored`, from checked training features."""
+    def _learn(self, z: NDArray[Any], labels: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+        """The arrays named in `stored`.
 
-
-def check_features(z: NDArray[Any]) -> None:
-    """Refuse features that no hash function can use.
-
-    Args:
-        z: must be a float32 or float64 array of shape (n, D), D at least 1, without NaN or infinity.
-
-    Raises:
-        InputError: names what is wrong, and for NaN or infinity the number of rows.
-    """
-    if not isinstance(z, np.ndarray) or z.dtype not in (np.float32, np.float64):
-        found = z.dtype if isinstance(z, np.ndarray) else type(z).__name__
-        raise InputError(f"z is {found}: pass a NumPy array of dtype float32 or float64")
-    if z.ndim != 2 or z.shape[1] == 0:
-        raise InputError(f"z has shape {z.shape}: pass one row of features per image, shape (n, D)")
-    broken = sum(int((~np.isfinite(z[rows])).any(axis=1).sum()) for rows in row_blocks(z))
-    if broken:
-        raise InputError(f"z holds NaN or infinity in {broken} of {z.shape[0]} rows: drop or recompute these rows")
+        Args:
+            z: checked features, float32 or float64, shape (n, D).
+            labels: classes as 0..C-1, C at least 2, shape (n,); empty if the method is not `supervised`.
+        """
 
 
 def row_blocks(z: NDArray[Any], at_least: int = 1) -> Iterator[slice]:
-    """Consecutive slices over the rows of `z` (n, D): as many as `VALUES_PER_BLOCK` values hold, or `at_least` rows."""
+    """Consecutive slices over the rows of `z` (n, D), of `VALUES_PER_BLOCK` values or `at_least` rows each."""
     rows_per_block = max(at_least, VALUES_PER_BLOCK // z.shape[1])
     for start in range(0, z.shape[0], rows_per_block):
         yield slice(start, start + rows_per_block)
+
+
+def _count_broken(z: NDArray[Any]) -> int:
+    return int((~np.isfinite(z)).any(axis=1).sum())
+
+
+def _refuse_broken(broken: int, rows: int) -> None:
+    if broken:
+        raise InputError(f"X contains NaN or infinity in {broken} of {rows} rows: drop or recompute these rows")

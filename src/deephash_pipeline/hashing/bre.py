@@ -1,43 +1,19 @@
 """BRE: bits whose Hamming distances rebuild given distances."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, NonNegativeFloat, PositiveInt
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.hashing.base import HashParameters, StoredArray
-from deephash_pipeline.hashing.bre_kernel import Pairs, project_rows, sweep
+from deephash_pipeline.hashing.base import StoredArray
+from deephash_pipeline.hashing.kernels.bre import Pairs, project_rows, sweep
 from deephash_pipeline.hashing.linear import HYPERPLANES, LinearHashFunction, feature_mean, hyperplanes_through
 
 # Standard deviation of the weights before the first sweep, from the published code.
 INITIAL_WEIGHT = 0.001
-
-
-class BREParameters(HashParameters):
-    """Parameters of `BRE`. The numbers are those of the authors' published code, but for `maximum_sweeps`.
-
-    Attributes:
-        supervised: rebuild distances given by labels, 0 within a class and 1 between classes, the paper's supervised
-            setting; else those between features, all that the published code offers.
-        centre: put the hyperplanes through the training set's mean instead of the origin. The published code leaves
-            this to its caller; features behind a ReLU lie in one orthant, which few hyperplanes through the origin cut.
-        training_rows: rows of the training set to learn from, drawn at random; memory and time grow with its square.
-        anchors: rows that a bit's hyperplane is made of, drawn for each bit from those learned from.
-        pair_share: share of the rows learned from that each of them is paired with.
-        tolerance: learning ends with the first sweep that lowers the objective by no more than this.
-        maximum_sweeps: learning ends after this many sweeps in any case.
-    """
-
-    supervised: bool = True
-    centre: bool = True
-    training_rows: int = Field(default=1000, ge=2)
-    anchors: int = Field(default=20, ge=1)
-    pair_share: float = Field(default=0.05, gt=0, le=1)
-    tolerance: float = Field(default=1.0, ge=0)
-    maximum_sweeps: int = Field(default=1000, ge=1)
 
 
 class BRE(LinearHashFunction):
@@ -52,30 +28,68 @@ class BRE(LinearHashFunction):
 
     Rows have unit length and the kernel is the dot product, as in the published code; the distance of two rows is
     ||x_i - x_j||^2 / 2 over the largest of all. With this kernel a bit's anchors add up to one hyperplane, and dividing
-    a row by its length moves no sign: what is stored is a linear encoder of z as it comes.
+    a row by its length moves no sign: what is stored is a linear encoder of z as it comes. The defaults are those of
+    the authors' published code, but for `maximum_sweeps`.
+
+    Args:
+        code_length: number of bits per code, 1 to 256.
+        supervised: rebuild distances given by labels, 0 within a class and 1 between classes, the paper's supervised
+            setting; else those between features, all that the published code offers.
+        centre: put the hyperplanes through the training set's mean instead of the origin. The published code leaves
+            this to its caller; features after a ReLU lie in one orthant, which few hyperplanes through the origin cut.
+        training_rows: rows of the training set to learn from, drawn at random; memory and time grow with its square.
+        anchors: rows that a bit's hyperplane is made of, drawn for each bit from those learned from.
+        pair_share: share of the rows learned from that each of them is paired with.
+        tolerance: learning ends with the first sweep that lowers the objective by no more than this.
+        maximum_sweeps: learning ends after this many sweeps in any case.
+        random_state: seed of the rows, anchors, weights and pairs drawn.
 
     Attributes:
         objective_: float64, shape (sweeps + 1,), at the random weights and after each sweep; never rises.
+
+    Example:
+        >>> import numpy as np
+        >>> z = np.random.default_rng(0).normal(size=(100, 8))
+        >>> bre = BRE(code_length=6, tolerance=0.1).fit(z, z[:, 0] > 0)
+        >>> bool(bre.objective_[-1] < bre.objective_[0])
+        True
     """
 
     stored: ClassVar[Mapping[str, StoredArray]] = {**HYPERPLANES, "objective": StoredArray(("sweeps",), np.float64)}
     display_name = "BRE"
-    parameters_model = BREParameters
-    parameters: BREParameters
+    reference = "Kulis & Darrell, Learning to hash with binary reconstructive embeddings, NIPS 2009"
+    supervised = True
     objective_: NDArray[np.float64]
 
-    def _learn(self, z: NDArray[Any], labels: NDArray[np.int64] | None) -> dict[str, NDArray[Any]]:
-        generator = np.random.default_rng(self.seed)
-        rows = np.sort(generator.permutation(len(z))[: self.parameters.training_rows])
-        centre = feature_mean(z) if self.parameters.centre else np.zeros(z.shape[1])
+    def __init__(
+        self,
+        code_length: int = 48,
+        *,
+        supervised: bool = True,
+        centre: bool = True,
+        training_rows: Annotated[int, Field(ge=2)] = 1000,
+        anchors: PositiveInt = 20,
+        pair_share: Annotated[float, Field(gt=0, le=1)] = 0.05,
+        tolerance: NonNegativeFloat = 1.0,
+        maximum_sweeps: PositiveInt = 1000,
+        random_state: int = 0,
+    ) -> None:
+        super().__init__(code_length, random_state=random_state)
+        self.supervised = supervised
+        self.centre = centre
+        self.training_rows = training_rows
+        self.anchors = anchors
+        self.pair_share = pair_share
+        self.tolerance = tolerance
+        self.maximum_sweeps = maximum_sweeps
+
+    def _learn(self, z: NDArray[Any], labels: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+        generator = np.random.default_rng(self.random_state)
+        rows = np.sort(generator.permutation(len(z))[: self.training_rows])
+        centre = feature_mean(z) if self.centre else np.zeros(z.shape[1])
         points = _with_unit_length(z[rows] - centre)
         kernel = points @ points.T
-        if not self.parameters.supervised:
-            distances = _distances_of_points(kernel)
-        elif labels is None:
-            raise InputError("labels are missing: pass them to fit, or set supervised of BRE to false")
-        else:
-            distances = _distances_of_labels(labels[rows])
+        distances = _distances_of_labels(labels[rows]) if self.supervised else _distances_of_points(kernel)
         anchors, weights, objective = self._learn_weights(kernel, distances, generator)
         directions = np.stack([of_bit @ points[at] for of_bit, at in zip(weights, anchors, strict=True)], axis=1)
         return {**hyperplanes_through(centre, directions), "objective": objective}
@@ -85,16 +99,16 @@ class BRE(LinearHashFunction):
     ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
         """Anchors and weights (K, anchors), and the objective's course, from kernel and distances (rows, rows)."""
         rows = len(kernel)
-        anchors = _draw_subsets(self.code_length, rows, min(self.parameters.anchors, rows), generator)
+        anchors = _draw_subsets(self.code_length, rows, min(self.anchors, rows), generator)
         weights = INITIAL_WEIGHT * generator.standard_normal(anchors.shape)
         bits = np.array([project_rows(kernel, *of_bit) >= 0 for of_bit in zip(anchors, weights, strict=True)])
-        partners = _draw_subsets(rows, rows, max(1, int(self.parameters.pair_share * rows)), generator)
+        partners = _draw_subsets(rows, rows, max(1, int(self.pair_share * rows)), generator)
         pairs = _list_pairs(partners, bits, distances)
         objective = [self._objective(pairs)]
-        for _ in range(self.parameters.maximum_sweeps):
+        for _ in range(self.maximum_sweeps):
             sweep(kernel, anchors, weights, generator.integers(anchors.shape[1], size=self.code_length), pairs)
             objective.append(self._objective(pairs))
-            if objective[-2] - objective[-1] <= self.parameters.tolerance:
+            if objective[-2] - objective[-1] <= self.tolerance:
                 break
         return anchors, weights, np.array(objective)
 
@@ -108,7 +122,7 @@ def _with_unit_length(points: NDArray[np.float64]) -> NDArray[np.float64]:
     points = points / np.where(lengths > 0, lengths, 1.0)
     if np.allclose(points, points[0]):
         raise InputError(
-            f"z has the same direction in all {len(points)} rows that BRE learns from: check the network that gave "
+            f"X has the same direction in all {len(points)} rows that BRE learns from: check the network that gave "
             "these features, or raise training_rows"
         )
     return points
@@ -117,7 +131,7 @@ def _with_unit_length(points: NDArray[np.float64]) -> NDArray[np.float64]:
 def _distances_of_labels(labels: NDArray[np.int64]) -> NDArray[np.float64]:
     if (labels == labels[0]).all():
         raise InputError(
-            f"labels name one class only in the {len(labels)} rows that BRE learns from: pass images of at least two, "
+            f"y names one class only in the {len(labels)} rows that BRE learns from: pass images of at least two, "
             "raise training_rows, or set supervised to false"
         )
     return np.not_equal.outer(labels, labels).astype(np.float64)

@@ -5,44 +5,49 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import PositiveInt
 
-from deephash_pipeline.hashing.base import HashParameters, StoredArray, row_blocks
+from deephash_pipeline.hashing.base import StoredArray, row_blocks
 from deephash_pipeline.hashing.linear import HYPERPLANES, LinearHashFunction, feature_mean, hyperplanes_through, project
 from deephash_pipeline.hashing.principal_directions import one_direction_per_bit
-
-
-class ITQParameters(HashParameters):
-    """Parameters of `ITQ`.
-
-    Attributes:
-        iterations: number of alternations between codes and rotation, at least 1; the authors' choice is 50.
-    """
-
-    iterations: int = Field(default=50, ge=1)
 
 
 class ITQ(LinearHashFunction):
     """Iterative quantisation on principal components (Gong & Lazebnik, CVPR 2011; Gong et al., PAMI 2013).
 
-    Principal components V (n, K) preserve the data, but their signs waste it: the first components hold most of the
+    Principal components V (n, K) preserve the data, but their signs waste it: the first components carry most of the
     variance. Every rotation R preserves as much, so ITQ looks for the one whose signs B = sgn(V R) lose least: minimise
     ||B - V R||_F^2. It alternates two exact steps, the best B for R (the signs) and the best R for B (orthogonal
     Procrustes, one SVD of a K x K matrix), from a random rotation. Rotated components share the variance evenly, so
     every bit earns its place in the Hamming distance.
 
+    Args:
+        code_length: number of bits per code, 1 to min(D, n - 1).
+        iterations: number of alternations between codes and rotation; the authors' choice is 50.
+        random_state: seed of the first rotation.
+
     Attributes:
         objective_: float64, shape (iterations + 1,): ||B - V R||_F^2 at the random rotation and after each iteration;
             never rises.
+
+    Example:
+        >>> import numpy as np
+        >>> z = np.random.default_rng(0).normal(size=(100, 8))
+        >>> itq = ITQ(code_length=4, iterations=20).fit(z)
+        >>> bool(itq.objective_[-1] < itq.objective_[0])
+        True
     """
 
     stored: ClassVar[Mapping[str, StoredArray]] = {**HYPERPLANES, "objective": StoredArray(("rotations",), np.float64)}
     display_name = "ITQ"
-    parameters_model = ITQParameters
-    parameters: ITQParameters
+    reference = "Gong & Lazebnik, Iterative quantization: a procrustean approach to learning binary codes, CVPR 2011"
     objective_: NDArray[np.float64]
 
-    def _learn(self, z: NDArray[Any], labels: NDArray[np.int64] | None) -> dict[str, NDArray[Any]]:
+    def __init__(self, code_length: int = 48, *, iterations: PositiveInt = 50, random_state: int = 0) -> None:
+        super().__init__(code_length, random_state=random_state)
+        self.iterations = iterations
+
+    def _learn(self, z: NDArray[Any], labels: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
         centre = feature_mean(z)
         directions = one_direction_per_bit(z, centre, self.code_length)
         rotation, objective = self._learn_rotation(project(z, directions) - centre @ directions)
@@ -55,7 +60,7 @@ class ITQ(LinearHashFunction):
         # ||B - V R||^2 = ||B||^2 + ||V||^2 - 2 tr(R' V' B): the last term alone changes, and needs K x K matrices only.
         constant = components.size + np.vdot(components, components)
         objective = [constant - 2 * np.vdot(rotation, correlation)]
-        for _ in range(self.parameters.iterations):
+        for _ in range(self.iterations):
             # Procrustes: with V' B = L S P', tr(R' V' B) is largest at R = L P'.
             left, _, right_transposed = np.linalg.svd(correlation)
             rotation = left @ right_transposed
@@ -64,7 +69,7 @@ class ITQ(LinearHashFunction):
         return rotation, np.array(objective)
 
     def _draw_rotation(self) -> NDArray[np.float64]:
-        normal = np.random.default_rng(self.seed).standard_normal((self.code_length, self.code_length))
+        normal = np.random.default_rng(self.random_state).standard_normal((self.code_length, self.code_length))
         return np.linalg.svd(normal)[0]
 
 

@@ -1,36 +1,21 @@
 """KSH: kernel projections whose bits, one after another, fit the inner products of codes to the labels."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, NonNegativeInt, PositiveInt
 from scipy.linalg import eigh
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.hashing.base import HashFunction, HashParameters, StoredArray, row_blocks
+from deephash_pipeline.hashing.base import HashFunction, StoredArray, row_blocks
 
 # Share of the mean squared kernel value that is added to every anchor's: some anchors may be equal.
 RIDGE = 1e-8
 # The authors' test: refinement ends once the relaxed agreement changes by no more than this per labelled sample.
 TOLERANCE = 1e-2
-
-
-class KSHParameters(HashParameters):
-    """Parameters of `KSH`; the defaults are those of the authors' published demonstration.
-
-    Attributes:
-        anchors: number of training rows that the kernel compares with, 300; all rows if there are fewer.
-        labelled_samples: number of training rows whose labels are used, 2,000; all rows if there are fewer. More of
-            them raise mAP.
-        iterations: the most steps that refine a bit, 500; 0 leaves each bit as its eigenproblem gives it.
-    """
-
-    anchors: int = Field(default=300, ge=1)
-    labelled_samples: int = Field(default=2000, ge=2)
-    iterations: int = Field(default=500, ge=0)
 
 
 class KSH(HashFunction):
@@ -44,7 +29,16 @@ class KSH(HashFunction):
 
     As the target depends on K, the bits of a shorter code are not the first ones of a longer code. No length is out of
     reach. The labelled samples are taken from all classes in turn: among 2,000 rows drawn at random, rare ones of the
-    397 classes of SUN397 would have no pair to learn from. Needs labels.
+    397 classes of SUN397 would have no pair to learn from. The defaults are those of the authors' published
+    demonstration.
+
+    Args:
+        code_length: number of bits per code, 1 to 256.
+        anchors: number of training rows that the kernel compares with; all rows if there are fewer.
+        labelled_samples: number of training rows whose classes are used; all rows if there are fewer. More of them
+            raise mAP.
+        iterations: the most steps that refine a bit; 0 leaves each bit as its eigenproblem gives it.
+        random_state: seed of the anchors and labelled samples drawn.
 
     Attributes:
         anchors_: float32, shape (anchors, D), rows of the training set.
@@ -53,6 +47,14 @@ class KSH(HashFunction):
         projection_: float64, shape (anchors, code_length), the a_b as columns; float64, since the coefficients of
             similar anchors may be large and cancel.
         threshold_: float64, shape (code_length,), the projections of the kernels' means.
+
+    Example:
+        >>> import numpy as np
+        >>> labels = np.arange(60) % 2
+        >>> z = np.random.default_rng(0).normal(size=(60, 3)) + 5 * labels[:, np.newaxis]
+        >>> codes = KSH(code_length=4, anchors=10).fit(z, labels).transform(z)
+        >>> bool((codes[0] == codes[2]).all()), bool((codes[0] == codes[1]).any())
+        (True, False)
     """
 
     stored: ClassVar[Mapping[str, StoredArray]] = {
@@ -62,21 +64,33 @@ class KSH(HashFunction):
         "threshold": StoredArray(("code_length",), np.float64),
     }
     display_name = "KSH"
-    parameters_model = KSHParameters
-    parameters: KSHParameters
+    reference = "Liu, Wang, Ji, Jiang & Chang, Supervised hashing with kernels, CVPR 2012"
+    supervised = True
     anchors_: NDArray[np.float32]
     decay_: NDArray[np.float64]
     projection_: NDArray[np.float64]
     threshold_: NDArray[np.float64]
 
-    def _learn(self, z: NDArray[Any], labels: NDArray[np.int64] | None) -> dict[str, NDArray[Any]]:
-        if labels is None:
-            raise InputError("KSH learns from classes, but labels are None: pass the class of each row of z")
-        generator = np.random.default_rng(self.seed)
-        labelled = draw_in_turn(labels, self.parameters.labelled_samples, generator)
+    def __init__(
+        self,
+        code_length: int = 48,
+        *,
+        anchors: PositiveInt = 300,
+        labelled_samples: Annotated[int, Field(ge=2)] = 2000,
+        iterations: NonNegativeInt = 500,
+        random_state: int = 0,
+    ) -> None:
+        super().__init__(code_length, random_state=random_state)
+        self.anchors = anchors
+        self.labelled_samples = labelled_samples
+        self.iterations = iterations
+
+    def _learn(self, z: NDArray[Any], labels: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+        generator = np.random.default_rng(self.random_state)
+        labelled = draw_in_turn(labels, self.labelled_samples, generator)
         if all(bool((z[rows] == z[0]).all()) for rows in row_blocks(z)):
-            raise InputError("z has only equal rows, so no distances: check the network that gave these features")
-        drawn = generator.choice(len(z), min(self.parameters.anchors, len(z)), replace=False)
+            raise InputError("X has only equal rows, so no distances: check the network that gave these features")
+        drawn = generator.choice(len(z), min(self.anchors, len(z)), replace=False)
         anchors = z[drawn].astype(np.float32)
         mean_distance = sum(squared_distances(z[rows], anchors).sum() for rows in row_blocks(z)) / len(z) / len(anchors)
         decay = np.full(len(anchors), 0.5 / mean_distance)
@@ -91,7 +105,7 @@ class KSH(HashFunction):
         projection = np.empty((kernels.shape[1], self.code_length))
         for bit in range(self.code_length):
             start = spectral_start(kernels, similarity)
-            refined = refine(start, kernels, similarity, self.parameters.iterations)
+            refined = refine(start, kernels, similarity, self.iterations)
             # Of equals, max takes the first.
             chosen = max(start, refined, key=lambda a: similarity.agreement(signs(kernels @ a)))
             similarity.deflate(signs(kernels @ chosen))
@@ -115,15 +129,13 @@ def draw_in_turn(labels: NDArray[np.int64], count: int, generator: np.random.Gen
         Rows, each once, shape (min(count, n),).
 
     Raises:
-        InputError: the rows drawn hold no two of one class, or no two of different classes.
+        InputError: no two of the rows drawn are of one class.
     """
     classes, sizes = np.unique(labels, return_counts=True)
-    if len(classes) == 1:
-        raise InputError("labels name one class only, so no pair differs: give images of at least two classes")
     if sizes.max() == 1 or count <= len(classes):
         raise InputError(
-            f"labels name {len(classes)} classes, {sizes.max()} images at most of each, and {count} labelled samples "
-            "hold no two of one class: raise labelled_samples above the number of classes, or give more images of each"
+            f"y names {len(classes)} classes, {sizes.max()} images at most of each, and {count} labelled samples "
+            "have no two of one class: raise labelled_samples above the number of classes, or give more images of each"
         )
     shuffled = generator.permutation(len(labels))
     by_class = shuffled[np.argsort(labels[shuffled], kind="stable")]
@@ -140,6 +152,11 @@ class Similarity:
     Args:
         labels: classes of the samples, shape (l,).
         code_length: K.
+
+    Example:
+        >>> import numpy as np
+        >>> Similarity(np.array([0, 0, 1]), code_length=2).multiply(np.array([1.0, 0.0, 0.0]))
+        array([ 2.,  2., -2.])
     """
 
     def __init__(self, labels: NDArray[np.int64], code_length: int) -> None:
@@ -230,7 +247,7 @@ def weighted_sum(weights: NDArray[np.float64], rows: NDArray[np.float64]) -> NDA
     """The product weights @ rows, shape (columns,), for weights (n,) and rows (n, columns).
 
     As fast as BLAS on one core. BLAS would share even so small a product among all cores, ten thousands of times in a
-    fit: that gains little, and waits many times as long where other processes hold the cores.
+    fit: that gains little, and waits many times as long where other processes occupy the cores.
     """
     total = np.zeros(rows.shape[1])
     for row in range(rows.shape[0]):

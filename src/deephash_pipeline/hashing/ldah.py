@@ -1,15 +1,15 @@
 """LDAH: linear discriminants of pairs, each cut where it parts classes best."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, PositiveInt
 from scipy.linalg import eigh
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.hashing.base import HashParameters, StoredArray
+from deephash_pipeline.hashing.base import StoredArray
 from deephash_pipeline.hashing.linear import HYPERPLANES, LinearHashFunction, feature_mean, project
 from deephash_pipeline.hashing.principal_directions import COVARIANCE_ROWS, principal_directions
 
@@ -17,19 +17,7 @@ from deephash_pipeline.hashing.principal_directions import COVARIANCE_ROWS, prin
 RIDGE = 1e-6
 
 
-class LDAHParameters(HashParameters):
-    """Parameters of `LDAH`; the authors' training code is not public, so the defaults are this project's choice.
-
-    Attributes:
-        positive_pairs: number of pairs of one class to draw; 100,000 are about a hundred per feature at D = 1,024.
-        negative_pairs: number of pairs of two classes to draw, as many.
-        principal_components: `z` of more features than this is first reduced to so many principal components; 1,024
-            leaves the features of the paper's networks for MNIST and CIFAR10 whole.
-    """
-
-    positive_pairs: int = Field(default=100_000, ge=1, le=10_000_000)
-    negative_pairs: int = Field(default=100_000, ge=1, le=10_000_000)
-    principal_components: int = Field(default=1024, ge=1)
+Count = Annotated[int, Field(ge=1, le=10_000_000)]
 
 
 class LDAH(LinearHashFunction):
@@ -43,10 +31,26 @@ class LDAH(LinearHashFunction):
     In expectation S_N is S_P plus a matrix of rank C - 1 for C classes: C - 1 eigenvalues tell something, all others
     are 1 and their directions arbitrary. Drawn pairs scatter these around 1 and so choose among them by chance; bits
     beyond C - 1 are thus mostly noise and mAP falls as the code grows. The authors' "classes" were thousands of points
-    in space, so that they never met the limit. Needs labels, and code_length <= rank of the centred features.
+    in space, so that they never met the limit. Their training code is not public; the defaults are this project's
+    choice.
+
+    Args:
+        code_length: number of bits per code, 1 to the rank of the centred features.
+        positive_pairs: number of pairs of one class to draw; 100,000 are about a hundred per feature at D = 1,024.
+        negative_pairs: number of pairs of two classes to draw, as many.
+        principal_components: features, if there are more than this, are first reduced to so many principal components;
+            1,024 leaves those of the paper's networks for MNIST and CIFAR10 whole.
+        random_state: seed of the pairs drawn.
 
     Attributes:
         eigenvalue_: float64, shape (code_length,), lambda of each bit's direction, ascending.
+
+    Example:
+        >>> import numpy as np
+        >>> labels = np.arange(90) % 3
+        >>> z = np.random.default_rng(0).normal(size=(90, 5)) + 3 * np.eye(3, 5)[labels]
+        >>> (LDAH(code_length=4).fit(z, labels).eigenvalue_ < 0.5).tolist()
+        [True, True, False, False]
     """
 
     stored: ClassVar[Mapping[str, StoredArray]] = {
@@ -54,19 +58,32 @@ class LDAH(LinearHashFunction):
         "eigenvalue": StoredArray(("code_length",), np.float64),
     }
     display_name = "LDAH"
-    parameters_model = LDAHParameters
-    parameters: LDAHParameters
+    reference = "Strecha, Bronstein, Bronstein & Fua, LDAHash: improved matching with smaller descriptors, PAMI 2012"
+    supervised = True
     eigenvalue_: NDArray[np.float64]
 
-    def _learn(self, z: NDArray[Any], labels: NDArray[np.int64] | None) -> dict[str, NDArray[Any]]:
-        if labels is None:
-            raise InputError("LDAH learns from classes, but labels are None: pass the class of each row of z")
-        positive, negative = draw_pairs(labels, self.parameters, np.random.default_rng(self.seed))
-        principal = principal_directions(z, feature_mean(z), self.parameters.principal_components)
+    def __init__(
+        self,
+        code_length: int = 48,
+        *,
+        positive_pairs: Count = 100_000,
+        negative_pairs: Count = 100_000,
+        principal_components: PositiveInt = 1024,
+        random_state: int = 0,
+    ) -> None:
+        super().__init__(code_length, random_state=random_state)
+        self.positive_pairs = positive_pairs
+        self.negative_pairs = negative_pairs
+        self.principal_components = principal_components
+
+    def _learn(self, z: NDArray[Any], labels: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+        generator = np.random.default_rng(self.random_state)
+        positive, negative = draw_pairs(labels, self.positive_pairs, self.negative_pairs, generator)
+        principal = principal_directions(z, feature_mean(z), self.principal_components)
         if self.code_length > principal.shape[1]:
             raise InputError(
-                f"code_length is {self.code_length}, but z of shape {z.shape} gives {principal.shape[1]} directions "
-                f"(principal_components is {self.parameters.principal_components}), and each bit takes one: "
+                f"code_length is {self.code_length}, but X of shape {z.shape} gives {principal.shape[1]} directions "
+                f"(principal_components is {self.principal_components}), and each bit takes one: "
                 "shorten the code, or raise principal_components if it is the smaller"
             )
         eigenvalue, discriminants = self._learn_discriminants(project(z, principal), positive, negative)
@@ -92,13 +109,14 @@ class LDAH(LinearHashFunction):
 
 
 def draw_pairs(
-    labels: NDArray[np.int64], parameters: LDAHParameters, generator: np.random.Generator
+    labels: NDArray[np.int64], positive_pairs: int, negative_pairs: int, generator: np.random.Generator
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Draw pairs of rows of one class, and pairs of rows of two classes, with replacement.
 
     Args:
-        labels: classes, shape (n,).
-        parameters: how many of each.
+        labels: at least two classes, shape (n,).
+        positive_pairs: how many of the former.
+        negative_pairs: how many of the latter.
         generator: source of the draws.
 
     Returns:
@@ -106,13 +124,11 @@ def draw_pairs(
         all that exist.
 
     Raises:
-        InputError: there are no pairs of one kind.
+        InputError: there are no pairs of one class.
     """
-    classes, sizes = np.unique(labels, return_counts=True)
-    if len(classes) == 1:
-        raise InputError("labels name one class only, so no pair is negative: give images of at least two classes")
+    sizes = np.unique(labels, return_counts=True)[1]
     if sizes.max() == 1:
-        raise InputError("labels name each class once, so no pair is positive: give several images of a class")
+        raise InputError("y names each class once, so no pair is positive: give several images of a class")
     # Places count along by_class, where the rows of a class are neighbours.
     by_class = np.argsort(labels, kind="stable")
     size, start = np.repeat(sizes, sizes), np.repeat(np.cumsum(sizes) - sizes, sizes)
@@ -121,11 +137,11 @@ def draw_pairs(
         first = generator.choice(len(labels), pairs, p=partners / partners.sum())
         return first, generator.integers(partners[first])
 
-    first, second = draw(parameters.positive_pairs, size - 1)
+    first, second = draw(positive_pairs, size - 1)
     second += start[first]
     # The partners of a place are the others of its class, or all places outside it: each count skips over these.
     positive = np.stack([first, second + (second >= first)], axis=1)
-    first, second = draw(parameters.negative_pairs, len(labels) - size)
+    first, second = draw(negative_pairs, len(labels) - size)
     negative = np.stack([first, second + np.where(second >= start[first], size[first], 0)], axis=1)
     return by_class[positive], by_class[negative]
 
@@ -144,7 +160,8 @@ def best_threshold(positive: NDArray[np.float64], negative: NDArray[np.float64])
         The t half-way between two neighbouring projections; the lowest of several that are equally good.
     """
     p, q = len(positive), len(negative)
-    # t splits a pair from behind its smaller to its larger projection. Both shares times p q are integers: no rounding.
+    # t splits a pair from just above its smaller to its larger projection. Both shares times p q are integers, so
+    # that nothing is rounded.
     ends = [positive.min(axis=1), positive.max(axis=1), negative.min(axis=1), negative.max(axis=1)]
     projections, place = np.unique(np.concatenate(ends), return_inverse=True)
     changes = np.zeros(len(projections), dtype=np.int64)

@@ -23,6 +23,12 @@ class LinearEncoder(Encoder):
     Attributes:
         projection_: float32, shape (D, code_length), one hyperplane's normal per column.
         threshold_: float64, shape (code_length,).
+
+    Example:
+        >>> import numpy as np
+        >>> arrays = {"projection": np.eye(3, 2), "threshold": [0.0, 0.5]}
+        >>> LinearEncoder.from_arrays(2, arrays).transform([[0, 0.4, 9], [-1, 0.5, 9]]).astype(int).tolist()
+        [[1, 0], [0, 1]]
     """
 
     stored: ClassVar[Mapping[str, StoredArray]] = HYPERPLANES
@@ -34,7 +40,13 @@ class LinearEncoder(Encoder):
 
 
 class LinearHashFunction(LinearEncoder, HashFunction):
-    """A linear encoder whose hyperplanes are learned: what `_learn` returns comes from `hyperplanes_through`."""
+    """A linear encoder whose hyperplanes are learned: what `_learn` returns comes from `hyperplanes_through`.
+
+    Example:
+        >>> from deephash_pipeline.hashing import HASH_FUNCTIONS
+        >>> [name for name, method in HASH_FUNCTIONS.items() if issubclass(method, LinearHashFunction)]
+        ['lsh', 'pcah', 'itq', 'ldah', 'bre', 'mlh']
+    """
 
 
 def hyperplanes_through(centre: NDArray[np.float64], directions: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
@@ -46,6 +58,11 @@ def hyperplanes_through(centre: NDArray[np.float64], directions: NDArray[np.floa
 
     Returns:
         `projection`, float32, shape (D, code_length), and `threshold`, float64, shape (code_length,).
+
+    Example:
+        >>> import numpy as np
+        >>> hyperplanes_through(np.array([2.0, 3.0]), np.eye(2))["threshold"]
+        array([2., 3.])
     """
     projection = directions.astype(np.float32)
     # The rounded directions give the threshold: rounding then turns a hyperplane but never moves it off the centre.

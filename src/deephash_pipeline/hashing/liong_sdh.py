@@ -5,11 +5,11 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, PositiveInt
+from pydantic import NonNegativeFloat, PositiveInt
 from scipy.optimize import minimize
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.hashing.base import HashFunction, HashParameters, StoredArray, row_blocks
+from deephash_pipeline.hashing.base import HashFunction, StoredArray, row_blocks
 from deephash_pipeline.hashing.linear import feature_mean, project
 from deephash_pipeline.hashing.principal_directions import principal_directions
 
@@ -18,26 +18,6 @@ Layer = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 AUTHORS_HIDDEN_LAYERS = {16: (60, 30), 32: (80, 50), 256: (100, 80)}
 """Longest code -> units of the two hidden layers, as the paper has them at 16, 32 and 64 bits."""
-
-
-class LiongSDHParameters(HashParameters):
-    """Parameters of `LiongSDH`; the weights are the paper's lambda_1 to lambda_3 and alpha.
-
-    Attributes:
-        hidden_layers: units of the two hidden layers; None for the paper's sizes.
-        spread_weight: lambda_1, of the variance of the units and the scatter of classes.
-        scatter_weight: alpha, of the scatter of classes within that.
-        orthogonality_weight: lambda_2, of ||W'W - I||^2 of each layer.
-        decay: lambda_3, of the squares of weights and biases.
-        iterations: of L-BFGS. The paper descends along the gradient, with a step size that it does not state.
-    """
-
-    hidden_layers: tuple[PositiveInt, PositiveInt] | None = None
-    spread_weight: float = Field(default=100.0, ge=0)
-    scatter_weight: float = Field(default=1.0, ge=0)
-    orthogonality_weight: float = Field(default=0.001, ge=0)
-    decay: float = Field(default=0.001, ge=0)
-    iterations: int = Field(default=100, ge=1)
 
 
 class _Classes(NamedTuple):
@@ -60,12 +40,30 @@ class LiongSDH(HashFunction):
 
     where S_B and S_W are the mean scatters of differences over pairs of two classes and of one. Both come from class
     means, so that no pair is visited. The factor n, which the paper leaves open, makes the weights mean the same for
-    any number of rows. The first layer starts with principal directions, the others with an identity.
+    any number of rows. The first layer starts with principal directions, the others with an identity; nothing
+    is drawn at random.
+
+    Args:
+        code_length: number of bits per code, at most the units of the second hidden layer.
+        hidden_layers: units of the two hidden layers; None for the paper's sizes.
+        spread_weight: lambda_1, of the variance of the units and the scatter of classes.
+        scatter_weight: alpha, of the scatter of classes within that.
+        orthogonality_weight: lambda_2, of ||W'W - I||^2 of each layer.
+        decay: lambda_3, of the squares of weights and biases.
+        iterations: of L-BFGS. The paper descends along the gradient, with a step size that it does not state.
+        random_state: ignored.
 
     Attributes:
         weights_1_, weights_2_, weights_3_: float32, (D, units), (units, units), (units, code_length).
         bias_1_, bias_2_, bias_3_: float32, one for each unit.
         objective_: float64, shape (2,): at the start and at the end.
+
+    Example:
+        >>> import numpy as np
+        >>> z = np.random.default_rng(0).normal(size=(100, 8))
+        >>> network = LiongSDH(code_length=4, hidden_layers=(8, 6), iterations=10).fit(z, z[:, 0] > 0)
+        >>> bool(network.objective_[1] < network.objective_[0])
+        True
     """
 
     stored: ClassVar[Mapping[str, StoredArray]] = {
@@ -78,8 +76,8 @@ class LiongSDH(HashFunction):
         "objective": StoredArray(("ends",), np.float64),
     }
     display_name = "Liong SDH (DH-2)"
-    parameters_model = LiongSDHParameters
-    parameters: LiongSDHParameters
+    reference = "Liong, Lu, Wang, Moulin & Zhou, Deep hashing for compact binary codes learning, CVPR 2015"
+    supervised = True
     weights_1_: NDArray[np.float32]
     bias_1_: NDArray[np.float32]
     weights_2_: NDArray[np.float32]
@@ -88,7 +86,27 @@ class LiongSDH(HashFunction):
     bias_3_: NDArray[np.float32]
     objective_: NDArray[np.float64]
 
-    def _learn(self, z: NDArray[Any], labels: NDArray[np.int64] | None) -> dict[str, NDArray[Any]]:
+    def __init__(
+        self,
+        code_length: int = 48,
+        *,
+        hidden_layers: tuple[PositiveInt, PositiveInt] | None = None,
+        spread_weight: NonNegativeFloat = 100.0,
+        scatter_weight: NonNegativeFloat = 1.0,
+        orthogonality_weight: NonNegativeFloat = 0.001,
+        decay: NonNegativeFloat = 0.001,
+        iterations: PositiveInt = 100,
+        random_state: int = 0,
+    ) -> None:
+        super().__init__(code_length, random_state=random_state)
+        self.hidden_layers = hidden_layers
+        self.spread_weight = spread_weight
+        self.scatter_weight = scatter_weight
+        self.orthogonality_weight = orthogonality_weight
+        self.decay = decay
+        self.iterations = iterations
+
+    def _learn(self, z: NDArray[Any], labels: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
         classes = _classes(labels)
         centre = feature_mean(z)
         layers = self._initial_layers(z, centre)
@@ -104,7 +122,7 @@ class LiongSDH(HashFunction):
             value, gradient = self._objective(_unflatten(flat, shapes), inputs, classes)
             return value, _flatten(gradient)
 
-        found = minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": self.parameters.iterations})
+        found = minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": self.iterations})
         layers = _unflatten(found.x, shapes)
         weights, bias = layers[0]
         layers[0] = (weights / scale, bias - centre @ weights / scale)
@@ -114,7 +132,7 @@ class LiongSDH(HashFunction):
         return arrays
 
     def _initial_layers(self, z: NDArray[Any], centre: NDArray[np.float64]) -> list[Layer]:
-        hidden = self.parameters.hidden_layers or next(
+        hidden = self.hidden_layers or next(
             units for longest, units in AUTHORS_HIDDEN_LAYERS.items() if self.code_length <= longest
         )
         directions = principal_directions(z, centre, hidden[0])
@@ -122,7 +140,7 @@ class LiongSDH(HashFunction):
         if self.code_length > second:
             raise InputError(
                 f"code_length is {self.code_length}, but the second hidden layer has {second} units, at most as "
-                "many as the first and as z has directions of variance: shorten the code, or enlarge `hidden_layers`"
+                "many as the first and as X has directions of variance: shorten the code, or enlarge hidden_layers"
             )
         weights = [directions, np.eye(directions.shape[1], second), np.eye(second, self.code_length)]
         return [(layer, np.zeros(layer.shape[1])) for layer in weights]
@@ -131,23 +149,23 @@ class LiongSDH(HashFunction):
         self, layers: list[Layer], inputs: NDArray[np.float32], classes: _Classes
     ) -> tuple[float, list[Layer]]:
         """Value and gradient: errors go back through the layers by hand."""
-        parameters, rows = self.parameters, len(inputs)
+        rows = len(inputs)
         activations = [inputs]
         for weights, bias in layers:
             activations.append(np.tanh(activations[-1] @ weights.astype(np.float32) + bias.astype(np.float32)))
         outputs = activations[-1]
-        spread, error = _spread(outputs, classes, parameters.scatter_weight)
+        spread, error = _spread(outputs, classes, self.scatter_weight)
         to_signs = outputs - np.where(outputs >= 0, np.float32(1), np.float32(-1))
-        value = (0.5 * float(np.vdot(to_signs, to_signs)) / rows) - 0.5 * parameters.spread_weight * spread
-        error = to_signs / np.float32(rows) - np.float32(0.5 * parameters.spread_weight) * error
+        value = (0.5 * float(np.vdot(to_signs, to_signs)) / rows) - 0.5 * self.spread_weight * spread
+        error = to_signs / np.float32(rows) - np.float32(0.5 * self.spread_weight) * error
         gradient: list[Layer] = []
         for (weights, bias), below, above in zip(layers[::-1], activations[-2::-1], activations[:0:-1], strict=True):
             error = error * (1 - above * above)
             not_orthogonal = weights.T @ weights - np.eye(weights.shape[1])
-            value += 0.5 * parameters.orthogonality_weight * float(np.vdot(not_orthogonal, not_orthogonal))
-            value += 0.5 * parameters.decay * float(np.vdot(weights, weights) + np.vdot(bias, bias))
-            slope = 2 * parameters.orthogonality_weight * (weights @ not_orthogonal) + parameters.decay * weights
-            gradient.append((below.T @ error + slope, error.sum(axis=0) + parameters.decay * bias))
+            value += 0.5 * self.orthogonality_weight * float(np.vdot(not_orthogonal, not_orthogonal))
+            value += 0.5 * self.decay * float(np.vdot(weights, weights) + np.vdot(bias, bias))
+            slope = 2 * self.orthogonality_weight * (weights @ not_orthogonal) + self.decay * weights
+            gradient.append((below.T @ error + slope, error.sum(axis=0) + self.decay * bias))
             error = error @ weights.T.astype(np.float32)
         return value, gradient[::-1]
 
@@ -158,14 +176,10 @@ class LiongSDH(HashFunction):
         return bits
 
 
-def _classes(labels: NDArray[np.int64] | None) -> _Classes:
-    if labels is None:
-        raise InputError("sdh learns from classes: pass labels, or choose an unsupervised method such as itq")
-    _, numbered, sizes = np.unique(labels, return_inverse=True, return_counts=True)
-    if len(sizes) < 2:
-        raise InputError("all labels are equal, so no pair is dissimilar: pass training images of at least two classes")
+def _classes(labels: NDArray[np.int64]) -> _Classes:
+    sizes = np.bincount(labels)
     similar = float(np.sum(sizes.astype(np.float64) ** 2))
-    return _Classes(numbered, sizes, similar, float(len(labels)) ** 2 - similar)
+    return _Classes(labels, sizes, similar, float(len(labels)) ** 2 - similar)
 
 
 def _spread(

@@ -1,14 +1,15 @@
 """MLH: hyperplanes whose codes are close within a class and apart between classes."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.hashing.base import HashParameters, StoredArray, row_blocks
+from deephash_pipeline.hashing.base import StoredArray, row_blocks
+from deephash_pipeline.hashing.kernels.mlh import Features, Step, Weights, descend
 from deephash_pipeline.hashing.linear import (
     HYPERPLANES,
     LinearHashFunction,
@@ -16,7 +17,6 @@ from deephash_pipeline.hashing.linear import (
     hyperplanes_through,
     project,
 )
-from deephash_pipeline.hashing.mlh_kernel import Features, Step, Weights, descend
 
 # These constants are the authors'. Standard deviations of the weights of bits that start, and that start anew:
 INITIAL_WEIGHT, RENEWED_WEIGHT = 0.1, 0.01
@@ -27,31 +27,7 @@ SLOWER, FASTER = 0.5, 1.05
 STAGES_AT_FIRST_RATE, LEAST_LEARNING_RATE = 2, 1e-5
 
 
-class MLHParameters(HashParameters):
-    """Parameters of `MLH`. The defaults are those of the authors' published code, but for `batches_per_stage`.
-
-    Attributes:
-        radius_share: rho, the largest Hamming distance of similar codes, as a share of the code length, to be rounded.
-        similar_share: share of each batch's pairs that are of one class.
-        batch_size: pairs in a batch.
-        learning_rate: of the first stages; the bold driver sets it from then on.
-        momentum: share of the last move that is made again; half of it in the first stage.
-        weight_decay: strength of the pull of all weights to zero.
-        balance: strength of the pull of each bit's mean projection to zero.
-        stages: the learning rate is set after each; the authors' 2,000 epochs are 80 stages of 25.
-        batches_per_stage: 500, where the authors' 25 epochs of MNIST are 15,000. On a network's features of MNIST,
-            twice as many gain less than 0.001 in validation mAP at 12 to 48 bits, and half as many lose up to 0.002.
-    """
-
-    radius_share: float = Field(default=0.35, ge=0, le=1)
-    similar_share: float = Field(default=0.5, ge=0, le=1)
-    batch_size: int = Field(default=100, ge=1)
-    learning_rate: float = Field(default=1e-3, gt=0)
-    momentum: float = Field(default=0.9, ge=0, lt=1)
-    weight_decay: float = Field(default=1e-2, ge=0)
-    balance: float = Field(default=1.0, ge=0)
-    stages: int = Field(default=80, ge=1)
-    batches_per_stage: int = Field(default=500, ge=1)
+Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class MLH(LinearHashFunction):
@@ -66,25 +42,69 @@ class MLH(LinearHashFunction):
     towards balanced bits. After each stage, but the first two, the bold driver halves the learning rate if bound and
     loss are worse than ever, and raises it by 5 % if both are better than ever. Bits that are nearly constant start
     anew. Features are centred and divided by their root mean square over the training set, so that the authors' step
-    sizes fit features of any scale.
+    sizes fit features of any scale. The defaults are those of the authors' published code, but for `batches_per_stage`.
+
+    Args:
+        code_length: number of bits per code, 1 to 256.
+        radius_share: rho, the largest Hamming distance of similar codes, as a share of the code length, to be rounded.
+        similar_share: share of each batch's pairs that are of one class.
+        batch_size: pairs in a batch.
+        learning_rate: of the first stages; the bold driver sets it from then on.
+        momentum: share of the last move that is made again; half of it in the first stage.
+        weight_decay: strength of the pull of all weights to zero.
+        balance: strength of the pull of each bit's mean projection to zero.
+        stages: the learning rate is set after each; the authors' 2,000 epochs are 80 stages of 25.
+        batches_per_stage: 500, where the authors' 25 epochs of MNIST are 15,000. On a network's features of MNIST,
+            twice as many gain less than 0.001 in validation mAP at 12 to 48 bits, and half as many lose up to 0.002.
+        random_state: seed of the weights and pairs drawn.
 
     Attributes:
         objective_: float64, shape (stages,), mean over each stage's pairs of the bound, penalties on weights and
             balance included.
+
+    Example:
+        >>> import numpy as np
+        >>> z = np.random.default_rng(0).normal(size=(100, 8))
+        >>> MLH(code_length=6, stages=3, batches_per_stage=10).fit(z, z[:, 0] > 0).objective_.shape
+        (3,)
     """
 
     stored: ClassVar[Mapping[str, StoredArray]] = {**HYPERPLANES, "objective": StoredArray(("stages",), np.float64)}
     display_name = "MLH"
-    parameters_model = MLHParameters
-    parameters: MLHParameters
+    reference = "Norouzi & Fleet, Minimal loss hashing for compact binary codes, ICML 2011"
+    supervised = True
     objective_: NDArray[np.float64]
 
-    def _learn(self, z: NDArray[Any], labels: NDArray[np.int64] | None) -> dict[str, NDArray[Any]]:
-        if labels is None:
-            raise InputError("labels are missing: MLH learns from classes, so pass them to fit")
+    def __init__(
+        self,
+        code_length: int = 48,
+        *,
+        radius_share: Share = 0.35,
+        similar_share: Share = 0.5,
+        batch_size: PositiveInt = 100,
+        learning_rate: PositiveFloat = 1e-3,
+        momentum: Annotated[float, Field(ge=0, lt=1)] = 0.9,
+        weight_decay: NonNegativeFloat = 1e-2,
+        balance: NonNegativeFloat = 1.0,
+        stages: PositiveInt = 80,
+        batches_per_stage: PositiveInt = 500,
+        random_state: int = 0,
+    ) -> None:
+        super().__init__(code_length, random_state=random_state)
+        self.radius_share = radius_share
+        self.similar_share = similar_share
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.momentum = momentum
+        self.weight_decay = weight_decay
+        self.balance = balance
+        self.stages = stages
+        self.batches_per_stage = batches_per_stage
+
+    def _learn(self, z: NDArray[Any], labels: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
         sampler = _PairSampler(labels)
         features = _scaled(z)
-        generator = np.random.default_rng(self.seed)
+        generator = np.random.default_rng(self.random_state)
         shape = (z.shape[1] + 1, self.code_length)
         weights = Weights(np.zeros(shape, np.float32), np.zeros(shape, np.float32), np.zeros(shape[1], np.int64))
         objective = self._descend(features, sampler, weights, generator)
@@ -96,21 +116,20 @@ class MLH(LinearHashFunction):
         self, features: Features, sampler: "_PairSampler", weights: Weights, generator: np.random.Generator
     ) -> NDArray[np.float64]:
         """Learn the weights, zeros at first; return the objective's course (stages,)."""
-        parameters = self.parameters
-        similar = np.arange(parameters.batch_size) < round(parameters.similar_share * parameters.batch_size)
+        similar = np.arange(self.batch_size) < round(self.similar_share * self.batch_size)
         losses_of_pairs = self._losses()[similar.astype(np.intp)]
-        learning_rate = parameters.learning_rate
+        learning_rate = self.learning_rate
         bounds: list[float] = []
         losses: list[float] = []
-        for stage in range(parameters.stages):
-            rows = sampler.draw(np.tile(similar, (parameters.batches_per_stage, 1)), generator)
+        for stage in range(self.stages):
+            rows = sampler.draw(np.tile(similar, (self.batches_per_stage, 1)), generator)
             # Before the first stage no bit has ever been 1: all of them start.
             share = weights.ones / rows.size
             useless = np.minimum(share, 1 - share) < RAREST_VALUE
             _start(weights, useless, features, RENEWED_WEIGHT if stage else INITIAL_WEIGHT, generator)
             weights.ones[:] = 0
-            momentum = parameters.momentum if stage else parameters.momentum / 2
-            step = Step(*map(np.float32, (learning_rate, momentum, parameters.weight_decay, parameters.balance)))
+            momentum = self.momentum if stage else self.momentum / 2
+            step = Step(*map(np.float32, (learning_rate, momentum, self.weight_decay, self.balance)))
             bound, loss = descend(features, rows, losses_of_pairs, step, weights)
             if stage >= STAGES_AT_FIRST_RATE:
                 if bound > min(bounds) and loss > min(losses):
@@ -124,7 +143,7 @@ class MLH(LinearHashFunction):
     def _losses(self) -> NDArray[np.float32]:
         """Losses of dissimilar and of similar pairs by the number of differing bits, shape (2, K + 1)."""
         # Rounded half up, as the authors' language does; 1e-9 makes up for shares that are no binary fractions.
-        radius = int(self.parameters.radius_share * self.code_length + 0.5 + 1e-9)
+        radius = int(self.radius_share * self.code_length + 0.5 + 1e-9)
         differing = np.arange(self.code_length + 1)
         dissimilar = np.maximum(radius - differing + 1, 0) / (radius + 1)
         similar = np.maximum(differing - radius + 1, 0) / (self.code_length - radius + 1)
@@ -132,14 +151,10 @@ class MLH(LinearHashFunction):
 
 
 class _PairSampler:
-    """Draws pairs of rows of equal or different labels (n,)."""
+    """Draws pairs of rows of equal or different labels (n,), of at least two classes."""
 
     def __init__(self, labels: NDArray[np.int64]) -> None:
         _, self._class_of_row, self._sizes = np.unique(labels, return_inverse=True, return_counts=True)
-        if len(self._sizes) == 1:
-            raise InputError(
-                "labels name one class only: MLH learns from pairs of different classes, so pass images of at least two"
-            )
         self._rows_by_class = np.argsort(self._class_of_row, kind="stable")
         self._starts = np.cumsum(self._sizes) - self._sizes
 
@@ -160,7 +175,7 @@ def _scaled(z: NDArray[Any]) -> Features:
     squares = sum(float(np.square(z[rows] - centre).sum()) for rows in row_blocks(z))
     scale = float(np.sqrt(squares / z.size))
     if scale <= len(z) * np.finfo(np.float64).eps * np.abs(centre).max():
-        raise InputError("z has only equal rows: check the network that gave these features")
+        raise InputError("X has only equal rows: check the network that gave these features")
     return Features(np.asarray(z), centre, scale)
 
 

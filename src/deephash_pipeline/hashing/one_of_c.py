@@ -1,4 +1,4 @@
-"""The yardstick for supervised codes: the code that names the predicted class."""
+"""The classifier baseline: the code that names the predicted class."""
 
 from collections.abc import Mapping
 from typing import ClassVar
@@ -21,6 +21,12 @@ class OneOfC(Encoder):
     Attributes:
         weights_: float32, shape (D, code_length), the classifier's weights, one column per class.
         bias_: float64, shape (code_length,).
+
+    Example:
+        >>> import numpy as np
+        >>> classifier = OneOfC.from_arrays(3, {"weights": np.eye(3), "bias": np.zeros(3)})
+        >>> classifier.transform([[0.1, 0.7, 0.2]]).tolist()
+        [[False, True, False]]
     """
 
     stored: ClassVar[Mapping[str, StoredArray]] = {

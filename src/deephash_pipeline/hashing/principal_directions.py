@@ -29,10 +29,17 @@ def principal_directions(z: NDArray[Any], centre: NDArray[np.float64], at_most: 
 
     Raises:
         InputError: all rows of `z` are equal.
+
+    Example:
+        >>> import numpy as np
+        >>> z = np.array([[0.0, 1.0], [2.0, 1.0], [4.0, 1.0]])
+        >>> principal_directions(z, z.mean(axis=0), at_most=2)
+        array([[1.],
+               [0.]])
     """
     if all(bool((z[rows] == z[0]).all()) for rows in row_blocks(z)):
         raise InputError(
-            "z has only equal rows, so no direction of variance: check the network that gave these features"
+            "X has only equal rows, so no direction of variance: check the network that gave these features"
         )
     covariance = _covariance(z, centre)
     features = covariance.shape[0]
@@ -61,7 +68,7 @@ def one_direction_per_bit(z: NDArray[Any], centre: NDArray[np.float64], code_len
         found = directions.shape[1]
     if code_length > found:
         raise InputError(
-            f"code_length is {code_length}, but z of shape {z.shape} varies along {found} directions only, "
+            f"code_length is {code_length}, but X of shape {z.shape} varies along {found} directions only, "
             "and each bit takes one: shorten the code, or use lsh or sh"
         )
     return directions

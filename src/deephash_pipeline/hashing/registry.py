@@ -1,4 +1,4 @@
-"""Methods by name: to make one, or to rebuild a stored one."""
+"""Methods by key: to make one, or to rebuild a stored one."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -45,6 +45,11 @@ def load_encoder(kind: str, code_length: int, arrays: Mapping[str, NDArray[Any]]
 
     Raises:
         InputError: the kind is unknown, or the arrays are not those of this kind.
+
+    Example:
+        >>> import numpy as np
+        >>> load_encoder("lsh", 1, {"projection": np.ones((2, 1)), "threshold": [3.0]}).transform([[1, 2]])
+        array([[ True]])
     """
     if kind not in ENCODERS:
         raise InputError(f"encoder {kind!r} is unknown: choose one of {', '.join(ENCODERS)}")

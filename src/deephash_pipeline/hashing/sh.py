@@ -7,13 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.hashing.base import HashFunction, HashParameters, StoredArray
+from deephash_pipeline.hashing.base import HashFunction, StoredArray
 from deephash_pipeline.hashing.linear import feature_mean, project
 from deephash_pipeline.hashing.principal_directions import principal_directions
-
-
-class SpectralHashingParameters(HashParameters):
-    """Spectral hashing has no parameters; the model refuses any."""
 
 
 class SpectralHashing(HashFunction):
@@ -24,13 +20,21 @@ class SpectralHashing(HashFunction):
     eigenfunctions known in closed form: cos(omega (v - a)) along one axis, omega = m pi / range for modes m = 1, 2,
     ..., with eigenvalues that grow with omega. A bit is the sign of one such wave, the `code_length` slowest of all
     axes and modes; a long axis gives several bits before a short one gives any, so that codes may be longer than D.
-    Beyond the range seen in `fit` the waves simply continue.
+    Beyond the range seen in `fit` the waves simply continue. Draws nothing at random.
 
     Attributes:
         directions_: float32, shape (D, axes), axes = min(code_length, rank of the centred features).
         origin_: float64, shape (axes,), the least projection a of the training set on each axis.
         axis_: int64, shape (code_length,), the axis that each bit's wave runs along.
         frequency_: float64, shape (code_length,), omega in radians per unit of projection, ascending.
+
+    Example:
+        >>> waves = SpectralHashing(code_length=2).fit([[0], [1], [2], [3], [4]])
+        >>> waves.transform([[0], [1.5], [2.5], [4]]).astype(int)
+        array([[1, 1],
+               [1, 0],
+               [0, 0],
+               [0, 1]])
     """
 
     stored: ClassVar[Mapping[str, StoredArray]] = {
@@ -40,14 +44,13 @@ class SpectralHashing(HashFunction):
         "frequency": StoredArray(("code_length",), np.float64),
     }
     display_name = "SH"
-    parameters_model = SpectralHashingParameters
-    parameters: SpectralHashingParameters
+    reference = "Weiss, Torralba & Fergus, Spectral hashing, NIPS 2008"
     directions_: NDArray[np.float32]
     origin_: NDArray[np.float64]
     axis_: NDArray[np.int64]
     frequency_: NDArray[np.float64]
 
-    def _learn(self, z: NDArray[Any], labels: NDArray[np.int64] | None) -> dict[str, NDArray[Any]]:
+    def _learn(self, z: NDArray[Any], labels: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
         directions = principal_directions(z, feature_mean(z), self.code_length).astype(np.float32)
         projected = project(z, directions.astype(np.float64))
         origin = projected.min(axis=0)

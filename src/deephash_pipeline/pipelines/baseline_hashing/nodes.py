@@ -1,52 +1,13 @@
-"""Hash functions learned from z alone, without touching the network."""
+"""The classifier as a hash function; the other hash functions on z are fitted by `pipelines.shared.fitting`."""
 
 from collections.abc import Mapping
-from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-from pydantic import RootModel, ValidationError, model_validator
 from torch import Tensor
 
-from deephash_pipeline.deephash import Experiment
-from deephash_pipeline.hashing import HASH_FUNCTIONS, Encoder, HashParameters, OneOfC
-from deephash_pipeline.methods import Cell
-from deephash_pipeline.randomness import derive_seed
+from deephash_pipeline.hashing import Encoder, OneOfC
 
 
-class BaselineParameters(RootModel[dict[str, HashParameters]]):
-    """One block of parameters for each method of `HASH_FUNCTIONS`; a block left out takes the method's defaults."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _blocks_by_method(cls, blocks: dict[str, Any]) -> dict[str, HashParameters]:
-        unknown = set(blocks) - set(HASH_FUNCTIONS)
-        if unknown:
-            raise ValueError(f"unknown method {', '.join(sorted(unknown))}: choose among {', '.join(HASH_FUNCTIONS)}")
-        validated = {}
-        for name, method in HASH_FUNCTIONS.items():
-            try:
-                validated[name] = method.parameters_model.model_validate(blocks.get(name) or {})
-            except ValidationError as error:
-                faults = (f"{name}.{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors())
-                raise ValueError("; ".join(faults)) from error
-        return validated
-
-
-def fit_hash_function(
-    training_z: NDArray[np.float32],
-    training_labels: NDArray[np.int64],
-    cell: Cell,
-    parameters: BaselineParameters,
-    experiment: Experiment,
-) -> Encoder:
-    """Fit the cell's method on the training set."""
-    method = HASH_FUNCTIONS[cell.method]
-    seed = derive_seed(experiment.seed, cell.method)
-    return method(cell.bits, seed, parameters.root[cell.method]).fit(training_z, training_labels)
-
-
-def make_yardstick(softmax_weights: Mapping[str, Tensor]) -> Encoder:
+def make_classifier_baseline(softmax_weights: Mapping[str, Tensor]) -> Encoder:
     """Turn the classifier itself into a hash function: bit c of an image says whether it is classified as c."""
     weight, bias = softmax_weights["weight"].numpy(), softmax_weights["bias"].numpy()
     return OneOfC.from_arrays(len(bias), {"weights": weight.T, "bias": bias})

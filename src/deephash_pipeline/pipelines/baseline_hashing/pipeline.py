@@ -5,12 +5,13 @@ from collections.abc import Sequence
 from kedro.pipeline import Node, Pipeline
 
 from deephash_pipeline.grid import BASELINES, CLASSIFIER_BASELINE, cells
-from deephash_pipeline.pipelines.baseline_hashing.nodes import fit_hash_function, make_yardstick
+from deephash_pipeline.pipelines.baseline_hashing.nodes import make_classifier_baseline
 from deephash_pipeline.pipelines.shared.encoding import encoding_node
+from deephash_pipeline.pipelines.shared.fitting import fitting_node
 
 
 def create_pipeline(code_lengths: Sequence[int]) -> Pipeline:
-    """Instantiate the template once for each cell of the baselines, and once for the yardstick.
+    """Instantiate the template once for each cell of the baselines, and once for the classifier.
 
     ::
 
@@ -18,12 +19,7 @@ def create_pipeline(code_lengths: Sequence[int]) -> Pipeline:
     """
     template = Pipeline(
         [
-            Node(
-                fit_hash_function,
-                inputs=["training_z", "training_labels", "params:cell", "params:baseline_hashing", "params:experiment"],
-                outputs="encoder",
-                name="fit",
-            ),
+            fitting_node(),
             encoding_node(),
         ]
     )
@@ -40,9 +36,10 @@ def create_pipeline(code_lengths: Sequence[int]) -> Pipeline:
         )
         for cell in cells(*BASELINES, code_lengths=code_lengths)
     ]
-    yardstick = Pipeline(
-        [Node(make_yardstick, inputs="softmax_weights", outputs="encoder", name="make_encoder"), encoding_node()],
+    make = Node(make_classifier_baseline, inputs="softmax_weights", outputs="encoder", name="make_encoder")
+    classifier = Pipeline(
+        [make, encoding_node()],
         namespace=CLASSIFIER_BASELINE.namespace,
         inputs={"softmax_weights", "training_z", "validation_z", "query_z"},
     )
-    return Pipeline([*instances, yardstick])
+    return Pipeline([*instances, classifier])

@@ -4,9 +4,9 @@ from kedro.pipeline import Node, Pipeline
 
 from deephash_pipeline.grid import PRE_TRAINING, compared_cells, on_descriptor
 from deephash_pipeline.methods import Cell
-from deephash_pipeline.pipelines.baseline_hashing.nodes import fit_hash_function
 from deephash_pipeline.pipelines.hand_crafted.nodes import initialise_on_descriptor, tabulate_features
 from deephash_pipeline.pipelines.shared.encoding import encoding_node
+from deephash_pipeline.pipelines.shared.fitting import fitting_node
 from deephash_pipeline.pipelines.shared.inputs import CELL_RUN, TRAINING_FEATURES, Bundle, node
 from deephash_pipeline.pipelines.shared.measuring import measuring_nodes
 
@@ -49,20 +49,11 @@ def _on_descriptor(cell: Cell) -> Pipeline:
         inputs["class_names"] = "class_names"
         parameters["params:hash_layer_init"] = "params:hash_layer_init"
     else:
-        learn = _fit()
+        learn = fitting_node("params:cell_on_z")
         parameters["params:cell_on_z"] = f"params:cells.{cell.namespace}"
         parameters["params:baseline_hashing"] = "params:baseline_hashing"
     steps = [learn, encoding_node(), *measuring_nodes()]
     return Pipeline(steps, namespace=namespace, inputs=inputs, parameters=parameters)
-
-
-def _fit() -> Node:
-    return Node(
-        fit_hash_function,
-        inputs=["training_z", "training_labels", "params:cell_on_z", "params:baseline_hashing", "params:experiment"],
-        outputs="encoder",
-        name="fit",
-    )
 
 
 def _initialise() -> Node:

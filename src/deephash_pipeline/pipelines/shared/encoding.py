@@ -15,7 +15,7 @@ def encode_z(
     query_z: NDArray[np.float32],
 ) -> CodeSets:
     """Hash the database (which is the training set), the validation set and the queries with the same function."""
-    database, validation, query = (pack_bits(encoder.encode(z)) for z in (training_z, validation_z, query_z))
+    database, validation, query = (pack_bits(encoder.transform(z)) for z in (training_z, validation_z, query_z))
     return CodeSets(database, validation, query, encoder.code_length)
 
 

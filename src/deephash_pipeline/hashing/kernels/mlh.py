@@ -17,12 +17,17 @@ STRONGEST_PULL = np.float32(0.5)
 
 
 class Features(NamedTuple):
-    """Features, and how they are to be scaled: (z - centre) / scale, with a constant 1 behind the last.
+    """Features, and how they are to be scaled: (z - centre) / scale, with a constant 1 after the last.
 
     Attributes:
         z: float32 or float64 (rows, D).
         centre: float64 (D,).
         scale: float64.
+
+    Example:
+        >>> z = np.array([[1.0, 3.0], [3.0, 1.0]])
+        >>> Features(z, z.mean(axis=0), scale=1.0).centre
+        array([2., 2.])
     """
 
     z: NDArray[Any]
@@ -31,7 +36,12 @@ class Features(NamedTuple):
 
 
 class Step(NamedTuple):
-    """How a batch moves the weights, all float32; `MLHParameters` says what each one is."""
+    """How a batch moves the weights, all float32; `MLH` says what each one is.
+
+    Example:
+        >>> float(Step(*np.float32([0.5, 0.75, 0.0, 1.0])).momentum)
+        0.75
+    """
 
     learning_rate: np.float32
     momentum: np.float32
@@ -46,6 +56,10 @@ class Weights(NamedTuple):
         values: float32 (D + 1, code_length), one bit's weights and, last, its bias per column.
         velocity: float32, of the same shape, what the last batch added to the values.
         ones: int64 (code_length,), to which the number of ones seen is added.
+
+    Example:
+        >>> Weights(np.zeros((3, 4), np.float32), np.zeros((3, 4), np.float32), np.zeros(4, np.int64)).ones
+        array([0, 0, 0, 0])
     """
 
     values: NDArray[np.float32]
@@ -67,6 +81,13 @@ def infer(projections: Any, losses: Any, codes: Any) -> float:
 
     Returns:
         The maximum.
+
+    Example: to differ in one bit of two is worth 4, more than the second bit loses by it.
+        >>> codes = np.empty((2, 2), np.float32)
+        >>> infer(np.float32([[3.0, 1.0], [3.0, 0.0]]), np.float32([0.0, 4.0, 0.0]), codes)
+        11.0
+        >>> codes.tolist()
+        [[1.0, 1.0], [1.0, -1.0]]
     """
     gains = np.abs(projections[0] - projections[1]) - np.abs(projections[0] + projections[1])
     order = np.argsort(-gains)

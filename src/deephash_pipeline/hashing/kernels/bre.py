@@ -25,6 +25,11 @@ class Pairs(NamedTuple):
         first: int64 (rows + 1,); the entries of row i are first[i] to first[i + 1] - 1.
         partner: int64 (entries,), the other row.
         excess: float64 (entries,), Hamming distance minus `code_length` times the target distance; kept up to date.
+
+    Example: of three rows the middle one is paired with both others, and one bit sets it apart from the first.
+        >>> pairs = Pairs(np.array([0, 1, 3, 4]), np.array([1, 0, 2, 1]), np.array([1.0, 1.0, 0.0, 0.0]))
+        >>> couple(np.array([1.0, -1.0, -1.0]), pairs)
+        array([0.5, 0.5, 0.5, 0.5])
     """
 
     first: NDArray[np.int64]

@@ -1,0 +1,1 @@
+"""Inner loops of hash functions, compiled by numba."""

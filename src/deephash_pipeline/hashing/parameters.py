@@ -1,0 +1,48 @@
+"""A hash function's own parameters, read off its constructor: each is written once, with its range."""
+
+from functools import cache
+
+import numpy as np
+from pydantic import BaseModel, ValidationError
+from sklearn.base import BaseEstimator
+
+from deephash_pipeline import parameters
+from deephash_pipeline.errors import InputError
+
+GIVEN_TO_ALL = ("code_length", "random_state")
+"""Parameters that every hash function has; in a pipeline the cell and the experiment's seed give them."""
+
+
+@cache
+def parameters_model(method: type[BaseEstimator]) -> type[BaseModel]:
+    """Make the model that checks a block of YAML: the constructor's parameters but `GIVEN_TO_ALL`, and no others.
+
+    Args:
+        method: a class whose constructor annotates each parameter with its type and, by `Annotated`, its range.
+
+    Example:
+        >>> from deephash_pipeline.hashing import KSH, parameters_model
+        >>> parameters_model(KSH).model_validate({"anchors": 30}).model_dump()
+        {'anchors': 30, 'labelled_samples': 2000, 'iterations': 500}
+    """
+    return parameters.parameters_model(method, skip=GIVEN_TO_ALL)
+
+
+def check_parameters(estimator: BaseEstimator) -> None:
+    """Refuse a hash function whose own parameters are of a wrong type or out of range.
+
+    Raises:
+        InputError: names each parameter, its value and what is allowed.
+    """
+    owner = estimator.__class__
+    values = {
+        name: value.item() if isinstance(value, np.generic) else value
+        for name, value in estimator.get_params().items()
+        if name not in GIVEN_TO_ALL
+    }
+    try:
+        # Strict: the method works with the value as it was given, not with what pydantic would make of it.
+        parameters_model(owner).model_validate(values, strict=True)
+    except ValidationError as error:
+        faults = (f"{fault['loc'][0]} is {values[fault['loc'][0]]!r}: {fault['msg']}" for fault in error.errors())
+        raise InputError(f"{owner.__name__}: {'; '.join(faults)}") from error

@@ -1,0 +1,54 @@
+"""Hash functions learned from z alone, without touching the network."""
+
+from typing import Any
+
+import numpy as np
+from kedro.pipeline import Node
+from numpy.typing import NDArray
+from pydantic import RootModel, ValidationError, model_validator
+
+from deephash_pipeline.deephash import Experiment
+from deephash_pipeline.hashing import HASH_FUNCTIONS, Encoder, parameters_model
+from deephash_pipeline.methods import Cell
+from deephash_pipeline.randomness import derive_seed
+
+NAMES_OF_DRAWS = {"liong_sdh": "sdh"}
+"""Where a method's draws derive from another name than its key: that of the time when its results were measured."""
+
+
+class BaselineParameters(RootModel[dict[str, dict[str, Any]]]):
+    """Keyword parameters of each method of `HASH_FUNCTIONS`; what is left out takes the constructor's default."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _blocks_by_method(cls, blocks: dict[str, Any]) -> dict[str, dict[str, Any]]:
+        unknown = set(blocks) - set(HASH_FUNCTIONS)
+        if unknown:
+            raise ValueError(f"unknown method {', '.join(sorted(unknown))}: choose among {', '.join(HASH_FUNCTIONS)}")
+        validated = {}
+        for name, method in HASH_FUNCTIONS.items():
+            try:
+                validated[name] = parameters_model(method).model_validate(blocks.get(name) or {}).model_dump()
+            except ValidationError as error:
+                faults = (f"{name}.{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors())
+                raise ValueError("; ".join(faults)) from error
+        return validated
+
+
+def fit_hash_function(
+    training_z: NDArray[np.float32],
+    training_labels: NDArray[np.int64],
+    cell: Cell,
+    parameters: BaselineParameters,
+    experiment: Experiment,
+) -> Encoder:
+    """Fit the cell's method on the training set."""
+    seed = derive_seed(experiment.seed, NAMES_OF_DRAWS.get(cell.method, cell.method))
+    hash_function = HASH_FUNCTIONS[cell.method](cell.bits, random_state=seed, **parameters.root[cell.method])
+    return hash_function.fit(training_z, training_labels)
+
+
+def fitting_node(cell: str = "params:cell") -> Node:
+    """Make the node that fits a hash function on z."""
+    inputs = ["training_z", "training_labels", cell, "params:baseline_hashing", "params:experiment"]
+    return Node(fit_hash_function, inputs=inputs, outputs="encoder", name="fit")

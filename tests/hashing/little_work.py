@@ -1,0 +1,12 @@
+"""Parameters with which the slow methods learn for a short time only."""
+
+from typing import Any
+
+from deephash_pipeline.hashing import KSH, LDAH, MLH, HashFunction, LiongSDH
+
+LITTLE_WORK: dict[type[HashFunction], dict[str, Any]] = {
+    LDAH: {"positive_pairs": 2000, "negative_pairs": 2000, "principal_components": 64},
+    KSH: {"anchors": 40, "iterations": 20},
+    MLH: {"stages": 3, "batches_per_stage": 20},
+    LiongSDH: {"iterations": 5},
+}

@@ -1,0 +1,104 @@
+"""Hash functions are scikit-learn estimators: its own checks, its pipelines, and input of any kind."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.typing import NDArray
+from sklearn.base import clone  # type: ignore[import-untyped]
+from sklearn.model_selection import GridSearchCV  # type: ignore[import-untyped]
+from sklearn.neighbors import KNeighborsClassifier  # type: ignore[import-untyped]
+from sklearn.pipeline import make_pipeline  # type: ignore[import-untyped]
+from sklearn.preprocessing import Normalizer  # type: ignore[import-untyped]
+from sklearn.utils.estimator_checks import parametrize_with_checks  # type: ignore[import-untyped]
+
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.hashing import HASH_FUNCTIONS, ITQ, KSH, LDAH, PCAH, HashFunction, LiongSDH
+from tests.hashing.little_work import LITTLE_WORK
+
+Quick = Callable[..., HashFunction]
+METHODS = list(HASH_FUNCTIONS.values())
+A_DIRECTION_FOR_EACH_BIT = {
+    method: {"check_fit2d_1feature": "each bit takes a direction of variance, and one feature has but one"}
+    for method in (PCAH, ITQ, LDAH, LiongSDH)
+}
+
+
+@parametrize_with_checks(
+    [method(2, **LITTLE_WORK.get(method, {})) for method in METHODS],
+    expected_failed_checks=lambda estimator: A_DIRECTION_FOR_EACH_BIT.get(type(estimator), {}),
+)
+def test_the_checks_of_scikit_learn_pass(estimator: HashFunction, check: Any) -> None:
+    check(estimator)
+
+
+@pytest.mark.parametrize("method", A_DIRECTION_FOR_EACH_BIT)
+def test_more_bits_than_features_are_refused_with_the_code_length(method: type[HashFunction]) -> None:
+    with pytest.raises(InputError, match=r"^code_length is 2, but "):
+        method(2).fit(np.arange(10.0)[:, np.newaxis], np.arange(10) % 2)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_lists_integers_and_frames_give_the_codes_of_the_same_numbers(
+    method: type[HashFunction], z: NDArray[np.float32], labels: NDArray[np.int64], quick: Quick
+) -> None:
+    whole = np.round(z * 4).astype(np.int64)
+    names = np.array([f"class {label}" for label in labels])
+    expected = quick(method, 12).fit(whole.astype(np.float64), labels).transform(whole)
+    frame = pd.DataFrame(whole, columns=[f"z{column}" for column in range(20)])
+    for X, y in ((whole, labels), (whole.tolist(), labels.tolist()), (frame, pd.Series(names)), (whole, names)):
+        np.testing.assert_array_equal(quick(method, 12).fit(X, y).transform(X), expected)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_memory_map_is_learned_from_in_place(
+    method: type[HashFunction],
+    z: NDArray[np.float32],
+    labels: NDArray[np.int64],
+    quick: Quick,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    np.save(tmp_path / "z.npy", z)
+    mapped = np.load(tmp_path / "z.npy", mmap_mode="r")
+    learn, shared = method._learn, []
+
+    def spy(self: HashFunction, given: NDArray[Any], classes: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+        shared.append(np.shares_memory(given, mapped) and given.dtype == np.float32)
+        return learn(self, given, classes)
+
+    monkeypatch.setattr(method, "_learn", spy)
+    codes = quick(method, 12).fit(mapped, labels).transform(mapped)
+    assert shared == [True]
+    np.testing.assert_array_equal(codes, quick(method, 12).fit(z, labels).transform(z))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_clone_has_the_parameters_and_has_learned_nothing(
+    method: type[HashFunction], z: NDArray[np.float32], labels: NDArray[np.int64], quick: Quick
+) -> None:
+    fitted = quick(method, 12, seed=3).fit(z, labels)
+    copy = clone(fitted)
+    assert copy.get_params() == fitted.get_params()
+    with pytest.raises(InputError, match="has learned nothing yet"):
+        copy.transform(z)
+    np.testing.assert_array_equal(copy.fit(z, labels).transform(z), fitted.transform(z))
+
+
+def test_a_hash_function_takes_part_in_a_pipeline_and_its_search_of_parameters(z: NDArray[np.float32]) -> None:
+    labels = (z[:, 0] > z[:, 1]).astype(np.int64)
+    pipeline = make_pipeline(Normalizer(), KSH(8, anchors=20), KNeighborsClassifier(metric="hamming"))
+    search = GridSearchCV(pipeline, {"ksh__code_length": np.array([4, 16]), "ksh__iterations": [0, 50]}, cv=3)
+    assert search.fit(z, labels).best_score_ > 0.8
+
+
+def test_bits_have_names_and_come_as_a_frame_where_asked_for(z: NDArray[np.float32]) -> None:
+    hash_function = ITQ(3).fit(z)
+    plain = hash_function.transform(z)
+    assert hash_function.get_feature_names_out().tolist() == ["itq0", "itq1", "itq2"]
+    frame = hash_function.set_output(transform="pandas").transform(z)
+    assert list(frame.columns) == ["itq0", "itq1", "itq2"]
+    np.testing.assert_array_equal(frame.to_numpy(), plain)
