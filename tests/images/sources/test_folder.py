@@ -2,11 +2,13 @@ import os
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from PIL import Image
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.images.sources.collection import ImageCollection
+from deephash_pipeline.images import SplitParameters, decode_splits, split_collection
+from deephash_pipeline.images.sources.collection import ImageCollection, require_labels
 from deephash_pipeline.images.sources.folder import list_folder
 
 SPLITS = {"training": "train", "query": "test"}
@@ -128,3 +130,85 @@ def test_an_image_outside_all_classes_is_named(root: Path) -> None:
     paint(root / "train" / "stray.png", 1)
     with pytest.raises(InputError, match=r"stray\.png lies in no class"):
         listed(root)
+
+
+# Links.
+
+
+@pytest.mark.parametrize("target", ["..", "../..", "../../..", "/"])
+def test_a_link_that_leads_up_to_other_classes_is_refused(root: Path, target: str) -> None:
+    (root / "train" / "cat" / "loop").symlink_to(target)
+    for class_folder in ("top", "parent"):
+        with pytest.raises(InputError, match=r"the link .*/train/cat/loop leads up to /.*: remove it"):
+            listed(root, class_folder=class_folder)
+
+
+def test_a_class_that_is_a_link_to_all_classes_is_refused(root: Path) -> None:
+    (root / "train" / "bird").symlink_to(".")
+    with pytest.raises(InputError, match=r"the link .*/train/bird leads up to .*/train, where other classes may be"):
+        listed(root)
+
+
+def test_a_link_into_another_class_is_refused(root: Path) -> None:
+    (root / "train" / "cat" / "friends").symlink_to("../dog")
+    with pytest.raises(InputError, match=r"by a link .*/train/dog is in two classes, .*/train/cat and .*/train/dog: "):
+        listed(root)
+
+
+def test_where_every_folder_is_a_class_none_may_be_linked_into_another(tmp_path: Path) -> None:
+    for place in ("a/abbey", "a/bridge"):
+        paint(tmp_path / place / "sun_1.jpg", 9)
+    (tmp_path / "a" / "abbey" / "view").symlink_to("../bridge")
+    with pytest.raises(InputError, match=r"/a/bridge is in two classes, .*/a/abbey/view and .*/a/bridge: remove"):
+        listed(tmp_path, {"all": "."}, class_folder="parent")
+
+
+@pytest.mark.parametrize("class_folder", ["top", "parent"])
+def test_a_link_that_stays_within_its_class_is_entered_once(root: Path, class_folder: str) -> None:
+    before = listed(root, class_folder=class_folder).splits["training"]
+    (root / "train" / "cat" / "round").symlink_to(".")
+    assert listed(root, class_folder=class_folder).splits["training"].ids == before.ids
+
+
+def test_a_class_may_be_a_link(root: Path, tmp_path: Path) -> None:
+    paint(tmp_path / "elsewhere" / "emus" / "0.png", 7)
+    (root / "train" / "emu").symlink_to(tmp_path / "elsewhere" / "emus")
+    assert listed(root).class_names == ["cat", "dog", "emu"]
+
+
+# No labels.
+
+
+def test_without_labels_all_images_at_any_depth_are_of_one_class(tmp_path: Path) -> None:
+    for place in ("0.png", "deep/1.jpg", "deep/deeper/2.bmp"):
+        paint(tmp_path / place, 9)
+    (tmp_path / "deep" / "round").symlink_to("..")
+    collection = listed(tmp_path, {"all": "."}, class_folder=None)
+    assert collection.class_names == ["unlabelled"]
+    assert collection.splits["all"].ids == ["0.png", "deep/1.jpg", "deep/deeper/2.bmp"]
+    assert collection.splits["all"].labels.tolist() == [0, 0, 0]
+
+
+def test_without_labels_the_splits_stay_folders(root: Path) -> None:
+    collection = listed(root, class_folder=None)
+    assert {name: len(split) for name, split in collection.splits.items()} == {"training": 4, "query": 4}
+    with pytest.raises(InputError, match=r"nothing is missing: put images into .*/nothing/, or mend"):
+        listed(root, {"all": "nothing"}, class_folder=None)
+
+
+def test_without_labels_queries_are_drawn_and_images_decoded_as_ever(tmp_path: Path) -> None:
+    for row in range(20):
+        paint(tmp_path / f"{row:02d}.png", row)
+    collection = listed(tmp_path, {"all": "."}, class_folder=None)
+    splits = split_collection(collection, SplitParameters(query_count=5, validation_share=0.2), seed=0)
+    decoded, broken = decode_splits(splits, collection.class_names, 0)
+    assert not broken
+    assert {name: len(split) for name, split in decoded.items()} == {"training": 12, "validation": 3, "query": 5}
+    for split in decoded.values():
+        assert [f"{pixels[0, 0, 0]:02d}.png" for pixels in split.images] == split.ids
+
+
+def test_labels_of_one_class_are_no_labels() -> None:
+    require_labels(np.array([0, 1, 0]), "evaluation")
+    with pytest.raises(InputError, match="evaluation needs labels, but all images are of one class"):
+        require_labels(np.array([0, 0, 0]), "evaluation")

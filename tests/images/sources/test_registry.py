@@ -45,6 +45,10 @@ def test_the_kind_chooses_the_model(parameters: dict[str, Any], model: type) -> 
         ({"kind": "torchvision", "name": "ImageNet"}, "'CIFAR100'"),
         ({"kind": "csv", "image_size": 8, "channels": 1, "split": "train"}, "csv.split: Extra inputs"),
         ({"kind": "folder", "image_size": 8, "channels": 1, "splits": {"all": ".", "query": "test"}}, "all alone"),
+        (
+            {"kind": "folder", "image_size": 8, "channels": 1, "labelled": False, "class_folder": "parent"},
+            "leave it out where labelled is false",
+        ),
     ],
 )
 def test_wrong_parameters_are_named_in_one_line(parameters: dict[str, Any], fault: str) -> None:
@@ -90,3 +94,14 @@ def test_a_folder_is_listed_below_the_raw_folder(tmp_path: Path) -> None:
         "training": ["train/cat/a.png", "train/dog/a.png"],
         "query": ["test/cat/a.png"],
     }
+
+
+def test_a_flat_folder_without_labels_is_one_class(tmp_path: Path) -> None:
+    for name in ("a.png", "b.png"):
+        Image.new("L", (4, 4), 3).save(tmp_path / name)
+    parameters = {"kind": "folder", "image_size": 4, "channels": 1, "splits": {"all": "."}}
+    with pytest.raises(InputError, match=r"a\.png lies in no class: .*, or set `labelled: false` of the source if no"):
+        read_source(parse_source(parameters), tmp_path, tmp_path / "decoded")
+    collection = read_source(parse_source({**parameters, "labelled": False}), tmp_path, tmp_path / "decoded")
+    assert collection.class_names == ["unlabelled"]
+    assert collection.splits["all"].ids == ["a.png", "b.png"]
