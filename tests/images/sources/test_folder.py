@@ -33,12 +33,17 @@ def root(tmp_path: Path) -> Path:
 
 
 def test_images_come_in_the_order_of_their_paths_with_the_labels_of_their_folders(root: Path) -> None:
-    held = listed(root)
-    assert held.class_names == ["cat", "dog"]
-    assert held.splits["training"].ids == ["train/cat/0.png", "train/cat/1.png", "train/dog/0.png", "train/dog/1.png"]
-    assert held.splits["query"].ids[0] == "test/cat/0.png"
-    assert held.splits["training"].labels.tolist() == [0, 0, 1, 1]
-    assert held.splits["training"].images.shape == (4, 1, 4, 4)
+    collection = listed(root)
+    assert collection.class_names == ["cat", "dog"]
+    assert collection.splits["training"].ids == [
+        "train/cat/0.png",
+        "train/cat/1.png",
+        "train/dog/0.png",
+        "train/dog/1.png",
+    ]
+    assert collection.splits["query"].ids[0] == "test/cat/0.png"
+    assert collection.splits["training"].labels.tolist() == [0, 0, 1, 1]
+    assert collection.splits["training"].images.shape == (4, 1, 4, 4)
 
 
 def test_nothing_is_decoded_while_files_are_listed(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,7 +71,7 @@ def test_linked_folders_are_entered_once(root: Path, tmp_path: Path) -> None:
 
 
 def test_hidden_files_and_folders_are_passed_over(root: Path) -> None:
-    (root / "train" / "cat" / "._0.png").write_bytes(b"what an archive of another system leaves behind")
+    (root / "train" / "cat" / "._0.png").write_bytes(b"what an archive of another system leaves there")
     paint(root / "train" / ".cache" / "0.png", 1)
     paint(root / "train" / "cat" / ".ipynb_checkpoints" / "0.png", 1)
     assert len(listed(root).splits["training"]) == 4
@@ -84,12 +89,12 @@ def test_files_of_other_kinds_are_counted_in_one_line(root: Path, caplog: pytest
 def test_the_folder_of_the_image_can_be_the_class_as_in_sun397(tmp_path: Path) -> None:
     for place in ("a/abbey", "o/office/home", "o/office/outdoor"):
         paint(tmp_path / place / "sun_1.jpg", 9)
-    held = listed(tmp_path, {"all": "."}, class_folder="parent")
-    assert held.class_names == ["a/abbey", "o/office/home", "o/office/outdoor"]
-    assert held.splits["all"].ids[1] == "o/office/home/sun_1.jpg"
+    collection = listed(tmp_path, {"all": "."}, class_folder="parent")
+    assert collection.class_names == ["a/abbey", "o/office/home", "o/office/outdoor"]
+    assert collection.splits["all"].ids[1] == "o/office/home/sun_1.jpg"
 
 
-def test_a_name_that_is_no_utf_8_is_told_with_the_remedy(root: Path) -> None:
+def test_a_name_that_is_no_utf_8_is_reported_with_the_remedy(root: Path) -> None:
     (root / "train" / "cat" / "0.png").rename(root / "train" / "cat" / os.fsdecode(b"caf\xe9.png"))
     with pytest.raises(InputError, match=r"the name 'train/cat/caf\\udce9\.png' below .* is no UTF-8: rename"):
         listed(root)
@@ -114,9 +119,9 @@ def test_a_query_class_without_training_images_is_named(root: Path) -> None:
 
 def test_a_class_without_queries_is_accepted(root: Path) -> None:
     paint(root / "train" / "emu" / "0.png", 1)
-    held = listed(root)
-    assert held.class_names == ["cat", "dog", "emu"]
-    assert held.splits["query"].labels.tolist() == [0, 0, 1, 1]
+    collection = listed(root)
+    assert collection.class_names == ["cat", "dog", "emu"]
+    assert collection.splits["query"].labels.tolist() == [0, 0, 1, 1]
 
 
 def test_an_empty_class_folder_is_named(root: Path) -> None:

@@ -38,7 +38,7 @@ def list_folder(
             `a/abbey` and `o/office/home` are classes. None for images without labels, at any depth.
 
     Raises:
-        InputError: if a folder is missing or holds no image, an image is in no class, a link takes a folder into two
+        InputError: if a folder is missing or has no image, an image is in no class, a link takes a folder into two
             classes, a name is no UTF-8, or a class has no image to train from.
 
     Example:

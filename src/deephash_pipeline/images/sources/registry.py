@@ -99,6 +99,10 @@ def parse_source(parameters: dict[str, Any]) -> ImageSource:
 
     Raises:
         InputError: one line with every wrong parameter.
+
+    Example:
+        >>> parse_source({"kind": "folder", "image_size": 32, "channels": 3}).splits
+        {'training': 'train', 'query': 'test'}
     """
     try:
         return _ADAPTER.validate_python(parameters)
@@ -122,6 +126,11 @@ def read_source(source: ImageSource, path: Path, working_folder: Path) -> ImageC
 
     Raises:
         InputError: if a file is missing or broken, or the labels do not fit the images.
+
+    Example:
+        >>> source = parse_source({"kind": "digits"})
+        >>> len(read_source(source, Path("data/01_raw/digits"), Path("decoded")).class_names)
+        10
     """
     match source:
         case DigitsSource():
