@@ -91,7 +91,7 @@ def test_a_collection_pairs_images_with_labels(tmp_path: Path) -> None:
 
 def test_images_and_labels_that_differ_in_number_are_both_named(tmp_path: Path) -> None:
     pair = (write(tmp_path / "images", idx_bytes(IMAGES)), write(tmp_path / "labels", idx_bytes(LABELS[:2])))
-    with pytest.raises(InputError, match=r"images holds 3 images but .*labels 2 labels"):
+    with pytest.raises(InputError, match=r"images has 3 images but .*labels 2 labels"):
         read_idx_collection({"training": pair}, ["zero", "one"])
 
 
