@@ -84,7 +84,7 @@ def test_the_layout_of_memory_makes_no_difference(parameters: AugmentationParame
 def test_all_shifts_are_equally_frequent_and_independent_of_the_flip() -> None:
     image = torch.arange(49.0).view(1, 1, 7, 7)
     moved = augment(image.expand(5000, -1, -1, -1), AugmentationParameters(shift_pixels=1, horizontal_flip=True), 0)
-    # The centre of the result tells the shift, its right neighbour the flip.
+    # The centre of the result gives the shift, its right neighbour the flip.
     centre, neighbour = moved[:, 0, 3, 3].long(), moved[:, 0, 3, 4].long()
     kinds = torch.unique(torch.stack([centre, neighbour - centre], dim=1), dim=0, return_counts=True)[1]
     assert len(kinds) == 3 * 3 * 2

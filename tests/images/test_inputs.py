@@ -72,9 +72,9 @@ def test_a_batch_in_pieces_is_the_batch() -> None:
 
 
 def test_the_images_themselves_are_not_touched() -> None:
-    held = images()
-    ImageInputs(held, STATISTICS, CPU, MOVES).batch(np.arange(20), 3)
-    np.testing.assert_array_equal(held, images())
+    given = images()
+    ImageInputs(given, STATISTICS, CPU, MOVES).batch(np.arange(20), 3)
+    np.testing.assert_array_equal(given, images())
 
 
 def test_a_mapped_file_is_mapped_again_in_another_process_instead_of_copied(tmp_path: Path) -> None:
@@ -140,8 +140,8 @@ def test_images_of_the_size_of_the_network_are_not_cropped(seed: int | None) -> 
 
 @pytest.mark.parametrize("size", [(7, 5), (6, 6)])
 def test_images_smaller_than_the_network_takes_are_refused_with_the_remedy(size: tuple[int, int]) -> None:
-    told = f"takes images of {size[0]}x{size[1]} pixels, those stored have 6x5: set `image_size`"
-    with pytest.raises(InputError, match=told):
+    message = f"takes images of {size[0]}x{size[1]} pixels, those stored have 6x5: set `image_size`"
+    with pytest.raises(InputError, match=message):
         ImageInputs(images(), STATISTICS, CPU, size=size)
 
 

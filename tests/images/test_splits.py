@@ -79,10 +79,12 @@ def test_by_default_all_images_train_and_none_validates() -> None:
 
 
 def test_a_validation_split_of_the_source_is_kept() -> None:
-    held = ImageCollection({**divided().splits, "validation": image_set(5, "v")}, CLASSES)
-    assert split_collection(held, SplitParameters(), seed=0)["validation"].ids == held.splits["validation"].ids
+    collection = ImageCollection({**divided().splits, "validation": image_set(5, "v")}, CLASSES)
+    assert (
+        split_collection(collection, SplitParameters(), seed=0)["validation"].ids == collection.splits["validation"].ids
+    )
     with pytest.raises(InputError, match="its own validation split"):
-        split_collection(held, SplitParameters(validation_share=0.5), seed=0)
+        split_collection(collection, SplitParameters(validation_share=0.5), seed=0)
 
 
 @pytest.mark.parametrize(
@@ -109,10 +111,10 @@ def test_a_split_that_cannot_be_made_is_explained(
 
 
 def test_an_image_that_became_a_query_too_is_found() -> None:
-    held = divided()
-    held.splits["query"] = image_set(12, "t")
+    collection = divided()
+    collection.splits["query"] = image_set(12, "t")
     with pytest.raises(InputError, match="'t0' occurs twice"):
-        split_collection(held, SplitParameters(), seed=0)
+        split_collection(collection, SplitParameters(), seed=0)
 
 
 def test_two_ways_to_validate_at_once_are_refused() -> None:

@@ -73,6 +73,11 @@ def gist(images: NDArray[np.uint8], parameters: GistParameters, device: torch.de
     Raises:
         InputError: the images are not uint8 of four dimensions, not square, or have fewer pixels along a side than
             blocks.
+
+    Example:
+        >>> images = np.random.default_rng(0).integers(256, size=(2, 3, 32, 32), dtype=np.uint8)
+        >>> gist(images, GistParameters(), torch.device("cpu")).shape
+        (2, 800)
     """
     check_images(images)
     count, _, height, width = images.shape

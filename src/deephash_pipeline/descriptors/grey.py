@@ -17,5 +17,10 @@ def check_images(images: NDArray[Any]) -> None:
 
 
 def grey_images(images: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """Mean of the channels of uint8 images (n, channels, height, width): float32 (n, height, width), 0..255."""
+    """Mean of the channels of uint8 images (n, channels, height, width): float32 (n, height, width), 0..255.
+
+    Example:
+        >>> grey_images(np.array([[[[0]], [[30]], [[60]]]], dtype=np.uint8)).tolist()
+        [[[30.0]]]
+    """
     return np.asarray(images.mean(axis=1, dtype=np.float32))

@@ -77,8 +77,12 @@ def dense_sift(images: NDArray[np.uint8], parameters: SiftBagParameters) -> Iter
         are left out, so there may be none.
 
     Raises:
-        InputError: the images are not uint8 of four dimensions, or the largest patch does not
-            fit into them.
+        InputError: the images are not uint8 of four dimensions, or the largest patch does not fit into them.
+
+    Example:
+        >>> images = np.random.default_rng(0).integers(256, size=(1, 3, 64, 64), dtype=np.uint8)
+        >>> next(dense_sift(images, SiftBagParameters())).shape
+        (74, 128)
     """
     check_images(images)
     return map(_DenseSift(images.shape[2], images.shape[3], parameters), images)
@@ -97,6 +101,11 @@ def fit_vocabulary(images: NDArray[np.uint8], parameters: SiftBagParameters, see
 
     Raises:
         InputError: as for `dense_sift`, or the images have fewer descriptors than there are to be words.
+
+    Example:
+        >>> images = np.random.default_rng(0).integers(256, size=(4, 3, 64, 64), dtype=np.uint8)
+        >>> fit_vocabulary(images, SiftBagParameters(words=10), seed=0).shape
+        (10, 128)
     """
     check_images(images)
     describe = _DenseSift(images.shape[2], images.shape[3], parameters)
@@ -138,6 +147,13 @@ def bag_of_words(
 
     Raises:
         InputError: as for `dense_sift`, or the vocabulary has another shape or type.
+
+    Example:
+        >>> images = np.random.default_rng(0).integers(256, size=(4, 3, 64, 64), dtype=np.uint8)
+        >>> parameters = SiftBagParameters(words=10)
+        >>> words = fit_vocabulary(images, parameters, seed=0)
+        >>> bag_of_words(images, words, parameters, torch.device("cpu")).shape
+        (4, 10)
     """
     if vocabulary.dtype != np.float32 or vocabulary.shape != (parameters.words, DIMENSION):
         raise InputError(

@@ -12,7 +12,7 @@ DOWNLOADS = {"cifar10": download_cifar10, "mnist": download_mnist}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; return the exit code, 1 after an error that was told in one line."""
+    """Run a command; return the exit code, 1 after an error, which is printed in one line."""
     parser = argparse.ArgumentParser(prog="python -m deephash_pipeline.images")
     commands = parser.add_subparsers(dest="command", required=True)
     download = commands.add_parser("download", help="fetch the raw files of a benchmark")

@@ -75,6 +75,11 @@ def augment(images: Tensor, parameters: AugmentationParameters, seed: int, first
 
     Raises:
         InputError: if the images are not a floating-point batch of four dimensions.
+
+    Example:
+        >>> images = torch.rand(2, 1, 28, 28)
+        >>> augment(images, AugmentationParameters(shift_pixels=2, rotation_degrees=10), seed=0).shape
+        torch.Size([2, 1, 28, 28])
     """
     if not images.is_floating_point() or images.ndim != 4:
         raise InputError(

@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -20,6 +20,7 @@ Images: TypeAlias = OneImage | Iterable[OneImage]
 
 FORMS = "give paths, images of Pillow or uint8 arrays (n, H, W), (n, H, W, C) or (n, C, H, W)"
 CHANNELS = (1, 3)
+IMAGES_PER_TASK = 16
 
 
 class SkippedImage(NamedTuple):
@@ -53,7 +54,7 @@ def image_batches(
 ) -> Iterator[ImageBatch]:
     """Decode images batch by batch, as the pipeline decodes those of a folder.
 
-    Two batches are in memory at a time: a generator of a million paths needs no more than a hundred of them.
+    Memory stays flat however many images there are: of a generator two batches are taken at a time.
 
     Args:
         images: in one of these forms.
@@ -121,17 +122,15 @@ def _decoded(
     batch_size: int,
     errors: Literal["raise", "skip"],
 ) -> Iterator[ImageBatch]:
-    def decode(image: OneImage) -> NDArray[np.uint8] | BrokenImageError:
-        try:
-            return _pixels(image, image_size, channels)
-        except BrokenImageError as error:
-            return error
+    def decode(some: list[OneImage]) -> list[NDArray[np.uint8] | BrokenImageError]:
+        return [_pixels_or_error(image, image_size, channels) for image in some]
 
     pool = ThreadPoolExecutor()
 
-    def started() -> Iterator[tuple[list[OneImage], Iterator[NDArray[np.uint8] | BrokenImageError]]]:
+    def started() -> Iterator[tuple[list[OneImage], Iterator[list[NDArray[np.uint8] | BrokenImageError]]]]:
         while batch := list(islice(images, batch_size)):
-            yield batch, pool.map(decode, batch)
+            tasks = [batch[first : first + IMAGES_PER_TASK] for first in range(0, len(batch), IMAGES_PER_TASK)]
+            yield batch, pool.map(decode, tasks)
 
     to_start = started()
     under_way = deque(islice(to_start, 1))
@@ -140,7 +139,7 @@ def _decoded(
         while under_way:
             under_way.extend(islice(to_start, 1))
             batch, decoded = under_way.popleft()
-            yield _batch(start, batch, list(decoded), image_size, channels, errors)
+            yield _batch(start, batch, list(chain.from_iterable(decoded)), image_size, channels, errors)
             start += len(batch)
     finally:
         pool.shutdown(cancel_futures=True)
@@ -173,6 +172,15 @@ def _batch(
         )
     shape = (len(pixels), channels, *(sizes.pop() if sizes else image_size or (0, 0)))
     return ImageBatch(np.array(rows, dtype=np.int64), np.array(pixels, dtype=np.uint8).reshape(shape), skipped)
+
+
+def _pixels_or_error(
+    image: OneImage, image_size: tuple[int, int] | None, channels: Channels
+) -> NDArray[np.uint8] | BrokenImageError:
+    try:
+        return _pixels(image, image_size, channels)
+    except BrokenImageError as error:
+        return error
 
 
 def _pixels(image: OneImage, image_size: tuple[int, int] | None, channels: Channels) -> NDArray[np.uint8]:

@@ -17,7 +17,12 @@ VIEWS = 11
 
 
 def centre_crop(images: Tensor, size: tuple[int, int]) -> Tensor:
-    """Cut the middle out of images (b, c, h, w), half a pixel up and left where it lies between two."""
+    """Cut the middle out of images (b, c, h, w), half a pixel up and left where it lies between two.
+
+    Example:
+        >>> centre_crop(torch.zeros(2, 3, 256, 256), (227, 227)).shape
+        torch.Size([2, 3, 227, 227])
+    """
     top, left = ((side - kept) // 2 for side, kept in zip(images.shape[2:], size, strict=True))
     return images[:, :, top : top + size[0], left : left + size[1]]
 
@@ -33,6 +38,10 @@ def random_crop(images: Tensor, size: tuple[int, int], seed: int, first: int = 0
 
     Returns:
         Windows of shape (b, c, *size); where that is the size of the images, `images` itself.
+
+    Example:
+        >>> random_crop(torch.zeros(2, 3, 256, 256), (227, 227), seed=0).shape
+        torch.Size([2, 3, 227, 227])
     """
     if images.shape[2:] == size:
         return images
@@ -53,6 +62,11 @@ def eleven_views(images: Tensor, views: NDArray[np.int64]) -> Tensor:
 
     Returns:
         float32 of shape (b, c, h, w).
+
+    Example:
+        >>> image = torch.rand(1, 3, 48, 48)
+        >>> eleven_views(image.expand(VIEWS, -1, -1, -1), np.arange(VIEWS)).shape
+        torch.Size([11, 3, 48, 48])
     """
     images = images.float()
     height, width = images.shape[2:]

@@ -40,6 +40,12 @@ class ImageInputs:
 
     Raises:
         InputError: images smaller than `size`.
+
+    Example:
+        >>> statistics = {"mean": [0.5], "standard_deviation": [0.25]}
+        >>> inputs = ImageInputs(np.full((4, 1, 2, 2), 255, dtype=np.uint8), statistics, torch.device("cpu"))
+        >>> inputs.batch(np.array([0, 3])).flatten().tolist()
+        [2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0]
     """
 
     def __init__(

@@ -58,6 +58,12 @@ def split_collection(collection: ImageCollection, parameters: SplitParameters, s
     Raises:
         InputError: if fewer images are there than asked for, the parameters do not fit the collection, a class is left
             without training images, or an id is in two splits.
+
+    Example:
+        >>> from deephash_pipeline.images.sources.digits import read_digits
+        >>> splits = split_collection(read_digits(8), SplitParameters(query_count=500), seed=42)
+        >>> {name: len(images) for name, images in splits.items()}
+        {'training': 1297, 'validation': 0, 'query': 500}
     """
     training, query = _queries_apart(collection, parameters.query_count, seed)
     class_names = split_class_names(collection.class_names, parameters, seed)
@@ -103,6 +109,10 @@ def split_class_names(class_names: Sequence[str], parameters: SplitParameters, s
 
     Raises:
         InputError: if an unseen class is not there, or fewer than two are left to train on or to search.
+
+    Example:
+        >>> split_class_names(["a", "b", "c", "d"], SplitParameters(unseen_classes=("a", "c")), seed=0)
+        ['b', 'd', 'a', 'c']
     """
     unseen = _unseen_classes(class_names, parameters, seed)
     return [name for name in class_names if name not in unseen] + unseen
@@ -118,6 +128,11 @@ def stratified_draw(labels: NDArray[np.int64], count: int, seed: int) -> NDArray
 
     Returns:
         The rows drawn, ascending, shape (count,).
+
+    Example:
+        >>> labels = np.array([0, 0, 0, 0, 1, 1])
+        >>> labels[stratified_draw(labels, count=3, seed=0)]
+        array([0, 0, 1])
     """
     if count == 0:
         return np.empty(0, dtype=np.int64)

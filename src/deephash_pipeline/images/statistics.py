@@ -23,6 +23,10 @@ def pixel_statistics(images: NDArray[np.uint8]) -> dict[str, list[float]]:
 
     Raises:
         InputError: if there is no image, the array is not uint8 of four dimensions, or a channel is constant.
+
+    Example:
+        >>> pixel_statistics(np.array([0, 255], dtype=np.uint8).reshape(1, 1, 1, 2))
+        {'mean': [0.5], 'standard_deviation': [0.5]}
     """
     if images.dtype != np.uint8 or images.ndim != 4 or not images.size:
         raise InputError(

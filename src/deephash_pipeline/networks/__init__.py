@@ -1,11 +1,15 @@
-"""The paper's networks, a table of the appendix each, those of torchvision, and the hash layer on top of them."""
+"""The paper's networks, one for each table of its appendix, those of torchvision, and the hash layer on top of them.
+
+`build_trunk` makes images into z by the name of a network, `build_hash_layer` z into u, whose signs are the code;
+`HashNetwork` puts one on the other.
+"""
 
 from collections.abc import Mapping, Sequence
 
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.networks.caffenet import caffenet
 from deephash_pipeline.networks.cifar10 import CIFAR10_FULL
-from deephash_pipeline.networks.classification_head import ClassificationHead
+from deephash_pipeline.networks.classification_head import ClassificationHead, straight_through_sign
 from deephash_pipeline.networks.divided_hash_layer import DividedHashLayer
 from deephash_pipeline.networks.hash_layer import (
     HashLayer,
@@ -19,6 +23,7 @@ from deephash_pipeline.networks.initialisation import initialise
 from deephash_pipeline.networks.kaggle_face import KAGGLE_FACE
 from deephash_pipeline.networks.layers import Row, Shape
 from deephash_pipeline.networks.lenet import LENET
+from deephash_pipeline.networks.normalisation import LocalResponseNormalisation
 from deephash_pipeline.networks.torchvision_trunk import TorchvisionTrunk, TrunkParameters, classifiers
 from deephash_pipeline.networks.trunk import TableTrunk, Trunk
 
@@ -29,8 +34,8 @@ NETWORKS: Mapping[str, Sequence[Row]] = {
     "caffenet": caffenet(groups=2),
     "caffenet_ungrouped": caffenet(groups=1),
 }
-"""Name in Caffe's zoo, to which the paper refers -> table of the appendix."""
-
+"""Name in Caffe's zoo, to which the paper refers -> table of the appendix: the first is `kaggle_face`, the second
+`lenet` (MNIST), the third `cifar10_full`, the fourth `caffenet` (SUN397)."""
 
 USUAL_IMAGE_SHAPE = (3, 224, 224)
 
@@ -47,6 +52,11 @@ def build_trunk(
 
     Raises:
         InputError: unknown name, or a network that does not fit the images or the parameters.
+
+    Example:
+        >>> trunk = build_trunk("lenet")
+        >>> trunk.image_shape, trunk.z_dimension
+        ((1, 28, 28), 500)
     """
     require_network(network)
     if network in NETWORKS:
@@ -55,7 +65,11 @@ def build_trunk(
 
 
 def require_network(network: str) -> None:
-    """Raise InputError if a name is neither in `NETWORKS` nor that of a classifier in `torchvision.models`."""
+    """Raise InputError if a name is neither in `NETWORKS` nor that of a classifier in `torchvision.models`.
+
+    Example:
+        >>> require_network("resnet18")
+    """
     if network not in NETWORKS and network not in classifiers():
         raise InputError(
             f"unknown network `{network}`: choose one of {', '.join(sorted(NETWORKS))}, "
@@ -64,7 +78,19 @@ def require_network(network: str) -> None:
 
 
 def build_hash_layer(z_dimension: int, code_length: int, parameters: HashLayerParameters, seed: int) -> HashLayer:
-    """Make a hash layer with fresh weights, divided if the parameters say so."""
+    """Make a hash layer with fresh weights, divided if the parameters say so.
+
+    Args:
+        z_dimension: length of z.
+        code_length: number of bits, K.
+        parameters: see `HashLayerParameters`.
+        seed: of the weights.
+
+    Example:
+        >>> import torch
+        >>> build_hash_layer(500, 48, HashLayerParameters(), seed=0)(torch.zeros(2, 500)).shape
+        torch.Size([2, 48])
+    """
     layer = DividedHashLayer if parameters.features_per_bit else HashLayer
     return layer(z_dimension, code_length, parameters, seed)
 
@@ -78,6 +104,8 @@ __all__ = [
     "HashNetwork",
     "HashSoftmaxNetwork",
     "LinearCode",
+    "LocalResponseNormalisation",
+    "Shape",
     "SoftmaxNetwork",
     "TableTrunk",
     "TorchvisionTrunk",
@@ -87,4 +115,5 @@ __all__ = [
     "build_trunk",
     "initialise",
     "require_network",
+    "straight_through_sign",
 ]

@@ -1,4 +1,4 @@
-"""The paper's network for SUN397 (appendix, fourth table): CaffeNet up to its fifth convolution, `z` of 9,216."""
+"""The paper's network for SUN397 (appendix, fourth table): CaffeNet up to its last pooling, `z` of 9,216."""
 
 from deephash_pipeline.networks.layers import Convolution, Data, LocalResponseNormalisation, MaxPooling, ReLU, Row
 
@@ -9,6 +9,10 @@ def caffenet(groups: int) -> tuple[Row, ...]:
     Args:
         groups: of the second, fourth and fifth convolution, which the paper's table does not name: 2 in CaffeNet, once
             so that the network fitted two graphics cards; 1 for filters that see all channels.
+
+    Example:
+        >>> caffenet(groups=2)[-1].output
+        (256, 6, 6)
     """
     return (
         Data(output=(3, 227, 227)),

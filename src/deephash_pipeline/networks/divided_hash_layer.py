@@ -10,7 +10,13 @@ class DividedHashLayer(HashLayer):
     """z -> `features_per_bit` linear features for each bit -> that bit's u, a combination of its own features alone.
 
     Nothing bends between the two steps, so together they are one w_k for each bit and are computed as such; it is the
-    path of training that differs. Sigmoid and threshold come behind, in the loss; they move no sign.
+    path of training that differs. Sigmoid and threshold come after, in the loss; they move no sign.
+
+    Example:
+        >>> from deephash_pipeline.networks import HashLayerParameters
+        >>> layer = DividedHashLayer(500, 48, HashLayerParameters(features_per_bit=50), seed=0)
+        >>> layer(torch.zeros(2, 500)).shape
+        torch.Size([2, 48])
     """
 
     def _draw_weights(self, z_dimension: int, code_length: int, generator: torch.Generator) -> None:

@@ -39,10 +39,21 @@ class LinearCode(NamedTuple):
 
 
 class HashLayer(nn.Module):
-    """Maps z of shape (batch, z_dimension) to u of shape (batch, code_length).
+    """Maps z of shape (batch, z_dimension) to u of shape (batch, code_length): u_k = w_k' z (Eqn 2).
 
     Dividing by a positive deviation and multiplying by a positive scale move no sign: whatever the departures, the code
     stays sign(w'z - threshold).
+
+    Args:
+        z_dimension: length of z.
+        code_length: number of bits, K.
+        parameters: departures from w_k' z.
+        seed: of the weights.
+
+    Example:
+        >>> layer = HashLayer(500, 48, HashLayerParameters(), seed=0)
+        >>> layer(torch.zeros(2, 500)).shape
+        torch.Size([2, 48])
     """
 
     running_mean: Tensor
@@ -86,6 +97,9 @@ class HashLayer(nn.Module):
         """Start from data: set the running statistics from z, and w so that u has unit deviation on z.
 
         |u| near 0 is a saddle of sigma(u_i u_j), large |u| a plateau; both are dead starts.
+
+        Args:
+            z: float of shape (n, z_dimension).
         """
         self._shrink((z @ self.directions().T).std(0, unbiased=False).clamp_min(1e-12))
         u = nn.functional.linear(z, self.directions(), self.bias)
@@ -107,7 +121,17 @@ class HashLayer(nn.Module):
 
 
 class SoftmaxNetwork(nn.Module):
-    """Pre-training, stage 1: the trunk under a softmax layer over the classes. Returns logits (batch, classes)."""
+    """Pre-training, stage 1 (Algorithm 1): the trunk under a softmax layer. Returns logits (batch, classes).
+
+    Args:
+        trunk: images -> z.
+        classes: number of classes.
+
+    Example:
+        >>> from deephash_pipeline.networks import build_trunk
+        >>> SoftmaxNetwork(build_trunk("lenet"), classes=10)(torch.zeros(2, 1, 28, 28)).shape
+        torch.Size([2, 10])
+    """
 
     def __init__(self, trunk: Trunk, classes: int) -> None:
         super().__init__()
@@ -129,6 +153,14 @@ class HashSoftmaxNetwork(nn.Module):
 
     Without a squashing function between the two layers W would be free up to any invertible K x K matrix, and its
     signs would mean nothing; tanh(u/2) is the squashing of the loss's own surrogate.
+
+    Args:
+        hash_layer: z -> u.
+        classes: number of classes.
+
+    Example:
+        >>> HashSoftmaxNetwork(HashLayer(500, 48, HashLayerParameters(), seed=0), 10)(torch.zeros(2, 500)).shape
+        torch.Size([2, 10])
     """
 
     def __init__(self, hash_layer: HashLayer, classes: int) -> None:
@@ -145,7 +177,18 @@ class HashSoftmaxNetwork(nn.Module):
 class HashNetwork(nn.Module):
     """Fine-tuning: trunk and hash layer, trained together on the hashing loss. Returns u (batch, code_length).
 
-    A loss that classifies as well has a softmax layer here, so that it is trained and kept with the rest.
+    A loss that classifies as well has its classification head here, so that it is trained and stored with the rest.
+
+    Args:
+        trunk: images -> z.
+        hash_layer: z -> u.
+        classifier: classification head, of losses that have one.
+
+    Example:
+        >>> from deephash_pipeline.networks import build_trunk
+        >>> hash_layer = HashLayer(500, 48, HashLayerParameters(), seed=0)
+        >>> HashNetwork(build_trunk("lenet"), hash_layer)(torch.zeros(2, 1, 28, 28)).shape
+        torch.Size([2, 48])
     """
 
     def __init__(self, trunk: Trunk, hash_layer: HashLayer, classifier: ClassificationHead | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Where weights start: drawn from a seed, or learned before on other images."""
+"""Where weights start: drawn from a seed, or learned on other images."""
 
 import torch
 from torch import nn
@@ -21,6 +21,12 @@ def initialise(module: nn.Module, seed: int, pretrained: bool = False) -> None:
 
     Raises:
         InputError: pretrained weights that cannot be loaded.
+
+    Example:
+        >>> layer = nn.Linear(4, 2)
+        >>> initialise(layer, seed=0)
+        >>> layer.bias.tolist()
+        [0.0, 0.0]
     """
     generator = torch.Generator().manual_seed(seed)
     of_torchvision: set[nn.Module] = set()

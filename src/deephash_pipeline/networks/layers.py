@@ -2,6 +2,12 @@
 
 A network is a tuple of rows that reads like the table in the paper. Each row states the output that the paper prints,
 and building the network fails if PyTorch's layer gives another.
+
+Example:
+    >>> import torch
+    >>> row = Convolution(20, kernel=5, stride=1, output=(20, 24, 24))
+    >>> row.layer((1, 28, 28))(torch.zeros(1, 1, 28, 28)).shape
+    torch.Size([1, 20, 24, 24])
 """
 
 from dataclasses import dataclass

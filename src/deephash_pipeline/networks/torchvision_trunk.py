@@ -27,7 +27,7 @@ class TrunkParameters(BaseModel):
     Attributes:
         pretrained: stage 1 starts from torchvision's best weights (``DEFAULT``), which are downloaded at first use,
             instead of from random ones. Random initialisation stays random.
-        small_image_stem: for ResNets, a first convolution of 3x3 pixels with stride 1 and no pooling behind it, so that
+        small_image_stem: for ResNets, a first convolution of 3x3 pixels with stride 1 and no pooling after it, so that
             small images are not made smaller at once; it starts from random weights even where the rest is pretrained.
             ``auto`` is for images of at most 64 pixels. All other networks keep their stem.
         image_size: side in pixels of the images that go in; None for that of the stored ones. Of larger stored images
@@ -51,6 +51,10 @@ class TorchvisionTrunk(Trunk):
 
     Raises:
         InputError: a classifier that does not end in one linear layer, or images that it cannot take.
+
+    Example:
+        >>> TorchvisionTrunk("resnet18", (3, 32, 32), TrunkParameters()).z_dimension
+        512
     """
 
     def __init__(self, network: str, image_shape: Shape, parameters: TrunkParameters) -> None:
@@ -64,7 +68,7 @@ class TorchvisionTrunk(Trunk):
             raise InputError(f"`{network}` takes images of 1 or {CHANNELS} channels, got {channels}: convert them")
         try:
             self.layers, self.z_dimension = self._make(seed=0, weights=None)
-            # An image goes through, so that what cannot work is told before any work is done.
+            # An image goes through, so that what cannot work is refused before any work is done.
             self.layers.eval()
             with torch.no_grad():
                 z = self(torch.zeros(1, *self.image_shape))
@@ -107,7 +111,7 @@ class TorchvisionTrunk(Trunk):
 
         _, height, width = self.image_shape
         if weights is not None:
-            # torchvision itself would unpickle whatever the file holds.
+            # torchvision itself would unpickle whatever is in the file.
             os.environ["TORCH_FORCE_WEIGHTS_ONLY_LOAD"] = "1"
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(seed)
@@ -119,7 +123,7 @@ class TorchvisionTrunk(Trunk):
             elif self.small_image_stem is True:
                 raise InputError(f"`{self.network}` has no stem for small images: leave out `trunk.small_image_stem`")
         if getattr(model, "aux_logits", False):
-            # The pretrained Inception cannot be built without its side classifier.
+            # The pretrained Inception cannot be built without its auxiliary classifier.
             model.aux_logits, model.AuxLogits = False, None
         if isinstance(model, SqueezeNet):
             _give_linear_layer(model)
@@ -128,11 +132,11 @@ class TorchvisionTrunk(Trunk):
             raise InputError(LAST_LAYER.format(self.network))
         z_dimension = model.get_submodule(linear[-1]).in_features
         _replace(model, linear[-1], nn.Identity())
-        _address_stochastic_depth(model)
+        _replace_stochastic_depth(model)
         return model, z_dimension
 
     def _options_of_builder(self, weights: str | None) -> dict[str, Any]:
-        """Tell some families the size of the images, and others to leave out the classifiers at their side."""
+        """Give some families the size of the images, and let others leave out their auxiliary classifiers."""
         _, height, width = self.image_shape
         match self.network.partition("_")[0]:
             case "vit":
@@ -140,7 +144,7 @@ class TorchvisionTrunk(Trunk):
             case "maxvit":
                 return {"input_size": (height, width)}
             case "googlenet" | "inception":
-                # Pretrained, neither may be said; else the builders warn where `init_weights` is left to them.
+                # Pretrained, neither may be given; else the builders warn where `init_weights` is left to them.
                 return {} if weights else {"aux_logits": False, "init_weights": True}
         return {}
 
@@ -148,7 +152,7 @@ class TorchvisionTrunk(Trunk):
 class DroppedSamples(nn.Module):
     """Stochastic depth: in training zero for a sample by chance, else scaled up, so that the mean stays.
 
-    It draws by a dropout layer, which training replaces by one that draws by address. Where a model uses one such layer
+    It draws by a dropout layer, which training replaces by a counter-based one. Where a model uses one such layer
     for two branches of a block (Swin, MaxViT), both are dropped together.
     """
 
@@ -164,7 +168,12 @@ class DroppedSamples(nn.Module):
 
 @cache
 def classifiers() -> frozenset[str]:
-    """Names of all classifiers in `torchvision.models`."""
+    """Names of all classifiers in `torchvision.models`.
+
+    Example:
+        >>> "resnet18" in classifiers()
+        True
+    """
     import torchvision  # noqa: PLC0415 - takes seconds; the paper's networks do without
 
     return frozenset(torchvision.models.list_models(module=torchvision.models))
@@ -177,12 +186,12 @@ def _give_small_image_stem(model: Any) -> None:
 
 
 def _give_linear_layer(model: Any) -> None:
-    """Pool before the classifier and not behind it: z has a feature for each channel, as in the other networks."""
+    """Pool before the classifier and not after it: z has a feature for each channel, as in the other networks."""
     dropout, convolution, _, pooling = model.classifier
     model.classifier = nn.Sequential(pooling, nn.Flatten(), dropout, nn.Linear(convolution.in_channels, 1))
 
 
-def _address_stochastic_depth(model: nn.Module) -> None:
+def _replace_stochastic_depth(model: nn.Module) -> None:
     from torchvision.ops import StochasticDepth  # noqa: PLC0415 - as above
 
     for name, layer in list(model.named_modules()):

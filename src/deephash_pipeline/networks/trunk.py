@@ -62,6 +62,11 @@ class TableTrunk(Trunk):
 
     Raises:
         ValueError: a layer's output differs from what its row states.
+
+    Example:
+        >>> from deephash_pipeline.networks.lenet import LENET
+        >>> TableTrunk(LENET)(torch.zeros(2, 1, 28, 28)).shape
+        torch.Size([2, 500])
     """
 
     layers: nn.Sequential

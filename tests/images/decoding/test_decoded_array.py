@@ -158,13 +158,13 @@ def test_starting_over_leaves_alone_what_was_linked_to_the_former_file(files: Im
     assert finished.read_bytes() == before
 
 
-def test_broken_files_are_told_in_order_and_left_out(files: ImageFiles) -> None:
+def test_broken_files_are_reported_in_order_and_left_out(files: ImageFiles) -> None:
     for row in (40, 3):
         (files.root / files.names[row]).write_bytes(b"")
     working = DecodedArray(files, "training")
-    told = list(working.decode())
-    assert [row for row, _ in told] == [3, 40]
-    assert all("cannot identify image file" in reason for _, reason in told)
+    broken = list(working.decode())
+    assert [row for row, _ in broken] == [3, 40]
+    assert all("cannot identify image file" in reason for _, reason in broken)
     whole = np.setdiff1d(np.arange(COUNT), [3, 40])
     np.testing.assert_array_equal(working.whole_rows(), whole)
     np.testing.assert_array_equal(working.whole_images(), expected(files[whole]))
@@ -204,19 +204,19 @@ def test_what_is_decoded_is_kept_when_the_run_is_interrupted(files: ImageFiles, 
     assert len(decoded_names) == COUNT - whole
 
 
-def test_too_small_a_disk_is_told_before_decoding(files: ImageFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_small_a_disk_is_reported_before_decoding(files: ImageFiles, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decoded_array.shutil, "disk_usage", lambda _: SimpleNamespace(free=1000))
     with pytest.raises(InputError, match=r"training\.npy needs 0\.0 GB, but 0\.0 GB are free"):
         decode(files)
 
 
-def test_a_disk_that_fills_up_is_told_in_one_line(files: ImageFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_fills_up_is_reported_in_one_line(files: ImageFiles, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decoded_array.os, "pwrite", lambda _file, content, _offset: len(content) - 1)
     with pytest.raises(InputError, match=r"cannot be written \(no space left on device\)"):
         decode(files)
 
 
-def test_a_disk_that_fills_up_while_whole_images_are_copied_is_told_in_one_line(
+def test_a_disk_that_fills_up_while_whole_images_are_copied_is_reported_in_one_line(
     files: ImageFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (files.root / files.names[0]).write_bytes(b"")
@@ -228,7 +228,7 @@ def test_a_disk_that_fills_up_while_whole_images_are_copied_is_told_in_one_line(
     assert len(working.whole_images()) == COUNT - 1
 
 
-def test_a_working_folder_that_cannot_be_made_is_told_in_one_line(files: ImageFiles) -> None:
+def test_a_working_folder_that_cannot_be_made_is_reported_in_one_line(files: ImageFiles) -> None:
     files.working_folder.write_text("a file in its place")
     with pytest.raises(InputError, match=r"training\.npy cannot be written"):
         decode(files)

@@ -66,9 +66,11 @@ def test_more_broken_images_than_allowed_stop_the_run_and_what_is_decoded_is_kep
         (root / name).write_bytes(b"no image")
     with pytest.raises(InputError) as caught:
         decode_splits(splits, CLASSES, 1 / 16)
-    told = str(caught.value)
-    assert told.startswith(f"more than 6.25% of 16 image files are broken, the first is {root}/training3.png (cannot")
-    assert "raise data_ingestion.broken_share_limit" in told and "\n" not in told
+    message = str(caught.value)
+    assert message.startswith(
+        f"more than 6.25% of 16 image files are broken, the first is {root}/training3.png (cannot"
+    )
+    assert "raise data_ingestion.broken_share_limit" in message and "\n" not in message
     assert (root.parent / "decoded" / "training.npy").is_file()
     assert len(decode_splits(splits, CLASSES, 2 / 16)[1]) == 2
 
@@ -80,7 +82,7 @@ def test_a_class_whose_training_images_are_all_broken_is_named(root: Path, split
         decode_splits(splits, CLASSES, 1)
 
 
-def test_queries_that_are_all_broken_are_told(root: Path, splits: dict[str, ImageSet]) -> None:
+def test_queries_that_are_all_broken_are_reported(root: Path, splits: dict[str, ImageSet]) -> None:
     for row in range(6):
         (root / f"query{row}.png").write_bytes(b"")
     with pytest.raises(InputError, match="all images of the split 'query' are broken"):

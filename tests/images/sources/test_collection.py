@@ -15,8 +15,8 @@ def image_set(labels: list[int], prefix: str = "a") -> ImageSet:
 
 
 def test_a_sound_collection_is_accepted() -> None:
-    held = ImageCollection({"training": image_set([0, 1]), "query": image_set([1], "b")}, ["cat", "dog"])
-    assert len(held.splits["training"]) == 2
+    collection = ImageCollection({"training": image_set([0, 1]), "query": image_set([1], "b")}, ["cat", "dog"])
+    assert len(collection.splits["training"]) == 2
 
 
 @pytest.mark.parametrize("field", ["labels", "ids"])

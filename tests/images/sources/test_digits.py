@@ -7,11 +7,11 @@ from deephash_pipeline.images.sources.digits import read_digits
 
 @pytest.mark.parametrize("image_size", [8, 28])
 def test_digits_are_one_split_of_1797_grey_images(image_size: int) -> None:
-    held = read_digits(image_size)
-    assert list(held.splits) == ["all"]
-    assert held.splits["all"].images.shape == (1797, 1, image_size, image_size)
-    assert held.class_names == list("0123456789")
-    assert held.splits["all"].ids[0] == "digits/0000"
+    collection = read_digits(image_size)
+    assert list(collection.splits) == ["all"]
+    assert collection.splits["all"].images.shape == (1797, 1, image_size, image_size)
+    assert collection.class_names == list("0123456789")
+    assert collection.splits["all"].ids[0] == "digits/0000"
 
 
 def test_at_their_own_size_digits_are_the_original_values_scaled_to_bytes() -> None:

@@ -27,7 +27,7 @@ def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def held(folder: Path) -> dict[str, bytes]:
+def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
@@ -35,7 +35,7 @@ def test_all_files_are_fetched_with_a_line_each(
     mirror: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["download", "mnist", str(tmp_path / "raw" / "mnist")]) == 0
-    assert held(tmp_path / "raw" / "mnist") == FILES
+    assert contents(tmp_path / "raw" / "mnist") == FILES
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == len(FILES)
     assert lines[0] == f"{tmp_path}/raw/mnist/train-images-idx3-ubyte.gz: 6 bytes from {mirror.as_uri()}/"
@@ -56,7 +56,7 @@ def test_the_next_mirror_is_asked_when_the_first_fails(
 ) -> None:
     monkeypatch.setattr(MNIST, "mirrors", [f"{(tmp_path / 'gone').as_uri()}/", *MNIST.mirrors])
     assert main(["download", "mnist", str(tmp_path / "raw")]) == 0
-    assert held(tmp_path / "raw") == FILES
+    assert contents(tmp_path / "raw") == FILES
 
 
 @pytest.mark.parametrize("fault", ["unreachable", "corrupted"])
@@ -69,13 +69,13 @@ def test_a_failure_is_one_line_and_leaves_nothing_half_written(
     else:
         second.write_bytes(b"lab")
     assert main(["download", "mnist", str(tmp_path / "raw")]) == 1
-    told = capsys.readouterr().err
-    assert told.startswith("train-labels-idx1-ubyte.gz could not be downloaded") and told.count("\n") == 1
-    assert "wrong checksum" in told if fault == "corrupted" else "No such file" in told
-    assert list(held(tmp_path / "raw")) == ["train-images-idx3-ubyte.gz"]
+    message = capsys.readouterr().err
+    assert message.startswith("train-labels-idx1-ubyte.gz could not be downloaded") and message.count("\n") == 1
+    assert "wrong checksum" in message if fault == "corrupted" else "No such file" in message
+    assert list(contents(tmp_path / "raw")) == ["train-images-idx3-ubyte.gz"]
 
 
-def test_a_folder_that_cannot_be_made_is_told_in_one_line(
+def test_a_folder_that_cannot_be_made_is_reported_in_one_line(
     mirror: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "raw").write_text("a file")
@@ -85,7 +85,7 @@ def test_a_folder_that_cannot_be_made_is_told_in_one_line(
 
 @pytest.fixture
 def cifar10(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[np.ndarray, list[int]]]:
-    """A CIFAR-10 of two classes in the format of the original, and torchvision told of it; return pixels and labels."""
+    """A CIFAR-10 of two classes in the format of the original, which torchvision reads; return pixels and labels."""
     generator = np.random.default_rng(0)
     content = {
         name: (generator.integers(0, 256, (len(labels), 3, 32, 32), dtype=np.uint8), labels)
@@ -162,6 +162,6 @@ def test_without_the_right_archive_of_cifar10_there_is_one_line_and_no_image(
     else:
         archive.write_bytes(archive.read_bytes()[:-1])
     assert main(["download", "cifar10", str(tmp_path / "raw")]) == 1
-    told = capsys.readouterr().err
-    assert told.startswith(f"{CIFAR10.filename} could not be downloaded") and told.count("\n") == 1
+    message = capsys.readouterr().err
+    assert message.startswith(f"{CIFAR10.filename} could not be downloaded") and message.count("\n") == 1
     assert not any((tmp_path / "raw").iterdir())

@@ -28,13 +28,13 @@ def whole_rows() -> list[tuple[object, str, str]]:
 
 
 def test_training_and_both_tests_are_read(tmp_path: Path) -> None:
-    held = read_fer2013(write(tmp_path / "fer2013.csv", whole_rows()))
-    assert held.class_names == CLASS_NAMES
+    collection = read_fer2013(write(tmp_path / "fer2013.csv", whole_rows()))
+    assert collection.class_names == CLASS_NAMES
     training, query = (np.array([usage == "Training" for usage in USAGES]) == value for value in (True, False))
     for split, rows in {"training": training, "query": query}.items():
-        np.testing.assert_array_equal(held.splits[split].images[:, 0], PIXELS[rows])  # type: ignore[index]
-        assert held.splits[split].labels.tolist() == np.array(EMOTIONS)[rows].tolist()
-    assert held.splits["query"].ids == ["fer2013/00004", "fer2013/00008"]
+        np.testing.assert_array_equal(collection.splits[split].images[:, 0], PIXELS[rows])  # type: ignore[index]
+        assert collection.splits[split].labels.tolist() == np.array(EMOTIONS)[rows].tolist()
+    assert collection.splits["query"].ids == ["fer2013/00004", "fer2013/00008"]
 
 
 def test_grey_is_repeated_for_three_channels(tmp_path: Path) -> None:
@@ -44,12 +44,12 @@ def test_grey_is_repeated_for_three_channels(tmp_path: Path) -> None:
 
 def test_columns_in_another_order_with_spaces_are_read(tmp_path: Path) -> None:
     rows = [(emotion, f" {usage}", f" {text}") for emotion, text, usage in whole_rows()]
-    held = read_fer2013(write(tmp_path / "fer2013.csv", rows, "emotion, Usage, pixels"))
-    assert len(held.splits["training"]) == 8
+    collection = read_fer2013(write(tmp_path / "fer2013.csv", rows, "emotion, Usage, pixels"))
+    assert len(collection.splits["training"]) == 8
 
 
 @pytest.mark.parametrize(
-    ("row", "told"),
+    ("row", "message"),
     [
         ((7, words(PIXELS[0]), "Training"), "row 5: emotion is to be 0..6"),
         ((-1, words(PIXELS[0]), "Training"), "row 5: emotion is to be 0..6"),
@@ -60,10 +60,10 @@ def test_columns_in_another_order_with_spaces_are_read(tmp_path: Path) -> None:
         ((3, words(PIXELS[0]), "Test"), "Usage 'Test'"),
     ],
 )
-def test_a_damaged_row_is_named(tmp_path: Path, row: tuple[object, str, str], told: str) -> None:
+def test_a_damaged_row_is_named(tmp_path: Path, row: tuple[object, str, str], message: str) -> None:
     rows = whole_rows()
     rows[3] = row
-    with pytest.raises(InputError, match=told) as caught:
+    with pytest.raises(InputError, match=message) as caught:
         read_fer2013(write(tmp_path / "fer2013.csv", rows))
     assert "\n" not in str(caught.value) and "fer2013.csv" in str(caught.value)
 

@@ -2,11 +2,13 @@ import os
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from PIL import Image
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.images.sources.collection import ImageCollection
+from deephash_pipeline.images import SplitParameters, decode_splits, split_collection
+from deephash_pipeline.images.sources.collection import ImageCollection, require_labels
 from deephash_pipeline.images.sources.folder import list_folder
 
 SPLITS = {"training": "train", "query": "test"}
@@ -31,12 +33,17 @@ def root(tmp_path: Path) -> Path:
 
 
 def test_images_come_in_the_order_of_their_paths_with_the_labels_of_their_folders(root: Path) -> None:
-    held = listed(root)
-    assert held.class_names == ["cat", "dog"]
-    assert held.splits["training"].ids == ["train/cat/0.png", "train/cat/1.png", "train/dog/0.png", "train/dog/1.png"]
-    assert held.splits["query"].ids[0] == "test/cat/0.png"
-    assert held.splits["training"].labels.tolist() == [0, 0, 1, 1]
-    assert held.splits["training"].images.shape == (4, 1, 4, 4)
+    collection = listed(root)
+    assert collection.class_names == ["cat", "dog"]
+    assert collection.splits["training"].ids == [
+        "train/cat/0.png",
+        "train/cat/1.png",
+        "train/dog/0.png",
+        "train/dog/1.png",
+    ]
+    assert collection.splits["query"].ids[0] == "test/cat/0.png"
+    assert collection.splits["training"].labels.tolist() == [0, 0, 1, 1]
+    assert collection.splits["training"].images.shape == (4, 1, 4, 4)
 
 
 def test_nothing_is_decoded_while_files_are_listed(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,7 +71,7 @@ def test_linked_folders_are_entered_once(root: Path, tmp_path: Path) -> None:
 
 
 def test_hidden_files_and_folders_are_passed_over(root: Path) -> None:
-    (root / "train" / "cat" / "._0.png").write_bytes(b"what an archive of another system leaves behind")
+    (root / "train" / "cat" / "._0.png").write_bytes(b"what an archive of another system leaves there")
     paint(root / "train" / ".cache" / "0.png", 1)
     paint(root / "train" / "cat" / ".ipynb_checkpoints" / "0.png", 1)
     assert len(listed(root).splits["training"]) == 4
@@ -82,12 +89,12 @@ def test_files_of_other_kinds_are_counted_in_one_line(root: Path, caplog: pytest
 def test_the_folder_of_the_image_can_be_the_class_as_in_sun397(tmp_path: Path) -> None:
     for place in ("a/abbey", "o/office/home", "o/office/outdoor"):
         paint(tmp_path / place / "sun_1.jpg", 9)
-    held = listed(tmp_path, {"all": "."}, class_folder="parent")
-    assert held.class_names == ["a/abbey", "o/office/home", "o/office/outdoor"]
-    assert held.splits["all"].ids[1] == "o/office/home/sun_1.jpg"
+    collection = listed(tmp_path, {"all": "."}, class_folder="parent")
+    assert collection.class_names == ["a/abbey", "o/office/home", "o/office/outdoor"]
+    assert collection.splits["all"].ids[1] == "o/office/home/sun_1.jpg"
 
 
-def test_a_name_that_is_no_utf_8_is_told_with_the_remedy(root: Path) -> None:
+def test_a_name_that_is_no_utf_8_is_reported_with_the_remedy(root: Path) -> None:
     (root / "train" / "cat" / "0.png").rename(root / "train" / "cat" / os.fsdecode(b"caf\xe9.png"))
     with pytest.raises(InputError, match=r"the name 'train/cat/caf\\udce9\.png' below .* is no UTF-8: rename"):
         listed(root)
@@ -112,9 +119,9 @@ def test_a_query_class_without_training_images_is_named(root: Path) -> None:
 
 def test_a_class_without_queries_is_accepted(root: Path) -> None:
     paint(root / "train" / "emu" / "0.png", 1)
-    held = listed(root)
-    assert held.class_names == ["cat", "dog", "emu"]
-    assert held.splits["query"].labels.tolist() == [0, 0, 1, 1]
+    collection = listed(root)
+    assert collection.class_names == ["cat", "dog", "emu"]
+    assert collection.splits["query"].labels.tolist() == [0, 0, 1, 1]
 
 
 def test_an_empty_class_folder_is_named(root: Path) -> None:
@@ -128,3 +135,85 @@ def test_an_image_outside_all_classes_is_named(root: Path) -> None:
     paint(root / "train" / "stray.png", 1)
     with pytest.raises(InputError, match=r"stray\.png lies in no class"):
         listed(root)
+
+
+# Links.
+
+
+@pytest.mark.parametrize("target", ["..", "../..", "../../..", "/"])
+def test_a_link_that_leads_up_to_other_classes_is_refused(root: Path, target: str) -> None:
+    (root / "train" / "cat" / "loop").symlink_to(target)
+    for class_folder in ("top", "parent"):
+        with pytest.raises(InputError, match=r"the link .*/train/cat/loop leads up to /.*: remove it"):
+            listed(root, class_folder=class_folder)
+
+
+def test_a_class_that_is_a_link_to_all_classes_is_refused(root: Path) -> None:
+    (root / "train" / "bird").symlink_to(".")
+    with pytest.raises(InputError, match=r"the link .*/train/bird leads up to .*/train, where other classes may be"):
+        listed(root)
+
+
+def test_a_link_into_another_class_is_refused(root: Path) -> None:
+    (root / "train" / "cat" / "friends").symlink_to("../dog")
+    with pytest.raises(InputError, match=r"by a link .*/train/dog is in two classes, .*/train/cat and .*/train/dog: "):
+        listed(root)
+
+
+def test_where_every_folder_is_a_class_none_may_be_linked_into_another(tmp_path: Path) -> None:
+    for place in ("a/abbey", "a/bridge"):
+        paint(tmp_path / place / "sun_1.jpg", 9)
+    (tmp_path / "a" / "abbey" / "view").symlink_to("../bridge")
+    with pytest.raises(InputError, match=r"/a/bridge is in two classes, .*/a/abbey/view and .*/a/bridge: remove"):
+        listed(tmp_path, {"all": "."}, class_folder="parent")
+
+
+@pytest.mark.parametrize("class_folder", ["top", "parent"])
+def test_a_link_that_stays_within_its_class_is_entered_once(root: Path, class_folder: str) -> None:
+    before = listed(root, class_folder=class_folder).splits["training"]
+    (root / "train" / "cat" / "round").symlink_to(".")
+    assert listed(root, class_folder=class_folder).splits["training"].ids == before.ids
+
+
+def test_a_class_may_be_a_link(root: Path, tmp_path: Path) -> None:
+    paint(tmp_path / "elsewhere" / "emus" / "0.png", 7)
+    (root / "train" / "emu").symlink_to(tmp_path / "elsewhere" / "emus")
+    assert listed(root).class_names == ["cat", "dog", "emu"]
+
+
+# No labels.
+
+
+def test_without_labels_all_images_at_any_depth_are_of_one_class(tmp_path: Path) -> None:
+    for place in ("0.png", "deep/1.jpg", "deep/deeper/2.bmp"):
+        paint(tmp_path / place, 9)
+    (tmp_path / "deep" / "round").symlink_to("..")
+    collection = listed(tmp_path, {"all": "."}, class_folder=None)
+    assert collection.class_names == ["unlabelled"]
+    assert collection.splits["all"].ids == ["0.png", "deep/1.jpg", "deep/deeper/2.bmp"]
+    assert collection.splits["all"].labels.tolist() == [0, 0, 0]
+
+
+def test_without_labels_the_splits_stay_folders(root: Path) -> None:
+    collection = listed(root, class_folder=None)
+    assert {name: len(split) for name, split in collection.splits.items()} == {"training": 4, "query": 4}
+    with pytest.raises(InputError, match=r"nothing is missing: put images into .*/nothing/, or mend"):
+        listed(root, {"all": "nothing"}, class_folder=None)
+
+
+def test_without_labels_queries_are_drawn_and_images_decoded_as_ever(tmp_path: Path) -> None:
+    for row in range(20):
+        paint(tmp_path / f"{row:02d}.png", row)
+    collection = listed(tmp_path, {"all": "."}, class_folder=None)
+    splits = split_collection(collection, SplitParameters(query_count=5, validation_share=0.2), seed=0)
+    decoded, broken = decode_splits(splits, collection.class_names, 0)
+    assert not broken
+    assert {name: len(split) for name, split in decoded.items()} == {"training": 12, "validation": 3, "query": 5}
+    for split in decoded.values():
+        assert [f"{pixels[0, 0, 0]:02d}.png" for pixels in split.images] == split.ids
+
+
+def test_labels_of_one_class_are_no_labels() -> None:
+    require_labels(np.array([0, 1, 0]), "evaluation")
+    with pytest.raises(InputError, match="evaluation needs labels, but all images are of one class"):
+        require_labels(np.array([0, 0, 0]), "evaluation")

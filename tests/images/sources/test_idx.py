@@ -42,10 +42,10 @@ def test_an_unpacked_file_that_kept_its_gz_name_is_read(tmp_path: Path) -> None:
 def test_a_missing_file_is_named_with_where_to_get_it(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         read_idx(tmp_path / "images.gz", 3)
-    told = str(caught.value)
-    assert f"{tmp_path / 'images.gz'} is missing" in told
-    assert f"python -m deephash_pipeline.images download mnist {tmp_path}" in told
-    assert "https://" in told and "\n" not in told
+    message = str(caught.value)
+    assert f"{tmp_path / 'images.gz'} is missing" in message
+    assert f"python -m deephash_pipeline.images download mnist {tmp_path}" in message
+    assert "https://" in message and "\n" not in message
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_a_missing_file_is_named_with_where_to_get_it(tmp_path: Path) -> None:
         (idx_bytes(IMAGES)[:-1], "truncated: its header announces 76 bytes, it has 75"),
         (idx_bytes(IMAGES)[:9], "truncated within its header"),
         (idx_bytes(IMAGES) + b"!", "too long"),
-        (idx_bytes(LABELS), r"holds labels .* swapped"),
+        (idx_bytes(LABELS), r"contains labels .* swapped"),
         (b"\x00\x00\x0d\x03" + idx_bytes(IMAGES)[4:], "does not start like an IDX file"),
         (b"<html>not found</html>", "does not start like an IDX file"),
         (b"", "does not start like an IDX file"),
@@ -69,7 +69,7 @@ def test_a_bad_image_file_is_named_with_its_fault(tmp_path: Path, content: bytes
 
 
 def test_images_where_labels_are_expected_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"holds images .* swapped"):
+    with pytest.raises(InputError, match=r"contains images .* swapped"):
         read_idx(write(tmp_path / "labels", idx_bytes(IMAGES)), 1)
 
 
@@ -83,15 +83,15 @@ def test_a_damaged_gzip_file_is_named(tmp_path: Path, damage: Callable[[bytes], 
 
 def test_a_collection_pairs_images_with_labels(tmp_path: Path) -> None:
     pair = (write(tmp_path / "images", idx_bytes(IMAGES)), write(tmp_path / "labels", idx_bytes(LABELS)))
-    held = read_idx_collection({"training": pair}, ["zero", "one"])
-    training = held.splits["training"]
+    collection = read_idx_collection({"training": pair}, ["zero", "one"])
+    training = collection.splits["training"]
     assert training.images.shape == (3, 1, 4, 5) and training.labels.tolist() == [0, 1, 1]
     assert training.ids == ["training/00000", "training/00001", "training/00002"]
 
 
 def test_images_and_labels_that_differ_in_number_are_both_named(tmp_path: Path) -> None:
     pair = (write(tmp_path / "images", idx_bytes(IMAGES)), write(tmp_path / "labels", idx_bytes(LABELS[:2])))
-    with pytest.raises(InputError, match=r"images holds 3 images but .*labels 2 labels"):
+    with pytest.raises(InputError, match=r"images has 3 images but .*labels 2 labels"):
         read_idx_collection({"training": pair}, ["zero", "one"])
 
 

@@ -9,12 +9,12 @@ from deephash_pipeline.images.sources.listing import collect_files, natural_orde
 
 def test_rows_are_in_the_order_of_classes(tmp_path: Path) -> None:
     found = {"training": {"b": ["2", "1"], "a": ["3"]}, "query": {"b": ["4"]}}
-    held = collect_files(found, tmp_path, 8, 3, tmp_path / "decoded")
-    assert held.class_names == ["a", "b"]
-    assert held.splits["training"].ids == ["3", "2", "1"]
-    assert held.splits["training"].labels.tolist() == [0, 1, 1]
-    assert held.splits["query"].labels.tolist() == [1]
-    assert held.splits["query"].images == ImageFiles(tmp_path, ["4"], 8, 3, tmp_path / "decoded")
+    collection = collect_files(found, tmp_path, 8, 3, tmp_path / "decoded")
+    assert collection.class_names == ["a", "b"]
+    assert collection.splits["training"].ids == ["3", "2", "1"]
+    assert collection.splits["training"].labels.tolist() == [0, 1, 1]
+    assert collection.splits["query"].labels.tolist() == [1]
+    assert collection.splits["query"].images == ImageFiles(tmp_path, ["4"], 8, 3, tmp_path / "decoded")
 
 
 def test_numbers_in_names_are_sorted_by_value() -> None:

@@ -45,6 +45,10 @@ def test_the_kind_chooses_the_model(parameters: dict[str, Any], model: type) -> 
         ({"kind": "torchvision", "name": "ImageNet"}, "'CIFAR100'"),
         ({"kind": "csv", "image_size": 8, "channels": 1, "split": "train"}, "csv.split: Extra inputs"),
         ({"kind": "folder", "image_size": 8, "channels": 1, "splits": {"all": ".", "query": "test"}}, "all alone"),
+        (
+            {"kind": "folder", "image_size": 8, "channels": 1, "labelled": False, "class_folder": "parent"},
+            "leave it out where labelled is false",
+        ),
     ],
 )
 def test_wrong_parameters_are_named_in_one_line(parameters: dict[str, Any], fault: str) -> None:
@@ -53,14 +57,14 @@ def test_wrong_parameters_are_named_in_one_line(parameters: dict[str, Any], faul
     assert fault in str(caught.value) and "\n" not in str(caught.value)
 
 
-def test_all_wrong_parameters_are_told_at_once() -> None:
+def test_all_wrong_parameters_are_reported_at_once() -> None:
     with pytest.raises(InputError, match=r"folder\.image_size: .*; folder\.channels: "):
         parse_source({"kind": "folder", "image_size": 0, "channels": 2})
 
 
 def test_digits_are_read_without_raw_files(tmp_path: Path) -> None:
-    held = read_source(DigitsSource(kind="digits", image_size=8), tmp_path / "nowhere", tmp_path)
-    assert held.splits["all"].images.shape == (1797, 1, 8, 8)
+    collection = read_source(DigitsSource(kind="digits", image_size=8), tmp_path / "nowhere", tmp_path)
+    assert collection.splits["all"].images.shape == (1797, 1, 8, 8)
 
 
 @pytest.mark.parametrize(
@@ -85,8 +89,19 @@ def test_a_folder_is_listed_below_the_raw_folder(tmp_path: Path) -> None:
     for folder in ("train/cat", "train/dog", "test/cat"):
         (tmp_path / folder).mkdir(parents=True)
         Image.new("L", (4, 4), 3).save(tmp_path / folder / "a.png")
-    held = read_source(FolderSource(kind="folder", image_size=4, channels=1), tmp_path, tmp_path / "decoded")
-    assert {name: split.ids for name, split in held.splits.items()} == {
+    collection = read_source(FolderSource(kind="folder", image_size=4, channels=1), tmp_path, tmp_path / "decoded")
+    assert {name: split.ids for name, split in collection.splits.items()} == {
         "training": ["train/cat/a.png", "train/dog/a.png"],
         "query": ["test/cat/a.png"],
     }
+
+
+def test_a_flat_folder_without_labels_is_one_class(tmp_path: Path) -> None:
+    for name in ("a.png", "b.png"):
+        Image.new("L", (4, 4), 3).save(tmp_path / name)
+    parameters = {"kind": "folder", "image_size": 4, "channels": 1, "splits": {"all": "."}}
+    with pytest.raises(InputError, match=r"a\.png lies in no class: .*, or set `labelled: false` of the source if no"):
+        read_source(parse_source(parameters), tmp_path, tmp_path / "decoded")
+    collection = read_source(parse_source({**parameters, "labelled": False}), tmp_path, tmp_path / "decoded")
+    assert collection.class_names == ["unlabelled"]
+    assert collection.splits["all"].ids == ["a.png", "b.png"]

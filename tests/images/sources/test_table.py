@@ -24,18 +24,18 @@ def listed(folder: Path, content: str) -> ImageCollection:
 
 
 def test_paths_start_at_the_folder_of_the_csv(folder: Path) -> None:
-    held = listed(folder, 'label,path\ndog,b.png\ncat,./deep/c.png\ncat,"d, e.png"\n')
-    assert held.class_names == ["cat", "dog"]
-    assert held.splits["all"].ids == ["deep/c.png", "d, e.png", "b.png"]
-    assert held.splits["all"].labels.tolist() == [0, 0, 1]
+    collection = listed(folder, 'label,path\ndog,b.png\ncat,./deep/c.png\ncat,"d, e.png"\n')
+    assert collection.class_names == ["cat", "dog"]
+    assert collection.splits["all"].ids == ["deep/c.png", "d, e.png", "b.png"]
+    assert collection.splits["all"].labels.tolist() == [0, 0, 1]
 
 
 def test_a_column_gives_the_splits_under_any_of_their_names(folder: Path) -> None:
-    held = listed(
+    collection = listed(
         folder,
         'path,label,split\na.png,x,train\nb.png,y,Training\ndeep/c.png,y,val\n"d, e.png",y,test\n',
     )
-    assert {name: split.ids for name, split in held.splits.items()} == {
+    assert {name: split.ids for name, split in collection.splits.items()} == {
         "training": ["a.png", "b.png"],
         "validation": ["deep/c.png"],
         "query": ["d, e.png"],
@@ -43,9 +43,9 @@ def test_a_column_gives_the_splits_under_any_of_their_names(folder: Path) -> Non
 
 
 def test_labels_with_gaps_are_names_in_the_order_of_their_values(folder: Path) -> None:
-    held = listed(folder, "path,label\na.png,10\nb.png,2\ndeep/c.png,0\n")
-    assert held.class_names == ["0", "2", "10"]
-    assert held.splits["all"].labels.tolist() == [0, 1, 2]
+    collection = listed(folder, "path,label\na.png,10\nb.png,2\ndeep/c.png,0\n")
+    assert collection.class_names == ["0", "2", "10"]
+    assert collection.splits["all"].labels.tolist() == [0, 1, 2]
 
 
 def test_labels_that_look_like_something_else_keep_their_name(folder: Path) -> None:
@@ -53,7 +53,7 @@ def test_labels_that_look_like_something_else_keep_their_name(folder: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         ("path,label\na.png,x\nz.png,y\nzz.png,y\n", r"row 3: the file \S+z\.png is missing \(2 such rows"),
         ("path,label\na.png,x\n,y\n", "row 3: the file"),
@@ -71,13 +71,13 @@ def test_labels_that_look_like_something_else_keep_their_name(folder: Path) -> N
         ('path,label\n"a.png,x\n', "cannot be read as CSV"),
     ],
 )
-def test_what_is_wrong_is_told_in_one_line_with_its_row(folder: Path, content: str, told: str) -> None:
-    with pytest.raises(InputError, match=told) as caught:
+def test_what_is_wrong_is_reported_in_one_line_with_its_row(folder: Path, content: str, message: str) -> None:
+    with pytest.raises(InputError, match=message) as caught:
         listed(folder, content)
     assert "\n" not in str(caught.value)
 
 
-def test_a_csv_in_another_encoding_is_told(folder: Path) -> None:
+def test_a_csv_in_another_encoding_is_reported(folder: Path) -> None:
     (folder / "images.csv").write_bytes("path,label\na.png,Bär\n".encode("latin-1"))
     with pytest.raises(InputError, match=r"cannot be read as CSV .*save it again, as UTF-8"):
         list_table(folder / "images.csv", 8, 3, folder)

@@ -62,12 +62,12 @@ def write_idx(path: Path, array: np.ndarray) -> None:
 
 
 def test_colour_images_are_downloaded_and_read(archive: Path, tmp_path: Path) -> None:
-    held = read_torchvision("CIFAR10", tmp_path / "raw", download=True)
-    assert held.class_names == ["cat", "dog"]
+    collection = read_torchvision("CIFAR10", tmp_path / "raw", download=True)
+    assert collection.class_names == ["cat", "dog"]
     for split, batch in {"training": "data_batch_1", "query": "test_batch"}.items():
-        np.testing.assert_array_equal(held.splits[split].images, PIXELS[batch])  # type: ignore[arg-type]
-        assert held.splits[split].labels.tolist() == LABELS[batch]
-    assert held.splits["query"].ids[3] == "query/00003"
+        np.testing.assert_array_equal(collection.splits[split].images, PIXELS[batch])  # type: ignore[arg-type]
+        assert collection.splits[split].labels.tolist() == LABELS[batch]
+    assert collection.splits["query"].ids[3] == "query/00003"
 
 
 def test_what_is_there_is_not_downloaded(archive: Path, tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ def test_a_batch_with_another_checksum_is_refused(archive: Path, tmp_path: Path)
         read_torchvision("CIFAR10", tmp_path / "raw")
 
 
-def test_an_unreachable_address_is_told_in_one_line(archive: Path, tmp_path: Path) -> None:
+def test_an_unreachable_address_is_reported_in_one_line(archive: Path, tmp_path: Path) -> None:
     archive.unlink()
     with pytest.raises(InputError, match=r"torchvision cannot read CIFAR10 from .*check the network") as caught:
         read_torchvision("CIFAR10", tmp_path / "raw", download=True)
@@ -103,13 +103,13 @@ def test_grey_images_are_read(tmp_path: Path) -> None:
     for prefix in ("train", "t10k"):
         write_idx(raw / f"{prefix}-images-idx3-ubyte", images)
         write_idx(raw / f"{prefix}-labels-idx1-ubyte", np.arange(10, dtype=np.uint8))
-    held = read_torchvision("FashionMNIST", tmp_path)
-    np.testing.assert_array_equal(held.splits["query"].images, images[:, np.newaxis])  # type: ignore[arg-type]
-    assert held.splits["training"].labels.tolist() == list(range(10))
-    assert held.class_names[1] == "Trouser"
+    collection = read_torchvision("FashionMNIST", tmp_path)
+    np.testing.assert_array_equal(collection.splits["query"].images, images[:, np.newaxis])  # type: ignore[arg-type]
+    assert collection.splits["training"].labels.tolist() == list(range(10))
+    assert collection.class_names[1] == "Trouser"
 
 
-def test_a_truncated_file_is_told_in_one_line(tmp_path: Path) -> None:
+def test_a_truncated_file_is_reported_in_one_line(tmp_path: Path) -> None:
     test_grey_images_are_read(tmp_path)
     path = tmp_path / "FashionMNIST" / "raw" / "t10k-images-idx3-ubyte"
     path.write_bytes(path.read_bytes()[:-1])

@@ -14,7 +14,7 @@ from PIL.JpegImagePlugin import JpegImageFile
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.images.decoding.image_files import Channels
 
-# Pillow tells a format by its content, whatever the name of the file, and for some starts other programs.
+# Pillow knows a format by its content, whatever the name of the file, and for some starts other programs.
 FORMATS = ("PNG", "JPEG", "WEBP", "BMP")
 MODES = {1: "L", 3: "RGB"}
 FAULTS_OF_THE_MACHINE = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO, errno.ESTALE, errno.ETIMEDOUT}
@@ -53,7 +53,7 @@ def decode_image(
 
     Raises:
         BrokenImageError: if the file cannot be read or decoded, has more pixels than Pillow takes for sane, or
-            numbers of 32 bits, whose black and white nothing tells.
+            numbers of 32 bits, whose black and white are not known.
         InputError: if the machine is at fault and not the file: out of memory or of open files, or the disk fails.
 
     Example:

@@ -40,8 +40,24 @@ def digest(pixels: bytes) -> bytes:
 class DecodedArray:
     """The working files of one split.
 
+    Args:
+        files: what to decode.
+        split: name of the split, and of its files.
+
     Attributes:
         digests: of the pixels of each row; `PENDING` where the row is not decoded or its file is broken.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> from PIL import Image
+        >>> with TemporaryDirectory() as folder:
+        ...     Image.new("L", (4, 4), "white").save(Path(folder, "a.png"))
+        ...     array = DecodedArray(ImageFiles(Path(folder), ["a.png", "lost.png"], 2, 1, Path(folder)), "training")
+        ...     broken = list(array.decode())
+        ...     array.whole_images().tolist()
+        [[[[255, 255], [255, 255]]]]
+        >>> broken[0][0]
+        1
     """
 
     def __init__(self, files: ImageFiles, split: str) -> None:
@@ -181,7 +197,7 @@ def _mapped(path: Path) -> NDArray[np.uint8]:
 
 @contextmanager
 def _written(path: Path) -> Iterator[None]:
-    """Tell of a file that cannot be written in one line."""
+    """Raise an InputError, of one line, for a file that cannot be written."""
     try:
         yield
     except OSError as error:

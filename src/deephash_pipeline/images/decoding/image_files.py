@@ -20,6 +20,10 @@ class ImageFiles:
         image_size: height and width to decode to, in pixels.
         channels: 1 for grey, 3 for colour.
         working_folder: where the array grows while it is decoded.
+
+    Example:
+        >>> ImageFiles(Path("raw"), ["a.png", "b.png", "c.png"], 32, 3, Path("decoded"))[:2].shape
+        (2, 3, 32, 32)
     """
 
     root: Path

@@ -1,4 +1,4 @@
-"""Decode the splits of a benchmark: broken images are left out and listed, images in two splits are told."""
+"""Decode the splits of a benchmark: broken images are left out and listed, images in two splits are reported."""
 
 import logging
 from collections.abc import Sequence
@@ -39,6 +39,13 @@ def decode_splits(
 
     Raises:
         InputError: if more files are broken, or a class has no image left to train from, or there is no query left.
+
+    Example:
+        >>> pixels, labels = np.zeros((2, 1, 8, 8), dtype=np.uint8), np.array([0, 1])
+        >>> splits = {name: ImageSet(pixels, labels, [f"{name}/0", f"{name}/1"]) for name in ("training", "query")}
+        >>> decoded, broken = decode_splits(splits, ["cat", "dog"], broken_share_limit=0.01)
+        >>> broken
+        []
     """
     files = sum(len(split) for split in splits.values() if isinstance(split.images, ImageFiles))
     decoded: dict[str, ImageSet] = {}
@@ -65,11 +72,11 @@ def decode_splits(
         raise InputError(f"all training images of the class {class_names[lost[0]]!r} are broken: mend or replace them.")
     if not len(decoded["query"]):
         raise InputError("all images of the split 'query' are broken: mend or replace them.")
-    _tell_shared_images(decoded, digests)
+    _report_shared_images(decoded, digests)
     return decoded, broken
 
 
-def _tell_shared_images(splits: dict[str, ImageSet], digests: dict[str, list[bytes]]) -> None:
+def _report_shared_images(splits: dict[str, ImageSet], digests: dict[str, list[bytes]]) -> None:
     """Warn of images that are in two splits under different ids."""
     seen: dict[bytes, tuple[str, str]] = {}
     pairs = []

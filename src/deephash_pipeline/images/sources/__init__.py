@@ -1,1 +1,1 @@
-"""Where raw images come from: folders, tables, archives and data sets, behind one interface."""
+"""Where raw images come from: folders, tables, archives and data sets, read by one function, `registry.read_source`."""

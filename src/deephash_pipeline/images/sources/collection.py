@@ -12,6 +12,9 @@ from deephash_pipeline.images.decoding.image_files import ImageFiles
 
 SPLITS_TO_TRAIN_FROM = ("all", "training")
 
+UNLABELLED = "unlabelled"
+"""The one class of a collection without labels."""
+
 
 @dataclass(frozen=True)
 class ImageSet:
@@ -20,7 +23,7 @@ class ImageSet:
     Attributes:
         images: uint8 of shape (n, c, h, w), values 0..255, possibly a memory map; or the files to decode them from.
         labels: int64 of shape (n,), indices into the class names of the collection.
-        ids: n names that tell every image apart, such as its path below the raw folder.
+        ids: n different names, such as the path of each image below the raw folder.
     """
 
     images: NDArray[np.uint8] | ImageFiles
@@ -45,15 +48,21 @@ class ImageSet:
 
 @dataclass(frozen=True)
 class ImageCollection:
-    """What a source holds: its splits by name, and the names of the classes.
+    """The images of a source: its splits by name, and the names of the classes.
 
     The splits are "training" and "query" with an optional "validation" where a benchmark fixes them, or "all" where
-    `split_collection` is to draw them.
+    `split_collection` is to draw them. Images without labels are of one class, `UNLABELLED`.
 
     Raises:
         InputError: if a split's images, labels and ids differ in number, a label is outside the classes, there is one
             class only, a class has no image to train from, two images share an id, or an array is of another type or
             shape.
+
+    Example:
+        >>> pixels, labels = np.zeros((4, 1, 8, 8), dtype=np.uint8), np.array([0, 1, 0, 1])
+        >>> images = ImageSet(pixels, labels, ids=["a", "b", "c", "d"])
+        >>> len(ImageCollection({"all": images}, class_names=["cat", "dog"]).splits["all"].first(3))
+        3
     """
 
     splits: dict[str, ImageSet]
@@ -63,7 +72,7 @@ class ImageCollection:
         for name, split in self.splits.items():
             _check_arrays(name, split)
             _check_labels(name, split.labels, self.class_names)
-        if len(self.class_names) < 2:
+        if len(self.class_names) < 2 and self.class_names != [UNLABELLED]:
             raise InputError(
                 f"there is one class only, {', '.join(self.class_names)!r}: retrieval needs two classes, add another."
             )
@@ -73,8 +82,28 @@ class ImageCollection:
                 check_no_empty_class(name, self.splits[name].labels, self.class_names)
 
 
+def require_labels(labels: NDArray[np.int64], reader: str) -> None:
+    """Raise InputError, naming what reads the labels, if they are of one class, as those of images without labels.
+
+    Args:
+        labels: int64 of shape (n,), n at least 1.
+        reader: what needs them, such as ``"evaluation"``.
+
+    Example:
+        >>> require_labels(np.array([0, 0, 0]), "evaluation")
+        Traceback (most recent call last):
+        ...
+        deephash_pipeline.errors.InputError: evaluation needs labels, but all images are of one class: ...
+    """
+    if labels.min() == labels.max():
+        raise InputError(
+            f"{reader} needs labels, but all images are of one class: label them, one folder for each class, or run "
+            "only methods that need no labels (lsh, pcah, itq, sh)."
+        )
+
+
 def check_no_empty_class(split: str, labels: NDArray[np.int64], class_names: Sequence[str]) -> None:
-    """Raise InputError, naming the first class of which the split holds no image."""
+    """Raise InputError, naming the first class of which the split has no image."""
     empty = np.flatnonzero(np.bincount(labels, minlength=len(class_names)) == 0)
     if empty.size:
         raise InputError(

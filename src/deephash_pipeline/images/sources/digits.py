@@ -16,6 +16,10 @@ def read_digits(image_size: int = 28) -> ImageCollection:
 
     Returns:
         One split "all": images (1797, 1, image_size, image_size), labels 0..9.
+
+    Example:
+        >>> read_digits(28).splits["all"].images.shape
+        (1797, 1, 28, 28)
     """
     from sklearn.datasets import load_digits  # noqa: PLC0415 - takes a second, which other benchmarks need not wait for
 

@@ -22,7 +22,7 @@ def download_mnist(folder: Path) -> Iterator[str]:
     """Fetch the MNIST files that are not in the folder yet, and yield one line on each.
 
     A file appears under its name only when it is complete and its checksum right; until then it lies in a hidden
-    temporary folder beside it, which only a killed process leaves behind.
+    temporary folder beside it, which only a killed process leaves there.
 
     Args:
         folder: where `IdxSource` will look for them, such as data/01_raw/mnist; made where it is missing.
@@ -91,8 +91,8 @@ def _fetch(mirrors: Sequence[str], name: str, checksum: str, target: Path) -> st
     failures = []
     for mirror in mirrors:
         try:
-            address = f"{mirror}{name}"
-            with urllib.request.urlopen(address, timeout=SECONDS_TO_ANSWER) as answer, target.open("wb") as file:
+            url = f"{mirror}{name}"
+            with urllib.request.urlopen(url, timeout=SECONDS_TO_ANSWER) as answer, target.open("wb") as file:
                 shutil.copyfileobj(answer, file)
         except (OSError, http.client.HTTPException) as error:
             failures.append(f"{mirror}: {error}")

@@ -7,7 +7,7 @@ from typing import Literal
 
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.images.decoding.image_files import Channels
-from deephash_pipeline.images.sources.collection import ImageCollection
+from deephash_pipeline.images.sources.collection import UNLABELLED, ImageCollection
 from deephash_pipeline.images.sources.listing import collect_files
 
 logger = logging.getLogger(__name__)
@@ -24,7 +24,7 @@ def list_folder(
     image_size: int,
     channels: Channels,
     working_folder: Path,
-    class_folder: ClassFolder = "top",
+    class_folder: ClassFolder | None = "top",
 ) -> ImageCollection:
     """List a tree of PNG, JPEG, WebP and BMP files, in the order of their paths, without decoding any.
 
@@ -35,11 +35,21 @@ def list_folder(
         channels: 1 for grey, 3 for colour.
         working_folder: where the array of a split grows while it is decoded.
         class_folder: the folder that names a class: "top" of the split, or "parent" of the image as in SUN397, where
-            `a/abbey` and `o/office/home` are classes.
+            `a/abbey` and `o/office/home` are classes. None for images without labels, at any depth.
 
     Raises:
-        InputError: if a folder is missing or holds no image, an image is in no class, a name is no UTF-8, or a class
-            has no image to train from.
+        InputError: if a folder is missing or has no image, an image is in no class, a link takes a folder into two
+            classes, a name is no UTF-8, or a class has no image to train from.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     root = Path(folder)
+        ...     for name in ("cat", "dog"):
+        ...         (root / name).mkdir()
+        ...         (root / name / "1.png").touch()
+        ...     list_folder(root, {"all": "."}, 32, 3, root / "decoded").splits["all"].ids
+        ['cat/1.png', 'dog/1.png']
     """
     found = {}
     for split, folder in splits.items():
@@ -48,28 +58,33 @@ def list_folder(
     return collect_files(found, root, image_size, channels, working_folder)
 
 
-def _image_files(folder: Path, class_folder: ClassFolder) -> dict[str, list[Path]]:
+def _image_files(folder: Path, class_folder: ClassFolder | None) -> dict[str, list[Path]]:
     """Return the sorted image files of one split by class; what is hidden is passed over, other kinds are counted."""
+    place = f"{folder}/<class>/" if class_folder else f"{folder}/"
     if not folder.is_dir():
         raise InputError(
-            f"the folder {folder} is missing: put images into {folder}/<class>/, or mend `splits` of the source "
+            f"the folder {folder} is missing: put images into {place}, or mend `splits` of the source "
             "({all: .} where they are not split yet)."
         )
     classes: dict[str, list[Path]] = {}
     others = []
-    for entry in _visible(folder):
+    class_of: dict[Path, str] = {}
+    for entry in _visible(folder) if class_folder else [folder]:
         if entry.is_dir():
-            files = _visible_files(entry)
+            files = _visible_files(folder, entry, class_folder, class_of)
             images = [path for path in files if _is_image(path)]
             others += [path for path in files if not _is_image(path)]
-            if class_folder == "top":
-                classes[entry.name] = images
+            if class_folder != "parent":
+                classes[entry.name if class_folder else UNLABELLED] = images
             for path in images if class_folder == "parent" else ():
                 classes.setdefault(path.parent.relative_to(folder).as_posix(), []).append(path)
         elif _is_image(entry):
-            raise InputError(f"{entry} lies in no class: move it into {folder}/<class>/.")
+            raise InputError(
+                f"{entry} lies in no class: move it into {place}, or set `labelled: false` of the source if no image "
+                "has a class."
+            )
     if not any(classes.values()):
-        raise InputError(f"{folder} holds no image: put {FORMATS} files into {folder}/<class>/.")
+        raise InputError(f"{folder} holds no image: put {FORMATS} files into {place}.")
     if others:
         logger.warning("%d files are passed over, being no %s, such as %s", len(others), FORMATS, others[0])
     return classes
@@ -88,18 +103,41 @@ def _visible(folder: Path) -> list[Path]:
     return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
 
 
-def _visible_files(folder: Path) -> list[Path]:
-    """Return the files below, in the order of their paths; linked folders are entered, each folder once."""
+def _visible_files(
+    split_folder: Path, top: Path, class_folder: ClassFolder | None, class_of: dict[Path, str]
+) -> list[Path]:
+    """Return the files below `top`, in the order of their paths; linked folders are entered, each folder once.
+
+    Args:
+        split_folder: `top` or the folder above it.
+        top: where to begin.
+        class_folder: see `list_folder`.
+        class_of: real path of every folder of the split entered so far -> folder that names its class; added to.
+
+    Raises:
+        InputError: if a link leads to a folder that is in another class too.
+    """
     found: list[Path] = []
-    entered = set()
-    for parent, folders, names in os.walk(folder, followlinks=True):
-        if (real := os.path.realpath(parent)) in entered:
-            folders.clear()
+    above = {*_real(split_folder).parents, *_real(top).parents, *([] if top == split_folder else [_real(split_folder)])}
+    for parent, folders, names in os.walk(top, followlinks=True):
+        real = _real(Path(parent))
+        if real in above:
+            raise InputError(f"the link {parent} leads up to {real}, where other classes may be: remove it.")
+        own_class = parent if class_folder == "parent" else str(top)
+        if real not in class_of:
+            class_of[real] = own_class
+            folders[:] = sorted(name for name in folders if not name.startswith("."))
+            found += [Path(parent, name) for name in names if not name.startswith(".")]
             continue
-        entered.add(real)
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        found += [Path(parent, name) for name in names if not name.startswith(".")]
+        folders.clear()
+        linked_from = _real(Path(parent).parent)
+        if class_of[real] != own_class and real not in (linked_from, *linked_from.parents):
+            raise InputError(f"by a link {real} is in two classes, {class_of[real]} and {own_class}: remove the link.")
     return sorted(path for path in found if path.is_file())
+
+
+def _real(path: Path) -> Path:
+    return Path(os.path.realpath(path))
 
 
 def _is_image(path: Path) -> bool:

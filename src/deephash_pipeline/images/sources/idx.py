@@ -26,8 +26,15 @@ def read_idx(path: Path, dimensions: int) -> NDArray[np.uint8]:
         dimensions: 3 for images (n, h, w), 1 for labels (n,).
 
     Raises:
-        InputError: if the file is missing, damaged, truncated, too long, not IDX, or holds labels where images are
+        InputError: if the file is missing, damaged, truncated, too long, not IDX, or has labels where images are
             expected.
+
+    Example:
+        >>> from tempfile import NamedTemporaryFile
+        >>> with NamedTemporaryFile() as file:
+        ...     _ = Path(file.name).write_bytes(bytes([0, 0, 8, 1, 0, 0, 0, 2, 7, 9]))
+        ...     read_idx(Path(file.name), dimensions=1)
+        array([7, 9], dtype=uint8)
     """
     path = _find(path)
     content = _decompressed(path)
@@ -35,10 +42,10 @@ def read_idx(path: Path, dimensions: int) -> NDArray[np.uint8]:
     if len(content) < 4 or content[:3] != bytes([0, 0, UNSIGNED_BYTE]):
         raise InputError(f"{path} does not start like an IDX file of unsigned bytes (00 00 08): download it anew.")
     if content[3] != dimensions:
-        held = CONTENTS.get(content[3], "something else")
+        found = CONTENTS.get(content[3], "something else")
         raise InputError(
-            f"{path} holds {held} ({content[3]} dimensions) where {CONTENTS[dimensions]} ({dimensions}) are expected: "
-            "are the file names of images and labels swapped?"
+            f"{path} contains {found} ({content[3]} dimensions) where {CONTENTS[dimensions]} ({dimensions}) are "
+            "expected: are the file names of images and labels swapped?"
         )
     if len(content) < header:
         raise InputError(f"{path} is truncated within its header: download it anew.")
@@ -72,7 +79,7 @@ def read_idx_collection(
         images, labels = read_idx(image_file, 3), read_idx(label_file, 1)
         if len(images) != len(labels):
             raise InputError(
-                f"{image_file} holds {len(images)} images but {label_file} {len(labels)} labels: "
+                f"{image_file} has {len(images)} images but {label_file} {len(labels)} labels: "
                 "take both files from the same data set and split."
             )
         ids = [f"{split}/{row:05d}" for row in range(len(labels))]

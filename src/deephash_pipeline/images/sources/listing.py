@@ -31,6 +31,12 @@ def collect_files(
 
     Raises:
         InputError: if a class has images in some split, but none to train from; and see `ImageCollection`.
+
+    Example:
+        >>> found = {"training": {"10": ["a.png"], "2": ["b.png"]}, "query": {"2": ["c.png"]}}
+        >>> collection = collect_files(found, Path("raw"), 32, 3, Path("decoded"))
+        >>> collection.class_names, collection.splits["query"].labels.tolist()
+        (['2', '10'], [0])
     """
     _check_classes(found)
     class_names = sorted(set(chain.from_iterable(found.values())), key=natural_order)
@@ -44,7 +50,12 @@ def collect_files(
 
 
 def natural_order(name: str) -> tuple[list[str | int], str]:
-    """Return a key that sorts class 2 before class 10; 01 and 1 are of one value, and always in this order."""
+    """Return a key that sorts class 2 before class 10; 01 and 1 are of one value, and always in this order.
+
+    Example:
+        >>> sorted(["a10", "a2", "b1"], key=natural_order)
+        ['a2', 'a10', 'b1']
+    """
     return [int(part) if place % 2 else part for place, part in enumerate(re.split(r"(\d+)", name))], name
 
 

@@ -40,9 +40,13 @@ class IdxSource(_Source):
 
 
 class FolderSource(_Source):
-    """A tree of image files; `splits` says which folder below the raw folder is which split."""
+    """A tree of image files; `splits` says which folder below the raw folder is which split.
+
+    Where `labelled` is false, folders are no classes: all images are of the class `UNLABELLED`.
+    """
 
     kind: Literal["folder"]
+    labelled: bool = True
     image_size: int = Field(ge=1)
     channels: Channels
     splits: dict[str, str] = Field(default={"training": "train", "query": "test"})
@@ -52,6 +56,8 @@ class FolderSource(_Source):
     def _splits_are_complete(self) -> "FolderSource":
         if set(self.splits) not in SPLITS_ALLOWED:
             raise ValueError("splits must name the folders of training and query (and validation), or of all alone")
+        if not self.labelled and self.class_folder != "top":
+            raise ValueError("class_folder says where the labels are: leave it out where labelled is false")
         return self
 
 
@@ -93,6 +99,10 @@ def parse_source(parameters: dict[str, Any]) -> ImageSource:
 
     Raises:
         InputError: one line with every wrong parameter.
+
+    Example:
+        >>> parse_source({"kind": "folder", "image_size": 32, "channels": 3}).splits
+        {'training': 'train', 'query': 'test'}
     """
     try:
         return _ADAPTER.validate_python(parameters)
@@ -116,6 +126,11 @@ def read_source(source: ImageSource, path: Path, working_folder: Path) -> ImageC
 
     Raises:
         InputError: if a file is missing or broken, or the labels do not fit the images.
+
+    Example:
+        >>> source = parse_source({"kind": "digits"})
+        >>> len(read_source(source, Path("data/01_raw/digits"), Path("decoded")).class_names)
+        10
     """
     match source:
         case DigitsSource():
@@ -127,9 +142,8 @@ def read_source(source: ImageSource, path: Path, working_folder: Path) -> ImageC
             }
             return read_idx_collection(files, source.class_names)
         case FolderSource():
-            return list_folder(
-                path, source.splits, source.image_size, source.channels, working_folder, source.class_folder
-            )
+            class_folder = source.class_folder if source.labelled else None
+            return list_folder(path, source.splits, source.image_size, source.channels, working_folder, class_folder)
         case CsvSource():
             return list_table(path / source.file, source.image_size, source.channels, working_folder)
         case Fer2013Source():

@@ -27,7 +27,7 @@ def read_csv(path: Path, columns: set[str]) -> pd.DataFrame:
     """
     try:
         with warnings.catch_warnings(category=pd.errors.ParserWarning, action="error"):
-            # Without an index pandas tells of longer rows; else it would shift all columns by one.
+            # Without an index pandas warns of longer rows; else it would shift all columns by one.
             table = pd.read_csv(path, dtype=str, keep_default_na=False, skipinitialspace=True, index_col=False)
     except pd.errors.ParserWarning as error:
         raise InputError(f"{path} has rows of more fields than its first line: name or remove the last.") from error
@@ -43,7 +43,7 @@ def read_csv(path: Path, columns: set[str]) -> pd.DataFrame:
 
 
 def list_table(path: Path, image_size: int, channels: Channels, working_folder: Path) -> ImageCollection:
-    """List the images of a CSV without decoding any.
+    r"""List the images of a CSV without decoding any.
 
     Args:
         path: of the CSV; its rows are `path` (from the folder of the CSV), `label` (the name of a class) and perhaps
@@ -55,6 +55,15 @@ def list_table(path: Path, image_size: int, channels: Channels, working_folder: 
     Raises:
         InputError: if a row names no class, a missing file, a file twice or an unknown split; see also `read_csv` and
             `collect_files`. Rows are numbered as in a spreadsheet, the header being row 1.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     for name in ("1.png", "2.png"):
+        ...         Path(folder, name).touch()
+        ...     _ = Path(folder, "images.csv").write_text("path,label\n1.png,dog\n2.png,cat\n")
+        ...     list_table(Path(folder, "images.csv"), 32, 3, Path("decoded")).splits["all"].ids
+        ['2.png', '1.png']
     """
     table = read_csv(path, {"path", "label"})
     names = [os.path.normpath(name) if name else "" for name in table["path"].str.strip()]

@@ -43,15 +43,15 @@ def read_torchvision(name: TorchvisionName, folder: Path, download: bool = False
     splits = {}
     for split in ("training", "query"):
         try:
-            held = getattr(datasets, name)(folder, train=split == "training", download=download)
+            data = getattr(datasets, name)(folder, train=split == "training", download=download)
         except FAILURES as error:
             remedy = "check the network and try again" if download else "set `download: true` of the source"
             raise InputError(
                 f"torchvision cannot read {name} from {folder} ({error}): delete its files there if they are damaged; "
                 f"{remedy}, or put them there by hand."
             ) from error
-        pixels = np.asarray(held.data)
+        pixels = np.asarray(data.data)
         images = pixels[:, np.newaxis] if pixels.ndim == 3 else np.ascontiguousarray(pixels.transpose(0, 3, 1, 2))
-        labels = np.asarray(held.targets, dtype=np.int64)
+        labels = np.asarray(data.targets, dtype=np.int64)
         splits[split] = ImageSet(images, labels, [f"{split}/{row:05d}" for row in range(len(labels))])
-    return ImageCollection(splits, list(held.classes))
+    return ImageCollection(splits, list(data.classes))
