@@ -79,7 +79,7 @@ def spread_chaos(folder: Path, kills: int, seed: int, say: Callable[[str], None]
             if ending is not None:
                 outcome.endings.append(ending)
                 where = (
-                    f"in {ending.stage.name} behind step {ending.steps}" if ending.stage else "between two trainings"
+                    f"in {ending.stage.name} after step {ending.steps}" if ending.stage else "between two trainings"
                 )
                 say(f"{project.name}: {ending.number.name} {where}")
         begin(project).finish()

@@ -42,7 +42,7 @@ def outputs_in_blocks(module: nn.Module, inputs: Inputs) -> NDArray[np.float32]:
             block = module(inputs.batch(np.arange(start, min(start + size, len(inputs)))))
             if not start:
                 outputs = np.empty((len(inputs), *block.shape[1:]), np.float32)
-            arriving.append((start, block.to("cpu", non_blocking=True), _event_behind(block)))
+            arriving.append((start, block.to("cpu", non_blocking=True), _event_after(block)))
             receive(UNDER_WAY)
         receive(0)
     return outputs
@@ -53,7 +53,7 @@ def block_size(module: nn.Module) -> int:
     return CUDA_BLOCK if any(parameter.is_cuda for parameter in module.parameters()) else BLOCK
 
 
-def _event_behind(block: Tensor) -> torch.cuda.Event | None:
+def _event_after(block: Tensor) -> torch.cuda.Event | None:
     """Mark where the copy of a block stands in the queue of its device; None where nothing is queued."""
     if not block.is_cuda:
         return None

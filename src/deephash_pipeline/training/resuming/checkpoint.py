@@ -118,7 +118,7 @@ class CheckpointFolder:
         return None
 
     def tidy(self) -> None:
-        """Remove all but the last two checkpoints, and whatever was left behind where a process was killed."""
+        """Remove all but the last two checkpoints, and whatever a process that was killed has left."""
         whole = [name for name in self._names(DOCUMENT) if name not in self._damaged]
         kept = whole[-KEPT:]
         for name in self._names():

@@ -30,7 +30,7 @@ from deephash_pipeline.training import (
     TrainingInterrupted,
     train,
 )
-from tests.training.small_fine_tuning import (
+from tests.training.resuming.small_fine_tuning import (
     CPU,
     CopiedAfterSaving,
     Killed,
@@ -252,7 +252,7 @@ def test_a_stop_request_saves_behind_the_step_and_the_next_process_goes_on(tmp_p
             parameters_ = ExponentiatedLossParameters(loss_scale="unit", balance_pairs=True)
             return ExponentiatedLoss(parameters_)(u, labels)
 
-    with pytest.raises(TrainingInterrupted, match="interrupted in epoch 2 behind step 2; the same command goes on"):
+    with pytest.raises(TrainingInterrupted, match="interrupted in epoch 2 after step 2; the same command goes on"):
         fine_tune(CheckpointFolder(tmp_path, 30), Stopping())
     assert stored(tmp_path)["progress"]["steps"] == 5
     assert fine_tune(CheckpointFolder(tmp_path, 30)) == uninterrupted()
