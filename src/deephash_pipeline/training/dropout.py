@@ -19,6 +19,14 @@ class CounterBasedDropout(nn.Module):
     Args:
         probability: of a unit to be dropped.
         layer: number of the layer, so that two layers drop different units.
+
+    Example:
+        >>> dropout, z = CounterBasedDropout(0.5, layer=0), torch.ones(6, 10)
+        >>> dropout.set_counter(seed=1, first=0)
+        >>> whole = dropout(z)
+        >>> dropout.set_counter(seed=1, first=4)
+        >>> torch.equal(dropout(z[4:]), whole[4:])
+        True
     """
 
     seed: Tensor

@@ -24,6 +24,12 @@ def outputs_in_blocks(module: nn.Module, inputs: Inputs) -> NDArray[np.float32]:
 
     Returns:
         float32 of shape (samples, outputs).
+
+    Example:
+        >>> from deephash_pipeline.training import ArrayInputs
+        >>> inputs = ArrayInputs(np.ones((300, 4), np.float32), torch.device("cpu"))
+        >>> outputs_in_blocks(nn.Linear(4, 2), inputs).shape
+        (300, 2)
     """
     module.eval()
     size = block_size(module)

@@ -83,6 +83,15 @@ def train(
             another configuration in `checkpoints`.
         TrainingDiverged: non-finite loss.
         TrainingInterrupted: SIGTERM or Ctrl-C; a checkpoint of the last whole step is there.
+
+    Example:
+        >>> from deephash_pipeline.training import ArrayInputs, CrossEntropy
+        >>> labels, cpu = np.arange(32) % 2, torch.device("cpu")
+        >>> inputs = ArrayInputs(np.eye(2, dtype=np.float32)[labels], cpu)
+        >>> parameters = TrainingParameters(epochs=3, batch_size=8, learning_rate=0.5)
+        >>> history = train(nn.Linear(2, 2), CrossEntropy(), inputs, labels, parameters, 0, cpu, "two classes")
+        >>> [row["epoch"] for row in history], history[-1]["loss"] < history[0]["loss"]
+        ([1, 2, 3], True)
     """
     if len(labels) != len(inputs):
         raise InputError(f"{description}: {len(inputs)} inputs but {len(labels)} labels")

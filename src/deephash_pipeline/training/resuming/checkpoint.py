@@ -56,6 +56,14 @@ class CheckpointFolder:
         folder: made when the first checkpoint is saved.
         seconds_between: a training that is asked to saves no more often than this, in seconds; 0 means at every step.
         provenance: to be stored along, such as the commit; never compared.
+
+    Example:
+        >>> import tempfile, torch
+        >>> state = TrainingState({"w": torch.ones(2)}, {"step": 7, "finished": False}, {"seed": 0})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     CheckpointFolder(Path(folder), seconds_between=30).save(state)
+        ...     CheckpointFolder(Path(folder), seconds_between=30).load().progress["step"]
+        7
     """
 
     def __init__(self, folder: Path, seconds_between: float, provenance: Mapping[str, Any] | None = None) -> None:
