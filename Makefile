@@ -3,18 +3,27 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 ENV ?=
+PROCESSES := -n 2 --dist loadgroup --no-loadscope-reorder
+NUMERICAL := $(wildcard $(addprefix tests/,losses retrieval hashing networks search training))
 BENCHMARK = $(if $(ENV),$(ENV),digits)
 # One word for Kedro, Kedro-Viz and MLflow; every one of them honours it.
 export DO_NOT_TRACK := true
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: run test lint viz mlflow report bench chaos clean
+.PHONY: run test test-avx2 lint viz mlflow report bench chaos clean
 
 run: $(VENV)/installed
 	$(BIN)/kedro run --pipelines=full $(if $(ENV),--env=$(ENV))
 
+# Two processes of one thread each; whole files go to one of them, in the order of tests/conftest.py.
 test: $(VENV)/installed
-	$(BIN)/python -m pytest -q
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q $(PROCESSES) --cov=deephash_pipeline --cov-report=
+	@echo "lines of src that the tests run, in per cent: $$($(BIN)/coverage report --format=total)"
+
+# What computes, once more with the instructions of processors without AVX-512, where sums round differently.
+test-avx2: $(VENV)/installed
+	OMP_NUM_THREADS=1 ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2 MKL_CBWR=AVX2 \
+		$(BIN)/python -m pytest -q $(PROCESSES) $(NUMERICAL)
 
 lint: $(VENV)/installed
 	$(BIN)/ruff format --check .
@@ -46,7 +55,7 @@ chaos: $(VENV)/installed
 # Removes what runs have made. Raw images and the environment stay.
 clean:
 	find data -mindepth 2 -not -path 'data/01_raw/*' -not -name .gitkeep -delete
-	rm -rf mlflow.db mlartifacts .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf mlflow.db mlartifacts .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(VENV)/installed: requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)

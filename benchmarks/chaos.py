@@ -78,9 +78,7 @@ def spread_chaos(folder: Path, kills: int, seed: int, say: Callable[[str], None]
             ending = interrupt(project, stage, number, draw)
             if ending is not None:
                 outcome.endings.append(ending)
-                where = (
-                    f"in {ending.stage.name} behind step {ending.steps}" if ending.stage else "between two trainings"
-                )
+                where = f"in {ending.stage.name} after step {ending.steps}" if ending.stage else "between two trainings"
                 say(f"{project.name}: {ending.number.name} {where}")
         begin(project).finish()
         undisturbed.finish()

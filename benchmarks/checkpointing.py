@@ -18,7 +18,7 @@ from benchmarks.documents import markdown_table
 from deephash_pipeline.networks import HashLayer, HashLayerParameters, HashNetwork, build_trunk, initialise
 from deephash_pipeline.training.parameters import TrainingParameters
 from deephash_pipeline.training.resuming.checkpoint import CheckpointFolder, TrainingState
-from deephash_pipeline.training.resuming.resuming import LARGEST_SHARE
+from deephash_pipeline.training.resuming.continuation import LARGEST_SHARE
 from deephash_pipeline.training.resuming.state import Training
 from deephash_pipeline.training.schedule import build_schedule
 

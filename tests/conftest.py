@@ -33,6 +33,17 @@ SMALL = {
 }
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give each process of pytest-xdist whole files, and one of them all tests of the small run: it is made once.
+
+    That run takes longest, so it comes first.
+    """
+    for item in items:
+        of_small_run = "small_run" in getattr(item, "fixturenames", ())
+        item.add_marker(pytest.mark.xdist_group("small_run" if of_small_run else item.path.stem))
+    items.sort(key=lambda item: "small_run" not in getattr(item, "fixturenames", ()))
+
+
 def copied_project(target: Path) -> Path:
     """Copy what Kedro needs. The package itself is installed, but Kedro insists on a folder for sources."""
     shutil.copytree(ROOT / "conf", target / "conf")

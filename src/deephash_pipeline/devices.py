@@ -26,6 +26,10 @@ def resolve_device(device: str) -> torch.device:
 
     Raises:
         InputError: not a device's name, or a CUDA device that is not there.
+
+    Example:
+        >>> resolve_device("cpu")
+        device(type='cpu')
     """
     if device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -38,11 +42,41 @@ def resolve_device(device: str) -> torch.device:
     return resolved
 
 
+def resolve_devices(devices: int | str, device: torch.device) -> int:
+    """Turn ``auto`` into the number of CUDA devices where training runs on CUDA, else into 1.
+
+    Raises:
+        InputError: more CUDA devices than there are, or several where one is named by its index.
+
+    Example:
+        >>> resolve_devices("auto", torch.device("cpu"))
+        1
+    """
+    there = torch.cuda.device_count() if device.type == "cuda" else None
+    if devices == "auto":
+        return there if there and device.index is None else 1
+    if there is not None and int(devices) > there:
+        raise InputError(f"`devices` is {devices}, but there are {there}: use auto")
+    if int(devices) > 1:
+        require_no_index(device)
+    return int(devices)
+
+
+def require_no_index(device: torch.device) -> None:
+    """Raise InputError if one device is named where each process takes its own."""
+    if device.index is not None:
+        raise InputError(f"device `{device}` is one, and several processes each take their own: use {device.type}")
+
+
 def to_device(array: NDArray[Any] | Tensor, device: torch.device) -> Tensor:
     """Return an array or a CPU tensor as a tensor on a device; on the CPU it shares its memory.
 
     A copy from ordinary memory to a CUDA device waits until the device is idle; one from pinned memory takes its turn
     in the device's queue. Not for whole data sets: pinned memory is not given back.
+
+    Example:
+        >>> to_device(np.arange(3), torch.device("cpu"))
+        tensor([0, 1, 2])
     """
     tensor = array if isinstance(array, Tensor) else torch.from_numpy(np.ascontiguousarray(array))
     return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
@@ -59,6 +93,10 @@ def freed_memory_is_kept() -> Iterator[None]:
     """Let glibc keep all freed memory inside the block, and give it back after the outermost one.
 
     Where memory is not managed by glibc, nothing happens.
+
+    Example:
+        >>> with freed_memory_is_kept():
+        ...     total = sum(float(torch.ones(1000).sum()) for _ in range(3))
     """
     if platform.libc_ver()[0] != "glibc":
         yield

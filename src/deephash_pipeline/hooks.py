@@ -4,6 +4,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import ExitStack
 from typing import Any
 
 from kedro.framework.hooks import hook_impl
@@ -15,6 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from deephash_pipeline.errors import InputError
+from deephash_pipeline.progress import lines_while_running
 from deephash_pipeline.training import TrainingDiverged
 
 logger = logging.getLogger(__name__)
@@ -47,13 +49,14 @@ class LastGoodWeights:
 
 
 class StageLog:
-    """Says when a stage is done, and how long its nodes took."""
+    """Says when a stage is done and how long its nodes took; and now and then, which node a long stage is at."""
 
     def __init__(self) -> None:
         self.remaining: Counter[str] = Counter()
         self.nodes: Counter[str] = Counter()
         self.seconds: Counter[str] = Counter()
         self.started = 0.0
+        self.lines = ExitStack()
 
     @hook_impl
     def before_pipeline_run(self, pipeline: Pipeline) -> None:
@@ -63,18 +66,25 @@ class StageLog:
         self.seconds = Counter()
 
     @hook_impl
-    def before_node_run(self) -> None:
+    def before_node_run(self, node: Node) -> None:
         """Note the time."""
         self.started = time.perf_counter()
+        self.lines.enter_context(lines_while_running(node.name))
 
     @hook_impl
     def after_node_run(self, node: Node) -> None:
         """Log the stage when its last node is done."""
+        self.lines.close()
         stage = stage_of(node)
         self.seconds[stage] += time.perf_counter() - self.started  # type: ignore[assignment]
         self.remaining[stage] -= 1
         if not self.remaining[stage]:
             logger.info("%s: %d nodes in %.1f s", stage, self.nodes[stage], self.seconds[stage])
+
+    @hook_impl
+    def on_node_error(self) -> None:
+        """Say no more of the node."""
+        self.lines.close()
 
 
 class ResultTable:

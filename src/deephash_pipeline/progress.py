@@ -1,18 +1,30 @@
-"""Progress of long loops: a bar on a terminal, a plain line now and then in a log."""
+"""Progress of long computations: a bar on a terminal, a line now and then in a log; both say how much time is left."""
 
 import logging
+import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 logger = logging.getLogger(__name__)
 
 SECONDS_BETWEEN_LINES = 30.0
+SECONDS_BETWEEN_FRAMES = 0.1
+
+SPEED_ESTIMATE_PERIOD = 3600.0
+"""Seconds over which a bar averages its speed. By rich's default, 30, no time is left where a step takes longer."""
 
 Item = TypeVar("Item")
+
+
+class _Open:
+    """How many bars or counts are open: `lines_while_running` is silent as long as one speaks for it."""
+
+    count = 0
 
 
 def track(items: Iterable[Item], description: str, total: int, console: Console | None = None) -> Iterator[Item]:
@@ -20,19 +32,130 @@ def track(items: Iterable[Item], description: str, total: int, console: Console 
 
     Args:
         items: what to iterate over.
-        description: what one sees, such as ``"deephash.b48"``.
+        description: what one sees, such as ``"gist"``.
         total: number of items expected.
         console: where to draw; standard error by default.
+
+    Example:
+        >>> list(track("abc", "letters", total=3))
+        ['a', 'b', 'c']
+    """
+    with count_steps(description, total, where=f"0 of {total}", console=console) as advance:
+        for done, item in enumerate(items, start=1):
+            yield item
+            advance(f"{done} of {total}")
+
+
+@contextmanager
+def count_steps(
+    description: str, total: int, done: int = 0, where: str = "", console: Console | None = None
+) -> Iterator[Callable[[str], None]]:
+    """Show how far a computation of `total` steps has come, and how long the rest will take at its present speed.
+
+    Args:
+        description: what one sees, such as ``"deephash.b48"``.
+        total: number of steps, including those of an earlier run.
+        done: steps that an earlier run has made; they do not count towards the speed.
+        where: what to show before the first step, such as ``"epoch 14 of 20"``.
+        console: where to draw; standard error by default.
+
+    Yields:
+        A function to call after each step with what is to be shown from then on.
+
+    Example:
+        >>> with count_steps("deephash.b48", total=2, where="epoch 1 of 1") as advance:
+        ...     for step in range(2):
+        ...         advance("epoch 1 of 1")
     """
     console = console or Console(stderr=True)
-    if console.is_terminal:
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        with Progress(*columns, console=console, transient=True) as bar:
-            yield from bar.track(items, total=total, description=description)
-        return
-    last = time.monotonic()
-    for done, item in enumerate(items, start=1):
-        yield item
-        if time.monotonic() - last >= SECONDS_BETWEEN_LINES:
-            last = time.monotonic()
-            logger.info("%s: %d of %d", description, done, total)
+    _Open.count += 1
+    try:
+        if console.is_terminal:
+            with _bar(description, total, done, where, console) as advance:
+                yield advance
+        else:
+            yield _lines(description, total, done)
+    finally:
+        _Open.count -= 1
+
+
+@contextmanager
+def _bar(description: str, total: int, done: int, where: str, console: Console) -> Iterator[Callable[[str], None]]:
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[where]}"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, transient=True, speed_estimate_period=SPEED_ESTIMATE_PERIOD) as bar:
+        task = bar.add_task(description, total=total, completed=done, where=where)
+        shown = time.monotonic()
+
+        def advance(where: str) -> None:
+            nonlocal done, shown
+            done += 1
+            # A frame for every one of a million short steps would slow them down.
+            if done == total or time.monotonic() - shown >= SECONDS_BETWEEN_FRAMES:
+                shown = time.monotonic()
+                bar.update(task, completed=done, where=where)
+
+        yield advance
+
+
+def _lines(description: str, total: int, done: int) -> Callable[[str], None]:
+    began = last = time.monotonic()
+    done_before = done
+
+    def advance(where: str) -> None:
+        nonlocal done, last
+        done += 1
+        now = time.monotonic()
+        if now - last >= SECONDS_BETWEEN_LINES:
+            last = now
+            left = (now - began) / (done - done_before) * (total - done)
+            logger.info("%s: %s, %s left", description, where, duration(left))
+
+    return advance
+
+
+@contextmanager
+def lines_while_running(name: str) -> Iterator[None]:
+    """Log now and then that a block still runs and for how long, unless a progress of its own shows that.
+
+    Args:
+        name: what runs, such as ``"fit_ksh.b48"``.
+
+    Example:
+        >>> with lines_while_running("fit_ksh.b48"):
+        ...     total = sum(range(10))
+    """
+    began = time.monotonic()
+    ended = threading.Event()
+
+    def log_lines() -> None:
+        while not ended.wait(SECONDS_BETWEEN_LINES):
+            if not _Open.count:
+                logger.info("%s: running for %s", name, duration(time.monotonic() - began))
+
+    thread = threading.Thread(target=log_lines, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def duration(seconds: float) -> str:
+    """Write a duration as a person would.
+
+    Example:
+        >>> duration(41.7), duration(200), duration(7380)
+        ('42 s', '3 min 20 s', '2 h 3 min')
+    """
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"

@@ -47,7 +47,7 @@ def test_a_run_that_is_asked_to_stop_says_so_in_one_line_with_the_exit_code_of_t
     for ending in endings:
         assert ending.status == 128 + number
         assert ending.last_line.startswith("Error: ")
-        assert f"behind step {ending.steps}" in ending.last_line or "interrupted in epoch" in ending.last_line
+        assert f"after step {ending.steps}" in ending.last_line or "interrupted in epoch" in ending.last_line
         assert ending.last_line.endswith("the same command goes on from there")
 
 

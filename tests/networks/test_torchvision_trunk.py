@@ -14,7 +14,7 @@ from deephash_pipeline.networks import SoftmaxNetwork, TrunkParameters, build_tr
 from deephash_pipeline.networks.torchvision_trunk import DroppedSamples
 from deephash_pipeline.randomness import derive_seed
 from deephash_pipeline.training import ArrayInputs, CheckpointFolder, CrossEntropy, TrainingParameters, train
-from deephash_pipeline.training.dropout import address_dropout
+from deephash_pipeline.training.dropout import replace_dropout
 
 Z_DIMENSIONS = {
     "convnext_tiny": 768,
@@ -39,7 +39,7 @@ def trunk_of(network, channels=3, side=32, seed=1, **parameters):
 
 
 @pytest.mark.parametrize("network", sorted(Z_DIMENSIONS))
-def test_z_is_what_the_last_layer_of_the_same_model_is_given_and_all_draws_have_an_address(network):
+def test_z_is_what_the_last_layer_of_the_same_model_is_given_and_all_draws_are_counter_based(network):
     trunk = trunk_of(network, small_image_stem="auto" if network != "resnet18" else False).eval()
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(derive_seed(1, "torchvision"))
@@ -53,11 +53,11 @@ def test_z_is_what_the_last_layer_of_the_same_model_is_given_and_all_draws_have_
     assert z.shape == (3, Z_DIMENSIONS[network]) == (3, trunk.z_dimension)
     torch.testing.assert_close(z, given[0])
 
-    layers = address_dropout(trunk.train())
+    layers = replace_dropout(trunk.train())
 
     def z_in_training(seed):
         for layer in layers:
-            layer.address(seed, first=0)
+            layer.set_counter(seed, first=0)
         with torch.no_grad():
             return trunk(images())
 
@@ -231,14 +231,14 @@ def test_pretrained_weights_that_cannot_be_had_are_told_in_one_line(cache, monke
 
 def test_dropped_samples_are_zero_or_scaled_and_the_same_in_pieces():
     branch, layer = torch.ones(2000, 3, 2, 2), DroppedSamples(0.2)
-    (dropout,) = address_dropout(layer)
-    dropout.address(seed=5, first=0)
+    (dropout,) = replace_dropout(layer)
+    dropout.set_counter(seed=5, first=0)
     dropped = layer(branch)
     kept = dropped[:, 0, 0, 0] != 0
     # Five standard deviations.
     assert float(kept.float().mean()) == pytest.approx(0.8, abs=5 * (0.8 * 0.2 / 2000) ** 0.5)
     torch.testing.assert_close(dropped, kept[:, None, None, None] * branch / 0.8)
-    dropout.address(seed=5, first=700)
+    dropout.set_counter(seed=5, first=700)
     assert torch.equal(layer(branch[700:]), dropped[700:])
     assert layer.eval()(branch).equal(branch)
 

@@ -55,7 +55,7 @@ def test_the_same_command_goes_on_in_the_run_that_was_killed(project: Path, clie
     other = begin(seed=2)
     assert again == first
     assert other != first
-    hooks[1].on_pipeline_error(TrainingInterrupted("stopped behind step 3", 15))
+    hooks[1].on_pipeline_error(TrainingInterrupted("stopped after step 3", 15))
     assert client().get_run(str(first)).info.status == "KILLED"
     assert begin(seed=1) == first
     assert client().get_run(str(first)).info.status == "RUNNING"

@@ -1,4 +1,4 @@
-"""Dropout by address: PyTorch's in distribution, and the same mask wherever a sample comes by."""
+"""Counter-based dropout: PyTorch's in distribution, and the same mask wherever a sample comes by."""
 
 import numpy as np
 import pytest
@@ -6,12 +6,12 @@ import torch
 from torch import nn
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.training.dropout import AddressedDropout, address_dropout
+from deephash_pipeline.training.dropout import CounterBasedDropout, replace_dropout
 
 
-def dropout(probability: float = 0.3, layer: int = 0, seed: int = 5, first: int = 0) -> AddressedDropout:
-    made = AddressedDropout(probability, layer)
-    made.address(seed, first)
+def dropout(probability: float = 0.3, layer: int = 0, seed: int = 5, first: int = 0) -> CounterBasedDropout:
+    made = CounterBasedDropout(probability, layer)
+    made.set_counter(seed, first)
     return made
 
 
@@ -73,21 +73,21 @@ def test_every_dropout_of_a_network_is_replaced_and_numbered() -> None:
     shared = nn.Dropout(0.2)
     network = nn.Sequential(nn.Linear(3, 3), nn.Dropout(0.1), nn.Sequential(shared, nn.Linear(3, 3)), shared)
     network.eval()
-    layers = address_dropout(network)
+    layers = replace_dropout(network)
     assert [(layer.probability, layer.layer) for layer in layers] == [(0.1, 0), (0.2, 1), (0.2, 2)]
     assert not any(isinstance(module, nn.Dropout) for module in network.modules())
     assert not any(layer.training for layer in layers)
-    assert address_dropout(network) == layers
+    assert replace_dropout(network) == layers
 
 
-def test_the_address_is_no_part_of_the_weights() -> None:
+def test_the_counter_is_no_part_of_the_weights() -> None:
     network = nn.Sequential(nn.Linear(3, 3), nn.Dropout(0.1))
     names = list(network.state_dict())
-    address_dropout(network)
+    replace_dropout(network)
     assert list(network.state_dict()) == names
 
 
 @pytest.mark.parametrize("layer", [nn.Dropout1d(), nn.Dropout2d(), nn.AlphaDropout(), nn.RReLU()])
-def test_a_layer_whose_draws_have_no_address_is_refused(layer: nn.Module) -> None:
+def test_a_layer_whose_draws_depend_on_those_before_is_refused(layer: nn.Module) -> None:
     with pytest.raises(InputError, match=f"{type(layer).__name__} draws numbers that depend on what was drawn before"):
-        address_dropout(nn.Sequential(nn.Linear(3, 3), layer))
+        replace_dropout(nn.Sequential(nn.Linear(3, 3), layer))

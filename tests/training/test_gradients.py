@@ -28,6 +28,7 @@ from deephash_pipeline.networks.layers import Convolution, Data, InnerProduct, M
 from deephash_pipeline.training import ArrayInputs, CrossEntropy, TrainingParameters
 from deephash_pipeline.training.gradients import BatchGradients, Objective
 from deephash_pipeline.training.inputs import Inputs
+from tests.training.double_inputs import DoubleInputs
 
 CPU = torch.device("cpu")
 BATCH = 28
@@ -41,19 +42,6 @@ TABLE = (
     InnerProduct(6, output=(6,)),
 )
 MOVES = AugmentationParameters(shift_pixels=2, horizontal_flip=True, rotation_degrees=15, scale_range=0.1)
-
-
-class DoubleInputs:
-    """Inputs in double precision."""
-
-    def __init__(self, inputs: Inputs) -> None:
-        self.inputs = inputs
-
-    def __len__(self) -> int:
-        return len(self.inputs)
-
-    def batch(self, indices: np.ndarray, seed: int | None = None, first: int = 0) -> Tensor:
-        return self.inputs.batch(indices, seed, first).double()
 
 
 class DroppingHead(SoftmaxNetwork):
@@ -163,7 +151,7 @@ def test_the_gradient_is_autograds_through_the_whole_network(case: str) -> None:
     ours, loss = gradient(make().double(), objective, DoubleInputs(inputs), labels, 4)
 
     network = make().double()
-    # One step only to put the addressed dropout in place, with the addresses of the whole batch.
+    # One step only to put the counter-based dropout in place, with the counters of the whole batch.
     gradient(network, objective, DoubleInputs(inputs), labels)
     network.zero_grad()
     indices = np.random.default_rng(1).permutation(len(inputs))[:BATCH]

@@ -1,4 +1,7 @@
-"""Dropout whose masks can be drawn again: by address instead of by a generator's state."""
+"""Dropout with masks that can be drawn again: counter-based, functions of (seed, layer, sample), not of a state.
+
+A batch in chunks or divided among processes is masked like the whole, a resumed training like one never interrupted.
+"""
 
 import torch
 from torch import Tensor, nn
@@ -7,15 +10,23 @@ from deephash_pipeline.errors import InputError
 from deephash_pipeline.randomness import derive_seed, uniform_numbers
 
 # They draw from PyTorch's generator, whose state depends on what was drawn before.
-WITHOUT_ADDRESS = (nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout, nn.RReLU)
+DEPENDING_ON_ORDER = (nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout, nn.RReLU)
 
 
-class AddressedDropout(nn.Module):
+class CounterBasedDropout(nn.Module):
     """Dropout (inverted, like `torch.nn.Dropout`) that masks a sample by a seed and the sample's number.
 
     Args:
         probability: of a unit to be dropped.
         layer: number of the layer, so that two layers drop different units.
+
+    Example:
+        >>> dropout, z = CounterBasedDropout(0.5, layer=0), torch.ones(6, 10)
+        >>> dropout.set_counter(seed=1, first=0)
+        >>> whole = dropout(z)
+        >>> dropout.set_counter(seed=1, first=4)
+        >>> torch.equal(dropout(z[4:]), whole[4:])
+        True
     """
 
     seed: Tensor
@@ -29,7 +40,7 @@ class AddressedDropout(nn.Module):
         self.register_buffer("seed", torch.zeros((), dtype=torch.int64), persistent=False)
         self.register_buffer("first", torch.zeros((), dtype=torch.int64), persistent=False)
 
-    def address(self, seed: int, first: int) -> None:
+    def set_counter(self, seed: int, first: int) -> None:
         """Say where the next batch belongs.
 
         Args:
@@ -51,25 +62,25 @@ class AddressedDropout(nn.Module):
         return activations * kept / (1 - self.probability)
 
 
-def address_dropout(module: nn.Module) -> list[AddressedDropout]:
+def replace_dropout(module: nn.Module) -> list[CounterBasedDropout]:
     """Replace every `torch.nn.Dropout` inside a module, in place.
 
     Returns:
-        All addressed dropout layers of the module, in the order of definition.
+        All counter-based dropout layers of the module, in the order of definition.
 
     Raises:
         InputError: a layer that draws from PyTorch's generator and cannot be replaced.
     """
     for parent in list(module.modules()):
         for name, child in list(parent._modules.items()):
-            if isinstance(child, WITHOUT_ADDRESS):
+            if isinstance(child, DEPENDING_ON_ORDER):
                 raise InputError(
                     f"{type(child).__name__} draws numbers that depend on what was drawn before: use Dropout instead"
                 )
             if isinstance(child, nn.Dropout):
-                addressed = AddressedDropout(child.p, layer=0).train(child.training)
-                setattr(parent, name, addressed.to(_device(module)))
-    layers = [layer for layer in module.modules() if isinstance(layer, AddressedDropout)]
+                replacement = CounterBasedDropout(child.p, layer=0).train(child.training)
+                setattr(parent, name, replacement.to(_device(module)))
+    layers = [layer for layer in module.modules() if isinstance(layer, CounterBasedDropout)]
     for number, layer in enumerate(layers):
         layer.layer = number
     return layers

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from deephash_pipeline.devices import to_device
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.training.distributed.ranks import gather, own_part, sum_gradients, take_from_first_rank
-from deephash_pipeline.training.dropout import address_dropout
+from deephash_pipeline.training.dropout import replace_dropout
 from deephash_pipeline.training.inputs import Inputs
 from deephash_pipeline.training.parameters import TrainingParameters
 
@@ -40,7 +40,7 @@ class FollowsProgress(Protocol):
     """An objective that changes in the course of training."""
 
     def set_progress(self, progress: float) -> None:
-        """Told before every step which share of all steps is done, in [0, 1); the same if training is resumed."""
+        """Take the share of all steps that is done, in [0, 1), before every step; the same if training is resumed."""
 
 
 @runtime_checkable
@@ -58,7 +58,7 @@ class BatchGradients:
 
     Args:
         module: a `TrunkAndHead`; or any other module, for batches in one piece. Its dropout layers are replaced by
-            addressed ones.
+            counter-based ones.
         objective: maps (outputs, labels) of a whole batch to its loss; its metrics are read if it `HasMetrics`.
         inputs: the training set.
         labels: of the training set, on the device.
@@ -84,7 +84,7 @@ class BatchGradients:
         self.labels = labels
         self.parameters = parameters
         self.device = device
-        dropouts = address_dropout(module)
+        dropouts = replace_dropout(module)
         self.head: Callable[[Tensor], Any] | None = None
         self.body = module
         if isinstance(module, TrunkAndHead):
@@ -115,7 +115,7 @@ class BatchGradients:
         self.module.zero_grad(set_to_none=True)
         labels = self.labels[to_device(indices, self.device)]
         for dropout in self.head_dropouts:
-            dropout.address(seed, first=0)
+            dropout.set_counter(seed, first=0)
         if self.head is None:
             # Such a network is small: every rank does the whole of it.
             loss = self.objective(self._through_body(indices, slice(0, len(indices)), seed), labels)
@@ -151,7 +151,7 @@ class BatchGradients:
 
     def _through_body(self, indices: NDArray[np.int64], piece: slice, seed: int) -> Tensor:
         for dropout in self.body_dropouts:
-            dropout.address(seed, piece.start)
+            dropout.set_counter(seed, piece.start)
         batch = self.inputs.batch(indices[piece], seed, piece.start)
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.parameters.precision == "bfloat16"):
             outputs: Tensor = self.through_body(batch)

@@ -24,6 +24,12 @@ def outputs_in_blocks(module: nn.Module, inputs: Inputs) -> NDArray[np.float32]:
 
     Returns:
         float32 of shape (samples, outputs).
+
+    Example:
+        >>> from deephash_pipeline.training import ArrayInputs
+        >>> inputs = ArrayInputs(np.ones((300, 4), np.float32), torch.device("cpu"))
+        >>> outputs_in_blocks(nn.Linear(4, 2), inputs).shape
+        (300, 2)
     """
     module.eval()
     size = block_size(module)
@@ -42,7 +48,7 @@ def outputs_in_blocks(module: nn.Module, inputs: Inputs) -> NDArray[np.float32]:
             block = module(inputs.batch(np.arange(start, min(start + size, len(inputs)))))
             if not start:
                 outputs = np.empty((len(inputs), *block.shape[1:]), np.float32)
-            arriving.append((start, block.to("cpu", non_blocking=True), _event_behind(block)))
+            arriving.append((start, block.to("cpu", non_blocking=True), _event_after(block)))
             receive(UNDER_WAY)
         receive(0)
     return outputs
@@ -53,7 +59,7 @@ def block_size(module: nn.Module) -> int:
     return CUDA_BLOCK if any(parameter.is_cuda for parameter in module.parameters()) else BLOCK
 
 
-def _event_behind(block: Tensor) -> torch.cuda.Event | None:
+def _event_after(block: Tensor) -> torch.cuda.Event | None:
     """Mark where the copy of a block stands in the queue of its device; None where nothing is queued."""
     if not block.is_cuda:
         return None

@@ -29,7 +29,13 @@ class Inputs(Protocol):
 
 
 class ArrayInputs:
-    """Rows of a float array, such as z of shape (samples, z_dimension)."""
+    """Rows of a float array, such as z of shape (samples, z_dimension).
+
+    Example:
+        >>> inputs = ArrayInputs(np.eye(3, dtype=np.float32), torch.device("cpu"))
+        >>> len(inputs), inputs.batch(np.array([2, 0])).shape
+        (3, torch.Size([2, 3]))
+    """
 
     def __init__(self, array: NDArray[np.float32], device: torch.device) -> None:
         self.array = array

@@ -1,6 +1,7 @@
 """The training loop: one module, one objective, one schedule; every random draw derives from (seed, epoch, step)."""
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -10,15 +11,15 @@ from torch import Tensor, nn
 
 from deephash_pipeline.devices import freed_memory_is_kept
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.progress import track
+from deephash_pipeline.progress import count_steps
 from deephash_pipeline.randomness import derive_seed
 from deephash_pipeline.training.distributed.ranks import join_ranks, rank, share_state
 from deephash_pipeline.training.gradients import BatchGradients, FollowsProgress, Objective
 from deephash_pipeline.training.inputs import Inputs
 from deephash_pipeline.training.parameters import TrainingParameters
 from deephash_pipeline.training.resuming.checkpoint import CheckpointFolder
+from deephash_pipeline.training.resuming.continuation import Continuation
 from deephash_pipeline.training.resuming.interruption import stop_requests
-from deephash_pipeline.training.resuming.resuming import Resuming
 from deephash_pipeline.training.resuming.state import History, Training
 from deephash_pipeline.training.sampling import epoch_batches, steps_per_epoch
 from deephash_pipeline.training.schedule import build_schedule
@@ -56,32 +57,41 @@ def train(
 ) -> History:
     """Minimise an objective over a training set, in place.
 
-    With `checkpoints`, a training that was interrupted goes on behind the last step that was saved and ends with the
+    With `checkpoints`, a training that was interrupted goes on after the last step that was saved and ends with the
     weights it would have had, bit for bit; one that had finished only gives its result again. Under ``torchrun`` every
     process takes its part of each batch through the trunk; `train_on` starts such processes by itself.
 
     Args:
         module: maps a batch of inputs to the objective's first argument; moved to `device`, left in evaluation mode.
-        objective: maps (outputs, labels) to a loss and figures to watch.
+        objective: maps (outputs, labels) to a loss and metrics to watch.
         inputs: the training set.
         labels: int64 of shape (samples,).
         parameters: optimiser, schedule and sampler.
         seed: of the order of images, of their augmentation and of dropout.
         device: where to compute.
         description: name of the run in progress and errors, such as ``"deephash.b48"``.
-        after_epoch: more figures for the history, measured on anything but queries.
+        after_epoch: more metrics for the history, measured on anything but queries.
         checkpoints: where to save and look for checkpoints; None for nowhere.
         configuration: what else makes this training what it is, such as the parameters of the objective. A checkpoint
             that was made with other values is not continued.
 
     Returns:
-        One dictionary an epoch: ``epoch`` (from 1), ``learning_rate``, ``loss`` and the means of the watched figures.
+        One dictionary an epoch: ``epoch`` (from 1), ``learning_rate``, ``loss`` and the means of the watched metrics.
 
     Raises:
         InputError: labels and inputs of different number, fewer inputs than one batch, or an unfinished training of
             another configuration in `checkpoints`.
         TrainingDiverged: non-finite loss.
         TrainingInterrupted: SIGTERM or Ctrl-C; a checkpoint of the last whole step is there.
+
+    Example:
+        >>> from deephash_pipeline.training import ArrayInputs, CrossEntropy
+        >>> labels, cpu = np.arange(32) % 2, torch.device("cpu")
+        >>> inputs = ArrayInputs(np.eye(2, dtype=np.float32)[labels], cpu)
+        >>> parameters = TrainingParameters(epochs=3, batch_size=8, learning_rate=0.5)
+        >>> history = train(nn.Linear(2, 2), CrossEntropy(), inputs, labels, parameters, 0, cpu, "two classes")
+        >>> [row["epoch"] for row in history], history[-1]["loss"] < history[0]["loss"]
+        ([1, 2, 3], True)
     """
     if len(labels) != len(inputs):
         raise InputError(f"{description}: {len(inputs)} inputs but {len(labels)} labels")
@@ -104,13 +114,15 @@ def train(
         fused=device.type in ("cpu", "cuda"),
     )
     training = Training(module, optimizer, build_schedule(optimizer, parameters, parameters.epochs * steps))
-    resuming = Resuming(training, checkpoints, description)
-    resuming.start(inputs, labels, parameters, seed, configuration or {})
+    continuation = Continuation(training, checkpoints, description)
+    continuation.start(inputs, labels, parameters, seed, configuration or {})
 
-    with freed_memory_is_kept(), stop_requests() as stop:
-        first = training.progress.epoch
-        epochs = range(first, first if training.progress.finished else parameters.epochs + 1)
-        for epoch in track(epochs, description, len(epochs)) if rank() == 0 else epochs:
+    with (
+        freed_memory_is_kept(),
+        stop_requests() as stop,
+        _shown_steps(training, description, parameters, steps) as advance,
+    ):
+        for epoch in () if training.progress.finished else range(training.progress.epoch, parameters.epochs + 1):
             module.train()
             for step, indices in enumerate(epoch_batches(len(inputs), parameters, seed, epoch)):
                 if step < training.progress.step:
@@ -121,20 +133,33 @@ def train(
                 optimizer.step()
                 training.schedule.after_step()
                 training.progress.add({"loss": loss, **watched})
-                resuming.after_step(stop)
+                continuation.after_step(stop)
+                advance(f"epoch {epoch} of {parameters.epochs}")
             means = training.progress.means()
             if not np.isfinite(means["loss"]):
                 raise _diverged(training, means["loss"], parameters, description)
             module.eval()
-            figures = after_epoch() if after_epoch else {}
+            metrics = after_epoch() if after_epoch else {}
             training.schedule.after_epoch(means["loss"])
             finished = training.schedule.converged or epoch == parameters.epochs
-            training.end_epoch({**means, **figures}, finished)
+            training.end_epoch({**means, **metrics}, finished)
             if finished:
-                resuming.save()
+                continuation.save()
                 break
     module.eval()
     return training.progress.history
+
+
+def _shown_steps(
+    training: Training, description: str, parameters: TrainingParameters, steps: int
+) -> AbstractContextManager[Callable[[str], None]]:
+    """Show the steps of a training from where it stands; on rank 0, and if any are left."""
+    progress = training.progress
+    if rank() != 0 or progress.finished:
+        return nullcontext(lambda where: None)
+    done = (progress.epoch - 1) * steps + progress.step
+    where = f"epoch {progress.epoch} of {parameters.epochs}"
+    return count_steps(description, parameters.epochs * steps, done, where)
 
 
 def _diverged(training: Training, loss: float, parameters: TrainingParameters, description: str) -> TrainingDiverged:

@@ -28,6 +28,10 @@ class TrainingParameters(BaseModel):
             gradient is that of the whole batch, for a second forward pass. None for all at once.
         precision: ``bfloat16`` computes the trunk in half precision where that is safe; the loss is always float32.
         compile: fuse the trunk's layers with torch.compile; worth its minute of compilation on a GPU.
+
+    Example:
+        >>> TrainingParameters(epochs=20, batch_size=128, learning_rate=0.02, schedule="one_cycle").momentum
+        0.9
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

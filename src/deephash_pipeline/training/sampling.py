@@ -43,5 +43,9 @@ def first_batch(size: int, parameters: TrainingParameters, seed: int) -> NDArray
     """Indices (batch_size,) of the batch that training begins with, by which weights are scaled before it.
 
     Not the first images: a folder lists those class by class.
+
+    Example:
+        >>> first_batch(100, TrainingParameters(epochs=1, batch_size=8, learning_rate=0.1), seed=0).shape
+        (8,)
     """
     return next(epoch_batches(size, parameters, seed, epoch=1))

@@ -9,10 +9,10 @@ from deephash_pipeline.training.parameters import TrainingParameters
 
 
 class Schedule(Protocol):
-    """Told of every step and every epoch; says when to stop.
+    """Follows every step and every epoch; says when to stop.
 
     Attributes:
-        scheduler: PyTorch's, which holds all of its state.
+        scheduler: PyTorch's, with all of its state.
     """
 
     scheduler: LRScheduler

@@ -1,4 +1,8 @@
-"""One training on several devices of this machine: a process for each, started here and gone when it is done."""
+"""One training on several devices of this machine: a process for each, started here and gone when it is done.
+
+Processes are those of `torch.multiprocessing`. What is added: errors come back as exceptions with all they carry, log
+records through a queue, and a request to stop reaches every process, which then writes one last checkpoint.
+"""
 
 import logging
 import os
@@ -8,6 +12,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from logging.handlers import QueueHandler, QueueListener
+from multiprocessing import parent_process
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,8 +20,9 @@ import torch
 from torch.multiprocessing import get_context
 from torch.multiprocessing.spawn import ProcessExitedException, ProcessRaisedException, start_processes
 
+from deephash_pipeline.devices import require_no_index
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.training.distributed.ranks import backend, require_no_index, share_of
+from deephash_pipeline.training.distributed.ranks import backend, share_of
 from deephash_pipeline.training.loop import train
 from deephash_pipeline.training.resuming.interruption import StopRequest, TrainingInterrupted, stop_requests
 from deephash_pipeline.training.resuming.state import History
@@ -26,22 +32,6 @@ SECONDS_TO_FINISH = 60.0
 """How long the other processes may take to end once one of them has failed; one that saves a checkpoint needs some."""
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-
-
-def resolve_devices(devices: int | str, device: torch.device) -> int:
-    """Turn ``auto`` into the number of CUDA devices where training runs on CUDA, else into 1.
-
-    Raises:
-        InputError: more CUDA devices than there are, or several where one is named by its index.
-    """
-    there = torch.cuda.device_count() if device.type == "cuda" else None
-    if devices == "auto":
-        return there if there and device.index is None else 1
-    if there is not None and int(devices) > there:
-        raise InputError(f"`devices` is {devices}, but there are {there}: use auto")
-    if int(devices) > 1:
-        require_no_index(device)
-    return int(devices)
 
 
 def train_on(devices: int, **arguments: Any) -> History:
@@ -54,6 +44,12 @@ def train_on(devices: int, **arguments: Any) -> History:
     Raises:
         InputError: several devices without checkpoints, or a batch that they cannot share; a process that was killed;
             and what `train` raises, as in one process.
+
+    Example:
+        In a script under ``if __name__ == "__main__":``, because the processes import it. ::
+
+            train_on(2, module=network, objective=loss, inputs=inputs, labels=labels, parameters=parameters, seed=0,
+                     device=torch.device("cuda"), description="two devices", checkpoints=checkpoints)
     """
     if devices == 1:
         return train(**arguments)
@@ -73,46 +69,37 @@ def train_on(devices: int, **arguments: Any) -> History:
             pickle.dumps(arguments),
             records,
             logging.getLogger(__package__).getEffectiveLevel(),
-            os.getpid(),
         )
         with _signals_wait():
             processes = start_processes(_train_one_rank, (job,), devices, join=False)  # type: ignore[no-untyped-call]
         _wait(processes, stop, job, arguments["description"])
-    # The processes have left a finished training behind: this only restores it.
+    # The last checkpoint is of a finished training now: this only restores it.
     return train(**arguments)
 
 
 class _Job(NamedTuple):
-    """What each process is told.
-
-    Attributes:
-        devices: number of processes.
-        folder: for the rendezvous, and for the errors that a user is to read.
-        arguments: of `train`, pickled.
-        records: takes what rank 0 logs.
-        level: of logging.
-        parent: the process that waits.
-    """
-
     devices: int
+    # For the rendezvous, and for the errors that a user is to read.
     folder: Path
+    # Of `train`, pickled.
     arguments: bytes
+    # A queue for what rank 0 logs.
     records: Any
-    level: int
-    parent: int
+    log_level: int
 
     def error_file(self, rank: int) -> Path:
-        """Where a rank leaves the error that ends it."""
+        """Name the file of the error that ends a rank."""
         return self.folder / f"error-{rank}"
 
 
 def _train_one_rank(rank: int, job: _Job) -> None:
     # Until `train` listens to them, signals end the process; one says that the parent has died, if it has not already.
     signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
-    if os.getppid() != job.parent:
+    parent = parent_process()
+    if parent is None or not parent.is_alive():
         raise SystemExit(1)
     logging.getLogger().addHandler(QueueHandler(job.records) if rank == 0 else logging.NullHandler())
-    logging.getLogger().setLevel(job.level)
+    logging.getLogger().setLevel(job.log_level)
     arguments = pickle.loads(job.arguments)
     device = arguments["device"]
     if device.type == "cuda":
@@ -143,12 +130,12 @@ def _wait(processes: Any, stop: StopRequest, job: _Job, description: str) -> Non
     except (ProcessRaisedException, ProcessExitedException) as unexpected:
         failure = unexpected
     files = [job.error_file(rank) for rank in range(job.devices) if job.error_file(rank).exists()]
-    told: InputError | None = pickle.loads(files[0].read_bytes()) if files else None
-    if stop.signal_number is not None and (failure or told):
-        message = str(told or f"{description}: interrupted before its first step")
+    reported: InputError | None = pickle.loads(files[0].read_bytes()) if files else None
+    if stop.signal_number is not None and (failure or reported):
+        message = str(reported or f"{description}: interrupted before its first step")
         raise TrainingInterrupted(message, stop.signal_number)
-    if told:
-        raise told
+    if reported:
+        raise reported
     if isinstance(failure, ProcessExitedException):
         raise InputError(
             f"{description}: {failure}, perhaps for lack of memory; the same command goes on from the last checkpoint"
@@ -176,7 +163,7 @@ class _Relay(logging.Handler):
 
 @contextmanager
 def _signals_wait() -> Iterator[None]:
-    """Hold signals back, for this process inside the block, for one that is started here until it lets them in.
+    """Block signals, for this process inside the block, for one that is started here until it lets them in.
 
     A signal in the middle of its imports would end it with a page of text.
     """

@@ -11,6 +11,7 @@ import torch
 import torch.distributed
 from torch import Tensor, nn
 
+from deephash_pipeline.devices import require_no_index
 from deephash_pipeline.errors import InputError
 
 
@@ -32,12 +33,6 @@ def join_ranks(device: torch.device) -> None:
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     torch.distributed.init_process_group(backend(device))
     atexit.register(torch.distributed.destroy_process_group)
-
-
-def require_no_index(device: torch.device) -> None:
-    """Raise InputError if one device is named where each process takes its own."""
-    if device.index is not None:
-        raise InputError(f"device `{device}` is one, and several processes each take their own: use {device.type}")
 
 
 def world_size() -> int:

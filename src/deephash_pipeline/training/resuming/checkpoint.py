@@ -56,6 +56,14 @@ class CheckpointFolder:
         folder: made when the first checkpoint is saved.
         seconds_between: a training that is asked to saves no more often than this, in seconds; 0 means at every step.
         provenance: to be stored along, such as the commit; never compared.
+
+    Example:
+        >>> import tempfile, torch
+        >>> state = TrainingState({"w": torch.ones(2)}, {"step": 7, "finished": False}, {"seed": 0})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     CheckpointFolder(Path(folder), seconds_between=30).save(state)
+        ...     CheckpointFolder(Path(folder), seconds_between=30).load().progress["step"]
+        7
     """
 
     def __init__(self, folder: Path, seconds_between: float, provenance: Mapping[str, Any] | None = None) -> None:
@@ -118,7 +126,7 @@ class CheckpointFolder:
         return None
 
     def tidy(self) -> None:
-        """Remove all but the last two checkpoints, and whatever was left behind where a process was killed."""
+        """Remove all but the last two checkpoints, and whatever a process that was killed has left."""
         whole = [name for name in self._names(DOCUMENT) if name not in self._damaged]
         kept = whole[-KEPT:]
         for name in self._names():

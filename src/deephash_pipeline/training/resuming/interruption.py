@@ -1,4 +1,4 @@
-"""SIGTERM and Ctrl-C: training stops behind the current step, and what it has learned is kept."""
+"""SIGTERM and Ctrl-C: training stops after the current step, and what it has learned is stored."""
 
 import signal
 import threading
@@ -11,7 +11,7 @@ from deephash_pipeline.training.distributed.ranks import world_size
 
 
 class TrainingInterrupted(InputError):
-    """Somebody asked training to stop, and it has, behind a whole step.
+    """Somebody asked training to stop, and it has, after a whole step.
 
     Attributes:
         exit_code: what a shell expects of a command that a signal has ended, 128 + the signal's number.
@@ -38,7 +38,7 @@ class StopRequest:
         """Handle a signal."""
         if self.signal_number is None:
             self.signal_number = signal_number
-        # One of several processes may be told twice, by the terminal and by the process that has started it.
+        # One of several processes may get it twice, by the terminal and by the process that has started it.
         if world_size() == 1:
             signal.signal(signal_number, signal.SIG_DFL)
 

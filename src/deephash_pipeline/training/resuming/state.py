@@ -21,7 +21,7 @@ class Progress:
         last_good: state of the module after the last epoch with a finite loss.
         epoch: the current one, from 1.
         step: batches of it that are done.
-        totals: sums over those of the loss and the watched figures, on the device.
+        totals: sums over those of the loss and the watched metrics, on the device.
         history: a row for each whole epoch.
         finished: whether nothing is left to do.
     """
@@ -34,14 +34,14 @@ class Progress:
     history: History = field(default_factory=list)
     finished: bool = False
 
-    def add(self, figures: Mapping[str, Tensor]) -> None:
+    def add(self, metrics: Mapping[str, Tensor]) -> None:
         """Count a step. Sums stay on the device: to read them at every step would make the CPU wait for it."""
-        for name, figure in figures.items():
-            self.totals[name] = self.totals[name] + figure if name in self.totals else figure.clone()
+        for name, metric in metrics.items():
+            self.totals[name] = self.totals[name] + metric if name in self.totals else metric.clone()
         self.step += 1
 
     def means(self) -> dict[str, float]:
-        """Mean figures of the current epoch."""
+        """Mean metrics of the current epoch."""
         return {name: total.item() / self.step for name, total in self.totals.items()}
 
 
@@ -63,11 +63,11 @@ class Training:
         """Copy the module's parameters and buffers."""
         return {name: tensor.detach().clone() for name, tensor in self.module.state_dict().items()}
 
-    def end_epoch(self, figures: Mapping[str, float], finished: bool) -> None:
-        """Close the current epoch with its figures, after the schedule has been told of it."""
+    def end_epoch(self, metrics: Mapping[str, float], finished: bool) -> None:
+        """Close the current epoch with its metrics; the schedule has seen its loss by now."""
         progress = self.progress
         # Python's own floats are what a checkpoint gives back; NumPy's would be written with other digits.
-        measured = {name: float(figure) for name, figure in figures.items()}
+        measured = {name: float(metric) for name, metric in metrics.items()}
         row = {"epoch": progress.epoch, "learning_rate": progress.learning_rate, **measured}
         self.progress = Progress(
             self.learning_rate, self.copy_of_module(), progress.epoch + 1, 0, {}, [*progress.history, row], finished
@@ -79,7 +79,7 @@ class Training:
         if not self.progress.finished:
             parts |= {"last_good": self.progress.last_good, "momentum": self._momentum(), "total": self.progress.totals}
         return {
-            f"{part}.{name}": tensor.detach().cpu() for part, held in parts.items() for name, tensor in held.items()
+            f"{part}.{name}": tensor.detach().cpu() for part, named in parts.items() for name, tensor in named.items()
         }
 
     def values(self) -> dict[str, Any]:

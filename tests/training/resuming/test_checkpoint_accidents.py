@@ -10,7 +10,7 @@ import pytest
 
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.training.resuming.checkpoint import CheckpointFolder
-from tests.training.saved_states import a_folder, last, names, same, state
+from tests.training.resuming.saved_states import a_folder, last, names, same, state
 
 # Damage.
 

@@ -8,8 +8,8 @@ import torch
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.images.inputs import ImageInputs
 from deephash_pipeline.training import CheckpointFolder
-from deephash_pipeline.training import resuming as resuming_module
-from tests.training.small_fine_tuning import (
+from deephash_pipeline.training.resuming import continuation
+from tests.training.resuming.small_fine_tuning import (
     CPU,
     STATISTICS,
     Killed,
@@ -98,15 +98,15 @@ def test_a_refusal_says_which_value_one_of_them_lacks(tmp_path):
 
 
 def test_of_a_large_training_set_evenly_chosen_inputs_are_compared(monkeypatch):
-    monkeypatch.setattr(resuming_module, "COMPARED_BYTES", 0)
-    monkeypatch.setattr(resuming_module, "BLOCK", 6)
+    monkeypatch.setattr(continuation, "COMPARED_BYTES", 0)
+    monkeypatch.setattr(continuation, "BLOCK", 6)
     pixels, labels = images()
 
     def digest(image):
         changed_pixels = pixels.copy()
         if image is not None:
             changed_pixels[image] ^= 1
-        return resuming_module.training_set_digest(ImageInputs(changed_pixels, STATISTICS, CPU), labels)
+        return continuation.training_set_digest(ImageInputs(changed_pixels, STATISTICS, CPU), labels)
 
     noticed = [image for image in range(50) if digest(image) != digest(None)]
     assert noticed == [0, 9, 19, 29, 39, 49]

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from deephash_pipeline.training import ArrayInputs, CheckpointFolder, CrossEntropy, TrainingParameters, train
-from deephash_pipeline.training import resuming as resuming_module
+from deephash_pipeline.training.resuming import continuation
 
 CPU = torch.device("cpu")
 
@@ -15,7 +15,7 @@ class FakeClock:
 
     def __init__(self, monkeypatch):
         self.now = 0.0
-        monkeypatch.setattr(resuming_module.time, "monotonic", lambda: self.now)
+        monkeypatch.setattr(continuation.time, "monotonic", lambda: self.now)
 
 
 class TimedSaves(CheckpointFolder):

@@ -28,7 +28,7 @@ from deephash_pipeline.training import (
     TrainingInterrupted,
     train,
 )
-from tests.training.small_fine_tuning import (
+from tests.training.resuming.small_fine_tuning import (
     CPU,
     CopiedAfterSaving,
     Killed,
@@ -247,7 +247,7 @@ def test_a_stop_request_saves_behind_the_step_and_the_next_process_goes_on(tmp_p
                 signal.raise_signal(signal.SIGTERM)
             return super().forward(u, labels)
 
-    with pytest.raises(TrainingInterrupted, match="interrupted in epoch 2 behind step 2; the same command goes on"):
+    with pytest.raises(TrainingInterrupted, match="interrupted in epoch 2 after step 2; the same command goes on"):
         fine_tune(CheckpointFolder(tmp_path, 30), Stopping(loss_scale="unit", balance_pairs=True))
     assert stored(tmp_path)["progress"]["steps"] == 5
     assert fine_tune(CheckpointFolder(tmp_path, 30)) == uninterrupted()

@@ -6,7 +6,14 @@ import pytest
 from torch import nn
 
 from deephash_pipeline.training import CheckpointFolder
-from tests.training.small_fine_tuning import Killed, KilledAfterSaving, exactly, fine_tune, stored, uninterrupted
+from tests.training.resuming.small_fine_tuning import (
+    Killed,
+    KilledAfterSaving,
+    exactly,
+    fine_tune,
+    stored,
+    uninterrupted,
+)
 
 
 class NeverAsked(nn.Module):

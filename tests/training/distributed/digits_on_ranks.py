@@ -1,8 +1,8 @@
-"""Trains LeNet on the embedded digits, both stages: python digits_on_ranks.py folder devices seconds epochs [trunk].
+"""Trains LeNet on the embedded digits, both stages: python -m ... digits_on_ranks folder devices seconds epochs.
 
-Checkpoints are so many seconds apart. Fine-tuning begins with the weights of `trunk`, a safetensors file, if one is
-given, else with those of pre-training. Started with RANK set, as torchrun does, it is one process of several. What rank
-0 has found it writes into the folder.
+In double precision: in single, the last bit, which depends on the processor, puts a training on another path after a
+few steps, in one process as in several. Checkpoints are so many seconds apart. Started with RANK set, as torchrun does,
+it is one process of several. What rank 0 has found it writes into the folder.
 """
 
 import json
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.images.augmentation import AugmentationParameters
@@ -31,32 +31,34 @@ from deephash_pipeline.networks import (
 from deephash_pipeline.training import CheckpointFolder, CrossEntropy, TrainingParameters, train_on
 from deephash_pipeline.training.distributed.ranks import join_ranks, rank
 from deephash_pipeline.training.gradients import BatchGradients
+from tests.training.double_inputs import DoubleInputs
 
 CPU = torch.device("cpu")
-IMAGES = 640
+IMAGES = 384
 
 
-def inputs_and_labels() -> tuple[ImageInputs, np.ndarray]:
+def inputs_and_labels() -> tuple[DoubleInputs, np.ndarray]:
     """The first digits, moved at random."""
     everything = read_digits().splits["all"]
     images, labels = everything.images, everything.labels
     statistics = {"mean": [0.3], "standard_deviation": [0.35]}
     moves = AugmentationParameters(shift_pixels=1, rotation_degrees=5)
-    return ImageInputs(images[:IMAGES], statistics, CPU, moves), labels[:IMAGES]
+    return DoubleInputs(ImageInputs(images[:IMAGES], statistics, CPU, moves)), labels[:IMAGES]
 
 
 def softmax_network() -> SoftmaxNetwork:
     """With fixed weights."""
     network = SoftmaxNetwork(build_trunk("lenet"), 10)
     initialise(network, 1)
-    return network
+    return network.double()
 
 
 def hash_network(trunk_weights: Mapping[str, torch.Tensor]) -> HashNetwork:
     """With fixed weights of the hash layer, whose statistics are those of the whole batch."""
-    trunk = build_trunk("lenet")
+    trunk = build_trunk("lenet").double()
     trunk.load_state_dict(trunk_weights)
-    return HashNetwork(trunk, HashLayer(trunk.z_dimension, 24, HashLayerParameters(centring=True, scale=3.0), 2))
+    hash_layer = HashLayer(trunk.z_dimension, 24, HashLayerParameters(centring=True, scale=3.0), 2)
+    return HashNetwork(trunk, hash_layer.double())
 
 
 HASHING = ExponentiatedLoss(loss_scale="unit", balance_pairs=True)
@@ -68,29 +70,26 @@ def parameters(epochs: int, **changes: Any) -> TrainingParameters:
     return TrainingParameters(**{**settings, "epochs": epochs, **changes})
 
 
-def train_both_stages(
-    folder: Path, devices: int, seconds_between: float, epochs: int, trunk: Path | None = None
-) -> dict[str, Any]:
-    """Pre-train and fine-tune; give both histories, and leave the pre-trained trunk in the folder."""
+def train_both_stages(folder: Path, devices: int, seconds_between: float, epochs: int) -> dict[str, Any]:
+    """Pre-train and fine-tune; give both histories."""
     inputs, labels = inputs_and_labels()
     network = softmax_network()
-    common = {"inputs": inputs, "labels": labels, "seed": 5, "device": CPU}
     histories = {}
-    # The hashing loss jumps where a sign changes: with large steps the last bit decides on another path after a few of
-    # them, in one process as in several.
+    # The gradient of the hashing loss jumps where a sign changes: large steps multiply differences in the last bit.
     for name, objective, learning_rate in (("pre-training", CrossEntropy(), 0.02), ("fine-tuning", HASHING, 0.001)):
         if name == "fine-tuning":
-            trained = {key: held.contiguous() for key, held in network.trunk.state_dict().items()}
-            save_file(trained, folder / f"trunk-{rank()}.safetensors")
-            network = hash_network(load_file(trunk) if trunk else trained)
+            network = hash_network(network.trunk.state_dict())
         histories[name] = train_on(
             devices,
             module=network,
             objective=objective,
+            inputs=inputs,
+            labels=labels,
             parameters=parameters(epochs, learning_rate=learning_rate),
+            seed=5,
+            device=CPU,
             description=name,
             checkpoints=CheckpointFolder(folder / name, seconds_between),
-            **common,
         )
     return histories
 
@@ -113,11 +112,11 @@ def gradients_of_first_step() -> dict[str, torch.Tensor]:
     return found
 
 
-def main(folder: Path, devices: int, seconds_between: float, epochs: int, trunk: Path | None = None) -> None:
+def main(folder: Path, devices: int, seconds_between: float, epochs: int) -> None:
     """Do all of it, and write what was found."""
     join_ranks(CPU)
     gradients = gradients_of_first_step()
-    histories = train_both_stages(folder, devices, seconds_between, epochs, trunk)
+    histories = train_both_stages(folder, devices, seconds_between, epochs)
     if rank() == 0:
         save_file(gradients, folder / "gradients.safetensors")
         (folder / "histories.json").write_text(json.dumps(histories))
@@ -125,8 +124,7 @@ def main(folder: Path, devices: int, seconds_between: float, epochs: int, trunk:
 
 if __name__ == "__main__":
     try:
-        numbers = int(sys.argv[2]), float(sys.argv[3]), int(sys.argv[4])
-        main(Path(sys.argv[1]), *numbers, *map(Path, sys.argv[5:]))
+        main(Path(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]), int(sys.argv[4]))
     except InputError as error:
         sys.stderr.write(f"Error: {error}\n")
         sys.exit(getattr(error, "exit_code", 1))

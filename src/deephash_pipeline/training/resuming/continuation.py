@@ -1,4 +1,4 @@
-"""When a training saves itself, and from where it goes on."""
+"""When a training is saved, and from where it is continued."""
 
 import hashlib
 import logging
@@ -32,8 +32,8 @@ TRAINING_SET = "training set"
 BLOCK = 256
 
 
-class Resuming:
-    """Saves one training at intervals and restores it.
+class Continuation:
+    """Saves one training at intervals, and continues it from its last checkpoint.
 
     Args:
         training: as it begins; `start` puts it where its last checkpoint was made.
@@ -99,9 +99,9 @@ class Resuming:
             self.save()
         if stopping:
             progress = self.training.progress
-            kept = "the same command goes on from there" if self.checkpoints else "nothing was kept"
+            rest = "the same command goes on from there" if self.checkpoints else "nothing was stored"
             raise TrainingInterrupted(
-                f"{self.description}: interrupted in epoch {progress.epoch} behind step {progress.step}; {kept}",
+                f"{self.description}: interrupted in epoch {progress.epoch} after step {progress.step}; {rest}",
                 stop.signal_number or 0,
             )
 

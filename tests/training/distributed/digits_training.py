@@ -1,7 +1,6 @@
 """The embedded digits for several processes: the script that trains them, and the arguments of `train_on`."""
 
 import os
-import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -10,18 +9,19 @@ from typing import Any
 import torch
 
 from deephash_pipeline.training import CrossEntropy
+from tests.training.distributed import digits_on_ranks
 
-SCRIPT = Path(__file__).parent / "digits_on_ranks.py"
+ROOT = Path(__file__).resolve().parents[3]
 STAGES = ("pre-training", "fine-tuning")
 CPU = torch.device("cpu")
 SECONDS_TO_WAIT = 120.0
 NEVER = 1e9
-SHARED = runpy.run_path(str(SCRIPT))
 
 
 def start(*arguments: Any, **environment: Any) -> Any:
     return subprocess.Popen(
-        [sys.executable, str(SCRIPT), *map(str, arguments)],
+        [sys.executable, "-m", digits_on_ranks.__name__, *map(str, arguments)],
+        cwd=ROOT,
         env={**os.environ, **{name: str(value) for name, value in environment.items()}},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -31,13 +31,13 @@ def start(*arguments: Any, **environment: Any) -> Any:
 
 def digits(**changes: Any) -> dict[str, Any]:
     """Arguments of `train`."""
-    inputs, labels = SHARED["inputs_and_labels"]()
+    inputs, labels = digits_on_ranks.inputs_and_labels()
     return {
-        "module": SHARED["softmax_network"](),
+        "module": digits_on_ranks.softmax_network(),
         "objective": CrossEntropy(),
         "inputs": inputs,
         "labels": labels,
-        "parameters": SHARED["parameters"](4),
+        "parameters": digits_on_ranks.parameters(8),
         "seed": 1,
         "device": CPU,
         "description": "digits",

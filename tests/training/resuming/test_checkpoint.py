@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from deephash_pipeline.training.resuming.checkpoint import CheckpointFolder, TrainingState, first_difference
-from tests.training.saved_states import a_folder, last, names, same, state
+from tests.training.resuming.saved_states import a_folder, last, names, same, state
 
 DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.int64, torch.bool)
 JSON_VALUES = st.recursive(

@@ -91,7 +91,7 @@ def test_a_signal_writes_a_checkpoint_behind_the_step_and_ends_with_the_code_of_
     assert process.returncode == 128 + number
     assert output.splitlines() == [
         "told",
-        "the training: interrupted in epoch 1 behind step 2; the same command goes on from there",
+        "the training: interrupted in epoch 1 after step 2; the same command goes on from there",
     ]
     assert "Traceback" not in errors
     assert sorted(path.suffix for path in tmp_path.iterdir()) == [".json", ".safetensors"]
@@ -158,7 +158,7 @@ def test_the_error_carries_the_exit_code_of_the_signal(tmp_path, number):
 
 
 def test_without_checkpoints_nothing_is_promised():
-    with pytest.raises(TrainingInterrupted, match="in epoch 1 behind step 3; nothing was kept"):
+    with pytest.raises(TrainingInterrupted, match="in epoch 1 after step 3; nothing was stored"):
         run(None, Signalling(3, signal.SIGTERM))
 
 
