@@ -6,6 +6,7 @@ A cell is a set of codes; in each, all methods take turns.
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from itertools import product
+from operator import itemgetter
 from typing import Any
 
 import numba
@@ -27,7 +28,9 @@ OURS, COUNTING, WITHOUT_COMPILER = "ours", "counting", "without a compiler"
 SECONDS_OF_A_MEASUREMENT = 0.3
 # Operations of bit-sliced counting in 512-bit registers at four a cycle: processor cycles for a query and an item.
 FLOOR_CYCLES_PER_PAIR = {12: 0.031, 24: 0.063, 32: 0.086, 48: 0.127, 64: 0.172}
-FLOOR_AIM_LENGTH, FLOOR_AIM, RIVAL_AIM, COMPILER_AIM, THREADS_AIM = 48, 3, 300, 8, 1.8
+FLOOR_AIM_LENGTH = 48
+AIMS = {" / floor": 3, "one thread / two threads": 1.8, "without a compiler / ours": 8, " / ours": 300}
+OWN = {"counting": COUNTING, "whole": OURS}
 NOT_ON_THE_PACKAGE_INDEX = ("argsort loop",)
 IMPORTS = "import numpy as np; from deephash_pipeline.retrieval import count_distances"
 
@@ -105,106 +108,89 @@ def measure(settings: Settings) -> Results:
 def tables(results: Results) -> dict[str, Rows]:
     """Rows of the tables of the document."""
     cells = results["cells"]
-    rivals = list(cells[0]["mean_average_precision"]["rivals"])
+    first = [{**seconds, "together": sum(seconds.values())} for seconds in results["first_calls"]]
     return {
-        "aims": _aims(cells, rivals),
-        "rivals": (
-            _named(cell, {OURS: f"{_seconds(cell, OURS):.3f}"})
-            | {rival: f"{_seconds(cell, rival):.1f} ({_to_ours(rival)(cell):,.0f})" for rival in rivals}
-            for cell in cells
-        ),
-        "own": map(_own, cells),
-        "metrics": map(_metrics, cells),
-        "first calls": first_call_rows(
-            [{**seconds, "together": sum(seconds.values())} for seconds in results["first_calls"]], digits=3
-        ),
+        "aims": _aims(cells),
+        "rivals": [_named(cell) | _rivals(cell) for cell in cells],
+        "own": [_named(cell) | _own(cell) for cell in cells],
+        "metrics": [_named(cell) | _metrics(cell) for cell in cells],
+        "first calls": first_call_rows(first, digits=3),
     }
 
 
-def _aims(cells: list[Cell], rivals: list[str]) -> Iterator[dict[str, str]]:
-    of_length = [cell for cell in cells if cell["code_length"] == FLOOR_AIM_LENGTH]
-    two_threads = [cell for cell in cells if OURS + TWO_THREADS in cell["seconds"]]
-    compared = [name for name in rivals if name not in NOT_ON_THE_PACKAGE_INDEX]
-    aims: list[tuple[str, Callable[[Cell], float], float, list[Cell]]] = [
-        *((f"`{name}` / ours", _to_ours(name), RIVAL_AIM, cells) for name in compared),
-        (f"{WITHOUT_COMPILER} / ours", _to_ours(WITHOUT_COMPILER), COMPILER_AIM, cells),
-        *((f"one thread / two threads, {name}", _gain(own), THREADS_AIM, two_threads) for name, own in OWN.items()),
-    ]
-    for what, ratio, aim, of in aims:
-        if of:
-            worst = min(of, key=ratio)
-            yield _aim(what, f"at least {aim:g}", ratio(worst), worst, ratio(worst) >= aim)
-    for name, own in OWN.items() if of_length else ():
-        worst = max(of_length, key=_floors(own))
-        times = _floors(own)(worst)
-        yield _aim(f"{name} / floor, {FLOOR_AIM_LENGTH} bits", f"at most {FLOOR_AIM}", times, worst, times <= FLOOR_AIM)
+def _ratios(cell: Cell) -> dict[str, float]:
+    """What aims are set for: times of ours, gain of a second thread, and times of the floor."""
+    seconds, wall = _seconds(cell), {name: measured["wall"] for name, measured in cell["seconds"].items()}
+    rivals = [name for name in cell["mean_average_precision"]["rivals"] if name not in NOT_ON_THE_PACKAGE_INDEX]
+    found = {f"`{name}` / ours": seconds[name] / seconds[OURS] for name in rivals}
+    found["without a compiler / ours"] = seconds[WITHOUT_COMPILER] / seconds[OURS]
+    for name, own in OWN.items():
+        if own + TWO_THREADS in wall:
+            found[f"one thread / two threads, {name}"] = wall[own] / wall[own + TWO_THREADS]
+    for name, own in OWN.items():
+        if cell["code_length"] in FLOOR_CYCLES_PER_PAIR:
+            found[f"{name} / floor"] = seconds[own] / _floor(cell)
+    return found
 
 
-def _aim(what: str, aim: str, times: float, worst: Cell, reached: bool) -> dict[str, str]:
+def _aims(cells: list[Cell]) -> Iterator[dict[str, str]]:
+    of_aims = [(cell, _ratios(cell)) for cell in cells]
+    for what in dict.fromkeys(name for _, ratios in of_aims for name in ratios):
+        at_most = what.endswith(" / floor")
+        aim = next(aim for part, aim in AIMS.items() if part in what)
+        lengths = (FLOOR_AIM_LENGTH,) if at_most else tuple(cell["code_length"] for cell in cells)
+        found = [(ratios[what], cell) for cell, ratios in of_aims if what in ratios and cell["code_length"] in lengths]
+        if found:
+            ratio, worst = (max if at_most else min)(found, key=itemgetter(0))
+            yield {
+                "ratio": f"{what}, {FLOOR_AIM_LENGTH} bits" if at_most else what,
+                "aim": f"at {'most' if at_most else 'least'} {aim:g}",
+                "worst": f"{ratio:,.0f}" if ratio >= 100 else f"{ratio:.2f}",
+                "where": f"{worst['codes']}, {worst['classes']} classes, {worst['code_length']} bits",
+                "": "reached" if (ratio <= aim if at_most else ratio >= aim) else "missed",
+            }
+
+
+def _named(cell: Cell) -> dict[str, Any]:
+    return {"codes": cell["codes"], "classes": cell["classes"], "bits": cell["code_length"]}
+
+
+def _rivals(cell: Cell) -> dict[str, str]:
+    seconds, rivals = _seconds(cell), cell["mean_average_precision"]["rivals"]
+    times = {name: f"{seconds[name]:.1f} ({seconds[name] / seconds[OURS]:,.0f})" for name in rivals}
+    return {OURS: f"{seconds[OURS]:.3f}", **times}
+
+
+def _own(cell: Cell) -> dict[str, str]:
+    seconds, ratios = _seconds(cell), _ratios(cell)
+    without = f"{seconds[WITHOUT_COMPILER]:.2f} ({ratios['without a compiler / ours']:.1f})"
+    floors = {what: f"{ratios[what]:.1f}" if what in ratios else "" for what in (f"{name} / floor" for name in OWN)}
+    gains = {f"two threads, {name}": ratios.get(f"one thread / two threads, {name}") for name in OWN}
     return {
-        "ratio": what,
-        "aim": aim,
-        "worst": f"{times:,.0f}" if times >= 100 else f"{times:.2f}",
-        "where": f"{worst['codes']}, {worst['classes']} classes, {worst['code_length']} bits",
-        "": "reached" if reached else "missed",
-    }
-
-
-def _own(cell: Cell) -> dict[str, Any]:
-    columns = {
         "distinct codes": f"{cell['distinct_codes']:,}",
-        "counting, s": f"{_seconds(cell, COUNTING):.3f}",
-        "whole, s": f"{_seconds(cell, OURS):.3f}",
-        "without a compiler, s (ratio)": f"{_seconds(cell, WITHOUT_COMPILER):.2f} "
-        f"({_to_ours(WITHOUT_COMPILER)(cell):.1f})",
-        "floor, s": f"{_floor(cell):.4f}",
-        **{f"{name} / floor": f"{_floors(own)(cell):.1f}" for name, own in OWN.items()},
-        **{f"two threads, {name}": f"{_gain(own)(cell):.2f}" for name, own in OWN.items()},
+        **{f"{name}, s": f"{seconds[own]:.3f}" for name, own in OWN.items()},
+        "without a compiler, s (ratio)": without,
+        "floor, s": f"{_floor(cell):.4f}" if cell["code_length"] in FLOOR_CYCLES_PER_PAIR else "",
+        **floors,
+        **{name: f"{gain:.2f}" if gain else "" for name, gain in gains.items()},
     }
-    return _named(cell, columns)
 
 
-def _metrics(cell: Cell) -> dict[str, Any]:
+def _metrics(cell: Cell) -> dict[str, str]:
     metrics = cell["mean_average_precision"]
     names = {"expectation": "expectation", "best order": "optimistic", "worst order": "pessimistic"}
     columns = {shown: metrics[name] for shown, name in names.items()} | metrics["rivals"]
-    return _named(cell, {name: f"{metric:.5f}" for name, metric in columns.items()})
+    return {name: f"{metric:.5f}" for name, metric in columns.items()}
 
 
-def _named(cell: Cell, columns: dict[str, str]) -> dict[str, Any]:
-    return {"codes": cell["codes"], "classes": cell["classes"], "bits": cell["code_length"], **columns}
-
-
-OWN = {"counting": COUNTING, "whole": OURS}
-"""What tables call our own methods."""
-
-
-def _seconds(cell: Cell, method: str) -> float:
-    """CPU seconds for all queries of the cell."""
-    measured = cell["seconds"][method]
-    return float(measured["cpu"] * cell["queries"] / measured["queries"])
-
-
-def _to_ours(method: str) -> Callable[[Cell], float]:
-    return lambda cell: _seconds(cell, method) / _seconds(cell, OURS)
-
-
-def _gain(method: str) -> Callable[[Cell], float]:
-    """How much faster two threads are; nan where there is one core."""
-    nothing = {"wall": np.nan}
-    return lambda cell: float(
-        cell["seconds"][method]["wall"] / cell["seconds"].get(method + TWO_THREADS, nothing)["wall"]
-    )
+def _seconds(cell: Cell) -> dict[str, float]:
+    """CPU seconds of each method for all queries of the cell."""
+    return {name: taken["cpu"] * cell["queries"] / taken["queries"] for name, taken in cell["seconds"].items()}
 
 
 def _floor(cell: Cell) -> float:
-    """Seconds of the least that counting takes; nan for lengths that it was not worked out for."""
-    cycles = FLOOR_CYCLES_PER_PAIR.get(cell["code_length"], np.nan)
-    return float(cycles * cell["queries"] * cell["items"] / cell["clock_hertz"])
-
-
-def _floors(method: str) -> Callable[[Cell], float]:
-    return lambda cell: _seconds(cell, method) / _floor(cell)
+    pairs = cell["queries"] * cell["items"]
+    return float(FLOOR_CYCLES_PER_PAIR[cell["code_length"]] * pairs / cell["clock_hertz"])
 
 
 EVALUATION = Benchmark(

@@ -45,7 +45,8 @@ class Stopwatch:
     def book(self, part: str) -> None:
         """Book the time since the last reading."""
         now = clock()
-        self.seconds[part] += now - (self.last or now)
+        if self.last is not None:
+            self.seconds[part] += now - self.last
         self.last = now
 
 

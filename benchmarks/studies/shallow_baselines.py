@@ -1,4 +1,4 @@
-"""How long the hash functions on z take, and what their options change: `python -m benchmarks.studies.shallow_baselines`.
+"""What the hash functions on z take, and what options change: `python -m benchmarks.studies.shallow_baselines`.
 
 Fits every method of `HASH_FUNCTIONS` at all code lengths on the features of a benchmark that has been run up to
 `feature_extraction`, with its configuration and seeds, and then the variants: KSH with more and fewer labels, and BRE
