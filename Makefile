@@ -41,7 +41,8 @@ report:
 	@test -f data/08_reporting/$(BENCHMARK)/report.html || { echo "no report of $(BENCHMARK) yet: make run $(if $(ENV),ENV=$(ENV))"; exit 1; }
 	$(PYTHON) -m webbrowser -t "file://$(CURDIR)/data/08_reporting/$(BENCHMARK)/report.html"
 
-# Times evaluation against its rivals, one after the other on a quiet machine, and rewrites the tables of docs/performance.md.
+# Times evaluation, loss and training against their rivals, one after the other on a quiet machine, and rewrites the
+# tables of docs/performance.md.
 bench: $(VENV)/bench-installed
 	$(BIN)/python -m benchmarks.evaluation $(if $(QUICK),--quick)
 	$(if $(QUICK),,$(BIN)/python -m benchmarks.large_database)
@@ -50,7 +51,7 @@ bench: $(VENV)/bench-installed
 
 # Kills real runs a hundred times and compares every file they end with with an undisturbed run's. Takes about half an hour.
 chaos: $(VENV)/installed
-	$(BIN)/python -m benchmarks.chaos --kills 100
+	DEEPHASH_KILLS=100 $(BIN)/python -m pytest -q tests/end_to_end/test_chaos.py
 
 # Removes what runs have made. Raw images and the environment stay.
 clean:

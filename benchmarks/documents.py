@@ -1,9 +1,14 @@
-"""Results of benchmarks as files: one JSON that machines read, and tables of a document that are written from it."""
+"""Benchmarks as files: results in one JSON, rendered as tables between the markers of a document."""
 
+import argparse
 import json
+import logging
 import os
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 from deephash_pipeline.errors import InputError
@@ -11,16 +16,142 @@ from deephash_pipeline.errors import InputError
 PROJECT = Path(__file__).resolve().parent.parent
 RESULTS = PROJECT / "benchmarks" / "results"
 PERFORMANCE_DOCUMENT = PROJECT / "docs" / "performance.md"
+LINE_WIDTH, INTERRUPTED = 150, 130
+
+Results = dict[str, Any]
+Settings = dict[str, Any]
+Rows = Iterable[Mapping[str, object]]
 
 
-def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a Markdown table; every row has as many cells as the header."""
-    lines = [header, ["---"] * len(header), *rows]
+@dataclass(frozen=True)
+class Benchmark:
+    """What is measured, the file of results that it goes into, and the document that shows it.
+
+    Attributes:
+        name: of the file, `benchmarks/results/<name>.json`, and the first word of all markers.
+        measure: maps settings to results; machine, versions and settings are added to them.
+        tables: maps results to the rows of each table, or a text, by the name of its marker; `run` describes the rest.
+        settings: what is measured. Each number and each word is an option of the command line.
+        quick: the settings that --quick changes.
+        distributions: packages whose versions matter.
+        document: where the tables are.
+    """
+
+    name: str
+    measure: Callable[[Settings], Results]
+    tables: Callable[[Results], Mapping[str, Rows | str]]
+    settings: Settings = field(default_factory=dict)
+    quick: Settings = field(default_factory=dict)
+    distributions: tuple[str, ...] = ("numpy", "numba", "torch")
+    document: Path = PERFORMANCE_DOCUMENT
+
+    def sections(self, results: Results) -> dict[str, str]:
+        """Render the content of each marked section of the document."""
+        contents = {"run": describe_run(results), **self.tables(results)}
+        return {
+            f"{self.name} {section}": content if isinstance(content, str) else markdown_table(content)
+            for section, content in contents.items()
+        }
+
+    def render(self, results: Results) -> None:
+        """Replace the sections of the document."""
+        text = self.document.read_text(encoding="utf-8")
+        for section, content in self.sections(results).items():
+            text = replaced_between_markers(text, section, content)
+        write_text(self.document, text)
+
+    def read(self) -> Results:
+        """Read the stored results; InputError if there are none."""
+        path = RESULTS / f"{self.name}.json"
+        if not path.is_file():
+            raise InputError(
+                f"{path} does not exist; run the benchmark without --tables, which measures and writes it."
+            )
+        results: Results = json.loads(path.read_text(encoding="utf-8"))
+        return results
+
+    def main(self, documentation: str | None, arguments: Sequence[str] | None = None) -> int:
+        """Measure, store and render, or what the command line asks for; return the exit code."""
+        parser = argparse.ArgumentParser(description=(documentation or "").partition("\n")[0])
+        parser.add_argument("--quick", action="store_true", help="a short measurement, printed and not written")
+        parser.add_argument("--tables", action="store_true", help="only render the tables again, from the last results")
+        for name, value in self.settings.items():
+            if isinstance(value, int | float | str) and not isinstance(value, bool):
+                parser.add_argument(f"--{name.replace('_', '-')}", type=type(value), help=f"default: {value}")
+        options = vars(parser.parse_args(arguments))
+        settings = self.settings | (self.quick if options["quick"] else {})
+        settings |= {name: value for name, value in options.items() if name in settings and value is not None}
+        logging.basicConfig(format="%(message)s")
+        logging.getLogger("deephash_pipeline").setLevel(logging.INFO)
+        try:
+            if options["tables"]:
+                self.render(self.read())
+                return 0
+            # Imports PyTorch, which is no part of the memory that some benchmarks measure.
+            from benchmarks.measuring import describe_machine, describe_versions  # noqa: PLC0415
+
+            described = {"machine": describe_machine(), "versions": describe_versions(self.distributions)}
+            results = {**described, "settings": settings, **self.measure(settings)}
+            if options["quick"]:
+                print(*self.sections(results).values(), sep="\n\n")
+                return 0
+            write_text(RESULTS / f"{self.name}.json", json.dumps(results, indent=1) + "\n")
+            self.render(results)
+        except (InputError, OSError) as error:
+            print(" ".join(str(error).split()), file=sys.stderr)
+            return 1
+        except KeyboardInterrupt:
+            print("stopped; nothing was written", file=sys.stderr)
+            return INTERRUPTED
+        return 0
+
+
+def markdown_table(rows: Rows) -> str:
+    """Render rows, all with the same keys, as a Markdown table with these keys as its header.
+
+    >>> print(markdown_table([{"bits": 12, "mAP": "0.99"}]))
+    | bits | mAP |
+    | --- | --- |
+    | 12 | 0.99 |
+    """
+    rows = list(rows)
+    lines = [list(rows[0]), ["---"] * len(rows[0]), *([str(row[name]) for name in rows[0]] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
+def describe_run(results: Results) -> str:
+    """A paragraph on the machine, versions, settings, and how busy the methods of all cells kept it."""
+    machine, sentences = results["machine"], []
+    sentences.append(f"{machine['processor']}, {machine['cores']} cores, {machine['memory_gib']} GiB")
+    sentences[0] += f", {machine['system']}; load {machine['load_average']} at the start"
+    if versions := results.get("versions"):
+        sentences.append(", ".join(f"{name} {number}" for name, number in versions.items()))
+    if settings := results.get("settings"):
+        named = (f"{name.replace('_', ' ')} {_words(value)}" for name, value in settings.items())
+        sentences.append(f"Settings: {'; '.join(named)}")
+    if cells := results.get("cells"):
+        clocks = [cell["clock_hertz"] / 1e9 for cell in cells]
+        measured = [seconds for cell in cells for seconds in cell["seconds"].items() if "two threads" not in seconds[0]]
+        busy = [seconds["cpu"] / seconds["wall"] for _, seconds in measured]
+        sentences.append(f"Clock {min(clocks):.2f} to {max(clocks):.2f} GHz in the cells")
+        sentences.append(f"Methods on one thread kept {min(busy):.2f} to {max(busy):.2f} cores busy (CPU by wall time)")
+    return fill(". ".join(sentences) + ".", LINE_WIDTH, break_long_words=False, break_on_hyphens=False)
+
+
+def _words(value: object) -> str:
+    if isinstance(value, list | tuple):
+        return ", ".join(" ".join(map(str, part)) if isinstance(part, list | tuple) else f"{part:,}" for part in value)
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value).lower()
+
+
+def three_digits(value: float) -> str:
+    """A number to three significant digits, without an exponent unless it is tiny."""
+    rounded = float(f"{value:.3g}")
+    return f"{rounded:,.0f}" if rounded >= 100 else f"{rounded:#.3g}"
+
+
 def replaced_between_markers(text: str, section: str, content: str) -> str:
-    """Return `text` with what stands between `<!-- section: begin -->` and `<!-- section: end -->` replaced.
+    """Return `text` with what is between `<!-- section: begin -->` and `<!-- section: end -->` replaced.
 
     Raises:
         InputError: unless both markers are there once, in this order.
@@ -29,39 +160,17 @@ def replaced_between_markers(text: str, section: str, content: str) -> str:
     before, found_begin, rest = text.partition(begin)
     _, found_end, after = rest.partition(end)
     if not (found_begin and found_end) or text.count(begin) > 1 or text.count(end) > 1:
-        raise InputError(f"the document must hold {begin} and, behind it, {end}, each once; put them where tables go.")
+        raise InputError(
+            f"the document must contain {begin} and, after it, {end}, each once; put them where tables go."
+        )
     return f"{before}{begin}\n\n{content.strip()}\n\n{end}{after}"
 
 
 def write_text(path: Path, text: str) -> None:
     """Write a file under a temporary name and rename it, so that a stopped run leaves the former one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
     try:
         temporary.write_text(text, encoding="utf-8")
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
-
-
-def write_section(section: str, content: str, document: Path = PERFORMANCE_DOCUMENT) -> None:
-    """Replace what stands between the markers of a section of a document."""
-    text = document.read_text(encoding="utf-8")
-    write_text(document, replaced_between_markers(text, section, content))
-
-
-def write_results(path: Path, results: dict[str, Any]) -> None:
-    """Write results as indented JSON."""
-    write_text(path, json.dumps(results, indent=1) + "\n")
-
-
-def read_results(path: Path) -> dict[str, Any]:
-    """Read what `write_results` has written.
-
-    Raises:
-        InputError: if there is no such file.
-    """
-    if not path.is_file():
-        raise InputError(f"{path} is not there; `make bench` measures and writes it.")
-    results: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return results

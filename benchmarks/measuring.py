@@ -28,13 +28,7 @@ CHAIN_CYCLES = 6 * CHAIN_STEPS
 
 @dataclass(frozen=True)
 class Method:
-    """Something to be timed.
-
-    Attributes:
-        name: what the results call it.
-        run: does the work once and returns what is to be compared.
-        calls: how often it is called for one measurement; more than once where a call takes milliseconds.
-    """
+    """Something to be timed: what results call it, the work, and how often it is called for one measurement."""
 
     name: str
     run: Callable[[], Any]
@@ -49,16 +43,17 @@ class Timing:
     wall_seconds: float
     result: Any
 
+    def seconds(self) -> dict[str, float]:
+        """The seconds as results store them."""
+        return {"cpu": self.cpu_seconds, "wall": self.wall_seconds}
+
 
 def interleaved(methods: Sequence[Method], rounds: int) -> dict[str, Timing]:
     """Time methods in turn, A B C A B C, and return the medians over rounds by name.
 
-    Args:
-        methods: what to time; all names differ.
-        rounds: measurements of each, at least 1.
-
-    Raises:
-        InputError: if there is no round, or two methods have one name.
+    >>> timings = interleaved([Method("sum", lambda: sum(range(9))), Method("nothing", int)], rounds=3)
+    >>> timings["sum"].result
+    36
     """
     if rounds < 1:
         raise InputError(f"rounds is {rounds}; time every method at least once.")
@@ -73,14 +68,8 @@ def interleaved(methods: Sequence[Method], rounds: int) -> dict[str, Timing]:
                 results[method.name] = method.run()
             cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
             seconds[method.name].append((cpu / method.calls, wall / method.calls))
-    return {
-        name: Timing(
-            cpu_seconds=median(cpu for cpu, _ in measured),
-            wall_seconds=median(wall for _, wall in measured),
-            result=results[name],
-        )
-        for name, measured in seconds.items()
-    }
+    medians = {name: map(median, zip(*measured, strict=True)) for name, measured in seconds.items()}
+    return {name: Timing(*cpu_and_wall, results[name]) for name, cpu_and_wall in medians.items()}
 
 
 def calls_lasting(run: Callable[[], Any], seconds: float) -> int:
@@ -109,10 +98,10 @@ def require_packages(packages: Iterable[str]) -> None:
 
 
 def run_clock_chain() -> None:
-    """Do `CHAIN_CYCLES` cycles of work: timed among the methods, it tells the clock they ran at.
+    """Do `CHAIN_CYCLES` cycles of work: timed among the methods, it gives the clock they ran at.
 
-    What the system tells is often the nominal clock, and the real one falls when neighbours are busy. Each instruction
-    of the chain, a shift or an exclusive or, waits one cycle for the one before.
+    What the system reports is often the nominal clock, and the real one falls when neighbours are busy. Each
+    instruction of the chain, a shift or an exclusive or, waits one cycle for the one before.
     """
     _chain(CHAIN_STEPS)
 

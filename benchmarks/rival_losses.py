@@ -2,15 +2,20 @@
 
 Every function maps (u, labels) to a scalar for autograd. Those of other methods are written from their papers with the
 bank of codes that DeepHash-pytorch keeps: u against all items seen, which are no variables. Here the bank is the batch.
+`python -m benchmarks.rival_losses fused 2048 48` prints the peak memory of one loss in MiB.
 """
 
 import math
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from benchmarks.processes import MEBIBYTE, process_bytes
+from deephash_pipeline.errors import InputError
 from deephash_pipeline.losses import ExponentiatedLoss, supervision_matrix
 from deephash_pipeline.losses.exponentiated.tiles import loss_and_gradient
 
@@ -21,6 +26,8 @@ DPSH_QUANTISATION_WEIGHT = 0.1
 DSH_QUANTISATION_WEIGHT = 0.01
 HASHNET_SCALE = 1.0
 HASHNET_SIGMOID = 10.0
+CLASSES, FEW_SAMPLES = 10, 40
+RESET_PEAK = "5"
 
 
 def fused(u: Tensor, labels: Tensor) -> Tensor:
@@ -129,3 +136,21 @@ def gradient_of(loss: Loss, u: Tensor, labels: Tensor) -> Tensor:
     loss(u, labels).backward()
     assert u.grad is not None, "every loss depends on u"
     return u.grad
+
+
+def added_mebibytes(loss: str, batch: int, code_length: int) -> float:
+    """MiB that value and gradient add at their peak to a process that has done the same on a few samples."""
+    process = Path("/proc/self")
+    if not (process / "clear_refs").exists():
+        raise InputError("peak memory is read from /proc/self, which this system has not; run it on Linux.")
+    torch.set_num_threads(1)
+    gradient_of(LOSSES[loss], *random_batch(FEW_SAMPLES, code_length, CLASSES))
+    u, labels = random_batch(batch, code_length, CLASSES)
+    (process / "clear_refs").write_text(RESET_PEAK)
+    before = process_bytes("VmRSS")
+    gradient_of(LOSSES[loss], u, labels)
+    return (process_bytes("VmHWM") - before) / MEBIBYTE
+
+
+if __name__ == "__main__":
+    print(added_mebibytes(sys.argv[1], int(sys.argv[2]), int(sys.argv[3])))

@@ -1,68 +1,59 @@
-"""Other people's ways from binary codes to mean average precision, each as its documentation tells to use it.
+"""Other people's ways from binary codes to mean average precision, each used as its documentation says.
 
-Every adapter gets a `CodeBenchmark`, brings its database into the form the rival wants, which is not timed, and returns
-a function that is: from the codes of all queries to the rival's own figure, over the whole database. Where a rival
+Every adapter gets a `LabelledCodes`, brings its database into the form the rival wants, which is not timed, and returns
+a function that is: from the codes of all queries to the rival's own metric, over the whole database. Where a rival
 leaves a choice, such as the type of scores or the size of a batch, the quicker one was taken.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.metrics import average_precision_score
 
-from benchmarks.codes import LONGEST_CODE, CodeBenchmark
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.retrieval import DistanceHistograms, unpack_bits
+from deephash_pipeline.retrieval import DistanceHistograms, LabelledCodes, unpack_bits
 
 BYTES_PER_WORD = 8
+LONGEST_CODE = 64
 FAISS_QUERIES_AT_A_TIME = 5
 
 
 @dataclass(frozen=True)
 class Rival:
-    """A rival by the name that tables show.
-
-    Attributes:
-        name: what it is.
-        package: the module it needs beyond the project's dependencies, if any.
-        prepare: brings a benchmark's database into its form and returns the function to be timed.
-    """
+    """A rival by the name that tables show, and the module it needs beyond the project's dependencies, if any."""
 
     name: str
     package: str | None
-    prepare: Callable[[CodeBenchmark], Callable[[], float]]
+    prepare: Callable[[LabelledCodes], Callable[[], float]]
 
 
-def _argsort_loop(benchmark: CodeBenchmark) -> Callable[[], float]:
+def _argsort_loop(codes: LabelledCodes) -> Callable[[], float]:
     """For each query: product of signs, default argsort of the distances, precision at each hit (as DeepHash-pytorch).
 
     Relevance is a comparison of labels here, not a product of one-hot rows, whose cost grows with the classes.
     """
-    query_signs, database_signs = _signs(benchmark)
+    query_signs, database_signs = _signs(codes)
 
-    def run() -> float:
-        figures = []
-        for signs, label in zip(query_signs, benchmark.query_labels, strict=True):
-            distances = 0.5 * (benchmark.code_length - database_signs @ signs)
-            hits = (benchmark.database_labels == label)[np.argsort(distances)]
-            figures.append(_mean_precision_at_hits(hits))
-        return float(np.mean(figures))
+    def average_precision(signs: NDArray[np.float32], label: np.int64) -> float:
+        distances = 0.5 * (codes.code_length - database_signs @ signs)
+        return _mean_precision_at_hits((codes.database_labels == label)[np.argsort(distances)])
 
-    return run
+    return lambda: float(np.mean(list(map(average_precision, query_signs, codes.query_labels))))
 
 
-def _torchmetrics(benchmark: CodeBenchmark) -> Callable[[], float]:
+def _torchmetrics(codes: LabelledCodes) -> Callable[[], float]:
     from torchmetrics.retrieval import RetrievalMAP  # noqa: PLC0415 - not a dependency of the project
 
-    query_signs, database_signs = map(torch.from_numpy, _signs(benchmark))
-    query_labels, database_labels = _label_tensors(benchmark)
+    query_signs, query_labels, database_signs, database_labels = _tensors(codes)
 
     def run() -> float:
         # Items whose score is not positive count as irrelevant, so the least score is 1.
-        scores = query_signs @ database_signs.T + (benchmark.code_length + 1)
+        scores = query_signs @ database_signs.T + (codes.code_length + 1)
         relevant = query_labels[:, None] == database_labels
         query_of_score = torch.arange(len(query_labels)).repeat_interleave(len(database_labels))
         metric = RetrievalMAP()
@@ -72,111 +63,79 @@ def _torchmetrics(benchmark: CodeBenchmark) -> Callable[[], float]:
     return run
 
 
-def _metric_learning(benchmark: CodeBenchmark) -> Callable[[], float]:
-    """AccuracyCalculator with its default search, faiss's IndexFlatL2, for all items."""
-    return _accuracy_calculator(benchmark, with_dot_products=False)
-
-
-def _metric_learning_with_dot_products(benchmark: CodeBenchmark) -> Callable[[], float]:
-    """AccuracyCalculator with its CustomKNN on dot products: a matrix product and `torch.topk`."""
-    return _accuracy_calculator(benchmark, with_dot_products=True)
-
-
-def _accuracy_calculator(benchmark: CodeBenchmark, with_dot_products: bool) -> Callable[[], float]:
+def _accuracy_calculator(codes: LabelledCodes, with_dot_products: bool) -> Callable[[], float]:
+    """AccuracyCalculator for all items, with its default search (faiss's IndexFlatL2) or its CustomKNN."""
     # Not dependencies of the project.
     from pytorch_metric_learning.distances import DotProductSimilarity  # noqa: PLC0415
     from pytorch_metric_learning.utils.accuracy_calculator import AccuracyCalculator  # noqa: PLC0415
     from pytorch_metric_learning.utils.inference import CustomKNN  # noqa: PLC0415
 
-    query_signs, database_signs = map(torch.from_numpy, _signs(benchmark))
-    query_labels, database_labels = _label_tensors(benchmark)
-    calculator = AccuracyCalculator(
-        include=("mean_average_precision",),
-        k=None,
-        device=torch.device("cpu"),
-        knn_func=CustomKNN(DotProductSimilarity(normalize_embeddings=False)) if with_dot_products else None,
-    )
-
-    def run() -> float:
-        figures = calculator.get_accuracy(query_signs, query_labels, database_signs, database_labels)
-        return float(figures["mean_average_precision"])
-
-    return run
+    tensors, name = _tensors(codes), "mean_average_precision"
+    search = CustomKNN(DotProductSimilarity(normalize_embeddings=False)) if with_dot_products else None
+    calculator = AccuracyCalculator(include=(name,), k=None, device=torch.device("cpu"), knn_func=search)
+    return lambda: float(calculator.get_accuracy(*tensors)[name])
 
 
-def _scikit_learn(benchmark: CodeBenchmark) -> Callable[[], float]:
+def _scikit_learn(codes: LabelledCodes) -> Callable[[], float]:
     """`average_precision_score` of each query; distances from exclusive or and bit counts."""
-    query_words, database_words = _words(benchmark.query_codes), _words(benchmark.database_codes)
+    query_words, database_words = _words(codes.query_codes), _words(codes.database_codes)
 
-    def run() -> float:
-        figures = [
-            average_precision_score(
-                benchmark.database_labels == label, -np.bitwise_count(database_words ^ word).astype(np.int64)
-            )
-            for word, label in zip(query_words, benchmark.query_labels, strict=True)
-        ]
-        return float(np.mean(figures))
+    def average_precision(word: Any, label: np.int64) -> float:
+        distances = np.bitwise_count(database_words ^ word).astype(np.int64)
+        return float(average_precision_score(codes.database_labels == label, -distances))
 
-    return run
+    return lambda: float(np.mean(list(map(average_precision, query_words, codes.query_labels))))
 
 
-def _faiss_with_heap(benchmark: CodeBenchmark) -> Callable[[], float]:
-    """IndexBinaryFlat as it comes, searched for all items."""
-    return _faiss(benchmark, use_heap=True)
-
-
-def _faiss_by_counting(benchmark: CodeBenchmark) -> Callable[[], float]:
-    """IndexBinaryFlat with `use_heap = False`: it sorts by counting distances."""
-    return _faiss(benchmark, use_heap=False)
-
-
-def _faiss(benchmark: CodeBenchmark, use_heap: bool) -> Callable[[], float]:
+def _faiss(codes: LabelledCodes, use_heap: bool) -> Callable[[], float]:
+    """IndexBinaryFlat searched for all items: as it comes, or sorting by counting distances."""
     from faiss import IndexBinaryFlat  # noqa: PLC0415 - not a dependency of the project
 
-    index = IndexBinaryFlat(8 * benchmark.database_codes.shape[1])
-    index.add(benchmark.database_codes)
+    index = IndexBinaryFlat(8 * codes.database_codes.shape[1])
+    index.add(codes.database_codes)
     index.use_heap = use_heap
-    items = len(benchmark.database_codes)
+    items = len(codes.database_codes)
 
     def run() -> float:
-        figures = []
-        for start in range(0, len(benchmark.query_codes), FAISS_QUERIES_AT_A_TIME):
+        precisions = []
+        for start in range(0, len(codes.query_codes), FAISS_QUERIES_AT_A_TIME):
             block = slice(start, start + FAISS_QUERIES_AT_A_TIME)
-            _, rankings = index.search(benchmark.query_codes[block], items)
-            for ranking, label in zip(rankings, benchmark.query_labels[block], strict=True):
-                figures.append(_mean_precision_at_hits(benchmark.database_labels[ranking] == label))
-        return float(np.mean(figures))
+            _, rankings = index.search(codes.query_codes[block], items)
+            for ranking, label in zip(rankings, codes.query_labels[block], strict=True):
+                precisions.append(_mean_precision_at_hits(codes.database_labels[ranking] == label))
+        return float(np.mean(precisions))
 
     return run
 
 
+METRIC_LEARNING = "pytorch_metric_learning"
 RIVALS = (
     Rival("torchmetrics", "torchmetrics", _torchmetrics),
-    Rival("pytorch-metric-learning", "pytorch_metric_learning", _metric_learning),
-    Rival("pytorch-metric-learning, CustomKNN", "pytorch_metric_learning", _metric_learning_with_dot_products),
+    Rival("pytorch-metric-learning", METRIC_LEARNING, partial(_accuracy_calculator, with_dot_products=False)),
+    Rival("pytorch-metric-learning, CustomKNN", METRIC_LEARNING, partial(_accuracy_calculator, with_dot_products=True)),
     Rival("scikit-learn", None, _scikit_learn),
-    Rival("faiss", "faiss", _faiss_with_heap),
-    Rival("faiss, use_heap=False", "faiss", _faiss_by_counting),
+    Rival("faiss", "faiss", partial(_faiss, use_heap=True)),
+    Rival("faiss, use_heap=False", "faiss", partial(_faiss, use_heap=False)),
     Rival("argsort loop", None, _argsort_loop),
 )
 
 
-def count_without_compiler(benchmark: CodeBenchmark) -> DistanceHistograms:
+def count_without_compiler(codes: LabelledCodes) -> DistanceHistograms:
     """Exact histograms from numpy and PyTorch alone: exclusive or, bit counts, `torch.bincount` of the row of bytes.
 
     Items in order of their class, and words no longer than the code needs. Codes of up to 64 bits.
     """
-    by_class = np.argsort(benchmark.database_labels, kind="stable")
-    in_order = benchmark.database_labels[by_class]
-    words = _words(benchmark.database_codes[by_class])
-    starts = np.searchsorted(in_order, benchmark.query_labels, side="left")
-    stops = np.searchsorted(in_order, benchmark.query_labels, side="right")
+    by_class = np.argsort(codes.database_labels, kind="stable")
+    in_order = codes.database_labels[by_class]
+    words = _words(codes.database_codes[by_class])
+    starts = np.searchsorted(in_order, codes.query_labels, side="left")
+    stops = np.searchsorted(in_order, codes.query_labels, side="right")
     different_bits = np.empty_like(words)
     distances = np.empty(len(words), dtype=np.uint8)
     distance_tensor = torch.from_numpy(distances)
-    bins = benchmark.code_length + 1
+    bins = codes.code_length + 1
     counts = np.empty((2, len(starts), bins), dtype=np.int64)
-    for query, word in enumerate(_words(benchmark.query_codes)):
+    for query, word in enumerate(_words(codes.query_codes)):
         np.bitwise_xor(words, word, out=different_bits)
         np.bitwise_count(different_bits, out=distances)
         counts[0, query] = torch.bincount(distance_tensor, minlength=bins).numpy()
@@ -191,19 +150,21 @@ def _mean_precision_at_hits(hits: NDArray[np.bool_]) -> float:
     return float(np.mean(np.arange(1, len(ranks) + 1) / ranks)) if len(ranks) else 0.0
 
 
-def _signs(benchmark: CodeBenchmark) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+def _signs(codes: LabelledCodes) -> list[NDArray[np.float32]]:
     """Codes of queries and database as -1 and +1, float32 (n, code_length)."""
-    query_bits = unpack_bits(benchmark.query_codes, benchmark.code_length)
-    database_bits = unpack_bits(benchmark.database_codes, benchmark.code_length)
-    return np.where(query_bits, 1, -1).astype(np.float32), np.where(database_bits, 1, -1).astype(np.float32)
+    packed = (codes.query_codes, codes.database_codes)
+    return [np.where(unpack_bits(rows, codes.code_length), 1, -1).astype(np.float32) for rows in packed]
 
 
-def _label_tensors(benchmark: CodeBenchmark) -> tuple[torch.Tensor, torch.Tensor]:
-    return torch.from_numpy(benchmark.query_labels), torch.from_numpy(benchmark.database_labels)
+def _tensors(codes: LabelledCodes) -> list[torch.Tensor]:
+    """Signs and labels of the queries, then of the database."""
+    query_signs, database_signs = _signs(codes)
+    arrays = (query_signs, codes.query_labels, database_signs, codes.database_labels)
+    return [torch.from_numpy(array) for array in arrays]
 
 
 def _words(codes: NDArray[np.uint8]) -> NDArray[np.unsignedinteger]:
-    """Packed codes as the shortest words that hold one each, (n,)."""
+    """Packed codes as the shortest words that one fits into, (n,)."""
     bytes_per_code = codes.shape[1]
     if bytes_per_code > BYTES_PER_WORD:
         raise InputError(f"codes has {bytes_per_code} bytes per code; benchmarks take up to {LONGEST_CODE} bits.")

@@ -1,4 +1,4 @@
-"""The trainings that the benchmark of the loop measures: networks, batches and augmentation of MNIST and CIFAR-10."""
+"""The trainings that benchmarks measure: networks, batches and augmentation of MNIST and CIFAR-10."""
 
 from dataclasses import dataclass
 
@@ -14,24 +14,15 @@ from deephash_pipeline.networks import (
     build_trunk,
     initialise,
 )
+from deephash_pipeline.training import CrossEntropy
 
-CLASSES = 10
-CODE_LENGTH = 48
-HASHING = ExponentiatedLoss(loss_scale="unit", balance_pairs=True)
+CLASSES, CODE_LENGTH = 10, 48
 NOT_MOVED = AugmentationParameters()
 
 
 @dataclass(frozen=True)
 class Case:
-    """One kind of training.
-
-    Attributes:
-        name: what the tables call it.
-        network: by its name in `NETWORKS`.
-        batch_size: images of a step.
-        hashing: the hashing loss at 48 bits, else cross entropy.
-        augmentation: of the images.
-    """
+    """One kind of training: what tables call it, the trunk, and whether the hashing loss is used or cross entropy."""
 
     name: str
     network: str
@@ -39,40 +30,38 @@ class Case:
     hashing: bool
     augmentation: AugmentationParameters = NOT_MOVED
 
-
-CASES = (
-    Case(
-        "MNIST, pre-training",
-        "lenet",
-        128,
-        False,
-        AugmentationParameters(shift_pixels=2, rotation_degrees=10, scale_range=0.1),
-    ),
-    Case(
-        "MNIST, fine-tuning",
-        "lenet",
-        128,
-        True,
-        AugmentationParameters(shift_pixels=1, rotation_degrees=6, scale_range=0.06),
-    ),
-    Case("MNIST, fine-tuning", "lenet", 500, True),
-    Case(
-        "CIFAR-10, pre-training",
-        "cifar10_full",
-        128,
-        False,
-        AugmentationParameters(shift_pixels=4, horizontal_flip=True),
-    ),
-    Case("CIFAR-10, fine-tuning", "cifar10_full", 128, True),
-    Case("CIFAR-10, fine-tuning", "cifar10_full", 500, True),
-)
+    def build(self) -> tuple[nn.Module, nn.Module]:
+        """The network with fresh weights, and its objective."""
+        if self.hashing:
+            return hash_network(self.network, CODE_LENGTH), hashing_loss()
+        trunk = build_trunk(self.network)
+        initialise(trunk, seed=1)
+        return SoftmaxNetwork(trunk, CLASSES), CrossEntropy()
 
 
-def build_network(case: Case) -> nn.Module:
-    """The network with fresh weights."""
-    trunk = build_trunk(case.network)
+def hash_network(network: str, code_length: int) -> HashNetwork:
+    """Trunk and hash layer with fresh weights, the statistics of the whole batch in the hash layer."""
+    trunk = build_trunk(network)
     initialise(trunk, seed=1)
-    if not case.hashing:
-        return SoftmaxNetwork(trunk, CLASSES)
-    parameters = HashLayerParameters(centring=True, scale=3.0)
-    return HashNetwork(trunk, HashLayer(trunk.z_dimension, CODE_LENGTH, parameters, seed=2))
+    return HashNetwork(
+        trunk, HashLayer(trunk.z_dimension, code_length, HashLayerParameters(centring=True, scale=3.0), seed=2)
+    )
+
+
+def hashing_loss() -> nn.Module:
+    """The loss with the options of the benchmarks' configuration."""
+    return ExponentiatedLoss(loss_scale="unit", balance_pairs=True)
+
+
+MNIST, CIFAR10 = ("MNIST", "lenet"), ("CIFAR-10", "cifar10_full")
+CASES = tuple(
+    Case(f"{benchmark}, {'fine-tuning' if hashing else 'pre-training'}", network, batch_size, hashing, augmentation)
+    for (benchmark, network), batch_size, hashing, augmentation in (
+        (MNIST, 128, False, AugmentationParameters(shift_pixels=2, rotation_degrees=10, scale_range=0.1)),
+        (MNIST, 128, True, AugmentationParameters(shift_pixels=1, rotation_degrees=6, scale_range=0.06)),
+        (MNIST, 500, True, NOT_MOVED),
+        (CIFAR10, 128, False, AugmentationParameters(shift_pixels=4, horizontal_flip=True)),
+        (CIFAR10, 128, True, NOT_MOVED),
+        (CIFAR10, 500, True, NOT_MOVED),
+    )
+)

@@ -6,8 +6,9 @@ On the CPU with one thread and CPU time; where there is a CUDA device, on that a
 
 import sys
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections import deque
+from collections.abc import Callable
+from dataclasses import asdict
 from statistics import median
 from typing import Any
 
@@ -16,58 +17,25 @@ import torch
 from torch import Tensor
 from torch.profiler import ProfilerActivity, profile
 
-from benchmarks.command_line import add_rounds, benchmark_parser, chosen, run_benchmark
-from benchmarks.measuring import describe_machine, describe_versions, use_one_thread
-from benchmarks.training_cases import CASES, CLASSES, HASHING, Case, build_network
-from benchmarks.training_tables import DISTRIBUTIONS, TRAINING_LOOP, training_tables, write_training_section
-from benchmarks.training_watch import DEVICE, Stopwatch, TimedInputs, TimedObjective, clock, timed_layers
+from benchmarks.documents import Benchmark, Results, Rows, Settings
+from benchmarks.measuring import use_one_thread
+from benchmarks.training_cases import CASES, CLASSES, Case
+from benchmarks.training_watch import DEVICE, Stopwatch, clock, timed
 from deephash_pipeline.devices import freed_memory_is_kept
 from deephash_pipeline.images.inputs import ImageInputs
-from deephash_pipeline.networks import (
-    build_trunk,
-)
+from deephash_pipeline.networks import build_trunk
 from deephash_pipeline.progress import track
-from deephash_pipeline.training import CrossEntropy, TrainingParameters, outputs_in_blocks, train
+from deephash_pipeline.training import TrainingParameters, outputs_in_blocks, train
 from deephash_pipeline.training.inference import block_size
 
+PARTS = ("data", "forward", "backward", "loss", "optimiser", "other")
 WARM_UP_STEPS = 8
 # Operations of PyTorch that are convolutions or matrix products, forward and backward.
-PRODUCTS = (
-    "mkldnn_convolution",
-    "convolution_backward",
-    "cudnn_convolution",
-    "mm",
-    "addmm",
-    "bmm",
-    "baddbmm",
-)
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How much is measured.
-
-    Attributes:
-        images: about so many go through the network in one measurement.
-        rounds: measurements of everything; the median counts.
-        compiling: whether `compile` is tried, which takes a minute.
-    """
-
-    images: int = 2000
-    rounds: int = 5
-    compiling: bool = True
-
-
-QUICK = Settings(images=500, rounds=2, compiling=False)
+PRODUCTS = ("mkldnn_convolution", "convolution_backward", "cudnn_convolution", "mm", "addmm", "bmm", "baddbmm")
 
 
 class Bench:
-    """One case, ready to be measured.
-
-    Args:
-        case: what is trained.
-        images: about so many go through the network in one measurement.
-    """
+    """One case, ready to be measured with about so many images."""
 
     def __init__(self, case: Case, images: int) -> None:
         self.case = case
@@ -81,29 +49,19 @@ class Bench:
         self.inputs = ImageInputs(self.pixels, statistics, DEVICE, case.augmentation)
 
     def train(self, at_start: Callable[[], object] = lambda: None, **changes: Any) -> dict[str, float]:
-        """Train one short epoch; return seconds by part, without the warm-up, behind which `at_start` is called."""
-        network, watch = build_network(self.case), Stopwatch(WARM_UP_STEPS, at_start)
-        parameters = TrainingParameters(
-            epochs=1,
-            batch_size=self.case.batch_size,
-            learning_rate=1e-3,
-            weight_decay=1e-4,
-            schedule="one_cycle",
-            **changes,
-        )
-        objective = TimedObjective(HASHING if self.case.hashing else CrossEntropy(), watch)
-        with timed_layers(network, watch):
-            train(network, objective, TimedInputs(self.inputs, watch), self.labels, parameters, 1, DEVICE, "benchmark")
-        watch.stop()
+        """Train one short epoch; return seconds by part, without the warm-up, after which `at_start` is called."""
+        (network, objective), watch = self.case.build(), Stopwatch(WARM_UP_STEPS, at_start)
+        settings = {"epochs": 1, "learning_rate": 1e-3, "weight_decay": 1e-4, "schedule": "one_cycle", **changes}
+        parameters = TrainingParameters(batch_size=self.case.batch_size, **settings)
+        with timed(network, objective, self.inputs, watch):
+            train(network, objective, self.inputs, self.labels, parameters, 1, DEVICE, "benchmark")
         return dict(watch.seconds)
 
     def train_bare(self) -> float:
         """Seconds of as many steps of the same network on random tensors: forward, backward, optimiser."""
-        network = build_network(self.case).train().to(device=DEVICE, memory_format=torch.channels_last)  # type: ignore[call-overload]
-        optimizer = torch.optim.SGD(
-            network.parameters(), lr=1e-6, momentum=0.9, weight_decay=1e-4, nesterov=True, fused=True
-        )
-        images = self.random_tensor(self.case.batch_size)
+        network = self.case.build()[0].train().to(device=DEVICE, memory_format=torch.channels_last)  # type: ignore[call-overload]
+        options = {"lr": 1e-6, "momentum": 0.9, "weight_decay": 1e-4, "nesterov": True, "fused": True}
+        optimizer, images = torch.optim.SGD(network.parameters(), **options), self.random_tensor(self.case.batch_size)
         with freed_memory_is_kept():
             for step in range(WARM_UP_STEPS + self.steps):
                 if step == WARM_UP_STEPS:
@@ -115,25 +73,17 @@ class Bench:
             return clock() - began
 
     def encode(self) -> float:
-        """Seconds to compute z of all images, the second time."""
+        """Seconds to compute z of all images."""
         trunk = build_trunk(self.case.network).to(DEVICE)
-        with freed_memory_is_kept():
-            outputs_in_blocks(trunk, self.inputs)
-            began = clock()
-            outputs_in_blocks(trunk, self.inputs)
-            return clock() - began
+        return _second_call(lambda: outputs_in_blocks(trunk, self.inputs))
 
     def encode_bare(self) -> float:
-        """Seconds of as many images through the same network on random tensors, the second time."""
+        """Seconds of as many images through the same network on random tensors."""
         trunk = build_trunk(self.case.network).to(DEVICE).eval()
         size = block_size(trunk)
-        with torch.inference_mode(), freed_memory_is_kept():
+        with torch.inference_mode():
             blocks = [self.random_tensor(min(size, self.images - start)) for start in range(0, self.images, size)]
-            for _ in range(2):
-                began = clock()
-                for block in blocks:
-                    trunk(block)
-            return clock() - began
+            return _second_call(lambda: deque(map(trunk, blocks), maxlen=0))
 
     def share_of_products(self) -> float:
         """Share of the time of training in convolutions and matrix products, forward and backward."""
@@ -150,12 +100,22 @@ class Bench:
         return torch.randn(count, height, width, channels, device=DEVICE).permute(0, 3, 1, 2)
 
 
+def _second_call(work: Callable[[], object]) -> float:
+    with freed_memory_is_kept():
+        work()
+        began = clock()
+        work()
+        return clock() - began
+
+
 def measure_case(case: Case, settings: Settings) -> dict[str, Any]:
     """Measure training and encoding beside the bare network, in turns."""
-    bench = Bench(case, settings.images)
+    bench = Bench(case, settings["images"])
     # Once for nothing: compiles the loss, and lets libraries choose their algorithms.
     bench.train()
-    rounds = [(bench.train(), bench.train_bare(), bench.encode(), bench.encode_bare()) for _ in range(settings.rounds)]
+    rounds = [
+        (bench.train(), bench.train_bare(), bench.encode(), bench.encode_bare()) for _ in range(settings["rounds"])
+    ]
     parts, bare, encoding, encoding_bare = zip(*rounds, strict=True)
     trained = bench.steps * case.batch_size
     return {
@@ -171,59 +131,84 @@ def measure_case(case: Case, settings: Settings) -> dict[str, Any]:
 
 def measure_options(case: Case, settings: Settings) -> list[dict[str, Any]]:
     """Measure the options of training beside the default, in turns; compilation is not timed."""
-    bench = Bench(case, settings.images)
+    bench = Bench(case, settings["images"])
     options: list[dict[str, Any]] = [{}, {"precision": "bfloat16"}, {"chunk_size": case.batch_size // 4}]
-    if settings.compiling:
+    if settings["compiling"]:
         options += [{"compile": True}, {"compile": True, "precision": "bfloat16"}]
-    measured: list[list[float]] = [[] for _ in options]
-    first = []
+    rows = []
     for changes in options:
         began = time.perf_counter()
         bench.train(**changes)
-        first.append(time.perf_counter() - began)
-    for _ in range(settings.rounds):
-        for changes, seconds in zip(options, measured, strict=True):
-            seconds.append(sum(bench.train(**changes).values()))
+        rows.append({"options": changes, "first_call_seconds": time.perf_counter() - began})
+    seconds = [[sum(bench.train(**changes).values()) for changes in options] for _ in range(settings["rounds"])]
+    images = bench.steps * case.batch_size
     return [
-        {
-            "network": case.network,
-            "options": changes,
-            "images_per_second": bench.steps * case.batch_size / median(seconds),
-            "first_call_seconds": once,
-        }
-        for changes, seconds, once in zip(options, measured, first, strict=True)
+        {"network": case.network, "images_per_second": images / median(measured), **row}
+        for row, measured in zip(rows, zip(*seconds, strict=True), strict=True)
     ]
 
 
-def measure(settings: Settings) -> dict[str, Any]:
+def measure(settings: Settings) -> Results:
     """Measure all cases."""
     use_one_thread()
-    machine = describe_machine()
     cases = [measure_case(case, settings) for case in track(CASES, "training", len(CASES))]
     tried = [case for case in CASES if not case.hashing]
     return {
-        "machine": machine,
         "device": torch.cuda.get_device_name() if DEVICE.type == "cuda" else "CPU, one thread",
-        "versions": describe_versions(DISTRIBUTIONS),
-        "settings": asdict(settings),
         "cases": cases,
         "options": [row for case in track(tried, "options", len(tried)) for row in measure_options(case, settings)],
     }
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the benchmark; return the exit code."""
-    parser = benchmark_parser(TRAINING_LOOP, __doc__)
-    add_rounds(parser)
-    options = parser.parse_args(arguments)
-    return run_benchmark(
-        TRAINING_LOOP,
-        options,
-        lambda: measure(chosen(options, Settings(), QUICK)),
-        training_tables,
-        lambda _: write_training_section(),
-    )
+def tables(results: Results) -> dict[str, Rows | str]:
+    """Rows of the shares of a step, of the comparison with the bare network, and of the options."""
+    cases, options = results["cases"], results["options"]
+    default = {row["network"]: row["images_per_second"] for row in options if not row["options"]}
+    known = all(part in case["seconds_of_step"] for case in cases for part in PARTS)
+    return {
+        "shares": [_shares(case) for case in cases] if known else "Parts are not timed apart on a CUDA device.",
+        "throughput": [_throughput(case) for case in cases],
+        "options": [
+            {
+                "network": row["network"],
+                "options": ", ".join(f"`{name}: {str(value).lower()}`" for name, value in row["options"].items())
+                or "default",
+                "images per second": f"{row['images_per_second']:,.0f}",
+                "times the default": f"{row['images_per_second'] / default[row['network']]:.2f}",
+                "first epoch, s": f"{row['first_call_seconds']:.1f}",
+            }
+            for row in options
+        ],
+    }
 
+
+def _shares(case: dict[str, Any]) -> dict[str, str]:
+    seconds = case["seconds_of_step"]
+    step = sum(seconds.values())
+    shares = {part: f"{seconds[part] / step:.1%}" for part in PARTS}
+    return _name(case) | {"step, ms": f"{1e3 * step:.1f}"} | shares | {"products": f"{case['share_of_products']:.1%}"}
+
+
+def _throughput(case: dict[str, Any]) -> dict[str, str]:
+    row = _name(case)
+    for work, name in (("train", "images_per_second"), ("encode", "encoded_per_second")):
+        own, bare = case[name], case[f"{name}_bare"]
+        row |= {work: f"{own:,.0f}", f"{work}, bare": f"{bare:,.0f}", f"{work} / bare": f"{own / bare:.2f}"}
+    return row
+
+
+def _name(case: dict[str, Any]) -> dict[str, str]:
+    return {"training": case["case"]["name"], "batch": str(case["case"]["batch_size"])}
+
+
+TRAINING_LOOP = Benchmark(
+    "training_loop",
+    measure,
+    tables,
+    # About so many images in one measurement; compiling takes a minute.
+    settings={"images": 2000, "rounds": 5, "compiling": True},
+    quick={"images": 500, "rounds": 2, "compiling": False},
+)
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(TRAINING_LOOP.main(__doc__))

@@ -4,30 +4,25 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import nn
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
+from deephash_pipeline.images.inputs import ImageInputs
 from deephash_pipeline.training import resolve_device
-from deephash_pipeline.training.gradients import Objective
-from deephash_pipeline.training.inputs import Inputs
 
 DEVICE = resolve_device("auto")
 LAST_PART = "optimiser"
 
 
 class Stopwatch:
-    """Books the time since its last reading on a part of the step, once the first steps are over.
+    """Books the time since its last reading on a part of the step, once the steps of the warm-up are over.
 
-    The first steps take memory from the system, which later ones use again. On a CUDA device only the sum is known: a
-    reading would make the processor wait for the device.
-
-    Args:
-        warm_up: steps before it starts.
-        at_start: what to do then.
+    Those take memory from the system, which later steps use again. On a CUDA device only the sum is known: a reading
+    would make the processor wait for the device.
     """
 
     def __init__(self, warm_up: int, at_start: Callable[[], object] = lambda: None) -> None:
@@ -40,73 +35,47 @@ class Stopwatch:
         """Read it; the end of the last step of the warm-up starts it."""
         if self.last is not None:
             if DEVICE.type != "cuda":
-                self._book(part)
+                self.book(part)
         elif part == LAST_PART:
             self.steps_to_come -= 1
             if self.steps_to_come == 0:
                 self.at_start()
                 self.last = clock()
 
-    def stop(self) -> None:
-        """Read it for the last time; on the CPU the end of the last step has been read already."""
-        if DEVICE.type == "cuda":
-            self._book("step")
-
-    def _book(self, part: str) -> None:
+    def book(self, part: str) -> None:
+        """Book the time since the last reading."""
         now = clock()
-        assert self.last is not None, "it was started"
-        self.seconds[part] += now - self.last
+        if self.last is not None:
+            self.seconds[part] += now - self.last
         self.last = now
 
 
-class TimedInputs:
-    """Inputs whose work is booked on `data`."""
+@contextmanager
+def timed(network: nn.Module, objective: nn.Module, inputs: ImageInputs, watch: Stopwatch) -> Iterator[None]:
+    """Book inputs on `data`, trunk and head on `forward`, the objective on `loss`, the rest up to the optimiser."""
+    batch_of = inputs.batch
 
-    def __init__(self, inputs: Inputs, watch: Stopwatch) -> None:
-        self.inputs = inputs
-        self.watch = watch
-
-    def __len__(self) -> int:
-        return len(self.inputs)
-
-    def batch(self, indices: NDArray[np.int64], seed: int | None = None, first: int = 0) -> Tensor:
-        """Hand over a batch."""
-        self.watch.lap("other")
-        batch = self.inputs.batch(indices, seed, first)
-        self.watch.lap("data")
+    def timed_batch(*arguments: Any, **keywords: Any) -> Any:
+        watch.lap("other")
+        batch = batch_of(*arguments, **keywords)
+        watch.lap("data")
         return batch
 
-
-class TimedObjective:
-    """An objective whose work is booked on `loss`."""
-
-    def __init__(self, objective: Objective, watch: Stopwatch) -> None:
-        self.objective = objective
-        self.watch = watch
-
-    def __call__(self, outputs: Tensor, labels: Tensor, /) -> Tensor:
-        """Compute it."""
-        self.watch.lap("other")
-        result = self.objective(outputs, labels)
-        self.watch.lap("loss")
-        return result
-
-
-@contextmanager
-def timed_layers(network: nn.Module, watch: Stopwatch) -> Iterator[None]:
-    """Book trunk and head on `forward`, from the loss to the optimiser on `backward`, then `optimiser`."""
     hooks = [
         register_optimizer_step_pre_hook(lambda *_: watch.lap("backward")),
         register_optimizer_step_post_hook(lambda *_: watch.lap(LAST_PART)),
     ]
-    for part in network.children():
-        hooks.append(part.register_forward_pre_hook(lambda *_: watch.lap("other")))
-        hooks.append(part.register_forward_hook(lambda *_: watch.lap("forward")))
+    for module, part in [*((child, "forward") for child in network.children()), (objective, "loss")]:
+        hooks.append(module.register_forward_pre_hook(lambda *_: watch.lap("other")))
+        hooks.append(module.register_forward_hook(lambda *_, part=part: watch.lap(part)))
     try:
-        yield
+        with patch.object(inputs, "batch", timed_batch):
+            yield
     finally:
         for hook in hooks:
             hook.remove()
+    if DEVICE.type == "cuda":
+        watch.book("step")
 
 
 def clock() -> float:

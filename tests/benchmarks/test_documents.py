@@ -1,14 +1,38 @@
+"""Results go into one JSON and from there into a document; errors are one line and write nothing."""
+
+import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from benchmarks.documents import markdown_table, read_results, replaced_between_markers, write_results
+from benchmarks import documents
+from benchmarks.documents import Benchmark, describe_run, markdown_table, replaced_between_markers, three_digits
+from benchmarks.evaluation import EVALUATION
+from benchmarks.large_database import LARGE_DATABASE
+from benchmarks.loss import LOSS
+from benchmarks.studies.approximate_search import APPROXIMATE_SEARCH
+from benchmarks.studies.batch_size import BATCH_SIZE
+from benchmarks.studies.large_batch import LARGE_BATCH
+from benchmarks.studies.shallow_baselines import SHALLOW_BASELINES
+from benchmarks.training_loop import TRAINING_LOOP
 from deephash_pipeline.errors import InputError
 
-DOCUMENT = "# Title\n\n<!-- a: begin -->\nold\n<!-- a: end -->\n\n<!-- b: begin -->\nkept\n<!-- b: end -->\n"
+TIMINGS = (EVALUATION, LARGE_DATABASE, LOSS, TRAINING_LOOP)
+STUDIES = (APPROXIMATE_SEARCH, BATCH_SIZE, LARGE_BATCH, SHALLOW_BASELINES)
+DOCUMENT = "# Title\n\n<!-- a: begin -->\nold\n<!-- a: end -->\n\n<!-- b: begin -->\nstays\n<!-- b: end -->\n"
 
 
-def test_only_what_stands_between_the_markers_changes() -> None:
+@pytest.mark.parametrize("benchmark", [*TIMINGS, *STUDIES], ids=lambda benchmark: benchmark.name)
+def test_the_document_shows_the_stored_results(benchmark: Benchmark) -> None:
+    text = benchmark.document.read_text(encoding="utf-8")
+    for section, content in benchmark.sections(benchmark.read()).items():
+        assert replaced_between_markers(text, section, content) == text
+        assert len({line.count("|") for line in content.splitlines() if line.startswith("|")}) <= 1
+
+
+def test_only_what_is_between_the_markers_changes() -> None:
     replaced = replaced_between_markers(DOCUMENT, "a", "new\n")
     assert replaced == DOCUMENT.replace("begin -->\nold\n", "begin -->\n\nnew\n\n")
     assert replaced_between_markers(replaced, "a", "new") == replaced
@@ -25,12 +49,12 @@ def test_only_what_stands_between_the_markers_changes() -> None:
     ],
 )
 def test_a_document_without_its_two_markers_is_refused(document: str) -> None:
-    with pytest.raises(InputError, match="must hold <!-- a: begin -->"):
+    with pytest.raises(InputError, match="must contain <!-- a: begin -->"):
         replaced_between_markers(document, "a", "new")
 
 
 def test_a_table_has_a_line_for_each_row() -> None:
-    assert markdown_table(("x", "y"), [("1", "2"), ("3", "4")]).splitlines() == [
+    assert markdown_table([{"x": 1, "y": "2"}, {"y": 4, "x": 3}]).splitlines() == [
         "| x | y |",
         "| --- | --- |",
         "| 1 | 2 |",
@@ -38,13 +62,79 @@ def test_a_table_has_a_line_for_each_row() -> None:
     ]
 
 
-def test_results_come_back_as_they_were_and_leave_no_other_file(tmp_path: Path) -> None:
-    path = tmp_path / "results" / "some.json"
-    write_results(path, {"cells": [{"seconds": 0.125}]})
-    assert read_results(path) == {"cells": [{"seconds": 0.125}]}
-    assert [file.name for file in path.parent.iterdir()] == ["some.json"]
+def test_numbers_have_three_digits() -> None:
+    numbers = (0.0001234, 0.9995, 12.34, 123.4, 12345.0)
+    assert list(map(three_digits, numbers)) == ["0.000123", "1.00", "12.3", "123", "12,300"]
 
 
-def test_results_that_are_not_there_are_an_error_that_tells_what_makes_them(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="make bench"):
-        read_results(tmp_path / "none.json")
+def test_a_run_is_described_by_machine_versions_settings_and_busy_cores() -> None:
+    seconds = {"ours": {"cpu": 1.0, "wall": 2.0}, "ours, two threads": {"cpu": 4.0, "wall": 2.0}}
+    machine = {"processor": "P", "cores": 2, "memory_gib": 4.0, "system": "S", "load_average": 0.5}
+    settings = {"items": 50_000, "kinds": [["random", 10]], "bits": [12, 48]}
+    cells = [{"clock_hertz": 4e9, "seconds": seconds}]
+    text = describe_run({"machine": machine, "versions": {"python": "3"}, "settings": settings, "cells": cells})
+    assert " ".join(text.split()) == (
+        "P, 2 cores, 4.0 GiB, S; load 0.5 at the start. python 3. Settings: items 50,000; kinds random 10; bits 12, 48."
+        " Clock 4.00 to 4.00 GHz in the cells. Methods on one thread kept 0.50 to 0.50 cores busy (CPU by wall time)."
+    )
+
+
+@pytest.fixture
+def benchmark_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[..., Any]], Benchmark]:
+    """A benchmark of one number, whose document and results are in a temporary folder."""
+    monkeypatch.setattr(documents, "RESULTS", tmp_path)
+    markers = (f"<!-- some {section}: begin --><!-- some {section}: end -->" for section in ("run", "numbers"))
+    (tmp_path / "page.md").write_text("\n".join(markers))
+
+    def make(measure: Callable[..., Any]) -> Benchmark:
+        return Benchmark(
+            "some",
+            measure,
+            lambda results: {"numbers": [{"number": results["number"]}]},
+            settings={"rounds": 5, "fast": False, "sizes": (1, 2)},
+            quick={"rounds": 1},
+            distributions=("numpy",),
+            document=tmp_path / "page.md",
+        )
+
+    return make
+
+
+def test_results_are_stored_and_rendered(benchmark_of: Callable[..., Benchmark], tmp_path: Path) -> None:
+    some = benchmark_of(lambda settings: {"number": 10 * settings["rounds"]})
+    assert some.main("Some.", ["--rounds", "7"]) == 0
+    stored = json.loads((tmp_path / "some.json").read_text())
+    assert stored["settings"] == {"rounds": 7, "fast": False, "sizes": [1, 2]} and stored["number"] == 70
+    assert stored["machine"]["cores"] >= 1 and stored["versions"].keys() == {"python", "numpy"}
+    assert "| 70 |" in (tmp_path / "page.md").read_text()
+    (tmp_path / "some.json").write_text(json.dumps({**stored, "number": 8}))
+    assert some.main("Some.", ["--tables"]) == 0
+    assert "| 8 |" in (tmp_path / "page.md").read_text()
+    assert {path.name for path in tmp_path.iterdir()} == {"some.json", "page.md"}
+
+
+def test_a_quick_measurement_is_printed_and_not_written(
+    benchmark_of: Callable[..., Benchmark], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = (tmp_path / "page.md").read_text()
+    assert benchmark_of(lambda settings: {"number": settings["rounds"]}).main("Some.", ["--quick"]) == 0
+    assert "| 1 |" in capsys.readouterr().out
+    assert (tmp_path / "page.md").read_text() == before and not (tmp_path / "some.json").exists()
+
+
+def test_errors_and_interrupts_are_one_line_and_write_nothing(
+    benchmark_of: Callable[..., Benchmark], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for error, code, line in (
+        (InputError("faiss cannot be\nimported"), 1, "faiss cannot be imported\n"),
+        (KeyboardInterrupt(), 130, "stopped; nothing was written\n"),
+    ):
+
+        def fail(_: object, error: BaseException = error) -> None:
+            raise error
+
+        assert benchmark_of(fail).main("Some.", []) == code
+        assert capsys.readouterr().err == line
+        assert not (tmp_path / "some.json").exists()
+    assert benchmark_of(fail).main("Some.", ["--tables"]) == 1
+    assert "some.json does not exist" in capsys.readouterr().err

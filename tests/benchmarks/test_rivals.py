@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from benchmarks.codes import CodeBenchmark, synthetic_codes
+from benchmarks.codes import synthetic_codes
 from benchmarks.rivals import RIVALS, Rival, count_without_compiler
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.retrieval import average_precision_bounds, count_distances, pack_bits
+from deephash_pipeline.retrieval import LabelledCodes, average_precision_bounds, count_distances, pack_bits
 
 ITEMS = 40
 
@@ -20,7 +20,7 @@ def rival(request: pytest.FixtureRequest) -> Rival:
     return found
 
 
-def without_ties(code_length: int) -> CodeBenchmark:
+def without_ties(code_length: int) -> LabelledCodes:
     """Items with 0, 1, 2, ... ones in a random order, searched with no ones and with nothing but ones."""
     generator = np.random.default_rng(code_length)
     items = min(ITEMS, code_length)
@@ -28,20 +28,14 @@ def without_ties(code_length: int) -> CodeBenchmark:
     database = generator.permuted(ones, axis=1)
     queries = np.array([[False] * code_length, [True] * code_length])
     labels = np.arange(items) % 3
-    return CodeBenchmark(
-        "ordered",
-        3,
-        code_length,
-        pack_bits(queries),
-        np.array([0, 2]),
-        pack_bits(database),
-        generator.permutation(labels),
+    return LabelledCodes(
+        pack_bits(queries), np.array([0, 2]), pack_bits(database), generator.permutation(labels), code_length
     )
 
 
-def mean_average_precision_of_sorted(benchmark: CodeBenchmark) -> float:
+def mean_average_precision_of_sorted(benchmark: LabelledCodes) -> float:
     """The definition, for codes without ties: at each relevant item, the share of relevant ones up to it."""
-    figures = []
+    precisions_of_queries = []
     for code, label in zip(benchmark.query_codes, benchmark.query_labels, strict=True):
         distances = np.bitwise_count(benchmark.database_codes ^ code).sum(axis=1)
         assert len(np.unique(distances)) == len(distances)
@@ -50,31 +44,31 @@ def mean_average_precision_of_sorted(benchmark: CodeBenchmark) -> float:
             if benchmark.database_labels[item] == label:
                 found += 1
                 precisions.append(found / rank)
-        figures.append(np.mean(precisions))
-    return float(np.mean(figures))
+        precisions_of_queries.append(np.mean(precisions))
+    return float(np.mean(precisions_of_queries))
 
 
 @pytest.mark.parametrize("code_length", [12, 24, 48, 64])
-def test_without_ties_every_rival_gives_the_one_figure(rival: Rival, code_length: int) -> None:
+def test_without_ties_every_rival_gives_the_same_metric(rival: Rival, code_length: int) -> None:
     benchmark = without_ties(code_length)
-    figure = rival.prepare(benchmark)()
-    assert figure == pytest.approx(mean_average_precision_of_sorted(benchmark), abs=1e-6)
+    metric = rival.prepare(benchmark)()
+    assert metric == pytest.approx(mean_average_precision_of_sorted(benchmark), abs=1e-6)
 
 
 @pytest.mark.parametrize("codes", ["random", "trained"])
 def test_with_ties_every_rival_keeps_within_the_bounds_of_its_definition(rival: Rival, codes: str) -> None:
     benchmark = synthetic_codes(codes, 4, 12, 23, 700)
-    histograms = count_distances(**benchmark.arguments())
-    figure = rival.prepare(benchmark)()
+    histograms = count_distances(*benchmark)
+    metric = rival.prepare(benchmark)()
     if rival.name == "scikit-learn":
-        assert figure == pytest.approx(np.mean(precision_at_group_ends(histograms.all, histograms.relevant)), abs=1e-12)
+        assert metric == pytest.approx(np.mean(precision_at_group_ends(histograms.all, histograms.relevant)), abs=1e-12)
         return
     optimistic, pessimistic = (float(np.mean(bound)) for bound in average_precision_bounds(histograms))
-    assert pessimistic - 1e-6 <= figure <= optimistic + 1e-6
+    assert pessimistic - 1e-6 <= metric <= optimistic + 1e-6
 
 
 def precision_at_group_ends(size: NDArray[np.int64], relevant: NDArray[np.int64]) -> NDArray[np.float64]:
-    """scikit-learn's definition: all relevant items of a group count with the precision behind the group."""
+    """scikit-learn's definition: all relevant items of a group count with the precision at its end."""
     precision = np.cumsum(relevant, axis=1) / np.maximum(np.cumsum(size, axis=1), 1)
     shares: NDArray[np.float64] = np.sum(relevant * precision, axis=1) / relevant.sum(axis=1)
     return shares
@@ -85,14 +79,10 @@ def test_counts_without_a_compiler_are_those_of_the_kernel(code_length: int) -> 
     benchmark = synthetic_codes("trained", 7, code_length, 30, 500)
     unknown = benchmark.query_labels.copy()
     unknown[:5] = 99
-    benchmark = CodeBenchmark("trained", 7, code_length, benchmark.query_codes, unknown, *database_of(benchmark))
-    counted, expected = count_without_compiler(benchmark), count_distances(**benchmark.arguments())
+    benchmark = benchmark._replace(query_labels=unknown)
+    counted, expected = count_without_compiler(benchmark), count_distances(*benchmark)
     assert np.array_equal(counted.all, expected.all)
     assert np.array_equal(counted.relevant, expected.relevant)
-
-
-def database_of(benchmark: CodeBenchmark) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    return benchmark.database_codes, benchmark.database_labels
 
 
 def test_codes_of_more_than_64_bits_are_refused() -> None:

@@ -1,24 +1,18 @@
 import numpy as np
 import pytest
-import torch
 
-from benchmarks import large_batch, training_loop, training_watch
-from benchmarks.documents import PERFORMANCE_DOCUMENT
-from benchmarks.large_batch import CPU, Settings, kept_for_backward, random_images
-from benchmarks.training_cases import CASES
+from benchmarks import training_loop, training_watch
+from benchmarks.documents import markdown_table
+from benchmarks.studies.large_batch import CPU, gradient, kept_for_backward, random_images, relative_difference, tables
+from benchmarks.training_cases import CASES, hash_network
 from benchmarks.training_loop import Bench, measure_case
-from benchmarks.training_tables import SECTION, large_batch_table, training_tables
 from benchmarks.training_watch import Stopwatch
 from deephash_pipeline.images.inputs import ImageInputs
 
 STATISTICS = {"mean": [0.5], "standard_deviation": [0.29]}
-MACHINE = {
-    "machine": {"processor": "P", "cores": 2, "memory_gib": 4.0, "system": "S", "load_average": 0.0},
-    "versions": {"python": "3"},
-}
 
 
-def test_a_stopwatch_starts_behind_the_warm_up_and_books_all_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stopwatch_starts_after_the_warm_up_and_books_all_time(monkeypatch: pytest.MonkeyPatch) -> None:
     ticks = iter(range(100))
     monkeypatch.setattr(training_watch, "clock", lambda: next(ticks))
     started: list[str] = []
@@ -36,14 +30,15 @@ def test_a_stopwatch_starts_behind_the_warm_up_and_books_all_time(monkeypatch: p
 def test_tables_of_the_loop_come_from_a_real_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(training_loop, "WARM_UP_STEPS", 1)
     case = CASES[1]
-    measured = measure_case(case, training_loop.Settings(images=2 * case.batch_size, rounds=1))
+    measured = measure_case(case, {"images": 2 * case.batch_size, "rounds": 1})
     assert set(measured["seconds_of_step"]) == {"data", "forward", "loss", "backward", "optimiser", "other"}
+    assert all(seconds > 0 for seconds in measured["seconds_of_step"].values())
     assert 0.2 < measured["share_of_products"] < 1
     options = [{"network": "lenet", "options": {}, "images_per_second": 50.0, "first_call_seconds": 1.0}]
     options.append({**options[0], "options": {"chunk_size": 8}, "images_per_second": 25.0})
-    tables = training_tables({**MACHINE, "device": "D", "cases": [measured], "options": options})
-    assert "| MNIST, fine-tuning | 128 |" in tables
-    assert "| lenet | `chunk_size: 8` | 25 | 0.50 | 1.0 |" in tables
+    rows = training_loop.tables({"cases": [measured], "options": options})
+    assert "| MNIST, fine-tuning | 128 |" in markdown_table(rows["shares"])
+    assert "| lenet | `chunk_size: 8` | 25 | 0.50 | 1.0 |" in markdown_table(rows["options"])
 
 
 def test_the_bare_network_takes_as_many_steps() -> None:
@@ -54,48 +49,26 @@ def test_the_bare_network_takes_as_many_steps() -> None:
 
 
 def test_what_autograd_keeps_grows_with_the_batch_and_weights_do_not_count() -> None:
-    settings = Settings(network="lenet", code_length=12)
     with random_images(32, (1, 28, 28)) as images:
         inputs = ImageInputs(images, STATISTICS, CPU)
-        labels = np.arange(32)
-        kept = [kept_for_backward(settings, inputs, labels, size) for size in (16, 32)]
-    weights = sum(parameter.nbytes for parameter in large_batch.build_network(settings).parameters())
+        kept = [kept_for_backward(hash_network("lenet", 12), inputs, np.arange(size)) for size in (16, 32)]
+    weights = sum(parameter.nbytes for parameter in hash_network("lenet", 12).parameters())
     assert kept[1] == pytest.approx(2 * kept[0], rel=0.2)
     assert 0 < kept[0] / 16 < weights
 
 
 def test_gradients_in_chunks_are_compared_with_that_of_one_piece() -> None:
-    settings = Settings(network="lenet", code_length=12)
     with random_images(20, (1, 28, 28)) as images:
         inputs = ImageInputs(images, STATISTICS, CPU)
-        labels = np.arange(20) % 3
-        whole, chunks = (large_batch.gradient(settings, inputs, labels, 20, size) for size in (None, 3))
-    assert large_batch.relative_difference(chunks, whole) < 1e-4
-    assert large_batch.relative_difference([2 * part for part in whole], whole) == pytest.approx(1)
-    assert all(torch.isfinite(part).all() for part in whole)
+        whole, chunks = (gradient(hash_network("lenet", 12), inputs, np.arange(20) % 3, 20, size) for size in (None, 3))
+    assert relative_difference(chunks, whole) < 1e-4
+    assert relative_difference([2 * part for part in whole], whole) == pytest.approx(1)
+    assert all(part.isfinite().all() for part in whole)
 
 
 def test_the_table_of_the_large_batch_scales_what_autograd_keeps() -> None:
-    results = {
-        **MACHINE,
-        "settings": {
-            "network": "caffenet",
-            "code_length": 48,
-            "batch_size": 1024,
-            "chunk_size": 50,
-            "compared_batch": 9,
-        },
-        "peak_bytes": 2**31,
-        "kept_bytes_per_image": 2**22,
-        "cpu_seconds": 3.0,
-        "wall_seconds": 4.0,
-        "relative_difference": 1e-6,
-    }
-    table = large_batch_table(results)
-    assert "| peak memory of the process | 2.00 GiB |" in table
-    assert "| plain autograd would keep | 4 GiB (4.0 MiB per image) |" in table
-
-
-def test_the_document_has_a_place_for_the_tables() -> None:
-    text = PERFORMANCE_DOCUMENT.read_text(encoding="utf-8")
-    assert text.count(f"<!-- {SECTION}: begin -->") == text.count(f"<!-- {SECTION}: end -->") == 1
+    settings = {"batch_size": 1024, "compared_batch": 9}
+    numbers = {"cpu_seconds": 3.0, "wall_seconds": 4.0, "relative_difference": 1e-6}
+    rows = tables({"settings": settings, "peak_bytes": 2**31, "kept_bytes_per_image": 2**22, **numbers})
+    assert "| peak memory of the process | 2.00 GiB |" in markdown_table(rows["step"])
+    assert "| plain autograd would keep | 4 GiB (4.0 MiB per image) |" in markdown_table(rows["step"])

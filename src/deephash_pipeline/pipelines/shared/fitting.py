@@ -43,9 +43,14 @@ def fit_hash_function(
     experiment: Experiment,
 ) -> Encoder:
     """Fit the cell's method on the training set."""
-    seed = derive_seed(experiment.seed, NAMES_OF_DRAWS.get(cell.method, cell.method))
+    seed = seed_of_fit(experiment, cell.method)
     hash_function = HASH_FUNCTIONS[cell.method](cell.bits, random_state=seed, **parameters.root[cell.method])
     return hash_function.fit(training_z, training_labels)
+
+
+def seed_of_fit(experiment: Experiment, method: str) -> int:
+    """Return the seed that a method is fitted with."""
+    return derive_seed(experiment.seed, NAMES_OF_DRAWS.get(method, method))
 
 
 def fitting_node(cell: str = "params:cell") -> Node:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 CELL = "b12"
 MODELS = Path("data/06_models/digits")
 COMMAND = [
@@ -146,7 +146,7 @@ def interrupt(project: Path, stage: Stage, number: signal.Signals, draw: random.
     run = begin(project)
     _wait(run, lambda: saves(project, stage) >= target or any(saves(project, other) for other in later))
     time.sleep(delay)
-    if number in POLITE and not _held_in_training(run, project):
+    if number in POLITE and run.process.poll() is None and not _stopped_in_training(run, project):
         # Too late for any training to hear it.
         number = signal.SIGKILL
     if run.process.poll() is None:
@@ -215,8 +215,8 @@ def _wait(run: Run, happened: Callable[[], bool]) -> None:
         raise RuntimeError(f"the run has failed:\n{run.output()}")
 
 
-def _held_in_training(run: Run, project: Path) -> bool:
-    """Hold a run and tell whether a training has at least an epoch before it; so it will hear what it is sent."""
+def _stopped_in_training(run: Run, project: Path) -> bool:
+    """Stop a run for a moment: has a training at least one more epoch to go? Then it will hear what it is sent."""
     run.process.send_signal(signal.SIGSTOP)
     _, status = os.waitpid(run.process.pid, os.WUNTRACED)
     if not os.WIFSTOPPED(status):

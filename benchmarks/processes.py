@@ -1,0 +1,53 @@
+"""Measurements that need a process of their own: its memory, and its first calls.
+
+Imports nothing that takes memory or time, which would be part of what is measured.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from benchmarks.documents import PROJECT
+
+KIBIBYTE, MEBIBYTE, GIBIBYTE = 2**10, 2**20, 2**30
+PROCESSES = ("first process, nothing compiled", "second process")
+TIMED_STATEMENTS = """
+import json, sys, time
+seconds, last = {}, time.perf_counter()
+for name, statement in json.loads(sys.argv[1]).items():
+    exec(statement)
+    now = time.perf_counter()
+    seconds[name], last = now - last, now
+print(json.dumps(seconds))
+"""
+
+
+def process_bytes(entry: Literal["VmRSS", "VmHWM"]) -> int:
+    """Bytes resident now (VmRSS), or at most so far (VmHWM), pages of mapped files included; on Linux."""
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    return KIBIBYTE * int(status.split(f"{entry}:")[1].split()[0])
+
+
+def in_new_process(*arguments: object, **environment: str) -> Any:
+    """Run Python with these arguments in a process that has done nothing else; return the JSON that it prints."""
+    command, environment = [sys.executable, *map(str, arguments)], {**os.environ, **environment}
+    finished = subprocess.run(command, cwd=PROJECT, env=environment, check=True, capture_output=True, text=True)
+    return json.loads(finished.stdout)
+
+
+def first_calls(statements: Mapping[str, str]) -> list[dict[str, float]]:
+    """Seconds of statements, one after the other, in a process with nothing compiled, and in the next process."""
+    with tempfile.TemporaryDirectory() as cache:
+        timed = ("-c", TIMED_STATEMENTS, json.dumps(statements))
+        return [in_new_process(*timed, NUMBA_CACHE_DIR=cache) for _ in PROCESSES]
+
+
+def first_call_rows(timed: list[dict[str, float]], digits: int) -> list[dict[str, str]]:
+    """Rows of a table of what `first_calls` returns."""
+    of_processes = zip(PROCESSES, timed, strict=True)
+    return [{"": name} | {what: f"{s:.{digits}f}" for what, s in seconds.items()} for name, seconds in of_processes]

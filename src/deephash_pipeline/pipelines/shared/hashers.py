@@ -1,0 +1,27 @@
+"""The image hasher of any cell of a finished run."""
+
+from typing import Any
+
+from kedro.io import CatalogProtocol
+
+from deephash_pipeline.deephash import ImageHasher, Run, TrainingSet
+from deephash_pipeline.methods import Cell
+
+
+def hasher_of(catalog: CatalogProtocol[str, Any], cell: Cell) -> ImageHasher:
+    """Load the hasher of a cell with a trunk of its own; put that of another one together from trunk and encoder.
+
+    Raises:
+        kedro.io.DatasetError: the cell has not been run.
+    """
+    stored = f"{cell.namespace}.hasher"
+    if catalog.exists(stored):
+        hasher: ImageHasher = catalog.load(stored)
+        return hasher
+    encoder, weights = catalog.load(f"{cell.namespace}.encoder"), catalog.load("trunk_weights")
+    names = ("training_images", "training_labels", "pixel_statistics", "class_names")
+    training_set = TrainingSet(*map(catalog.load, names))
+    run = Run(catalog.load("params:experiment"), cell)
+    trunk = run.experiment.trunk_for(training_set.images.shape[1:])
+    trunk.load_state_dict(weights)
+    return ImageHasher.assemble(trunk, encoder, training_set, run)
