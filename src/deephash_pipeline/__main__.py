@@ -1,17 +1,34 @@
-"""``python -m deephash_pipeline`` and the ``deephash-pipeline`` command: ``kedro run`` for the installed package."""
+"""``python -m deephash_pipeline`` and the ``deephash-pipeline`` command, wherever the package is installed."""
 
+import os
 import sys
 from pathlib import Path
 
-from kedro.framework.project import configure_project
+import click
+
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.project import project_root, template
 
 
 def main() -> None:
-    """Run the pipelines from a folder with a ``conf``."""
-    configure_project(Path(__file__).parent.name)
-    from deephash_pipeline.cli import run  # noqa: PLC0415 - Kedro's commands want a configured project
+    """Run a command; options without the name of one are those of ``run``."""
+    given = sys.argv[1:]
+    if given and given[0].startswith("-") and given[0] not in ("--help", "-h"):
+        given = ["run", *given]
+    if given and given[0] == "run":
+        try:
+            # Kedro takes the current directory for the project.
+            os.chdir(project_root())
+        except InputError as error:
+            click.ClickException(str(error)).show()
+            sys.exit(1)
+    os.environ.setdefault("KEDRO_LOGGING_CONFIG", str(template() / "conf" / "logging.yml"))
+    from kedro.framework.project import configure_project  # noqa: PLC0415 - reads the logging configuration
 
-    run(sys.argv[1:])
+    configure_project(Path(__file__).parent.name)
+    from deephash_pipeline.cli import cli  # noqa: PLC0415 - Kedro's commands want a configured project
+
+    cli(given, prog_name="deephash-pipeline")
 
 
 if __name__ == "__main__":

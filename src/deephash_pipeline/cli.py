@@ -14,6 +14,7 @@ from kedro.framework.project import pipelines
 from kedro.io import DatasetError
 from kedro.validation.exceptions import ParameterValidationError
 
+from deephash_pipeline.commands.project import hasher, new
 from deephash_pipeline.errors import InputError
 
 USER_ERRORS = (InputError, DatasetError, ParameterValidationError, MissingConfigException)
@@ -81,11 +82,14 @@ def causes(error: BaseException) -> Iterator[BaseException]:
     yield from chain
 
 
-@click.group(name="deephash-pipeline")
+@click.group(name="deephash-pipeline", context_settings={"help_option_names": ["-h", "--help"]})
 def cli() -> None:
-    """Commands of this project that replace Kedro's."""
+    """Short binary codes for images: learn them, measure them, use them."""
 
 
 run = copy.copy(kedro_run)
 run.callback = one_line_errors(kedro_run.callback)
 cli.add_command(run)
+for command in (new, hasher):
+    command.callback = one_line_errors(command.callback)
+    cli.add_command(command)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping
 from itertools import chain
 from pathlib import Path
@@ -187,23 +188,36 @@ class ImageHasher:
             raise InputError(f"{origin} is not a hasher of this version ({reason}): make it again") from error
         return ImageHasher(trunk, encoder, description, device)
 
-    def save(self, path: str | Path) -> None:
-        """Write one safetensors file; equal hashers give equal files.
+    def save(self, path: str | Path, half: bool = False) -> None:
+        """Write one safetensors file, whole or not at all; equal hashers give equal files.
+
+        Args:
+            path: of the file.
+            half: store the trunk's weights in half precision. Of a loaded hasher a few bits of a thousand codes differ.
 
         Raises:
             InputError: it cannot be written.
         """
         trunk, encoder, description = self._fitted()
         tensors = {f"{TRUNK}{name}": tensor.cpu().contiguous() for name, tensor in trunk.state_dict().items()}
+        if half:
+            tensors = {
+                name: tensor.half() if tensor.is_floating_point() else tensor for name, tensor in tensors.items()
+            }
         for name, array in encoder.arrays().items():
             tensors[f"{ENCODER}{name}"] = torch.from_numpy(np.ascontiguousarray(array))
         content = {"format": FORMAT, "description": description.model_dump(mode="json")}
         # One entry, because safetensors keeps no order among several.
         metadata = {"deephash_pipeline.hasher": json.dumps(content, sort_keys=True)}
+        path = Path(path)
+        beside = path.with_name(f".{path.name}.{os.getpid()}")
         try:
-            Path(path).write_bytes(safetensors.torch.save(tensors, metadata))
+            beside.write_bytes(safetensors.torch.save(tensors, metadata))
+            beside.replace(path)
         except OSError as error:
             raise InputError(f"hasher {path} cannot be written: {error.strerror}") from error
+        finally:
+            beside.unlink(missing_ok=True)
 
     def encode(self, images: Images) -> NDArray[np.uint8]:
         """Codes of images.
