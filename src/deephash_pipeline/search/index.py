@@ -206,7 +206,9 @@ class HammingIndex(ReadableIndex):
             return None
         if features is None:
             raise InputError(f"features are missing; this index has {self.features} numbers for each item.")
-        stored = checked_numbers(features, items, self.features, "features").astype(np.float16)
+        real = checked_numbers(features, items, self.features, "features")
+        with np.errstate(over="ignore"):
+            stored = real.astype(np.float16)
         if not np.isfinite(stored).all():
             raise InputError("features has a number beyond 65,504, the largest in 16 bits; scale features down.")
         return stored

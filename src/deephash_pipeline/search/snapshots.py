@@ -103,7 +103,8 @@ class SeenTail:
 
     def positions_of(self, rows: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
         """Positions of some rows."""
-        return self.all_positions[rows]
+        positions: NDArray[np.int64] = self.all_positions[rows]
+        return positions
 
     def rows_of(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
         """Rows at some positions, MISSING where there is none."""

@@ -6,6 +6,7 @@ the moment the ledger names it. Nothing that the ledger names is ever written ag
 at most a file that no one names, which the next writer deletes.
 """
 
+import sqlite3
 import threading
 import uuid
 from collections.abc import Sequence
@@ -77,6 +78,9 @@ class Store:
             self._loaded: dict[str, Segment] = {}
             self._load()
             self._delete_unnamed()
+        except sqlite3.DatabaseError as error:
+            self.close()
+            raise InputError(f"{folder}/{LEDGER} is damaged ({error}); restore it from a backup.") from error
         except BaseException:
             self.close()
             raise
