@@ -49,7 +49,7 @@ def test_a_killed_writer_loses_nothing_that_it_said_was_stored(tmp_path: Path) -
     certain: set[int] = set()
     for kill in range(KILLS):
         maybe: set[int] = set()
-        for action, ids in run_and_kill(folder, kill, int(rng.integers(1, 20)), float(rng.uniform(0, 0.03))):
+        for action, ids in run_and_kill(folder, kill, int(rng.integers(1, 14)), float(rng.uniform(0, 0.03))):
             if action in ("adding", "removing"):
                 maybe, certain = ids, certain - ids
             else:

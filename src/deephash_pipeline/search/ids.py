@@ -77,6 +77,39 @@ class IntegerIds:
         return {"ids": self.values, "id_order": self.order}
 
 
+@dataclass(frozen=True)
+class ConsecutiveIds:
+    """Ids that are integers, each one more than the one before: row numbers, most often.
+
+    Attributes:
+        first: the first id.
+        count: how many there are.
+    """
+
+    first: int
+    count: int
+
+    def __len__(self) -> int:
+        return self.count
+
+    def take(self, rows: NDArray[np.integer[Any]]) -> Ids:
+        """See `IdColumn`."""
+        ids: Ids = rows.astype(np.int64) + self.first
+        return ids
+
+    def find(self, ids: Ids) -> NDArray[np.int64]:
+        """See `IdColumn`."""
+        there = (ids >= self.first) & (ids <= self.first + self.count - 1)
+        rows = np.full(len(ids), MISSING, dtype=np.int64)
+        # Only those that are there: the difference of others may not fit into 64 bits.
+        rows[there] = ids[there] - self.first
+        return rows
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """See `IdColumn`."""
+        return {"consecutive_ids": np.array([self.first, self.count], dtype=np.int64)}
+
+
 @dataclass(frozen=True, eq=False)
 class TextIds:
     """Ids that are strings, found by their hashes.
@@ -142,6 +175,8 @@ def hashes_of(ids: Iterable[str]) -> NDArray[np.uint64]:
 def id_column(ids: Ids) -> IdColumn:
     """Make the column of ids that are all different: int64 (items,), or object (items,) holding `str`."""
     if ids.dtype == np.int64:
+        if int(ids[-1]) - int(ids[0]) == len(ids) - 1 and np.all(ids[1:] > ids[:-1]):
+            return ConsecutiveIds(int(ids[0]), len(ids))
         return IntegerIds(ids, np.argsort(ids, kind="stable").astype(np.uint32))
     encoded = [text.encode() for text in ids]
     starts = np.zeros(len(ids) + 1, dtype=np.int64)
@@ -153,6 +188,8 @@ def id_column(ids: Ids) -> IdColumn:
 
 def column_from_arrays(arrays: Mapping[str, NDArray[Any]]) -> IdColumn:
     """Undo `IdColumn.arrays`."""
+    if "consecutive_ids" in arrays:
+        return ConsecutiveIds(*arrays["consecutive_ids"].tolist())
     if "ids" in arrays:
         return IntegerIds(arrays["ids"], arrays["id_order"])
     return TextIds(arrays["text_ids"], arrays["text_starts"], arrays["text_hashes"], arrays["id_order"])

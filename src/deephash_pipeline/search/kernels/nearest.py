@@ -30,7 +30,6 @@ ROW_BITS = 40
 ROW_MASK = (1 << ROW_BITS) - 1
 # Codes that are asked at once whether any of them is near enough.
 CHUNK_CODES = 256
-STEP_CODES = 32
 LIMIT, NEARER, KEYS, STATUS = 0, 1, 2, 3
 """Columns of a query's status: its limit, items nearer than that, keys; and how many columns there are."""
 CODE, DISTANCE = 0, 1
@@ -85,16 +84,16 @@ def _add_distances(row: Any, start: Any, size: Any, bits: Any, distances: Any) -
 def list_near(distances: Any, chunk: int, stop: int, limit: int, near: Any) -> int:
     """List those codes of a chunk that are as near as `limit`, with their distances; return how many there are."""
     size, listed, farthest = min(CHUNK_CODES, stop - chunk), 0, np.uint64(limit)
-    for first in range(0, size, STEP_CODES):
-        last = min(first + STEP_CODES, size)
-        least = distances[first]
-        for place in range(np.uint64(first), np.uint64(last)):
-            least = min(least, distances[place])
-        if least <= farthest:
-            for place in range(first, last):
-                # Written in any case and kept if near: no branch to guess.
-                near[listed, CODE], near[listed, DISTANCE] = chunk + place, np.int64(distances[place])
-                listed += int(distances[place] <= farthest)
+    for first in range(0, size, WORD_CODES):
+        start, marked = np.uint64(first), NONE
+        for place in range(np.uint64(min(WORD_CODES, size - first))):
+            marked |= np.uint64(distances[start + place] <= farthest) << place
+        while marked != NONE:
+            lowest = marked & (~marked + np.uint64(1))
+            place = first + np.int64(popcount(lowest - np.uint64(1)))
+            near[listed, CODE], near[listed, DISTANCE] = chunk + place, np.int64(distances[place])
+            listed += 1
+            marked ^= lowest
     return listed
 
 
@@ -283,9 +282,11 @@ def search_part(
                     listed = _list_marked(marks, words[0], of_query[0], first, stop, near) if found else 0
                     code = stop
                 else:
-                    code = next_near(words, code, stop, of_query, state[LIMIT], distances)
-                    listed = list_near(distances, code, stop, state[LIMIT], near) if code < stop else 0
-                    code += CHUNK_CODES
+                    # Where equal codes are many, the first few already set a limit.
+                    until = stop if state[KEYS] else min(code + WORD_CODES, stop)
+                    code = next_near(words, code, until, of_query, state[LIMIT], distances)
+                    listed = list_near(distances, code, until, state[LIMIT], near) if code < until else 0
+                    code = min(code + CHUNK_CODES, until)
                 if listed:
                     _accept(
                         near, listed, starts, rows, allowed, first_row, k,
