@@ -5,7 +5,9 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,6 +16,7 @@ import pytest
 
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.search import HammingIndex
+from deephash_pipeline.search.ledger import Ledger
 from tests.search.writer import CODE_LENGTH, change_until_killed, code_of, codes_of
 
 KILLS = int(os.environ.get("DEEPHASH_KILLS", "12"))
@@ -121,7 +124,9 @@ def test_a_second_writer_is_refused_until_the_first_is_done(folder: Path) -> Non
 def test_a_reader_in_another_process_sees_every_change_at_its_next_search(folder: Path) -> None:
     program = f"""
 import sys
+import threading
 from deephash_pipeline.search import HammingIndex
+from deephash_pipeline.search.ledger import Ledger
 from tests.search.writer import code_of
 index = HammingIndex.open({str(folder)!r}, read_only=True)
 print("ready", flush=True)
@@ -171,3 +176,47 @@ def test_compaction_in_the_background_keeps_what_is_added_and_removed_meanwhile(
     with HammingIndex.open(folder) as index:
         assert list(index) == expected
         assert index.search(codes_of([removed.stop]), 1)[0] == [(removed.stop, 0)]
+
+
+@pytest.mark.parametrize("items", [1, 6000])
+def test_a_change_that_cannot_be_written_leaves_everything_as_it_was(
+    folder: Path, items: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = range(10_000, 10_000 + items)
+    with HammingIndex.open(folder) as index:
+        with monkeypatch.context() as patch:
+
+            def fail(*_arguments: object) -> None:
+                raise OSError(28, "No space left on device")
+
+            patch.setattr(Ledger, "set", fail)
+            with pytest.raises(InputError, match="No space left on device"):
+                index.add(ids, codes_of(ids))
+        assert list(index) == list(range(5000))
+        index.add(ids, codes_of(ids))
+        assert list(index) == [*range(5000), *ids]
+    with HammingIndex.open(folder) as index:
+        assert list(index) == [*range(5000), *ids]
+        assert len(list((folder / "segments").iterdir())) == 1
+
+
+def test_searches_go_on_in_threads_while_another_adds_and_removes(folder: Path) -> None:
+    with HammingIndex.open(folder) as index, ThreadPoolExecutor(2) as pool:
+        stop = threading.Event()
+
+        def search() -> int:
+            searches = 0
+            while not stop.is_set() or not searches:
+                answers = index.search(codes_of([7, 4000]), 20, where={"label": [1, 2]} if searches % 2 else None)
+                assert (np.diff(answers.distances, axis=1) >= 0).all()
+                assert answers[0][0] == (7, 0)
+                searches += 1
+            return searches
+
+        running = [pool.submit(search) for _ in range(2)]
+        for item in range(20_000, 20_100):
+            index.add([item], code_of(item), {"label": [1]})
+            index.remove([item - 19_900])
+        index.compact()
+        stop.set()
+        assert all(done.result() for done in running)

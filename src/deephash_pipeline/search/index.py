@@ -1,5 +1,6 @@
 """`HammingIndex`: binary codes that are searched exactly, added to and removed from, in memory or in a folder."""
 
+import sqlite3
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
@@ -196,8 +197,20 @@ class HammingIndex(ReadableIndex):
     def _writing(self) -> Iterator[Store]:
         if self._store.read_only:
             raise InputError(f"{self._store.folder} is open for reading; open it without read_only=True to change it.")
-        with self._store.lock:
-            yield self._store
+        store = self._store
+        with store.lock:
+            try:
+                yield store
+            except InputError:
+                raise
+            except (OSError, sqlite3.OperationalError) as error:
+                store.reload()
+                raise InputError(
+                    f"{store.folder} cannot be written ({error}); make room on its disk, and repeat."
+                ) from error
+            except BaseException:
+                store.reload()
+                raise
 
     def _checked_features(self, features: Any, items: int) -> NDArray[np.float16] | None:
         if not self.features:

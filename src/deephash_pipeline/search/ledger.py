@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.errors import InputError
+from deephash_pipeline.search.segments import Contents
 
 POSITION = "position"
 SCHEMA = """
@@ -22,7 +23,7 @@ CREATE TABLE settings (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE segments (first_position INTEGER PRIMARY KEY, name TEXT NOT NULL, items INTEGER NOT NULL,
                        digest TEXT NOT NULL);
 CREATE TABLE tail (position INTEGER PRIMARY KEY, id NOT NULL, code BLOB NOT NULL, features BLOB);
-CREATE TABLE removed (change INTEGER PRIMARY KEY AUTOINCREMENT, position INTEGER NOT NULL UNIQUE);
+CREATE TABLE removed (change INTEGER PRIMARY KEY, position INTEGER NOT NULL UNIQUE);
 CREATE TABLE metadata (position INTEGER PRIMARY KEY);
 """
 BUSY_SECONDS = 30.0
@@ -87,10 +88,12 @@ class Ledger:
         self._connection.execute("BEGIN" if reading else "BEGIN IMMEDIATE")
         try:
             yield
+            self._connection.execute("COMMIT")
         except BaseException:
-            self._connection.execute("ROLLBACK")
+            # A full disk has SQLite roll back by itself.
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
             raise
-        self._connection.execute("COMMIT")
 
     def version(self) -> int:
         """A number that changes when another connection has changed the database."""
@@ -187,6 +190,25 @@ class Ledger:
         statement = f"SELECT {POSITION} FROM metadata WHERE {POSITION} > ? AND ({condition}) ORDER BY {POSITION}"
         rows = self._connection.execute(statement, (after, *values))
         return np.fromiter((row[0] for row in rows), dtype=np.int64)
+
+
+def rows_of_contents(contents: Contents) -> list[TailRow]:
+    """Items as rows of the tail."""
+    codes, features = np.ascontiguousarray(contents.words.T.astype("<u8")), contents.features
+    return [
+        TailRow(position, value, codes[row].tobytes(), None if features is None else features[row].tobytes())
+        for row, (position, value) in enumerate(zip(contents.positions.tolist(), contents.ids.tolist(), strict=True))
+    ]
+
+
+def contents_of_rows(rows: Sequence[TailRow], words: int, width: int) -> Contents:
+    """Undo `rows_of_contents`, for codes of so many words and features of so many numbers."""
+    ids = np.empty(len(rows), dtype=object)
+    ids[:] = [row.id for row in rows]
+    codes = np.frombuffer(b"".join(row.code for row in rows), dtype="<u8").reshape(len(rows), words)
+    features = np.frombuffer(b"".join(row.features or b"" for row in rows), dtype="<f2")
+    positions = np.array([row.position for row in rows], dtype=np.int64)
+    return Contents(codes.T, ids, positions, features.reshape(len(rows), width) if width else None)
 
 
 def quoted(name: str) -> str:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.search.ledger import Ledger, SegmentEntry, TailRow
+from deephash_pipeline.search.ledger import Ledger, SegmentEntry, contents_of_rows, rows_of_contents
 from deephash_pipeline.search.locking import WriterLock
 from deephash_pipeline.search.segments import (
     FEATURES_SUFFIX,
@@ -109,6 +109,11 @@ class Store:
                     self._refresh()
         return self.snapshot
 
+    def reload(self) -> None:
+        """Go back to what the ledger has, after a change that was broken off."""
+        if self.folder is not None:
+            self._load()
+
     def _load(self) -> None:
         """Read the state from the ledger, and map the segments it names."""
         for attempt in range(ATTEMPTS):
@@ -129,7 +134,7 @@ class Store:
         self._generation, self.kind = settings["generation"], settings.get("kind")
         self.next_position = int(settings["next_position"])
         self._start_tail()
-        self._append_rows(tail_rows)
+        self._tail.append(contents_of_rows(tail_rows, self.words, self.width))
         self.snapshot = snapshot_of(list(self._loaded.values()), self._tail.seen(), removed)
 
     def _refresh(self) -> None:
@@ -143,7 +148,7 @@ class Store:
         if not same:
             self._load()
             return
-        self._append_rows(rows)
+        self._tail.append(contents_of_rows(rows, self.words, self.width))
         self.next_position, self._version = int(settings["next_position"]), version
         self.snapshot = self.snapshot.with_tail(self._tail.seen()).without(removed)
 
@@ -155,22 +160,6 @@ class Store:
 
     def _start_tail(self) -> None:
         self._tail = Tail(self.words, self.kind, self.width)
-
-    def _append_rows(self, rows: Sequence[TailRow]) -> None:
-        if not rows:
-            return
-        words = np.frombuffer(b"".join(row.code for row in rows), dtype="<u8").reshape(len(rows), self.words).T
-        features = b"".join(row.features or b"" for row in rows)
-        ids = np.empty(len(rows), dtype=object)
-        ids[:] = [row.id for row in rows]
-        self._tail.append(
-            Contents(
-                words,
-                ids,
-                np.array([row.position for row in rows], dtype=np.int64),
-                np.frombuffer(features, dtype="<f2").reshape(len(rows), self.width) if self.width else None,
-            )
-        )
 
     def add(self, contents: Contents, kind: str, metadata: dict[str, list[Any]], replaced: NDArray[np.int64]) -> None:
         """Add items, and remove those at replaced positions, in one transaction; `lock` is taken."""
@@ -189,7 +178,7 @@ class Store:
             if bulk:
                 self._replace(merged, segment)
             else:
-                self.ledger.append_to_tail(self._tail_rows(contents))
+                self.ledger.append_to_tail(rows_of_contents(contents))
         self.kind = self._tail.kind = kind
         self.next_position += count
         if bulk:
@@ -285,16 +274,6 @@ class Store:
             for name in names:
                 for suffix in ("", FEATURES_SUFFIX):
                     (self.folder / SEGMENTS / (name + suffix)).unlink(missing_ok=True)
-
-    def _tail_rows(self, contents: Contents) -> list[TailRow]:
-        codes = np.ascontiguousarray(contents.words.T.astype("<u8"))
-        features = contents.features
-        return [
-            TailRow(position, value, codes[row].tobytes(), None if features is None else features[row].tobytes())
-            for row, (position, value) in enumerate(
-                zip(contents.positions.tolist(), contents.ids.tolist(), strict=True)
-            )
-        ]
 
     def _delete_unnamed(self) -> None:
         """Delete files that the ledger does not name: those of a writer that was killed."""

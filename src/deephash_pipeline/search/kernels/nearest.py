@@ -90,8 +90,8 @@ def list_near(distances: Any, chunk: int, stop: int, limit: int, near: Any) -> i
             marked |= np.uint64(distances[start + place] <= farthest) << place
         while marked != NONE:
             lowest = marked & (~marked + np.uint64(1))
-            place = first + np.int64(popcount(lowest - np.uint64(1)))
-            near[listed, CODE], near[listed, DISTANCE] = chunk + place, np.int64(distances[place])
+            code = first + np.int64(popcount(lowest - np.uint64(1)))
+            near[listed, CODE], near[listed, DISTANCE] = chunk + code, np.int64(distances[code])
             listed += 1
             marked ^= lowest
     return listed

@@ -6,8 +6,8 @@ for the eight triples a query can have. Full adders sum the numbers of all tripl
 distances, and a chain of borrows compares those with the limit. No distance is ever written down.
 
 Unlike the tables that evaluation counts with, these are not stored: turning and tabulating a block costs about as much
-as eight queries do, so a batch makes them anew, in the second-level cache, and an index needs no memory beyond its
-codes.
+as a few dozen queries do, so a batch makes them anew, in the second-level cache, and an index needs no memory beyond
+its codes.
 """
 
 from typing import Any
