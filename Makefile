@@ -48,6 +48,7 @@ bench: $(VENV)/bench-installed
 	$(if $(QUICK),,$(BIN)/python -m benchmarks.large_database)
 	$(BIN)/python -m benchmarks.loss $(if $(QUICK),--quick)
 	$(BIN)/python -m benchmarks.training_loop $(if $(QUICK),--quick)
+	$(BIN)/python -m benchmarks.search $(if $(QUICK),--quick)
 
 # Kills real runs a hundred times and compares every file they end with with an undisturbed run's. Takes about half an hour.
 chaos: $(VENV)/installed

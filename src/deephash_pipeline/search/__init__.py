@@ -1,0 +1,19 @@
+"""Exact search in binary codes: an index, in memory or in a folder, that changes while it is searched.
+
+It knows numpy, numba and SQLite, and nothing of images, networks or pipelines.
+"""
+
+from deephash_pipeline.search.answers import Answers, Item, ItemId, RangeAnswers, merge_answers
+from deephash_pipeline.search.index import HammingIndex
+from deephash_pipeline.search.reranking import ByFeatures, ByOutputs
+
+__all__ = [
+    "Answers",
+    "ByFeatures",
+    "ByOutputs",
+    "HammingIndex",
+    "Item",
+    "ItemId",
+    "RangeAnswers",
+    "merge_answers",
+]

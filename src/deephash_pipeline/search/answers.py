@@ -1,0 +1,111 @@
+"""What a search returns."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deephash_pipeline.errors import InputError
+
+ItemId = int | str
+Ids = NDArray[Any]
+"""int64, or object holding `str`, after the kind of id that the index has."""
+
+
+@dataclass(frozen=True)
+class Item:
+    """One item of an index.
+
+    Attributes:
+        id: what it was added as.
+        code: packed bits, uint8 (ceil(code_length / 8),).
+        metadata: its columns; those it has no value in are left out.
+    """
+
+    id: ItemId
+    code: NDArray[np.uint8]
+    metadata: dict[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """The nearest items of every query, nearest first, the one added first before others as near.
+
+    Attributes:
+        ids: (queries, answers), int64 or object holding `str`; there are min(k, items that match) answers.
+        distances: Hamming distances, int32 (queries, answers).
+        scores: what a re-ranking ordered by, float32 (queries, answers), smaller is nearer; None without re-ranking.
+    """
+
+    ids: Ids
+    distances: NDArray[np.int32]
+    scores: NDArray[np.float32] | None = None
+
+    def __len__(self) -> int:
+        """Number of queries."""
+        return len(self.ids)
+
+    def __getitem__(self, query: int) -> list[tuple[ItemId, int]]:
+        """Id and distance of each answer to one query."""
+        return list(zip(self.ids[query].tolist(), self.distances[query].tolist(), strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class RangeAnswers:
+    """All items within a radius of every query, in the order of (distance, insertion).
+
+    Attributes:
+        starts: int64 (queries + 1,): the answers to query `q` are ids[starts[q] : starts[q + 1]].
+        ids: (answers to all queries,), int64 or object holding `str`.
+        distances: int32, likewise.
+    """
+
+    starts: NDArray[np.int64]
+    ids: Ids
+    distances: NDArray[np.int32]
+
+    def __len__(self) -> int:
+        """Number of queries."""
+        return len(self.starts) - 1
+
+    def __getitem__(self, query: int) -> list[tuple[ItemId, int]]:
+        """Id and distance of each answer to one query."""
+        if not -len(self) <= query < len(self):
+            raise IndexError(query)
+        part = slice(self.starts[query % len(self)], self.starts[query % len(self) + 1])
+        return list(zip(self.ids[part].tolist(), self.distances[part].tolist(), strict=True))
+
+    def __iter__(self) -> Iterator[list[tuple[ItemId, int]]]:
+        """The answers to each query."""
+        return (self[query] for query in range(len(self)))
+
+
+def merge_answers(shards: Sequence[Answers], k: int) -> Answers:
+    """Merge what several indexes answered to the same queries into the k nearest over all.
+
+    Among items as near, those of an earlier shard come first: where shards were filled one after the other, the result
+    is that of one index with all of their items.
+
+    Args:
+        shards: answers to the same queries, each for at least this `k`, without re-ranking.
+        k: how many to keep, at least 1.
+
+    Raises:
+        InputError: if there is no shard, or shards answered different numbers of queries.
+
+    Example:
+        >>> first = Answers(np.array([[7, 8]]), np.array([[0, 2]], dtype=np.int32))
+        >>> second = Answers(np.array([[3, 4]]), np.array([[1, 2]], dtype=np.int32))
+        >>> merge_answers([first, second], 3)[0]
+        [(7, 0), (3, 1), (8, 2)]
+    """
+    if not shards or len({len(answers) for answers in shards}) > 1:
+        raise InputError(
+            "shards must be answers to the same queries, at least one; search every shard with all of them."
+        )
+    ids = np.concatenate([answers.ids for answers in shards], axis=1)
+    distances = np.concatenate([answers.distances for answers in shards], axis=1)
+    order = np.argsort(distances, axis=1, kind="stable")[:, :k]
+    return Answers(np.take_along_axis(ids, order, axis=1), np.take_along_axis(distances, order, axis=1))

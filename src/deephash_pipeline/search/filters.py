@@ -1,0 +1,121 @@
+"""Metadata columns, and conditions on them: `where={"label": [3, 5], "year": {">=": 2020}}`."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.search.ledger import Ledger, quoted
+
+Where = Mapping[str, Any]
+OPERATORS = ("<", "<=", ">", ">=", "!=")
+# SQLite takes 32,766 values in a statement.
+MOST_VALUES = 30_000
+CONDITIONS_KEPT = 64
+
+
+def checked_metadata(metadata: Mapping[str, Sequence[Any]] | None, items: int) -> dict[str, list[Any]]:
+    """Bring metadata into lists of values that SQLite can store.
+
+    Args:
+        metadata: by column, one value for each item: str, int, float, bool, bytes or None for no value.
+        items: how many items there are.
+
+    Raises:
+        InputError: if a column has another number of values, or a value is of another type.
+    """
+    checked = {}
+    for name, values in (metadata or {}).items():
+        quoted(name)
+        if isinstance(values, str | bytes) or not hasattr(values, "__len__"):
+            raise InputError(f"metadata column {name!r} is {values!r}; give a list with one value for each item.")
+        if len(values) != items:
+            raise InputError(f"metadata column {name!r} has {len(values)} values for {items} items; give one for each.")
+        checked[name] = [_storable(name, value) for value in values]
+    if len({name.lower() for name in checked}) < len(checked):
+        raise InputError("metadata has two columns that differ in capitals alone; rename one.")
+    return checked
+
+
+def condition_of(where: Where, columns: Sequence[str]) -> tuple[str, tuple[Any, ...]]:
+    """Translate a condition to SQL: the expression, and the values of its question marks.
+
+    Args:
+        where: by column, a value to equal, a list of values to be one of, or a mapping from operators to values; None
+            stands for no value. All columns' conditions must hold.
+        columns: the columns that there are.
+
+    Raises:
+        InputError: if there is no such column, or a condition has another form.
+    """
+    if not isinstance(where, Mapping):
+        raise InputError(f'where is {where!r}; give a mapping from columns to values, such as {{"label": 3}}.')
+    parts, values = ["1"], []
+    known = {name.lower() for name in columns}
+    for name, wanted in where.items():
+        if not isinstance(name, str) or name.lower() not in known:
+            there_are = ", ".join(columns) or "none"
+            raise InputError(f"where names a column {name!r} that this index lacks; columns are: {there_are}.")
+        column = quoted(name)
+        if isinstance(wanted, Mapping):
+            for operator, value in wanted.items():
+                if operator not in OPERATORS:
+                    raise InputError(f"where has {operator!r} for {name!r}; use one of {', '.join(OPERATORS)}.")
+                parts.append(f"{column} {operator} ?" if value is not None else f"{column} IS NOT NULL")
+                values += [] if value is None else [_storable(name, value)]
+        elif isinstance(wanted, list | tuple | set | frozenset | np.ndarray):
+            listed = [_storable(name, value) for value in wanted]
+            present = [value for value in listed if value is not None]
+            if len(present) > MOST_VALUES:
+                raise InputError(f"where lists {len(present)} values for {name!r}; give at most {MOST_VALUES}.")
+            empty = f" OR {column} IS NULL" if len(present) < len(listed) else ""
+            parts.append(f"({column} IN ({', '.join('?' * len(present))}){empty})")
+            values += present
+        else:
+            parts.append(f"{column} IS ?")
+            values.append(_storable(name, wanted))
+    return " AND ".join(parts), tuple(values)
+
+
+def _storable(name: str, value: Any) -> Any:
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is not None and not isinstance(value, str | int | float | bytes):
+        kind = type(value).__name__
+        raise InputError(f"column {name!r} has a value that is {kind}; give str, int, float, bool, bytes or None.")
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise InputError(
+            f"column {name!r} has the value {value}, which does not fit into 64 bits; give it as a string."
+        )
+    return value
+
+
+class Conditions:
+    """The positions at which conditions hold; those asked for lately are kept.
+
+    Metadata of a position never change, so a condition that is asked again is looked up for new positions alone.
+
+    Args:
+        ledger: has the metadata.
+    """
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._known: dict[tuple[str, tuple[Any, ...]], NDArray[np.int64]] = {}
+
+    def positions(self, where: Where) -> NDArray[np.int64]:
+        """Positions of the items, also of some that are removed, for which a condition holds: int64, ascending.
+
+        Raises:
+            InputError: if a column is unknown, or the condition has another form.
+        """
+        condition = condition_of(where, self._ledger.columns())
+        known = self._known.pop(condition, np.empty(0, dtype=np.int64))
+        # Those after the last known one: what lies between, the condition does not hold for.
+        new = self._ledger.positions_where(*condition, after=int(known[-1]) if len(known) else -1)
+        self._known[condition] = np.concatenate((known, new)) if len(new) else known
+        if len(self._known) > CONDITIONS_KEPT:
+            del self._known[next(iter(self._known))]
+        return self._known[condition]

@@ -1,0 +1,227 @@
+"""`HammingIndex`: binary codes that are searched exactly, added to and removed from, in memory or in a folder."""
+
+import sqlite3
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.search.answers import ItemId
+from deephash_pipeline.search.checks import checked_form, checked_numbers
+from deephash_pipeline.search.filters import checked_metadata
+from deephash_pipeline.search.ids import MISSING, checked_ids
+from deephash_pipeline.search.reading import ReadableIndex
+from deephash_pipeline.search.segments import Contents
+from deephash_pipeline.search.store import LEDGER, SEGMENTS, Store
+
+
+class HammingIndex(ReadableIndex):
+    """Binary codes of 1 to 256 bits under ids of one's own, searched exactly.
+
+    Answers are ordered by (distance, insertion order) and equal to brute force always, whatever was added and removed
+    before, on any number of threads (`numba.set_num_threads`). Searches may run on several threads, also while another
+    thread adds and removes: each sees the state of one moment.
+
+    Args:
+        code_length: bits per code, 1..256.
+        features: numbers in the real-valued features that are stored with every item for re-ranking; 0 for none.
+
+    Raises:
+        InputError: if `code_length` or `features` is out of range.
+
+    Example:
+        >>> index = HammingIndex(8)
+        >>> index.add([10, 11], np.array([[0b1111_0000], [0b1111_1111]], dtype=np.uint8), {"label": ["a", "b"]})
+        >>> index.search(np.array([[0b1111_0001]], dtype=np.uint8), k=2)[0]
+        [(10, 1), (11, 3)]
+        >>> index.search(np.array([[0b1111_0001]], dtype=np.uint8), k=2, where={"label": "b"})[0]
+        [(11, 3)]
+    """
+
+    def __init__(self, code_length: int, features: int = 0) -> None:
+        super().__init__(Store(None, *checked_form(code_length, features)))
+
+    @classmethod
+    def create(cls, folder: str | Path, code_length: int, features: int = 0) -> Self:
+        """Make a new index in a folder, to be written by this object.
+
+        Args:
+            folder: is made; must be empty or missing.
+            code_length: bits per code, 1..256.
+            features: see `HammingIndex`.
+
+        Raises:
+            InputError: if there is something in the folder, or a number is out of range.
+        """
+        form = checked_form(code_length, features)
+        path = Path(folder)
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            raise InputError(f"{path} is not empty; give a new folder, or open the index in it.")
+        (path / SEGMENTS).mkdir(parents=True, exist_ok=True)
+        return cls._of(Store(path, *form))
+
+    @classmethod
+    def open(cls, folder: str | Path, read_only: bool = False) -> Self:
+        """Open the index in a folder.
+
+        Args:
+            folder: of `create`.
+            read_only: whether others may write meanwhile; every search then sees what they have written before it.
+
+        Raises:
+            InputError: if there is no index, a segment is damaged, or, unless read_only, another process writes.
+        """
+        path = Path(folder)
+        if not (path / LEDGER).is_file():
+            raise InputError(f"{path} has no index; make one with HammingIndex.create.")
+        return cls._of(Store(path, read_only=read_only))
+
+    @classmethod
+    def _of(cls, store: Store) -> Self:
+        index = cls.__new__(cls)
+        ReadableIndex.__init__(index, store)
+        return index
+
+    def close(self) -> None:
+        """Let others write; nothing else is lost without it."""
+        with self._store.lock:
+            self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def add(
+        self,
+        ids: Sequence[ItemId] | NDArray[Any],
+        codes: NDArray[np.uint8],
+        metadata: Mapping[str, Sequence[Any]] | None = None,
+        *,
+        features: NDArray[Any] | None = None,
+        replace: bool = False,
+    ) -> None:
+        """Add items; when this returns, they are stored for good and found by the next search.
+
+        Args:
+            ids: 64-bit integers or strings, of one kind in an index.
+            codes: packed codes, uint8 (items, ceil(code_length / 8)), see `deephash_pipeline.retrieval.pack_bits`.
+            metadata: columns, one value for each item: str, int, float, bool, bytes or None.
+            features: real numbers (items, width) for an index with features; stored as float16.
+            replace: whether an item whose id is there already takes the old one's place, at the end of the order;
+                otherwise it is an error, and nothing is added.
+
+        Raises:
+            InputError: if an argument has another form, or an id is there already.
+        """
+        words = self._words(codes, "codes")
+        with self._writing() as store:
+            checked, kind = checked_ids(ids, store.kind)
+            if len(checked) != len(words):
+                raise InputError(f"there are {len(checked)} ids for {len(words)} codes; give one id for each code.")
+            real = self._checked_features(features, len(checked))
+            columns = checked_metadata(metadata, len(checked))
+            if not len(checked):
+                return
+            rows = store.snapshot.find(checked)
+            there = rows[rows != MISSING]
+            if len(there) and not replace:
+                first = checked.tolist()[int(np.flatnonzero(rows != MISSING)[0])]
+                raise InputError(f"id {first!r} is in the index already; remove it before, or add with replace=True.")
+            positions = np.arange(store.next_position, store.next_position + len(checked))
+            contents = Contents(np.ascontiguousarray(words.T), checked, positions, real)
+            store.add(contents, kind, columns, store.snapshot.positions_of(there))
+
+    def remove(self, ids: Sequence[ItemId] | NDArray[Any], *, missing_ok: bool = False) -> int:
+        """Remove items, for good and before the next search; return how many.
+
+        Args:
+            ids: of the items.
+            missing_ok: whether to pass over ids that are not there; otherwise one is an error, and nothing is removed.
+
+        Raises:
+            InputError: if an id is not there, or they are of another kind.
+        """
+        with self._writing() as store:
+            checked, _ = checked_ids(ids, store.kind)
+            rows = store.snapshot.find(checked)
+            if not missing_ok and np.any(rows == MISSING):
+                first = checked.tolist()[int(np.flatnonzero(rows == MISSING)[0])]
+                raise InputError(f"id {first!r} is not in the index; leave it out, or remove with missing_ok=True.")
+            rows = rows[rows != MISSING]
+            if len(rows):
+                store.remove(store.snapshot.positions_of(rows))
+            return len(rows)
+
+    def compact(self, background: bool = False) -> Future[None]:
+        """Merge all items into one segment without those removed; searches, additions and removals go on meanwhile.
+
+        Args:
+            background: whether to return at once; the work then goes on in a thread.
+
+        Returns:
+            A future that is done when the work is.
+
+        Raises:
+            InputError: if the index is read-only; in the future, if it is being compacted already.
+        """
+        with self._writing():
+            pass
+        future: Future[None] = Future()
+
+        def work() -> None:
+            try:
+                self._store.compact()
+                future.set_result(None)
+            except BaseException as error:
+                future.set_exception(error)
+
+        if background:
+            threading.Thread(target=work, name="compaction").start()
+        else:
+            work()
+            future.result()
+        return future
+
+    @contextmanager
+    def _writing(self) -> Iterator[Store]:
+        if self._store.read_only:
+            raise InputError(f"{self._store.folder} is open for reading; open it without read_only=True to change it.")
+        store = self._store
+        with store.lock:
+            try:
+                yield store
+            except InputError:
+                raise
+            except (OSError, sqlite3.OperationalError) as error:
+                store.reload()
+                raise InputError(
+                    f"{store.folder} cannot be written ({error}); make room on its disk, and repeat."
+                ) from error
+            except BaseException:
+                store.reload()
+                raise
+
+    def _checked_features(self, features: Any, items: int) -> NDArray[np.float16] | None:
+        if not self.features:
+            if features is not None:
+                raise InputError("features are given, but this index has none; create it with their number.")
+            return None
+        if features is None:
+            raise InputError(f"features are missing; this index has {self.features} numbers for each item.")
+        real = checked_numbers(features, items, self.features, "features")
+        with np.errstate(over="ignore"):
+            stored = real.astype(np.float16)
+        if not np.isfinite(stored).all():
+            raise InputError("features has a number beyond 65,504, the largest in 16 bits; scale features down.")
+        return stored

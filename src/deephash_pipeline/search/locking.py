@@ -1,0 +1,38 @@
+"""One writer at a time: a lock that the system takes back when the process ends, however it ends."""
+
+import fcntl
+import os
+from pathlib import Path
+
+from deephash_pipeline.errors import InputError
+
+LOCK = "writer.lock"
+
+
+class WriterLock:
+    """The right to change an index.
+
+    Args:
+        folder: of the index.
+
+    Raises:
+        InputError: if another process, or another object of this one, has it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            writer = os.pread(self._descriptor, 20, 0).decode(errors="replace").strip()
+            os.close(self._descriptor)
+            raise InputError(
+                f"{folder} is being written by process {writer or 'unknown'}; open it with read_only=True, "
+                "or wait until that process is done."
+            ) from None
+        os.ftruncate(self._descriptor, 0)
+        os.pwrite(self._descriptor, str(os.getpid()).encode(), 0)
+
+    def release(self) -> None:
+        """Give the right back."""
+        os.close(self._descriptor)

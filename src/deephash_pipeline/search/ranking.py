@@ -1,0 +1,160 @@
+"""Rows of an index by distance from a query: which kernel to use, in how many pieces, on how many threads."""
+
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from deephash_pipeline.retrieval.kernels.compiled import in_threads
+from deephash_pipeline.search.kernels.items import count_within, list_items, sort_ranges
+from deephash_pipeline.search.kernels.nearest import ROW_BITS, ROW_MASK, STATUS, search_part
+from deephash_pipeline.search.kernels.sliced import LONGEST_SLICED_CODE
+from deephash_pipeline.search.parts import CodeGroups, SearchedPart, rows_in
+from deephash_pipeline.search.plain import keys_within, nearest_keys
+
+Engine = Literal["auto", "scan", "sliced", "plain"]
+
+# From so many queries to a thread on, the bit-sliced comparison gains more than its tables cost.
+SLICED_QUERIES = 64
+# Memory for the keys of the queries that are answered at a time.
+KEYS_AT_ONCE = 1 << 23
+SPARE_KEYS = 512
+# Of fewer rows than one in so many, the codes are copied and searched alone.
+RARE = 32
+# Without its compiler, numba would run the kernels as Python, number by number.
+COMPILED = not getattr(numba.config, "DISABLE_JIT", 0)
+
+
+def nearest_rows(
+    queries: NDArray[np.uint64], parts: Sequence[SearchedPart], code_length: int, k: int, engine: Engine = "auto"
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Find the k nearest rows of every query, exactly, in the order of (distance, row).
+
+    Args:
+        queries: codes, uint64 (queries, words).
+        parts: what to search, in the order of their rows.
+        code_length: bits per code, 1..256.
+        k: how many rows to find, at least 1.
+        engine: "scan" compares code by code, "sliced" bit by bit (up to 64 bits), "plain" is numpy; "auto" chooses.
+
+    Returns:
+        Rows, int64, and distances, int32, both of shape (queries, min(k, rows that may be found)).
+    """
+    wanted = min(k, sum(part.allowed_count() for part in parts))
+    if not wanted or not len(queries):
+        shape = (len(queries), wanted)
+        return np.empty(shape, dtype=np.int64), np.empty(shape, dtype=np.int32)
+    if engine == "plain" or not COMPILED:
+        found = nearest_keys(queries, parts, wanted)
+        return found & ROW_MASK, (found >> ROW_BITS).astype(np.int32)
+    threads = min(len(queries), numba.get_num_threads())
+    sliced = code_length <= LONGEST_SLICED_CODE and (
+        engine == "sliced" or (engine == "auto" and len(queries) >= SLICED_QUERIES * threads)
+    )
+    rows = np.empty((len(queries), wanted), dtype=np.int64)
+    distances = np.empty((len(queries), wanted), dtype=np.int32)
+    room = 3 * wanted + SPARE_KEYS
+    at_once = max(threads, KEYS_AT_ONCE // room)
+    for start in range(0, len(queries), at_once):
+        some = slice(start, start + at_once)
+        _nearest_of_some(queries[some], parts, code_length, sliced, room, rows[some], distances[some])
+    return rows, distances
+
+
+def _nearest_of_some(
+    queries: NDArray[np.uint64],
+    parts: Sequence[SearchedPart],
+    code_length: int,
+    sliced: bool,
+    room: int,
+    rows: NDArray[np.int64],
+    distances: NDArray[np.int32],
+) -> None:
+    wanted = rows.shape[1]
+    keys = np.empty((len(queries), room), dtype=np.int64)
+    counts, firm, listed = np.zeros((3, len(queries), code_length + 1), dtype=np.int64)
+    status = np.zeros((len(queries), STATUS), dtype=np.int64)
+    status[:, 0] = code_length
+    searched = [_with_rare_rows_alone(part) for part in parts]
+
+    def answer(first: int, stop: int) -> None:
+        for part in searched:
+            search_part(
+                first, stop, queries, part.groups.words, part.groups.codes, part.groups.starts, part.groups.rows,
+                part.allowed, part.first_row, code_length, wanted, sliced, keys, counts, firm, status,
+            )  # fmt: skip
+        for part in searched:
+            list_items(
+                first, stop, part.groups.starts, part.groups.rows, part.groups.code_of, part.allowed, part.first_row,
+                part.first_row + part.size, keys, counts, listed, status, rows, distances,
+            )  # fmt: skip
+
+    _on_all_threads(answer, len(queries))
+
+
+def rows_within(
+    queries: NDArray[np.uint64], parts: Sequence[SearchedPart], radius: int, engine: Engine = "auto"
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]:
+    """Find all rows at most `radius` from each query, in the order of (distance, row).
+
+    Args:
+        queries: codes, uint64 (queries, words).
+        parts: what to search, in the order of their rows.
+        radius: the largest distance that counts, 0..256.
+        engine: "plain" is numpy, all others are compiled.
+
+    Returns:
+        Starts, int64 (queries + 1,), rows, int64, and distances, int32: those of query `q` are
+        rows[starts[q] : starts[q + 1]].
+    """
+    if engine == "plain" or not COMPILED:
+        of_queries = keys_within(queries, parts, radius) if parts else [np.empty(0, dtype=np.int64)] * len(queries)
+        starts = np.concatenate(([0], np.cumsum([len(keys) for keys in of_queries], dtype=np.int64)))
+        keys = np.concatenate([np.empty(0, dtype=np.int64), *of_queries])
+        return starts, keys & ROW_MASK, (keys >> ROW_BITS).astype(np.int32)
+    nothing = np.empty(0, dtype=np.int64)
+    found = np.zeros(len(queries), dtype=np.int64)
+
+    def walk(first: int, stop: int, keys: NDArray[np.int64], ends: NDArray[np.int64]) -> None:
+        for part in parts:
+            count_within(
+                first, stop, queries, part.groups.words, part.groups.codes, part.groups.starts, part.groups.rows,
+                part.allowed, part.first_row, radius, keys, ends,
+            )  # fmt: skip
+
+    _on_all_threads(lambda first, stop: walk(first, stop, nothing, found), len(queries))
+    starts = np.concatenate(([0], np.cumsum(found)))
+    keys = np.empty(starts[-1], dtype=np.int64)
+    if len(keys):
+        ends = starts[:-1].copy()
+        _on_all_threads(lambda first, stop: walk(first, stop, keys, ends), len(queries))
+        _on_all_threads(lambda first, stop: sort_ranges(first, stop, starts, keys), len(queries))
+    return starts, keys & ROW_MASK, (keys >> ROW_BITS).astype(np.int32)
+
+
+def _with_rare_rows_alone(part: SearchedPart) -> SearchedPart:
+    """Replace a part of which few rows may be found by a copy of those."""
+    if not len(part.allowed) or part.allowed_count() * RARE > part.size:
+        return part
+    rows = rows_in(part.allowed, part.size)
+    alone = CodeGroups(
+        words=part.groups.words_of(rows),
+        codes=len(rows),
+        starts=np.arange(len(rows) + 1, dtype=np.uint32),
+        rows=rows.astype(np.uint32),
+    )
+    return SearchedPart(alone, part.size, part.first_row)
+
+
+def _on_all_threads(work: Callable[[int, int], None], queries: int) -> None:
+    """Call work(start, stop) for one range of queries on each thread: a thread turns every block into a table once."""
+    threads = min(queries, numba.get_num_threads())
+    if threads == 1:
+        work(0, queries)
+    elif threads:
+        in_threads(
+            lambda start, stop: work(start * queries // threads, stop * queries // threads),
+            threads,
+        )

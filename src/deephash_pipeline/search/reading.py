@@ -1,0 +1,200 @@
+"""What an index answers: searches by codes, by ids and within a radius, items, and what there is."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.retrieval.codes import check_codes, code_words
+from deephash_pipeline.search.answers import Answers, Item, ItemId, RangeAnswers
+from deephash_pipeline.search.checks import checked_count
+from deephash_pipeline.search.filters import Conditions, Where
+from deephash_pipeline.search.ids import MISSING, checked_ids
+from deephash_pipeline.search.parts import SearchedPart
+from deephash_pipeline.search.ranking import Engine, nearest_rows, rows_within
+from deephash_pipeline.search.reranking import Reranking, scores_of
+from deephash_pipeline.search.snapshots import Snapshot
+from deephash_pipeline.search.store import Store
+
+ROWS_AT_ONCE = 65_536
+
+
+class ReadableIndex:
+    """The questions that can be asked of an index.
+
+    Args:
+        store: what the index consists of.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._conditions = Conditions(store.ledger)
+
+    @property
+    def code_length(self) -> int:
+        """Bits per code."""
+        return self._store.code_length
+
+    @property
+    def features(self) -> int:
+        """Numbers in the features of an item, 0 for none."""
+        return self._store.width
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns of metadata."""
+        with self._store.lock:
+            return self._store.ledger.columns()
+
+    def info(self) -> dict[str, Any]:
+        """What there is: items, removed ones that are still stored, segments and their distinct codes, bytes."""
+        snapshot = self._store.current()
+        paths = [] if self._store.folder is None else [p for p in self._store.folder.rglob("*") if p.is_file()]
+        return {
+            "items": snapshot.count,
+            "removed": sum(source.removed for source in snapshot.sources),
+            "code_length": self.code_length,
+            "features": self.features,
+            "columns": self.columns,
+            "segments": len(snapshot.sources) - 1,
+            "distinct_codes": [source.items.groups.codes for source in snapshot.sources[:-1]],
+            "tail": snapshot.sources[-1].items.size,
+            "bytes_on_disk": sum(path.stat().st_size for path in paths),
+        }
+
+    def __len__(self) -> int:
+        """Number of items."""
+        return self._store.current().count
+
+    def __iter__(self) -> Iterator[ItemId]:
+        """Ids in the order of insertion, as they are when the iteration begins."""
+        snapshot = self._store.current()
+        for source, first in zip(snapshot.sources, snapshot.first_rows[:-1].tolist(), strict=True):
+            rows = first + source.rows()
+            for start in range(0, len(rows), ROWS_AT_ONCE):
+                yield from snapshot.ids_of(rows[start : start + ROWS_AT_ONCE], self._store.kind).tolist()
+
+    def __contains__(self, item_id: object) -> bool:
+        """Whether there is an item of this id."""
+        try:
+            return bool(self._rows([item_id])[1][0] != MISSING)  # type: ignore[list-item]
+        except InputError:
+            return False
+
+    def search(
+        self,
+        codes: NDArray[np.uint8],
+        k: int,
+        where: Where | None = None,
+        rerank: Reranking | None = None,
+        *,
+        engine: Engine = "auto",
+    ) -> Answers:
+        """Find the k nearest items of every query.
+
+        Args:
+            codes: packed codes of the queries, uint8 (queries, ceil(code_length / 8)).
+            k: how many, at least 1; fewer are found if fewer items match.
+            where: conditions on metadata, all of which must hold: ``{"label": 3}`` equals, ``{"label": [3, 5]}`` is one
+                of, ``{"year": {">=": 2020}}`` compares, None stands for no value.
+            rerank: how to bring a longer list into another order, `ByFeatures` or `ByOutputs`, before it is cut to k.
+            engine: which kernel to use, see `ranking.nearest_rows`; answers are the same.
+
+        Raises:
+            InputError: if an argument has another form, or a column is unknown.
+        """
+        queries = self._words(codes, "codes")
+        k = checked_count(k, "k")
+        shortlist = k if rerank is None else max(k, checked_count(rerank.shortlist, "shortlist"))
+        snapshot = self._store.current()
+        rows, distances = nearest_rows(queries, self._parts(snapshot, where), self.code_length, shortlist, engine)
+        if rerank is None:
+            return Answers(snapshot.ids_of(rows, self._store.kind), distances)
+        scores = scores_of(snapshot, rows, rerank, len(queries), self.code_length, self.features)
+        order = np.argsort(scores, axis=1, kind="stable")[:, :k]
+        rows, distances = np.take_along_axis(rows, order, axis=1), np.take_along_axis(distances, order, axis=1)
+        scores = np.take_along_axis(scores, order, axis=1)
+        return Answers(snapshot.ids_of(rows, self._store.kind), distances, scores)
+
+    def search_by_id(self, item_id: ItemId, k: int, where: Where | None = None) -> Answers:
+        """Find the k items nearest to one of the index, without that one; the answers to one query.
+
+        Raises:
+            InputError: if there is no such item, or an argument has another form.
+        """
+        k = checked_count(k, "k")
+        snapshot, rows = self._known_rows([item_id])
+        query = snapshot.words_of(rows, self._store.words)
+        found, distances = nearest_rows(query, self._parts(snapshot, where), self.code_length, k + 1)
+        others = np.flatnonzero(found[0] != rows[0])[:k]
+        return Answers(snapshot.ids_of(found[:, others], self._store.kind), distances[:, others])
+
+    def within(
+        self, codes: NDArray[np.uint8], radius: int, where: Where | None = None, *, engine: Engine = "auto"
+    ) -> RangeAnswers:
+        """Find all items at most `radius` bits from each query.
+
+        Args:
+            codes: packed codes of the queries, uint8 (queries, ceil(code_length / 8)).
+            radius: the largest distance that counts, at least 0.
+            where: see `search`.
+            engine: see `search`.
+
+        Raises:
+            InputError: if an argument has another form, or a column is unknown.
+        """
+        queries = self._words(codes, "codes")
+        radius = min(checked_count(radius, "radius", least=0), self.code_length)
+        snapshot = self._store.current()
+        starts, rows, distances = rows_within(queries, self._parts(snapshot, where), radius, engine)
+        return RangeAnswers(starts, snapshot.ids_of(rows, self._store.kind), distances)
+
+    def get(self, item_id: ItemId) -> Item:
+        """One item: code and metadata.
+
+        Raises:
+            InputError: if there is no such item.
+        """
+        snapshot, rows = self._known_rows([item_id])
+        words = snapshot.words_of(rows, self._store.words)
+        code = words.astype("<u8").view(np.uint8)[0, : -(-self.code_length // 8)]
+        return Item(item_id, code, self._metadata_at(snapshot, rows)[0])
+
+    def metadata(self, ids: Sequence[ItemId] | NDArray[Any]) -> list[dict[str, Any]]:
+        """Metadata of some items, by column and without empty values.
+
+        Raises:
+            InputError: if one of them is not there.
+        """
+        snapshot, rows = self._known_rows(list(ids))
+        return self._metadata_at(snapshot, rows)
+
+    def _words(self, codes: NDArray[np.uint8], name: str) -> NDArray[np.uint64]:
+        """Packed codes as uint64 (codes, words)."""
+        return code_words(check_codes(codes, self.code_length, name))
+
+    def _parts(self, snapshot: Snapshot, where: Where | None) -> list[SearchedPart]:
+        if where is None:
+            return snapshot.parts()
+        with self._store.lock:
+            return snapshot.parts_at(self._conditions.positions(where))
+
+    def _rows(self, ids: Sequence[ItemId] | NDArray[Any]) -> tuple[Snapshot, NDArray[np.int64]]:
+        """The row of each id, MISSING for one that is not there, and the snapshot they are rows of."""
+        with self._store.lock:
+            snapshot = self._store.current()
+            checked, _ = checked_ids(ids, self._store.kind)
+            return snapshot, snapshot.find(checked)
+
+    def _known_rows(self, ids: Sequence[ItemId] | NDArray[Any]) -> tuple[Snapshot, NDArray[np.int64]]:
+        snapshot, rows = self._rows(ids)
+        if np.any(rows == MISSING):
+            first = list(ids)[int(np.flatnonzero(rows == MISSING)[0])]
+            raise InputError(f"id {first!r} is not in the index; give ids of items that are.")
+        return snapshot, rows
+
+    def _metadata_at(self, snapshot: Snapshot, rows: NDArray[np.int64]) -> list[dict[str, Any]]:
+        with self._store.lock:
+            return self._store.ledger.metadata(snapshot.positions_of(rows).tolist())

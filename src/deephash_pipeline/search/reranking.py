@@ -1,0 +1,91 @@
+"""Re-ranking: bits find a shortlist, real numbers bring it into order."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.search.checks import checked_numbers
+from deephash_pipeline.search.snapshots import Snapshot
+
+SHORTLIST = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class ByFeatures:
+    """Order the shortlist by squared Euclidean distance between the features of query and item.
+
+    Ten items of a class may share one code; their features tell which of them are the most alike.
+
+    Attributes:
+        z: features of the queries, float (queries, width of the index's features).
+        shortlist: how many of the nearest codes are brought into order.
+    """
+
+    z: NDArray[Any]
+    shortlist: int = SHORTLIST
+
+
+@dataclass(frozen=True, eq=False)
+class ByOutputs:
+    """Order the shortlist by the real-valued outputs of the query: asymmetric distance.
+
+    A bit costs what the query's output `u` would have to change to give it: ``sum(|u_k| where the bits differ)``
+    (Gordo et al., "Asymmetric distances for binary embeddings", PAMI 2014). Only codes are stored.
+
+    Attributes:
+        u: outputs of the hash function whose signs are the queries' bits, float (queries, code_length).
+        shortlist: how many of the nearest codes are brought into order.
+    """
+
+    u: NDArray[Any]
+    shortlist: int = SHORTLIST
+
+
+Reranking = ByFeatures | ByOutputs
+
+
+def scores_of(
+    snapshot: Snapshot, rows: NDArray[np.int64], rerank: Reranking, queries: int, code_length: int, width: int
+) -> NDArray[np.float32]:
+    """What a re-ranking orders by, float32 (queries, shortlist), smaller is nearer.
+
+    Args:
+        snapshot: the index.
+        rows: shortlist of every query, int64 (queries, shortlist).
+        rerank: how to order it.
+        queries: how many queries there are.
+        code_length: bits per code.
+        width: numbers in the features of an item.
+
+    Raises:
+        InputError: if the numbers of the queries have another shape, or the index has no features.
+    """
+    scores = np.empty(rows.shape, dtype=np.float32)
+    if isinstance(rerank, ByFeatures):
+        if not width:
+            raise InputError("this index has no features to re-rank by; create it with features, or use ByOutputs.")
+        z = checked_numbers(rerank.z, queries, width, "z")
+        for query in range(queries):
+            scores[query] = feature_distances(z[query], snapshot.features_of(rows[query], width))
+        return scores
+    u = checked_numbers(rerank.u, queries, code_length, "u")
+    for query in range(queries):
+        scores[query] = output_distances(u[query], snapshot.words_of(rows[query], -(-code_length // 64)))
+    return scores
+
+
+def feature_distances(z: NDArray[np.float32], features: NDArray[np.float16]) -> NDArray[np.float32]:
+    """Squared distances, float32 (items,), between one query (width,) and items (items, width)."""
+    difference = features.astype(np.float32) - z
+    distances: NDArray[np.float32] = np.einsum("ij,ij->i", difference, difference)
+    return distances
+
+
+def output_distances(u: NDArray[np.float32], words: NDArray[np.uint64]) -> NDArray[np.float32]:
+    """Asymmetric distances, float32 (items,), between one query (code_length,) and codes (items, words)."""
+    bits = np.unpackbits(np.ascontiguousarray(words).view(np.uint8), axis=1, count=len(u))
+    distances: NDArray[np.float32] = (bits != (u >= 0)).astype(np.float32) @ np.abs(u)
+    return distances

@@ -1,0 +1,274 @@
+"""The state of an index at one time: what a search reads while others write."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deephash_pipeline.search.answers import Ids, ItemId
+from deephash_pipeline.search.ids import INTEGER, MISSING
+from deephash_pipeline.search.parts import (
+    EVERY_ROW,
+    CodeGroups,
+    SearchedPart,
+    bitmap_of,
+    full_bitmap,
+    rows_in,
+    without_rows,
+)
+from deephash_pipeline.search.segments import Contents, Segment
+
+FIRST_CAPACITY = 64
+
+
+class Tail:
+    """The newest items, not yet in a segment: each with a code of its own, in the order of insertion.
+
+    A tail only grows; `seen` of it are the items that a snapshot has. What lies beyond, others have added since.
+    """
+
+    def __init__(self, words: int, kind: str | None, width: int) -> None:
+        self.kind = kind
+        self.ids: list[ItemId] = []
+        self.row_of_id: dict[ItemId, int] = {}
+        self.words = np.zeros((words, FIRST_CAPACITY), dtype=np.uint64)
+        self.positions = np.zeros(FIRST_CAPACITY, dtype=np.int64)
+        self.features = np.zeros((FIRST_CAPACITY, width), dtype=np.float16) if width else None
+
+    def append(self, contents: Contents) -> None:
+        """Add items."""
+        size, added = len(self.ids), len(contents.positions)
+        if size + added > self.words.shape[1]:
+            # Snapshots keep the arrays that they were made of.
+            capacity = 2 * (size + added)
+            self.words = _grown(self.words, capacity, axis=1)
+            self.positions = _grown(self.positions, capacity, axis=0)
+            self.features = None if self.features is None else _grown(self.features, capacity, axis=0)
+        self.words[:, size : size + added] = contents.words
+        self.positions[size : size + added] = contents.positions
+        if self.features is not None:
+            self.features[size : size + added] = contents.features
+        for row, value in enumerate(contents.ids.tolist(), start=size):
+            self.row_of_id[value] = row
+            self.ids.append(value)
+
+    def seen(self) -> "SeenTail":
+        """The items that there are by now."""
+        return SeenTail(self, len(self.ids), self.words, self.positions, self.features)
+
+
+def _grown(array: NDArray[Any], capacity: int, axis: int) -> NDArray[Any]:
+    shape = list(array.shape)
+    shape[axis] = capacity
+    grown = np.zeros(shape, dtype=array.dtype)
+    grown[tuple(slice(length) for length in array.shape)] = array
+    return grown
+
+
+@dataclass(frozen=True, eq=False)
+class SeenTail:
+    """The first items of a tail, with the methods of a segment."""
+
+    tail: Tail
+    size: int
+    words: NDArray[np.uint64]
+    all_positions: NDArray[np.int64]
+    all_features: NDArray[np.float16] | None
+
+    @property
+    def groups(self) -> CodeGroups:
+        """Its codes, one for each row."""
+        return CodeGroups(self.words, self.size)
+
+    @property
+    def features(self) -> NDArray[np.float16] | None:
+        """float16 (items, width)."""
+        return None if self.all_features is None else self.all_features[: self.size]
+
+    def take(self, rows: NDArray[np.integer[Any]]) -> Ids:
+        """Ids of some rows."""
+        taken = np.empty(rows.size, dtype=np.int64 if self.tail.kind == INTEGER else object)
+        taken[:] = [self.tail.ids[row] for row in rows.ravel().tolist()]
+        return taken.reshape(rows.shape)
+
+    def find(self, ids: Ids) -> NDArray[np.int64]:
+        """The row of each id, MISSING for an id that is not there."""
+        rows: NDArray[np.int64] = np.array(
+            [self.tail.row_of_id.get(value, MISSING) for value in ids.tolist()], dtype=np.int64
+        )
+        rows[rows >= self.size] = MISSING
+        return rows
+
+    def positions_of(self, rows: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
+        """Positions of some rows."""
+        positions: NDArray[np.int64] = self.all_positions[rows]
+        return positions
+
+    def rows_of(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Rows at some positions, MISSING where there is none."""
+        known = self.all_positions[: self.size]
+        if not self.size:
+            return np.full(len(positions), MISSING, dtype=np.int64)
+        rows = np.minimum(np.searchsorted(known, positions), self.size - 1)
+        return np.where(known[rows] == positions, rows, MISSING)
+
+    def contents_of(self, rows: NDArray[np.int64]) -> Contents:
+        """Some of its items, rows ascending."""
+        features = None if self.all_features is None else self.all_features[rows]
+        return Contents(np.ascontiguousarray(self.words[:, rows]), self.take(rows), self.all_positions[rows], features)
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """A segment or the tail, with the rows of it that are not removed.
+
+    Attributes:
+        items: the segment or tail.
+        present: bitmap of the rows that are there; EVERY_ROW if none is removed.
+        removed: how many are.
+    """
+
+    items: Segment | SeenTail
+    present: NDArray[np.uint64] = field(default_factory=lambda: EVERY_ROW)
+    removed: int = 0
+
+    @property
+    def count(self) -> int:
+        """Number of items that are there."""
+        return self.items.size - self.removed
+
+    def without(self, rows: NDArray[np.int64]) -> "Source":
+        """The same with some rows removed that were there."""
+        present = self.present if len(self.present) else full_bitmap(self.items.size)
+        return replace(self, present=without_rows(present, rows), removed=self.removed + len(rows))
+
+    def grown(self, items: SeenTail) -> "Source":
+        """The tail with more items."""
+        if not self.removed:
+            return Source(items)
+        rows = np.setdiff1d(np.arange(items.size), self.removed_rows(), assume_unique=True)
+        return Source(items, bitmap_of(rows, items.size), self.removed)
+
+    def rows(self) -> NDArray[np.int64]:
+        """The rows that are there."""
+        return rows_in(self.present, self.items.size)
+
+    def removed_rows(self) -> NDArray[np.int64]:
+        """The rows that are not."""
+        return np.setdiff1d(np.arange(self.items.size), self.rows(), assume_unique=True)
+
+    def has(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Whether each row is there; MISSING is not."""
+        there: NDArray[np.bool_] = rows != MISSING
+        if len(self.present):
+            words = self.present[np.maximum(rows, 0) >> 6]
+            there &= ((words >> (rows & 63).astype(np.uint64)) & np.uint64(1)).astype(np.bool_)
+        return there
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """An index at one time.
+
+    Attributes:
+        sources: segments in the order of insertion, the tail after them.
+        filtered: parts to search, by condition; filled as conditions are asked for.
+    """
+
+    sources: tuple[Source, ...]
+    filtered: dict[Any, list[SearchedPart]] = field(default_factory=dict)
+
+    @property
+    def count(self) -> int:
+        """Number of items."""
+        return sum(source.count for source in self.sources)
+
+    @property
+    def first_rows(self) -> NDArray[np.int64]:
+        """Number of the first row of every source, and of all rows, int64 (sources + 1,)."""
+        return np.concatenate(([0], np.cumsum([source.items.size for source in self.sources], dtype=np.int64)))
+
+    def parts(self) -> list[SearchedPart]:
+        """What to search without a condition."""
+        return [
+            SearchedPart(source.items.groups, source.items.size, int(first), source.present)
+            for source, first in zip(self.sources, self.first_rows[:-1], strict=True)
+        ]
+
+    def parts_at(self, positions: NDArray[np.int64]) -> list[SearchedPart]:
+        """What to search when only items at some positions, ascending, may be found."""
+        parts = []
+        for source, first in zip(self.sources, self.first_rows[:-1], strict=True):
+            rows = source.items.rows_of(positions) if source.items.size else np.empty(0, dtype=np.int64)
+            allowed = bitmap_of(rows[source.has(rows)], source.items.size)
+            parts.append(SearchedPart(source.items.groups, source.items.size, int(first), allowed))
+        return parts
+
+    def gathered(self, rows: NDArray[np.int64], get: Any, like: NDArray[Any]) -> NDArray[Any]:
+        """Collect get(items, rows within) over all sources, into an array like `like` whose rows belong to `rows`."""
+        firsts = self.first_rows
+        only = [place for place in range(len(self.sources)) if firsts[place + 1] > firsts[place]]
+        if len(only) == 1:
+            return np.asarray(get(self.sources[only[0]].items, rows))
+        source_of = np.searchsorted(firsts, rows, side="right") - 1
+        for place in only:
+            mine = source_of == place
+            if mine.any():
+                like[mine] = get(self.sources[place].items, rows[mine] - firsts[place])
+        return like
+
+    def ids_of(self, rows: NDArray[np.int64], kind: str | None) -> Ids:
+        """Ids of some rows, of the same shape."""
+        empty = np.empty(rows.shape, dtype=object if kind not in (None, INTEGER) else np.int64)
+        return self.gathered(rows, _ids_of, empty)
+
+    def find(self, ids: Ids) -> NDArray[np.int64]:
+        """The row of each id, int64, MISSING for an id that is not there."""
+        found = np.full(len(ids), MISSING, dtype=np.int64)
+        for source, first in zip(self.sources, self.first_rows[:-1], strict=True):
+            missing = np.flatnonzero(found == MISSING)
+            if len(missing) and source.count:
+                column = source.items if isinstance(source.items, SeenTail) else source.items.ids
+                rows = column.find(ids[missing])
+                found[missing] = np.where(source.has(rows), first + rows, MISSING)
+        return found
+
+    def positions_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Positions of some rows."""
+        empty = np.empty(rows.shape, dtype=np.int64)
+        return self.gathered(rows, lambda items, within: items.positions_of(within), empty)
+
+    def words_of(self, rows: NDArray[np.int64], words: int) -> NDArray[np.uint64]:
+        """Codes of some rows, uint64 (rows, words)."""
+        empty = np.empty((len(rows), words), dtype=np.uint64)
+        return self.gathered(rows, lambda items, within: items.groups.words_of(within).T, empty)
+
+    def features_of(self, rows: NDArray[np.int64], width: int) -> NDArray[np.float16]:
+        """Features of some rows, float16 (rows, width)."""
+        empty = np.empty((len(rows), width), dtype=np.float16)
+        return self.gathered(rows, lambda items, within: items.features[within], empty)
+
+    def without(self, positions: Iterable[int] | NDArray[np.int64]) -> "Snapshot":
+        """The same without the items at some positions; positions of no item are passed over."""
+        wanted = np.asarray(positions, dtype=np.int64)
+        sources = []
+        for source in self.sources:
+            rows = source.items.rows_of(wanted) if source.items.size else np.empty(0, dtype=np.int64)
+            gone = rows[source.has(rows)]
+            sources.append(source.without(gone) if len(gone) else source)
+        return Snapshot(tuple(sources))
+
+    def with_tail(self, tail: SeenTail) -> "Snapshot":
+        """The same with more items in its tail."""
+        return Snapshot((*self.sources[:-1], self.sources[-1].grown(tail)))
+
+
+def _ids_of(items: Segment | SeenTail, rows: NDArray[np.int64]) -> Ids:
+    return items.take(rows) if isinstance(items, SeenTail) else items.ids.take(rows)
+
+
+def snapshot_of(segments: Sequence[Segment], tail: SeenTail, removed: NDArray[np.int64]) -> Snapshot:
+    """The state of segments and a tail without the items at removed positions."""
+    return Snapshot((*(Source(segment) for segment in segments), Source(tail))).without(removed)

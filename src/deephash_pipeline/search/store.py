@@ -1,0 +1,282 @@
+"""What an index consists of, in memory or in a folder, and how it changes.
+
+A folder has one SQLite file, the ledger, and one file for each segment. Small additions go to the ledger's tail; large
+ones, and a tail that has grown long, become a segment: its file is written and synchronised first, and it counts from
+the moment the ledger names it. Nothing that the ledger names is ever written again, so a process that is killed leaves
+at most a file that no one names, which the next writer deletes.
+"""
+
+import sqlite3
+import threading
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.search.ledger import Ledger, SegmentEntry, contents_of_rows, rows_of_contents
+from deephash_pipeline.search.locking import WriterLock
+from deephash_pipeline.search.segments import (
+    FEATURES_SUFFIX,
+    Contents,
+    Segment,
+    joined,
+    read_segment,
+    segment_of,
+    sync_folder,
+    write_segment,
+)
+from deephash_pipeline.search.snapshots import SeenTail, Snapshot, Source, Tail, snapshot_of
+
+LEDGER = "index.sqlite"
+SEGMENTS = "segments"
+FORMAT = 1
+# So many items at once become a segment without a detour.
+BULK_ITEMS = 4096
+# A longer tail becomes a segment, and takes segments of at most so many items in all along.
+TAIL_ITEMS = 16_384
+MERGED_ITEMS = 262_144
+ATTEMPTS = 20
+
+
+class Store:
+    """The items of an index.
+
+    Args:
+        folder: where it is; None for memory.
+        code_length: for a new index, bits per code; None opens one that there is.
+        width: for a new index, numbers in the features of an item; 0 for none.
+        read_only: whether to refuse changes, and to follow those of others.
+
+    Attributes:
+        lock: to be taken for everything but searching a snapshot.
+        snapshot: the present state.
+    """
+
+    def __init__(
+        self, folder: Path | None, code_length: int | None = None, width: int = 0, read_only: bool = False
+    ) -> None:
+        self.folder = folder
+        self.read_only = read_only
+        self.lock = threading.RLock()
+        self._compacting = False
+        self._writer = WriterLock(folder) if folder is not None and not read_only else None
+        try:
+            self.ledger = Ledger(folder / LEDGER if folder is not None else None, read_only)
+            if code_length is not None:
+                self.ledger.create(
+                    {"format": FORMAT, "code_length": code_length, "width": width, "next_position": 0, "generation": 0}
+                )
+                if folder is not None:
+                    sync_folder(folder)
+            settings = self._checked_settings()
+            self.code_length, self.width = int(settings["code_length"]), int(settings["width"])
+            self.words = -(-self.code_length // 64)
+            self._loaded: dict[str, Segment] = {}
+            self._load()
+            self._delete_unnamed()
+        except sqlite3.DatabaseError as error:
+            self.close()
+            raise InputError(f"{folder}/{LEDGER} is damaged ({error}); restore it from a backup.") from error
+        except BaseException:
+            self.close()
+            raise
+
+    def _checked_settings(self) -> dict[str, Any]:
+        settings = self.ledger.settings()
+        if settings.get("format") != FORMAT:
+            raise InputError(
+                f"{self.folder} has the format {settings.get('format')}, this version reads {FORMAT}; build it anew."
+            )
+        return settings
+
+    def close(self) -> None:
+        """Give back the ledger and the right to write."""
+        if hasattr(self, "ledger"):
+            self.ledger.close()
+        if self._writer is not None:
+            self._writer.release()
+            self._writer = None
+
+    def current(self) -> Snapshot:
+        """The present state, with what another process has written."""
+        if self.read_only:
+            with self.lock:
+                if self.ledger.version() != self._version:
+                    self._refresh()
+        return self.snapshot
+
+    def reload(self) -> None:
+        """Go back to what the ledger has, after a change that was broken off."""
+        if self.folder is not None:
+            self._load()
+
+    def _load(self) -> None:
+        """Read the state from the ledger, and map the segments it names."""
+        for attempt in range(ATTEMPTS):
+            self._version = self.ledger.version()
+            with self.ledger.transaction(reading=True):
+                settings = self.ledger.settings()
+                entries = self.ledger.segments()
+                tail_rows = self.ledger.tail_after(-1)
+                self._last_change, removed = self.ledger.removed_after(0)
+            try:
+                self._loaded = {entry.name: self._segment(entry) for entry in entries}
+            except FileNotFoundError as error:
+                # A writer may have merged segments in between; then the ledger names others by now.
+                if attempt == ATTEMPTS - 1 or not self.read_only:
+                    raise InputError(f"{error.filename} is missing; restore it from a backup.") from error
+                continue
+            break
+        self._generation, self.kind = settings["generation"], settings.get("kind")
+        self.next_position = int(settings["next_position"])
+        self._start_tail()
+        self._tail.append(contents_of_rows(tail_rows, self.words, self.width))
+        self.snapshot = snapshot_of(list(self._loaded.values()), self._tail.seen(), removed)
+
+    def _refresh(self) -> None:
+        version = self.ledger.version()
+        with self.ledger.transaction(reading=True):
+            settings = self.ledger.settings()
+            same = settings["generation"] == self._generation and settings.get("kind") == self.kind
+            if same:
+                rows = self.ledger.tail_after(self.next_position - 1)
+                self._last_change, removed = self.ledger.removed_after(self._last_change)
+        if not same:
+            self._load()
+            return
+        self._tail.append(contents_of_rows(rows, self.words, self.width))
+        self.next_position, self._version = int(settings["next_position"]), version
+        self.snapshot = self.snapshot.with_tail(self._tail.seen()).without(removed)
+
+    def _segment(self, entry: SegmentEntry) -> Segment:
+        if entry.name in self._loaded:
+            return self._loaded[entry.name]
+        assert self.folder is not None
+        return read_segment(self.folder / SEGMENTS, entry.name, entry.digest, self.code_length)
+
+    def _start_tail(self) -> None:
+        self._tail = Tail(self.words, self.kind, self.width)
+
+    def add(self, contents: Contents, kind: str, metadata: dict[str, list[Any]], replaced: NDArray[np.int64]) -> None:
+        """Add items, and remove those at replaced positions, in one transaction; `lock` is taken."""
+        count = len(contents.positions)
+        bulk = count >= BULK_ITEMS or len(self._tail.ids) + count > TAIL_ITEMS
+        # The tail precedes what is added, so both go into one segment.
+        merged = self._mergeable(self.snapshot.without(replaced)) if bulk else []
+        segment = None
+        if bulk:
+            segment = self._built([*(s.items.contents_of(s.rows()) for s in merged if s.count), contents])
+        with self.ledger.transaction():
+            self.ledger.set("kind", kind)
+            self.ledger.set("next_position", self.next_position + count)
+            self.ledger.remove(replaced.tolist())
+            self.ledger.add_metadata(contents.positions.tolist(), metadata)
+            if bulk:
+                self._replace(merged, segment)
+            else:
+                self.ledger.append_to_tail(rows_of_contents(contents))
+        self.kind = self._tail.kind = kind
+        self.next_position += count
+        if bulk:
+            self._swap(merged, segment)
+        else:
+            self._tail.append(contents)
+            self.snapshot = self.snapshot.with_tail(self._tail.seen()).without(replaced)
+
+    def remove(self, positions: NDArray[np.int64]) -> None:
+        """Remove the items at some positions; `lock` is taken."""
+        with self.ledger.transaction():
+            self.ledger.remove(positions.tolist())
+        self.snapshot = self.snapshot.without(positions)
+
+    def compact(self) -> None:
+        """Make one segment of all items; others may search, and add and remove, until the last moment."""
+        with self.lock:
+            if self._compacting:
+                raise InputError("this index is being compacted already; wait until that is done.")
+            tail = self.snapshot.sources[-1]
+            if tail.items.size:
+                self._merge([tail])
+            sources = self.snapshot.sources[:-1]
+            if len(sources) < 2 and not any(source.removed for source in sources):
+                return
+            self._compacting = True
+        try:
+            segment = self._built([source.items.contents_of(source.rows()) for source in sources if source.count])
+            with self.lock:
+                with self.ledger.transaction():
+                    self._replace(sources, segment)
+                self._swap(sources, segment)
+        finally:
+            self._compacting = False
+
+    def _merge(self, sources: Sequence[Source]) -> None:
+        segment = self._built([source.items.contents_of(source.rows()) for source in sources if source.count])
+        with self.ledger.transaction():
+            self._replace(sources, segment)
+        self._swap(sources, segment)
+
+    def _mergeable(self, snapshot: Snapshot) -> list[Source]:
+        """The tail, and the segments before it that are small enough to be merged with it."""
+        sources = list(snapshot.sources)
+        kept = [sources.pop()]
+        total = kept[0].items.size
+        while sources and not self._compacting and total + sources[-1].items.size <= MERGED_ITEMS:
+            total += sources[-1].items.size
+            kept.insert(0, sources.pop())
+        return [source for source in kept if source.items.size]
+
+    def _built(self, contents: Sequence[Contents]) -> Segment | None:
+        if not contents:
+            return None
+        segment = segment_of(joined(contents), uuid.uuid4().hex)
+        if self.folder is None:
+            return segment
+        try:
+            digest = write_segment(segment, self.folder / SEGMENTS)
+            return read_segment(self.folder / SEGMENTS, segment.name, digest, self.code_length)
+        except BaseException:
+            self._delete_files({segment.name})
+            raise
+
+    def _replace(self, old: Sequence[Source], new: Segment | None) -> None:
+        """Write into the ledger that a segment has taken the place of others, and of the tail if that is among them."""
+        entry = None if new is None else SegmentEntry(new.first_position, new.name, new.size, new.digest)
+        self.ledger.replace_segments([s.items.name for s in old if isinstance(s.items, Segment)], entry)
+        for source in old:
+            if isinstance(source.items, SeenTail):
+                self.ledger.clear_tail()
+            if source.removed:
+                self.ledger.forget(source.items.positions_of(source.removed_rows()).tolist())
+        self.ledger.set("generation", self._generation + 1)
+
+    def _swap(self, old: Sequence[Source], new: Segment | None) -> None:
+        """Do in memory what `_replace` has done in the ledger, and delete the files that are not named any more."""
+        self._generation += 1
+        gone = {source.items.name for source in old if isinstance(source.items, Segment)}
+        segments = [segment for name, segment in self._loaded.items() if name not in gone]
+        if new is not None:
+            segments = sorted([*segments, new], key=lambda segment: segment.first_position)
+        self._loaded = {segment.name: segment for segment in segments}
+        if any(isinstance(source.items, SeenTail) for source in old):
+            self._start_tail()
+        # What was removed while the segment was built is removed from it too.
+        _, removed = self.ledger.removed_after(0)
+        self.snapshot = snapshot_of(segments, self._tail.seen(), removed)
+        self._delete_files(gone)
+
+    def _delete_files(self, names: set[str]) -> None:
+        if self.folder is not None:
+            for name in names:
+                for suffix in ("", FEATURES_SUFFIX):
+                    (self.folder / SEGMENTS / (name + suffix)).unlink(missing_ok=True)
+
+    def _delete_unnamed(self) -> None:
+        """Delete files that the ledger does not name: those of a writer that was killed."""
+        if self.folder is not None and not self.read_only:
+            paths = list((self.folder / SEGMENTS).iterdir())
+            self._delete_files({path.stem for path in paths} - set(self._loaded))

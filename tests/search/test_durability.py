@@ -1,0 +1,222 @@
+"""What survives `kill -9`, damage, and two processes at a time."""
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.search import HammingIndex
+from deephash_pipeline.search.ledger import Ledger
+from tests.search.writer import CODE_LENGTH, change_until_killed, code_of, codes_of
+
+KILLS = int(os.environ.get("DEEPHASH_KILLS", "12"))
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+# Writers are forked from a process that has imported all they need and has no threads.
+PROCESSES = multiprocessing.get_context("forkserver")
+PROCESSES.set_forkserver_preload(["tests.search.writer"])
+
+
+def run_and_kill(folder: Path, seed: int, messages: int, seconds: float) -> list[tuple[str, set[int]]]:
+    """Let a writer work until it has said something so many times, kill it a moment later, and return what it said."""
+    receiver, sender = PROCESSES.Pipe(duplex=False)
+    writer = PROCESSES.Process(target=change_until_killed, args=(str(folder), seed, sender))
+    writer.start()
+    sender.close()
+    said = [receiver.recv() for _ in range(messages)]
+    time.sleep(seconds)
+    writer.kill()
+    with suppress(EOFError):
+        while True:
+            said.append(receiver.recv())
+    writer.join()
+    assert writer.exitcode == -signal.SIGKILL
+    return [(action, set(ids)) for action, ids in said]
+
+
+def test_a_killed_writer_loses_nothing_that_it_said_was_stored(tmp_path: Path) -> None:
+    folder = tmp_path / "index"
+    HammingIndex.create(folder, CODE_LENGTH).close()
+    rng = np.random.default_rng()
+    certain: set[int] = set()
+    for kill in range(KILLS):
+        maybe: set[int] = set()
+        for action, ids in run_and_kill(folder, kill, int(rng.integers(1, 14)), float(rng.uniform(0, 0.03))):
+            if action in ("adding", "removing"):
+                maybe, certain = ids, certain - ids
+            else:
+                certain, maybe = (certain | ids if action == "added" else certain - ids), set()
+        with HammingIndex.open(folder) as index:
+            present = list(index)
+            assert len(present) == len(set(present)) == len(index)
+            # What was under way has happened as a whole or not at all.
+            assert set(present) in (certain, certain | maybe)
+            certain = set(present)
+            for item in present[:: max(1, len(present) // 20)]:
+                np.testing.assert_array_equal(index.get(item).code, code_of(item)[0])
+                assert index.get(item).metadata == {"label": item % 3}
+                assert index.search(code_of(item), 1)[0][0][1] == 0
+            named = {entry.name for entry in index._store.ledger.segments()}
+            assert {path.name for path in (folder / "segments").iterdir()} == named
+    assert certain
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    with HammingIndex.create(tmp_path / "index", CODE_LENGTH) as index:
+        index.add(range(5000), codes_of(range(5000)), {"label": [item % 3 for item in range(5000)]})
+    return tmp_path / "index"
+
+
+@pytest.mark.parametrize("share", [0.001, 0.3, 0.999])
+def test_a_flipped_bit_anywhere_in_a_segment_is_refused_by_name(folder: Path, share: float) -> None:
+    (segment,) = (folder / "segments").iterdir()
+    content = bytearray(segment.read_bytes())
+    content[int(share * len(content))] ^= 4
+    segment.write_bytes(content)
+    for read_only in (False, True):
+        with pytest.raises(InputError, match=f"{segment.name} is damaged"):
+            HammingIndex.open(folder, read_only=read_only)
+
+
+def test_a_segment_that_is_cut_short_or_missing_is_refused_by_name(folder: Path) -> None:
+    (segment,) = (folder / "segments").iterdir()
+    content = segment.read_bytes()
+    for left in (content[:-1], b""):
+        segment.write_bytes(left)
+        with pytest.raises(InputError, match=f"{segment.name} is damaged"):
+            HammingIndex.open(folder)
+    segment.unlink()
+    with pytest.raises(InputError, match=f"{segment.name} is missing"):
+        HammingIndex.open(folder)
+
+
+def test_a_ledger_that_is_no_database_is_refused_by_name(folder: Path) -> None:
+    for path in folder.glob("index.sqlite*"):
+        path.write_bytes(b"not a database" * 100)
+    with pytest.raises(InputError, match=r"index\.sqlite is damaged"):
+        HammingIndex.open(folder)
+
+
+def test_a_second_writer_is_refused_until_the_first_is_done(folder: Path) -> None:
+    with HammingIndex.open(folder):
+        with pytest.raises(InputError, match=f"is being written by process {os.getpid()}"):
+            HammingIndex.open(folder)
+        reader = HammingIndex.open(folder, read_only=True)
+        for change in (lambda: reader.add([1], code_of(1)), lambda: reader.remove([1]), reader.compact):
+            with pytest.raises(InputError, match="is open for reading"):
+                change()
+        reader.close()
+    HammingIndex.open(folder).close()
+
+
+def test_a_reader_in_another_process_sees_every_change_at_its_next_search(folder: Path) -> None:
+    program = f"""
+import sys
+import threading
+from deephash_pipeline.search import HammingIndex
+from deephash_pipeline.search.ledger import Ledger
+from tests.search.writer import code_of
+index = HammingIndex.open({str(folder)!r}, read_only=True)
+print("ready", flush=True)
+for line in sys.stdin:
+    print(len(index), index.search(code_of(int(line)), 1)[0], flush=True)
+"""
+    command = [sys.executable, "-c", program]
+    with (
+        HammingIndex.open(folder) as index,
+        subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as reader,
+    ):
+        assert reader.stdin is not None
+        assert reader.stdout is not None
+        assert reader.stdout.readline() == "ready\n"
+
+        def ask(item: int) -> str:
+            assert reader.stdin is not None
+            assert reader.stdout is not None
+            print(item, file=reader.stdin, flush=True)
+            return reader.stdout.readline()
+
+        index.add([7000], code_of(7000))
+        assert ask(7000) == "5001 [(7000, 0)]\n"
+        index.remove([7000, 3])
+        assert ask(3).startswith("4999 [(")
+        index.compact()
+        assert ask(5) == "4999 [(5, 0)]\n"
+        index.add(range(8000, 14_000), codes_of(range(8000, 14_000)))
+        assert ask(13_000) == "10999 [(13000, 0)]\n"
+        reader.stdin.close()
+
+
+def test_compaction_in_the_background_keeps_what_is_added_and_removed_meanwhile(folder: Path) -> None:
+    with HammingIndex.open(folder) as index:
+        index.add(range(5000, 10_000), codes_of(range(5000, 10_000)))
+        index.remove(range(100))
+        done = index.compact(background=True)
+        item = 20_000
+        while not done.done() or item < 20_010:
+            index.add([item], code_of(item))
+            index.remove([item - 19_900])
+            item += 1
+        done.result()
+        added, removed = range(20_000, item), range(100, item - 19_900)
+        expected = [*range(removed.stop, 10_000), *added]
+        assert list(index) == expected
+    with HammingIndex.open(folder) as index:
+        assert list(index) == expected
+        assert index.search(codes_of([removed.stop]), 1)[0] == [(removed.stop, 0)]
+
+
+@pytest.mark.parametrize("items", [1, 6000])
+def test_a_change_that_cannot_be_written_leaves_everything_as_it_was(
+    folder: Path, items: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = range(10_000, 10_000 + items)
+    with HammingIndex.open(folder) as index:
+        with monkeypatch.context() as patch:
+
+            def fail(*_arguments: object) -> None:
+                raise OSError(28, "No space left on device")
+
+            patch.setattr(Ledger, "set", fail)
+            with pytest.raises(InputError, match="No space left on device"):
+                index.add(ids, codes_of(ids))
+        assert list(index) == list(range(5000))
+        index.add(ids, codes_of(ids))
+        assert list(index) == [*range(5000), *ids]
+    with HammingIndex.open(folder) as index:
+        assert list(index) == [*range(5000), *ids]
+        assert len(list((folder / "segments").iterdir())) == 1
+
+
+def test_searches_go_on_in_threads_while_another_adds_and_removes(folder: Path) -> None:
+    with HammingIndex.open(folder) as index, ThreadPoolExecutor(2) as pool:
+        stop = threading.Event()
+
+        def search() -> int:
+            searches = 0
+            while not stop.is_set() or not searches:
+                answers = index.search(codes_of([7, 4000]), 20, where={"label": [1, 2]} if searches % 2 else None)
+                assert (np.diff(answers.distances, axis=1) >= 0).all()
+                assert answers[0][0] == (7, 0)
+                searches += 1
+            return searches
+
+        running = [pool.submit(search) for _ in range(2)]
+        for item in range(20_000, 20_100):
+            index.add([item], code_of(item), {"label": [1]})
+            index.remove([item - 19_900])
+        index.compact()
+        stop.set()
+        assert all(done.result() for done in running)

@@ -1,0 +1,55 @@
+"""A process that changes an index until it is killed, and says what is stored for good."""
+
+from multiprocessing.connection import Connection
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deephash_pipeline.search import HammingIndex, store
+
+CODE_LENGTH = 48
+
+
+def code_of(item: int) -> NDArray[np.uint8]:
+    return np.random.default_rng(item).integers(0, 256, (1, CODE_LENGTH // 8), dtype=np.uint8)
+
+
+def codes_of(items: Any) -> NDArray[np.uint8]:
+    return np.concatenate([code_of(item) for item in items])
+
+
+def change_until_killed(folder: str, seed: int, said: Connection) -> None:
+    def say(action: str, *ids: int) -> None:
+        said.send((action, ids))
+
+    store.BULK_ITEMS, store.TAIL_ITEMS, store.MERGED_ITEMS = 100, 60, 400
+    rng = np.random.default_rng(seed)
+    index = HammingIndex.open(folder)
+    present = list(index)
+    next_id = max(present, default=0) + 1 + 1000 * seed
+    while True:
+        action = rng.choice(["add", "add", "bulk", "remove", "compact", "background"])
+        if action in ("add", "bulk"):
+            ids = list(range(next_id, next_id + (120 if action == "bulk" else int(rng.integers(1, 8)))))
+            next_id += len(ids)
+            say("adding", *ids)
+            index.add(ids, codes_of(ids), {"label": [item % 3 for item in ids]})
+            present += ids
+            say("added", *ids)
+        elif action == "remove" and len(present) > 3:
+            ids = [present.pop(int(rng.integers(len(present)))) for _ in range(3)]
+            say("removing", *ids)
+            index.remove(ids)
+            say("removed", *ids)
+        elif action == "compact":
+            index.compact()
+        elif action == "background":
+            merged = index.compact(background=True)
+            ids = [next_id]
+            next_id += 1
+            say("adding", *ids)
+            index.add(ids, codes_of(ids), {"label": [item % 3 for item in ids]})
+            present += ids
+            say("added", *ids)
+            merged.result()
