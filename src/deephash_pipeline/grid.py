@@ -38,6 +38,13 @@ METHODS = {
 }
 """Method -> name in tables and figures, in their order."""
 
+METHOD_GROUPS = {
+    "Shallow methods on z": BASELINES,
+    "Deep rivals": DEEP_RIVALS,
+    "DeepHash": (RANDOM_INITIALISATION, PRE_TRAINING, *FINE_TUNINGS),
+}
+"""Heading -> methods, as the paper groups them: a panel of a figure each."""
+
 
 class Cell(BaseModel):
     """One method at one code length; the classifier baseline's code length is the number of classes, None here."""

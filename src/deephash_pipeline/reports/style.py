@@ -12,6 +12,8 @@ _DASHES = ("solid", "dash", "dot", "dashdot")
 _SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x", "star")
 
 REFERENCE_COLOUR = "#8a8f98"
+GROUP_COLOURS = _COLOURS
+"""Of groups of methods, in figures that do not tell their methods apart by colour."""
 
 _SANS_SERIF = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 

@@ -1,19 +1,20 @@
 """Tables, figures, gallery and page out of the cells' metrics."""
 
 import platform
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
 from numpy.typing import NDArray
-from PIL import Image
 from plotly.graph_objects import Figure
 from pydantic import BaseModel, ConfigDict, Field
 
 from deephash_pipeline import reports
-from deephash_pipeline.grid import DEEP_RIVALS, METHODS, Cell
+from deephash_pipeline.grid import DEEP_RIVALS, METHOD_GROUPS, METHODS, Cell
 from deephash_pipeline.pipelines.experiment import ExperimentParameters
+from deephash_pipeline.provenance import code_version
 from deephash_pipeline.retrieval import CodeSets
 
 Metrics = dict[str, Any]
@@ -38,10 +39,10 @@ class ReportingParameters(BaseModel):
 
 
 def tabulate_metrics(metrics: list[Metrics], experiment: ExperimentParameters) -> tuple[pd.DataFrame, ...]:
-    """Lay out the figures of all cells.
+    """Lay out the metrics of all cells.
 
     Returns:
-        The mAP table (methods by code lengths), all figures in long form, and measured beside published mAP.
+        The mAP table (methods by code lengths), all metrics in long form, and measured beside published mAP.
     """
     return (
         reports.map_table(metrics, METHODS).reset_index(),
@@ -52,12 +53,12 @@ def tabulate_metrics(metrics: list[Metrics], experiment: ExperimentParameters) -
 
 def draw_map_by_code_length(metrics: list[Metrics]) -> Figure:
     """Draw mAP against code length, the paper's figure 4."""
-    return reports.figure_map_by_code_length(metrics, METHODS)
+    return reports.figure_map_by_code_length(metrics, METHODS, METHOD_GROUPS)
 
 
 def draw_precision_recall(curves: pd.DataFrame, parameters: ReportingParameters) -> Figure:
     """Draw precision against recall as the search radius grows, the paper's figure 5."""
-    return reports.figure_precision_recall(curves, METHODS, parameters.precision_recall_code_length)
+    return reports.figure_precision_recall(curves, METHODS, METHOD_GROUPS, parameters.precision_recall_code_length)
 
 
 def draw_training_curves(*histories: pd.DataFrame) -> Figure:
@@ -74,8 +75,8 @@ def draw_gallery(
     class_names: list[str],
     parameters: ReportingParameters,
     experiment: ExperimentParameters,
-) -> Image.Image:
-    """Draw some queries with their nearest images."""
+) -> str:
+    """Show some queries with their nearest images."""
     return reports.retrieval_gallery(
         query_images,
         query_labels,
@@ -97,7 +98,7 @@ def write_report(
     figure_map_by_code_length: Figure,
     figure_precision_recall: Figure,
     figure_training_curves: Figure,
-    gallery: Image.Image,
+    gallery: str,
     metrics: list[Metrics],
     gallery_cell: Cell,
     parameters: ReportingParameters,
@@ -109,9 +110,14 @@ def write_report(
         "Network": experiment.network,
         "Queries": f"{metrics[0]['queries']:,}",
         "Database": f"{metrics[0]['database_size']:,} images, the training set",
-        "Seed": str(experiment.seed),
         "Gallery": f"{METHODS[gallery_cell.method]}, {gallery_cell.code_length} bits",
-        "Computed with": f"Python {platform.python_version()}, PyTorch {torch.__version__}",
+    }
+    made_with = {
+        "Network": experiment.network,
+        "Seed": str(experiment.seed),
+        **{name.replace("_", " ").capitalize(): value for name, value in code_version(Path.cwd()).items()},
+        "Python": platform.python_version(),
+        "PyTorch": torch.__version__,
     }
     figures = {
         "map_by_code_length": figure_map_by_code_length,
@@ -126,5 +132,6 @@ def write_report(
         comparison_table,
         figures,
         gallery,
+        made_with,
         parameters.notes,
     )
