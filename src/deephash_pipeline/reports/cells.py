@@ -22,6 +22,10 @@ def method_name(method: str, display_names: Mapping[str, str]) -> str:
 
     Raises:
         InputError: the key has no display name. Only the classifier baseline has one of its own.
+
+    Example:
+        >>> method_name("itq", {"itq": "ITQ"}), method_name("one_of_c", {})
+        ('ITQ', '1-of-C code of the classifier')
     """
     if method in display_names:
         return display_names[method]
@@ -40,6 +44,10 @@ def cell_metric(cell: CellMetrics, name: str) -> float:
 
     Raises:
         InputError: the cell has no such metric, or it is not a number.
+
+    Example:
+        >>> cell_metric({"mean_average_precision": 0.5, "precision_at_1000": None}, "precision_at_1000")
+        nan
     """
     if name not in cell:
         raise InputError(f"metrics of {cell.get('method', 'a cell')!r} lack {name!r}: evaluate the cell again")

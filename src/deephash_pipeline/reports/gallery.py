@@ -107,6 +107,11 @@ def stratified_queries(labels: NDArray[np.int64], count: int, generator: np.rand
 
     Returns:
         int64 (min(count, n),), sorted by label.
+
+    Example:
+        >>> labels = np.array([2, 2, 0, 1, 2])
+        >>> labels[stratified_queries(labels, 3, np.random.default_rng(0))]
+        array([0, 1, 2])
     """
     shuffled = generator.permutation(len(labels))
     turn = np.zeros(len(labels), dtype=np.int64)
@@ -128,6 +133,12 @@ def nearest(
         database_codes: uint8 (n, bytes).
         count: number of items, at most n.
         generator: source of the order among items at equal distance.
+
+    Example:
+        >>> codes = np.array([[0b111], [0b001], [0b011]], dtype=np.uint8)
+        >>> found = nearest(np.array([0b001], dtype=np.uint8), codes, 2, np.random.default_rng(0))
+        >>> found.indices, found.distances
+        (array([1, 2]), array([0, 1]))
     """
     distances = np.bitwise_count(database_codes ^ code).sum(axis=1, dtype=np.int64)
     order = np.lexsort((generator.permutation(len(distances)), distances))[:count]

@@ -163,6 +163,11 @@ def for_readers(table: pd.DataFrame) -> pd.DataFrame:
 
     What was not measured reads "not run", so does its difference from a printed value; what the paper does not print
     is a dash.
+
+    Example:
+        >>> for_readers(pd.DataFrame({"method": ["ITQ"], "measured": [math.nan], "published": [0.2711]}))
+          method measured published
+        0    ITQ  not run    0.2711
     """
     shown = table.copy()
     for column in shown.columns.difference(["benchmark", "feature", "method", "code_length", "radius"], sort=False):

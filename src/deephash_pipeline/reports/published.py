@@ -148,6 +148,12 @@ def published_map(benchmark: str, method: str, code_length: int) -> float | None
     Returns:
         The printed value, or None where the paper prints none or only cites one (`cited_map`): nothing is interpolated
         between code lengths.
+
+    Example:
+        >>> published_map("mnist", "deephash", 48)
+        0.9938
+        >>> published_map("mnist", "deephash", 32) is None
+        True
     """
     method = VARIANTS.get(method, method)
     for code_lengths, tables in (
@@ -168,6 +174,10 @@ def cited_map(benchmark: str, method: str) -> dict[int, float]:
     Args:
         benchmark: `mnist` or `cifar10`; any other has no cited metrics.
         method: key of the method: `cnnh`, `cnnh_plus`, `liong_sdh` or `dnnh`.
+
+    Example:
+        >>> cited_map("mnist", "liong_sdh")
+        {16: 0.4675, 32: 0.5101, 64: 0.525}
     """
     return dict(_CITED.get(benchmark, {}).get(method, {}))
 
@@ -182,6 +192,10 @@ def published_hand_crafted_map(benchmark: str, method: str, code_length: int) ->
 
     Returns:
         The printed value, or None where the paper prints none.
+
+    Example:
+        >>> published_hand_crafted_map("cifar10", "ksh", 16)
+        0.2191
     """
     row = _HAND_CRAFTED_TABLES.get(benchmark, {}).get(method)
     return row[FEATURE_CODE_LENGTHS.index(code_length)] if row and code_length in FEATURE_CODE_LENGTHS else None

@@ -32,6 +32,10 @@ def method_styles(display_names: Mapping[str, str]) -> dict[str, MethodStyle]:
 
     It depends on nothing but the position among the display names: figures that show different methods of the same
     mapping still agree.
+
+    Example:
+        >>> method_styles({"lsh": "LSH", "itq": "ITQ"})["itq"]
+        MethodStyle(colour='#d55e00', dash='solid', symbol='circle')
     """
     return {
         method: MethodStyle(

@@ -53,6 +53,11 @@ def map_table(metrics: Iterable[CellMetrics], display_names: Mapping[str, str]) 
 
     Raises:
         InputError: no cells, a repeated cell, an unnamed method, or cells of different databases.
+
+    Example:
+        >>> cell = {"method": "itq", "code_length": 12, "mean_average_precision": 0.5, "chance_level": 0.1}
+        >>> map_table([cell], {"itq": "ITQ"})["12"].to_dict()
+        {'ITQ': 0.5, 'Chance (reference)': 0.1}
     """
     given = list(metrics)
     cells = grid_cells(given, display_names)

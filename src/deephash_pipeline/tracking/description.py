@@ -70,7 +70,13 @@ def consumed_parameters(pipeline: Pipeline, catalog: DataCatalog) -> dict[str, s
 
 
 def epoch_metrics(history: Any) -> Iterator[Metric]:
-    """Yield the numbers of a training history, a frame with a row per epoch, as ("<stage>/<column>", value, epoch)."""
+    """Yield the numbers of a training history, a frame with a row per epoch, as ("<stage>/<column>", value, epoch).
+
+    Example:
+        >>> import pandas as pd
+        >>> list(epoch_metrics(pd.DataFrame({"stage": ["fine_tuning"], "epoch": [3], "loss": [0.5]})))
+        [('fine_tuning/loss', 0.5, 3)]
+    """
     for number, row in enumerate(history.to_dict("records")):
         stage, step = row.get("stage", "training"), int(row.get("epoch", number))
         for column, value in row.items():
