@@ -24,13 +24,20 @@ COMPARED_CODE_LENGTHS = (16, 32)
 METHODS = {
     **{method: hash_function.display_name for method, hash_function in HASH_FUNCTIONS.items()},
     **{method: LOSSES[method].display_name for method in DEEP_RIVALS},
-    "deephash_random_start": "DeepHash (random initialisation)",
-    "deephash_pretrained": "DeepHash (pre-training)",
+    RANDOM_START: "DeepHash (random initialisation)",
+    PRE_TRAINING: "DeepHash (pre-training)",
     "deephash": LOSSES["exponentiated"].display_name,
     "deephash_faithful": "DeepHash (fine-tuning, faithful)",
     "one_of_c": "1-of-C code of the classifier",
 }
 """Method -> name in tables and figures, in their order."""
+
+METHOD_GROUPS = {
+    "Shallow methods on z": BASELINES,
+    "Deep rivals": DEEP_RIVALS,
+    "DeepHash": (RANDOM_START, PRE_TRAINING, *FINE_TUNINGS),
+}
+"""Heading -> methods, as the paper groups them: a panel of a figure each."""
 
 
 CLASSIFIER_BASELINE = Cell(method="one_of_c", code_length=None)

@@ -1,5 +1,6 @@
 """The tables out of made-up files of two benchmarks, one of them run in part, as `kedro run` writes them."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from kedro.framework.startup import bootstrap_project
 
 from deephash_pipeline.datasets import CSVDataset, JSONDataset
 from deephash_pipeline.descriptors.hand_crafted import DESCRIPTORS
+from deephash_pipeline.errors import InputError
 from deephash_pipeline.grid import compared_cells
 from deephash_pipeline.pipeline_registry import register_pipelines
 from deephash_pipeline.reports.paper_tables import FEATURE_METHODS, HAND_CRAFTED_FEATURES
@@ -105,6 +107,36 @@ def test_features_and_protocols_of_other_runs_are_found(written: Path) -> None:
 def test_a_figure_has_four_panels(written: Path, name: str) -> None:
     figure = plotly.io.read_json(written / f"{name}.json")
     assert len(list(figure.select_xaxes())) == 4
+
+
+@pytest.mark.parametrize(
+    ("folder", "benchmark"),
+    [
+        ("data/07_model_output/mnist", "mnist"),
+        ("data/07_model_output/cifar10", "cifar10"),
+        ("data/08_reporting/cifar10", "cifar10"),
+        ("data/08_reporting/cifar10_unseen", "cifar10_unseen"),
+    ],
+)
+def test_measured_rows_are_not_lost_where_their_artefacts_are_missing(
+    written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str, benchmark: str
+) -> None:
+    project = shutil.copytree(written.parents[2], tmp_path / "clone")
+    shutil.rmtree(project / folder)
+    before = {path.name: path.read_bytes() for path in (project / "docs/results/paper").iterdir()}
+    monkeypatch.chdir(project)
+    bootstrap_project(project)
+    with KedroSession.create(project) as session, pytest.raises(InputError, match=f"`{benchmark}`") as refused:
+        session.run(pipeline_names=["paper_tables"])
+    assert "\n" not in str(refused.value)
+    assert {path.name: path.read_bytes() for path in (project / "docs/results/paper").iterdir()} == before
+
+
+def test_the_tables_are_written_again_from_the_same_artefacts(written: Path) -> None:
+    before = {path.name: path.read_bytes() for path in written.iterdir()}
+    with KedroSession.create(written.parents[2]) as session:
+        session.run(pipeline_names=["paper_tables"])
+    assert {path.name: path.read_bytes() for path in written.iterdir()} == before
 
 
 def test_other_pipelines_are_registered_and_no_part_of_the_full_one(written: Path) -> None:

@@ -74,7 +74,7 @@ FILES = [
     ("precision_recall_curves", "07_model_output/digits/precision_recall.csv"),
     ("map_table", "08_reporting/digits/map.csv"),
     ("figure_precision_recall", "08_reporting/digits/precision_recall.json"),
-    ("gallery", "08_reporting/digits/gallery.png"),
+    ("gallery", "08_reporting/digits/gallery.html"),
     ("report", "08_reporting/digits/report.html"),
 ]
 

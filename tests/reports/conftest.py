@@ -1,4 +1,4 @@
-"""A small grid of made-up figures: three methods at two code lengths, and the 1-of-C code."""
+"""A small grid of made-up metrics: three methods at two code lengths, and the 1-of-C code."""
 
 import numpy as np
 import pandas as pd
@@ -20,6 +20,13 @@ SCORES = {
     ("deephash", 12): 0.70,
     ("one_of_c", 10): 0.75,
 }
+
+GROUPS = {"Shallow": ["lsh", "itq"], "Deep rivals": ["csq"], "DeepHash": ["deephash_pretrained", "deephash"]}
+
+
+@pytest.fixture
+def groups() -> dict[str, list[str]]:
+    return GROUPS
 
 
 @pytest.fixture

@@ -8,59 +8,104 @@ from deephash_pipeline.reports.style import method_styles
 from deephash_pipeline.reports.training_curves import figure_training_curves
 
 
-def test_the_map_figure_draws_every_method_once_and_the_references(metrics, display_names):
-    figure = figure_map_by_code_length(metrics, display_names)
-    assert [trace.name for trace in figure.data] == [
-        "LSH",
-        "ITQ",
-        "DeepHash (fine-tuning)",
-        "1-of-C code (10 bits)",
-        "Chance",
+def panel_titles(figure):
+    return [annotation.text for annotation in figure.layout.annotations]
+
+
+def test_the_map_figure_has_a_panel_for_each_group_and_the_classifier_baseline_in_each(metrics, display_names, groups):
+    figure = figure_map_by_code_length(metrics, display_names, groups)
+    assert panel_titles(figure) == ["Shallow", "DeepHash"]
+    assert [(trace.name, trace.yaxis) for trace in figure.data] == [
+        ("LSH", "y"),
+        ("ITQ", "y"),
+        ("1-of-C code (10 bits)", "y"),
+        ("DeepHash (fine-tuning)", "y2"),
+        ("1-of-C code (10 bits)", "y2"),
     ]
     itq = figure.data[1]
     assert list(itq.x) == [12, 32]
     assert list(itq.y) == [0.30, 0.28]
-    assert set(figure.data[-1].y) == {0.1002}
+    assert "chance (all codes equal) is 0.1002" in figure.layout.meta["how_to_read"]
 
 
-def test_the_yardstick_does_not_stretch_the_axis_of_code_lengths(metrics, display_names):
-    assert list(figure_map_by_code_length(metrics, display_names).layout.xaxis.tickvals) == [12, 32]
+def test_methods_of_no_group_are_drawn_in_a_panel_of_their_own(metrics, display_names):
+    groups = {"Shallow": ["lsh", "itq"]}
+    assert panel_titles(figure_map_by_code_length(metrics, display_names, groups)) == ["Shallow", "Other methods"]
+    assert panel_titles(figure_map_by_code_length(metrics, display_names, {})) == ["All methods"]
 
 
-def test_precision_recall_curves_are_those_by_radius_at_the_code_length_asked_for(curves, display_names):
-    figure = figure_precision_recall(curves.sample(frac=1, random_state=0), display_names, code_length=12)
+def test_the_axis_of_a_panel_starts_where_its_data_does(metrics, display_names, groups):
+    figure = figure_map_by_code_length(metrics, display_names, groups)
+    for axis in figure.select_yaxes():
+        assert (axis.range, axis.rangemode) == (None, None)
+    assert min(min(trace.y) for trace in figure.data) == 0.15
+
+
+def test_each_panel_has_a_legend_of_its_own(metrics, display_names, groups):
+    figure = figure_map_by_code_length(metrics, display_names, groups)
+    assert {(trace.yaxis, trace.legend) for trace in figure.data} == {("y", "legend"), ("y2", "legend2")}
+    assert figure.layout.legend.x < figure.layout.legend2.x
+
+
+def test_the_classifier_baseline_does_not_stretch_the_axis_of_code_lengths(metrics, display_names, groups):
+    figure = figure_map_by_code_length(metrics, display_names, groups)
+    assert list(figure.layout.xaxis.tickvals) == [12, 32]
+    assert {x for trace in figure.data for x in trace.x} == {12, 32}
+
+
+def test_one_code_length_is_a_bar_for_each_method_and_reference_sorted_by_score(metrics, display_names, groups):
+    cells = [cell for cell in metrics if cell["code_length"] in (12, 10)]
+    figure = figure_map_by_code_length(cells, display_names, groups)
+    assert figure.layout.title.text == "Mean average precision at 12 bits"
+    assert {trace.orientation for trace in figure.data} == {"h"}
+    bars = {name: score for trace in figure.data for name, score in zip(trace.y, trace.x, strict=True)}
+    assert bars == {
+        "LSH": 0.15,
+        "ITQ": 0.30,
+        "DeepHash (fine-tuning)": 0.70,
+        "1-of-C code (10 bits)": 0.75,
+        "Chance": 0.1002,
+    }
+    assert list(figure.layout.yaxis.categoryarray) == sorted(bars, key=bars.__getitem__)
+    assert [trace.name for trace in figure.data] == ["Shallow", "DeepHash", "References"]
+    assert list(figure.data[0].text) == ["0.1500", "0.3000"]
+    assert figure.layout.xaxis.rangemode == "tozero"
+
+
+def test_precision_recall_curves_are_those_by_radius_at_the_code_length_asked_for(curves, display_names, groups):
+    figure = figure_precision_recall(curves.sample(frac=1, random_state=0), display_names, groups, code_length=12)
     assert [trace.name for trace in figure.data] == ["LSH", "ITQ", "DeepHash (fine-tuning)"]
     expected = curves.query("method == 'itq' and code_length == 12 and kind == 'radius'")
     np.testing.assert_array_equal(figure.data[1].x, expected["recall"])
     np.testing.assert_array_equal(figure.data[1].y, expected["precision"])
 
 
-def test_radii_that_return_nothing_have_no_point(curves, display_names):
+def test_radii_that_return_nothing_have_no_point(curves, display_names, groups):
     curves.loc[curves["point"] < 3, "precision"] = np.nan
-    figure = figure_precision_recall(curves, display_names)
+    figure = figure_precision_recall(curves, display_names, groups)
     assert all(min(trace.customdata) == 3 for trace in figure.data)
 
 
-def test_a_code_length_without_curves_is_refused_with_those_there_are(curves, display_names):
+def test_a_code_length_without_curves_is_refused_with_those_there_are(curves, display_names, groups):
     with pytest.raises(InputError, match="at 48 bits: choose one of 10, 12, 32"):
-        figure_precision_recall(curves, display_names, code_length=48)
+        figure_precision_recall(curves, display_names, groups, code_length=48)
 
 
-def test_curves_of_an_unnamed_method_are_refused(curves, display_names):
+def test_curves_of_an_unnamed_method_are_refused(curves, display_names, groups):
     del display_names["itq"]
     with pytest.raises(InputError, match="'itq' has no display name"):
-        figure_precision_recall(curves, display_names)
+        figure_precision_recall(curves, display_names, groups)
 
 
-def test_curves_without_their_columns_are_refused(curves, display_names):
+def test_curves_without_their_columns_are_refused(curves, display_names, groups):
     with pytest.raises(InputError, match="recall"):
-        figure_precision_recall(curves.drop(columns="recall"), display_names)
+        figure_precision_recall(curves.drop(columns="recall"), display_names, groups)
 
 
-def test_methods_keep_their_colour_in_all_figures(metrics, curves, history, display_names):
+def test_methods_keep_their_colour_in_all_figures(metrics, curves, history, display_names, groups):
     figures = [
-        figure_map_by_code_length(metrics, display_names),
-        figure_precision_recall(curves, display_names, code_length=12),
+        figure_map_by_code_length(metrics, display_names, groups),
+        figure_precision_recall(curves, display_names, groups, code_length=12),
         figure_training_curves(history, display_names),
     ]
     for method in ("itq", "deephash"):
@@ -73,9 +118,9 @@ def test_methods_keep_their_colour_in_all_figures(metrics, curves, history, disp
         assert colours == {method_styles(display_names)[method].colour}
 
 
-def test_a_methods_style_does_not_depend_on_which_methods_are_drawn(metrics, display_names):
+def test_a_methods_style_does_not_depend_on_which_methods_are_drawn(metrics, display_names, groups):
     def styles(cells):
-        figure = figure_map_by_code_length(cells, display_names)
+        figure = figure_map_by_code_length(cells, display_names, groups)
         return {trace.name: (trace.line, trace.marker) for trace in figure.data}
 
     every = styles(metrics)
@@ -160,15 +205,15 @@ def test_an_unknown_training_stage_is_refused(history, display_names):
         figure_training_curves(history, display_names)
 
 
-def test_a_history_without_figures_is_refused(history, display_names):
+def test_a_history_without_metrics_is_refused(history, display_names):
     with pytest.raises(InputError, match="train for at least one epoch"):
         figure_training_curves(history[["method", "code_length", "stage", "epoch"]], display_names)
 
 
-def test_every_figure_says_how_to_read_it(metrics, curves, history, display_names):
+def test_every_figure_says_how_to_read_it(metrics, curves, history, display_names, groups):
     for figure in (
-        figure_map_by_code_length(metrics, display_names),
-        figure_precision_recall(curves, display_names),
+        figure_map_by_code_length(metrics, display_names, groups),
+        figure_precision_recall(curves, display_names, groups),
         figure_training_curves(history, display_names),
     ):
         assert len(figure.layout.meta["how_to_read"]) > 40

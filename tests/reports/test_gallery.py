@@ -1,16 +1,16 @@
+import base64
+import io
+import re
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.reports.gallery import (
-    RIGHT_FRAME,
-    WRONG_FRAME,
-    nearest,
-    retrieval_gallery,
-    stratified_queries,
-)
+from deephash_pipeline.reports.gallery import nearest, retrieval_gallery, stratified_queries
 
 CLASS_NAMES = ["circle", "square", "a name far too long to stand below a small picture"]
 
@@ -32,59 +32,76 @@ def sides(queries: int = 12, database: int = 40, channels: int = 1, size: int = 
     }
 
 
-def frame_colours(image):
-    """Colours of the neighbours' frames in the only row of a gallery, from left to right."""
-    pixels = np.asarray(image)
-    is_frame = (pixels == RIGHT_FRAME).all(axis=2) | (pixels == WRONG_FRAME).all(axis=2)
-    # On a horizontal edge of the frames the whole width of each tile has the frame's colour.
-    edge = int(np.argmax(is_frame.sum(axis=1)))
-    line = pixels[edge]
-    starts = np.flatnonzero(is_frame[edge] & ~np.roll(is_frame[edge], 1))
-    return [tuple(int(value) for value in line[start]) for start in starts]
+class Tile(NamedTuple):
+    """A picture of the gallery: how it is framed, its pixels, and what stands below."""
+
+    frame: str
+    pixels: np.ndarray
+    text: list[str]
 
 
-def test_neighbours_of_the_querys_class_are_framed_green():
-    image = retrieval_gallery(**sides(), queries=1, neighbours=4)
-    assert frame_colours(image) == [RIGHT_FRAME] * 4
+def tiles_of(gallery: str) -> list[Tile]:
+    tiles = []
+    for frame, content in re.findall(r'<figure class="tile (\w+)">(.*?)</figure>', gallery, flags=re.DOTALL):
+        data = re.search(r'src="data:image/png;base64,([^"]+)"', content).group(1)
+        with Image.open(io.BytesIO(base64.b64decode(data))) as picture:
+            pixels = np.asarray(picture)
+        tiles.append(Tile(frame, pixels, re.findall(r"<span[^>]*>(.*?)</span>", content)))
+    return tiles
 
 
-def test_neighbours_of_another_class_are_framed_red():
+def frames(gallery: str) -> list[str]:
+    return [tile.frame for tile in tiles_of(gallery)]
+
+
+def test_neighbours_of_the_querys_class_are_framed_as_right():
+    assert frames(retrieval_gallery(**sides(), queries=1, neighbours=4)) == ["query"] + ["right"] * 4
+
+
+def test_neighbours_of_another_class_are_framed_as_wrong():
     given_sides = sides()
     given_sides["database_labels"] = (given_sides["database_labels"] + 1) % 3
-    image = retrieval_gallery(**given_sides, queries=1, neighbours=4)
-    assert frame_colours(image) == [WRONG_FRAME] * 4
+    assert frames(retrieval_gallery(**given_sides, queries=1, neighbours=4)) == ["query"] + ["wrong"] * 4
 
 
 def test_right_neighbours_stand_before_wrong_ones_that_are_further():
     given_sides = sides(queries=1, database=5)
     given_sides["database_labels"] = np.array([1, 0, 2, 0, 1])
     given_sides["database_codes"] = np.packbits(np.eye(12, dtype=bool)[given_sides["database_labels"]], axis=1)
-    image = retrieval_gallery(**given_sides, neighbours=5)
-    assert frame_colours(image) == [RIGHT_FRAME] * 2 + [WRONG_FRAME] * 3
+    tiles = tiles_of(retrieval_gallery(**given_sides, neighbours=5))
+    assert [tile.frame for tile in tiles] == ["query"] + ["right"] * 2 + ["wrong"] * 3
+    assert tiles[0].text == ["query", "circle"]
+    assert [tile.text[0] for tile in tiles[1:]] == ["d = 0"] * 2 + ["d = 2"] * 3
 
 
-def test_small_images_are_enlarged_without_smoothing():
-    given_sides = sides(queries=1, size=28)
-    checkerboard = (np.indices((28, 28)).sum(axis=0) % 2 * 255).astype(np.uint8)
-    given_sides["query_images"][0, 0] = checkerboard
-    pixels = np.asarray(retrieval_gallery(**given_sides, neighbours=1))
-    enlarged = np.repeat(np.kron(checkerboard, np.ones((4, 4), dtype=np.uint8))[:, :, None], 3, axis=2)
-    windows = np.lib.stride_tricks.sliding_window_view(pixels, (112, 112, 3))[:, :60, 0]
-    assert any(
-        np.array_equal(window, enlarged) for row in windows for window in row if (window[0] == enlarged[0]).all()
-    )
+@pytest.mark.parametrize(("channels", "size"), [(1, 8), (1, 28), (3, 32)])
+def test_small_images_are_stored_pixel_by_pixel_and_shown_as_squares(channels, size):
+    given_sides = sides(queries=1, channels=channels, size=size)
+    gallery = retrieval_gallery(**given_sides, neighbours=1)
+    expected = given_sides["query_images"][0].transpose(1, 2, 0)
+    np.testing.assert_array_equal(tiles_of(gallery)[0].pixels.reshape(expected.shape), expected)
+    assert gallery.count('<img class="small"') == 2
 
 
-@pytest.mark.parametrize(("channels", "size"), [(3, 32), (1, 8), (3, 227)])
-def test_grey_and_colour_images_of_any_size_fit_their_tiles(channels, size):
-    shape = retrieval_gallery(**sides(channels=channels, size=size), queries=3, neighbours=4).size
-    assert shape == retrieval_gallery(**sides(), queries=3, neighbours=4).size
+def test_large_images_are_stored_as_large_as_they_are_shown():
+    gallery = retrieval_gallery(**sides(channels=3, size=320), queries=2, neighbours=3)
+    assert {tile.pixels.shape for tile in tiles_of(gallery)} == {(180, 180, 3)}
+    assert '<img class="small"' not in gallery
+
+
+def test_the_gallery_loads_nothing_and_is_ascii_whatever_the_class_names_are():
+    names = ["Käse", "<b>bold</b>", "square"]
+    gallery = retrieval_gallery(**{**sides(), "class_names": names}, queries=3, neighbours=2)
+    assert gallery.isascii()
+    assert "K&#228;se" in gallery and "<b>" not in gallery
+    assert all(source.startswith("data:") for source in re.findall(r'src="([^"]*)"', gallery))
+    assert "url(" not in gallery and "@import" not in gallery
 
 
 def test_the_same_seed_draws_the_same_gallery():
     first, again, other = (retrieval_gallery(**sides(), queries=3, seed=seed) for seed in (1, 1, 2))
-    assert first.tobytes() == again.tobytes()
-    assert first.tobytes() != other.tobytes()
+    assert first == again
+    assert first.replace("seed 1", "seed 2") != other
 
 
 def test_only_the_drawn_images_are_read():
@@ -102,8 +119,9 @@ def test_only_the_drawn_images_are_read():
 
 
 def test_more_rows_or_neighbours_than_there_are_images_are_left_out():
-    full = retrieval_gallery(**sides(queries=2, database=3), queries=2, neighbours=3)
-    assert retrieval_gallery(**sides(queries=2, database=3), queries=50, neighbours=50).size == full.size
+    gallery = retrieval_gallery(**sides(queries=2, database=3), queries=50, neighbours=50)
+    assert frames(gallery).count("query") == 2
+    assert len(frames(gallery)) == 2 * (1 + 3)
 
 
 @given(

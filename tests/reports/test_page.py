@@ -3,10 +3,10 @@ import re
 import shutil
 import subprocess
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pandas as pd
 import pytest
-from PIL import Image
 
 from deephash_pipeline.reports import (
     comparison_table,
@@ -52,7 +52,7 @@ class PageReader(HTMLParser):
 
 
 @pytest.fixture
-def render(metrics, curves, history, display_names):
+def render(metrics, curves, history, display_names, groups):
     def render_with(benchmark="cifar10", **changes):
         arguments = {
             "title": "Codes for small images",
@@ -61,11 +61,12 @@ def render(metrics, curves, history, display_names):
             "map_table": map_table(metrics, display_names),
             "comparison_table": comparison_table(metrics, benchmark, display_names),
             "figures": {
-                "map_by_code_length": figure_map_by_code_length(metrics, display_names),
-                "precision_recall": figure_precision_recall(curves, display_names),
+                "map_by_code_length": figure_map_by_code_length(metrics, display_names, groups),
+                "precision_recall": figure_precision_recall(curves, display_names, groups),
                 "training_curves": figure_training_curves(history, display_names),
             },
-            "gallery": Image.new("RGB", (20, 10)),
+            "gallery": '<div class="gallery"><img src="data:image/png;base64,AAAA" alt="seven"></div>',
+            "made_with": {"Version": "1.2.3"},
             "notes": ["Trained for two epochs."],
         }
         return render_report(**{**arguments, **changes})
@@ -95,11 +96,11 @@ def test_the_page_states_the_protocol(render):
     assert "tie-aware" in text
 
 
-def test_every_figure_stands_under_its_title_with_how_to_read_it(render, metrics, display_names):
+def test_every_figure_stands_under_its_title_with_how_to_read_it(render, metrics, display_names, groups):
     reader = PageReader(render())
     assert len(reader.figures) == 3
     assert "Mean average precision by code length" in reader.text
-    assert figure_map_by_code_length(metrics, display_names).layout.meta["how_to_read"] in reader.text
+    assert figure_map_by_code_length(metrics, display_names, groups).layout.meta["how_to_read"] in reader.text
     assert all("text" not in figure["layout"].get("title", {}) for figure in reader.figures)
 
 
@@ -108,7 +109,7 @@ def test_the_best_method_per_column_is_bold_and_references_never_are(render):
     assert sorted(PageReader(render()).best) == ["0.2800", "0.2800", "0.2862", "0.6874", "0.7000", "0.7000"]
 
 
-def test_a_missing_figure_is_shown_as_a_dash_and_a_difference_with_its_sign(render):
+def test_a_missing_metric_is_shown_as_a_dash_and_a_difference_with_its_sign(render):
     text = PageReader(render()).text
     assert "\N{EN DASH}" in text
     assert "+0.0126" in text
@@ -125,19 +126,19 @@ def test_what_the_paper_cites_has_a_column_of_its_own_and_a_note(render, metrics
     assert not any("cited" in paragraph for paragraph in PageReader(render()).text)
 
 
-def test_a_benchmark_without_published_figures_says_so(render):
+def test_a_benchmark_without_published_metrics_says_so(render):
     text = " ".join(" ".join(PageReader(render("digits")).text).split())
-    assert "The paper prints no figures" in text
+    assert "The paper prints no values" in text
     assert "published" not in PageReader(render("digits")).text
 
 
-def test_text_from_outside_cannot_become_markup(render, metrics, display_names):
+def test_text_from_outside_cannot_become_markup(render, metrics, display_names, groups):
     hostile = "</script><b>LSH</b>"
     display_names["lsh"] = hostile
     page = render(
         title="<i>title</i>",
         map_table=map_table(metrics, display_names),
-        figures={"map": figure_map_by_code_length(metrics, display_names)},
+        figures={"map": figure_map_by_code_length(metrics, display_names, groups)},
     )
     assert hostile not in page
     assert "<i>title" not in page
@@ -154,19 +155,85 @@ def test_the_page_is_the_same_after_its_tables_went_through_csv(render, metrics,
     assert again == render()
 
 
-@pytest.mark.skipif(shutil.which("chromium") is None, reason="needs Chromium")
-def test_a_browser_without_network_draws_every_plot(render, tmp_path):
-    page = render()
-    path = tmp_path / "report.html"
-    path.write_text(page, encoding="utf-8")
+def test_the_page_shows_what_its_metrics_were_made_with(render):
+    text = PageReader(render()).text
+    assert text[text.index("Version") + 1] == "1.2.3"
+    assert "What the metrics were made with" not in PageReader(render(made_with={})).text
+
+
+def seen_by_a_browser(page: str, folder: Path, width: int = 1000, script: str = "", dark: bool = False) -> str:
+    """The page's elements after Chromium has drawn it, without network, and run a script in it."""
+    ending = f"<script>drawAll().then(() => {{{script}}})</script></body>"
+    (folder / "page.html").write_text(page.replace("</body>", ending), encoding="utf-8")
+    # Chromium's window is at least 500 pixels wide, a frame in it may be narrower.
+    frame = f"""<iframe src="page.html" style="width: {width}px; height: 900px" onload="setTimeout(() => {{
+        const inside = this.contentDocument.documentElement.outerHTML; this.remove();
+        document.body.appendChild(document.createElement('template')).innerHTML = inside;
+    }}, 6000)"></iframe>"""
+    (folder / "frame.html").write_text(frame, encoding="utf-8")
     command = [
         *("chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
         *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
-        *("--host-resolver-rules=MAP * ~NOTFOUND", "--virtual-time-budget=10000"),
-        *(f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", path.as_uri()),
+        *("--host-resolver-rules=MAP * ~NOTFOUND", "--virtual-time-budget=20000", "--allow-file-access-from-files"),
+        *(["--force-dark-mode"] if dark else []),
+        *(f"--user-data-dir={folder / 'profile'}", "--dump-dom", (folder / "frame.html").as_uri()),
     ]
-    dumped = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=120, check=True).stdout
-    drawn = re.sub(r"<script.*?</script>", "", dumped, flags=re.DOTALL)
+    dumped = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=240, check=True).stdout
+    return re.sub(r"<script.*?</script>", "", dumped, flags=re.DOTALL)
+
+
+in_a_browser = pytest.mark.skipif(shutil.which("chromium") is None, reason="needs Chromium")
+
+
+@in_a_browser
+def test_a_browser_without_network_draws_every_plot(render, tmp_path):
+    page = render()
+    drawn = seen_by_a_browser(page, tmp_path)
     figures = PageReader(page).figures
     assert len(re.findall(r'class="[^"]*svg-container', drawn)) == len(figures)
     assert len(re.findall(r'<g class="trace scatter', drawn)) == sum(len(figure["data"]) for figure in figures) == 15
+
+
+@in_a_browser
+def test_a_browser_draws_bars_of_one_code_length(render, metrics, display_names, groups, tmp_path):
+    cells = [cell for cell in metrics if cell["code_length"] in (10, 12)]
+    page = render(figures={"map": figure_map_by_code_length(cells, display_names, groups)})
+    drawn = seen_by_a_browser(page, tmp_path, width=390)
+    assert len(re.findall(r'<g class="point"', drawn)) == 5
+
+
+@in_a_browser
+def test_a_name_pointed_at_fades_all_other_curves_of_its_figure(render, tmp_path):
+    script = """
+        const entry = [...document.querySelectorAll(".legend .traces")].find(node => node.textContent === "ITQ");
+        entry.firstChild.dispatchEvent(new MouseEvent("mouseover", {bubbles: true}));
+        for (const node of document.querySelectorAll(".scatterlayer .trace"))
+          node.setAttribute("data-name", node.__data__[0].trace.name);
+    """
+    drawn = seen_by_a_browser(render(), tmp_path, script=script)
+    traces = re.findall(r'<g class="trace scatter \w+( faded)?"[^>]*data-name="([^"]*)"', drawn)
+    assert len(traces) == 15
+    of_the_map = traces[:5]
+    assert {name for faded, name in of_the_map if not faded} == {"ITQ"}
+    assert not any(faded for faded, _ in traces[5:])
+
+
+@in_a_browser
+@pytest.mark.parametrize(("width", "columns"), [(1000, 2), (390, 1)])
+def test_panels_stand_beside_each_other_or_on_a_phone_one_below_the_other(render, tmp_path, width, columns):
+    drawn = seen_by_a_browser(render(), tmp_path, width=width)
+    assert len(re.findall(r'<g class="trace scatter', drawn)) == 15
+    first_figure = drawn[drawn.index('id="map_by_code_length"') : drawn.index('id="precision_recall"')]
+    backgrounds = re.findall(r'<rect class="bg" x="([\d.]+)" y="([\d.]+)"', first_figure)
+    # A legend has a background too, in its own corner.
+    panels = {(float(left), float(top)) for left, top in backgrounds if float(left) > 1}
+    assert len(panels) == 2
+    assert len({left for left, _ in panels}) == columns
+
+
+@in_a_browser
+@pytest.mark.parametrize("dark", [False, True])
+def test_plots_wear_the_colours_of_a_light_or_a_dark_page(render, tmp_path, dark):
+    drawn = seen_by_a_browser(render(), tmp_path, dark=dark)
+    text_colour = "rgb(228, 231, 235)" if dark else "rgb(36, 41, 47)"
+    assert f"fill: {text_colour}" in drawn

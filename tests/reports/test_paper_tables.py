@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from deephash_pipeline.errors import InputError
 from deephash_pipeline.grid import CODE_LENGTHS, METHODS
 from deephash_pipeline.reports import (
     all_methods_table,
@@ -18,6 +19,7 @@ from deephash_pipeline.reports import (
     precision_recall_page,
     precision_recall_table,
     published_map,
+    refuse_to_lose,
     unseen_page,
     unseen_table,
 )
@@ -272,3 +274,16 @@ def test_protocols_that_were_not_run_say_so():
     page = unseen_page("Unseen", table, {}, METHODS["one_of_c"])
     assert "- Held out: not run." in page
     assert "- Unseen classes: not run." in page
+
+
+def test_a_table_that_would_lose_what_is_stored_is_refused_with_the_benchmark():
+    stored, shown = (for_readers(all_methods_table(results, NAMES)) for results in (RESULTS, {}))
+    with pytest.raises(InputError, match=r"the table maps has 4 measured metrics .* of benchmark `cifar10`"):
+        refuse_to_lose("maps", stored, shown)
+    refuse_to_lose("maps", stored, stored)
+    refuse_to_lose("maps", shown, stored)
+
+
+def test_a_stored_row_that_the_table_no_longer_has_is_not_missed():
+    table = for_readers(all_methods_table(RESULTS, NAMES))
+    refuse_to_lose("maps", table.assign(method="a former name"), table.assign(measured=NOT_RUN))

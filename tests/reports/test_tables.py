@@ -19,20 +19,20 @@ def test_a_cell_that_was_not_evaluated_stays_empty_in_the_map_table(metrics, dis
     assert math.isnan(map_table(metrics, display_names).loc["DeepHash (fine-tuning)", "32"])
 
 
-def test_reference_rows_hold_one_value_in_every_column(metrics, display_names):
+def test_reference_rows_have_one_value_in_every_column(metrics, display_names):
     table = map_table(metrics, display_names)
-    yardstick, chance = [label for label in table.index if is_reference_row(label)]
-    assert "10 bits" in yardstick
-    assert set(table.loc[yardstick]) == {0.75}
+    baseline, chance = [label for label in table.index if is_reference_row(label)]
+    assert "10 bits" in baseline
+    assert set(table.loc[baseline]) == {0.75}
     assert set(table.loc[chance]) == {0.1002}
 
 
-def test_without_the_yardstick_the_only_reference_is_chance(metrics, display_names):
+def test_without_the_classifier_baseline_the_only_reference_is_chance(metrics, display_names):
     table = map_table([cell for cell in metrics if cell["method"] != "one_of_c"], display_names)
     assert sum(is_reference_row(label) for label in table.index) == 1
 
 
-def test_metrics_table_has_one_row_per_cell_and_no_invented_figure(metrics, display_names):
+def test_metrics_table_has_one_row_per_cell_and_no_invented_metric(metrics, display_names):
     del metrics[0]["precision_at_1000"]
     table = metrics_table(metrics, display_names)
     assert len(table) == len(metrics)
@@ -69,7 +69,7 @@ def test_what_the_paper_cites_stands_apart_and_has_no_difference(metrics, displa
     assert table.drop("SDH", level="method")["cited"].isna().all()
 
 
-def test_the_comparison_has_one_row_per_cell_of_the_grid_and_none_for_the_yardstick(metrics, display_names):
+def test_the_comparison_has_one_row_per_cell_of_the_grid_and_none_for_the_classifier_baseline(metrics, display_names):
     table = comparison_table(metrics, "cifar10", display_names)
     assert len(table) == len(metrics) - 1
     assert not table["method"].str.contains("1-of-C").any()
@@ -101,6 +101,6 @@ def test_a_cell_without_its_score_is_refused_by_name(metrics, display_names):
         map_table(metrics, display_names)
 
 
-def test_two_yardsticks_are_refused(metrics, display_names):
+def test_two_classifier_baselines_are_refused(metrics, display_names):
     with pytest.raises(InputError, match="pass it once"):
         map_table([*metrics, metrics[-1]], display_names)

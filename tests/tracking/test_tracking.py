@@ -1,7 +1,9 @@
 import logging
 import sqlite3
+import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -15,15 +17,19 @@ from deephash_pipeline.datasets import JSONDataset
 from deephash_pipeline.tracking import MlflowTracking
 from tests.tracking.tracked_runs import CELL, CURVES, METRICS, PIPELINE, REPORTING, run, runs, stored_catalog
 
+Client: TypeAlias = Callable[[], MlflowClient]
+
 HISTORY = pd.DataFrame({"epoch": [1, 2], "loss": [0.9, 0.4], "true_loss": [np.nan, 0.8]})
 
 
-def artifacts(client: MlflowClient, run: Run) -> dict[str, str]:
-    folder = Path(client.download_artifacts(run.info.run_id, ""))
-    return {path.name: path.read_text() for path in folder.iterdir()}
+def artifacts(project: Path, run: Run) -> dict[str, str]:
+    """Read the artifacts where `mlflow server --artifacts-destination mlartifacts` reads them."""
+    assert run.info.artifact_uri == f"mlflow-artifacts:/{run.info.run_id}/artifacts"
+    folder = project / "mlartifacts" / run.info.run_id / "artifacts"
+    return {path.name: path.read_text() for path in folder.glob("*")}
 
 
-def test_a_run_is_a_parent_with_parameters_and_tags(project: Path, client: Callable[[], MlflowClient]) -> None:
+def test_a_run_is_a_parent_with_parameters_and_tags(project: Path, client: Client) -> None:
     run(project, stored_catalog("parent"))
     parent, _ = runs(client(), "parent")
     assert parent.info.run_name == "evaluation,reporting mnist"
@@ -35,30 +41,28 @@ def test_a_run_is_a_parent_with_parameters_and_tags(project: Path, client: Calla
     assert "mlflow.source.git.commit" not in tags
 
 
-def test_each_cell_is_a_child_with_its_figures_and_curves(project: Path, client: Callable[[], MlflowClient]) -> None:
+def test_each_cell_is_a_child_with_its_metrics_and_curves(project: Path, client: Client) -> None:
     run(project, stored_catalog("cells"))
     _, (child,) = runs(client(), "cells")
     assert child.info.run_name == "itq.b12"
     assert child.info.status == "FINISHED"
     assert child.data.params == {"method": "itq", "code_length": "12"}
+    assert child.data.metrics.pop("seconds") >= 0
     assert child.data.metrics == {"mean_average_precision": 0.5, "queries": 7.0}
-    assert artifacts(client(), child) == {"curves.csv": "kind,point,precision,recall\nradius,0,1.0,0.25\n"}
+    assert artifacts(project, child) == {"curves.csv": "kind,point,precision,recall\nradius,0,1.0,0.25\n"}
 
 
-def test_tables_figures_and_report_are_artifacts_of_the_parent(
-    project: Path, client: Callable[[], MlflowClient]
-) -> None:
+def test_tables_figures_and_report_are_artifacts_of_the_parent(project: Path, client: Client) -> None:
     run(project, stored_catalog("artifacts"))
     parent, _ = runs(client(), "artifacts")
-    held = artifacts(client(), parent)
-    assert set(held) == {"map_table.csv", "figure_map.html", "report.html"}
-    assert held["map_table.csv"] == "method,12\nITQ,0.5\n"
-    assert held["report.html"] == "<h1>Report</h1>"
-    assert 'src="http' not in held["figure_map.html"]
-    assert (project / "mlartifacts" / parent.info.run_id / "artifacts" / "report.html").is_file()
+    stored = artifacts(project, parent)
+    assert set(stored) == {"map_table.csv", "figure_map.html", "report.html"}
+    assert stored["map_table.csv"] == "method,12\nITQ,0.5\n"
+    assert stored["report.html"] == "<h1>Report</h1>"
+    assert 'src="http' not in stored["figure_map.html"]
 
 
-def test_histories_become_metrics_by_epoch(project: Path, client: Callable[[], MlflowClient]) -> None:
+def test_histories_become_metrics_by_epoch(project: Path, client: Client) -> None:
     staged = HISTORY.assign(stage="fine_tuning", code_length=12)
     catalog = stored_catalog("histories", pre_training_history=HISTORY, **{"itq.b12.history": staged})
     reader = Node(lambda history: "", "pre_training_history", "report", name="read")
@@ -71,7 +75,7 @@ def test_histories_become_metrics_by_epoch(project: Path, client: Callable[[], M
     assert not [key for key in child.data.metrics if "code_length" in key or "epoch" in key]
 
 
-def test_a_history_of_any_length_is_logged_whole(project: Path, client: Callable[[], MlflowClient]) -> None:
+def test_a_history_of_any_length_is_logged_whole(project: Path, client: Client) -> None:
     epochs = np.arange(1, 1202)
     history = pd.DataFrame({"epoch": epochs, "loss": 1 / epochs})
     run(project, stored_catalog("long", **{"itq.b12.history": history}), CELL)
@@ -81,16 +85,16 @@ def test_a_history_of_any_length_is_logged_whole(project: Path, client: Callable
     assert child.data.params == {"method": "itq", "code_length": "12"}
 
 
-def test_results_of_an_earlier_run_are_logged_again(project: Path, client: Callable[[], MlflowClient]) -> None:
+def test_results_of_an_earlier_run_are_logged_again(project: Path, client: Client) -> None:
     cached = stored_catalog("cached", **{"itq.b12.metrics": METRICS, "itq.b12.curves": CURVES})
     run(project, cached, REPORTING)
     _, (child,) = runs(client(), "cached")
     assert child.data.metrics["mean_average_precision"] == 0.5
-    assert list(artifacts(client(), child)) == ["curves.csv"]
+    assert list(artifacts(project, child)) == ["curves.csv"]
 
 
 def test_a_partial_run_logs_only_what_is_stored(
-    project: Path, client: Callable[[], MlflowClient], caplog: pytest.LogCaptureFixture
+    project: Path, client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
     hook, catalog = MlflowTracking(), stored_catalog("partial")
     catalog["itq.b12.metrics"] = JSONDataset(filepath=str(project / "no_such_metrics.json"))
@@ -98,14 +102,12 @@ def test_a_partial_run_logs_only_what_is_stored(
     with caplog.at_level(logging.WARNING, "deephash_pipeline"):
         hook.after_pipeline_run(pipeline=PIPELINE, catalog=catalog)
     parent, children = runs(client(), "partial")
-    assert parent.info.status == "FINISHED" and parent.info.run_name == "__default__ base"
-    assert not children and not client().list_artifacts(parent.info.run_id)
+    assert parent.info.status == "FINISHED" and parent.info.run_name == "__default__ digits"
+    assert not children and not artifacts(project, parent)
     assert not caplog.records
 
 
-def test_many_and_long_parameters_are_logged_whole_batches_and_cut_short(
-    project: Path, client: Callable[[], MlflowClient]
-) -> None:
+def test_many_and_long_parameters_are_logged_whole_batches_and_cut_short(project: Path, client: Client) -> None:
     options = {"long": "x" * 9000, **{f"option_{number}": number for number in range(230)}}
     run(project, stored_catalog("many", options))
     parent, _ = runs(client(), "many")
@@ -113,9 +115,7 @@ def test_many_and_long_parameters_are_logged_whole_batches_and_cut_short(
     assert parent.data.params["options.long"] == "x" * 500
 
 
-def test_the_commit_and_whether_the_code_differs_are_tagged(
-    tmp_path: Path, project: Path, client: Callable[[], MlflowClient]
-) -> None:
+def test_the_commit_and_whether_the_code_differs_are_tagged(tmp_path: Path, project: Path, client: Client) -> None:
     clone = tmp_path / "clone"
     with Repo.init(clone) as repository:
         (clone / ".gitignore").write_text("mlflow.db\nmlartifacts/\n")
@@ -130,3 +130,75 @@ def test_the_commit_and_whether_the_code_differs_are_tagged(
     clean, changed = (runs(cloned, name)[0].data.tags for name in ("clean", "changed"))
     assert clean["mlflow.source.git.commit"] == changed["mlflow.source.git.commit"] == commit
     assert (clean["git_dirty"], changed["git_dirty"]) == ("false", "true")
+
+
+def test_an_experiment_opens_on_its_runs_also_one_that_was_made_before(project: Path, client: Client) -> None:
+    client().create_experiment("opened", artifact_location=(project / "earlier").as_uri())
+    run(project, stored_catalog("opened"))
+    run(project, stored_catalog("new"))
+    for name in ("opened", "new"):
+        assert client().get_experiment_by_name(name).tags["mlflow.experimentKind"] == "custom_model_development"
+    parent, _ = runs(client(), "opened")
+    assert (project / "earlier" / parent.info.run_id / "artifacts" / "report.html").is_file()
+
+
+def cell(method: str, score: float | None, bits: str = "b12", after: Callable[[], None] = lambda: None) -> Pipeline:
+    """A cell that is trained and measured."""
+
+    def measure(history: pd.DataFrame) -> tuple[dict[str, object], pd.DataFrame]:
+        after()
+        return {"method": method, "code_length": 12, "mean_average_precision": score}, CURVES
+
+    return Pipeline(
+        [
+            Node(lambda seed: HISTORY, "params:seed", "history", name="train"),
+            Node(measure, "history", ["metrics", "curves"], name="measure"),
+        ],
+        namespace=f"{method}.{bits}",
+        parameters={"params:seed"},
+    )
+
+
+def test_the_parent_has_the_map_of_every_cell_and_the_best_of_the_methods(project: Path, client: Client) -> None:
+    cells = [cell("lsh", 0.25), cell("itq", 0.5), cell("one_of_c", 0.75, bits="bC"), cell("sh", None)]
+    run(project, stored_catalog("map"), Pipeline(cells))
+    parent, _ = runs(client(), "map")
+    scores = {"map/lsh.b12": 0.25, "map/itq.b12": 0.5, "map/one_of_c.bC": 0.75, "map/best": 0.5}
+    assert parent.data.metrics == scores
+    assert parent.data.tags["best_cell"] == "itq.b12"
+
+
+def test_the_parent_of_a_run_that_only_reports_has_the_map_of_all_cells(project: Path, client: Client) -> None:
+    metrics = [METRICS, {"method": "one_of_c", "code_length": 10, "mean_average_precision": 0.75}]
+    reader = Node(lambda metrics: "", "all_metrics", "report", name="read")
+    run(project, stored_catalog("reported", all_metrics=metrics), Pipeline([reader]))
+    parent, children = runs(client(), "reported")
+    assert parent.data.metrics == {"map/itq.b12": 0.5, "map/one_of_c.bC": 0.75, "map/best": 0.5}
+    assert not children
+
+
+def test_a_cell_is_logged_while_the_run_goes_on(project: Path, client: Client) -> None:
+    seen = []
+
+    def look() -> None:
+        parent, children = runs(client(), "live")
+        seen.append((parent, {run.info.run_name: run for run in children}))
+
+    cells = [cell("lsh", 0.25, after=look), cell("itq", 0.5, after=look)]
+    run(project, stored_catalog("live"), sum(cells, Pipeline([])))
+    (_, first), (parent, second) = seen
+    assert {run.info.status for run in first.values()} == {"RUNNING"}
+    assert first["itq.b12"].data.metrics == {"training/loss": 0.4, "training/true_loss": 0.8}
+    measured = {"lsh.b12", "itq.b12"} & {name for name, run in second.items() if run.info.status == "FINISHED"}
+    assert len(measured) == 1
+    assert parent.info.status == "RUNNING"
+    assert f"map/{measured.pop()}" in parent.data.metrics
+
+
+def test_a_cell_lasts_from_its_first_node_to_the_end_of_its_last(project: Path, client: Client) -> None:
+    begun = time.time()
+    run(project, stored_catalog("lasting"), cell("itq", 0.5, after=lambda: time.sleep(0.25)))
+    _, (child,) = runs(client(), "lasting")
+    assert begun * 1000 - 1 <= child.info.start_time
+    assert 250 <= child.info.end_time - child.info.start_time <= (time.time() - begun) * 1000
+    assert 0.25 <= child.data.metrics["seconds"] <= (child.info.end_time - child.info.start_time + 2) / 1000

@@ -1,9 +1,13 @@
 """Runs that fail, are interrupted or cannot be logged whole, and how MLflow shows them."""
 
 import logging
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from kedro.io import DataCatalog, MemoryDataset
 from kedro.pipeline import Node, Pipeline
@@ -13,6 +17,16 @@ from deephash_pipeline.datasets import JSONDataset
 from deephash_pipeline.tracking import MlflowTracking
 from deephash_pipeline.training import TrainingInterrupted
 from tests.tracking.tracked_runs import CELL, METRICS, PIPELINE, REPORTING, Options, run, runs, stored_catalog
+
+HISTORY = pd.DataFrame({"epoch": [1, 2], "loss": [0.9, 0.4]})
+
+
+def stop(seed: int) -> None:
+    raise TrainingInterrupted("stopped after step 3", 15)
+
+
+STOPPED = Pipeline([Node(stop, "params:seed", "report", name="stop")])
+KILLED = Pipeline([CELL, Pipeline([Node(lambda curves, seed: stop(seed), ["itq.b12.curves", "params:seed"], "last")])])
 
 
 def test_a_failed_run_is_marked_with_its_error(project: Path, client: Callable[[], MlflowClient]) -> None:
@@ -101,3 +115,55 @@ def test_a_cell_whose_files_cannot_be_read_leaves_no_run_open(
     assert parent.info.status == "FINISHED"
     assert not children
     assert ["could not log itq.b12.metrics" in record.getMessage() for record in caplog.records] == [True]
+
+
+def test_what_a_killed_run_has_logged_is_not_logged_twice(project: Path, client: Callable[[], MlflowClient]) -> None:
+    catalog = stored_catalog("resumed", **{"itq.b12.history": HISTORY})
+    run(project, catalog, KILLED)
+    parent, (child,) = runs(client(), "resumed")
+    assert (parent.info.status, child.info.status) == ("KILLED", "FINISHED")
+    run(project, catalog, KILLED)
+    (again,) = runs(client(), "resumed")[1]
+    assert (again.info.run_id, again.info.start_time) == (child.info.run_id, child.info.start_time)
+    assert again.info.end_time == child.info.end_time
+    for key in ("mean_average_precision", "training/loss"):
+        assert len(client().get_metric_history(child.info.run_id, key)) == {"training/loss": 2}.get(key, 1)
+
+
+def test_a_cell_that_was_still_training_is_killed_with_its_run(
+    project: Path, client: Callable[[], MlflowClient]
+) -> None:
+    training = Pipeline(
+        [Node(lambda seed: HISTORY, "params:seed", "history", name="train")],
+        namespace="itq.b12",
+        parameters={"params:seed"},
+    )
+    run(project, stored_catalog("training"), Pipeline([training, STOPPED]))
+    parent, (child,) = runs(client(), "training")
+    assert (parent.info.status, child.info.status) == ("KILLED", "KILLED")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_outside_training_ends_the_run_as_killed(project: Path, number: int) -> None:
+    program = f"""
+import os, signal, sys
+from pathlib import Path
+from kedro.pipeline import Node, Pipeline
+from tests.tracking.tracked_runs import run, stored_catalog
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+wait = Node(lambda seed: os.kill(os.getpid(), {int(number)}), "params:seed", "report", name="wait")
+run(Path(sys.argv[1]), stored_catalog("signal{int(number)}"), Pipeline([wait]))
+"""
+    root = Path(__file__).resolve().parents[2]
+    command = [sys.executable, "-c", program, str(project)]
+    ended = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=120, check=False)
+    assert ended.returncode in (128 + number, -number), ended.stderr
+    client = MlflowClient(f"sqlite:///{project / 'mlflow.db'}")
+    assert runs(client, f"signal{int(number)}")[0].info.status == "KILLED"
+
+
+def test_after_a_run_sigterm_is_handled_as_before(project: Path) -> None:
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    run(project, stored_catalog("handled"))
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL

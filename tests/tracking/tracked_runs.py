@@ -1,4 +1,4 @@
-"""A cell and a report, run with the hook as a Kedro session runs them, and what MLflow then holds."""
+"""A cell and a report, run with the hook as a Kedro session runs them, and what MLflow has then."""
 
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from mlflow.entities import Run
 from pydantic import BaseModel
 
 from deephash_pipeline.tracking import MlflowTracking
+from deephash_pipeline.training import TrainingInterrupted
 
 
 class Options(BaseModel):
@@ -46,11 +47,11 @@ REPORTING = Pipeline(
 PIPELINE = Pipeline([CELL, REPORTING])
 
 
-def stored_catalog(benchmark: str, options: Any = None, **held: Any) -> DataCatalog:
+def stored_catalog(benchmark: str, options: Any = None, **stored: Any) -> DataCatalog:
     options = options or Options()
     parameters = {"experiment": {"benchmark": benchmark}, "options": options, "seed": 42, "unused": 1}
     catalog = DataCatalog()
-    for name, value in {"parameters": parameters, "params:options": options, "params:seed": 42, **held}.items():
+    for name, value in {"parameters": parameters, "params:options": options, "params:seed": 42, **stored}.items():
         catalog[name] = MemoryDataset(value, copy_mode="assign")
     return catalog
 
@@ -62,10 +63,12 @@ def run(project: Path, catalog: DataCatalog, pipeline: Pipeline = PIPELINE, env:
     hook.before_pipeline_run(run_params=run_params, pipeline=pipeline, catalog=catalog)
     try:
         for node in pipeline.nodes:
-            node_outputs = node.run({name: catalog.load(name) for name in node.inputs})
-            for name, value in node_outputs.items():
+            hook.before_node_run(node=node)
+            outputs = node.run({name: catalog.load(name) for name in node.inputs})
+            hook.after_node_run(node=node, catalog=catalog, outputs=outputs)
+            for name, value in outputs.items():
                 catalog[name] = MemoryDataset(value, copy_mode="assign")
-    except ArithmeticError as error:
+    except (ArithmeticError, TrainingInterrupted) as error:
         hook.on_pipeline_error(error=error)
         return
     hook.after_pipeline_run(pipeline=pipeline, catalog=catalog)

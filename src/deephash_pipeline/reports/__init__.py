@@ -16,6 +16,7 @@ from deephash_pipeline.reports.paper_tables import (
     features_table,
     for_readers,
     initialisations_table,
+    refuse_to_lose,
     unseen_table,
 )
 from deephash_pipeline.reports.published import cited_map, published_hand_crafted_map, published_map
@@ -43,6 +44,7 @@ __all__ = [
     "precision_recall_table",
     "published_hand_crafted_map",
     "published_map",
+    "refuse_to_lose",
     "render_report",
     "retrieval_gallery",
     "unseen_page",

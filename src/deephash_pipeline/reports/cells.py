@@ -1,4 +1,4 @@
-"""A cell is one method at one code length; its metrics are a mapping of figures.
+"""A cell is one method at one code length; its metrics are a mapping of names to numbers.
 
 All tables and figures read the cells through this module, so that they agree on order, names and what is refused.
 """
@@ -14,32 +14,40 @@ CellMetrics: TypeAlias = Mapping[str, object]
 CLASSIFIER_BASELINE = "one_of_c"
 """Method key of the classifier's own 1-of-C code: C bits whatever the grid of code lengths."""
 
-_YARDSTICK_NAME = "1-of-C code of the classifier"
+_CLASSIFIER_BASELINE_NAME = "1-of-C code of the classifier"
 
 
 def method_name(method: str, display_names: Mapping[str, str]) -> str:
     """Display name of a method key.
 
     Raises:
-        InputError: the key has no display name. Only the yardstick has one of its own.
+        InputError: the key has no display name. Only the classifier baseline has one of its own.
+
+    Example:
+        >>> method_name("itq", {"itq": "ITQ"}), method_name("one_of_c", {})
+        ('ITQ', '1-of-C code of the classifier')
     """
     if method in display_names:
         return display_names[method]
     if method == CLASSIFIER_BASELINE:
-        return _YARDSTICK_NAME
+        return _CLASSIFIER_BASELINE_NAME
     raise InputError(f"method {method!r} has no display name: add it to the display names ({', '.join(display_names)})")
 
 
 def cell_code_length(cell: CellMetrics) -> int:
     """Code length of a cell in bits."""
-    return int(cell_figure(cell, "code_length"))
+    return int(cell_metric(cell, "code_length"))
 
 
-def cell_figure(cell: CellMetrics, name: str) -> float:
-    """One figure of a cell as a float; None, which stands for "not measured", becomes NaN.
+def cell_metric(cell: CellMetrics, name: str) -> float:
+    """One metric of a cell as a float; None, which stands for "not measured", becomes NaN.
 
     Raises:
-        InputError: the cell has no such figure, or it is not a number.
+        InputError: the cell has no such metric, or it is not a number.
+
+    Example:
+        >>> cell_metric({"mean_average_precision": 0.5, "precision_at_1000": None}, "precision_at_1000")
+        nan
     """
     if name not in cell:
         raise InputError(f"metrics of {cell.get('method', 'a cell')!r} lack {name!r}: evaluate the cell again")
@@ -52,7 +60,7 @@ def cell_figure(cell: CellMetrics, name: str) -> float:
 
 
 def grid_cells(metrics: Iterable[CellMetrics], display_names: Mapping[str, str]) -> list[CellMetrics]:
-    """The cells of the grid (all but the yardstick), by order of the display names, then by code length.
+    """The cells of the grid (all but the classifier baseline), by order of the display names, then by code length.
 
     Raises:
         InputError: no cell at all, a method without a display name, or two cells of one method and code length.
@@ -73,7 +81,7 @@ def grid_cells(metrics: Iterable[CellMetrics], display_names: Mapping[str, str])
     return [found[key] for key in sorted(found)]
 
 
-def yardstick_cell(metrics: Iterable[CellMetrics]) -> CellMetrics | None:
+def classifier_baseline_cell(metrics: Iterable[CellMetrics]) -> CellMetrics | None:
     """The cell of the 1-of-C code, or None if it was not evaluated.
 
     Raises:
@@ -93,7 +101,7 @@ def shared_chance_level(cells: Sequence[CellMetrics]) -> float:
     Raises:
         InputError: the cells disagree, hence were not evaluated on the same database and queries.
     """
-    levels = [cell_figure(cell, "chance_level") for cell in cells]
+    levels = [cell_metric(cell, "chance_level") for cell in cells]
     if any(not math.isclose(level, levels[0], rel_tol=1e-6) for level in levels):
         raise InputError("cells differ in chance_level: evaluate all of them on the same database and queries")
     return levels[0]

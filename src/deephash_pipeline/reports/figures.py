@@ -1,10 +1,10 @@
-"""The paper's figures and the training curves, as Plotly figures in one style.
+"""The paper's figures, as Plotly figures in one style.
 
 Every figure carries a line for its reader in `layout.meta["how_to_read"]`, so that the line stays with the figure
 wherever it is stored.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -14,68 +14,89 @@ from deephash_pipeline.reports.cells import (
     CLASSIFIER_BASELINE,
     CellMetrics,
     cell_code_length,
-    cell_figure,
+    cell_metric,
+    classifier_baseline_cell,
     grid_cells,
     method_name,
     shared_chance_level,
-    yardstick_cell,
 )
-from deephash_pipeline.reports.style import REFERENCE_COLOUR, line_and_markers, method_styles, report_template
+from deephash_pipeline.reports.panels import add_to_panel, panels_beside_each_other
+from deephash_pipeline.reports.style import (
+    GROUP_COLOURS,
+    REFERENCE_COLOUR,
+    line_and_markers,
+    method_styles,
+    report_template,
+)
 
-_PLOT_HEIGHT = 460
-_LEGEND_HEIGHT_PER_CURVE = 14
+_BAR_HEIGHT = 26
+_CHANCE = "Chance"
 
 
-def figure_map_by_code_length(metrics: Iterable[CellMetrics], display_names: Mapping[str, str]) -> go.Figure:
+def figure_map_by_code_length(
+    metrics: Iterable[CellMetrics], display_names: Mapping[str, str], groups: Mapping[str, Collection[str]]
+) -> go.Figure:
     """Mean average precision against code length, one curve per method (the paper's figure of mAP scores).
 
-    The 1-of-C code, which has no place on the axis of code lengths, and the chance level are horizontal lines.
+    Each group of methods has a panel, whose axis starts where its data does. Of one code length there is no curve: its
+    cells are bars, the best on top.
 
     Args:
         metrics: metrics of the cells, in any order.
         display_names: display name of each method key; its order gives colours and legend.
+        groups: heading of each group to its methods; other methods share a last panel.
 
     Raises:
         InputError: no cells, a repeated cell, an unnamed method, or cells of different databases.
     """
     given = list(metrics)
     cells = grid_cells(given, display_names)
-    code_lengths = sorted({cell_code_length(cell) for cell in cells})
+    if len({cell_code_length(cell) for cell in cells}) == 1:
+        return _bars(given, cells, display_names, groups)
+    methods = _by_group([str(cell["method"]) for cell in cells], groups)
+    baseline = classifier_baseline_cell(given)
+    figure = panels_beside_each_other([*methods], [len(own) + (baseline is not None) for own in methods.values()])
     styles = method_styles(display_names)
-    figure = go.Figure()
-    for method in dict.fromkeys(str(cell["method"]) for cell in cells):
-        own = [cell for cell in cells if cell["method"] == method]
-        bounds = ("mean_average_precision_pessimistic", "mean_average_precision_optimistic")
-        figure.add_scatter(
-            x=[cell_code_length(cell) for cell in own],
-            y=[cell_figure(cell, "mean_average_precision") for cell in own],
-            customdata=[[cell_figure(cell, bound) for bound in bounds] for cell in own],
-            name=display_names[method],
-            hovertemplate="%{x} bits: %{y:.4f}<br>by order of ties: %{customdata[0]:.4f} to %{customdata[1]:.4f}",
-            **line_and_markers(styles[method], marker_size=9),
-        )
-    yardstick = yardstick_cell(given)
-    if yardstick is not None:
-        name = f"{method_name(CLASSIFIER_BASELINE, display_names)} ({cell_code_length(yardstick)} bits)"
-        _add_level(figure, name, cell_figure(yardstick, "mean_average_precision"), code_lengths, "longdash")
-    _add_level(figure, "Chance", shared_chance_level(given), code_lengths, "dot")
+    for panel, methods_of_panel in enumerate(methods.values()):
+        for method in methods_of_panel:
+            own = [cell for cell in cells if cell["method"] == method]
+            trace = go.Scatter(
+                x=[cell_code_length(cell) for cell in own],
+                y=[cell_metric(cell, "mean_average_precision") for cell in own],
+                customdata=[_tie_bounds(cell) for cell in own],
+                name=display_names[method],
+                hovertemplate="%{x} bits: %{y:.4f}<br>by order of ties: %{customdata[0]:.4f} to %{customdata[1]:.4f}",
+                **line_and_markers(styles[method], marker_size=8),
+            )
+            add_to_panel(figure, panel, trace)
+        if baseline is not None:
+            lengths = [cell_code_length(cell) for cell in cells if cell["method"] in methods_of_panel]
+            add_to_panel(figure, panel, _level(baseline, display_names, [min(lengths), max(lengths)]))
+    reference = (
+        "Grey line: the classifier's own 1-of-C code, which does not depend on the code length. "
+        if baseline is not None
+        else ""
+    )
     figure.update_layout(
-        template=report_template(),
         title_text="Mean average precision by code length",
-        height=_PLOT_HEIGHT + _LEGEND_HEIGHT_PER_CURVE * len(figure.data),
-        legend_y=-0.16,
-        meta={
+        meta=figure.layout.meta
+        | {
             "how_to_read": "Higher is better: 1 means that all images of the query's class precede all others. "
-            "Grey lines are references, drawn across because they do not depend on the code length: the classifier's "
-            "own 1-of-C code, and chance (all codes equal). Click a name to hide a curve, double-click to see it alone."
+            f"The axis of each panel starts where its data does; chance (all codes equal) is "
+            f"{shared_chance_level(given):.4f}. {reference}Point at a curve or a name to see it alone."
         },
     )
-    figure.update_xaxes(title_text="Code length (bits)", tickvals=code_lengths)
-    figure.update_yaxes(title_text="Mean average precision", rangemode="tozero")
+    figure.update_xaxes(title_text="Code length (bits)", tickvals=sorted({cell_code_length(cell) for cell in cells}))
+    figure.update_yaxes(title_text="Mean average precision", col=1)
     return figure
 
 
-def figure_precision_recall(curves: pd.DataFrame, display_names: Mapping[str, str], code_length: int = 32) -> go.Figure:
+def figure_precision_recall(
+    curves: pd.DataFrame,
+    display_names: Mapping[str, str],
+    groups: Mapping[str, Collection[str]],
+    code_length: int = 32,
+) -> go.Figure:
     """Precision against recall as the Hamming radius grows, at one code length (the paper's figure at 32 bits).
 
     Both are micro-averages: counts are summed over the queries before they are divided. The 1-of-C code is not drawn:
@@ -85,6 +106,7 @@ def figure_precision_recall(curves: pd.DataFrame, display_names: Mapping[str, st
         curves: frame with columns `method`, `code_length`, `kind` ("radius" or "rank"; only "radius" is drawn),
             `point` (the radius), `precision` and `recall`. Points without precision (empty balls) are left out.
         display_names: display name of each method key; its order gives colours and legend.
+        groups: heading of each group to its methods; other methods share a last panel.
         code_length: bits.
 
     Raises:
@@ -98,12 +120,13 @@ def figure_precision_recall(curves: pd.DataFrame, display_names: Mapping[str, st
         raise InputError(f"no precision-recall curves by radius at {code_length} bits: choose one of {known or 'none'}")
     for method in drawn["method"].unique():
         method_name(method, display_names)
+    methods = _by_group([method for method in display_names if method in set(drawn["method"])], groups)
+    figure = panels_beside_each_other([*methods], [len(own) for own in methods.values()])
     styles = method_styles(display_names)
-    figure = go.Figure()
-    for method in display_names:
-        own = drawn[drawn["method"] == method].sort_values("point")
-        if not own.empty:
-            figure.add_scatter(
+    for panel, methods_of_panel in enumerate(methods.values()):
+        for method in methods_of_panel:
+            own = drawn[drawn["method"] == method].sort_values("point")
+            trace = go.Scatter(
                 x=own["recall"].to_numpy(),
                 y=own["precision"].to_numpy(),
                 customdata=own["point"].to_numpy(),
@@ -111,30 +134,107 @@ def figure_precision_recall(curves: pd.DataFrame, display_names: Mapping[str, st
                 hovertemplate="radius %{customdata}: precision %{y:.4f}, recall %{x:.4f}",
                 **line_and_markers(styles[method], marker_size=5),
             )
+            add_to_panel(figure, panel, trace)
     figure.update_layout(
-        template=report_template(),
         title_text=f"Precision and recall at {code_length} bits",
-        height=_PLOT_HEIGHT + _LEGEND_HEIGHT_PER_CURVE * len(figure.data),
-        legend_y=-0.16,
-        meta={
+        meta=figure.layout.meta
+        | {
             "how_to_read": "Each marker is a Hamming radius, from 0 on the left to the code length on the right, where "
             "the whole database is returned. The further up and to the right a curve stays, the better. Counts are "
-            "summed over all queries before they are divided."
+            "summed over all queries before they are divided. Point at a curve or a name to see it alone."
         },
     )
     figure.update_xaxes(title_text="Recall", range=[-0.01, 1.02])
-    figure.update_yaxes(title_text="Precision", range=[0, 1.02])
+    figure.update_yaxes(range=[0, 1.02])
+    figure.update_yaxes(title_text="Precision", col=1)
     return figure
 
 
-def _add_level(figure: go.Figure, name: str, level: float, code_lengths: list[int], dash: str) -> None:
-    # A line of two points would be invisible on a grid of one code length; half a bit on either side shows there too.
-    figure.add_scatter(
-        x=[code_lengths[0] - 0.5, code_lengths[-1] + 0.5],
-        y=[level, level],
-        name=name,
+def _bars(
+    given: Sequence[CellMetrics],
+    cells: Sequence[CellMetrics],
+    display_names: Mapping[str, str],
+    groups: Mapping[str, Collection[str]],
+) -> go.Figure:
+    bars: list[tuple[str, str, float, str]] = []
+    for heading, methods in _by_group([str(cell["method"]) for cell in cells], groups).items():
+        for cell in cells:
+            if cell["method"] in methods:
+                low, high = _tie_bounds(cell)
+                ties = f"<br>by order of ties: {low:.4f} to {high:.4f}"
+                name = display_names[str(cell["method"])]
+                bars.append((heading, name, cell_metric(cell, "mean_average_precision"), ties))
+    baseline = classifier_baseline_cell(given)
+    if baseline is not None:
+        score = cell_metric(baseline, "mean_average_precision")
+        bars.append(("References", _baseline_name(baseline, display_names), score, ""))
+    bars.append(("References", _CHANCE, shared_chance_level(given), ""))
+
+    headings = list(dict.fromkeys(heading for heading, *_ in bars))
+    colours = dict(zip(headings, GROUP_COLOURS, strict=False)) | {"References": REFERENCE_COLOUR}
+    figure = go.Figure()
+    for heading in headings:
+        _, names, scores, ties_of = zip(*(bar for bar in bars if bar[0] == heading), strict=True)
+        figure.add_bar(
+            orientation="h",
+            x=scores,
+            y=names,
+            customdata=ties_of,
+            name=heading,
+            text=[f"{score:.4f}" for score in scores],
+            textposition="outside",
+            cliponaxis=False,
+            marker_color=colours[heading],
+            hovertemplate="%{y}: %{x:.4f}%{customdata}",
+        )
+    plot_height = _BAR_HEIGHT * len(bars)
+    figure.update_layout(
+        template=report_template(),
+        title_text=f"Mean average precision at {cell_code_length(cells[0])} bits",
+        height=plot_height + 160,
+        margin_t=60,
+        margin_b=100,
+        margin_r=60,
+        legend_y=-55 / plot_height,
+        bargap=0.3,
+        meta={
+            "panel_height": plot_height,
+            "how_to_read": "The best on top. Higher is better: 1 means that all images of the query's class precede "
+            "all others. Grey bars are references: chance (all codes equal) and, if it was measured, the classifier's "
+            "own 1-of-C code.",
+        },
+    )
+    in_order = [name for _, name, score, _ in sorted(bars, key=lambda bar: bar[2])]
+    figure.update_yaxes(categoryorder="array", categoryarray=in_order, ticks="", showgrid=False)
+    figure.update_xaxes(title_text="Mean average precision", rangemode="tozero")
+    return figure
+
+
+def _by_group(methods: Iterable[str], groups: Mapping[str, Collection[str]]) -> dict[str, list[str]]:
+    """Methods of each group that has any, in the given order; those of no group last."""
+    found = list(dict.fromkeys(methods))
+    by_group = {heading: [method for method in found if method in own] for heading, own in groups.items()}
+    grouped = set().union(*by_group.values()) if by_group else set()
+    by_group["Other methods" if grouped else "All methods"] = [method for method in found if method not in grouped]
+    return {heading: own for heading, own in by_group.items() if own}
+
+
+def _tie_bounds(cell: CellMetrics) -> tuple[float, float]:
+    low, high = (cell_metric(cell, f"mean_average_precision_{bound}") for bound in ("pessimistic", "optimistic"))
+    return low, high
+
+
+def _baseline_name(cell: CellMetrics, display_names: Mapping[str, str]) -> str:
+    return f"{method_name(CLASSIFIER_BASELINE, display_names)} ({cell_code_length(cell)} bits)"
+
+
+def _level(baseline: CellMetrics, display_names: Mapping[str, str], ends: Sequence[int]) -> go.Scatter:
+    return go.Scatter(
+        x=ends,
+        y=[cell_metric(baseline, "mean_average_precision")] * 2,
+        name=_baseline_name(baseline, display_names),
         mode="lines",
-        line={"color": REFERENCE_COLOUR, "dash": dash, "width": 1.8},
+        line={"color": REFERENCE_COLOUR, "dash": "longdash", "width": 1.8},
         hovertemplate="%{y:.4f}",
     )
 

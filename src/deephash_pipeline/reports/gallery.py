@@ -1,33 +1,19 @@
-"""A picture of retrieval: queries with their nearest database images."""
+"""Queries with their nearest database images, as HTML that follows the reader's light or dark page."""
 
+import base64
+import io
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageDraw, ImageFont
+from PIL import Image
 
 from deephash_pipeline.errors import InputError
+from deephash_pipeline.reports.templates import render
 
-Colour: TypeAlias = tuple[int, int, int]
-
-RIGHT_FRAME: Colour = (26, 143, 74)
-WRONG_FRAME: Colour = (209, 36, 47)
-QUERY_FRAME: Colour = (87, 96, 106)
-
-_BACKGROUND: Colour = (255, 255, 255)
-_TEXT: Colour = (36, 41, 47)
-
-# Twelve tiles of this size and their gaps fill the page's width on a screen of high density.
-_IMAGE_SIZE = 112
-_FRAME = 5
-_TILE = _IMAGE_SIZE + 2 * _FRAME
-_GAP = 10
-_QUERY_GAP = 34
-_MARGIN = 16
-_LINE = 22
-_FONT_SIZE = 17
-_BADGE = 20
+_SHOWN_SIDE = 90
+_LARGEST_SIDE = 2 * _SHOWN_SIDE
+"""Pixels of a stored picture: twice what is shown on a wide page, for screens of high density."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +22,17 @@ class Neighbours:
 
     indices: NDArray[np.int64]
     distances: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Tile:
+    """One picture as the reader sees it; the query has no distance. Small ones keep their pixels as squares."""
+
+    uri: str
+    small: bool
+    class_name: str
+    distance: int | None = None
+    right: bool = True
 
 
 def retrieval_gallery(
@@ -50,11 +47,11 @@ def retrieval_gallery(
     queries: int = 8,
     neighbours: int = 10,
     seed: int = 0,
-) -> Image.Image:
-    """Draw queries of different classes, each beside its nearest database images by Hamming distance.
+) -> str:
+    """Show queries of different classes, each beside its nearest database images by Hamming distance.
 
     Images at equal distance are put in a random order drawn from the seed, since any fixed order would favour some
-    classes. Only the images that are drawn are read, so both stacks may be memory-mapped.
+    classes. Only the images that are shown are read, so both stacks may be memory-mapped.
 
     Args:
         query_images: uint8 (n_queries, channels, height, width), one or three channels.
@@ -70,7 +67,8 @@ def retrieval_gallery(
         seed: of the drawn queries and of the order of ties.
 
     Returns:
-        RGB image on white. Frames are green for the query's class and red, with a cross, for another.
+        HTML that loads nothing: a file to open, and what `page.render_report` takes into the report. Frames are green
+        for the query's class and red, with a cross, for another.
 
     Raises:
         InputError: shapes or labels disagree, or nothing is asked for.
@@ -82,25 +80,21 @@ def retrieval_gallery(
             f"a gallery of {queries} queries and {neighbours} neighbours is empty: ask for at least 1 of each"
         )
     generator = np.random.default_rng(seed)
-    chosen = stratified_queries(query_labels, queries, generator)
     columns = min(neighbours, len(database_labels))
-    canvas = _Canvas(
-        rows=len(chosen),
-        columns=columns,
-        caption=f"Left: the query. Right: its {columns} nearest database images by Hamming distance d at {code_length} "
-        "bits, nearest first. Green frame: the query's class. Red frame with a cross: another class. "
-        f"Images at equal distance stand in random order (seed {seed}).",
-    )
-    for row, query in enumerate(chosen):
+    small = max(query_images.shape[2:]) <= _SHOWN_SIDE
+    rows = []
+    for query in stratified_queries(query_labels, queries, generator):
         label = int(query_labels[query])
-        canvas.draw_tile(row, 0, query_images[query], QUERY_FRAME, ("query", class_names[label]))
         found = nearest(query_codes[query], database_codes, columns, generator)
-        for column, (index, distance) in enumerate(zip(found.indices, found.distances, strict=True), start=1):
-            neighbour_label = int(database_labels[index])
-            frame = RIGHT_FRAME if neighbour_label == label else WRONG_FRAME
-            text = (f"d = {distance}", class_names[neighbour_label])
-            canvas.draw_tile(row, column, database_images[index], frame, text)
-    return canvas.image
+        tiles = [Tile(_data_uri(query_images[query]), small, class_names[label])]
+        for index, distance in zip(found.indices, found.distances, strict=True):
+            neighbour = int(database_labels[index])
+            uri = _data_uri(database_images[index])
+            tiles.append(Tile(uri, small, class_names[neighbour], int(distance), neighbour == label))
+        rows.append(tiles)
+    html = render("gallery.html.j2", rows=rows, columns=columns, code_length=code_length, seed=seed)
+    # Opened by itself the file says nothing of its encoding.
+    return html.encode("ascii", "xmlcharrefreplace").decode()
 
 
 def stratified_queries(labels: NDArray[np.int64], count: int, generator: np.random.Generator) -> NDArray[np.int64]:
@@ -113,6 +107,11 @@ def stratified_queries(labels: NDArray[np.int64], count: int, generator: np.rand
 
     Returns:
         int64 (min(count, n),), sorted by label.
+
+    Example:
+        >>> labels = np.array([2, 2, 0, 1, 2])
+        >>> labels[stratified_queries(labels, 3, np.random.default_rng(0))]
+        array([0, 1, 2])
     """
     shuffled = generator.permutation(len(labels))
     turn = np.zeros(len(labels), dtype=np.int64)
@@ -134,75 +133,26 @@ def nearest(
         database_codes: uint8 (n, bytes).
         count: number of items, at most n.
         generator: source of the order among items at equal distance.
+
+    Example:
+        >>> codes = np.array([[0b111], [0b001], [0b011]], dtype=np.uint8)
+        >>> found = nearest(np.array([0b001], dtype=np.uint8), codes, 2, np.random.default_rng(0))
+        >>> found.indices, found.distances
+        (array([1, 2]), array([0, 1]))
     """
     distances = np.bitwise_count(database_codes ^ code).sum(axis=1, dtype=np.int64)
     order = np.lexsort((generator.permutation(len(distances)), distances))[:count]
     return Neighbours(indices=order.astype(np.int64), distances=distances[order])
 
 
-class _Canvas:
-    """A white sheet with a caption on top and a grid of framed tiles, the first column set apart."""
-
-    def __init__(self, rows: int, columns: int, caption: str) -> None:
-        width = 2 * _MARGIN + (columns + 1) * _TILE + _QUERY_GAP + (columns - 1) * _GAP
-        self._font = ImageFont.load_default(size=_FONT_SIZE)
-        lines = self._wrapped(caption, width - 2 * _MARGIN)
-        self._top = _MARGIN + len(lines) * _LINE + _GAP
-        self._row_height = _TILE + 2 * _LINE + 2 * _GAP
-        self.image = Image.new("RGB", (width, self._top + rows * self._row_height + _GAP), _BACKGROUND)
-        self._draw = ImageDraw.Draw(self.image)
-        for number, line in enumerate(lines):
-            self._draw.text((_MARGIN, _MARGIN + number * _LINE), line, fill=_TEXT, font=self._font)
-
-    def draw_tile(self, row: int, column: int, pixels: NDArray[np.uint8], frame: Colour, text: tuple[str, ...]) -> None:
-        left = _MARGIN + column * (_TILE + _GAP) + (_QUERY_GAP - _GAP if column else 0)
-        top = self._top + row * self._row_height
-        self._draw.rectangle((left, top, left + _TILE - 1, top + _TILE - 1), fill=frame)
-        inside = (left + _FRAME, top + _FRAME)
-        self._draw.rectangle((*inside, inside[0] + _IMAGE_SIZE - 1, inside[1] + _IMAGE_SIZE - 1), fill=_BACKGROUND)
-        picture = _enlarged(pixels)
-        centring = ((_IMAGE_SIZE - picture.width) // 2, (_IMAGE_SIZE - picture.height) // 2)
-        self.image.paste(picture, (inside[0] + centring[0], inside[1] + centring[1]))
-        if frame == WRONG_FRAME:
-            self._draw_cross(left + _TILE - _BADGE, top)
-        colour = WRONG_FRAME if frame == WRONG_FRAME else _TEXT
-        for number, line in enumerate(text):
-            position = (left + _TILE // 2, top + _TILE + 3 + number * _LINE)
-            self._draw.text(position, self._shortened(line, _TILE), fill=colour, font=self._font, anchor="ma")
-
-    def _draw_cross(self, left: int, top: int) -> None:
-        self._draw.rectangle((left, top, left + _BADGE - 1, top + _BADGE - 1), fill=WRONG_FRAME)
-        near, far = 6, _BADGE - 7
-        self._draw.line((left + near, top + near, left + far, top + far), fill=_BACKGROUND, width=3)
-        self._draw.line((left + near, top + far, left + far, top + near), fill=_BACKGROUND, width=3)
-
-    def _shortened(self, text: str, width: int) -> str:
-        if self._font.getlength(text) <= width:
-            return text
-        while text and self._font.getlength(f"{text}...") > width:
-            text = text[:-1]
-        return f"{text}..."
-
-    def _wrapped(self, text: str, width: int) -> list[str]:
-        lines = [""]
-        for word in text.split():
-            longer = f"{lines[-1]} {word}".strip()
-            if lines[-1] and self._font.getlength(longer) > width:
-                lines.append(word)
-            else:
-                lines[-1] = longer
-        return lines
-
-
-def _enlarged(pixels: NDArray[np.uint8]) -> Image.Image:
-    """RGB picture that fits a tile: small images keep their pixels as squares, large ones are smoothed down."""
+def _data_uri(pixels: NDArray[np.uint8]) -> str:
+    """PNG of an image, (channels, height, width), with its own pixels or, if it is large, scaled down."""
     channels_last = np.ascontiguousarray(pixels.transpose(1, 2, 0))
-    picture = Image.fromarray(channels_last[..., 0] if channels_last.shape[2] == 1 else channels_last).convert("RGB")
-    scale = _IMAGE_SIZE // max(picture.size)
-    if scale >= 1:
-        return picture.resize((picture.width * scale, picture.height * scale), Image.Resampling.NEAREST)
-    picture.thumbnail((_IMAGE_SIZE, _IMAGE_SIZE), Image.Resampling.LANCZOS)
-    return picture
+    picture = Image.fromarray(channels_last[..., 0] if channels_last.shape[2] == 1 else channels_last)
+    picture.thumbnail((_LARGEST_SIDE, _LARGEST_SIDE), Image.Resampling.LANCZOS)
+    buffer = io.BytesIO()
+    picture.save(buffer, format="PNG", optimize=True)
+    return f"data:image/png;base64,{base64.b64encode(buffer.getvalue()).decode('ascii')}"
 
 
 def _check_side(

@@ -1,7 +1,5 @@
 """The report: one HTML page that needs neither network nor any other file."""
 
-import base64
-import io
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -9,13 +7,12 @@ from dataclasses import dataclass
 
 import pandas as pd
 import plotly.graph_objects as go
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
-from PIL import Image
 from plotly.offline import get_plotlyjs
 
-from deephash_pipeline.reports.published import CITED_PROTOCOL, FEATURE_CODE_LENGTHS, MAIN_CODE_LENGTHS
+from deephash_pipeline.reports.published import CITED_HEADING, CITED_NOTE, FEATURE_CODE_LENGTHS, MAIN_CODE_LENGTHS
 from deephash_pipeline.reports.tables import citations, is_reference_row
+from deephash_pipeline.reports.templates import render
 
 _ABSENT = "\N{EN DASH}"
 _MINUS = "\N{MINUS SIGN}"
@@ -46,14 +43,14 @@ class TableRow:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Measured and published figures at the code lengths of one of the paper's tables."""
+    """Measured and published metrics at the code lengths of one of the paper's tables."""
 
     code_lengths: list[int]
     rows: list[TableRow]
 
     @property
     def cites(self) -> bool:
-        """Whether any row has figures of another protocol."""
+        """Whether any row has metrics of another protocol."""
         return any(row.cited for row in self.rows)
 
 
@@ -65,7 +62,6 @@ class PlacedFigure:
     heading: str
     how_to_read: str
     height: int
-    many_panels: bool
     json: Markup
 
 
@@ -76,42 +72,38 @@ def render_report(
     map_table: pd.DataFrame,
     comparison_table: pd.DataFrame,
     figures: Mapping[str, go.Figure],
-    gallery: Image.Image,
+    gallery: str,
+    made_with: Mapping[str, str],
     notes: Sequence[str],
 ) -> str:
-    """Render the report as one self-contained HTML page: plotly.js and the gallery are part of it.
+    """Render the report as one self-contained HTML page: plotly.js and the gallery's pictures are part of it.
 
     Args:
         title: heading of the page.
-        benchmark: name of the benchmark, as the paper's figures are looked up by.
+        benchmark: name of the benchmark, as the paper's metrics are looked up by.
         summary: facts at the top of the page, label to text.
         map_table: as `tables.map_table` returns it.
         comparison_table: as `tables.comparison_table` returns it; shown are the methods and code lengths
-            for which the paper prints or cites a figure, in the paper's tables.
+            for which the paper prints or cites a metric, in the paper's tables.
         figures: anchor in the page to figure; the heading is the figure's title, the line below it the
             `how_to_read` text of its `layout.meta`.
         gallery: as `gallery.retrieval_gallery` returns it.
+        made_with: what the metrics were made with (code, packages, parameters), label to text; none, no section.
         notes: remarks at the end of the page, one paragraph each.
     """
-    environment = Environment(
-        loader=PackageLoader("deephash_pipeline.reports"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("report.html.j2").render(
+    return render(
+        "report.html.j2",
         title=title,
         benchmark=benchmark,
         summary=summary,
         code_lengths=list(map_table.columns),
         map_rows=_map_rows(map_table),
         comparisons=_comparisons(comparison_table),
-        cited_protocol=CITED_PROTOCOL,
+        cited_heading=CITED_HEADING,
+        cited_note=CITED_NOTE,
         figures=[_placed(anchor, figure) for anchor, figure in figures.items()],
-        gallery_uri=_data_uri(gallery),
-        gallery_width=gallery.width,
-        gallery_height=gallery.height,
+        gallery=Markup(gallery),
+        made_with=made_with,
         notes=notes,
         plotly_js=Markup(get_plotlyjs()),
     )
@@ -159,10 +151,10 @@ def _comparison_rows(shown: pd.DataFrame, code_lengths: list[int], cited: Mappin
     for method in dict.fromkeys(shown["method"]):
         cells = []
         for length in code_lengths:
-            figures = wide.get((method, length), not_measured)
-            cells.append(_bold_if_best(figures["measured"], best[length, "measured"]))
-            cells.append(_bold_if_best(figures["published"], best[length, "published"]))
-            cells.append(_difference(figures["difference"]))
+            metrics = wide.get((method, length), not_measured)
+            cells.append(_bold_if_best(metrics["measured"], best[length, "measured"]))
+            cells.append(_bold_if_best(metrics["published"], best[length, "published"]))
+            cells.append(_difference(metrics["difference"]))
         rows.append(TableRow(method, cells, cited=cited.get(method, "")))
     return rows
 
@@ -172,7 +164,7 @@ def _number(value: float) -> str:
 
 
 def _bold_if_best(value: float, best: str) -> TableCell:
-    # Compared as printed: two figures that read the same are both the best.
+    # Compared as printed: two numbers that read the same are both the best.
     text = _number(value)
     return TableCell(text, "best" if text == best != _ABSENT else "")
 
@@ -195,13 +187,6 @@ def _placed(anchor: str, figure: go.Figure) -> PlacedFigure:
         heading=figure.layout.title.text or anchor,
         how_to_read=str(meta.get("how_to_read", "")),
         height=height,
-        many_panels=many_panels,
         # A "<" inside a script element could end it; JSON may spell any character as an escape.
         json=Markup(str(untitled.to_json()).replace("<", "\\u003c")),
     )
-
-
-def _data_uri(image: Image.Image) -> str:
-    buffer = io.BytesIO()
-    image.save(buffer, format="PNG", optimize=True)
-    return f"data:image/png;base64,{base64.b64encode(buffer.getvalue()).decode('ascii')}"

@@ -19,7 +19,7 @@ _DIGITS = 5
 
 
 def paper_figure_map(table: pd.DataFrame, display_names: Mapping[str, str]) -> go.Figure:
-    """Draw 'mAP against bits': measured curves, and the published figures as open markers without a line.
+    """Draw 'mAP against bits': measured curves, and the published values as open markers without a line.
 
     Args:
         table: of `paper_tables.code_lengths_table`.
@@ -63,7 +63,7 @@ def precision_recall_table(curves: Mapping[str, pd.DataFrame], display_names: Ma
 
     Returns:
         Frame with columns `benchmark`, `method` (names), `radius`, `precision`, `recall`. A method that was not run has
-        one row, without figures; radii within which nothing lies are left out.
+        one row, without metrics; radii within which nothing lies are left out.
     """
     frames = []
     for benchmark, panel in BENCHMARKS.items():

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import pandas as pd
 
-from deephash_pipeline.reports.cells import CellMetrics, cell_code_length, cell_figure, yardstick_cell
+from deephash_pipeline.reports.cells import CellMetrics, cell_code_length, cell_metric, classifier_baseline_cell
 from deephash_pipeline.reports.paper_tables import BENCHMARKS, NOT_PRINTED, NOT_RUN, Results, for_readers
-from deephash_pipeline.reports.published import CITED_PROTOCOL, MAIN_CODE_LENGTHS
+from deephash_pipeline.reports.published import CITED_HEADING, CITED_NOTE, MAIN_CODE_LENGTHS
 from deephash_pipeline.reports.tables import citations
 
 PAPER_SIZES = {
@@ -19,9 +19,9 @@ PAPER_SIZES = {
 
 PROTOCOL = (
     "The queries are the test images and the database is the training images, all of them ranked by Hamming distance; "
-    "mAP is the expectation over all orders of images at equal distance. `paper`: the figure that Mu & Liu print; "
+    "mAP is the expectation over all orders of images at equal distance. `paper`: the value that Mu & Liu print; "
     f'`difference`: measured minus printed. "{NOT_RUN}": not measured here, and never filled in from the paper. '
-    f"{NOT_PRINTED}: the paper prints no figure.\n"
+    f"{NOT_PRINTED}: the paper prints no value.\n"
 )
 
 SHOWN_RADII = (0, 1, 2, 4, 8, 16)
@@ -44,7 +44,7 @@ def compared_page(title: str, table: pd.DataFrame, results: Results) -> str:
     cited = {name: citations(own) for name, own in table.groupby("benchmark")} if "cited" in table else {}
     parts = [PROTOCOL]
     if any(cited.values()):
-        parts.append(f"`as cited by the paper, other protocol`: compared with nothing. {CITED_PROTOCOL}.\n")
+        parts.append(f"`{CITED_HEADING}`: {CITED_NOTE}\n")
         code_lengths = list(MAIN_CODE_LENGTHS)
     for benchmark, name in BENCHMARKS.items():
         own = shown[shown["benchmark"] == name]
@@ -87,14 +87,14 @@ def precision_recall_page(title: str, curves: pd.DataFrame, results: Results) ->
     return _page(title, parts)
 
 
-def unseen_page(title: str, table: pd.DataFrame, held_out: Mapping[str, pd.DataFrame], yardstick: str) -> str:
+def unseen_page(title: str, table: pd.DataFrame, held_out: Mapping[str, pd.DataFrame], baseline: str) -> str:
     """Write CIFAR-10's mAP by three protocols.
 
     Args:
         title: heading of the page.
         table: of `paper_tables.unseen_table`.
         held_out: what it was made of; benchmark to a frame with columns `queries`, `database_size`, `chance_level`.
-        yardstick: display name of the 1-of-C code, which stands below the table.
+        baseline: display name of the 1-of-C code, which stands below the table.
     """
     headers = {"training_database": "training", "held_out_database": "held out", "unseen_classes": "unseen classes"}
     parts = [
@@ -112,11 +112,11 @@ def unseen_page(title: str, table: pd.DataFrame, held_out: Mapping[str, pd.DataF
             f"- {what}: {facts['queries']:,.0f} queries, database of {facts['database_size']:,.0f} images, chance "
             f"{facts['chance_level']:.4f}."
         )
-    on_grid = table["code_length"].isin(MAIN_CODE_LENGTHS) & (table["method"] != yardstick)
+    on_grid = table["code_length"].isin(MAIN_CODE_LENGTHS) & (table["method"] != baseline)
     parts += ["", _wide(for_readers(table[on_grid]), MAIN_CODE_LENGTHS, headers, {})]
-    for row in for_readers(table[table["method"] == yardstick]).to_dict("records"):
-        figures = ", ".join(f"{header} {row[column]}" for column, header in headers.items())
-        parts.append(f"{yardstick}, {row['code_length']} bits: {figures}.\n")
+    for row in for_readers(table[table["method"] == baseline]).to_dict("records"):
+        scores = ", ".join(f"{header} {row[column]}" for column, header in headers.items())
+        parts.append(f"{baseline}, {row['code_length']} bits: {scores}.\n")
     return _page(title, parts)
 
 
@@ -126,14 +126,14 @@ def _measured_on(benchmark: str, cells: Sequence[CellMetrics], ran: bool) -> str
     paper = f"the paper has {queries:,} queries and a database of {database:,}"
     if not cells:
         return f"{'Sizes not recorded' if ran else NOT_RUN.capitalize()}; {paper}.\n"
-    sizes = sorted({tuple(int(cell_figure(cell, name)) for name in ("queries", "database_size")) for cell in cells})
-    told = "; ".join(f"{queries:,} queries, database of {database:,} images" for queries, database in sizes)
-    chance = ", ".join(sorted({f"{cell_figure(cell, 'chance_level'):.4f}" for cell in cells}))
-    text = f"{told}; {paper}. Chance: {chance}."
-    yardstick = yardstick_cell(cells)
-    if yardstick is not None:
-        score = cell_figure(yardstick, "mean_average_precision")
-        text += f" 1-of-C code of the classifier, {cell_code_length(yardstick)} bits: {score:.4f}."
+    sizes = sorted({tuple(int(cell_metric(cell, name)) for name in ("queries", "database_size")) for cell in cells})
+    sizes_text = "; ".join(f"{queries:,} queries, database of {database:,} images" for queries, database in sizes)
+    chance = ", ".join(sorted({f"{cell_metric(cell, 'chance_level'):.4f}" for cell in cells}))
+    text = f"{sizes_text}; {paper}. Chance: {chance}."
+    baseline = classifier_baseline_cell(cells)
+    if baseline is not None:
+        score = cell_metric(baseline, "mean_average_precision")
+        text += f" 1-of-C code of the classifier, {cell_code_length(baseline)} bits: {score:.4f}."
     return f"{text}\n"
 
 
@@ -151,7 +151,7 @@ def _wide(
         for method in dict.fromkeys(shown["method"])
     ]
     if cited:
-        header.append("as cited by the paper, other protocol")
+        header.append(CITED_HEADING)
         for row in rows:
             row.append(cited.get(row[0], NOT_PRINTED))
     return _markdown_table(header, rows)

@@ -1,6 +1,6 @@
 """The paper's tables again: what was measured, on all four benchmarks, beside what was published.
 
-A figure that is missing is NaN here; `for_readers` says in words why. No published figure ever takes its place.
+A metric that is missing is NaN here; `for_readers` says in words why. No published value ever takes its place.
 """
 
 import math
@@ -9,7 +9,8 @@ from typing import TypeAlias
 
 import pandas as pd
 
-from deephash_pipeline.reports.cells import CLASSIFIER_BASELINE, CellMetrics, cell_code_length, cell_figure
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.reports.cells import CLASSIFIER_BASELINE, CellMetrics, cell_code_length, cell_metric
 from deephash_pipeline.reports.published import (
     FEATURE_CODE_LENGTHS,
     MAIN_CODE_LENGTHS,
@@ -29,6 +30,15 @@ HAND_CRAFTED_FEATURES = {"cifar10": "GIST", "sun397": "dense SIFT bag"}
 
 NETWORK_FEATURE = "CNN"
 FEATURE_METHODS = ("lsh", "itq", "bre", "mlh", "ksh", "deephash_pretrained")
+
+_MEASURED_COLUMNS = {
+    "measured": None,
+    "precision": None,
+    "training_database": "cifar10",
+    "held_out_database": "cifar10",
+    "unseen_classes": "cifar10_unseen",
+}
+"""Columns of what was measured, and the benchmark where the table has no column for it."""
 
 NOT_RUN = "not run"
 NOT_PRINTED = "\N{EN DASH}"
@@ -126,14 +136,14 @@ def unseen_table(
         for each cell of the grid, and for the 1-of-C code where it was measured.
     """
     scores: dict[str, dict[tuple[str, int], float]] = {}
-    for column, benchmark, figure in (
+    for column, benchmark, name in (
         ("training_database", "cifar10", "training_mean_average_precision"),
         ("held_out_database", "cifar10", "mean_average_precision"),
         ("unseen_classes", "cifar10_unseen", "mean_average_precision"),
     ):
-        frame = held_out.get(benchmark, pd.DataFrame(columns=["method", "code_length", figure]))
-        frame = frame.dropna(subset=[figure])
-        scores[column] = dict(zip(_cells_of(frame), frame[figure], strict=True))
+        frame = held_out.get(benchmark, pd.DataFrame(columns=["method", "code_length", name]))
+        frame = frame.dropna(subset=[name])
+        scores[column] = dict(zip(_cells_of(frame), frame[name], strict=True))
     grid = {
         (name, length)
         for method, name in display_names.items()
@@ -149,10 +159,15 @@ def unseen_table(
 
 
 def for_readers(table: pd.DataFrame) -> pd.DataFrame:
-    """Turn the figures of a table into text of four digits.
+    """Turn the numbers of a table into text of four digits.
 
-    What was not measured reads "not run", so does its difference from a printed figure; what the paper does not print
+    What was not measured reads "not run", so does its difference from a printed value; what the paper does not print
     is a dash.
+
+    Example:
+        >>> for_readers(pd.DataFrame({"method": ["ITQ"], "measured": [math.nan], "published": [0.2711]}))
+          method measured published
+        0    ITQ  not run    0.2711
     """
     shown = table.copy()
     for column in shown.columns.difference(["benchmark", "feature", "method", "code_length", "radius"], sort=False):
@@ -164,9 +179,41 @@ def for_readers(table: pd.DataFrame) -> pd.DataFrame:
     return shown
 
 
+def refuse_to_lose(name: str, stored: pd.DataFrame, shown: pd.DataFrame) -> None:
+    """Refuse to write "not run" over what was measured once and is stored, for want of the run's artefacts.
+
+    Rows that the table no longer has, of a method under another name for example, are not missed.
+
+    Args:
+        name: of the table, for the error.
+        stored: the table that is to be replaced, as read from its CSV.
+        shown: the new one, of `for_readers`.
+
+    Raises:
+        InputError: a stored metric would be lost; the first benchmark whose artefacts are missing is named.
+    """
+    keys = [column for column in ("benchmark", "feature", "method", "code_length") if column in shown]
+    for column, benchmark in _MEASURED_COLUMNS.items():
+        if not {column, *keys} <= {*stored} & {*shown}:
+            continue
+        had, has = (_keys_of(table[table[column].astype("str") != NOT_RUN], keys) for table in (stored, shown))
+        lost = sorted((had - has) & _keys_of(shown, keys))
+        if lost:
+            missing = benchmark or next(key for key, title in BENCHMARKS.items() if title == lost[0][0])
+            raise InputError(
+                f"the table {name} has {len(lost)} measured metrics whose artefacts are not in data/, of benchmark "
+                f"`{missing}` first of all: run `{missing}` or bring its data/ back; to lose them, delete "
+                f"docs/results/paper/{name}.csv"
+            )
+
+
+def _keys_of(table: pd.DataFrame, keys: Sequence[str]) -> set[tuple[str, ...]]:
+    return set(table[list(keys)].astype("str").itertuples(index=False, name=None))
+
+
 def _measured(results: Results) -> dict[tuple[str, str, int], float]:
     return {
-        (benchmark, str(cell["method"]), cell_code_length(cell)): cell_figure(cell, "mean_average_precision")
+        (benchmark, str(cell["method"]), cell_code_length(cell)): cell_metric(cell, "mean_average_precision")
         for benchmark, cells in results.items()
         for cell in cells
         if cell["method"] != CLASSIFIER_BASELINE

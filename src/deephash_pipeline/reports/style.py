@@ -12,6 +12,8 @@ _DASHES = ("solid", "dash", "dot", "dashdot")
 _SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x", "star")
 
 REFERENCE_COLOUR = "#8a8f98"
+GROUP_COLOURS = _COLOURS
+"""Of groups of methods, in figures that do not tell their methods apart by colour."""
 
 _SANS_SERIF = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 
@@ -30,6 +32,10 @@ def method_styles(display_names: Mapping[str, str]) -> dict[str, MethodStyle]:
 
     It depends on nothing but the position among the display names: figures that show different methods of the same
     mapping still agree.
+
+    Example:
+        >>> method_styles({"lsh": "LSH", "itq": "ITQ"})["itq"]
+        MethodStyle(colour='#d55e00', dash='solid', symbol='circle')
     """
     return {
         method: MethodStyle(

@@ -1,4 +1,4 @@
-"""Tables of measured figures, alone and beside the published ones. A figure that is missing stays NaN."""
+"""Tables of measured metrics, alone and beside the published ones. A metric that is missing stays NaN."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -9,17 +9,17 @@ from deephash_pipeline.reports.cells import (
     CLASSIFIER_BASELINE,
     CellMetrics,
     cell_code_length,
-    cell_figure,
+    cell_metric,
+    classifier_baseline_cell,
     grid_cells,
     method_name,
     shared_chance_level,
-    yardstick_cell,
 )
 from deephash_pipeline.reports.published import cited_map, published_map
 
 _REFERENCE_SUFFIX = " (reference)"
 
-_FIGURES = (
+_METRICS = (
     "mean_average_precision",
     "mean_average_precision_optimistic",
     "mean_average_precision_pessimistic",
@@ -40,7 +40,7 @@ _FIGURES = (
 def map_table(metrics: Iterable[CellMetrics], display_names: Mapping[str, str]) -> pd.DataFrame:
     """Mean average precision, methods by code lengths.
 
-    Two reference rows end the table and hold one value in every column: the 1-of-C code, whose C bits do not follow
+    Two reference rows end the table, with one value in every column: the 1-of-C code, whose C bits do not follow
     the grid (its label says how many), if it was evaluated, and the chance level of constant codes.
 
     Args:
@@ -53,6 +53,11 @@ def map_table(metrics: Iterable[CellMetrics], display_names: Mapping[str, str]) 
 
     Raises:
         InputError: no cells, a repeated cell, an unnamed method, or cells of different databases.
+
+    Example:
+        >>> cell = {"method": "itq", "code_length": 12, "mean_average_precision": 0.5, "chance_level": 0.1}
+        >>> map_table([cell], {"itq": "ITQ"})["12"].to_dict()
+        {'ITQ': 0.5, 'Chance (reference)': 0.1}
     """
     given = list(metrics)
     cells = grid_cells(given, display_names)
@@ -60,14 +65,14 @@ def map_table(metrics: Iterable[CellMetrics], display_names: Mapping[str, str]) 
     rows: dict[str, dict[str, float]] = {}
     for cell in cells:
         row = rows.setdefault(method_name(str(cell["method"]), display_names), {})
-        row[str(cell_code_length(cell))] = cell_figure(cell, "mean_average_precision")
+        row[str(cell_code_length(cell))] = cell_metric(cell, "mean_average_precision")
     columns = [str(code_length) for code_length in code_lengths]
-    yardstick = yardstick_cell(given)
-    if yardstick is not None:
+    baseline = classifier_baseline_cell(given)
+    if baseline is not None:
         label = (
-            f"{method_name(CLASSIFIER_BASELINE, display_names)}, {cell_code_length(yardstick)} bits{_REFERENCE_SUFFIX}"
+            f"{method_name(CLASSIFIER_BASELINE, display_names)}, {cell_code_length(baseline)} bits{_REFERENCE_SUFFIX}"
         )
-        rows[label] = dict.fromkeys(columns, cell_figure(yardstick, "mean_average_precision"))
+        rows[label] = dict.fromkeys(columns, cell_metric(baseline, "mean_average_precision"))
     rows[f"Chance{_REFERENCE_SUFFIX}"] = dict.fromkeys(columns, shared_chance_level(given))
     table = pd.DataFrame.from_dict(rows, orient="index", columns=columns, dtype="float64")
     table.index.name = "method"
@@ -80,37 +85,37 @@ def is_reference_row(label: str) -> bool:
 
 
 def metrics_table(metrics: Iterable[CellMetrics], display_names: Mapping[str, str]) -> pd.DataFrame:
-    """All figures of all cells, one row per cell, the 1-of-C code last.
+    """All metrics of all cells, one row per cell, the 1-of-C code last.
 
     Returns:
-        Frame with columns `method` (display name), `code_length`, then the figures under their metric names; figures
-        that a cell does not have are NaN.
+        Frame with columns `method` (display name), `code_length`, then the metrics under their names; those that a cell
+        does not have are NaN.
 
     Raises:
         InputError: no cells, a repeated cell or an unnamed method.
     """
     given = list(metrics)
     cells = grid_cells(given, display_names)
-    yardstick = yardstick_cell(given)
-    if yardstick is not None:
-        cells.append(yardstick)
+    baseline = classifier_baseline_cell(given)
+    if baseline is not None:
+        cells.append(baseline)
     return pd.DataFrame.from_records(
         [
             {
-                **{figure: math.nan if cell.get(figure) is None else cell[figure] for figure in _FIGURES},
+                **{name: math.nan if cell.get(name) is None else cell[name] for name in _METRICS},
                 "method": method_name(str(cell["method"]), display_names),
                 "code_length": cell_code_length(cell),
             }
             for cell in cells
         ],
-        columns=["method", "code_length", *_FIGURES],
+        columns=["method", "code_length", *_METRICS],
     )
 
 
 def comparison_table(metrics: Iterable[CellMetrics], benchmark: str, display_names: Mapping[str, str]) -> pd.DataFrame:
     """Measured beside published mean average precision, one row per evaluated cell of the grid.
 
-    The 1-of-C code is left out: the paper has no such row. Where the paper prints no figure, `published` and
+    The 1-of-C code is left out: the paper has no such row. Where the paper prints no value, `published` and
     `difference` are NaN; so they are for the deep methods that the paper cites from publications with other protocols.
 
     Returns:
@@ -124,7 +129,7 @@ def comparison_table(metrics: Iterable[CellMetrics], benchmark: str, display_nam
     rows = []
     for cell in grid_cells(metrics, display_names):
         code_length = cell_code_length(cell)
-        measured = cell_figure(cell, "mean_average_precision")
+        measured = cell_metric(cell, "mean_average_precision")
         printed = published_map(benchmark, str(cell["method"]), code_length)
         published = math.nan if printed is None else printed
         name = method_name(str(cell["method"]), display_names)
@@ -134,13 +139,13 @@ def comparison_table(metrics: Iterable[CellMetrics], benchmark: str, display_nam
 
 
 def citations(table: pd.DataFrame) -> dict[str, str]:
-    """Put what the paper cites into words: each method's figures and their code lengths, which are not always ours.
+    """Put what the paper cites into words: each method's values and their code lengths, which are not always ours.
 
     Args:
         table: with the columns `method`, `code_length` and `cited`, of one benchmark.
 
     Returns:
-        Method to its figures, of those methods only that the paper cites.
+        Method to its values, of those methods only that the paper cites.
     """
     return {
         str(method): f"{' / '.join(f'{score:.4f}' for score in own['cited'])} "

@@ -57,7 +57,7 @@ def figure_training_curves(
         hidden: methods whose curves stay away until their name is clicked, because their losses have other units.
 
     Raises:
-        InputError: a column or all figures are missing, a stage is unknown, or a method is unnamed.
+        InputError: a column or all metrics are missing, a stage is unknown, or a method is unnamed.
     """
     _check(history)
     panels = [
@@ -67,7 +67,7 @@ def figure_training_curves(
         if quantity in history and history.loc[history["stage"] == stage, quantity].notna().any()
     ]
     if not panels:
-        raise InputError("the training history holds no figures: train for at least one epoch")
+        raise InputError("the training history has no metrics: train for at least one epoch")
     rows = -(-len(panels) // _COLUMNS_OF_PANELS)
     panels_height = rows * _PANEL_HEIGHT + (rows - 1) * _SPACE_BETWEEN_PANELS
     figure = make_subplots(
@@ -116,9 +116,10 @@ def figure_training_curves(
         legend_y=-75 / panels_height,
         margin_t=90,
         meta={
+            "panel_height": _PANEL_HEIGHT,
             "how_to_read": "The true loss is what fine-tuning is meant to lower: 1 is the value of independent codes. "
             "A standard deviation of u that runs away, or a saturated share near 1, means that gradients vanish. "
-            f"Line styles are code lengths: {_line_styles(curves)}. Click a name to show or hide a method."
+            f"Line styles are code lengths: {_line_styles(curves)}. Click a name to show or hide a method.",
         },
     )
     return figure

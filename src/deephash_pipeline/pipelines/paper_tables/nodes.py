@@ -1,7 +1,7 @@
 """From what the runs of all benchmarks have left to the paper's tables and figures."""
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import pandas as pd
 from plotly.graph_objects import Figure
@@ -10,66 +10,88 @@ from deephash_pipeline import reports
 from deephash_pipeline.grid import CLASSIFIER_BASELINE, CODE_LENGTHS, METHODS, SHOWN_CODE_LENGTH
 
 Content = TypeVar("Content")
+Tables: TypeAlias = Mapping[str, pd.DataFrame]
 
 COMPARED = {method: name for method, name in METHODS.items() if method != CLASSIFIER_BASELINE.method}
 
 
-def tabulate_all_methods(metrics: Mapping[str, Any]) -> tuple[pd.DataFrame, str]:
-    """Lay out the table 'mAP of all methods'."""
-    results = cells_of_benchmarks(metrics)
-    table = reports.all_methods_table(results, COMPARED)
-    return reports.for_readers(table), reports.compared_page("mAP of all methods", table, results)
-
-
-def tabulate_initialisations(metrics: Mapping[str, Any]) -> tuple[pd.DataFrame, str]:
-    """Lay out the table 'three initialisations'."""
-    results = cells_of_benchmarks(metrics)
-    table = reports.initialisations_table(results, COMPARED)
-    return reports.for_readers(table), reports.compared_page("Three initialisations", table, results)
-
-
-def tabulate_features(metrics: Mapping[str, Any], hand_crafted: Mapping[str, Any]) -> tuple[pd.DataFrame, str]:
-    """Lay out the table 'hand-crafted against CNN'."""
-    results = cells_of_benchmarks(metrics)
-    table = reports.features_table(results, tables_of_benchmarks(hand_crafted), COMPARED)
-    return reports.for_readers(table), reports.compared_page("Hand-crafted against CNN", table, results)
-
-
-def draw_map(metrics: Mapping[str, Any]) -> tuple[pd.DataFrame, str, Figure]:
-    """Draw the figure 'mAP against bits'."""
-    results = cells_of_benchmarks(metrics)
-    table = reports.code_lengths_table(results, COMPARED, CODE_LENGTHS)
-    page = reports.compared_page("mAP against bits", table, results)
-    return reports.for_readers(table), page, reports.paper_figure_map(table, COMPARED)
-
-
-def draw_precision_recall(
-    metrics: Mapping[str, Any], curves: Mapping[str, pd.DataFrame]
-) -> tuple[pd.DataFrame, str, Figure]:
-    """Draw the figure 'precision-recall at 32 bits'.
+def tabulate(
+    metrics: Mapping[str, Any],
+    curves: Mapping[str, pd.DataFrame],
+    hand_crafted: Mapping[str, pd.DataFrame],
+    held_out: Mapping[str, pd.DataFrame],
+    stored: Mapping[str, pd.DataFrame],
+) -> dict[str, pd.DataFrame]:
+    """Lay out all tables, before any of them is written.
 
     Args:
-        metrics: of the cells, for the sizes of the benchmarks.
+        metrics: ``<benchmark>/<method>/b<bits>/metrics.json`` to the metrics of a cell.
         curves: ``<benchmark>/<method>/b32/precision_recall.csv`` to the curves of a cell.
+        hand_crafted: ``<benchmark>/hand_crafted.csv`` to mAP on hand-crafted features.
+        held_out: ``<benchmark>/held_out.csv`` to mAP by the protocols that do not reward memory.
+        stored: ``<name>.csv`` to a table as it is before the run.
+
+    Raises:
+        InputError: what a stored table has measured would be lost, because its artefacts are missing.
     """
+    results = cells_of_benchmarks(metrics)
     joined = {
         benchmark: pd.concat(frames, ignore_index=True) for benchmark, frames in by_benchmark(curves, METHODS).items()
     }
-    table = reports.precision_recall_table(joined, COMPARED)
+    tables = {
+        "map_of_all_methods": reports.all_methods_table(results, COMPARED),
+        "three_initialisations": reports.initialisations_table(results, COMPARED),
+        "hand_crafted_against_cnn": reports.features_table(results, tables_of_benchmarks(hand_crafted), COMPARED),
+        "map_against_bits": reports.code_lengths_table(results, COMPARED, CODE_LENGTHS),
+        "precision_recall_at_32_bits": reports.precision_recall_table(joined, COMPARED),
+        "unseen_classes": reports.unseen_table(tables_of_benchmarks(held_out), METHODS, CODE_LENGTHS),
+    }
+    for name, table in tables.items():
+        if f"{name}.csv" in stored:
+            reports.refuse_to_lose(name, stored[f"{name}.csv"], reports.for_readers(table))
+    return tables
+
+
+def write_all_methods(tables: Tables, metrics: Mapping[str, Any]) -> tuple[pd.DataFrame, str]:
+    """Write the table 'mAP of all methods'."""
+    return _compared("mAP of all methods", tables["map_of_all_methods"], metrics)
+
+
+def write_initialisations(tables: Tables, metrics: Mapping[str, Any]) -> tuple[pd.DataFrame, str]:
+    """Write the table 'three initialisations'."""
+    return _compared("Three initialisations", tables["three_initialisations"], metrics)
+
+
+def write_features(tables: Tables, metrics: Mapping[str, Any]) -> tuple[pd.DataFrame, str]:
+    """Write the table 'hand-crafted against CNN'."""
+    return _compared("Hand-crafted against CNN", tables["hand_crafted_against_cnn"], metrics)
+
+
+def draw_map(tables: Tables, metrics: Mapping[str, Any]) -> tuple[pd.DataFrame, str, Figure]:
+    """Draw the figure 'mAP against bits'."""
+    table = tables["map_against_bits"]
+    return *_compared("mAP against bits", table, metrics), reports.paper_figure_map(table, COMPARED)
+
+
+def draw_precision_recall(tables: Tables, metrics: Mapping[str, Any]) -> tuple[pd.DataFrame, str, Figure]:
+    """Draw the figure 'precision-recall at 32 bits'."""
+    table = tables["precision_recall_at_32_bits"]
     shown = reports.for_readers(table)
     title = f"Precision and recall at {SHOWN_CODE_LENGTH} bits"
     page = reports.precision_recall_page(title, shown, cells_of_benchmarks(metrics))
     return shown, page, reports.paper_figure_precision_recall(table, COMPARED, SHOWN_CODE_LENGTH)
 
 
-def tabulate_unseen(held_out: Mapping[str, pd.DataFrame]) -> tuple[pd.DataFrame, str]:
-    """Lay out mAP on CIFAR-10 by the paper's protocol and by two that do not reward memory."""
-    frames = tables_of_benchmarks(held_out)
-    table = reports.unseen_table(frames, METHODS, CODE_LENGTHS)
-    page = reports.unseen_page(
-        "CIFAR-10: images and classes never seen", table, frames, METHODS[CLASSIFIER_BASELINE.method]
-    )
+def write_unseen(tables: Tables, held_out: Mapping[str, pd.DataFrame]) -> tuple[pd.DataFrame, str]:
+    """Write mAP on CIFAR-10 by the paper's protocol and by two that do not reward memory."""
+    table, frames = tables["unseen_classes"], tables_of_benchmarks(held_out)
+    baseline = METHODS[CLASSIFIER_BASELINE.method]
+    page = reports.unseen_page("CIFAR-10: images and classes never seen", table, frames, baseline)
     return reports.for_readers(table), page
+
+
+def _compared(title: str, table: pd.DataFrame, metrics: Mapping[str, Any]) -> tuple[pd.DataFrame, str]:
+    return reports.for_readers(table), reports.compared_page(title, table, cells_of_benchmarks(metrics))
 
 
 def cells_of_benchmarks(metrics: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:

@@ -1,20 +1,19 @@
 """Tables, figures, gallery and page out of the cells' metrics."""
 
 import platform
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
-import numpy as np
 import pandas as pd
 import torch
-from numpy.typing import NDArray
-from PIL import Image
 from plotly.graph_objects import Figure
 from pydantic import BaseModel, ConfigDict, Field
 
 from deephash_pipeline import reports
-from deephash_pipeline.deephash import Experiment
-from deephash_pipeline.grid import DEEP_RIVALS, METHODS
+from deephash_pipeline.deephash import Experiment, LabelledImages, TrainingSet
+from deephash_pipeline.grid import DEEP_RIVALS, METHOD_GROUPS, METHODS
 from deephash_pipeline.methods import Cell
+from deephash_pipeline.provenance import code_version
 from deephash_pipeline.retrieval import CodeSets
 
 Metrics = dict[str, Any]
@@ -39,10 +38,10 @@ class ReportingParameters(BaseModel):
 
 
 def tabulate_metrics(metrics: list[Metrics], experiment: Experiment) -> tuple[pd.DataFrame, ...]:
-    """Lay out the figures of all cells.
+    """Lay out the metrics of all cells.
 
     Returns:
-        The mAP table (methods by code lengths), all figures in long form, and measured beside published mAP.
+        The mAP table (methods by code lengths), all metrics in long form, and measured beside published mAP.
     """
     return (
         reports.map_table(metrics, METHODS).reset_index(),
@@ -53,12 +52,12 @@ def tabulate_metrics(metrics: list[Metrics], experiment: Experiment) -> tuple[pd
 
 def draw_map_by_code_length(metrics: list[Metrics]) -> Figure:
     """Draw mAP against code length, the paper's figure 4."""
-    return reports.figure_map_by_code_length(metrics, METHODS)
+    return reports.figure_map_by_code_length(metrics, METHODS, METHOD_GROUPS)
 
 
 def draw_precision_recall(curves: pd.DataFrame, parameters: ReportingParameters) -> Figure:
     """Draw precision against recall as the search radius grows, the paper's figure 5."""
-    return reports.figure_precision_recall(curves, METHODS, parameters.precision_recall_code_length)
+    return reports.figure_precision_recall(curves, METHODS, METHOD_GROUPS, parameters.precision_recall_code_length)
 
 
 def draw_training_curves(*histories: pd.DataFrame) -> Figure:
@@ -67,24 +66,21 @@ def draw_training_curves(*histories: pd.DataFrame) -> Figure:
 
 
 def draw_gallery(
-    query_images: NDArray[np.uint8],
-    query_labels: NDArray[np.int64],
-    training_images: NDArray[np.uint8],
-    training_labels: NDArray[np.int64],
+    queries: LabelledImages,
+    database: TrainingSet,
     codes: CodeSets,
-    class_names: list[str],
     parameters: ReportingParameters,
     experiment: Experiment,
-) -> Image.Image:
-    """Draw some queries with their nearest images."""
+) -> str:
+    """Show some queries with their nearest images."""
     return reports.retrieval_gallery(
-        query_images,
-        query_labels,
-        training_images,
-        training_labels,
+        queries.images,
+        queries.labels,
+        database.images,
+        database.labels,
         codes.query,
         codes.database,
-        class_names,
+        database.class_names,
         codes.code_length,
         queries=parameters.gallery_queries,
         neighbours=parameters.gallery_neighbours,
@@ -92,13 +88,19 @@ def draw_gallery(
     )
 
 
+class ReportContent(NamedTuple):
+    """What the page shows."""
+
+    map_table: pd.DataFrame
+    comparison_table: pd.DataFrame
+    map_by_code_length: Figure
+    precision_recall: Figure
+    training_curves: Figure
+    gallery: str
+
+
 def write_report(
-    map_table: pd.DataFrame,
-    comparison_table: pd.DataFrame,
-    figure_map_by_code_length: Figure,
-    figure_precision_recall: Figure,
-    figure_training_curves: Figure,
-    gallery: Image.Image,
+    content: ReportContent,
     metrics: list[Metrics],
     gallery_cell: Cell,
     parameters: ReportingParameters,
@@ -110,22 +112,24 @@ def write_report(
         "Network": experiment.network,
         "Queries": f"{metrics[0]['queries']:,}",
         "Database": f"{metrics[0]['database_size']:,} images, the training set",
-        "Seed": str(experiment.seed),
         "Gallery": f"{METHODS[gallery_cell.method]}, {gallery_cell.code_length} bits",
-        "Computed with": f"Python {platform.python_version()}, PyTorch {torch.__version__}",
     }
-    figures = {
-        "map_by_code_length": figure_map_by_code_length,
-        "precision_recall": figure_precision_recall,
-        "training_curves": figure_training_curves,
+    made_with = {
+        "Network": experiment.network,
+        "Seed": str(experiment.seed),
+        **{name.replace("_", " ").capitalize(): value for name, value in code_version(Path.cwd()).items()},
+        "Python": platform.python_version(),
+        "PyTorch": torch.__version__,
     }
+    figures = {name: getattr(content, name) for name in ("map_by_code_length", "precision_recall", "training_curves")}
     return reports.render_report(
         f"Deep hashing on {experiment.benchmark}",
         experiment.benchmark,
         summary,
-        map_table.set_index("method"),
-        comparison_table,
+        content.map_table.set_index("method"),
+        content.comparison_table,
         figures,
-        gallery,
+        content.gallery,
+        made_with,
         parameters.notes,
     )

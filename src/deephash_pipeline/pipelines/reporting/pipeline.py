@@ -4,6 +4,7 @@ from kedro.pipeline import Node, Pipeline
 
 from deephash_pipeline.grid import GALLERY
 from deephash_pipeline.pipelines.reporting.nodes import (
+    ReportContent,
     draw_gallery,
     draw_map_by_code_length,
     draw_precision_recall,
@@ -11,9 +12,12 @@ from deephash_pipeline.pipelines.reporting.nodes import (
     tabulate_metrics,
     write_report,
 )
+from deephash_pipeline.pipelines.shared.inputs import QUERIES, TRAINING_SET, Bundle, node
 
 TABLES = ["map_table", "metrics_table", "comparison_table"]
 FIGURES = ["figure_map_by_code_length", "figure_precision_recall", "figure_training_curves"]
+
+CONTENT = Bundle(ReportContent, ("map_table", "comparison_table", *FIGURES, "gallery"))
 
 
 def create_pipeline() -> Pipeline:
@@ -42,35 +46,17 @@ def create_pipeline() -> Pipeline:
                 outputs="figure_training_curves",
                 name="draw_training_curves",
             ),
-            Node(
+            node(
                 draw_gallery,
-                inputs=[
-                    "query_images",
-                    "query_labels",
-                    "training_images",
-                    "training_labels",
-                    f"{shown}.codes",
-                    "class_names",
-                    "params:reporting",
-                    "params:experiment",
-                ],
-                outputs="gallery",
-                name="draw_gallery",
+                [QUERIES, TRAINING_SET, f"{shown}.codes", "params:reporting", "params:experiment"],
+                "gallery",
+                "draw_gallery",
             ),
-            Node(
+            node(
                 write_report,
-                inputs=[
-                    "map_table",
-                    "comparison_table",
-                    *FIGURES,
-                    "gallery",
-                    "all_metrics",
-                    f"params:cells.{shown}",
-                    "params:reporting",
-                    "params:experiment",
-                ],
-                outputs="report",
-                name="write_report",
+                [CONTENT, "all_metrics", f"params:cells.{shown}", "params:reporting", "params:experiment"],
+                "report",
+                "write_report",
             ),
         ]
     )

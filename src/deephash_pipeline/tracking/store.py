@@ -1,0 +1,150 @@
+"""The runs of one experiment in a project's `mlflow.db`, and their files in `mlartifacts/`."""
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+    from mlflow.entities import Run
+
+DATABASE = "mlflow.db"
+ARTIFACTS = "mlartifacts"
+INTERRUPTED = ("RUNNING", "KILLED")
+
+# By this scheme `mlflow server --artifacts-destination` finds the files wherever the project has been moved to.
+_SERVED = "mlflow-artifacts:/"
+
+_EXPERIMENT_TAGS = {
+    # Without it MLflow opens the experiment on its page for language models.
+    "mlflow.experimentKind": "custom_model_development",
+}
+CONFIGURATION_TAG = "configuration"
+PARENT_TAG = "mlflow.parentRunId"
+
+Metric: TypeAlias = tuple[str, float, int]
+"""Name, value and step."""
+
+
+class MlflowStore:
+    """Opens, fills and closes the runs of one experiment.
+
+    Args:
+        project: folder of the database and of the artifacts.
+        experiment: its name; made if it does not exist.
+    """
+
+    def __init__(self, project: Path, experiment: str) -> None:
+        self._artifacts = project / ARTIFACTS
+        self._client = _connect(project / DATABASE)
+        found = self._client.get_experiment_by_name(experiment)
+        if found is None:
+            self._experiment = self._client.create_experiment(experiment, _SERVED, _EXPERIMENT_TAGS)
+        else:
+            self._experiment = found.experiment_id
+            for key in _EXPERIMENT_TAGS.keys() - found.tags.keys():
+                self._client.set_experiment_tag(self._experiment, key, _EXPERIMENT_TAGS[key])
+        self._resumed: dict[str, Run] = {}
+
+    def open(self, name: str, tags: Mapping[str, str], start: float | None = None) -> str:
+        """Make a run.
+
+        Args:
+            name: as it is shown.
+            tags: of the run; `PARENT_TAG` makes it a child.
+            start: seconds since the epoch, now by default.
+
+        Returns:
+            Its identifier.
+        """
+        started = _milliseconds(start or time.time())
+        return str(self._client.create_run(self._experiment, started, dict(tags), name).info.run_id)
+
+    def resume(self, configuration: str) -> str | None:
+        """Reopen the last run if the same command was interrupted before its end: its curves go on in the same run."""
+        found = self._client.search_runs(
+            [self._experiment],
+            f"tags.{CONFIGURATION_TAG} = '{configuration}'",
+            max_results=1,
+            order_by=["attributes.start_time DESC"],
+        )
+        if not found or found[0].info.status not in INTERRUPTED:
+            return None
+        run = self._resumed[found[0].info.run_id] = found[0]
+        self._client.update_run(run.info.run_id, status="RUNNING")
+        return str(run.info.run_id)
+
+    def children(self, parent: str) -> dict[str, str]:
+        """Identifiers of the child runs that an interrupted run has left, by name."""
+        found = self._client.search_runs([self._experiment], f"tags.`{PARENT_TAG}` = '{parent}'")
+        self._resumed |= {run.info.run_id: run for run in found}
+        return {str(run.info.run_name): str(run.info.run_id) for run in found}
+
+    def log(self, run: str, metrics: Iterable[Metric] = (), parameters: Mapping[str, str] | None = None) -> None:
+        """Log metrics and parameters, of a resumed run only the metrics that it does not have.
+
+        One call for all numbers: in every call MLflow looks the run up and waits for the disk. MLflow itself splits
+        what is too many for one batch.
+        """
+        from mlflow.entities import Metric as MlflowMetric  # noqa: PLC0415 - as late as MLflow
+        from mlflow.entities import Param  # noqa: PLC0415
+
+        given = list(metrics)
+        if run in self._resumed:
+            there = self._resumed[run].data.metrics
+            last = {name: value for name, value, _ in given}
+            given = [metric for metric in given if there.get(metric[0]) != last[metric[0]]]
+        now = _milliseconds(time.time())
+        logged = [MlflowMetric(name, float(value), now, step) for name, value, step in given]
+        self._client.log_batch(run, logged, [Param(key, value) for key, value in (parameters or {}).items()])
+
+    def tag(self, run: str, key: str, value: str) -> None:
+        """Set a tag of a run."""
+        self._client.set_tag(run, key, value)
+
+    def write(self, run: str, name: str, text: str) -> None:
+        """Store a text as an artifact of a run."""
+        uri = self._client.get_run(run).info.artifact_uri
+        # Experiments of earlier versions name their folder by its absolute path.
+        folder = (
+            self._artifacts / uri.removeprefix(_SERVED)
+            if uri.startswith(_SERVED)
+            else Path(url2pathname(urlsplit(uri).path))
+        )
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+
+    def close(self, run: str, status: str, end: float | None = None) -> None:
+        """End a run; a child that had finished before its parent was interrupted keeps its times.
+
+        Args:
+            run: its identifier.
+            status: ``FINISHED``, ``FAILED`` or ``KILLED``.
+            end: seconds since the epoch, now by default.
+        """
+        if run in self._resumed and self._resumed[run].info.status == "FINISHED":
+            return
+        self._client.set_terminated(run, status, _milliseconds(end or time.time()))
+
+
+def _connect(database: Path) -> "MlflowClient":
+    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+    os.environ.setdefault("DO_NOT_TRACK", "true")
+    os.environ.setdefault("MLFLOW_LOGGING_LEVEL", "WARNING")
+    # Asked for what it cannot open or write, MLflow tries for minutes before it gives up.
+    with closing(sqlite3.connect(database)) as probe:
+        probe.execute("BEGIN IMMEDIATE")
+
+    from mlflow import MlflowClient  # noqa: PLC0415 - takes seconds, which `kedro registry list` need not wait for
+
+    return MlflowClient(f"sqlite:///{database.as_posix()}")
+
+
+def _milliseconds(seconds: float) -> int:
+    return int(seconds * 1000)
