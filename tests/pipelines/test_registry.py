@@ -251,11 +251,13 @@ def test_every_parameter_that_a_node_asks_for_is_configured(
 
 
 def test_an_environment_adds_to_the_parameters_and_removes_none(
-    configured: Callable[[str | None], Configuration],
+    project: Path, configured: Callable[[str | None], Configuration]
 ) -> None:
-    base, mnist = (configured(environment).parameters for environment in (None, "mnist"))
+    base = {file.stem for file in (project / "conf" / "base").glob("parameters_*.yml")}
+    mnist = configured("mnist").parameters
     assert mnist["experiment"]["benchmark"] == "mnist"
-    assert keys(mnist) >= keys(base)
+    assert {name.removeprefix("parameters_") for name in base} <= set(mnist)
+    assert set(mnist["fine_tuning"]) == set(configured(None).parameters["fine_tuning"])
 
 
 def test_benchmarks_share_no_file(

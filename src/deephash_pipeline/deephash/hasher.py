@@ -115,7 +115,7 @@ class ImageHasher:
     def _compose(self, trunk: Trunk, encoder: Encoder, description: HasherDescription, device: str) -> None:
         if encoder.n_features_in_ != trunk.z_dimension:
             raise InputError(
-                f"the encoder takes {encoder.n_features_in_} features, {description.network} gives {trunk.z_dimension}: "
+                f"the encoder takes {encoder.n_features_in_} features, the network gives {trunk.z_dimension}: "
                 "use the trunk that it was learned on"
             )
         self._parts = (trunk.eval(), encoder, description)

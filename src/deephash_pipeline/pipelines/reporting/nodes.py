@@ -80,7 +80,7 @@ def draw_gallery(
         database.labels,
         codes.query,
         codes.database,
-        database.class_names,
+        list(database.class_names),
         codes.code_length,
         queries=parameters.gallery_queries,
         neighbours=parameters.gallery_neighbours,
