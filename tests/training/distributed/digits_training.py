@@ -14,7 +14,7 @@ from tests.training.distributed import digits_on_ranks
 ROOT = Path(__file__).resolve().parents[3]
 STAGES = ("pre-training", "fine-tuning")
 CPU = torch.device("cpu")
-SECONDS_TO_WAIT = 120.0
+SECONDS_TO_WAIT = 600.0
 NEVER = 1e9
 
 
