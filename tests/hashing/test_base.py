@@ -77,7 +77,8 @@ def test_a_code_does_not_depend_on_the_batch_it_is_computed_in(method: type[Hash
 
 
 # Not of KSH: coefficients of similar anchors are large and cancel, so rounding shows in them, though not in codes.
-@pytest.mark.parametrize("method", [method for method in METHODS if method is not KSH])
+# Nor of Liong's: L-BFGS on a float32 objective takes another path where the last bit differs.
+@pytest.mark.parametrize("method", [method for method in METHODS if method not in (KSH, HASH_FUNCTIONS["liong_sdh"])])
 def test_the_size_of_blocks_changes_nothing_but_rounding(
     method: type[HashFunction],
     z: NDArray[np.float32],

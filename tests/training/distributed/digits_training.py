@@ -3,19 +3,32 @@
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from torch import Tensor
 
 from deephash_pipeline.training import CrossEntropy
 from tests.training.distributed import digits_on_ranks
+from tests.training.double_inputs import DoubleInputs
 
 ROOT = Path(__file__).resolve().parents[3]
 STAGES = ("pre-training", "fine-tuning")
 CPU = torch.device("cpu")
-SECONDS_TO_WAIT = 120.0
+SECONDS_TO_WAIT = 600.0
 NEVER = 1e9
+
+
+class SlowInputs(DoubleInputs):
+    """Inputs that give a test time to do something between two steps."""
+
+    def batch(self, indices: np.ndarray, seed: int | None = None, first: int = 0) -> Tensor:
+        if seed is not None:
+            time.sleep(1)
+        return super().batch(indices, seed, first)
 
 
 def start(*arguments: Any, **environment: Any) -> Any:
@@ -43,3 +56,9 @@ def digits(**changes: Any) -> dict[str, Any]:
         "description": "digits",
         **changes,
     }
+
+
+def slow_digits(**changes: Any) -> dict[str, Any]:
+    """The same training, slowly."""
+    arguments = digits(**changes)
+    return {**arguments, "inputs": SlowInputs(arguments["inputs"].inputs)}

@@ -21,7 +21,7 @@ from deephash_pipeline.training import (
     TrainingParameters,
     train_on,
 )
-from tests.training.distributed.digits_training import NEVER, SECONDS_TO_WAIT, STAGES, digits, start
+from tests.training.distributed.digits_training import NEVER, SECONDS_TO_WAIT, STAGES, digits, slow_digits, start
 
 
 def until(condition: Callable[[], Any]) -> None:
@@ -92,7 +92,7 @@ def test_asked_to_stop_all_processes_end_and_the_same_command_goes_on(
         once_saved(tmp_path, lambda _: os.kill(os.getpid(), signal.SIGTERM)),
         pytest.raises(TrainingInterrupted, match=r"digits: interrupted in epoch .* goes on from there") as caught,
     ):
-        train_on(2, **digits(checkpoints=checkpoints))
+        train_on(2, **slow_digits(checkpoints=checkpoints))
     assert caught.value.exit_code == 128 + signal.SIGTERM
     state = checkpoints.load()
     assert state is not None and not state.finished
@@ -116,7 +116,7 @@ def test_ctrl_c_reaches_all_processes_at_once_and_each_stops_once(
         once_saved(tmp_path, lambda seen: signal_all(signal.SIGINT, [*seen, os.getpid()])),
         pytest.raises(TrainingInterrupted) as caught,
     ):
-        train_on(2, **digits(checkpoints=CheckpointFolder(tmp_path, 0)))
+        train_on(2, **slow_digits(checkpoints=CheckpointFolder(tmp_path, 0)))
     assert caught.value.exit_code == 128 + signal.SIGINT
     assert capfd.readouterr() == ("", "")
     state = CheckpointFolder(tmp_path, NEVER).load()
@@ -130,16 +130,18 @@ def test_where_one_process_is_killed_all_end_and_one_line_says_so(tmp_path: Path
             InputError, match=r"digits: process . terminated with signal SIGKILL, perhaps for lack of memory"
         ),
     ):
-        train_on(2, **digits(checkpoints=CheckpointFolder(tmp_path, 0)))
+        train_on(2, **slow_digits(checkpoints=CheckpointFolder(tmp_path, 0)))
 
 
-def test_where_the_parent_is_killed_no_process_is_left_behind(tmp_path: Path) -> None:
-    parent = start(tmp_path, 2, 0, 40)
-    until(lambda: list((tmp_path / STAGES[0]).glob("*.json")) or parent.poll() is not None)
-    started = descendants(parent.pid)
-    assert len(started) >= 2, parent.communicate()[0]
-    os.kill(parent.pid, signal.SIGKILL)
-    parent.wait()
+def test_where_the_parent_is_killed_no_process_survives_it(tmp_path: Path) -> None:
+    parent = start(tmp_path, 2, 0, 4000)
+    try:
+        until(lambda: list((tmp_path / STAGES[0]).glob("*.json")) or parent.poll() is not None)
+        started = descendants(parent.pid)
+        assert len(started) >= 2, parent.communicate()[0]
+    finally:
+        parent.kill()
+        parent.communicate()
     until(lambda: not any(alive(process) for process in started))
     assert CheckpointFolder(tmp_path / STAGES[0], NEVER).load() is not None
 
