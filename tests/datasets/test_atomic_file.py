@@ -1,4 +1,5 @@
 import io
+import os
 import pickle
 from collections.abc import Callable
 from pathlib import Path
@@ -11,32 +12,27 @@ from kedro.io import DatasetError
 
 from deephash_pipeline.datasets import (
     CodesDataset,
-    CSVDataset,
     EncoderDataset,
     HistogramsDataset,
-    HTMLDataset,
-    JSONDataset,
     NumpyDataset,
-    PlotlyDataset,
-    PNGDataset,
     TensorsDataset,
 )
 from deephash_pipeline.datasets.atomic_file import AtomicFileDataset
+from tests.datasets.kinds import csv_dataset, json_dataset, plotly_dataset, text_dataset
 
 FILE_DATASETS = [
-    (CSVDataset, "table.csv"),
+    (csv_dataset, "table.csv"),
     (CodesDataset, "codes.npz"),
     (EncoderDataset, "encoder.safetensors"),
-    (HTMLDataset, "page.html"),
+    (text_dataset, "page.html"),
     (HistogramsDataset, "histograms.npz"),
-    (JSONDataset, "document.json"),
+    (json_dataset, "document.json"),
     (NumpyDataset, "array.npy"),
-    (PNGDataset, "picture.png"),
-    (PlotlyDataset, "figure.json"),
+    (plotly_dataset, "figure.json"),
     (TensorsDataset, "weights.safetensors"),
 ]
 # What reads text alone takes any text, even one that would make sense to an unpickler.
-BINARY_OR_STRUCTURED = [entry for entry in FILE_DATASETS if entry[0] not in (CSVDataset, HTMLDataset)]
+BINARY_OR_STRUCTURED = [entry for entry in FILE_DATASETS if entry[0] not in (csv_dataset, text_dataset)]
 
 
 class TextDataset(AtomicFileDataset[str]):
@@ -110,17 +106,16 @@ def test_a_writer_that_fails_the_first_time_leaves_nothing(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("kind", "name", "content"),
     [
-        (CSVDataset, "table.csv", "no frame"),
-        (JSONDataset, "document.json", {"mean_average_precision": float("nan")}),
+        (csv_dataset, "table.csv", "no frame"),
+        (json_dataset, "document.json", {"mean_average_precision": float("nan")}),
         (NumpyDataset, "array.npy", np.array([{"an": "object"}])),
         (TensorsDataset, "weights.safetensors", {"weight": "no tensor"}),
         (EncoderDataset, "encoder.safetensors", "no encoder"),
-        (PNGDataset, "picture.png", "no picture"),
-        (PlotlyDataset, "figure.json", "no figure"),
+        (plotly_dataset, "figure.json", "no figure"),
     ],
 )
 def test_content_of_the_wrong_type_is_refused_and_leaves_the_former_file(
-    tmp_path: Path, kind: type[AtomicFileDataset[Any]], name: str, content: Any
+    tmp_path: Path, kind: Callable[[str], AtomicFileDataset[Any]], name: str, content: Any
 ) -> None:
     (tmp_path / name).write_text("former")
     with pytest.raises(DatasetError):
@@ -145,7 +140,7 @@ def test_the_file_has_its_final_name_only_once_it_is_whole(tmp_path: Path) -> No
 
 @pytest.mark.parametrize(("kind", "name"), FILE_DATASETS)
 def test_a_missing_file_is_named_with_the_command_that_makes_it(
-    tmp_path: Path, kind: type[AtomicFileDataset[Any]], name: str
+    tmp_path: Path, kind: Callable[[str], AtomicFileDataset[Any]], name: str
 ) -> None:
     with pytest.raises(DatasetError) as caught:
         kind(str(tmp_path / name)).load()
@@ -158,7 +153,7 @@ def test_a_missing_file_is_named_with_the_command_that_makes_it(
 @pytest.mark.parametrize(("kind", "name"), BINARY_OR_STRUCTURED)
 @pytest.mark.parametrize("writer", [pickled, pickled_in_an_array])
 def test_a_pickle_is_refused_and_never_run(
-    tmp_path: Path, kind: type[AtomicFileDataset[Any]], name: str, writer: Callable[[Trap], bytes]
+    tmp_path: Path, kind: Callable[[str], AtomicFileDataset[Any]], name: str, writer: Callable[[Trap], bytes]
 ) -> None:
     sprung, path = tmp_path / "sprung", tmp_path / name
     path.write_bytes(writer(Trap(sprung)))
@@ -177,3 +172,34 @@ def test_weights_that_pytorch_has_pickled_are_refused(tmp_path: Path) -> None:
 
 def test_the_description_names_the_file(tmp_path: Path) -> None:
     assert str(tmp_path / "text.txt") in str(TextDataset(str(tmp_path / "text.txt")))
+
+
+@pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o002, 0o664), (0o077, 0o600)])
+@pytest.mark.parametrize("kind", ["text", "tensors"])
+def test_the_mode_of_a_file_is_what_the_umask_asks_for(tmp_path: Path, kind: str, umask: int, mode: int) -> None:
+    path = tmp_path / "file"
+    before = os.umask(umask)
+    try:
+        if kind == "text":
+            TextDataset(str(path)).save("content")
+        else:
+            TensorsDataset(str(path)).save({"weight": torch.ones(2)})
+        assert os.umask(umask) == umask
+    finally:
+        os.umask(before)
+    assert path.stat().st_mode & 0o777 == mode
+
+
+def test_file_and_folder_are_on_the_disk_before_the_save_is_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flushed = []
+
+    def fsync(descriptor: int) -> None:
+        flushed.append((Path(os.readlink(f"/proc/self/fd/{descriptor}")), (tmp_path / "text.txt").exists()))
+
+    monkeypatch.setattr("os.fsync", fsync)
+    TextDataset(str(tmp_path / "text.txt")).save("content")
+    (file, renamed), (folder, renamed_then) = flushed
+    assert (file.parent, renamed) == (tmp_path, False)
+    assert (folder, renamed_then) == (tmp_path, True)

@@ -95,7 +95,7 @@ def test_codes_of_other_images_are_refused_by_the_name_of_their_cell() -> None:
 def test_the_pipeline_runs_on_the_codes_that_are_there(tmp_path: Path) -> None:
     CodesDataset(str(tmp_path / "itq/b12/codes.npz")).save(codes())
     given = {
-        "all_codes": FilesDataset(str(tmp_path), "*/*/codes.npz", "deephash_pipeline.datasets.CodesDataset"),
+        "all_codes": FilesDataset(str(tmp_path), "*/*/codes.npz", {"type": CodesDataset}),
         "query_labels": MemoryDataset(QUERY_LABELS),
         "validation_labels": MemoryDataset(VALIDATION_LABELS),
         "training_labels": MemoryDataset(TRAINING_LABELS),

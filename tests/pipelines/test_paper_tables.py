@@ -11,13 +11,13 @@ import pytest
 from kedro.framework.session import KedroSession
 from kedro.framework.startup import bootstrap_project
 
-from deephash_pipeline.datasets import CSVDataset, JSONDataset
 from deephash_pipeline.descriptors.hand_crafted import DESCRIPTORS
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.grid import compared_cells
 from deephash_pipeline.pipeline_registry import register_pipelines
 from deephash_pipeline.reports.paper_tables import FEATURE_METHODS, HAND_CRAFTED_FEATURES
 from deephash_pipeline.reports.published import FEATURE_CODE_LENGTHS
+from tests.datasets.kinds import csv_dataset, json_dataset
 
 TABLES = [
     "map_of_all_methods",
@@ -42,12 +42,12 @@ def write_cell(project: Path, benchmark: str, method: str, code_length: int, sco
     bits = "bC" if method == "one_of_c" else f"b{code_length}"
     folder = project / "data/07_model_output" / benchmark / method / bits
     labels = {"method": method, "code_length": code_length}
-    JSONDataset(str(folder / "metrics.json")).save(
+    json_dataset(str(folder / "metrics.json")).save(
         {**labels, "mean_average_precision": score, "queries": 100, "database_size": 900, "chance_level": 0.1}
     )
     points = np.arange(code_length + 1)
     curve = pd.DataFrame({"point": points, "precision": 1 - points / 99, "recall": points / code_length, **labels})
-    CSVDataset(str(folder / "precision_recall.csv")).save(curve.assign(kind="radius"))
+    csv_dataset(str(folder / "precision_recall.csv")).save(curve.assign(kind="radius"))
 
 
 @pytest.fixture(scope="module")
@@ -58,10 +58,10 @@ def written(new_project: Callable[[str], Path]) -> Path:
         write_cell(project, benchmark, method, code_length, score)
     hand_crafted = {"feature": "GIST", "method": "KSH", "code_length": 16, "measured": 0.2345}
     reporting = project / "data/08_reporting"
-    CSVDataset(str(reporting / "cifar10/hand_crafted.csv")).save(pd.DataFrame([hand_crafted]))
+    csv_dataset(str(reporting / "cifar10/hand_crafted.csv")).save(pd.DataFrame([hand_crafted]))
     held_out = {"mean_average_precision": 0.4567, "training_mean_average_precision": None}
     sizes = {"queries": 30, "database_size": 150, "chance_level": 0.3}
-    CSVDataset(str(reporting / "cifar10_unseen/held_out.csv")).save(
+    csv_dataset(str(reporting / "cifar10_unseen/held_out.csv")).save(
         pd.DataFrame([{"method": "KSH", "code_length": 48, **held_out, **sizes}])
     )
     bootstrap_project(project)

@@ -13,8 +13,8 @@ from kedro.pipeline import Node, Pipeline
 from mlflow import MlflowClient
 from mlflow.entities import Run
 
-from deephash_pipeline.datasets import JSONDataset
 from deephash_pipeline.tracking import MlflowTracking
+from tests.datasets.kinds import json_dataset
 from tests.tracking.tracked_runs import CELL, CURVES, METRICS, PIPELINE, REPORTING, run, runs, stored_catalog
 
 Client: TypeAlias = Callable[[], MlflowClient]
@@ -97,7 +97,7 @@ def test_a_partial_run_logs_only_what_is_stored(
     project: Path, client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
     hook, catalog = MlflowTracking(), stored_catalog("partial")
-    catalog["itq.b12.metrics"] = JSONDataset(filepath=str(project / "no_such_metrics.json"))
+    catalog["itq.b12.metrics"] = json_dataset(str(project / "no_such_metrics.json"))
     hook.before_pipeline_run(run_params={"project_path": str(project)}, pipeline=PIPELINE, catalog=catalog)
     with caplog.at_level(logging.WARNING, "deephash_pipeline"):
         hook.after_pipeline_run(pipeline=PIPELINE, catalog=catalog)

@@ -13,9 +13,9 @@ from kedro.io import DataCatalog, MemoryDataset
 from kedro.pipeline import Node, Pipeline
 from mlflow import MlflowClient
 
-from deephash_pipeline.datasets import JSONDataset
 from deephash_pipeline.tracking import MlflowTracking
 from deephash_pipeline.training import TrainingInterrupted
+from tests.datasets.kinds import json_dataset
 from tests.tracking.tracked_runs import CELL, METRICS, PIPELINE, REPORTING, Options, run, runs, stored_catalog
 
 HISTORY = pd.DataFrame({"epoch": [1, 2], "loss": [0.9, 0.4]})
@@ -108,7 +108,7 @@ def test_a_cell_whose_files_cannot_be_read_leaves_no_run_open(
 ) -> None:
     catalog = stored_catalog("broken", **{"itq.b12.metrics": METRICS})
     (tmp_path / "history.json").write_text("{")
-    catalog["itq.b12.history"] = JSONDataset(filepath=str(tmp_path / "history.json"))
+    catalog["itq.b12.history"] = json_dataset(str(tmp_path / "history.json"))
     with caplog.at_level(logging.WARNING, "deephash_pipeline"):
         run(project, catalog, REPORTING)
     parent, children = runs(client(), "broken")

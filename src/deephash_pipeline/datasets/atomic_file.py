@@ -1,7 +1,9 @@
-"""The common part of all datasets that are one local file."""
+"""Datasets that are one local file, which appears under its name whole or not at all."""
 
 import os
 from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -21,7 +23,8 @@ class AtomicFileDataset(AbstractDataset[Content, Content], Generic[Content]):
     """
 
     def __init__(self, filepath: str, metadata: dict[str, Any] | None = None) -> None:
-        self._path = Path(filepath)
+        # The name under which Kedro-Viz looks for the size of the file.
+        self._filepath = Path(filepath)
         self.metadata = metadata
 
     @abstractmethod
@@ -40,26 +43,97 @@ class AtomicFileDataset(AbstractDataset[Content, Content], Generic[Content]):
         """
         if not self._exists():
             raise DatasetError(
-                f"{self._path} is not there: run the stage that makes it, or `kedro run --pipelines=full`"
+                f"{self._filepath} is not there: run the stage that makes it, or `kedro run --pipelines=full`"
             )
-        return self._read(self._path)
+        return self._read(self._filepath)
 
     def save(self, content: Content) -> None:
         """Write the file under a temporary name and rename it."""
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = self._path.with_name(f".{self._path.stem}.{os.getpid()}{self._path.suffix}")
-        # What a killed process of the same number has left may be a link, through which another file would be written.
-        temporary.unlink(missing_ok=True)
-        try:
+        with replacing(self._filepath) as temporary:
             self._write(temporary, content)
-            with temporary.open("rb") as written:
-                os.fsync(written.fileno())
-            temporary.replace(self._path)
-        finally:
-            temporary.unlink(missing_ok=True)
 
     def _exists(self) -> bool:
-        return self._path.is_file()
+        return self._filepath.is_file()
 
     def _describe(self) -> dict[str, Any]:
-        return {"filepath": str(self._path)}
+        return {"filepath": str(self._filepath)}
+
+
+class AtomicDataset(AtomicFileDataset[Any]):
+    """Reads and writes with any class of ``kedro_datasets`` that keeps its data in one file, atomically.
+
+    Kedro-Viz shows the preview of that class, if it has one.
+
+    Args:
+        filepath: where the file lies, relative to the project.
+        dataset: entry of that class as in a catalog, without ``filepath``.
+        metadata: for Kedro-Viz (``layer``, ``preview_args``).
+
+    Raises:
+        DatasetError: there is no such class, or it does not take these arguments.
+
+    Example:
+        >>> import pandas as pd, tempfile
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> table = AtomicDataset(f"{folder.name}/table.csv", dataset={"type": "pandas.CSVDataset"})
+        >>> table.save(pd.DataFrame({"method": ["itq"], "12": [0.5]}))
+        >>> table.load().to_dict("records")
+        [{'method': 'itq', '12': 0.5}]
+    """
+
+    def __init__(self, filepath: str, dataset: dict[str, Any], metadata: dict[str, Any] | None = None) -> None:
+        super().__init__(filepath, metadata)
+        self._dataset = dataset
+        delegate = self._delegate(self._filepath)
+        if hasattr(delegate, "preview"):
+            # Bound to the delegate, because Kedro-Viz chooses how to draw by the annotation of this very method.
+            self.preview = delegate.preview
+
+    def _read(self, path: Path) -> Any:
+        return self._delegate(path).load()
+
+    def _write(self, path: Path, content: Any) -> None:
+        self._delegate(path).save(content)
+
+    def _delegate(self, path: Path) -> Any:
+        return AbstractDataset.from_config(path.name, {**self._dataset, "filepath": str(path)})
+
+    def _describe(self) -> dict[str, Any]:
+        return {"filepath": str(self._filepath), "dataset": self._dataset["type"]}
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Give a temporary name in the folder of `path`; what is written there replaces `path` once it is on the disk.
+
+    If writing fails, nothing is left of it. The file gets the mode that the umask asks for, whatever wrote it.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
+    # What a killed process of the same number has left may be a link, through which another file would be written.
+    temporary.unlink(missing_ok=True)
+    try:
+        yield temporary
+        # safetensors gives its files to their owner alone.
+        temporary.chmod(0o666 & ~_umask())
+        _flush(temporary)
+        temporary.replace(path)
+        _flush(path.parent)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    """Read the umask, which can only be read by setting it."""
+    umask = os.umask(0o077)
+    os.umask(umask)
+    return umask
+
+
+def _flush(path: Path) -> None:
+    """Wait until a file, or the entries of a folder, are on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,6 +1,5 @@
 """Files that other runs have left: whatever of them is there."""
 
-from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -15,15 +14,16 @@ class FilesDataset(AbstractDataset[NoReturn, dict[str, Any]]):
     Args:
         filepath: the folder, relative to the project.
         pattern: of the files below it, as in `pathlib.Path.glob`.
-        dataset: class that reads one of them, with its module.
+        dataset: entry of a catalog that reads one of them, without ``filepath``.
         metadata: for Kedro-Viz.
     """
 
-    def __init__(self, filepath: str, pattern: str, dataset: str, metadata: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self, filepath: str, pattern: str, dataset: dict[str, Any], metadata: dict[str, Any] | None = None
+    ) -> None:
         self._path = Path(filepath)
         self._pattern = pattern
-        module, _, name = dataset.rpartition(".")
-        self._dataset = getattr(import_module(module), name)
+        self._dataset = dataset
         self.metadata = metadata
 
     def load(self) -> dict[str, Any]:
@@ -33,7 +33,7 @@ class FilesDataset(AbstractDataset[NoReturn, dict[str, Any]]):
             Path below the folder, such as ``itq/b48/metrics.json``, to content, in the order of the paths.
         """
         return {
-            path.relative_to(self._path).as_posix(): self._dataset(str(path)).load()
+            path.relative_to(self._path).as_posix(): self._one(path).load()
             for path in sorted(self._path.glob(self._pattern))
         }
 
@@ -44,6 +44,9 @@ class FilesDataset(AbstractDataset[NoReturn, dict[str, Any]]):
             DatasetError: always.
         """
         raise DatasetError(f"{self._path}/{self._pattern} is read only")
+
+    def _one(self, path: Path) -> AbstractDataset[Any, Any]:
+        return AbstractDataset.from_config(path.name, {**self._dataset, "filepath": str(path)})
 
     def _exists(self) -> bool:
         return True
