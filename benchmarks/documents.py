@@ -40,17 +40,16 @@ class Benchmark:
     name: str
     measure: Callable[[Settings], Results]
     tables: Callable[[Results], Mapping[str, Rows | str]]
-    settings: Settings = field(default_factory=dict)
+    settings: Settings
     quick: Settings = field(default_factory=dict)
     distributions: tuple[str, ...] = ("numpy", "numba", "torch")
     document: Path = PERFORMANCE_DOCUMENT
 
     def sections(self, results: Results) -> dict[str, str]:
         """Render the content of each marked section of the document."""
-        contents = {"run": describe_run(results), **self.tables(results)}
+        contents = {"run": describe_run(results), **self.tables(results)}.items()
         return {
-            f"{self.name} {section}": content if isinstance(content, str) else markdown_table(content)
-            for section, content in contents.items()
+            f"{self.name} {name}": rows if isinstance(rows, str) else markdown_table(rows) for name, rows in contents
         }
 
     def render(self, results: Results) -> None:
@@ -84,14 +83,7 @@ class Benchmark:
         logging.basicConfig(format="%(message)s")
         logging.getLogger("deephash_pipeline").setLevel(logging.INFO)
         try:
-            if options["tables"]:
-                self.render(self.read())
-                return 0
-            # Imports PyTorch, which is no part of the memory that some benchmarks measure.
-            from benchmarks.measuring import describe_machine, describe_versions  # noqa: PLC0415
-
-            described = {"machine": describe_machine(), "versions": describe_versions(self.distributions)}
-            results = {**described, "settings": settings, **self.measure(settings)}
+            results = self.read() if options["tables"] else self._measured(settings)
             if options["quick"]:
                 print(*self.sections(results).values(), sep="\n\n")
                 return 0
@@ -104,6 +96,13 @@ class Benchmark:
             print("stopped; nothing was written", file=sys.stderr)
             return INTERRUPTED
         return 0
+
+    def _measured(self, settings: Settings) -> Results:
+        # Imports PyTorch, which is no part of the memory that some benchmarks measure.
+        from benchmarks.measuring import describe_machine, describe_versions  # noqa: PLC0415
+
+        described = {"machine": describe_machine(), "versions": describe_versions(self.distributions)}
+        return {**described, "settings": settings, **self.measure(settings)}
 
 
 def markdown_table(rows: Rows) -> str:
@@ -119,15 +118,24 @@ def markdown_table(rows: Rows) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
+def rows_by(template: str, items: Iterable[Mapping[str, Any]]) -> list[dict[str, str]]:
+    """Format items as rows of a table, by a template of its columns.
+
+    >>> rows_by("bits: {code_length} | mAP: {metrics[mean]:.2f}", [{"code_length": 12, "metrics": {"mean": 0.987}}])
+    [{'bits': '12', 'mAP': '0.99'}]
+    """
+    columns = [column.partition(": ")[::2] for column in template.split(" | ")]
+    return [{name: cell.format(**item) for name, cell in columns} for item in items]
+
+
 def describe_run(results: Results) -> str:
     """A paragraph on the machine, versions, settings, and how busy the methods of all cells kept it."""
-    machine, sentences = results["machine"], []
-    sentences.append(f"{machine['processor']}, {machine['cores']} cores, {machine['memory_gib']} GiB")
-    sentences[0] += f", {machine['system']}; load {machine['load_average']} at the start"
-    if versions := results.get("versions"):
-        sentences.append(", ".join(f"{name} {number}" for name, number in versions.items()))
-    if settings := results.get("settings"):
-        named = (f"{name.replace('_', ' ')} {_words(value)}" for name, value in settings.items())
+    machine = "{processor}, {cores} cores, {memory_gib} GiB, {system}; load {load_average} at the start"
+    sentences = [machine.format(**results["machine"])]
+    if "versions" in results:
+        sentences.append(", ".join(f"{name} {number}" for name, number in results["versions"].items()))
+    if "settings" in results:
+        named = (f"{name.replace('_', ' ')} {_words(value)}" for name, value in results["settings"].items())
         sentences.append(f"Settings: {'; '.join(named)}")
     if cells := results.get("cells"):
         clocks = [cell["clock_hertz"] / 1e9 for cell in cells]
@@ -140,7 +148,7 @@ def describe_run(results: Results) -> str:
 
 def _words(value: object) -> str:
     if isinstance(value, list | tuple):
-        return ", ".join(" ".join(map(str, part)) if isinstance(part, list | tuple) else f"{part:,}" for part in value)
+        return ", ".join(" ".join(map(str, part)) if isinstance(part, list | tuple) else _words(part) for part in value)
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value).lower()
 
 
@@ -151,11 +159,7 @@ def three_digits(value: float) -> str:
 
 
 def replaced_between_markers(text: str, section: str, content: str) -> str:
-    """Return `text` with what is between `<!-- section: begin -->` and `<!-- section: end -->` replaced.
-
-    Raises:
-        InputError: unless both markers are there once, in this order.
-    """
+    """Replace what is between `<!-- section: begin -->` and `<!-- section: end -->`; InputError unless each is once."""
     begin, end = f"<!-- {section}: begin -->", f"<!-- {section}: end -->"
     before, found_begin, rest = text.partition(begin)
     _, found_end, after = rest.partition(end)

@@ -88,8 +88,7 @@ def measure_cell(
     }
 
 
-def measure(settings: Settings) -> Results:
-    """Measure all cells."""
+def _measure(settings: Settings) -> Results:
     measuring.require_packages(rival.package for rival in RIVALS if rival.package)
     few = "[np.zeros((2048, {0} + 7 >> 3), np.uint8), np.zeros(2048, np.int64)]"
     counts = {f"{bits} bits": f"count_distances(*2 * {few}, {{0}})".format(bits) for bits in settings["code_lengths"]}
@@ -195,7 +194,7 @@ def _floor(cell: Cell) -> float:
 
 EVALUATION = Benchmark(
     "evaluation",
-    measure,
+    _measure,
     tables,
     settings={
         "code_lengths": (12, 24, 48, 64),

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.documents import Benchmark, Results, Rows, Settings
+from benchmarks.documents import Benchmark, Results, Settings, rows_by
 from benchmarks.processes import MEBIBYTE, in_new_process, process_bytes
 
 QUERIES, CLASSES, CODE_LENGTH = 10_000, 10, 48
@@ -41,37 +41,24 @@ def store(folder: Path, items: int, queries: int = QUERIES, seed: int = 0) -> No
         np.save(folder / f"{name}_labels.npy", rng.integers(0, CLASSES, rows))
 
 
-def measure(settings: Settings) -> Results:
-    """Measure databases of these sizes, each in a process of its own."""
+def _measure(settings: Settings) -> Results:
     rows = []
     for items in settings["items"]:
         with tempfile.TemporaryDirectory() as folder:
             store(Path(folder), items)
-            rows.append(
-                {"items": items, **in_new_process("-m", "benchmarks.large_database", folder, settings["rounds"])}
-            )
+            measured = in_new_process("-m", "benchmarks.large_database", folder, settings["rounds"])
+        rows.append({"items": items, **measured})
     return {"queries": QUERIES, "code_length": CODE_LENGTH, "rows": rows}
 
 
-def tables(results: Results) -> dict[str, Rows]:
-    """Rows of the table of the document."""
-    return {
-        "sizes": [
-            {
-                "database": f"{row['items']:,}",
-                "seconds": f"{row['wall_seconds']:.2f}",
-                "MiB before": f"{row['mebibytes_before']:.0f}",
-                "MiB at the peak": f"{row['mebibytes_peak']:.0f}",
-            }
-            for row in results["rows"]
-        ]
-    }
-
-
+SIZES = (
+    "database: {items:,} | seconds: {wall_seconds:.2f} | MiB before: {mebibytes_before:.0f} | "
+    "MiB at the peak: {mebibytes_peak:.0f}"
+)
 LARGE_DATABASE = Benchmark(
     "large_database",
-    measure,
-    tables,
+    _measure,
+    lambda results: {"sizes": rows_by(SIZES, results["rows"])},
     settings={"items": (50_000, 200_000, 1_000_000), "rounds": 5},
     quick={"items": (50_000,)},
     distributions=("numpy", "numba"),

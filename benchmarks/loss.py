@@ -12,11 +12,10 @@ from statistics import median
 from typing import Any
 
 import torch
-from torch import Tensor
 from torch.utils.benchmark import Timer
 
 from benchmarks import measuring
-from benchmarks.documents import Benchmark, Results, Rows, Settings
+from benchmarks.documents import Benchmark, Results, Rows, Settings, rows_by
 from benchmarks.measuring import Method, Timing
 from benchmarks.processes import MEBIBYTE, first_call_rows, first_calls, in_new_process
 from benchmarks.rival_losses import CLASSES, LOSSES, fused, gradient_of, random_batch
@@ -32,7 +31,7 @@ SECONDS_OF_A_MEASUREMENT = 0.2
 AGREEMENT = 1e-4
 SAME_LOSS = ("tiles", "naive", "bit by bit")
 AIM_SIZE, AIMS = (2048, 48), {"naive": 100.0, "bit by bit": 40.0, "DPSH": 1.0}
-DEVICE_BATCH, DEVICE_CODE_LENGTH, DEVICE_CALLS, DEVICE_AIM = 16_384, 48, 20, 4.0
+DEVICE_SIZE, DEVICE_CALLS, DEVICE_AIM = (16_384, 48), 20, 4.0
 # What a multiprocessor of an NVIDIA GPU starts in a cycle, and what one bit of one pair takes of it.
 SPECIAL_FUNCTIONS_PER_CYCLE, SPECIAL_FUNCTIONS = 16, 2
 FLOATS_PER_CYCLE, FLOATS = 128, 12
@@ -48,12 +47,10 @@ def measure_cell(batch: int, code_length: int, rounds: int) -> Cell:
     """
     u, labels = random_batch(batch, code_length, CLASSES)
 
-    def on_two_threads() -> Tensor:
+    def on_two_threads() -> None:
         torch.set_num_threads(2)
-        try:
-            return gradient_of(fused, u, labels)
-        finally:
-            torch.set_num_threads(1)
+        gradient_of(fused, u, labels)
+        torch.set_num_threads(1)
 
     runs: dict[str, Callable[[], Any]] = {name: partial(gradient_of, loss, u, labels) for name, loss in LOSSES.items()}
     if (os.cpu_count() or 1) > 1:
@@ -86,7 +83,7 @@ def measure_device() -> dict[str, Any] | None:
     """Time the kernel on a CUDA device at a large batch; None without one."""
     if not torch.cuda.is_available():
         return None
-    u, labels = random_batch(DEVICE_BATCH, DEVICE_CODE_LENGTH, CLASSES)
+    u, labels = random_batch(*DEVICE_SIZE, CLASSES)
     u, labels = u.detach().cuda().requires_grad_(), labels.cuda()
     run = partial(gradient_of, fused, u, labels)
     run()
@@ -98,15 +95,14 @@ def measure_device() -> dict[str, Any] | None:
         "name": properties.name,
         "processors": properties.multi_processor_count,
         "clock_hertz": 1e3 * properties.clock_rate,
-        "batch": DEVICE_BATCH,
-        "code_length": DEVICE_CODE_LENGTH,
+        "batch": DEVICE_SIZE[0],
+        "code_length": DEVICE_SIZE[1],
         "seconds": median(seconds),
         "mebibytes": (torch.cuda.max_memory_allocated() - before) / MEBIBYTE,
     }
 
 
-def measure(settings: Settings) -> Results:
-    """Measure all cells."""
+def _measure(settings: Settings) -> Results:
     measuring.use_one_thread()
     # PyTorch's own first gradient, that of the tiles, comes before ours, so that it is not counted with it.
     calls = {name: f"gradient_of(LOSSES[{name!r}], *random_batch(40, 12, 2))" for name in ("tiles", OURS)}
@@ -117,53 +113,56 @@ def measure(settings: Settings) -> Results:
     return {"first_calls": first, "cells": cells, "device": measure_device()}
 
 
+SIZE = "samples: {batch:,} | bits: {code_length} | "
+AIM = (
+    "ratio: `{name}` / `fused` | aim: at least {aim:g} | measured: {by:.1f} | : {reached} | in kept memory: {kept:.1f}"
+)
+DEVICE = (
+    "ms: {ms:.2f} | floor, ms: {floor:.2f} | ratio: {ratio:.1f} ({reached}: at most {aim:g}) | MiB: {mebibytes:.0f}"
+)
+
+
 def tables(results: Results) -> dict[str, Rows | str]:
     """Rows of the tables of the document."""
-    cells = results["cells"]
-    aims = [row for cell in cells if (cell["batch"], cell["code_length"]) == AIM_SIZE for row in _aims(cell)]
+    cells, aims = results["cells"], []
+    for cell in cells:
+        if (cell["batch"], cell["code_length"]) == AIM_SIZE:
+            ratios, kept = (_ratios(cell[seconds]) for seconds in ("seconds", "seconds_in_kept_memory"))
+            for name, aim in AIMS.items():
+                reached = "reached" if ratios[name] >= aim else "missed"
+                aims.append({"name": name, "aim": aim, "by": ratios[name], "reached": reached, "kept": kept[name]})
+    own = []
+    for cell in cells:
+        seconds, bits_of_pairs = cell["seconds"], cell["batch"] * (cell["batch"] - 1) / 2 * cell["code_length"]
+        two_threads = seconds.get(OURS_TWO_THREADS)
+        gain = f"{seconds[OURS]['wall'] / two_threads['wall']:.2f}" if two_threads else ""
+        own.append({**cell, "cycles": seconds[OURS]["cpu"] * cell["clock_hertz"] / bits_of_pairs, "gain": gain})
     return {
-        "aims": aims or "Not measured at the size of the aims.",
+        "aims": rows_by(AIM, aims) if aims else "Not measured at the size of the aims.",
         "times": [_times(cell, "seconds") for cell in cells],
         "times in kept memory": [_times(cell, "seconds_in_kept_memory") for cell in cells],
         "memory": [
-            _size(cell) | {f"`{name}`": _rounded(mebibytes) for name, mebibytes in cell["mebibytes"].items()}
-            for cell in cells
+            _sized(cell, {name: _rounded(taken) for name, taken in cell["mebibytes"].items()}) for cell in cells
         ],
-        "own": [_own(cell) for cell in cells],
+        "own": rows_by(f"{SIZE}cycles: {{cycles:.2f}} | one thread / two threads: {{gain}}", own),
         "first calls": first_call_rows(results["first_calls"], digits=2),
-        "device": [_device(results["device"])] if results["device"] else "Not measured: no CUDA device.",
+        "device": _device_rows(results["device"]) if results["device"] else "Not measured: no CUDA device.",
     }
 
 
-def _aims(cell: Cell) -> list[dict[str, str]]:
-    return [
-        {
-            "ratio": f"`{name}` / `{OURS}`",
-            "aim": f"at least {aim:g}",
-            "measured": f"{_ratio(cell, name):.1f}",
-            "": "reached" if _ratio(cell, name) >= aim else "missed",
-            "in kept memory": f"{_ratio(cell, name, 'seconds_in_kept_memory'):.1f}",
-        }
-        for name, aim in AIMS.items()
-    ]
+def _ratios(seconds: dict[str, dict[str, float]]) -> dict[str, float]:
+    return {name: taken["cpu"] / seconds[OURS]["cpu"] for name, taken in seconds.items()}
 
 
 def _times(cell: Cell, seconds: str) -> dict[str, str]:
-    row = _size(cell)
-    for name in cell[seconds]:
-        if name != OURS_TWO_THREADS:
-            times_ours = f" ({_rounded(_ratio(cell, name, seconds))})" if name != OURS else ""
-            row[f"`{name}`"] = _rounded(1e3 * cell[seconds][name]["cpu"]) + times_ours
-    return row
+    ratios = {name: f" ({_rounded(ratio)})" for name, ratio in _ratios(cell[seconds]).items()} | {OURS: ""}
+    times = {name: _rounded(1e3 * taken["cpu"]) + ratios[name] for name, taken in cell[seconds].items()}
+    return _sized(cell, {name: taken for name, taken in times.items() if name != OURS_TWO_THREADS})
 
 
-def _own(cell: Cell) -> dict[str, str]:
-    seconds, bits_of_pairs = cell["seconds"], cell["batch"] * (cell["batch"] - 1) / 2 * cell["code_length"]
-    two_threads = seconds.get(OURS_TWO_THREADS)
-    return _size(cell) | {
-        "cycles": f"{seconds[OURS]['cpu'] * cell['clock_hertz'] / bits_of_pairs:.2f}",
-        "one thread / two threads": f"{seconds[OURS]['wall'] / two_threads['wall']:.2f}" if two_threads else "",
-    }
+def _sized(cell: Cell, columns: dict[str, str]) -> dict[str, str]:
+    sizes = {"samples": f"{cell['batch']:,}", "bits": str(cell["code_length"])}
+    return sizes | {f"`{name}`": value for name, value in columns.items()}
 
 
 def device_floor(batch: int, code_length: int, processors: int, clock_hertz: float) -> float:
@@ -173,27 +172,18 @@ def device_floor(batch: int, code_length: int, processors: int, clock_hertz: flo
     return bits_of_pairs * cycles / (processors * clock_hertz)
 
 
-def _device(device: dict[str, Any]) -> dict[str, str]:
-    floor = device_floor(device["batch"], device["code_length"], device["processors"], device["clock_hertz"])
+def _device_rows(device: dict[str, Any]) -> Rows:
+    floor = device_floor(*(device[name] for name in ("batch", "code_length", "processors", "clock_hertz")))
     ratio = device["seconds"] / floor
-    return (
-        {"device": device["name"]}
-        | _size(device)
-        | {
-            "ms": f"{1e3 * device['seconds']:.2f}",
-            "floor, ms": f"{1e3 * floor:.2f}",
-            "ratio": f"{ratio:.1f} ({'reached' if ratio <= DEVICE_AIM else 'missed'}: at most {DEVICE_AIM:g})",
-            "MiB": f"{device['mebibytes']:.0f}",
-        }
-    )
-
-
-def _size(cell: Cell) -> dict[str, str]:
-    return {"samples": f"{cell['batch']:,}", "bits": str(cell["code_length"])}
-
-
-def _ratio(cell: Cell, name: str, seconds: str = "seconds") -> float:
-    return float(cell[seconds][name]["cpu"] / cell[seconds][OURS]["cpu"])
+    reached = "reached" if ratio <= DEVICE_AIM else "missed"
+    numbers = {
+        "ms": 1e3 * device["seconds"],
+        "floor": 1e3 * floor,
+        "ratio": ratio,
+        "reached": reached,
+        "aim": DEVICE_AIM,
+    }
+    return rows_by(f"device: {{name}} | {SIZE}{DEVICE}", [{**device, **numbers}])
 
 
 def _rounded(number: float) -> str:
@@ -203,7 +193,7 @@ def _rounded(number: float) -> str:
 
 LOSS = Benchmark(
     "loss",
-    measure,
+    _measure,
     tables,
     settings={"batches": (128, 512, 2048), "code_lengths": (12, 48), "rounds": 5},
     quick={"batches": (128, 512), "rounds": 3},

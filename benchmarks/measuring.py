@@ -8,12 +8,11 @@ import os
 import platform
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -26,8 +25,7 @@ CHAIN_STEPS = 10_000_000
 CHAIN_CYCLES = 6 * CHAIN_STEPS
 
 
-@dataclass(frozen=True)
-class Method:
+class Method(NamedTuple):
     """Something to be timed: what results call it, the work, and how often it is called for one measurement."""
 
     name: str
@@ -35,8 +33,7 @@ class Method:
     calls: int = 1
 
 
-@dataclass(frozen=True)
-class Timing:
+class Timing(NamedTuple):
     """Median seconds of one call, and what the last call returned."""
 
     cpu_seconds: float
@@ -73,7 +70,7 @@ def interleaved(methods: Sequence[Method], rounds: int) -> dict[str, Timing]:
 
 
 def calls_lasting(run: Callable[[], Any], seconds: float) -> int:
-    """How many calls of `run` take about `seconds`, at least one; the two calls it makes to find out warm up caches."""
+    """How many calls of `run` take about `seconds`, at least one; two calls to find out warm up caches."""
     run()
     start = time.perf_counter()
     run()
@@ -128,8 +125,7 @@ def describe_machine() -> dict[str, Any]:
 
 
 def _processor() -> str:
-    information = Path("/proc/cpuinfo")
-    if not information.is_file():
+    if not (information := Path("/proc/cpuinfo")).is_file():
         return platform.processor() or platform.machine()
     entries = (line.partition(":") for line in information.read_text().partition("\n\n")[0].splitlines())
     entry = {name.strip(): value.strip() for name, _, value in entries}

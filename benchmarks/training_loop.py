@@ -8,7 +8,6 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import asdict
 from statistics import median
 from typing import Any
 
@@ -17,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.profiler import ProfilerActivity, profile
 
-from benchmarks.documents import Benchmark, Results, Rows, Settings
+from benchmarks.documents import Benchmark, Results, Rows, Settings, rows_by
 from benchmarks.measuring import use_one_thread
 from benchmarks.training_cases import CASES, CLASSES, Case
 from benchmarks.training_watch import DEVICE, Stopwatch, clock, timed
@@ -119,7 +118,7 @@ def measure_case(case: Case, settings: Settings) -> dict[str, Any]:
     parts, bare, encoding, encoding_bare = zip(*rounds, strict=True)
     trained = bench.steps * case.batch_size
     return {
-        "case": {**asdict(case), "augmentation": case.augmentation.model_dump()},
+        "case": {**case._asdict(), "augmentation": case.augmentation.model_dump()},
         "seconds_of_step": {name: median(part[name] for part in parts) / bench.steps for name in parts[0]},
         "images_per_second": trained / median(sum(part.values()) for part in parts),
         "images_per_second_bare": trained / median(bare),
@@ -148,8 +147,7 @@ def measure_options(case: Case, settings: Settings) -> list[dict[str, Any]]:
     ]
 
 
-def measure(settings: Settings) -> Results:
-    """Measure all cases."""
+def _measure(settings: Settings) -> Results:
     use_one_thread()
     cases = [measure_case(case, settings) for case in track(CASES, "training", len(CASES))]
     tried = [case for case in CASES if not case.hashing]
@@ -160,50 +158,48 @@ def measure(settings: Settings) -> Results:
     }
 
 
+NAME = "training: {case[name]} | batch: {case[batch_size]} | "
+SHARES = f"step, ms: {{ms:.1f}} | {' | '.join(f'{part}: {{{part}:.1%}}' for part in PARTS)}"
+THROUGHPUT = (
+    "train: {images_per_second:,.0f} | train, bare: {images_per_second_bare:,.0f} | train / bare: {train:.2f} | "
+    "encode: {encoded_per_second:,.0f} | encode, bare: {encoded_per_second_bare:,.0f} | encode / bare: {encode:.2f}"
+)
+OPTIONS = (
+    "network: {network} | options: {named} | images per second: {images_per_second:,.0f} | "
+    "times the default: {times:.2f} | first epoch, s: {first_call_seconds:.1f}"
+)
+
+
 def tables(results: Results) -> dict[str, Rows | str]:
     """Rows of the shares of a step, of the comparison with the bare network, and of the options."""
-    cases, options = results["cases"], results["options"]
-    default = {row["network"]: row["images_per_second"] for row in options if not row["options"]}
-    known = all(part in case["seconds_of_step"] for case in cases for part in PARTS)
+    shares: Rows | str = "Parts are not timed apart on a CUDA device."
+    if results["device"].startswith("CPU"):
+        steps = [sum(case["seconds_of_step"].values()) for case in results["cases"]]
+        parts = [
+            {**case, "ms": 1e3 * step, **{part: taken / step for part, taken in case["seconds_of_step"].items()}}
+            for case, step in zip(results["cases"], steps, strict=True)
+        ]
+        shares = rows_by(f"{NAME}{SHARES} | products: {{share_of_products:.1%}}", parts)
+    ratios = {"train": "images_per_second", "encode": "encoded_per_second"}
+    throughput = [
+        case | {name: case[own] / case[f"{own}_bare"] for name, own in ratios.items()} for case in results["cases"]
+    ]
+    default = {row["network"]: row["images_per_second"] for row in results["options"] if not row["options"]}
+    options = []
+    for row in results["options"]:
+        named = ", ".join(f"`{name}: {str(value).lower()}`" for name, value in row["options"].items())
+        times = row["images_per_second"] / default[row["network"]]
+        options.append({**row, "named": named or "default", "times": times})
     return {
-        "shares": [_shares(case) for case in cases] if known else "Parts are not timed apart on a CUDA device.",
-        "throughput": [_throughput(case) for case in cases],
-        "options": [
-            {
-                "network": row["network"],
-                "options": ", ".join(f"`{name}: {str(value).lower()}`" for name, value in row["options"].items())
-                or "default",
-                "images per second": f"{row['images_per_second']:,.0f}",
-                "times the default": f"{row['images_per_second'] / default[row['network']]:.2f}",
-                "first epoch, s": f"{row['first_call_seconds']:.1f}",
-            }
-            for row in options
-        ],
+        "shares": shares,
+        "throughput": rows_by(NAME + THROUGHPUT, throughput),
+        "options": rows_by(OPTIONS, options),
     }
-
-
-def _shares(case: dict[str, Any]) -> dict[str, str]:
-    seconds = case["seconds_of_step"]
-    step = sum(seconds.values())
-    shares = {part: f"{seconds[part] / step:.1%}" for part in PARTS}
-    return _name(case) | {"step, ms": f"{1e3 * step:.1f}"} | shares | {"products": f"{case['share_of_products']:.1%}"}
-
-
-def _throughput(case: dict[str, Any]) -> dict[str, str]:
-    row = _name(case)
-    for work, name in (("train", "images_per_second"), ("encode", "encoded_per_second")):
-        own, bare = case[name], case[f"{name}_bare"]
-        row |= {work: f"{own:,.0f}", f"{work}, bare": f"{bare:,.0f}", f"{work} / bare": f"{own / bare:.2f}"}
-    return row
-
-
-def _name(case: dict[str, Any]) -> dict[str, str]:
-    return {"training": case["case"]["name"], "batch": str(case["case"]["batch_size"])}
 
 
 TRAINING_LOOP = Benchmark(
     "training_loop",
-    measure,
+    _measure,
     tables,
     # About so many images in one measurement; compiling takes a minute.
     settings={"images": 2000, "rounds": 5, "compiling": True},

@@ -21,8 +21,7 @@ LAST_PART = "optimiser"
 class Stopwatch:
     """Books the time since its last reading on a part of the step, once the steps of the warm-up are over.
 
-    Those take memory from the system, which later steps use again. On a CUDA device only the sum is known: a reading
-    would make the processor wait for the device.
+    On a CUDA device only the sum is known: a reading would make the processor wait for the device.
     """
 
     def __init__(self, warm_up: int, at_start: Callable[[], object] = lambda: None) -> None:

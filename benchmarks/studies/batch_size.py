@@ -5,11 +5,10 @@ measures each. What is interrupted goes on where it was; finished sizes are not 
 """
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks.documents import PROJECT, Benchmark, Results, Rows, Settings
+from benchmarks.documents import PROJECT, Benchmark, Results, Settings, rows_by
 from benchmarks.studies.runs import finished_run
 from deephash_pipeline.grid import Cell
 from deephash_pipeline.pipelines.evaluation.nodes import count_query_distances, measure_retrieval
@@ -63,8 +62,7 @@ def measure_size(catalog: Any, batch_size: int, settings: Settings, folder: Path
     }
 
 
-def measure(settings: Settings) -> Results:
-    """Measure all batch sizes."""
+def _measure(settings: Settings) -> Results:
     with finished_run(settings["environment"]) as catalog:
         experiment = catalog.load("params:experiment")
         folder = PROJECT / "data" / "06_models" / experiment.benchmark / "batch_size"
@@ -72,28 +70,15 @@ def measure(settings: Settings) -> Results:
     return {"benchmark": experiment.benchmark, "seed": experiment.seed, "rows": rows}
 
 
-def tables(results: Results) -> dict[str, Rows]:
-    """Rows of the table of the document."""
-    return {"sizes": _rows(results)}
-
-
-def _rows(results: Results) -> Iterator[dict[str, str]]:
-    for row in results["rows"]:
-        yield {
-            "batch": f"{row['batch_size']:,}",
-            "pairs in a step": f"{row['pairs_per_step']:,}",
-            "steps": f"{row['steps']:,}",
-            "learning rate": f"{row['learning_rate']:.3f}",
-            "true loss": f"{row['true_loss']:.4f}",
-            "validation mAP": f"{row['validation_mean_average_precision']:.4f}",
-            "mAP": f"{row['mean_average_precision']:.4f}",
-        }
-
-
+SIZES = (
+    "batch: {batch_size:,} | pairs in a step: {pairs_per_step:,} | steps: {steps:,} | learning rate: "
+    "{learning_rate:.3f} | true loss: {true_loss:.4f} | validation mAP: {validation_mean_average_precision:.4f} | "
+    "mAP: {mean_average_precision:.4f}"
+)
 BATCH_SIZE = Benchmark(
     "batch_size",
-    measure,
-    tables,
+    _measure,
+    lambda results: {"sizes": rows_by(SIZES, results["rows"])},
     settings={
         "environment": "cifar10",
         "code_length": 48,

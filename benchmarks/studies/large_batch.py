@@ -8,7 +8,7 @@ on a small batch, as the bytes that it keeps for the backward pass, and scaled. 
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from benchmarks.documents import Benchmark, Results, Rows, Settings
+from benchmarks.documents import Benchmark, Results, Rows, Settings, rows_by
 from benchmarks.measuring import use_one_thread
 from benchmarks.processes import GIBIBYTE, MEBIBYTE, process_bytes
 from benchmarks.training_cases import hash_network, hashing_loss
@@ -47,13 +47,14 @@ def random_images(count: int, shape: tuple[int, ...]) -> Iterator[NDArray[np.uin
 
 def gradient(
     network: HashNetwork, inputs: ImageInputs, labels: NDArray[np.int64], batch_size: int, chunk_size: int | None
-) -> list[Tensor]:
-    """Compute the gradient of one batch with the loop's own means."""
+) -> Tensor:
+    """Compute the gradient of one batch with the loop's own means, float64 (weights,)."""
     network = network.train().to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     parameters = TrainingParameters(epochs=1, batch_size=batch_size, learning_rate=0.01, chunk_size=chunk_size)
     compute = BatchGradients(network, hashing_loss(), inputs, torch.from_numpy(labels), parameters, CPU)
     compute(np.arange(batch_size), 3)
-    return [parameter.grad for parameter in network.parameters() if parameter.grad is not None]
+    gradients = [parameter.grad for parameter in network.parameters() if parameter.grad is not None]
+    return torch.cat([part.flatten() for part in gradients]).double()
 
 
 def kept_for_backward(network: HashNetwork, inputs: ImageInputs, labels: NDArray[np.int64]) -> int:
@@ -72,14 +73,12 @@ def kept_for_backward(network: HashNetwork, inputs: ImageInputs, labels: NDArray
     return sum(size for pointer, size in blocks.items() if pointer not in weights)
 
 
-def relative_difference(first: Sequence[Tensor], second: Sequence[Tensor]) -> float:
+def relative_difference(first: Tensor, second: Tensor) -> float:
     """Norm of the difference of two gradients, divided by the norm of the second."""
-    difference = sum(float((a - b).double().square().sum()) for a, b in zip(first, second, strict=True))
-    return float((difference / sum(float(part.double().square().sum()) for part in second)) ** 0.5)
+    return float((first - second).norm() / second.norm())
 
 
-def measure(settings: Settings) -> Results:
-    """Make the step, and what it is compared with."""
+def _measure(settings: Settings) -> Results:
     use_one_thread()
 
     def network() -> HashNetwork:
@@ -93,9 +92,8 @@ def measure(settings: Settings) -> Results:
         kept = kept_for_backward(network(), inputs, labels[:plain])
         pieces, whole = (gradient(network(), inputs, labels, compared, size) for size in (max(1, compared // 7), None))
         before = process_bytes("VmHWM")
-        parameters = TrainingParameters(
-            epochs=1, batch_size=batch_size, learning_rate=0.01, chunk_size=settings["chunk_size"]
-        )
+        chunk = settings["chunk_size"]
+        parameters = TrainingParameters(epochs=1, batch_size=batch_size, learning_rate=0.01, chunk_size=chunk)
         cpu, wall = time.process_time(), time.perf_counter()
         history = train(network(), hashing_loss(), inputs, labels, parameters, 1, CPU, "large batch")
         cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
@@ -110,24 +108,23 @@ def measure(settings: Settings) -> Results:
     }
 
 
+STEP = (
+    "peak memory: {peak:.2f} GiB | plain autograd would keep: {plain:.0f} GiB ({per_image:.1f} MiB per image) | CPU time "
+    "of one thread: {cpu_seconds:,.0f} s | wall time: {wall_seconds:,.0f} s | relative difference of the gradient in "
+    "chunks: {relative_difference:.0e}"
+)
+
+
 def tables(results: Results) -> dict[str, Rows]:
     """Rows of the table of the document: one exact step beside what plain autograd would keep."""
-    settings, per_image = results["settings"], results["kept_bytes_per_image"]
-    plain = f"{per_image * settings['batch_size'] / GIBIBYTE:.0f} GiB ({per_image / MEBIBYTE:.1f} MiB per image)"
-    compared = f"gradient of {settings['compared_batch']} images in chunks, relative difference from one piece"
-    rows = {
-        "peak memory of the process": f"{results['peak_bytes'] / GIBIBYTE:.2f} GiB",
-        "plain autograd would keep": plain,
-        "CPU time of one thread": f"{results['cpu_seconds']:,.0f} s",
-        "wall time": f"{results['wall_seconds']:,.0f} s",
-        compared: f"{results['relative_difference']:.0e}",
-    }
-    return {"step": [{"of one step": name, "measured": value} for name, value in rows.items()]}
+    peak, per_image = results["peak_bytes"] / GIBIBYTE, results["kept_bytes_per_image"]
+    plain = per_image * results["settings"]["batch_size"] / GIBIBYTE
+    return {"step": rows_by(STEP, [{**results, "peak": peak, "plain": plain, "per_image": per_image / MEBIBYTE}])}
 
 
 LARGE_BATCH = Benchmark(
     "large_batch",
-    measure,
+    _measure,
     tables,
     settings={
         "network": "caffenet",

@@ -2,10 +2,9 @@
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,12 +31,11 @@ Answers = tuple[NDArray[np.int32], NDArray[np.int64]]
 """Distances and items, both (queries, k), nearest first; NO_ITEM where an index found fewer than k."""
 
 
-@dataclass(frozen=True)
-class Setting:
+class Setting(NamedTuple):
     """An index to build, and the parameters to search it with, a mapping for each point of the curve."""
 
     family: str
-    build: Mapping[str, int] = field(default_factory=dict)
+    build: Mapping[str, int] = {}
     searches: tuple[Mapping[str, int], ...] = ({},)
 
 
@@ -159,10 +157,7 @@ def quality(
         queries: packed codes (queries, bytes).
         items: answers (queries, k), NO_ITEM where there is none.
         distance_of_last: distance of the k-th nearest item (queries,).
-        strictly_nearer: how many items are nearer than that (queries,).
-
-    Returns:
-        `recall`, and `strictly_nearer_found`: the mean over the queries that have any, None if none has.
+        strictly_nearer: how many items are nearer than that (queries,); the share is the mean over those that have any.
     """
     differing = code_words(database)[items] ^ code_words(queries)[:, None, :]
     distances = np.bitwise_count(differing).sum(axis=2, dtype=np.int64)
