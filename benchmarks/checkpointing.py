@@ -9,11 +9,12 @@ import tempfile
 import time
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import torch
 from omegaconf import OmegaConf
 
-from benchmarks.documents import PROJECT, markdown_table
+from benchmarks.documents import PROJECT, markdown_table, rows_by
 from benchmarks.training_cases import CODE_LENGTH, hash_network
 from deephash_pipeline.training.parameters import TrainingParameters
 from deephash_pipeline.training.resuming.checkpoint import CheckpointFolder, TrainingState
@@ -38,7 +39,7 @@ def training_state(network: str) -> TrainingState:
     return TrainingState(training.tensors(), {**training.values(), "steps": 1}, settings.model_dump())
 
 
-def measure(network: str, repeats: int = REPEATS) -> dict[str, str]:
+def measure(network: str, repeats: int = REPEATS) -> dict[str, Any]:
     """Save the state some times, with everything that is flushed to the disk; a row of the table."""
     interval, state, seconds = OmegaConf.load(PROJECT / "conf" / "base" / "globals.yml"), training_state(network), []
     with tempfile.TemporaryDirectory(dir=PROJECT / "data") as folder:
@@ -48,13 +49,15 @@ def measure(network: str, repeats: int = REPEATS) -> dict[str, str]:
             checkpoints.save(state)
             seconds.append(time.perf_counter() - began)
     waiting = max(interval.seconds_between_checkpoints, median(seconds) / LARGEST_SHARE)
+    mebibytes = sum(tensor.nbytes for tensor in state.tensors.values()) / 2**20
     return {
-        "network": f"`{network}`",
-        "MiB": f"{sum(tensor.nbytes for tensor in state.tensors.values()) / 2**20:.1f}",
-        "ms to save": f"{1000 * median(seconds):.0f}",
-        "share of the time": f"{100 * median(seconds) / waiting:.2f} %",
+        "network": network,
+        "size": mebibytes,
+        "ms": 1000 * median(seconds),
+        "share": 100 * median(seconds) / waiting,
     }
 
 
 if __name__ == "__main__":
-    print(markdown_table([measure(network) for network in NETWORKS]))
+    row = "network: `{network}` | MiB: {size:.1f} | ms to save: {ms:.0f} | share of the time: {share:.2f} %"
+    print(markdown_table(rows_by(row, map(measure, NETWORKS))))

@@ -118,72 +118,53 @@ AIM = (
     "ratio: `{name}` / `fused` | aim: at least {aim:g} | measured: {by:.1f} | : {reached} | in kept memory: {kept:.1f}"
 )
 DEVICE = (
-    "ms: {ms:.2f} | floor, ms: {floor:.2f} | ratio: {ratio:.1f} ({reached}: at most {aim:g}) | MiB: {mebibytes:.0f}"
+    "ms: {ms:.2f} | floor, ms: {floor_ms:.2f} | ratio: {ratio:.1f} ({reached}: at most {aim:g}) | MiB: {mebibytes:.0f}"
 )
 
 
 def tables(results: Results) -> dict[str, Rows | str]:
     """Rows of the tables of the document."""
-    cells, aims = results["cells"], []
-    for cell in cells:
-        if (cell["batch"], cell["code_length"]) == AIM_SIZE:
-            ratios, kept = (_ratios(cell[seconds]) for seconds in ("seconds", "seconds_in_kept_memory"))
-            for name, aim in AIMS.items():
-                reached = "reached" if ratios[name] >= aim else "missed"
-                aims.append({"name": name, "aim": aim, "by": ratios[name], "reached": reached, "kept": kept[name]})
-    own = []
-    for cell in cells:
-        seconds, bits_of_pairs = cell["seconds"], cell["batch"] * (cell["batch"] - 1) / 2 * cell["code_length"]
+    aims, device = [], results["device"]
+    rows: dict[str, list[dict[str, str]]] = {"times": [], "times in kept memory": [], "memory": [], "own": []}
+    for cell in results["cells"]:
+        (size,) = rows_by(SIZE.removesuffix(" | "), [cell])
+        seconds, kept = cell["seconds"], cell["seconds_in_kept_memory"]
+        for name, aim in AIMS.items() if (cell["batch"], cell["code_length"]) == AIM_SIZE else ():
+            by, by_kept = (of[name]["cpu"] / of[OURS]["cpu"] for of in (seconds, kept))
+            reached = "reached" if by >= aim else "missed"
+            aims.append({"name": name, "aim": aim, "by": by, "reached": reached, "kept": by_kept})
+        for table, of in (("times", seconds), ("times in kept memory", kept)):
+            times = {name: _rounded(1e3 * taken["cpu"]) for name, taken in of.items() if name != OURS_TWO_THREADS}
+            ratios = {name: f" ({_rounded(of[name]['cpu'] / of[OURS]['cpu'])})" for name in times} | {OURS: ""}
+            rows[table].append(size | {f"`{name}`": taken + ratios[name] for name, taken in times.items()})
+        rows["memory"].append(size | {f"`{name}`": _rounded(taken) for name, taken in cell["mebibytes"].items()})
+        cycles = seconds[OURS]["cpu"] * cell["clock_hertz"] / _bits_of_pairs(cell["batch"], cell["code_length"])
         two_threads = seconds.get(OURS_TWO_THREADS)
         gain = f"{seconds[OURS]['wall'] / two_threads['wall']:.2f}" if two_threads else ""
-        own.append({**cell, "cycles": seconds[OURS]["cpu"] * cell["clock_hertz"] / bits_of_pairs, "gain": gain})
+        rows["own"].append(size | {"cycles": f"{cycles:.2f}", "one thread / two threads": gain})
+    if device:
+        floor = device_floor(*(device[name] for name in ("batch", "code_length", "processors", "clock_hertz")))
+        ratio = device["seconds"] / floor
+        shown = {"ms": 1e3 * device["seconds"], "floor_ms": 1e3 * floor, "ratio": ratio, "aim": DEVICE_AIM}
+        device |= {**shown, "reached": "reached" if ratio <= DEVICE_AIM else "missed"}
     return {
         "aims": rows_by(AIM, aims) if aims else "Not measured at the size of the aims.",
-        "times": [_times(cell, "seconds") for cell in cells],
-        "times in kept memory": [_times(cell, "seconds_in_kept_memory") for cell in cells],
-        "memory": [
-            _sized(cell, {name: _rounded(taken) for name, taken in cell["mebibytes"].items()}) for cell in cells
-        ],
-        "own": rows_by(f"{SIZE}cycles: {{cycles:.2f}} | one thread / two threads: {{gain}}", own),
+        **rows,
         "first calls": first_call_rows(results["first_calls"], digits=2),
-        "device": _device_rows(results["device"]) if results["device"] else "Not measured: no CUDA device.",
+        "device": rows_by(f"device: {{name}} | {SIZE}{DEVICE}", [device])
+        if device
+        else "Not measured: no CUDA device.",
     }
-
-
-def _ratios(seconds: dict[str, dict[str, float]]) -> dict[str, float]:
-    return {name: taken["cpu"] / seconds[OURS]["cpu"] for name, taken in seconds.items()}
-
-
-def _times(cell: Cell, seconds: str) -> dict[str, str]:
-    ratios = {name: f" ({_rounded(ratio)})" for name, ratio in _ratios(cell[seconds]).items()} | {OURS: ""}
-    times = {name: _rounded(1e3 * taken["cpu"]) + ratios[name] for name, taken in cell[seconds].items()}
-    return _sized(cell, {name: taken for name, taken in times.items() if name != OURS_TWO_THREADS})
-
-
-def _sized(cell: Cell, columns: dict[str, str]) -> dict[str, str]:
-    sizes = {"samples": f"{cell['batch']:,}", "bits": str(cell["code_length"])}
-    return sizes | {f"`{name}`": value for name, value in columns.items()}
 
 
 def device_floor(batch: int, code_length: int, processors: int, clock_hertz: float) -> float:
     """Seconds of the arithmetic alone on a GPU: the slower of special functions and of other operations."""
-    bits_of_pairs = batch * (batch - 1) / 2 * code_length
     cycles = max(SPECIAL_FUNCTIONS / SPECIAL_FUNCTIONS_PER_CYCLE, FLOATS / FLOATS_PER_CYCLE)
-    return bits_of_pairs * cycles / (processors * clock_hertz)
+    return _bits_of_pairs(batch, code_length) * cycles / (processors * clock_hertz)
 
 
-def _device_rows(device: dict[str, Any]) -> Rows:
-    floor = device_floor(*(device[name] for name in ("batch", "code_length", "processors", "clock_hertz")))
-    ratio = device["seconds"] / floor
-    reached = "reached" if ratio <= DEVICE_AIM else "missed"
-    numbers = {
-        "ms": 1e3 * device["seconds"],
-        "floor": 1e3 * floor,
-        "ratio": ratio,
-        "reached": reached,
-        "aim": DEVICE_AIM,
-    }
-    return rows_by(f"device: {{name}} | {SIZE}{DEVICE}", [{**device, **numbers}])
+def _bits_of_pairs(batch: int, code_length: int) -> float:
+    return batch * (batch - 1) / 2 * code_length
 
 
 def _rounded(number: float) -> str:

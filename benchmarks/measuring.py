@@ -78,10 +78,7 @@ def calls_lasting(run: Callable[[], Any], seconds: float) -> int:
 
 
 def use_one_thread() -> None:
-    """Limit the thread pools of all libraries to one thread: of those that are imported by now, so import them before.
-
-    numba's is limited too; a benchmark that wants more calls `numba.set_num_threads` around the work.
-    """
+    """Limit the thread pools of all libraries that are imported by now to one thread."""
     threadpool_limits(1)
     torch.set_num_threads(1)
     numba.set_num_threads(1)

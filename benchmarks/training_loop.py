@@ -28,6 +28,7 @@ from deephash_pipeline.training import TrainingParameters, outputs_in_blocks, tr
 from deephash_pipeline.training.inference import block_size
 
 PARTS = ("data", "forward", "backward", "loss", "optimiser", "other")
+SPEEDS = ("images_per_second", "images_per_second_bare", "encoded_per_second", "encoded_per_second_bare")
 WARM_UP_STEPS = 8
 # Operations of PyTorch that are convolutions or matrix products, forward and backward.
 PRODUCTS = ("mkldnn_convolution", "convolution_backward", "cudnn_convolution", "mm", "addmm", "bmm", "baddbmm")
@@ -76,13 +77,13 @@ class Bench:
         trunk = build_trunk(self.case.network).to(DEVICE)
         return _second_call(lambda: outputs_in_blocks(trunk, self.inputs))
 
+    @torch.inference_mode()
     def encode_bare(self) -> float:
         """Seconds of as many images through the same network on random tensors."""
         trunk = build_trunk(self.case.network).to(DEVICE).eval()
         size = block_size(trunk)
-        with torch.inference_mode():
-            blocks = [self.random_tensor(min(size, self.images - start)) for start in range(0, self.images, size)]
-            return _second_call(lambda: deque(map(trunk, blocks), maxlen=0))
+        blocks = [self.random_tensor(min(size, self.images - start)) for start in range(0, self.images, size)]
+        return _second_call(lambda: deque(map(trunk, blocks), maxlen=0))
 
     def share_of_products(self) -> float:
         """Share of the time of training in convolutions and matrix products, forward and backward."""
@@ -115,15 +116,14 @@ def measure_case(case: Case, settings: Settings) -> dict[str, Any]:
     rounds = [
         (bench.train(), bench.train_bare(), bench.encode(), bench.encode_bare()) for _ in range(settings["rounds"])
     ]
-    parts, bare, encoding, encoding_bare = zip(*rounds, strict=True)
-    trained = bench.steps * case.batch_size
+    parts, *others = zip(*rounds, strict=True)
+    seconds = [median(sum(part.values()) for part in parts), *map(median, others)]
+    images = [bench.steps * case.batch_size] * 2 + [bench.images] * 2
+    speeds = dict(zip(SPEEDS, (count / taken for count, taken in zip(images, seconds, strict=True)), strict=True))
     return {
         "case": {**case._asdict(), "augmentation": case.augmentation.model_dump()},
         "seconds_of_step": {name: median(part[name] for part in parts) / bench.steps for name in parts[0]},
-        "images_per_second": trained / median(sum(part.values()) for part in parts),
-        "images_per_second_bare": trained / median(bare),
-        "encoded_per_second": bench.images / median(encoding),
-        "encoded_per_second_bare": bench.images / median(encoding_bare),
+        **speeds,
         "share_of_products": bench.share_of_products() if DEVICE.type != "cuda" else None,
     }
 
@@ -159,7 +159,8 @@ def _measure(settings: Settings) -> Results:
 
 
 NAME = "training: {case[name]} | batch: {case[batch_size]} | "
-SHARES = f"step, ms: {{ms:.1f}} | {' | '.join(f'{part}: {{{part}:.1%}}' for part in PARTS)}"
+SHARES = "step, ms: {ms:.1f}" + "".join(f" | {part}: {{{part}:.1%}}" for part in PARTS)
+SHARES += " | products: {share_of_products:.1%}"
 THROUGHPUT = (
     "train: {images_per_second:,.0f} | train, bare: {images_per_second_bare:,.0f} | train / bare: {train:.2f} | "
     "encode: {encoded_per_second:,.0f} | encode, bare: {encoded_per_second_bare:,.0f} | encode / bare: {encode:.2f}"
@@ -172,18 +173,12 @@ OPTIONS = (
 
 def tables(results: Results) -> dict[str, Rows | str]:
     """Rows of the shares of a step, of the comparison with the bare network, and of the options."""
-    shares: Rows | str = "Parts are not timed apart on a CUDA device."
-    if results["device"].startswith("CPU"):
-        steps = [sum(case["seconds_of_step"].values()) for case in results["cases"]]
-        parts = [
-            {**case, "ms": 1e3 * step, **{part: taken / step for part, taken in case["seconds_of_step"].items()}}
-            for case, step in zip(results["cases"], steps, strict=True)
-        ]
-        shares = rows_by(f"{NAME}{SHARES} | products: {{share_of_products:.1%}}", parts)
-    ratios = {"train": "images_per_second", "encode": "encoded_per_second"}
-    throughput = [
-        case | {name: case[own] / case[f"{own}_bare"] for name, own in ratios.items()} for case in results["cases"]
-    ]
+    cases, on_cpu = [], results["device"].startswith("CPU")
+    for case in results["cases"]:
+        step = sum(case["seconds_of_step"].values())
+        shares = {part: taken / step for part, taken in case["seconds_of_step"].items()}
+        own, own_bare, encoded, encoded_bare = (case[name] for name in SPEEDS)
+        cases.append({**case, **shares, "ms": 1e3 * step, "train": own / own_bare, "encode": encoded / encoded_bare})
     default = {row["network"]: row["images_per_second"] for row in results["options"] if not row["options"]}
     options = []
     for row in results["options"]:
@@ -191,8 +186,8 @@ def tables(results: Results) -> dict[str, Rows | str]:
         times = row["images_per_second"] / default[row["network"]]
         options.append({**row, "named": named or "default", "times": times})
     return {
-        "shares": shares,
-        "throughput": rows_by(NAME + THROUGHPUT, throughput),
+        "shares": rows_by(NAME + SHARES, cases) if on_cpu else "Parts are not timed apart on a CUDA device.",
+        "throughput": rows_by(NAME + THROUGHPUT, cases),
         "options": rows_by(OPTIONS, options),
     }
 

@@ -13,13 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks import measuring
-from benchmarks.documents import PROJECT, Benchmark, Results, Rows, Settings, three_digits
-from benchmarks.studies.augmented_codes import augmented_codes
+from benchmarks.documents import PROJECT, Benchmark, Results, Rows, Settings, rows_by, three_digits
+from benchmarks.studies.augmented_codes import MovedImages, augmented_codes
 from benchmarks.studies.runs import finished_run
 from benchmarks.studies.search_indexes import FLAT, FLAT_UNPADDED, SETTINGS, SLOW, BuiltIndex, Setting, quality
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.grid import METHODS
-from deephash_pipeline.images.inputs import ImageInputs
 from deephash_pipeline.networks import build_trunk
 from deephash_pipeline.progress import track
 from deephash_pipeline.retrieval import count_distances, distinct_codes
@@ -96,7 +95,7 @@ def measure_database(
     }
 
 
-def measure(settings: Settings) -> Results:
+def _measure(settings: Settings) -> Results:
     """Measure every cell's codes twice: those of the images as they are, and those of moved images."""
     measuring.require_packages(["faiss"])
     device, cells = resolve_device("auto"), {}
@@ -107,7 +106,7 @@ def measure(settings: Settings) -> Results:
         for cell, weights in TRUNKS.items():
             trunk, encoder = build_trunk(experiment.network).to(device), catalog.load(f"{cell}.encoder")
             trunk.load_state_dict(catalog.load(weights))
-            moved = augmented_codes(ImageInputs(*images), trunk, encoder, experiment.seed, settings["versions"])
+            moved = augmented_codes(MovedImages(*images), trunk, encoder, experiment.seed, settings["versions"])
             cells[cell] = (catalog.load(f"{cell}.codes"), moved)
     measuring.use_one_thread()
     import_module("faiss").omp_set_num_threads(1)
@@ -126,68 +125,72 @@ def tables(results: Results) -> dict[str, Rows | str]:
     return {"exact": _exact_rows(databases), "best": _best_rows(databases), **of_each}
 
 
-def _exact_rows(databases: Sequence[Entry]) -> Iterator[dict[str, str]]:
+EXACT = (
+    "codes: {codes} | items: {items:,} | codes in memory, MB: {megabytes} | ms a query: {ms} | queries/s: {rate} | "
+    ": {origin}"
+)
+
+
+def _exact_rows(databases: Sequence[Entry]) -> Rows:
     """What exact search takes at the measured sizes, and at larger ones if time goes on growing linearly."""
+    rows = []
     for codes in dict.fromkeys(database["codes"] for database in databases):
         seconds = {one["items"]: _exact_seconds(one) for one in databases if one["codes"] == codes}
         largest = max(seconds)
         beyond = {items: seconds[largest] * items / largest for items in EXTRAPOLATED_ITEMS if items > largest}
         for items, taken in [*sorted(seconds.items()), *beyond.items()]:
-            yield {
-                "codes": codes_name(codes),
-                "items": f"{items:,}",
-                "codes in memory, MB": three_digits(8e-6 * items),
-                "ms a query": three_digits(1e3 * taken),
-                "queries/s": three_digits(1 / taken),
-                "": "measured" if items in seconds else "extrapolated",
-            }
+            numbers = {"megabytes": 8e-6 * items, "ms": 1e3 * taken, "rate": 1 / taken}
+            shown = {name: three_digits(number) for name, number in numbers.items()}
+            origin = "measured" if items in seconds else "extrapolated"
+            rows.append({"codes": codes_name(codes), "items": items, "origin": origin, **shown})
+    return rows_by(EXACT, rows)
 
 
 def _best_rows(databases: Sequence[Entry]) -> Iterator[dict[str, str]]:
     """For every database and kind of index, the fastest setting that finds enough of the ten nearest."""
     for database in databases:
-        by_family: dict[str, list[Entry]] = {}
-        for entry in database["indexes"]:
-            by_family.setdefault(entry["family"], []).append({**entry, **entry["neighbours"]["10"]})
-        for family, entries in by_family.items():
-            good = [entry for entry in entries if entry["recall"] >= GOOD_RECALL]
-            best = min(good or entries, key=lambda entry: (0 if good else -entry["recall"], entry["cpu_seconds"]))
-            if family != FLAT_UNPADDED:
-                yield {
-                    "codes": codes_name(database["codes"]),
-                    "items": f"{database['items']:,}",
-                    "index": family,
-                    "setting": _parameters(best),
-                    "recall@10": f"{best['recall']:.4f}" if good else f"*{best['recall']:.4f}*",
-                    **_nearer_found("10", best),
-                    "µs a query": three_digits(1e6 * best["cpu_seconds"]),
-                    "exact / this": three_digits(_exact_seconds(database) / best["cpu_seconds"]),
-                    "build, s": three_digits(best["build_seconds"]),
-                    "bytes an item": f"{best['bytes_per_item']:.0f}",
-                }
+        entries = [{**entry, **entry["neighbours"]["10"]} for entry in database["indexes"]]
+        for family in dict.fromkeys(entry["family"] for entry in entries if entry["family"] != FLAT_UNPADDED):
+            own = [entry for entry in entries if entry["family"] == family]
+            good = [entry for entry in own if entry["recall"] >= GOOD_RECALL]
+            best = min(good or own, key=lambda entry: (0 if good else -entry["recall"], entry["cpu_seconds"]))
+            mark = "" if good else "*"
+            yield {
+                "codes": codes_name(database["codes"]),
+                "items": f"{database['items']:,}",
+                "index": family,
+                "setting": _parameters(best),
+                **_found("10", best, mark, mark),
+                "µs a query": three_digits(1e6 * best["cpu_seconds"]),
+                "exact / this": three_digits(_exact_seconds(database) / best["cpu_seconds"]),
+                **_cost(best),
+            }
 
 
 def _all_rows(database: Entry) -> Iterator[dict[str, str]]:
     """Everything measured on one database."""
     for entry in database["indexes"]:
-        row = {
-            "index": entry["family"],
-            "setting": _parameters(entry),
-            "build, s": three_digits(entry["build_seconds"]),
-            "bytes an item": f"{entry['bytes_per_item']:.0f}",
-        }
+        row = {"index": entry["family"], "setting": _parameters(entry), **_cost(entry)}
         for k, measured in entry["neighbours"].items():
-            fewer = f" ({measured['queries']})" if measured["queries"] < database["queries"] else ""
-            row |= {f"recall@{k}": f"{measured['recall']:.4f}{fewer}", **_nearer_found(k, measured)}
+            row |= _found(
+                k, measured, "", f" ({measured['queries']})" if measured["queries"] < database["queries"] else ""
+            )
             row[f"µs a query, {k}"] = three_digits(1e6 * measured["cpu_seconds"])
             row[f"queries/s, {k}"] = three_digits(1 / measured["cpu_seconds"])
         yield row
 
 
-def _nearer_found(k: str, measured: Entry) -> dict[str, str]:
-    """The column of strictly nearer items found, for results that have it."""
-    share = measured.get("strictly_nearer_found", -1)
-    return {} if share == -1 else {f"strictly nearer found@{k}": "" if share is None else f"{share:.4f}"}
+def _cost(entry: Entry) -> dict[str, str]:
+    return {"build, s": three_digits(entry["build_seconds"]), "bytes an item": f"{entry['bytes_per_item']:.0f}"}
+
+
+def _found(k: str, measured: Entry, before: str, after: str) -> dict[str, str]:
+    """Recall and, for results that have it, strictly nearer items found; nothing where there are none."""
+    columns = {f"recall@{k}": f"{before}{measured['recall']:.4f}{after}"}
+    if "strictly_nearer_found" in measured:
+        share = measured["strictly_nearer_found"]
+        columns[f"strictly nearer found@{k}"] = "" if share is None else f"{share:.4f}"
+    return columns
 
 
 def _exact_seconds(database: Entry) -> float:
@@ -206,7 +209,7 @@ def codes_name(cell: str) -> str:
 
 APPROXIMATE_SEARCH = Benchmark(
     "approximate_search",
-    measure,
+    _measure,
     tables,
     settings={
         "environment": "mnist",

@@ -3,7 +3,6 @@
 import io
 from pathlib import Path
 
-import matplotlib
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 from PIL import Image
@@ -29,9 +28,9 @@ def draw(results: Results, k: str = "10") -> Figure:
     databases = results["databases"]
     models = list(dict.fromkeys(database["codes"] for database in databases))
     sizes = sorted({database["items"] for database in databases})
-    figure, panels = plt.subplots(
-        len(models), len(sizes), figsize=(11, 9), sharex=True, sharey=True, squeeze=False, layout="constrained"
-    )
+    # Figure, not pyplot's subplots: nothing asks for a screen, and nothing is left to close.
+    figure = Figure(figsize=(11, 9), layout="constrained")
+    panels = figure.subplots(len(models), len(sizes), sharex=True, sharey=True, squeeze=False)
     for database in databases:
         panel = panels[models.index(database["codes"])][sizes.index(database["items"])]
         panel.set(title=f"{codes_name(database['codes'])}, {database['items']:,} codes", xscale="log", yscale="log")
@@ -52,20 +51,16 @@ def draw(results: Results, k: str = "10") -> Figure:
     panel.set_yticks([*MISSED, DRAWN_AS_NONE], [*(f"{1 - share:g}" for share in MISSED), "1"])
     panel.set_yticks([], minor=True)
     figure.suptitle(f"Recall@{k} against queries per second on one core (dotted: exact search)")
-    for panel in panels[-1]:
-        panel.set_xlabel("Queries per second")
-    for panel in panels[:, 0]:
-        panel.set_ylabel(f"Recall@{k}")
+    plt.setp(panels[-1], xlabel="Queries per second")
+    plt.setp(panels[:, 0], ylabel=f"Recall@{k}")
     figure.legend(*panel.get_legend_handles_labels(), loc="outside lower center", ncols=4)
     return figure
 
 
 def save(picture: Path = PICTURE) -> None:
     """Draw the stored results into a file."""
-    matplotlib.use("agg")
-    figure, drawn = draw(APPROXIMATE_SEARCH.read()), io.BytesIO()
-    figure.savefig(drawn, dpi=100)
-    plt.close(figure)
+    drawn = io.BytesIO()
+    draw(APPROXIMATE_SEARCH.read()).savefig(drawn, dpi=100)
     with Image.open(drawn) as image:
         image.convert("RGB").quantize(COLOURS_OF_THE_PICTURE).save(picture, optimize=True)
 

@@ -15,38 +15,22 @@ from deephash_pipeline.retrieval import pack_bits
 from deephash_pipeline.training import outputs_in_blocks
 
 
-def augmented_codes(
-    inputs: ImageInputs, trunk: nn.Module, encoder: Encoder, seed: int, versions: int
-) -> NDArray[np.uint8]:
-    """Encode `versions` augmented versions of every image, each moved by draws of its own.
+class MovedImages(ImageInputs):
+    """Images as network inputs, each moved by one draw that depends on the seed of the version and its block alone."""
 
-    Args:
-        inputs: the n images and how they are augmented.
-        trunk: maps images to z.
-        encoder: maps z to bits.
-        seed: of all draws; equal seeds move images alike, whatever the trunk.
-        versions: of each image.
-
-    Returns:
-        Packed codes of shape (versions * n, bytes), version after version.
-    """
-    codes = []
-    for version in track(range(versions), "encoding augmented images", versions):
-        moved = AugmentedVersion(inputs, derive_seed(seed, "augmented codes", version))
-        codes.append(pack_bits(encoder.encode(outputs_in_blocks(trunk, moved))))
-    return np.concatenate(codes)
-
-
-class AugmentedVersion:
-    """Images as network inputs, each moved by one draw that depends on the seed and its block alone."""
-
-    def __init__(self, inputs: ImageInputs, seed: int) -> None:
-        self.inputs = inputs
-        self.seed = seed
-
-    def __len__(self) -> int:
-        return len(self.inputs)
+    version_seed = 0
 
     def batch(self, indices: NDArray[np.int64], seed: int | None = None, first: int = 0) -> Tensor:
         """Moved images at `indices`, normalised."""
-        return self.inputs.batch(indices, derive_seed(self.seed, int(indices[0])))
+        return super().batch(indices, derive_seed(self.version_seed, int(indices[0])))
+
+
+def augmented_codes(
+    images: MovedImages, trunk: nn.Module, encoder: Encoder, seed: int, versions: int
+) -> NDArray[np.uint8]:
+    """Encode `versions` augmented versions of n images: packed codes (versions * n, bytes), version after version."""
+    codes = []
+    for version in track(range(versions), "encoding augmented images", versions):
+        images.version_seed = derive_seed(seed, "augmented codes", version)
+        codes.append(pack_bits(encoder.encode(outputs_in_blocks(trunk, images))))
+    return np.concatenate(codes)
