@@ -25,16 +25,11 @@ Rows = Iterable[Mapping[str, object]]
 
 @dataclass(frozen=True)
 class Benchmark:
-    """What is measured, the file of results that it goes into, and the document that shows it.
+    """What is measured into `benchmarks/results/<name>.json`, and the document that shows it.
 
-    Attributes:
-        name: of the file, `benchmarks/results/<name>.json`, and the first word of all markers.
-        measure: maps settings to results; machine, versions and settings are added to them.
-        tables: maps results to the rows of each table, or a text, by the name of its marker; `run` describes the rest.
-        settings: what is measured. Each number and each word is an option of the command line.
-        quick: the settings that --quick changes.
-        distributions: packages whose versions matter.
-        document: where the tables are.
+    `measure` maps settings, of which numbers and words are options of the command line, to results; machine, versions
+    and settings are added to them. `tables` maps results to the rows of each table, or a text, by the name of its
+    marker, whose first word is the benchmark's name. `distributions` are the packages whose versions matter.
     """
 
     name: str
@@ -51,13 +46,6 @@ class Benchmark:
         return {
             f"{self.name} {name}": rows if isinstance(rows, str) else markdown_table(rows) for name, rows in contents
         }
-
-    def render(self, results: Results) -> None:
-        """Replace the sections of the document."""
-        text = self.document.read_text(encoding="utf-8")
-        for section, content in self.sections(results).items():
-            text = replaced_between_markers(text, section, content)
-        write_text(self.document, text)
 
     def read(self) -> Results:
         """Read the stored results; InputError if there are none."""
@@ -83,12 +71,22 @@ class Benchmark:
         logging.basicConfig(format="%(message)s")
         logging.getLogger("deephash_pipeline").setLevel(logging.INFO)
         try:
-            results = self.read() if options["tables"] else self._measured(settings)
+            if options["tables"]:
+                results = self.read()
+            else:
+                # Imports PyTorch, which is no part of the memory that some benchmarks measure.
+                from benchmarks.measuring import describe_machine, describe_versions  # noqa: PLC0415
+
+                described = {"machine": describe_machine(), "versions": describe_versions(self.distributions)}
+                results = {**described, "settings": settings, **self.measure(settings)}
             if options["quick"]:
                 print(*self.sections(results).values(), sep="\n\n")
                 return 0
             write_text(RESULTS / f"{self.name}.json", json.dumps(results, indent=1) + "\n")
-            self.render(results)
+            text = self.document.read_text(encoding="utf-8")
+            for section, content in self.sections(results).items():
+                text = replaced_between_markers(text, section, content)
+            write_text(self.document, text)
         except (InputError, OSError) as error:
             print(" ".join(str(error).split()), file=sys.stderr)
             return 1
@@ -96,13 +94,6 @@ class Benchmark:
             print("stopped; nothing was written", file=sys.stderr)
             return INTERRUPTED
         return 0
-
-    def _measured(self, settings: Settings) -> Results:
-        # Imports PyTorch, which is no part of the memory that some benchmarks measure.
-        from benchmarks.measuring import describe_machine, describe_versions  # noqa: PLC0415
-
-        described = {"machine": describe_machine(), "versions": describe_versions(self.distributions)}
-        return {**described, "settings": settings, **self.measure(settings)}
 
 
 def markdown_table(rows: Rows) -> str:

@@ -1,8 +1,7 @@
 """Other people's ways from binary codes to mean average precision, each used as its documentation says.
 
-Every adapter gets a `LabelledCodes`, brings its database into the form the rival wants, which is not timed, and returns
-a function that is: from the codes of all queries to the rival's own metric, over the whole database. Where a rival
-leaves a choice, such as the type of scores or the size of a batch, the quicker one was taken.
+Every adapter brings the database into the form the rival wants, which is not timed, and returns a function that is:
+from the codes of all queries to the rival's own metric. Where a rival leaves a choice, the quicker one was taken.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -29,10 +28,7 @@ class Rival(NamedTuple):
 
 
 def _argsort_loop(codes: LabelledCodes) -> Callable[[], float]:
-    """For each query: product of signs, default argsort of the distances, precision at each hit (as DeepHash-pytorch).
-
-    Relevance is a comparison of labels here, not a product of one-hot rows, whose cost grows with the classes.
-    """
+    """As DeepHash-pytorch, but that relevance is a comparison of labels, not a product of one-hot rows."""
     query_signs, database_signs = _signs(codes)
 
     def ranking(signs: NDArray[np.float32]) -> NDArray[np.int64]:
@@ -111,19 +107,14 @@ RIVALS = (
 
 
 def count_without_compiler(codes: LabelledCodes) -> DistanceHistograms:
-    """Exact histograms from numpy and PyTorch alone: exclusive or, bit counts, `torch.bincount` of the row of bytes.
-
-    Items in order of their class, and words no longer than the code needs. Codes of up to 64 bits.
-    """
+    """Exact histograms from numpy and PyTorch alone: exclusive or, bit counts, `torch.bincount`; items by class."""
     by_class = np.argsort(codes.database_labels, kind="stable")
     in_order = codes.database_labels[by_class]
     words = _words(codes.database_codes[by_class])
     starts = np.searchsorted(in_order, codes.query_labels, side="left")
     stops = np.searchsorted(in_order, codes.query_labels, side="right")
-    different_bits = np.empty_like(words)
-    distances = np.empty(len(words), dtype=np.uint8)
-    distance_tensor = torch.from_numpy(distances)
-    bins = codes.code_length + 1
+    different_bits, distances = np.empty_like(words), np.empty(len(words), dtype=np.uint8)
+    distance_tensor, bins = torch.from_numpy(distances), codes.code_length + 1
     counts = np.empty((2, len(starts), bins), dtype=np.int64)
     for query, word in enumerate(_words(codes.query_codes)):
         np.bitwise_xor(words, word, out=different_bits)

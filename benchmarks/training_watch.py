@@ -19,10 +19,7 @@ LAST_PART = "optimiser"
 
 
 class Stopwatch:
-    """Books the time since its last reading on a part of the step, once the steps of the warm-up are over.
-
-    On a CUDA device only the sum is known: a reading would make the processor wait for the device.
-    """
+    """Books the time since its last reading on a part of the step, once the warm-up is over; on CUDA only the sum."""
 
     def __init__(self, warm_up: int, at_start: Callable[[], object] = lambda: None) -> None:
         self.seconds: defaultdict[str, float] = defaultdict(float)

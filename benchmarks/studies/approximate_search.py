@@ -5,8 +5,9 @@ sizes of the database. `docs/results/approximate-search.md` shows the results; i
 """
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from importlib import import_module
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from benchmarks import measuring
 from benchmarks.documents import PROJECT, Benchmark, Results, Rows, Settings, rows_by, three_digits
 from benchmarks.studies.augmented_codes import MovedImages, augmented_codes
 from benchmarks.studies.runs import finished_run
-from benchmarks.studies.search_indexes import FLAT, FLAT_UNPADDED, SETTINGS, SLOW, BuiltIndex, Setting, quality
+from benchmarks.studies.search_indexes import FLAT_UNPADDED, SETTINGS, SLOW, BuiltIndex, Setting, quality
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.grid import METHODS
 from deephash_pipeline.networks import build_trunk
@@ -40,7 +41,7 @@ def measure_database(
     queries: Codes,
     settings: Settings,
     indexes: Sequence[Setting] = SETTINGS,
-) -> dict[str, Any]:
+) -> Entry:
     """Build all indexes of a database of packed codes (items, bytes), and search it by all: their cost and quality.
 
     The first index must be exact: its answers say how far the k-th nearest item is.
@@ -50,20 +51,13 @@ def measure_database(
             f"{name} has {len(database)} codes: give at least {max(settings['neighbours'])}, the largest k"
         )
     queries = queries[:: max(1, len(queries) // settings["queries"])][: settings["queries"]]
-    description = f"{name}, {len(database):,} codes"
-    built = [BuiltIndex(index, database) for index in track(indexes, f"{description}: building", len(indexes))]
+    built = [BuiltIndex(index, database) for index in track(indexes, f"{name}: building", len(indexes))]
     searches = [(index, parameters) for index in built for parameters in index.setting.searches]
-    entries: list[Entry] = [
-        {
-            "family": index.setting.family,
-            "build": dict(index.setting.build),
-            "search": dict(parameters),
-            "build_seconds": index.build_seconds,
-            "bytes_per_item": index.size / len(database),
-            "neighbours": {},
-        }
-        for index, parameters in searches
-    ]
+    entries: list[Entry] = []
+    for index, parameters in searches:
+        family, build, _ = index.setting
+        cost = {"build_seconds": index.build_seconds, "bytes_per_item": index.size / len(database)}
+        entries.append({"family": family, "build": dict(build), "search": dict(parameters), **cost, "neighbours": {}})
     few = max(1, min(len(queries), settings["slow_pairs"] // len(database)))
     counts = [few if index.setting.family in SLOW else len(queries) for index, _ in searches]
     unlabelled = [np.zeros(len(codes), dtype=np.int64) for codes in (queries, database)]
@@ -71,34 +65,27 @@ def measure_database(
     # Items nearer than each distance, and than one beyond the last: (queries, code_length + 2).
     nearer_than = np.pad(np.cumsum(histograms.all, axis=1), ((0, 0), (1, 0)))
     every_query, ties = np.arange(len(queries)), {}
-    for k in track(settings["neighbours"], f"{description}: searching", len(settings["neighbours"])):
+    for k in track(settings["neighbours"], f"{name}: searching", len(settings["neighbours"])):
         last = built[0].searcher(queries, k, {})()[0][:, -1].astype(np.int64)
         nearer = nearer_than[every_query, last]
         ties[str(k)] = {"median_items_as_near": float(np.median(nearer_than[every_query, last + 1]))}
         methods = []
-        for number, ((index, parameters), count) in enumerate(zip(searches, counts, strict=True)):
+        for (index, parameters), count in zip(searches, counts, strict=True):
             search = index.searcher(queries[:count], k, parameters)
             calls = measuring.calls_lasting(search, settings["seconds_of_a_measurement"])
-            methods.append(measuring.Method(str(number), search, calls))
+            methods.append(measuring.Method(str(len(methods)), search, calls))
         timings = measuring.interleaved(methods, settings["rounds"]).values()
         for entry, timing, count in zip(entries, timings, counts, strict=True):
             found = quality(database, queries[:count], timing.result[1], last[:count], nearer[:count])
             entry["neighbours"][str(k)] = {**found, "cpu_seconds": timing.cpu_seconds / count, "queries": count}
-    return {
-        "codes": name,
-        "code_length": code_length,
-        "items": len(database),
-        "distinct_codes": distinct_codes(database),
-        "queries": len(queries),
-        "ties": ties,
-        "indexes": entries,
-    }
+    sizes = {"items": len(database), "distinct_codes": distinct_codes(database), "queries": len(queries)}
+    return {"codes": name, "code_length": code_length, **sizes, "ties": ties, "indexes": entries}
 
 
 def _measure(settings: Settings) -> Results:
     """Measure every cell's codes twice: those of the images as they are, and those of moved images."""
     measuring.require_packages(["faiss"])
-    device, cells = resolve_device("auto"), {}
+    device, cells = resolve_device("auto"), []
     with finished_run(settings["environment"]) as catalog:
         experiment = catalog.load("params:experiment")
         augmentation = catalog.load("params:fine_tuning.deephash").augmentation
@@ -107,99 +94,73 @@ def _measure(settings: Settings) -> Results:
             trunk, encoder = build_trunk(experiment.network).to(device), catalog.load(f"{cell}.encoder")
             trunk.load_state_dict(catalog.load(weights))
             moved = augmented_codes(MovedImages(*images), trunk, encoder, experiment.seed, settings["versions"])
-            cells[cell] = (catalog.load(f"{cell}.codes"), moved)
+            codes = catalog.load(f"{cell}.codes")
+            cells += [(cell, codes.code_length, database, codes.query) for database in (codes.database, moved)]
     measuring.use_one_thread()
     import_module("faiss").omp_set_num_threads(1)
-    databases = [
-        measure_database(cell, codes.code_length, database, codes.query, settings)
-        for cell, (codes, moved) in cells.items()
-        for database in (codes.database, moved)
-    ]
+    databases = [measure_database(*cell, settings) for cell in cells]
     return {"augmentation": augmentation.model_dump(), "databases": databases}
 
 
-def tables(results: Results) -> dict[str, Rows | str]:
-    """Rows of the tables of the document."""
-    databases = results["databases"]
-    of_each = {f"{database['codes']} {database['items']}": _all_rows(database) for database in databases}
-    return {"exact": _exact_rows(databases), "best": _best_rows(databases), **of_each}
-
-
 EXACT = (
-    "codes: {codes} | items: {items:,} | codes in memory, MB: {megabytes} | ms a query: {ms} | queries/s: {rate} | "
-    ": {origin}"
+    "codes: {codes} | items: {items:,} | codes in memory, MB: {mb} | ms a query: {ms} | queries/s: {rate} | : {origin}"
 )
 
 
-def _exact_rows(databases: Sequence[Entry]) -> Rows:
-    """What exact search takes at the measured sizes, and at larger ones if time goes on growing linearly."""
-    rows = []
-    for codes in dict.fromkeys(database["codes"] for database in databases):
-        seconds = {one["items"]: _exact_seconds(one) for one in databases if one["codes"] == codes}
-        largest = max(seconds)
-        beyond = {items: seconds[largest] * items / largest for items in EXTRAPOLATED_ITEMS if items > largest}
-        for items, taken in [*sorted(seconds.items()), *beyond.items()]:
-            numbers = {"megabytes": 8e-6 * items, "ms": 1e3 * taken, "rate": 1 / taken}
-            shown = {name: three_digits(number) for name, number in numbers.items()}
-            origin = "measured" if items in seconds else "extrapolated"
-            rows.append({"codes": codes_name(codes), "items": items, "origin": origin, **shown})
-    return rows_by(EXACT, rows)
-
-
-def _best_rows(databases: Sequence[Entry]) -> Iterator[dict[str, str]]:
-    """For every database and kind of index, the fastest setting that finds enough of the ten nearest."""
-    for database in databases:
-        entries = [{**entry, **entry["neighbours"]["10"]} for entry in database["indexes"]]
-        for family in dict.fromkeys(entry["family"] for entry in entries if entry["family"] != FLAT_UNPADDED):
-            own = [entry for entry in entries if entry["family"] == family]
-            good = [entry for entry in own if entry["recall"] >= GOOD_RECALL]
-            best = min(good or own, key=lambda entry: (0 if good else -entry["recall"], entry["cpu_seconds"]))
-            mark = "" if good else "*"
-            yield {
-                "codes": codes_name(database["codes"]),
-                "items": f"{database['items']:,}",
-                "index": family,
-                "setting": _parameters(best),
-                **_found("10", best, mark, mark),
-                "µs a query": three_digits(1e6 * best["cpu_seconds"]),
-                "exact / this": three_digits(_exact_seconds(database) / best["cpu_seconds"]),
-                **_cost(best),
+def tables(results: Results) -> dict[str, Rows | str]:
+    """Rows of the tables: exact search by size, the best setting of each kind of index, and all of each database."""
+    exact: list[Entry] = []
+    best: list[Entry] = []
+    every: dict[str, list[Entry]] = {}
+    for database in results["databases"]:
+        codes, items, of_family = codes_name(database["codes"]), database["items"], {}
+        exact_seconds = database["indexes"][0]["neighbours"]["10"]["cpu_seconds"]
+        # Measured, and extrapolated from the largest database if time goes on growing linearly.
+        largest = items == max(other["items"] for other in results["databases"] if other["codes"] == database["codes"])
+        for count in (items, *(EXTRAPOLATED_ITEMS if largest else ())):
+            numbers = {
+                "mb": 8e-6 * count,
+                "ms": 1e3 * exact_seconds * count / items,
+                "rate": items / count / exact_seconds,
             }
+            origin = "measured" if count == items else "extrapolated"
+            shown = {name: three_digits(number) for name, number in numbers.items()}
+            exact.append({"codes": codes, "items": count, "origin": origin, **shown})
+        rows = every[f"{database['codes']} {items}"] = []
+        for entry in database["indexes"]:
+            setting = ", ".join(f"{name} {value}" for name, value in {**entry["build"], **entry["search"]}.items())
+            cost = {"build, s": three_digits(entry["build_seconds"]), "bytes an item": f"{entry['bytes_per_item']:.0f}"}
+            row = {"index": entry["family"], "setting": setting}
+            rows.append({**row, **cost})
+            for k, measured in entry["neighbours"].items():
+                fewer = f" ({measured['queries']})" if measured["queries"] < database["queries"] else ""
+                found, seconds = _found(k, measured), measured["cpu_seconds"]
+                rows[-1] |= {**found, f"recall@{k}": found[f"recall@{k}"] + fewer}
+                rows[-1] |= {
+                    f"µs a query, {k}": three_digits(1e6 * seconds),
+                    f"queries/s, {k}": three_digits(1 / seconds),
+                }
+            ten = entry["neighbours"]["10"]
+            speed = {"µs a query": three_digits(1e6 * ten["cpu_seconds"])}
+            speed["exact / this"] = three_digits(exact_seconds / ten["cpu_seconds"])
+            # The fastest of those that find enough, else the one that finds most, in italics.
+            good = ten["recall"] >= GOOD_RECALL
+            order = (not good, 0 if good else -ten["recall"], ten["cpu_seconds"])
+            found = _found("10", ten)
+            found |= {} if good else {"recall@10": f"*{found['recall@10']}*"}
+            candidate = {"codes": codes, "items": f"{items:,}", **row, **found, **speed, **cost}
+            of_family.setdefault(entry["family"], []).append((order, candidate))
+        best += [min(of, key=itemgetter(0))[1] for family, of in of_family.items() if family != FLAT_UNPADDED]
+    return {"exact": rows_by(EXACT, exact), "best": best, **every}
 
 
-def _all_rows(database: Entry) -> Iterator[dict[str, str]]:
-    """Everything measured on one database."""
-    for entry in database["indexes"]:
-        row = {"index": entry["family"], "setting": _parameters(entry), **_cost(entry)}
-        for k, measured in entry["neighbours"].items():
-            row |= _found(
-                k, measured, "", f" ({measured['queries']})" if measured["queries"] < database["queries"] else ""
-            )
-            row[f"µs a query, {k}"] = three_digits(1e6 * measured["cpu_seconds"])
-            row[f"queries/s, {k}"] = three_digits(1 / measured["cpu_seconds"])
-        yield row
-
-
-def _cost(entry: Entry) -> dict[str, str]:
-    return {"build, s": three_digits(entry["build_seconds"]), "bytes an item": f"{entry['bytes_per_item']:.0f}"}
-
-
-def _found(k: str, measured: Entry, before: str, after: str) -> dict[str, str]:
+def _found(k: str, measured: Entry) -> dict[str, str]:
     """Recall and, for results that have it, strictly nearer items found; nothing where there are none."""
-    columns = {f"recall@{k}": f"{before}{measured['recall']:.4f}{after}"}
+    columns = {f"recall@{k}": f"{measured['recall']:.4f}"}
     if "strictly_nearer_found" in measured:
         share = measured["strictly_nearer_found"]
         columns[f"strictly nearer found@{k}"] = "" if share is None else f"{share:.4f}"
     return columns
-
-
-def _exact_seconds(database: Entry) -> float:
-    exact = next(entry for entry in database["indexes"] if entry["family"] == FLAT)
-    return float(exact["neighbours"]["10"]["cpu_seconds"])
-
-
-def _parameters(entry: Entry) -> str:
-    return ", ".join(f"{name} {value}" for name, value in {**entry["build"], **entry["search"]}.items())
 
 
 def codes_name(cell: str) -> str:

@@ -1,8 +1,7 @@
 """One exact step with a batch of 10,000 images of 227x227 pixels: `python -m benchmarks.studies.large_batch`.
 
-The step is one of `train`, with the paper's network and code length for SUN397. Images are random bytes in a mapped
-file and labels are drawn: neither memory nor time depends on what they show. What plain autograd would need is measured
-on a small batch, as the bytes that it keeps for the backward pass, and scaled. Takes a quarter of an hour on one core.
+With the paper's network and code length for SUN397. Images are random bytes in a mapped file: neither memory nor time
+depends on what they show. Takes a quarter of an hour on one core.
 """
 
 import math
