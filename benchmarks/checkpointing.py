@@ -1,8 +1,6 @@
 """What checkpoints cost: `python -m benchmarks.checkpointing` saves the state of fine-tuning, network by network.
 
-A training saves itself at most once in the default interval, so the seconds of a save divided by the interval are the
-largest share of its time that goes into checkpoints, whatever the length of a step. Where that is above 2 percent, the
-engine waits longer than the interval.
+A training saves itself at most once in the default interval, and less often where that took more than 2 percent.
 """
 
 import tempfile
@@ -22,8 +20,7 @@ from deephash_pipeline.training.resuming.resuming import LARGEST_SHARE
 from deephash_pipeline.training.resuming.state import Training
 from deephash_pipeline.training.schedule import build_schedule
 
-NETWORKS = ("lenet", "cifar10_full", "caffenet")
-REPEATS = 15
+NETWORKS, REPEATS = ("lenet", "cifar10_full", "caffenet"), 15
 
 
 def training_state(network: str) -> TrainingState:
@@ -50,14 +47,9 @@ def measure(network: str, repeats: int = REPEATS) -> dict[str, Any]:
             seconds.append(time.perf_counter() - began)
     waiting = max(interval.seconds_between_checkpoints, median(seconds) / LARGEST_SHARE)
     mebibytes = sum(tensor.nbytes for tensor in state.tensors.values()) / 2**20
-    return {
-        "network": network,
-        "size": mebibytes,
-        "ms": 1000 * median(seconds),
-        "share": 100 * median(seconds) / waiting,
-    }
+    return {"network": network, "size": mebibytes, "ms": 1000 * median(seconds), "share": median(seconds) / waiting}
 
 
 if __name__ == "__main__":
-    row = "network: `{network}` | MiB: {size:.1f} | ms to save: {ms:.0f} | share of the time: {share:.2f} %"
+    row = "network: `{network}` | MiB: {size:.1f} | ms to save: {ms:.0f} | share of the time: {share:.2%}"
     print(markdown_table(rows_by(row, map(measure, NETWORKS))))

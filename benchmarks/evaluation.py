@@ -68,12 +68,9 @@ def measure_cell(
     optimistic, pessimistic = average_precision_bounds(count_distances(*subset))
     queries_of = dict.fromkeys((method.name for method in full), len(drawn.query_codes))
     queries_of |= dict.fromkeys((method.name for method in partial), len(subset.query_codes))
+    sizes = {"queries": settings["queries"], "items": settings["items"]}
     return {
-        "codes": codes,
-        "classes": classes,
-        "code_length": code_length,
-        "queries": len(drawn.query_codes),
-        "items": len(drawn.database_codes),
+        **{"codes": codes, "classes": classes, "code_length": code_length, **sizes},
         "distinct_codes": distinct_codes(drawn.database_codes),
         "clock_hertz": measuring.CHAIN_CYCLES / timings[CLOCK].cpu_seconds,
         "seconds": {name: {**timings[name].seconds(), "queries": queries} for name, queries in queries_of.items()},
@@ -156,14 +153,8 @@ EVALUATION = Benchmark(
     "evaluation",
     _measure,
     tables,
-    settings={
-        "code_lengths": (12, 24, 48, 64),
-        "kinds": tuple(product((RANDOM, TRAINED), (10, 397))),
-        "queries": 10_000,
-        "items": 50_000,
-        "rival_queries": 40,
-        "rounds": 5,
-    },
+    settings={"code_lengths": (12, 24, 48, 64), "kinds": tuple(product((RANDOM, TRAINED), (10, 397)))}
+    | {"queries": 10_000, "items": 50_000, "rival_queries": 40, "rounds": 5},
     quick={"code_lengths": (12, 48), "kinds": ((RANDOM, 10), (TRAINED, 397)), "rival_queries": 10, "rounds": 3},
     distributions=("numpy", "numba", "torch", "scikit-learn", "torchmetrics", "pytorch-metric-learning", "faiss-cpu"),
 )

@@ -6,8 +6,9 @@ Every measurement is a process of its own, so that its peak of memory is its own
 import json
 import sys
 import tempfile
-import time
+from functools import partial
 from pathlib import Path
+from timeit import repeat
 
 import numpy as np
 
@@ -24,13 +25,9 @@ def measure_stored(folder: Path, rounds: int) -> dict[str, float]:
     stored = {name: np.load(folder / f"{name}.npy") for name in ("query_codes", "query_labels")}
     mapped = {name: np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("database_codes", "database_labels")}
     before = process_bytes("VmHWM") / MEBIBYTE
-    seconds = []
-    for _ in range(rounds):
-        start = time.perf_counter()
-        average_precision(count_distances(**stored, **mapped, code_length=CODE_LENGTH))
-        seconds.append(time.perf_counter() - start)
-    peak = process_bytes("VmHWM") / MEBIBYTE
-    return {"wall_seconds": min(seconds), "mebibytes_before": before, "mebibytes_peak": peak}
+    run = partial(count_distances, **stored, **mapped, code_length=CODE_LENGTH)
+    seconds = min(repeat(lambda: average_precision(run()), repeat=rounds, number=1))
+    return {"wall_seconds": seconds, "mebibytes_before": before, "mebibytes_peak": process_bytes("VmHWM") / MEBIBYTE}
 
 
 def store(folder: Path, items: int, queries: int = QUERIES, seed: int = 0) -> None:
@@ -65,7 +62,7 @@ LARGE_DATABASE = Benchmark(
 )
 
 if __name__ == "__main__":
-    if Path(sys.argv[-2]).is_dir():
+    if len(sys.argv) == 3 and Path(sys.argv[1]).is_dir():
         print(json.dumps(measure_stored(Path(sys.argv[1]), int(sys.argv[2]))))
     else:
         sys.exit(LARGE_DATABASE.main(__doc__))

@@ -91,15 +91,10 @@ def measure_device() -> dict[str, Any] | None:
     before = torch.cuda.memory_allocated()
     seconds = [Timer("run()", globals={"run": run}).timeit(1).mean for _ in range(DEVICE_CALLS)]
     properties = torch.cuda.get_device_properties(0)
-    return {
-        "name": properties.name,
-        "processors": properties.multi_processor_count,
-        "clock_hertz": 1e3 * properties.clock_rate,
-        "batch": DEVICE_SIZE[0],
-        "code_length": DEVICE_SIZE[1],
-        "seconds": median(seconds),
-        "mebibytes": (torch.cuda.max_memory_allocated() - before) / MEBIBYTE,
-    }
+    mebibytes = (torch.cuda.max_memory_allocated() - before) / MEBIBYTE
+    size = {"batch": DEVICE_SIZE[0], "code_length": DEVICE_SIZE[1], "seconds": median(seconds), "mebibytes": mebibytes}
+    processors, hertz = properties.multi_processor_count, 1e3 * properties.clock_rate
+    return {"name": properties.name, "processors": processors, "clock_hertz": hertz, **size}
 
 
 def _measure(settings: Settings) -> Results:
@@ -138,12 +133,14 @@ def tables(results: Results) -> dict[str, Rows | str]:
             ratios = {name: f" ({_rounded(of[name]['cpu'] / of[OURS]['cpu'])})" for name in times} | {OURS: ""}
             rows[table].append(size | {f"`{name}`": taken + ratios[name] for name, taken in times.items()})
         rows["memory"].append(size | {f"`{name}`": _rounded(taken) for name, taken in cell["mebibytes"].items()})
-        cycles = seconds[OURS]["cpu"] * cell["clock_hertz"] / _bits_of_pairs(cell["batch"], cell["code_length"])
+        cycles = seconds[OURS]["cpu"] * cell["clock_hertz"] / _bits_of_pairs(cell)
         two_threads = seconds.get(OURS_TWO_THREADS)
         gain = f"{seconds[OURS]['wall'] / two_threads['wall']:.2f}" if two_threads else ""
         rows["own"].append(size | {"cycles": f"{cycles:.2f}", "one thread / two threads": gain})
     if device:
-        floor = device_floor(*(device[name] for name in ("batch", "code_length", "processors", "clock_hertz")))
+        # Seconds of the arithmetic alone: the slower of special functions and of other operations.
+        cycles = max(SPECIAL_FUNCTIONS / SPECIAL_FUNCTIONS_PER_CYCLE, FLOATS / FLOATS_PER_CYCLE)
+        floor = _bits_of_pairs(device) * cycles / (device["processors"] * device["clock_hertz"])
         ratio = device["seconds"] / floor
         shown = {"ms": 1e3 * device["seconds"], "floor_ms": 1e3 * floor, "ratio": ratio, "aim": DEVICE_AIM}
         device |= {**shown, "reached": "reached" if ratio <= DEVICE_AIM else "missed"}
@@ -157,14 +154,8 @@ def tables(results: Results) -> dict[str, Rows | str]:
     }
 
 
-def device_floor(batch: int, code_length: int, processors: int, clock_hertz: float) -> float:
-    """Seconds of the arithmetic alone on a GPU: the slower of special functions and of other operations."""
-    cycles = max(SPECIAL_FUNCTIONS / SPECIAL_FUNCTIONS_PER_CYCLE, FLOATS / FLOATS_PER_CYCLE)
-    return _bits_of_pairs(batch, code_length) * cycles / (processors * clock_hertz)
-
-
-def _bits_of_pairs(batch: int, code_length: int) -> float:
-    return batch * (batch - 1) / 2 * code_length
+def _bits_of_pairs(cell: Cell) -> float:
+    return float(cell["batch"] * (cell["batch"] - 1) / 2 * cell["code_length"])
 
 
 def _rounded(number: float) -> str:

@@ -92,10 +92,9 @@ def require_packages(packages: Iterable[str]) -> None:
 
 
 def run_clock_chain() -> None:
-    """Do `CHAIN_CYCLES` cycles of work: timed among the methods, it gives the clock they ran at.
+    """Do `CHAIN_CYCLES` cycles of work: timed among the methods, it gives the clock they ran at, not the nominal one.
 
-    What the system reports is often the nominal clock, and the real one falls when neighbours are busy. Each
-    instruction of the chain, a shift or an exclusive or, waits one cycle for the one before.
+    Each instruction of the chain, a shift or an exclusive or, waits one cycle for the one before.
     """
     _chain(CHAIN_STEPS)
 
@@ -112,13 +111,10 @@ def _chain(steps: int) -> np.uint64:
 
 def describe_machine() -> dict[str, Any]:
     """What a reader needs to judge a timing: processor, cores, memory, system and present load."""
-    return {
-        "processor": _processor(),
-        "cores": os.cpu_count(),
-        "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
-        "system": f"{platform.system()} {platform.machine()}",
-        "load_average": round(os.getloadavg()[0], 2),
-    }
+    gibibytes = round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1)
+    system, load = f"{platform.system()} {platform.machine()}", round(os.getloadavg()[0], 2)
+    found = {"processor": _processor(), "cores": os.cpu_count(), "memory_gib": gibibytes}
+    return {**found, "system": system, "load_average": load}
 
 
 def _processor() -> str:

@@ -113,10 +113,8 @@ def measure_case(case: Case, settings: Settings) -> dict[str, Any]:
     bench = Bench(case, settings["images"])
     # Once for nothing: compiles the loss, and lets libraries choose their algorithms.
     bench.train()
-    rounds = [
-        (bench.train(), bench.train_bare(), bench.encode(), bench.encode_bare()) for _ in range(settings["rounds"])
-    ]
-    parts, *others = zip(*rounds, strict=True)
+    measured = (bench.train, bench.train_bare, bench.encode, bench.encode_bare)
+    parts, *others = zip(*([run() for run in measured] for _ in range(settings["rounds"])), strict=True)
     seconds = [median(sum(part.values()) for part in parts), *map(median, others)]
     images = [bench.steps * case.batch_size] * 2 + [bench.images] * 2
     speeds = dict(zip(SPEEDS, (count / taken for count, taken in zip(images, seconds, strict=True)), strict=True))

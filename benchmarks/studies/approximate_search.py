@@ -172,15 +172,8 @@ APPROXIMATE_SEARCH = Benchmark(
     "approximate_search",
     _measure,
     tables,
-    settings={
-        "environment": "mnist",
-        "versions": 20,
-        "neighbours": (10, 100),
-        "queries": 1000,
-        "slow_pairs": 100_000_000,
-        "rounds": 3,
-        "seconds_of_a_measurement": 0.05,
-    },
+    settings={"environment": "mnist", "versions": 20, "neighbours": (10, 100), "queries": 1000}
+    | {"slow_pairs": 100_000_000, "rounds": 3, "seconds_of_a_measurement": 0.05},
     quick={"versions": 1, "rounds": 1},
     distributions=("numpy", "faiss-cpu", "torch"),
     document=PROJECT / "docs" / "results" / "approximate-search.md",

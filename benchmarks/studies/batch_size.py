@@ -79,13 +79,8 @@ BATCH_SIZE = Benchmark(
     "batch_size",
     _measure,
     lambda results: {"sizes": rows_by(SIZES, results["rows"])},
-    settings={
-        "environment": "cifar10",
-        "code_length": 48,
-        "epochs": 6,
-        "chunk_size": 600,
-        "batch_sizes": (100, 600, 2000, 10_000),
-    },
+    settings={"environment": "cifar10", "code_length": 48, "epochs": 6, "chunk_size": 600}
+    | {"batch_sizes": (100, 600, 2000, 10_000)},
     quick={"batch_sizes": (100,), "epochs": 1},
 )
 

@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import numpy as np
 import torch
@@ -26,8 +27,7 @@ from deephash_pipeline.networks import HashNetwork
 from deephash_pipeline.training import TrainingParameters, train
 from deephash_pipeline.training.gradients import BatchGradients
 
-CPU = torch.device("cpu")
-CLASSES = 397
+CPU, CLASSES = torch.device("cpu"), 397
 
 
 @contextmanager
@@ -69,17 +69,9 @@ def kept_for_backward(network: HashNetwork, inputs: ImageInputs, labels: NDArray
     return sum(size for pointer, size in blocks.items() if pointer not in weights)
 
 
-def relative_difference(first: Tensor, second: Tensor) -> float:
-    """Norm of the difference of two gradients, divided by the norm of the second."""
-    return float((first - second).norm() / second.norm())
-
-
 def _measure(settings: Settings) -> Results:
     use_one_thread()
-
-    def network() -> HashNetwork:
-        return hash_network(settings["network"], settings["code_length"])
-
+    network = partial(hash_network, settings["network"], settings["code_length"])
     batch_size, plain, compared = (settings[name] for name in ("batch_size", "plain_batch", "compared_batch"))
     labels = np.random.default_rng(0).integers(0, CLASSES, batch_size)
     statistics = {"mean": [0.5] * 3, "standard_deviation": [0.29] * 3}
@@ -93,15 +85,10 @@ def _measure(settings: Settings) -> Results:
         cpu, wall = time.process_time(), time.perf_counter()
         history = train(network(), hashing_loss(), inputs, labels, parameters, 1, CPU, "large batch")
         cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
-    return {
-        "cpu_seconds": cpu,
-        "wall_seconds": wall,
-        "loss": history[0]["loss"],
-        "bytes_before": before,
-        "peak_bytes": process_bytes("VmHWM"),
-        "kept_bytes_per_image": kept / plain,
-        "relative_difference": relative_difference(pieces, whole),
-    }
+    memory = {"bytes_before": before, "peak_bytes": process_bytes("VmHWM"), "kept_bytes_per_image": kept / plain}
+    difference = float((pieces - whole).norm() / whole.norm())
+    found = {"cpu_seconds": cpu, "wall_seconds": wall, "loss": history[0]["loss"]}
+    return {**found, **memory, "relative_difference": difference}
 
 
 STEP = (
@@ -122,14 +109,8 @@ LARGE_BATCH = Benchmark(
     "large_batch",
     _measure,
     tables,
-    settings={
-        "network": "caffenet",
-        "code_length": 48,
-        "batch_size": 10_000,
-        "chunk_size": 50,
-        "plain_batch": 16,
-        "compared_batch": 48,
-    },
+    settings={"network": "caffenet", "code_length": 48, "batch_size": 10_000, "chunk_size": 50}
+    | {"plain_batch": 16, "compared_batch": 48},
     quick={"batch_size": 200, "plain_batch": 8, "compared_batch": 16},
 )
 
