@@ -46,8 +46,8 @@ def measure(network: str, repeats: int = REPEATS) -> dict[str, Any]:
             checkpoints.save(state)
             seconds.append(time.perf_counter() - began)
     waiting = max(interval.seconds_between_checkpoints, median(seconds) / LARGEST_SHARE)
-    mebibytes = sum(tensor.nbytes for tensor in state.tensors.values()) / 2**20
-    return {"network": network, "size": mebibytes, "ms": 1000 * median(seconds), "share": median(seconds) / waiting}
+    size = sum(tensor.nbytes for tensor in state.tensors.values()) / 2**20
+    return {"network": network, "size": size, "ms": 1000 * median(seconds), "share": median(seconds) / waiting}
 
 
 if __name__ == "__main__":

@@ -97,13 +97,7 @@ class Benchmark:
 
 
 def markdown_table(rows: Rows) -> str:
-    """Render rows, all with the same keys, as a Markdown table with these keys as its header.
-
-    >>> print(markdown_table([{"bits": 12, "mAP": "0.99"}]))
-    | bits | mAP |
-    | --- | --- |
-    | 12 | 0.99 |
-    """
+    """Render rows, all with the same keys, as a Markdown table with these keys as its header."""
     rows = list(rows)
     lines = [list(rows[0]), ["---"] * len(rows[0]), *([str(row[name]) for name in rows[0]] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
@@ -152,9 +146,9 @@ def three_digits(value: float) -> str:
 def replaced_between_markers(text: str, section: str, content: str) -> str:
     """Replace what is between `<!-- section: begin -->` and `<!-- section: end -->`; InputError unless each is once."""
     begin, end = f"<!-- {section}: begin -->", f"<!-- {section}: end -->"
-    before, found_begin, rest = text.partition(begin)
-    _, found_end, after = rest.partition(end)
-    if not (found_begin and found_end) or text.count(begin) > 1 or text.count(end) > 1:
+    before, _, rest = text.partition(begin)
+    after = rest.partition(end)[2]
+    if text.count(begin) != 1 or text.count(end) != 1 or end not in rest:
         raise InputError(
             f"the document must contain {begin} and, after it, {end}, each once; put them where tables go."
         )

@@ -1,7 +1,4 @@
-"""Evaluation beside its rivals: `python -m benchmarks.evaluation`, or `make bench`.
-
-A cell is a set of codes; in each, all methods take turns.
-"""
+"""Evaluation beside its rivals on several sets of codes, the cells: `python -m benchmarks.evaluation`, or `make bench`."""
 
 import sys
 from collections import defaultdict
@@ -40,10 +37,7 @@ Cell = dict[str, Any]
 def measure_cell(
     codes: str, classes: int, code_length: int, settings: Settings, rivals: Sequence[Rival] = RIVALS
 ) -> Cell:
-    """Time all methods on one set of codes, rivals on the first of its queries, and compare their metrics.
-
-    A RuntimeError is raised if the histograms of the two exact ways differ.
-    """
+    """Time all methods on one set of codes, rivals on the first of its queries, and compare their metrics."""
     drawn = synthetic_codes(codes, classes, code_length, settings["queries"], settings["items"])
     subset = first_queries(drawn, settings["rival_queries"])
 
@@ -57,9 +51,8 @@ def measure_cell(
     full = [Method(name, run, measuring.calls_lasting(run, SECONDS_OF_A_MEASUREMENT)) for name, run in own.items()]
     full.append(Method(WITHOUT_COMPILER, lambda: average_precision(count_without_compiler(drawn))))
     partial = [Method(rival.name, rival.prepare(subset)) for rival in rivals]
-    timings = measuring.interleaved(
-        [Method(CLOCK, measuring.run_clock_chain), *full, *partial], rounds=settings["rounds"]
-    )
+    clock = Method(CLOCK, measuring.run_clock_chain)
+    timings = measuring.interleaved([clock, *full, *partial], rounds=settings["rounds"])
     numba.set_num_threads(1)
 
     exact = timings[OURS].result

@@ -1,7 +1,4 @@
-"""The exponentiated loss beside simpler ways and rivals' losses: `python -m benchmarks.loss`, or `make bench`.
-
-A cell is a size of batch and a code length; in each, all losses take turns.
-"""
+"""The exponentiated loss beside simpler ways and rivals' losses: `python -m benchmarks.loss`, or `make bench`."""
 
 import os
 import sys
@@ -32,19 +29,14 @@ AGREEMENT = 1e-4
 SAME_LOSS = ("tiles", "naive", "bit by bit")
 AIM_SIZE, AIMS = (2048, 48), {"naive": 100.0, "bit by bit": 40.0, "DPSH": 1.0}
 DEVICE_SIZE, DEVICE_CALLS, DEVICE_AIM = (16_384, 48), 20, 4.0
-# What a multiprocessor of an NVIDIA GPU starts in a cycle, and what one bit of one pair takes of it.
-SPECIAL_FUNCTIONS_PER_CYCLE, SPECIAL_FUNCTIONS = 16, 2
-FLOATS_PER_CYCLE, FLOATS = 128, 12
+# What one bit of one pair takes of what a multiprocessor of an NVIDIA GPU starts in a cycle: special functions, others.
+DEVICE_CYCLES = max(2 / 16, 12 / 128)
 
 Cell = dict[str, Any]
 
 
 def measure_cell(batch: int, code_length: int, rounds: int) -> Cell:
-    """Time all losses on one batch, and measure the memory of each in a process of its own.
-
-    Raises:
-        RuntimeError: if two ways to compute one loss do not agree.
-    """
+    """Time all losses on one batch, and measure the memory of each in a process of its own."""
     u, labels = random_batch(batch, code_length, CLASSES)
 
     def on_two_threads() -> None:
@@ -138,9 +130,8 @@ def tables(results: Results) -> dict[str, Rows | str]:
         gain = f"{seconds[OURS]['wall'] / two_threads['wall']:.2f}" if two_threads else ""
         rows["own"].append(size | {"cycles": f"{cycles:.2f}", "one thread / two threads": gain})
     if device:
-        # Seconds of the arithmetic alone: the slower of special functions and of other operations.
-        cycles = max(SPECIAL_FUNCTIONS / SPECIAL_FUNCTIONS_PER_CYCLE, FLOATS / FLOATS_PER_CYCLE)
-        floor = _bits_of_pairs(device) * cycles / (device["processors"] * device["clock_hertz"])
+        # Seconds of the arithmetic alone.
+        floor = _bits_of_pairs(device) * DEVICE_CYCLES / (device["processors"] * device["clock_hertz"])
         ratio = device["seconds"] / floor
         shown = {"ms": 1e3 * device["seconds"], "floor_ms": 1e3 * floor, "ratio": ratio, "aim": DEVICE_AIM}
         device |= {**shown, "reached": "reached" if ratio <= DEVICE_AIM else "missed"}

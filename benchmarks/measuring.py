@@ -1,8 +1,4 @@
-"""Fair timing on a machine one does not have alone: methods take turns, and CPU time of one thread is what counts.
-
-CPU time of a thread hardly notices a neighbour, wall time does; and a machine that grows slow for a minute slows all
-methods of a round, not one of them.
-"""
+"""Fair timing on a shared machine: methods take turns, and CPU time, which neighbours hardly change, is what counts."""
 
 import os
 import platform
@@ -112,9 +108,8 @@ def _chain(steps: int) -> np.uint64:
 def describe_machine() -> dict[str, Any]:
     """What a reader needs to judge a timing: processor, cores, memory, system and present load."""
     gibibytes = round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1)
-    system, load = f"{platform.system()} {platform.machine()}", round(os.getloadavg()[0], 2)
     found = {"processor": _processor(), "cores": os.cpu_count(), "memory_gib": gibibytes}
-    return {**found, "system": system, "load_average": load}
+    return found | {"system": f"{platform.system()} {platform.machine()}", "load_average": round(os.getloadavg()[0], 2)}
 
 
 def _processor() -> str:

@@ -43,10 +43,8 @@ class _Tiles(torch.autograd.Function):
         return ctx.saved_tensors[0] * upstream, None
 
 
-def tiles(u: Tensor, labels: Tensor) -> Tensor:
-    """The analytic gradient in plain PyTorch, tile by tile."""
-    value: Tensor = _Tiles.apply(u, labels)
-    return value
+# The analytic gradient in plain PyTorch, tile by tile.
+tiles: Loss = _Tiles.apply
 
 
 def _constants(u: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, float, Tensor]:
@@ -74,17 +72,13 @@ def bit_by_bit(u: Tensor, labels: Tensor) -> Tensor:
     return total / (u.shape[1] * y.abs().sum())
 
 
-def _equal(labels: Tensor) -> Tensor:
-    return (labels[:, None] == labels).float()
-
-
 def _likelihood(products: Tensor, similar: Tensor) -> Tensor:
     return torch.log1p(torch.exp(-products.abs())) + products.clamp(min=0) - similar * products
 
 
 def hashnet(u: Tensor, labels: Tensor) -> Tensor:
     """HashNet (Cao et al. 2017): weighted maximum likelihood on tanh of u."""
-    codes, similar = torch.tanh(u), _equal(labels)
+    codes, similar = torch.tanh(u), (labels[:, None] == labels).float()
     likelihood = _likelihood(HASHNET_SIGMOID / u.shape[1] * codes @ codes.detach().T, similar)
     pairs, similar_pairs = similar.numel(), similar.sum()
     weights = torch.where(similar > 0, pairs / similar_pairs, pairs / (pairs - similar_pairs).clamp(min=1))
@@ -93,14 +87,14 @@ def hashnet(u: Tensor, labels: Tensor) -> Tensor:
 
 def dpsh(u: Tensor, labels: Tensor) -> Tensor:
     """DPSH (Li et al. 2016): pairwise likelihood of inner products, and the distance to signs."""
-    likelihood = _likelihood(0.5 * u @ u.detach().T, _equal(labels))
+    likelihood = _likelihood(0.5 * u @ u.detach().T, (labels[:, None] == labels).float())
     return likelihood.mean() + DPSH_QUANTISATION_WEIGHT * (u - u.detach().sign()).square().mean()
 
 
 def dsh(u: Tensor, labels: Tensor) -> Tensor:
     """DSH (Liu et al. 2016): contrastive loss on squared distances with a margin of two bits for each bit."""
     distances = (u[:, None] - u.detach()[None]).square().sum(2)
-    different = 1 - _equal(labels)
+    different = (labels[:, None] != labels).float()
     contrastive = (1 - different) / 2 * distances + different / 2 * (2 * u.shape[1] - distances).clamp(min=0)
     return contrastive.mean() + DSH_QUANTISATION_WEIGHT * (1 - u.abs()).abs().mean()
 
@@ -126,13 +120,12 @@ def gradient_of(loss: Loss, u: Tensor, labels: Tensor) -> Tensor:
 
 def added_mebibytes(loss: str, batch: int, code_length: int) -> float:
     """MiB that value and gradient add at their peak to a process that has done the same on a few samples."""
-    process = Path("/proc/self")
-    if not (process / "clear_refs").exists():
+    if not (references := Path("/proc/self/clear_refs")).exists():
         raise InputError("peak memory is read from /proc/self, which this system has not; run it on Linux.")
     torch.set_num_threads(1)
     gradient_of(LOSSES[loss], *random_batch(FEW_SAMPLES, code_length, CLASSES))
     u, labels = random_batch(batch, code_length, CLASSES)
-    (process / "clear_refs").write_text("5")
+    references.write_text("5")
     before = process_bytes("VmRSS")
     gradient_of(LOSSES[loss], u, labels)
     return (process_bytes("VmHWM") - before) / MEBIBYTE

@@ -6,32 +6,101 @@ On the CPU with one thread and CPU time; where there is a CUDA device, on that a
 
 import sys
 import time
-from collections import deque
-from collections.abc import Callable
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from statistics import median
+from timeit import timeit
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.profiler import ProfilerActivity, profile
 
 from benchmarks.documents import Benchmark, Results, Rows, Settings, rows_by
 from benchmarks.measuring import use_one_thread
 from benchmarks.training_cases import CASES, CLASSES, Case
-from benchmarks.training_watch import DEVICE, Stopwatch, clock, timed
 from deephash_pipeline.devices import freed_memory_is_kept
 from deephash_pipeline.images.inputs import ImageInputs
 from deephash_pipeline.networks import build_trunk
 from deephash_pipeline.progress import track
-from deephash_pipeline.training import TrainingParameters, outputs_in_blocks, train
+from deephash_pipeline.training import TrainingParameters, outputs_in_blocks, resolve_device, train
 from deephash_pipeline.training.inference import block_size
 
+DEVICE, LAST_PART = resolve_device("auto"), "optimiser"
 PARTS = ("data", "forward", "backward", "loss", "optimiser", "other")
 SPEEDS = ("images_per_second", "images_per_second_bare", "encoded_per_second", "encoded_per_second_bare")
 WARM_UP_STEPS = 8
 # Operations of PyTorch that are convolutions or matrix products, forward and backward.
 PRODUCTS = ("mkldnn_convolution", "convolution_backward", "cudnn_convolution", "mm", "addmm", "bmm", "baddbmm")
+
+
+class Stopwatch:
+    """Books the time since its last reading on a part of the step, once the warm-up is over; on CUDA only the sum."""
+
+    def __init__(self, warm_up: int, at_start: Callable[[], object] = lambda: None) -> None:
+        self.seconds: defaultdict[str, float] = defaultdict(float)
+        self.last: float | None = None
+        self.steps_to_come = warm_up
+        self.at_start = at_start
+
+    def lap(self, part: str) -> None:
+        """Read it; the end of the last step of the warm-up starts it."""
+        if self.last is not None:
+            if DEVICE.type != "cuda":
+                self.book(part)
+        elif part == LAST_PART:
+            self.steps_to_come -= 1
+            if self.steps_to_come == 0:
+                self.at_start()
+                self.last = clock()
+
+    def book(self, part: str) -> None:
+        """Book the time since the last reading."""
+        now = clock()
+        if self.last is not None:
+            self.seconds[part] += now - self.last
+        self.last = now
+
+
+@contextmanager
+def timed(network: nn.Module, objective: nn.Module, inputs: ImageInputs, watch: Stopwatch) -> Iterator[None]:
+    """Book inputs on `data`, trunk and head on `forward`, the objective on `loss`, the rest up to the optimiser."""
+    batch_of = inputs.batch
+
+    def timed_batch(*arguments: Any, **keywords: Any) -> Any:
+        watch.lap("other")
+        batch = batch_of(*arguments, **keywords)
+        watch.lap("data")
+        return batch
+
+    hooks = [
+        register_optimizer_step_pre_hook(lambda *_: watch.lap("backward")),
+        register_optimizer_step_post_hook(lambda *_: watch.lap(LAST_PART)),
+    ]
+    for module, part in [*((child, "forward") for child in network.children()), (objective, "loss")]:
+        hooks.append(module.register_forward_pre_hook(lambda *_: watch.lap("other")))
+        hooks.append(module.register_forward_hook(lambda *_, part=part: watch.lap(part)))
+    try:
+        with patch.object(inputs, "batch", timed_batch):
+            yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+    if DEVICE.type == "cuda":
+        watch.book("step")
+
+
+def clock() -> float:
+    """Seconds: CPU time of this process, or wall time when the device has done all that it was given."""
+    if DEVICE.type != "cuda":
+        return time.process_time()
+    torch.cuda.synchronize()
+    return time.perf_counter()
 
 
 class Bench:
@@ -117,13 +186,11 @@ def measure_case(case: Case, settings: Settings) -> dict[str, Any]:
     parts, *others = zip(*([run() for run in measured] for _ in range(settings["rounds"])), strict=True)
     seconds = [median(sum(part.values()) for part in parts), *map(median, others)]
     images = [bench.steps * case.batch_size] * 2 + [bench.images] * 2
-    speeds = dict(zip(SPEEDS, (count / taken for count, taken in zip(images, seconds, strict=True)), strict=True))
-    return {
-        "case": {**case._asdict(), "augmentation": case.augmentation.model_dump()},
-        "seconds_of_step": {name: median(part[name] for part in parts) / bench.steps for name in parts[0]},
-        **speeds,
-        "share_of_products": bench.share_of_products() if DEVICE.type != "cuda" else None,
-    }
+    speeds = {name: count / taken for name, count, taken in zip(SPEEDS, images, seconds, strict=True)}
+    of_step = {name: median(part[name] for part in parts) / bench.steps for name in parts[0]}
+    products = bench.share_of_products() if DEVICE.type != "cuda" else None
+    described = {**case._asdict(), "augmentation": case.augmentation.model_dump()}
+    return {"case": described, "seconds_of_step": of_step, **speeds, "share_of_products": products}
 
 
 def measure_options(case: Case, settings: Settings) -> list[dict[str, Any]]:
@@ -132,28 +199,21 @@ def measure_options(case: Case, settings: Settings) -> list[dict[str, Any]]:
     options: list[dict[str, Any]] = [{}, {"precision": "bfloat16"}, {"chunk_size": case.batch_size // 4}]
     if settings["compiling"]:
         options += [{"compile": True}, {"compile": True, "precision": "bfloat16"}]
-    rows = []
-    for changes in options:
-        began = time.perf_counter()
-        bench.train(**changes)
-        rows.append({"options": changes, "first_call_seconds": time.perf_counter() - began})
+    first = [timeit(partial(bench.train, **changes), number=1) for changes in options]
     seconds = [[sum(bench.train(**changes).values()) for changes in options] for _ in range(settings["rounds"])]
-    images = bench.steps * case.batch_size
-    return [
-        {"network": case.network, "images_per_second": images / median(measured), **row}
-        for row, measured in zip(rows, zip(*seconds, strict=True), strict=True)
-    ]
+    speeds = [bench.steps * case.batch_size / median(measured) for measured in zip(*seconds, strict=True)]
+    names = ("options", "first_call_seconds", "images_per_second")
+    rows = [dict(zip(names, row, strict=True)) for row in zip(options, first, speeds, strict=True)]
+    return [{"network": case.network, **row} for row in rows]
 
 
 def _measure(settings: Settings) -> Results:
     use_one_thread()
     cases = [measure_case(case, settings) for case in track(CASES, "training", len(CASES))]
     tried = [case for case in CASES if not case.hashing]
-    return {
-        "device": torch.cuda.get_device_name() if DEVICE.type == "cuda" else "CPU, one thread",
-        "cases": cases,
-        "options": [row for case in track(tried, "options", len(tried)) for row in measure_options(case, settings)],
-    }
+    options = [row for case in track(tried, "options", len(tried)) for row in measure_options(case, settings)]
+    device = torch.cuda.get_device_name() if DEVICE.type == "cuda" else "CPU, one thread"
+    return {"device": device, "cases": cases, "options": options}
 
 
 NAME = "training: {case[name]} | batch: {case[batch_size]} | "

@@ -12,18 +12,21 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor, nn
 
 from benchmarks import measuring
 from benchmarks.documents import PROJECT, Benchmark, Results, Rows, Settings, rows_by, three_digits
-from benchmarks.studies.augmented_codes import MovedImages, augmented_codes
 from benchmarks.studies.runs import finished_run
 from benchmarks.studies.search_indexes import FLAT_UNPADDED, SETTINGS, SLOW, BuiltIndex, Setting, quality
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.grid import METHODS
+from deephash_pipeline.hashing import Encoder
+from deephash_pipeline.images.inputs import ImageInputs
 from deephash_pipeline.networks import build_trunk
 from deephash_pipeline.progress import track
-from deephash_pipeline.retrieval import count_distances, distinct_codes
-from deephash_pipeline.training import resolve_device
+from deephash_pipeline.randomness import derive_seed
+from deephash_pipeline.retrieval import count_distances, distinct_codes, pack_bits
+from deephash_pipeline.training import outputs_in_blocks, resolve_device
 
 # A method's cell, and the trunk that its z comes from.
 TRUNKS = {"deephash.b48": "deephash.b48.tuned_trunk_weights", "itq.b48": "trunk_weights"}
@@ -32,6 +35,30 @@ EXTRAPOLATED_ITEMS = (10_000_000, 100_000_000)
 
 Codes = NDArray[np.uint8]
 Entry = dict[str, Any]
+
+
+class MovedImages(ImageInputs):
+    """Images as network inputs, each moved by one draw that depends on the seed of the version and its block alone."""
+
+    version_seed = 0
+
+    def batch(self, indices: NDArray[np.int64], seed: int | None = None, first: int = 0) -> Tensor:
+        """Moved images at `indices`, normalised."""
+        return super().batch(indices, derive_seed(self.version_seed, int(indices[0])))
+
+
+def augmented_codes(
+    images: MovedImages, trunk: nn.Module, encoder: Encoder, seed: int, versions: int
+) -> NDArray[np.uint8]:
+    """Encode `versions` augmented versions of n images: packed codes (versions * n, bytes), version after version.
+
+    Random bits would make a poor stand-in for a large database: codes of images lie in clumps, and many are equal.
+    """
+    codes = []
+    for version in track(range(versions), "encoding augmented images", versions):
+        images.version_seed = derive_seed(seed, "augmented codes", version)
+        codes.append(pack_bits(encoder.encode(outputs_in_blocks(trunk, images))))
+    return np.concatenate(codes)
 
 
 def measure_database(

@@ -12,8 +12,6 @@ from benchmarks.studies.approximate_search import APPROXIMATE_SEARCH, codes_name
 from benchmarks.studies.search_indexes import FLAT, FLAT_MERGED, FLAT_UNPADDED, HNSW, HNSW_MERGED, IVF, MULTI_HASH
 from deephash_pipeline.reports.style import REFERENCE_COLOUR, method_styles
 
-PICTURE = PROJECT / "docs" / "images" / "approximate-search.png"
-COLOURS_OF_THE_PICTURE = 128
 FAMILIES = (FLAT, IVF, MULTI_HASH, HNSW, HNSW_MERGED, FLAT_MERGED)
 COLOURS = {family: style.colour for family, style in method_styles(dict.fromkeys(FAMILIES, "")).items()}
 COLOURS[FLAT_UNPADDED] = REFERENCE_COLOUR
@@ -57,12 +55,12 @@ def draw(results: Results, k: str = "10") -> Figure:
     return figure
 
 
-def save(picture: Path = PICTURE) -> None:
+def save(picture: Path = PROJECT / "docs" / "images" / "approximate-search.png") -> None:
     """Draw the stored results into a file."""
     drawn = io.BytesIO()
     draw(APPROXIMATE_SEARCH.read()).savefig(drawn, dpi=100)
     with Image.open(drawn) as image:
-        image.convert("RGB").quantize(COLOURS_OF_THE_PICTURE).save(picture, optimize=True)
+        image.convert("RGB").quantize(128).save(picture, optimize=True)
 
 
 if __name__ == "__main__":

@@ -15,8 +15,7 @@ from deephash_pipeline.pipelines.evaluation.nodes import count_query_distances, 
 from deephash_pipeline.pipelines.fine_tuning.nodes import FineTuningParameters, encode_images, fine_tune
 from deephash_pipeline.training import CheckpointFolder
 
-METHOD = "deephash"
-SECONDS_BETWEEN_CHECKPOINTS = 60
+METHOD, SECONDS_BETWEEN_CHECKPOINTS = "deephash", 60
 
 
 def parameters_for(batch_size: int, settings: Settings, configured: FineTuningParameters) -> FineTuningParameters:
@@ -51,11 +50,11 @@ def measure_size(catalog: Any, batch_size: int, settings: Settings, folder: Path
     query, validation, training = (catalog.load(f"{name}_labels") for name in ("query", "validation", "training"))
     histograms = count_query_distances(codes, query, training)
     metrics, _ = measure_retrieval(histograms, codes, query, validation, training, cell)
+    epochs, rate = parameters.training.epochs, parameters.training.learning_rate
+    size = {"batch_size": batch_size, "learning_rate": rate, "epochs": epochs}
     return {
-        "batch_size": batch_size,
-        "learning_rate": parameters.training.learning_rate,
-        "epochs": parameters.training.epochs,
-        "steps": len(training) // batch_size * parameters.training.epochs,
+        **size,
+        "steps": len(training) // batch_size * epochs,
         "pairs_per_step": batch_size * (batch_size - 1) // 2,
         "true_loss": float(history["true_loss"].iloc[-1]),
         **{name: metrics[name] for name in ("mean_average_precision", "validation_mean_average_precision")},

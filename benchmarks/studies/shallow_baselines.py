@@ -42,10 +42,9 @@ def measure_cell(catalog: Any, method: str, code_length: int, changes: dict[str,
         histograms = count_distances(codes, labels[name], database, labels["training"], code_length)
         return float(retrieval_metrics(histograms)["mean_average_precision"])
 
+    named = {"method": method, "code_length": code_length, "changes": changes}
     return {
-        "method": method,
-        "code_length": code_length,
-        "changes": changes,
+        **named,
         "fit_seconds": fitted - began,
         "encode_seconds": encoded - fitted,
         "mean_average_precision": mean_average_precision("query"),
@@ -57,11 +56,11 @@ def _measure(settings: Settings) -> Results:
     cells = [(method, length, {}) for method in HASH_FUNCTIONS for length in CODE_LENGTHS]
     variants = [(method, length, changes) for method, changes in VARIANTS for length in VARIANT_CODE_LENGTHS]
     with finished_run(settings["environment"]) as catalog:
-        return {
-            "database": len(catalog.load("training_z")),
-            "rows": [measure_cell(catalog, *cell) for cell in track(cells, "methods", len(cells))],
-            "variants": [measure_cell(catalog, *cell) for cell in track(variants, "variants", len(variants))],
-        }
+        rows = [
+            measure_cell(catalog, *cell) for cell in track(cells + variants, "hash functions", len(cells + variants))
+        ]
+        database = len(catalog.load("training_z"))
+    return {"database": database, "rows": rows[: len(cells)], "variants": rows[len(cells) :]}
 
 
 def _tables(results: Results) -> dict[str, Rows]:

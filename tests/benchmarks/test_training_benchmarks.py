@@ -1,12 +1,11 @@
 import numpy as np
 import pytest
 
-from benchmarks import training_loop, training_watch
+from benchmarks import training_loop
 from benchmarks.documents import markdown_table
 from benchmarks.studies.large_batch import CPU, gradient, kept_for_backward, random_images, tables
 from benchmarks.training_cases import CASES, hash_network
-from benchmarks.training_loop import Bench, measure_case
-from benchmarks.training_watch import Stopwatch
+from benchmarks.training_loop import Bench, Stopwatch, measure_case
 from deephash_pipeline.images.inputs import ImageInputs
 
 STATISTICS = {"mean": [0.5], "standard_deviation": [0.29]}
@@ -14,7 +13,7 @@ STATISTICS = {"mean": [0.5], "standard_deviation": [0.29]}
 
 def test_a_stopwatch_starts_after_the_warm_up_and_books_all_time(monkeypatch: pytest.MonkeyPatch) -> None:
     ticks = iter(range(100))
-    monkeypatch.setattr(training_watch, "clock", lambda: next(ticks))
+    monkeypatch.setattr(training_loop, "clock", lambda: next(ticks))
     started: list[str] = []
     watch = Stopwatch(2, at_start=lambda: started.append("now"))
     for _ in range(2):
