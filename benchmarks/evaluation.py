@@ -1,4 +1,4 @@
-"""Evaluation beside its rivals on several sets of codes, the cells: `python -m benchmarks.evaluation`, or `make bench`."""
+"""Evaluation beside its rivals on sets of codes, the cells: `python -m benchmarks.evaluation`, or `make bench`."""
 
 import sys
 from collections import defaultdict

@@ -93,7 +93,7 @@ class BuiltIndex:
     def __init__(self, setting: Setting, codes: Codes) -> None:
         # faiss has fast distances for codes of 8 bytes and slow ones for 6; zeros at the end change no distance.
         self.width = codes.shape[1] if setting.family == FLAT_UNPADDED else 8 * code_words(codes[:1]).shape[1]
-        rows = _rows_of_width(codes, self.width)
+        rows = rows_of_width(codes, self.width)
         started = time.process_time()
         merged = setting.family in (FLAT_MERGED, HNSW_MERGED)
         self.setting = setting
@@ -106,7 +106,7 @@ class BuiltIndex:
 
     def searcher(self, queries: Codes, k: int, parameters: Mapping[str, int]) -> Callable[[], Answers]:
         """Return the search of all `queries`, packed codes (queries, bytes), as a call without arguments."""
-        rows = _rows_of_width(queries, self.width)
+        rows = rows_of_width(queries, self.width)
 
         def search() -> Answers:
             for name, value in parameters.items():
@@ -118,7 +118,7 @@ class BuiltIndex:
         return search
 
 
-def _rows_of_width(codes: Codes, width: int) -> Codes:
+def rows_of_width(codes: Codes, width: int) -> Codes:
     """Packed codes in contiguous rows of `width` bytes, zeros at the end."""
     return np.ascontiguousarray(code_words(codes).view(np.uint8)[:, :width])
 
