@@ -1,19 +1,18 @@
 """What checkpoints cost: `python -m benchmarks.checkpointing` saves the state of fine-tuning, network by network.
 
-A training saves itself at most once in the default interval, so the seconds of a save divided by the interval are the
-largest share of its time that goes into checkpoints, whatever the length of a step. Where that is above 2 percent, the
-engine waits longer than the interval.
+A training saves itself at most once in the default interval, and less often where that took more than 2 percent.
 """
 
 import tempfile
 import time
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import torch
 from omegaconf import OmegaConf
 
-from benchmarks.documents import PROJECT, markdown_table
+from benchmarks.documents import PROJECT, markdown_table, rows_by
 from benchmarks.training_cases import CODE_LENGTH, hash_network
 from deephash_pipeline.training.parameters import TrainingParameters
 from deephash_pipeline.training.resuming.checkpoint import CheckpointFolder, TrainingState
@@ -21,8 +20,7 @@ from deephash_pipeline.training.resuming.continuation import LARGEST_SHARE
 from deephash_pipeline.training.resuming.state import Training
 from deephash_pipeline.training.schedule import build_schedule
 
-NETWORKS = ("lenet", "cifar10_full", "caffenet")
-REPEATS = 15
+NETWORKS, REPEATS = ("lenet", "cifar10_full", "caffenet"), 15
 
 
 def training_state(network: str) -> TrainingState:
@@ -38,7 +36,7 @@ def training_state(network: str) -> TrainingState:
     return TrainingState(training.tensors(), {**training.values(), "steps": 1}, settings.model_dump())
 
 
-def measure(network: str, repeats: int = REPEATS) -> dict[str, str]:
+def measure(network: str, repeats: int = REPEATS) -> dict[str, Any]:
     """Save the state some times, with everything that is flushed to the disk; a row of the table."""
     interval, state, seconds = OmegaConf.load(PROJECT / "conf" / "base" / "globals.yml"), training_state(network), []
     with tempfile.TemporaryDirectory(dir=PROJECT / "data") as folder:
@@ -48,13 +46,10 @@ def measure(network: str, repeats: int = REPEATS) -> dict[str, str]:
             checkpoints.save(state)
             seconds.append(time.perf_counter() - began)
     waiting = max(interval.seconds_between_checkpoints, median(seconds) / LARGEST_SHARE)
-    return {
-        "network": f"`{network}`",
-        "MiB": f"{sum(tensor.nbytes for tensor in state.tensors.values()) / 2**20:.1f}",
-        "ms to save": f"{1000 * median(seconds):.0f}",
-        "share of the time": f"{100 * median(seconds) / waiting:.2f} %",
-    }
+    size = sum(tensor.nbytes for tensor in state.tensors.values()) / 2**20
+    return {"network": network, "size": size, "ms": 1000 * median(seconds), "share": median(seconds) / waiting}
 
 
 if __name__ == "__main__":
-    print(markdown_table([measure(network) for network in NETWORKS]))
+    row = "network: `{network}` | MiB: {size:.1f} | ms to save: {ms:.0f} | share of the time: {share:.2%}"
+    print(markdown_table(rows_by(row, map(measure, NETWORKS))))

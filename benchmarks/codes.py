@@ -7,10 +7,8 @@ from deephash_pipeline.errors import InputError
 from deephash_pipeline.retrieval import LabelledCodes, pack_bits
 
 RANDOM, TRAINED = "random", "trained"
-MISLABELLED_SHARE = 0.15
 # Share of bits that differ from the prototype: most items keep near the least, a few are lost altogether.
-LEAST_FLIPPED_SHARE = 0.015
-TAIL_EXPONENT = 1.0
+MISLABELLED_SHARE, LEAST_FLIPPED_SHARE, TAIL_EXPONENT = 0.15, 0.015, 1.0
 
 
 def synthetic_codes(

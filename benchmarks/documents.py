@@ -25,40 +25,27 @@ Rows = Iterable[Mapping[str, object]]
 
 @dataclass(frozen=True)
 class Benchmark:
-    """What is measured, the file of results that it goes into, and the document that shows it.
+    """What is measured into `benchmarks/results/<name>.json`, and the document that shows it.
 
-    Attributes:
-        name: of the file, `benchmarks/results/<name>.json`, and the first word of all markers.
-        measure: maps settings to results; machine, versions and settings are added to them.
-        tables: maps results to the rows of each table, or a text, by the name of its marker; `run` describes the rest.
-        settings: what is measured. Each number and each word is an option of the command line.
-        quick: the settings that --quick changes.
-        distributions: packages whose versions matter.
-        document: where the tables are.
+    `measure` maps settings, of which numbers and words are options of the command line, to results; machine, versions
+    and settings are added to them. `tables` maps results to the rows of each table, or a text, by the name of its
+    marker, whose first word is the benchmark's name. `distributions` are the packages whose versions matter.
     """
 
     name: str
     measure: Callable[[Settings], Results]
     tables: Callable[[Results], Mapping[str, Rows | str]]
-    settings: Settings = field(default_factory=dict)
+    settings: Settings
     quick: Settings = field(default_factory=dict)
     distributions: tuple[str, ...] = ("numpy", "numba", "torch")
     document: Path = PERFORMANCE_DOCUMENT
 
     def sections(self, results: Results) -> dict[str, str]:
         """Render the content of each marked section of the document."""
-        contents = {"run": describe_run(results), **self.tables(results)}
+        contents = {"run": describe_run(results), **self.tables(results)}.items()
         return {
-            f"{self.name} {section}": content if isinstance(content, str) else markdown_table(content)
-            for section, content in contents.items()
+            f"{self.name} {name}": rows if isinstance(rows, str) else markdown_table(rows) for name, rows in contents
         }
-
-    def render(self, results: Results) -> None:
-        """Replace the sections of the document."""
-        text = self.document.read_text(encoding="utf-8")
-        for section, content in self.sections(results).items():
-            text = replaced_between_markers(text, section, content)
-        write_text(self.document, text)
 
     def read(self) -> Results:
         """Read the stored results; InputError if there are none."""
@@ -85,18 +72,21 @@ class Benchmark:
         logging.getLogger("deephash_pipeline").setLevel(logging.INFO)
         try:
             if options["tables"]:
-                self.render(self.read())
-                return 0
-            # Imports PyTorch, which is no part of the memory that some benchmarks measure.
-            from benchmarks.measuring import describe_machine, describe_versions  # noqa: PLC0415
+                results = self.read()
+            else:
+                # Imports PyTorch, which is no part of the memory that some benchmarks measure.
+                from benchmarks.measuring import describe_machine, describe_versions  # noqa: PLC0415
 
-            described = {"machine": describe_machine(), "versions": describe_versions(self.distributions)}
-            results = {**described, "settings": settings, **self.measure(settings)}
+                described = {"machine": describe_machine(), "versions": describe_versions(self.distributions)}
+                results = {**described, "settings": settings, **self.measure(settings)}
             if options["quick"]:
                 print(*self.sections(results).values(), sep="\n\n")
                 return 0
             write_text(RESULTS / f"{self.name}.json", json.dumps(results, indent=1) + "\n")
-            self.render(results)
+            text = self.document.read_text(encoding="utf-8")
+            for section, content in self.sections(results).items():
+                text = replaced_between_markers(text, section, content)
+            write_text(self.document, text)
         except (InputError, OSError) as error:
             print(" ".join(str(error).split()), file=sys.stderr)
             return 1
@@ -107,27 +97,30 @@ class Benchmark:
 
 
 def markdown_table(rows: Rows) -> str:
-    """Render rows, all with the same keys, as a Markdown table with these keys as its header.
-
-    >>> print(markdown_table([{"bits": 12, "mAP": "0.99"}]))
-    | bits | mAP |
-    | --- | --- |
-    | 12 | 0.99 |
-    """
+    """Render rows, all with the same keys, as a Markdown table with these keys as its header."""
     rows = list(rows)
     lines = [list(rows[0]), ["---"] * len(rows[0]), *([str(row[name]) for name in rows[0]] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
+def rows_by(template: str, items: Iterable[Mapping[str, Any]]) -> list[dict[str, str]]:
+    """Format items as rows of a table, by a template of its columns.
+
+    >>> rows_by("bits: {code_length} | mAP: {metrics[mean]:.2f}", [{"code_length": 12, "metrics": {"mean": 0.987}}])
+    [{'bits': '12', 'mAP': '0.99'}]
+    """
+    columns = [column.partition(": ")[::2] for column in template.split(" | ")]
+    return [{name: cell.format(**item) for name, cell in columns} for item in items]
+
+
 def describe_run(results: Results) -> str:
     """A paragraph on the machine, versions, settings, and how busy the methods of all cells kept it."""
-    machine, sentences = results["machine"], []
-    sentences.append(f"{machine['processor']}, {machine['cores']} cores, {machine['memory_gib']} GiB")
-    sentences[0] += f", {machine['system']}; load {machine['load_average']} at the start"
-    if versions := results.get("versions"):
-        sentences.append(", ".join(f"{name} {number}" for name, number in versions.items()))
-    if settings := results.get("settings"):
-        named = (f"{name.replace('_', ' ')} {_words(value)}" for name, value in settings.items())
+    machine = "{processor}, {cores} cores, {memory_gib} GiB, {system}; load {load_average} at the start"
+    sentences = [machine.format(**results["machine"])]
+    if "versions" in results:
+        sentences.append(", ".join(f"{name} {number}" for name, number in results["versions"].items()))
+    if "settings" in results:
+        named = (f"{name.replace('_', ' ')} {_words(value)}" for name, value in results["settings"].items())
         sentences.append(f"Settings: {'; '.join(named)}")
     if cells := results.get("cells"):
         clocks = [cell["clock_hertz"] / 1e9 for cell in cells]
@@ -140,7 +133,7 @@ def describe_run(results: Results) -> str:
 
 def _words(value: object) -> str:
     if isinstance(value, list | tuple):
-        return ", ".join(" ".join(map(str, part)) if isinstance(part, list | tuple) else f"{part:,}" for part in value)
+        return ", ".join(" ".join(map(str, part)) if isinstance(part, list | tuple) else _words(part) for part in value)
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value).lower()
 
 
@@ -151,15 +144,11 @@ def three_digits(value: float) -> str:
 
 
 def replaced_between_markers(text: str, section: str, content: str) -> str:
-    """Return `text` with what is between `<!-- section: begin -->` and `<!-- section: end -->` replaced.
-
-    Raises:
-        InputError: unless both markers are there once, in this order.
-    """
+    """Replace what is between `<!-- section: begin -->` and `<!-- section: end -->`; InputError unless each is once."""
     begin, end = f"<!-- {section}: begin -->", f"<!-- {section}: end -->"
-    before, found_begin, rest = text.partition(begin)
-    _, found_end, after = rest.partition(end)
-    if not (found_begin and found_end) or text.count(begin) > 1 or text.count(end) > 1:
+    before, _, rest = text.partition(begin)
+    after = rest.partition(end)[2]
+    if text.count(begin) != 1 or text.count(end) != 1 or end not in rest:
         raise InputError(
             f"the document must contain {begin} and, after it, {end}, each once; put them where tables go."
         )

@@ -1,17 +1,15 @@
-"""A database of a million codes on a disk: `python -m benchmarks.large_database`, or `make bench`.
-
-Every measurement is a process of its own, so that its peak of memory is its own too.
-"""
+"""A database of a million codes on a disk, measured in processes: `python -m benchmarks.large_database`."""
 
 import json
 import sys
 import tempfile
-import time
+from functools import partial
 from pathlib import Path
+from timeit import repeat
 
 import numpy as np
 
-from benchmarks.documents import Benchmark, Results, Rows, Settings
+from benchmarks.documents import Benchmark, Results, Settings, rows_by
 from benchmarks.processes import MEBIBYTE, in_new_process, process_bytes
 
 QUERIES, CLASSES, CODE_LENGTH = 10_000, 10, 48
@@ -24,13 +22,9 @@ def measure_stored(folder: Path, rounds: int) -> dict[str, float]:
     stored = {name: np.load(folder / f"{name}.npy") for name in ("query_codes", "query_labels")}
     mapped = {name: np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("database_codes", "database_labels")}
     before = process_bytes("VmHWM") / MEBIBYTE
-    seconds = []
-    for _ in range(rounds):
-        start = time.perf_counter()
-        average_precision(count_distances(**stored, **mapped, code_length=CODE_LENGTH))
-        seconds.append(time.perf_counter() - start)
-    peak = process_bytes("VmHWM") / MEBIBYTE
-    return {"wall_seconds": min(seconds), "mebibytes_before": before, "mebibytes_peak": peak}
+    run = partial(count_distances, **stored, **mapped, code_length=CODE_LENGTH)
+    seconds = min(repeat(lambda: average_precision(run()), repeat=rounds, number=1))
+    return {"wall_seconds": seconds, "mebibytes_before": before, "mebibytes_peak": process_bytes("VmHWM") / MEBIBYTE}
 
 
 def store(folder: Path, items: int, queries: int = QUERIES, seed: int = 0) -> None:
@@ -41,44 +35,29 @@ def store(folder: Path, items: int, queries: int = QUERIES, seed: int = 0) -> No
         np.save(folder / f"{name}_labels.npy", rng.integers(0, CLASSES, rows))
 
 
-def measure(settings: Settings) -> Results:
-    """Measure databases of these sizes, each in a process of its own."""
+def _measure(settings: Settings) -> Results:
     rows = []
     for items in settings["items"]:
         with tempfile.TemporaryDirectory() as folder:
             store(Path(folder), items)
-            rows.append(
-                {"items": items, **in_new_process("-m", "benchmarks.large_database", folder, settings["rounds"])}
-            )
+            measured = in_new_process("-m", "benchmarks.large_database", folder, settings["rounds"])
+        rows.append({"items": items, **measured})
     return {"queries": QUERIES, "code_length": CODE_LENGTH, "rows": rows}
 
 
-def tables(results: Results) -> dict[str, Rows]:
-    """Rows of the table of the document."""
-    return {
-        "sizes": [
-            {
-                "database": f"{row['items']:,}",
-                "seconds": f"{row['wall_seconds']:.2f}",
-                "MiB before": f"{row['mebibytes_before']:.0f}",
-                "MiB at the peak": f"{row['mebibytes_peak']:.0f}",
-            }
-            for row in results["rows"]
-        ]
-    }
-
-
+SIZES = "database: {items:,} | seconds: {wall_seconds:.2f} | "
+SIZES += "MiB before: {mebibytes_before:.0f} | MiB at the peak: {mebibytes_peak:.0f}"
 LARGE_DATABASE = Benchmark(
     "large_database",
-    measure,
-    tables,
+    _measure,
+    lambda results: {"sizes": rows_by(SIZES, results["rows"])},
     settings={"items": (50_000, 200_000, 1_000_000), "rounds": 5},
     quick={"items": (50_000,)},
     distributions=("numpy", "numba"),
 )
 
 if __name__ == "__main__":
-    if Path(sys.argv[-2]).is_dir():
+    if len(sys.argv) == 3 and Path(sys.argv[1]).is_dir():
         print(json.dumps(measure_stored(Path(sys.argv[1]), int(sys.argv[2]))))
     else:
         sys.exit(LARGE_DATABASE.main(__doc__))

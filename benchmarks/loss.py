@@ -1,7 +1,4 @@
-"""The exponentiated loss beside simpler ways and rivals' losses: `python -m benchmarks.loss`, or `make bench`.
-
-A cell is a size of batch and a code length; in each, all losses take turns.
-"""
+"""The exponentiated loss beside simpler ways and rivals' losses: `python -m benchmarks.loss`, or `make bench`."""
 
 import os
 import sys
@@ -12,11 +9,10 @@ from statistics import median
 from typing import Any
 
 import torch
-from torch import Tensor
 from torch.utils.benchmark import Timer
 
 from benchmarks import measuring
-from benchmarks.documents import Benchmark, Results, Rows, Settings
+from benchmarks.documents import Benchmark, Results, Rows, Settings, rows_by
 from benchmarks.measuring import Method, Timing
 from benchmarks.processes import MEBIBYTE, first_call_rows, first_calls, in_new_process
 from benchmarks.rival_losses import CLASSES, LOSSES, fused, gradient_of, random_batch
@@ -32,28 +28,21 @@ SECONDS_OF_A_MEASUREMENT = 0.2
 AGREEMENT = 1e-4
 SAME_LOSS = ("tiles", "naive", "bit by bit")
 AIM_SIZE, AIMS = (2048, 48), {"naive": 100.0, "bit by bit": 40.0, "DPSH": 1.0}
-DEVICE_BATCH, DEVICE_CODE_LENGTH, DEVICE_CALLS, DEVICE_AIM = 16_384, 48, 20, 4.0
-# What a multiprocessor of an NVIDIA GPU starts in a cycle, and what one bit of one pair takes of it.
-SPECIAL_FUNCTIONS_PER_CYCLE, SPECIAL_FUNCTIONS = 16, 2
-FLOATS_PER_CYCLE, FLOATS = 128, 12
+DEVICE_SIZE, DEVICE_CALLS, DEVICE_AIM = (16_384, 48), 20, 4.0
+# What one bit of one pair takes of what a multiprocessor of an NVIDIA GPU starts in a cycle: special functions, others.
+DEVICE_CYCLES = max(2 / 16, 12 / 128)
 
 Cell = dict[str, Any]
 
 
 def measure_cell(batch: int, code_length: int, rounds: int) -> Cell:
-    """Time all losses on one batch, and measure the memory of each in a process of its own.
-
-    Raises:
-        RuntimeError: if two ways to compute one loss do not agree.
-    """
+    """Time all losses on one batch, and measure the memory of each in a process of its own."""
     u, labels = random_batch(batch, code_length, CLASSES)
 
-    def on_two_threads() -> Tensor:
+    def on_two_threads() -> None:
         torch.set_num_threads(2)
-        try:
-            return gradient_of(fused, u, labels)
-        finally:
-            torch.set_num_threads(1)
+        gradient_of(fused, u, labels)
+        torch.set_num_threads(1)
 
     runs: dict[str, Callable[[], Any]] = {name: partial(gradient_of, loss, u, labels) for name, loss in LOSSES.items()}
     if (os.cpu_count() or 1) > 1:
@@ -86,7 +75,7 @@ def measure_device() -> dict[str, Any] | None:
     """Time the kernel on a CUDA device at a large batch; None without one."""
     if not torch.cuda.is_available():
         return None
-    u, labels = random_batch(DEVICE_BATCH, DEVICE_CODE_LENGTH, CLASSES)
+    u, labels = random_batch(*DEVICE_SIZE, CLASSES)
     u, labels = u.detach().cuda().requires_grad_(), labels.cuda()
     run = partial(gradient_of, fused, u, labels)
     run()
@@ -94,19 +83,13 @@ def measure_device() -> dict[str, Any] | None:
     before = torch.cuda.memory_allocated()
     seconds = [Timer("run()", globals={"run": run}).timeit(1).mean for _ in range(DEVICE_CALLS)]
     properties = torch.cuda.get_device_properties(0)
-    return {
-        "name": properties.name,
-        "processors": properties.multi_processor_count,
-        "clock_hertz": 1e3 * properties.clock_rate,
-        "batch": DEVICE_BATCH,
-        "code_length": DEVICE_CODE_LENGTH,
-        "seconds": median(seconds),
-        "mebibytes": (torch.cuda.max_memory_allocated() - before) / MEBIBYTE,
-    }
+    mebibytes = (torch.cuda.max_memory_allocated() - before) / MEBIBYTE
+    size = {"batch": DEVICE_SIZE[0], "code_length": DEVICE_SIZE[1], "seconds": median(seconds), "mebibytes": mebibytes}
+    processors, hertz = properties.multi_processor_count, 1e3 * properties.clock_rate
+    return {"name": properties.name, "processors": processors, "clock_hertz": hertz, **size}
 
 
-def measure(settings: Settings) -> Results:
-    """Measure all cells."""
+def _measure(settings: Settings) -> Results:
     measuring.use_one_thread()
     # PyTorch's own first gradient, that of the tiles, comes before ours, so that it is not counted with it.
     calls = {name: f"gradient_of(LOSSES[{name!r}], *random_batch(40, 12, 2))" for name in ("tiles", OURS)}
@@ -117,83 +100,53 @@ def measure(settings: Settings) -> Results:
     return {"first_calls": first, "cells": cells, "device": measure_device()}
 
 
+SIZE = "samples: {batch:,} | bits: {code_length} | "
+AIM = (
+    "ratio: `{name}` / `fused` | aim: at least {aim:g} | measured: {by:.1f} | : {reached} | in kept memory: {kept:.1f}"
+)
+DEVICE = (
+    "ms: {ms:.2f} | floor, ms: {floor_ms:.2f} | ratio: {ratio:.1f} ({reached}: at most {aim:g}) | MiB: {mebibytes:.0f}"
+)
+
+
 def tables(results: Results) -> dict[str, Rows | str]:
     """Rows of the tables of the document."""
-    cells = results["cells"]
-    aims = [row for cell in cells if (cell["batch"], cell["code_length"]) == AIM_SIZE for row in _aims(cell)]
+    aims, device = [], results["device"]
+    rows: dict[str, list[dict[str, str]]] = {"times": [], "times in kept memory": [], "memory": [], "own": []}
+    for cell in results["cells"]:
+        (size,) = rows_by(SIZE.removesuffix(" | "), [cell])
+        seconds, kept = cell["seconds"], cell["seconds_in_kept_memory"]
+        for name, aim in AIMS.items() if (cell["batch"], cell["code_length"]) == AIM_SIZE else ():
+            by, by_kept = (of[name]["cpu"] / of[OURS]["cpu"] for of in (seconds, kept))
+            reached = "reached" if by >= aim else "missed"
+            aims.append({"name": name, "aim": aim, "by": by, "reached": reached, "kept": by_kept})
+        for table, of in (("times", seconds), ("times in kept memory", kept)):
+            times = {name: _rounded(1e3 * taken["cpu"]) for name, taken in of.items() if name != OURS_TWO_THREADS}
+            ratios = {name: f" ({_rounded(of[name]['cpu'] / of[OURS]['cpu'])})" for name in times} | {OURS: ""}
+            rows[table].append(size | {f"`{name}`": taken + ratios[name] for name, taken in times.items()})
+        rows["memory"].append(size | {f"`{name}`": _rounded(taken) for name, taken in cell["mebibytes"].items()})
+        cycles = seconds[OURS]["cpu"] * cell["clock_hertz"] / _bits_of_pairs(cell)
+        two_threads = seconds.get(OURS_TWO_THREADS)
+        gain = f"{seconds[OURS]['wall'] / two_threads['wall']:.2f}" if two_threads else ""
+        rows["own"].append(size | {"cycles": f"{cycles:.2f}", "one thread / two threads": gain})
+    if device:
+        # Seconds of the arithmetic alone.
+        floor = _bits_of_pairs(device) * DEVICE_CYCLES / (device["processors"] * device["clock_hertz"])
+        ratio = device["seconds"] / floor
+        shown = {"ms": 1e3 * device["seconds"], "floor_ms": 1e3 * floor, "ratio": ratio, "aim": DEVICE_AIM}
+        device |= {**shown, "reached": "reached" if ratio <= DEVICE_AIM else "missed"}
     return {
-        "aims": aims or "Not measured at the size of the aims.",
-        "times": [_times(cell, "seconds") for cell in cells],
-        "times in kept memory": [_times(cell, "seconds_in_kept_memory") for cell in cells],
-        "memory": [
-            _size(cell) | {f"`{name}`": _rounded(mebibytes) for name, mebibytes in cell["mebibytes"].items()}
-            for cell in cells
-        ],
-        "own": [_own(cell) for cell in cells],
+        "aims": rows_by(AIM, aims) if aims else "Not measured at the size of the aims.",
+        **rows,
         "first calls": first_call_rows(results["first_calls"], digits=2),
-        "device": [_device(results["device"])] if results["device"] else "Not measured: no CUDA device.",
+        "device": rows_by(f"device: {{name}} | {SIZE}{DEVICE}", [device])
+        if device
+        else "Not measured: no CUDA device.",
     }
 
 
-def _aims(cell: Cell) -> list[dict[str, str]]:
-    return [
-        {
-            "ratio": f"`{name}` / `{OURS}`",
-            "aim": f"at least {aim:g}",
-            "measured": f"{_ratio(cell, name):.1f}",
-            "": "reached" if _ratio(cell, name) >= aim else "missed",
-            "in kept memory": f"{_ratio(cell, name, 'seconds_in_kept_memory'):.1f}",
-        }
-        for name, aim in AIMS.items()
-    ]
-
-
-def _times(cell: Cell, seconds: str) -> dict[str, str]:
-    row = _size(cell)
-    for name in cell[seconds]:
-        if name != OURS_TWO_THREADS:
-            times_ours = f" ({_rounded(_ratio(cell, name, seconds))})" if name != OURS else ""
-            row[f"`{name}`"] = _rounded(1e3 * cell[seconds][name]["cpu"]) + times_ours
-    return row
-
-
-def _own(cell: Cell) -> dict[str, str]:
-    seconds, bits_of_pairs = cell["seconds"], cell["batch"] * (cell["batch"] - 1) / 2 * cell["code_length"]
-    two_threads = seconds.get(OURS_TWO_THREADS)
-    return _size(cell) | {
-        "cycles": f"{seconds[OURS]['cpu'] * cell['clock_hertz'] / bits_of_pairs:.2f}",
-        "one thread / two threads": f"{seconds[OURS]['wall'] / two_threads['wall']:.2f}" if two_threads else "",
-    }
-
-
-def device_floor(batch: int, code_length: int, processors: int, clock_hertz: float) -> float:
-    """Seconds of the arithmetic alone on a GPU: the slower of special functions and of other operations."""
-    bits_of_pairs = batch * (batch - 1) / 2 * code_length
-    cycles = max(SPECIAL_FUNCTIONS / SPECIAL_FUNCTIONS_PER_CYCLE, FLOATS / FLOATS_PER_CYCLE)
-    return bits_of_pairs * cycles / (processors * clock_hertz)
-
-
-def _device(device: dict[str, Any]) -> dict[str, str]:
-    floor = device_floor(device["batch"], device["code_length"], device["processors"], device["clock_hertz"])
-    ratio = device["seconds"] / floor
-    return (
-        {"device": device["name"]}
-        | _size(device)
-        | {
-            "ms": f"{1e3 * device['seconds']:.2f}",
-            "floor, ms": f"{1e3 * floor:.2f}",
-            "ratio": f"{ratio:.1f} ({'reached' if ratio <= DEVICE_AIM else 'missed'}: at most {DEVICE_AIM:g})",
-            "MiB": f"{device['mebibytes']:.0f}",
-        }
-    )
-
-
-def _size(cell: Cell) -> dict[str, str]:
-    return {"samples": f"{cell['batch']:,}", "bits": str(cell["code_length"])}
-
-
-def _ratio(cell: Cell, name: str, seconds: str = "seconds") -> float:
-    return float(cell[seconds][name]["cpu"] / cell[seconds][OURS]["cpu"])
+def _bits_of_pairs(cell: Cell) -> float:
+    return float(cell["batch"] * (cell["batch"] - 1) / 2 * cell["code_length"])
 
 
 def _rounded(number: float) -> str:
@@ -203,7 +156,7 @@ def _rounded(number: float) -> str:
 
 LOSS = Benchmark(
     "loss",
-    measure,
+    _measure,
     tables,
     settings={"batches": (128, 512, 2048), "code_lengths": (12, 48), "rounds": 5},
     quick={"batches": (128, 512), "rounds": 3},

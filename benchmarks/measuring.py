@@ -1,19 +1,14 @@
-"""Fair timing on a machine one does not have alone: methods take turns, and CPU time of one thread is what counts.
-
-CPU time of a thread hardly notices a neighbour, wall time does; and a machine that grows slow for a minute slows all
-methods of a round, not one of them.
-"""
+"""Fair timing on a shared machine: methods take turns, and CPU time, which neighbours hardly change, is what counts."""
 
 import os
 import platform
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -26,8 +21,7 @@ CHAIN_STEPS = 10_000_000
 CHAIN_CYCLES = 6 * CHAIN_STEPS
 
 
-@dataclass(frozen=True)
-class Method:
+class Method(NamedTuple):
     """Something to be timed: what results call it, the work, and how often it is called for one measurement."""
 
     name: str
@@ -35,8 +29,7 @@ class Method:
     calls: int = 1
 
 
-@dataclass(frozen=True)
-class Timing:
+class Timing(NamedTuple):
     """Median seconds of one call, and what the last call returned."""
 
     cpu_seconds: float
@@ -73,7 +66,7 @@ def interleaved(methods: Sequence[Method], rounds: int) -> dict[str, Timing]:
 
 
 def calls_lasting(run: Callable[[], Any], seconds: float) -> int:
-    """How many calls of `run` take about `seconds`, at least one; the two calls it makes to find out warm up caches."""
+    """How many calls of `run` take about `seconds`, at least one; two calls to find out warm up caches."""
     run()
     start = time.perf_counter()
     run()
@@ -81,10 +74,7 @@ def calls_lasting(run: Callable[[], Any], seconds: float) -> int:
 
 
 def use_one_thread() -> None:
-    """Limit the thread pools of all libraries to one thread: of those that are imported by now, so import them before.
-
-    numba's is limited too; a benchmark that wants more calls `numba.set_num_threads` around the work.
-    """
+    """Limit the thread pools of all libraries that are imported by now to one thread."""
     threadpool_limits(1)
     torch.set_num_threads(1)
     numba.set_num_threads(1)
@@ -98,10 +88,9 @@ def require_packages(packages: Iterable[str]) -> None:
 
 
 def run_clock_chain() -> None:
-    """Do `CHAIN_CYCLES` cycles of work: timed among the methods, it gives the clock they ran at.
+    """Do `CHAIN_CYCLES` cycles of work: timed among the methods, it gives the clock they ran at, not the nominal one.
 
-    What the system reports is often the nominal clock, and the real one falls when neighbours are busy. Each
-    instruction of the chain, a shift or an exclusive or, waits one cycle for the one before.
+    Each instruction of the chain, a shift or an exclusive or, waits one cycle for the one before.
     """
     _chain(CHAIN_STEPS)
 
@@ -118,18 +107,13 @@ def _chain(steps: int) -> np.uint64:
 
 def describe_machine() -> dict[str, Any]:
     """What a reader needs to judge a timing: processor, cores, memory, system and present load."""
-    return {
-        "processor": _processor(),
-        "cores": os.cpu_count(),
-        "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
-        "system": f"{platform.system()} {platform.machine()}",
-        "load_average": round(os.getloadavg()[0], 2),
-    }
+    gibibytes = round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1)
+    found = {"processor": _processor(), "cores": os.cpu_count(), "memory_gib": gibibytes}
+    return found | {"system": f"{platform.system()} {platform.machine()}", "load_average": round(os.getloadavg()[0], 2)}
 
 
 def _processor() -> str:
-    information = Path("/proc/cpuinfo")
-    if not information.is_file():
+    if not (information := Path("/proc/cpuinfo")).is_file():
         return platform.processor() or platform.machine()
     entries = (line.partition(":") for line in information.read_text().partition("\n\n")[0].splitlines())
     entry = {name.strip(): value.strip() for name, _, value in entries}

@@ -1,7 +1,4 @@
-"""Measurements that need a process of their own: its memory, and its first calls.
-
-Imports nothing that takes memory or time, which would be part of what is measured.
-"""
+"""Measurements that need a process of their own: its memory, and its first calls. Imports nothing that takes memory."""
 
 import json
 import os
@@ -14,7 +11,7 @@ from typing import Any, Literal
 
 from benchmarks.documents import PROJECT
 
-KIBIBYTE, MEBIBYTE, GIBIBYTE = 2**10, 2**20, 2**30
+MEBIBYTE, GIBIBYTE = 2**20, 2**30
 PROCESSES = ("first process, nothing compiled", "second process")
 TIMED_STATEMENTS = """
 import json, sys, time
@@ -30,7 +27,7 @@ print(json.dumps(seconds))
 def process_bytes(entry: Literal["VmRSS", "VmHWM"]) -> int:
     """Bytes resident now (VmRSS), or at most so far (VmHWM), pages of mapped files included; on Linux."""
     status = Path("/proc/self/status").read_text(encoding="ascii")
-    return KIBIBYTE * int(status.split(f"{entry}:")[1].split()[0])
+    return 1024 * int(status.split(f"{entry}:")[1].split()[0])
 
 
 def in_new_process(*arguments: object, **environment: str) -> Any:

@@ -22,12 +22,8 @@ from deephash_pipeline.losses.exponentiated.tiles import loss_and_gradient
 Loss = Callable[[Tensor, Tensor], Tensor]
 
 FAITHFUL = ExponentiatedLoss()
-DPSH_QUANTISATION_WEIGHT = 0.1
-DSH_QUANTISATION_WEIGHT = 0.01
-HASHNET_SCALE = 1.0
-HASHNET_SIGMOID = 10.0
+DPSH_QUANTISATION_WEIGHT, DSH_QUANTISATION_WEIGHT, HASHNET_SIGMOID = 0.1, 0.01, 10.0
 CLASSES, FEW_SAMPLES = 10, 40
-RESET_PEAK = "5"
 
 
 def fused(u: Tensor, labels: Tensor) -> Tensor:
@@ -48,20 +44,19 @@ class _Tiles(torch.autograd.Function):
         return ctx.saved_tensors[0] * upstream, None
 
 
-def tiles(u: Tensor, labels: Tensor) -> Tensor:
-    """The analytic gradient in plain PyTorch, tile by tile."""
-    value: Tensor = _Tiles.apply(u, labels)
-    return value
+# The analytic gradient in plain PyTorch, tile by tile.
+tiles: Loss = _Tiles.apply
+
+
+def _constants(u: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, float, Tensor]:
+    y, b = supervision_matrix(labels), torch.where(u.detach() >= 0, 1.0, -1.0)
+    return y, b, math.cosh(1 / u.shape[1]), -math.sinh(1 / u.shape[1]) * y
 
 
 def naive(u: Tensor, labels: Tensor) -> Tensor:
     """The paper's formulas over all pairs and bits at once, differentiated by autograd."""
-    code_length = u.shape[1]
-    y = supervision_matrix(labels)
-    b = torch.where(u.detach() >= 0, 1.0, -1.0)
-    bit_products = b[:, None] * b[None]
-    partial_code_product = (b @ b.T)[..., None] / code_length - bit_products / code_length
-    c, c_prime = math.cosh(1 / code_length), -math.sinh(1 / code_length) * y
+    y, b, c, c_prime = _constants(u, labels)
+    partial_code_product = ((b @ b.T)[..., None] - b[:, None] * b[None]) / u.shape[1]
     surrogate = 2 * torch.sigmoid(u[:, None] * u[None]) - 1
     losses = torch.exp(-y[..., None] * partial_code_product) * (c + c_prime[..., None] * surrogate)
     return (losses.mean(-1) * y.abs()).sum() / y.abs().sum()
@@ -69,29 +64,23 @@ def naive(u: Tensor, labels: Tensor) -> Tensor:
 
 def bit_by_bit(u: Tensor, labels: Tensor) -> Tensor:
     """The same in a loop over bits, one batch x batch matrix each."""
-    code_length = u.shape[1]
-    y = supervision_matrix(labels)
-    b = torch.where(u.detach() >= 0, 1.0, -1.0)
-    code_product = b @ b.T / code_length
-    c, c_prime = math.cosh(1 / code_length), -math.sinh(1 / code_length) * y
-    total = u.new_zeros(())
-    for bit in range(code_length):
-        weights = torch.exp(-y * (code_product - torch.outer(b[:, bit], b[:, bit]) / code_length)) * y.abs()
+    y, b, c, c_prime = _constants(u, labels)
+    code_product, total = b @ b.T / u.shape[1], u.new_zeros(())
+    for bit in range(u.shape[1]):
+        weights = torch.exp(-y * (code_product - torch.outer(b[:, bit], b[:, bit]) / u.shape[1])) * y.abs()
         surrogate = 2 * torch.sigmoid(torch.outer(u[:, bit], u[:, bit])) - 1
         total = total + (weights * (c + c_prime * surrogate)).sum()
-    return total / (code_length * y.abs().sum())
+    return total / (u.shape[1] * y.abs().sum())
 
 
-def _equal(labels: Tensor) -> Tensor:
-    return (labels[:, None] == labels).float()
+def _likelihood(products: Tensor, similar: Tensor) -> Tensor:
+    return torch.log1p(torch.exp(-products.abs())) + products.clamp(min=0) - similar * products
 
 
 def hashnet(u: Tensor, labels: Tensor) -> Tensor:
     """HashNet (Cao et al. 2017): weighted maximum likelihood on tanh of u."""
-    codes = torch.tanh(HASHNET_SCALE * u)
-    similar = _equal(labels)
-    products = HASHNET_SIGMOID / u.shape[1] * codes @ codes.detach().T
-    likelihood = torch.log1p(torch.exp(-products.abs())) + products.clamp(min=0) - similar * products
+    codes, similar = torch.tanh(u), (labels[:, None] == labels).float()
+    likelihood = _likelihood(HASHNET_SIGMOID / u.shape[1] * codes @ codes.detach().T, similar)
     pairs, similar_pairs = similar.numel(), similar.sum()
     weights = torch.where(similar > 0, pairs / similar_pairs, pairs / (pairs - similar_pairs).clamp(min=1))
     return (weights * likelihood).mean()
@@ -99,28 +88,20 @@ def hashnet(u: Tensor, labels: Tensor) -> Tensor:
 
 def dpsh(u: Tensor, labels: Tensor) -> Tensor:
     """DPSH (Li et al. 2016): pairwise likelihood of inner products, and the distance to signs."""
-    products = 0.5 * u @ u.detach().T
-    likelihood = torch.log1p(torch.exp(-products.abs())) + products.clamp(min=0) - _equal(labels) * products
+    likelihood = _likelihood(0.5 * u @ u.detach().T, (labels[:, None] == labels).float())
     return likelihood.mean() + DPSH_QUANTISATION_WEIGHT * (u - u.detach().sign()).square().mean()
 
 
 def dsh(u: Tensor, labels: Tensor) -> Tensor:
     """DSH (Liu et al. 2016): contrastive loss on squared distances with a margin of two bits for each bit."""
     distances = (u[:, None] - u.detach()[None]).square().sum(2)
-    different = 1 - _equal(labels)
+    different = (labels[:, None] != labels).float()
     contrastive = (1 - different) / 2 * distances + different / 2 * (2 * u.shape[1] - distances).clamp(min=0)
     return contrastive.mean() + DSH_QUANTISATION_WEIGHT * (1 - u.abs()).abs().mean()
 
 
-LOSSES: dict[str, Loss] = {
-    "fused": fused,
-    "tiles": tiles,
-    "naive": naive,
-    "bit by bit": bit_by_bit,
-    "HashNet": hashnet,
-    "DPSH": dpsh,
-    "DSH": dsh,
-}
+LOSSES: dict[str, Loss] = {"fused": fused, "tiles": tiles, "naive": naive, "bit by bit": bit_by_bit}
+LOSSES |= {"HashNet": hashnet, "DPSH": dpsh, "DSH": dsh}
 
 
 def random_batch(batch: int, code_length: int, classes: int, seed: int = 0) -> tuple[Tensor, Tensor]:
@@ -140,13 +121,12 @@ def gradient_of(loss: Loss, u: Tensor, labels: Tensor) -> Tensor:
 
 def added_mebibytes(loss: str, batch: int, code_length: int) -> float:
     """MiB that value and gradient add at their peak to a process that has done the same on a few samples."""
-    process = Path("/proc/self")
-    if not (process / "clear_refs").exists():
+    if not (references := Path("/proc/self/clear_refs")).exists():
         raise InputError("peak memory is read from /proc/self, which this system has not; run it on Linux.")
     torch.set_num_threads(1)
     gradient_of(LOSSES[loss], *random_batch(FEW_SAMPLES, code_length, CLASSES))
     u, labels = random_batch(batch, code_length, CLASSES)
-    (process / "clear_refs").write_text(RESET_PEAK)
+    references.write_text("5")
     before = process_bytes("VmRSS")
     gradient_of(LOSSES[loss], u, labels)
     return (process_bytes("VmHWM") - before) / MEBIBYTE

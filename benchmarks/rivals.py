@@ -1,14 +1,12 @@
 """Other people's ways from binary codes to mean average precision, each used as its documentation says.
 
-Every adapter gets a `LabelledCodes`, brings its database into the form the rival wants, which is not timed, and returns
-a function that is: from the codes of all queries to the rival's own metric, over the whole database. Where a rival
-leaves a choice, such as the type of scores or the size of a batch, the quicker one was taken.
+Every adapter brings the database into the form the rival wants, which is not timed, and returns a function that is:
+from the codes of all queries to the rival's own metric. Where a rival leaves a choice, the quicker one was taken.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -18,13 +16,10 @@ from sklearn.metrics import average_precision_score
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.retrieval import DistanceHistograms, LabelledCodes, unpack_bits
 
-BYTES_PER_WORD = 8
-LONGEST_CODE = 64
 FAISS_QUERIES_AT_A_TIME = 5
 
 
-@dataclass(frozen=True)
-class Rival:
+class Rival(NamedTuple):
     """A rival by the name that tables show, and the module it needs beyond the project's dependencies, if any."""
 
     name: str
@@ -33,17 +28,13 @@ class Rival:
 
 
 def _argsort_loop(codes: LabelledCodes) -> Callable[[], float]:
-    """For each query: product of signs, default argsort of the distances, precision at each hit (as DeepHash-pytorch).
-
-    Relevance is a comparison of labels here, not a product of one-hot rows, whose cost grows with the classes.
-    """
+    """As DeepHash-pytorch, but that relevance is a comparison of labels, not a product of one-hot rows."""
     query_signs, database_signs = _signs(codes)
 
-    def average_precision(signs: NDArray[np.float32], label: np.int64) -> float:
-        distances = 0.5 * (codes.code_length - database_signs @ signs)
-        return _mean_precision_at_hits((codes.database_labels == label)[np.argsort(distances)])
+    def ranking(signs: NDArray[np.float32]) -> NDArray[np.int64]:
+        return np.argsort(0.5 * (codes.code_length - database_signs @ signs))
 
-    return lambda: float(np.mean(list(map(average_precision, query_signs, codes.query_labels))))
+    return lambda: _mean_average_precision(codes, map(ranking, query_signs))
 
 
 def _torchmetrics(codes: LabelledCodes) -> Callable[[], float]:
@@ -96,16 +87,11 @@ def _faiss(codes: LabelledCodes, use_heap: bool) -> Callable[[], float]:
     index.use_heap = use_heap
     items = len(codes.database_codes)
 
-    def run() -> float:
-        precisions = []
+    def rankings() -> Iterator[NDArray[np.int64]]:
         for start in range(0, len(codes.query_codes), FAISS_QUERIES_AT_A_TIME):
-            block = slice(start, start + FAISS_QUERIES_AT_A_TIME)
-            _, rankings = index.search(codes.query_codes[block], items)
-            for ranking, label in zip(rankings, codes.query_labels[block], strict=True):
-                precisions.append(_mean_precision_at_hits(codes.database_labels[ranking] == label))
-        return float(np.mean(precisions))
+            yield from index.search(codes.query_codes[start : start + FAISS_QUERIES_AT_A_TIME], items)[1]
 
-    return run
+    return lambda: _mean_average_precision(codes, rankings())
 
 
 METRIC_LEARNING = "pytorch_metric_learning"
@@ -121,19 +107,14 @@ RIVALS = (
 
 
 def count_without_compiler(codes: LabelledCodes) -> DistanceHistograms:
-    """Exact histograms from numpy and PyTorch alone: exclusive or, bit counts, `torch.bincount` of the row of bytes.
-
-    Items in order of their class, and words no longer than the code needs. Codes of up to 64 bits.
-    """
+    """Exact histograms from numpy and PyTorch alone: exclusive or, bit counts, `torch.bincount`; items by class."""
     by_class = np.argsort(codes.database_labels, kind="stable")
     in_order = codes.database_labels[by_class]
     words = _words(codes.database_codes[by_class])
     starts = np.searchsorted(in_order, codes.query_labels, side="left")
     stops = np.searchsorted(in_order, codes.query_labels, side="right")
-    different_bits = np.empty_like(words)
-    distances = np.empty(len(words), dtype=np.uint8)
-    distance_tensor = torch.from_numpy(distances)
-    bins = codes.code_length + 1
+    different_bits, distances = np.empty_like(words), np.empty(len(words), dtype=np.uint8)
+    distance_tensor, bins = torch.from_numpy(distances), codes.code_length + 1
     counts = np.empty((2, len(starts), bins), dtype=np.int64)
     for query, word in enumerate(_words(codes.query_codes)):
         np.bitwise_xor(words, word, out=different_bits)
@@ -144,10 +125,13 @@ def count_without_compiler(codes: LabelledCodes) -> DistanceHistograms:
     return DistanceHistograms(all=counts[0], relevant=counts[1])
 
 
-def _mean_precision_at_hits(hits: NDArray[np.bool_]) -> float:
-    """Average precision of one ranking, given which of its items are relevant."""
-    ranks = np.flatnonzero(hits) + 1
-    return float(np.mean(np.arange(1, len(ranks) + 1) / ranks)) if len(ranks) else 0.0
+def _mean_average_precision(codes: LabelledCodes, rankings: Iterable[NDArray[np.int64]]) -> float:
+    """Mean over the queries of the precision at each hit of their rankings."""
+    precisions = []
+    for ranking, label in zip(rankings, codes.query_labels, strict=True):
+        ranks = np.flatnonzero(codes.database_labels[ranking] == label) + 1
+        precisions.append(np.mean(np.arange(1, len(ranks) + 1) / ranks) if len(ranks) else 0.0)
+    return float(np.mean(precisions))
 
 
 def _signs(codes: LabelledCodes) -> list[NDArray[np.float32]]:
@@ -165,10 +149,7 @@ def _tensors(codes: LabelledCodes) -> list[torch.Tensor]:
 
 def _words(codes: NDArray[np.uint8]) -> NDArray[np.unsignedinteger]:
     """Packed codes as the shortest words that one fits into, (n,)."""
-    bytes_per_code = codes.shape[1]
-    if bytes_per_code > BYTES_PER_WORD:
-        raise InputError(f"codes has {bytes_per_code} bytes per code; benchmarks take up to {LONGEST_CODE} bits.")
-    width = next(width for width in (1, 2, 4, 8) if width >= bytes_per_code)
-    padded = np.zeros((len(codes), width), dtype=np.uint8)
-    padded[:, :bytes_per_code] = codes
-    return padded.view(f"u{width}")[:, 0]
+    width = next((width for width in (1, 2, 4, 8) if width >= codes.shape[1]), None)
+    if width is None:
+        raise InputError(f"codes has {codes.shape[1]} bytes per code; benchmarks take up to 64 bits.")
+    return np.pad(codes, ((0, 0), (0, width - codes.shape[1]))).view(f"u{width}")[:, 0]

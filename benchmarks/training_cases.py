@@ -1,10 +1,10 @@
 """The trainings that benchmarks measure: networks, batches and augmentation of MNIST and CIFAR-10."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from torch import nn
 
-from deephash_pipeline.images.augmentation import AugmentationParameters
+from deephash_pipeline.images.augmentation import AugmentationParameters as Moved
 from deephash_pipeline.losses import ExponentiatedLoss
 from deephash_pipeline.networks import (
     HashLayer,
@@ -17,18 +17,16 @@ from deephash_pipeline.networks import (
 from deephash_pipeline.training import CrossEntropy
 
 CLASSES, CODE_LENGTH = 10, 48
-NOT_MOVED = AugmentationParameters()
 
 
-@dataclass(frozen=True)
-class Case:
+class Case(NamedTuple):
     """One kind of training: what tables call it, the trunk, and whether the hashing loss is used or cross entropy."""
 
     name: str
     network: str
     batch_size: int
     hashing: bool
-    augmentation: AugmentationParameters = NOT_MOVED
+    augmentation: Moved
 
     def build(self) -> tuple[nn.Module, nn.Module]:
         """The network with fresh weights, and its objective."""
@@ -41,11 +39,9 @@ class Case:
 
 def hash_network(network: str, code_length: int) -> HashNetwork:
     """Trunk and hash layer with fresh weights, the statistics of the whole batch in the hash layer."""
-    trunk = build_trunk(network)
+    trunk, parameters = build_trunk(network), HashLayerParameters(centring=True, scale=3.0)
     initialise(trunk, seed=1)
-    return HashNetwork(
-        trunk, HashLayer(trunk.z_dimension, code_length, HashLayerParameters(centring=True, scale=3.0), seed=2)
-    )
+    return HashNetwork(trunk, HashLayer(trunk.z_dimension, code_length, parameters, seed=2))
 
 
 def hashing_loss() -> nn.Module:
@@ -53,15 +49,11 @@ def hashing_loss() -> nn.Module:
     return ExponentiatedLoss(loss_scale="unit", balance_pairs=True)
 
 
-MNIST, CIFAR10 = ("MNIST", "lenet"), ("CIFAR-10", "cifar10_full")
-CASES = tuple(
-    Case(f"{benchmark}, {'fine-tuning' if hashing else 'pre-training'}", network, batch_size, hashing, augmentation)
-    for (benchmark, network), batch_size, hashing, augmentation in (
-        (MNIST, 128, False, AugmentationParameters(shift_pixels=2, rotation_degrees=10, scale_range=0.1)),
-        (MNIST, 128, True, AugmentationParameters(shift_pixels=1, rotation_degrees=6, scale_range=0.06)),
-        (MNIST, 500, True, NOT_MOVED),
-        (CIFAR10, 128, False, AugmentationParameters(shift_pixels=4, horizontal_flip=True)),
-        (CIFAR10, 128, True, NOT_MOVED),
-        (CIFAR10, 500, True, NOT_MOVED),
-    )
+CASES = (
+    Case("MNIST, pre-training", "lenet", 128, False, Moved(shift_pixels=2, rotation_degrees=10, scale_range=0.1)),
+    Case("MNIST, fine-tuning", "lenet", 128, True, Moved(shift_pixels=1, rotation_degrees=6, scale_range=0.06)),
+    Case("MNIST, fine-tuning", "lenet", 500, True, Moved()),
+    Case("CIFAR-10, pre-training", "cifar10_full", 128, False, Moved(shift_pixels=4, horizontal_flip=True)),
+    Case("CIFAR-10, fine-tuning", "cifar10_full", 128, True, Moved()),
+    Case("CIFAR-10, fine-tuning", "cifar10_full", 500, True, Moved()),
 )

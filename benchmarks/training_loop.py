@@ -6,32 +6,101 @@ On the CPU with one thread and CPU time; where there is a CUDA device, on that a
 
 import sys
 import time
-from collections import deque
-from collections.abc import Callable
-from dataclasses import asdict
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from statistics import median
+from timeit import timeit
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.profiler import ProfilerActivity, profile
 
-from benchmarks.documents import Benchmark, Results, Rows, Settings
+from benchmarks.documents import Benchmark, Results, Rows, Settings, rows_by
 from benchmarks.measuring import use_one_thread
 from benchmarks.training_cases import CASES, CLASSES, Case
-from benchmarks.training_watch import DEVICE, Stopwatch, clock, timed
 from deephash_pipeline.devices import freed_memory_is_kept
 from deephash_pipeline.images.inputs import ImageInputs
 from deephash_pipeline.networks import build_trunk
 from deephash_pipeline.progress import track
-from deephash_pipeline.training import TrainingParameters, outputs_in_blocks, train
+from deephash_pipeline.training import TrainingParameters, outputs_in_blocks, resolve_device, train
 from deephash_pipeline.training.inference import block_size
 
+DEVICE, LAST_PART = resolve_device("auto"), "optimiser"
 PARTS = ("data", "forward", "backward", "loss", "optimiser", "other")
+SPEEDS = ("images_per_second", "images_per_second_bare", "encoded_per_second", "encoded_per_second_bare")
 WARM_UP_STEPS = 8
 # Operations of PyTorch that are convolutions or matrix products, forward and backward.
 PRODUCTS = ("mkldnn_convolution", "convolution_backward", "cudnn_convolution", "mm", "addmm", "bmm", "baddbmm")
+
+
+class Stopwatch:
+    """Books the time since its last reading on a part of the step, once the warm-up is over; on CUDA only the sum."""
+
+    def __init__(self, warm_up: int, at_start: Callable[[], object] = lambda: None) -> None:
+        self.seconds: defaultdict[str, float] = defaultdict(float)
+        self.last: float | None = None
+        self.steps_to_come = warm_up
+        self.at_start = at_start
+
+    def lap(self, part: str) -> None:
+        """Read it; the end of the last step of the warm-up starts it."""
+        if self.last is not None:
+            if DEVICE.type != "cuda":
+                self.book(part)
+        elif part == LAST_PART:
+            self.steps_to_come -= 1
+            if self.steps_to_come == 0:
+                self.at_start()
+                self.last = clock()
+
+    def book(self, part: str) -> None:
+        """Book the time since the last reading."""
+        now = clock()
+        if self.last is not None:
+            self.seconds[part] += now - self.last
+        self.last = now
+
+
+@contextmanager
+def timed(network: nn.Module, objective: nn.Module, inputs: ImageInputs, watch: Stopwatch) -> Iterator[None]:
+    """Book inputs on `data`, trunk and head on `forward`, the objective on `loss`, the rest up to the optimiser."""
+    batch_of = inputs.batch
+
+    def timed_batch(*arguments: Any, **keywords: Any) -> Any:
+        watch.lap("other")
+        batch = batch_of(*arguments, **keywords)
+        watch.lap("data")
+        return batch
+
+    hooks = [
+        register_optimizer_step_pre_hook(lambda *_: watch.lap("backward")),
+        register_optimizer_step_post_hook(lambda *_: watch.lap(LAST_PART)),
+    ]
+    for module, part in [*((child, "forward") for child in network.children()), (objective, "loss")]:
+        hooks.append(module.register_forward_pre_hook(lambda *_: watch.lap("other")))
+        hooks.append(module.register_forward_hook(lambda *_, part=part: watch.lap(part)))
+    try:
+        with patch.object(inputs, "batch", timed_batch):
+            yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+    if DEVICE.type == "cuda":
+        watch.book("step")
+
+
+def clock() -> float:
+    """Seconds: CPU time of this process, or wall time when the device has done all that it was given."""
+    if DEVICE.type != "cuda":
+        return time.process_time()
+    torch.cuda.synchronize()
+    return time.perf_counter()
 
 
 class Bench:
@@ -77,13 +146,13 @@ class Bench:
         trunk = build_trunk(self.case.network).to(DEVICE)
         return _second_call(lambda: outputs_in_blocks(trunk, self.inputs))
 
+    @torch.inference_mode()
     def encode_bare(self) -> float:
         """Seconds of as many images through the same network on random tensors."""
         trunk = build_trunk(self.case.network).to(DEVICE).eval()
         size = block_size(trunk)
-        with torch.inference_mode():
-            blocks = [self.random_tensor(min(size, self.images - start)) for start in range(0, self.images, size)]
-            return _second_call(lambda: deque(map(trunk, blocks), maxlen=0))
+        blocks = [self.random_tensor(min(size, self.images - start)) for start in range(0, self.images, size)]
+        return _second_call(lambda: deque(map(trunk, blocks), maxlen=0))
 
     def share_of_products(self) -> float:
         """Share of the time of training in convolutions and matrix products, forward and backward."""
@@ -113,20 +182,15 @@ def measure_case(case: Case, settings: Settings) -> dict[str, Any]:
     bench = Bench(case, settings["images"])
     # Once for nothing: compiles the loss, and lets libraries choose their algorithms.
     bench.train()
-    rounds = [
-        (bench.train(), bench.train_bare(), bench.encode(), bench.encode_bare()) for _ in range(settings["rounds"])
-    ]
-    parts, bare, encoding, encoding_bare = zip(*rounds, strict=True)
-    trained = bench.steps * case.batch_size
-    return {
-        "case": {**asdict(case), "augmentation": case.augmentation.model_dump()},
-        "seconds_of_step": {name: median(part[name] for part in parts) / bench.steps for name in parts[0]},
-        "images_per_second": trained / median(sum(part.values()) for part in parts),
-        "images_per_second_bare": trained / median(bare),
-        "encoded_per_second": bench.images / median(encoding),
-        "encoded_per_second_bare": bench.images / median(encoding_bare),
-        "share_of_products": bench.share_of_products() if DEVICE.type != "cuda" else None,
-    }
+    measured = (bench.train, bench.train_bare, bench.encode, bench.encode_bare)
+    parts, *others = zip(*([run() for run in measured] for _ in range(settings["rounds"])), strict=True)
+    seconds = [median(sum(part.values()) for part in parts), *map(median, others)]
+    images = [bench.steps * case.batch_size] * 2 + [bench.images] * 2
+    speeds = {name: count / taken for name, count, taken in zip(SPEEDS, images, seconds, strict=True)}
+    of_step = {name: median(part[name] for part in parts) / bench.steps for name in parts[0]}
+    products = bench.share_of_products() if DEVICE.type != "cuda" else None
+    described = {**case._asdict(), "augmentation": case.augmentation.model_dump()}
+    return {"case": described, "seconds_of_step": of_step, **speeds, "share_of_products": products}
 
 
 def measure_options(case: Case, settings: Settings) -> list[dict[str, Any]]:
@@ -135,75 +199,60 @@ def measure_options(case: Case, settings: Settings) -> list[dict[str, Any]]:
     options: list[dict[str, Any]] = [{}, {"precision": "bfloat16"}, {"chunk_size": case.batch_size // 4}]
     if settings["compiling"]:
         options += [{"compile": True}, {"compile": True, "precision": "bfloat16"}]
-    rows = []
-    for changes in options:
-        began = time.perf_counter()
-        bench.train(**changes)
-        rows.append({"options": changes, "first_call_seconds": time.perf_counter() - began})
+    first = [timeit(partial(bench.train, **changes), number=1) for changes in options]
     seconds = [[sum(bench.train(**changes).values()) for changes in options] for _ in range(settings["rounds"])]
-    images = bench.steps * case.batch_size
-    return [
-        {"network": case.network, "images_per_second": images / median(measured), **row}
-        for row, measured in zip(rows, zip(*seconds, strict=True), strict=True)
-    ]
+    speeds = [bench.steps * case.batch_size / median(measured) for measured in zip(*seconds, strict=True)]
+    names = ("options", "first_call_seconds", "images_per_second")
+    rows = [dict(zip(names, row, strict=True)) for row in zip(options, first, speeds, strict=True)]
+    return [{"network": case.network, **row} for row in rows]
 
 
-def measure(settings: Settings) -> Results:
-    """Measure all cases."""
+def _measure(settings: Settings) -> Results:
     use_one_thread()
     cases = [measure_case(case, settings) for case in track(CASES, "training", len(CASES))]
     tried = [case for case in CASES if not case.hashing]
-    return {
-        "device": torch.cuda.get_device_name() if DEVICE.type == "cuda" else "CPU, one thread",
-        "cases": cases,
-        "options": [row for case in track(tried, "options", len(tried)) for row in measure_options(case, settings)],
-    }
+    options = [row for case in track(tried, "options", len(tried)) for row in measure_options(case, settings)]
+    device = torch.cuda.get_device_name() if DEVICE.type == "cuda" else "CPU, one thread"
+    return {"device": device, "cases": cases, "options": options}
+
+
+NAME = "training: {case[name]} | batch: {case[batch_size]} | "
+SHARES = "step, ms: {ms:.1f}" + "".join(f" | {part}: {{{part}:.1%}}" for part in PARTS)
+SHARES += " | products: {share_of_products:.1%}"
+THROUGHPUT = (
+    "train: {images_per_second:,.0f} | train, bare: {images_per_second_bare:,.0f} | train / bare: {train:.2f} | "
+    "encode: {encoded_per_second:,.0f} | encode, bare: {encoded_per_second_bare:,.0f} | encode / bare: {encode:.2f}"
+)
+OPTIONS = (
+    "network: {network} | options: {named} | images per second: {images_per_second:,.0f} | "
+    "times the default: {times:.2f} | first epoch, s: {first_call_seconds:.1f}"
+)
 
 
 def tables(results: Results) -> dict[str, Rows | str]:
     """Rows of the shares of a step, of the comparison with the bare network, and of the options."""
-    cases, options = results["cases"], results["options"]
-    default = {row["network"]: row["images_per_second"] for row in options if not row["options"]}
-    known = all(part in case["seconds_of_step"] for case in cases for part in PARTS)
+    cases, on_cpu = [], results["device"].startswith("CPU")
+    for case in results["cases"]:
+        step = sum(case["seconds_of_step"].values())
+        shares = {part: taken / step for part, taken in case["seconds_of_step"].items()}
+        own, own_bare, encoded, encoded_bare = (case[name] for name in SPEEDS)
+        cases.append({**case, **shares, "ms": 1e3 * step, "train": own / own_bare, "encode": encoded / encoded_bare})
+    default = {row["network"]: row["images_per_second"] for row in results["options"] if not row["options"]}
+    options = []
+    for row in results["options"]:
+        named = ", ".join(f"`{name}: {str(value).lower()}`" for name, value in row["options"].items())
+        times = row["images_per_second"] / default[row["network"]]
+        options.append({**row, "named": named or "default", "times": times})
     return {
-        "shares": [_shares(case) for case in cases] if known else "Parts are not timed apart on a CUDA device.",
-        "throughput": [_throughput(case) for case in cases],
-        "options": [
-            {
-                "network": row["network"],
-                "options": ", ".join(f"`{name}: {str(value).lower()}`" for name, value in row["options"].items())
-                or "default",
-                "images per second": f"{row['images_per_second']:,.0f}",
-                "times the default": f"{row['images_per_second'] / default[row['network']]:.2f}",
-                "first epoch, s": f"{row['first_call_seconds']:.1f}",
-            }
-            for row in options
-        ],
+        "shares": rows_by(NAME + SHARES, cases) if on_cpu else "Parts are not timed apart on a CUDA device.",
+        "throughput": rows_by(NAME + THROUGHPUT, cases),
+        "options": rows_by(OPTIONS, options),
     }
-
-
-def _shares(case: dict[str, Any]) -> dict[str, str]:
-    seconds = case["seconds_of_step"]
-    step = sum(seconds.values())
-    shares = {part: f"{seconds[part] / step:.1%}" for part in PARTS}
-    return _name(case) | {"step, ms": f"{1e3 * step:.1f}"} | shares | {"products": f"{case['share_of_products']:.1%}"}
-
-
-def _throughput(case: dict[str, Any]) -> dict[str, str]:
-    row = _name(case)
-    for work, name in (("train", "images_per_second"), ("encode", "encoded_per_second")):
-        own, bare = case[name], case[f"{name}_bare"]
-        row |= {work: f"{own:,.0f}", f"{work}, bare": f"{bare:,.0f}", f"{work} / bare": f"{own / bare:.2f}"}
-    return row
-
-
-def _name(case: dict[str, Any]) -> dict[str, str]:
-    return {"training": case["case"]["name"], "batch": str(case["case"]["batch_size"])}
 
 
 TRAINING_LOOP = Benchmark(
     "training_loop",
-    measure,
+    _measure,
     tables,
     # About so many images in one measurement; compiling takes a minute.
     settings={"images": 2000, "rounds": 5, "compiling": True},

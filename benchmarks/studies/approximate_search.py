@@ -5,26 +5,29 @@ sizes of the database. `docs/results/approximate-search.md` shows the results; i
 """
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from importlib import import_module
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor, nn
 
 from benchmarks import measuring
-from benchmarks.documents import PROJECT, Benchmark, Results, Rows, Settings, three_digits
-from benchmarks.studies.augmented_codes import augmented_codes
+from benchmarks.documents import PROJECT, Benchmark, Results, Rows, Settings, rows_by, three_digits
 from benchmarks.studies.runs import finished_run
-from benchmarks.studies.search_indexes import FLAT, FLAT_UNPADDED, SETTINGS, SLOW, BuiltIndex, Setting, quality
+from benchmarks.studies.search_indexes import FLAT_UNPADDED, SETTINGS, SLOW, BuiltIndex, Setting, quality
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.grid import METHODS
+from deephash_pipeline.hashing import Encoder
 from deephash_pipeline.images.inputs import ImageInputs
 from deephash_pipeline.methods import Cell
 from deephash_pipeline.pipelines.shared.hashers import hasher_of
 from deephash_pipeline.progress import track
-from deephash_pipeline.retrieval import count_distances, distinct_codes
-from deephash_pipeline.training import resolve_device
+from deephash_pipeline.randomness import derive_seed
+from deephash_pipeline.retrieval import count_distances, distinct_codes, pack_bits
+from deephash_pipeline.training import outputs_in_blocks, resolve_device
 
 CELLS = tuple(Cell(method=method, code_length=48) for method in ("deephash", "itq"))
 GOOD_RECALL = 0.99
@@ -34,6 +37,30 @@ Codes = NDArray[np.uint8]
 Entry = dict[str, Any]
 
 
+class MovedImages(ImageInputs):
+    """Images as network inputs, each moved by one draw that depends on the seed of the version and its block alone."""
+
+    version_seed = 0
+
+    def batch(self, indices: NDArray[np.int64], seed: int | None = None, first: int = 0) -> Tensor:
+        """Moved images at `indices`, normalised."""
+        return super().batch(indices, derive_seed(self.version_seed, int(indices[0])))
+
+
+def augmented_codes(
+    images: MovedImages, trunk: nn.Module, encoder: Encoder, seed: int, versions: int
+) -> NDArray[np.uint8]:
+    """Encode `versions` augmented versions of n images: packed codes (versions * n, bytes), version after version.
+
+    Random bits would make a poor stand-in for a large database: codes of images lie in clumps, and many are equal.
+    """
+    codes = []
+    for version in track(range(versions), "encoding augmented images", versions):
+        images.version_seed = derive_seed(seed, "augmented codes", version)
+        codes.append(pack_bits(encoder.transform(outputs_in_blocks(trunk, images))))
+    return np.concatenate(codes)
+
+
 def measure_database(
     name: str,
     code_length: int,
@@ -41,7 +68,7 @@ def measure_database(
     queries: Codes,
     settings: Settings,
     indexes: Sequence[Setting] = SETTINGS,
-) -> dict[str, Any]:
+) -> Entry:
     """Build all indexes of a database of packed codes (items, bytes), and search it by all: their cost and quality.
 
     The first index must be exact: its answers say how far the k-th nearest item is.
@@ -51,20 +78,13 @@ def measure_database(
             f"{name} has {len(database)} codes: give at least {max(settings['neighbours'])}, the largest k"
         )
     queries = queries[:: max(1, len(queries) // settings["queries"])][: settings["queries"]]
-    description = f"{name}, {len(database):,} codes"
-    built = [BuiltIndex(index, database) for index in track(indexes, f"{description}: building", len(indexes))]
+    built = [BuiltIndex(index, database) for index in track(indexes, f"{name}: building", len(indexes))]
     searches = [(index, parameters) for index in built for parameters in index.setting.searches]
-    entries: list[Entry] = [
-        {
-            "family": index.setting.family,
-            "build": dict(index.setting.build),
-            "search": dict(parameters),
-            "build_seconds": index.build_seconds,
-            "bytes_per_item": index.size / len(database),
-            "neighbours": {},
-        }
-        for index, parameters in searches
-    ]
+    entries: list[Entry] = []
+    for index, parameters in searches:
+        family, build, _ = index.setting
+        cost = {"build_seconds": index.build_seconds, "bytes_per_item": index.size / len(database)}
+        entries.append({"family": family, "build": dict(build), "search": dict(parameters), **cost, "neighbours": {}})
     few = max(1, min(len(queries), settings["slow_pairs"] // len(database)))
     counts = [few if index.setting.family in SLOW else len(queries) for index, _ in searches]
     unlabelled = [np.zeros(len(codes), dtype=np.int64) for codes in (queries, database)]
@@ -72,131 +92,102 @@ def measure_database(
     # Items nearer than each distance, and than one beyond the last: (queries, code_length + 2).
     nearer_than = np.pad(np.cumsum(histograms.all, axis=1), ((0, 0), (1, 0)))
     every_query, ties = np.arange(len(queries)), {}
-    for k in track(settings["neighbours"], f"{description}: searching", len(settings["neighbours"])):
+    for k in track(settings["neighbours"], f"{name}: searching", len(settings["neighbours"])):
         last = built[0].searcher(queries, k, {})()[0][:, -1].astype(np.int64)
         nearer = nearer_than[every_query, last]
         ties[str(k)] = {"median_items_as_near": float(np.median(nearer_than[every_query, last + 1]))}
         methods = []
-        for number, ((index, parameters), count) in enumerate(zip(searches, counts, strict=True)):
+        for (index, parameters), count in zip(searches, counts, strict=True):
             search = index.searcher(queries[:count], k, parameters)
             calls = measuring.calls_lasting(search, settings["seconds_of_a_measurement"])
-            methods.append(measuring.Method(str(number), search, calls))
+            methods.append(measuring.Method(str(len(methods)), search, calls))
         timings = measuring.interleaved(methods, settings["rounds"]).values()
         for entry, timing, count in zip(entries, timings, counts, strict=True):
             found = quality(database, queries[:count], timing.result[1], last[:count], nearer[:count])
             entry["neighbours"][str(k)] = {**found, "cpu_seconds": timing.cpu_seconds / count, "queries": count}
-    return {
-        "codes": name,
-        "code_length": code_length,
-        "items": len(database),
-        "distinct_codes": distinct_codes(database),
-        "queries": len(queries),
-        "ties": ties,
-        "indexes": entries,
-    }
+    sizes = {"items": len(database), "distinct_codes": distinct_codes(database), "queries": len(queries)}
+    return {"codes": name, "code_length": code_length, **sizes, "ties": ties, "indexes": entries}
 
 
-def measure(settings: Settings) -> Results:
+def _measure(settings: Settings) -> Results:
     """Measure every cell's codes twice: those of the images as they are, and those of moved images."""
     measuring.require_packages(["faiss"])
-    device, cells = resolve_device("auto"), {}
+    device, cells = resolve_device("auto"), []
     with finished_run(settings["environment"]) as catalog:
         experiment = catalog.load("params:experiment")
         augmentation = catalog.load("params:fine_tuning.deephash").augmentation
         images = (catalog.load("training_images"), catalog.load("pixel_statistics"), device, augmentation)
         for cell in CELLS:
             hasher = hasher_of(catalog, cell)
-            trunk = hasher.trunk.to(device)
-            moved = augmented_codes(ImageInputs(*images), trunk, hasher.encoder, experiment.seed, settings["versions"])
-            cells[cell.namespace] = (catalog.load(f"{cell.namespace}.codes"), moved)
+            trunk, encoder, codes = hasher.trunk.to(device), hasher.encoder, catalog.load(f"{cell.namespace}.codes")
+            moved = augmented_codes(MovedImages(*images), trunk, encoder, experiment.seed, settings["versions"])
+            name, length = cell.namespace, codes.code_length
+            cells += [(name, length, database, codes.query) for database in (codes.database, moved)]
     measuring.use_one_thread()
     import_module("faiss").omp_set_num_threads(1)
-    databases = [
-        measure_database(cell, codes.code_length, database, codes.query, settings)
-        for cell, (codes, moved) in cells.items()
-        for database in (codes.database, moved)
-    ]
+    databases = [measure_database(*cell, settings) for cell in cells]
     return {"augmentation": augmentation.model_dump(), "databases": databases}
 
 
+EXACT = (
+    "codes: {codes} | items: {items:,} | codes in memory, MB: {mb} | ms a query: {ms} | queries/s: {rate} | : {origin}"
+)
+
+
 def tables(results: Results) -> dict[str, Rows | str]:
-    """Rows of the tables of the document."""
-    databases = results["databases"]
-    of_each = {f"{database['codes']} {database['items']}": _all_rows(database) for database in databases}
-    return {"exact": _exact_rows(databases), "best": _best_rows(databases), **of_each}
-
-
-def _exact_rows(databases: Sequence[Entry]) -> Iterator[dict[str, str]]:
-    """What exact search takes at the measured sizes, and at larger ones if time goes on growing linearly."""
-    for codes in dict.fromkeys(database["codes"] for database in databases):
-        seconds = {one["items"]: _exact_seconds(one) for one in databases if one["codes"] == codes}
-        largest = max(seconds)
-        beyond = {items: seconds[largest] * items / largest for items in EXTRAPOLATED_ITEMS if items > largest}
-        for items, taken in [*sorted(seconds.items()), *beyond.items()]:
-            yield {
-                "codes": codes_name(codes),
-                "items": f"{items:,}",
-                "codes in memory, MB": three_digits(8e-6 * items),
-                "ms a query": three_digits(1e3 * taken),
-                "queries/s": three_digits(1 / taken),
-                "": "measured" if items in seconds else "extrapolated",
+    """Rows of the tables: exact search by size, the best setting of each kind of index, and all of each database."""
+    exact: list[Entry] = []
+    best: list[Entry] = []
+    every: dict[str, list[Entry]] = {}
+    for database in results["databases"]:
+        codes, items, of_family = codes_name(database["codes"]), database["items"], {}
+        exact_seconds = database["indexes"][0]["neighbours"]["10"]["cpu_seconds"]
+        # Measured, and extrapolated from the largest database if time goes on growing linearly.
+        largest = items == max(other["items"] for other in results["databases"] if other["codes"] == database["codes"])
+        for count in (items, *(EXTRAPOLATED_ITEMS if largest else ())):
+            numbers = {
+                "mb": 8e-6 * count,
+                "ms": 1e3 * exact_seconds * count / items,
+                "rate": items / count / exact_seconds,
             }
-
-
-def _best_rows(databases: Sequence[Entry]) -> Iterator[dict[str, str]]:
-    """For every database and kind of index, the fastest setting that finds enough of the ten nearest."""
-    for database in databases:
-        by_family: dict[str, list[Entry]] = {}
+            origin = "measured" if count == items else "extrapolated"
+            shown = {name: three_digits(number) for name, number in numbers.items()}
+            exact.append({"codes": codes, "items": count, "origin": origin, **shown})
+        rows = every[f"{database['codes']} {items}"] = []
         for entry in database["indexes"]:
-            by_family.setdefault(entry["family"], []).append({**entry, **entry["neighbours"]["10"]})
-        for family, entries in by_family.items():
-            good = [entry for entry in entries if entry["recall"] >= GOOD_RECALL]
-            best = min(good or entries, key=lambda entry: (0 if good else -entry["recall"], entry["cpu_seconds"]))
-            if family != FLAT_UNPADDED:
-                yield {
-                    "codes": codes_name(database["codes"]),
-                    "items": f"{database['items']:,}",
-                    "index": family,
-                    "setting": _parameters(best),
-                    "recall@10": f"{best['recall']:.4f}" if good else f"*{best['recall']:.4f}*",
-                    **_nearer_found("10", best),
-                    "µs a query": three_digits(1e6 * best["cpu_seconds"]),
-                    "exact / this": three_digits(_exact_seconds(database) / best["cpu_seconds"]),
-                    "build, s": three_digits(best["build_seconds"]),
-                    "bytes an item": f"{best['bytes_per_item']:.0f}",
+            setting = ", ".join(f"{name} {value}" for name, value in {**entry["build"], **entry["search"]}.items())
+            cost = {"build, s": three_digits(entry["build_seconds"]), "bytes an item": f"{entry['bytes_per_item']:.0f}"}
+            row = {"index": entry["family"], "setting": setting}
+            rows.append({**row, **cost})
+            for k, measured in entry["neighbours"].items():
+                fewer = f" ({measured['queries']})" if measured["queries"] < database["queries"] else ""
+                found, seconds = _found(k, measured), measured["cpu_seconds"]
+                rows[-1] |= {**found, f"recall@{k}": found[f"recall@{k}"] + fewer}
+                rows[-1] |= {
+                    f"µs a query, {k}": three_digits(1e6 * seconds),
+                    f"queries/s, {k}": three_digits(1 / seconds),
                 }
+            ten = entry["neighbours"]["10"]
+            speed = {"µs a query": three_digits(1e6 * ten["cpu_seconds"])}
+            speed["exact / this"] = three_digits(exact_seconds / ten["cpu_seconds"])
+            # The fastest of those that find enough, else the one that finds most, in italics.
+            good = ten["recall"] >= GOOD_RECALL
+            order = (not good, 0 if good else -ten["recall"], ten["cpu_seconds"])
+            found = _found("10", ten)
+            found |= {} if good else {"recall@10": f"*{found['recall@10']}*"}
+            candidate = {"codes": codes, "items": f"{items:,}", **row, **found, **speed, **cost}
+            of_family.setdefault(entry["family"], []).append((order, candidate))
+        best += [min(of, key=itemgetter(0))[1] for family, of in of_family.items() if family != FLAT_UNPADDED]
+    return {"exact": rows_by(EXACT, exact), "best": best, **every}
 
 
-def _all_rows(database: Entry) -> Iterator[dict[str, str]]:
-    """Everything measured on one database."""
-    for entry in database["indexes"]:
-        row = {
-            "index": entry["family"],
-            "setting": _parameters(entry),
-            "build, s": three_digits(entry["build_seconds"]),
-            "bytes an item": f"{entry['bytes_per_item']:.0f}",
-        }
-        for k, measured in entry["neighbours"].items():
-            fewer = f" ({measured['queries']})" if measured["queries"] < database["queries"] else ""
-            row |= {f"recall@{k}": f"{measured['recall']:.4f}{fewer}", **_nearer_found(k, measured)}
-            row[f"µs a query, {k}"] = three_digits(1e6 * measured["cpu_seconds"])
-            row[f"queries/s, {k}"] = three_digits(1 / measured["cpu_seconds"])
-        yield row
-
-
-def _nearer_found(k: str, measured: Entry) -> dict[str, str]:
-    """The column of strictly nearer items found, for results that have it."""
-    share = measured.get("strictly_nearer_found", -1)
-    return {} if share == -1 else {f"strictly nearer found@{k}": "" if share is None else f"{share:.4f}"}
-
-
-def _exact_seconds(database: Entry) -> float:
-    exact = next(entry for entry in database["indexes"] if entry["family"] == FLAT)
-    return float(exact["neighbours"]["10"]["cpu_seconds"])
-
-
-def _parameters(entry: Entry) -> str:
-    return ", ".join(f"{name} {value}" for name, value in {**entry["build"], **entry["search"]}.items())
+def _found(k: str, measured: Entry) -> dict[str, str]:
+    """Recall and, for results that have it, strictly nearer items found; nothing where there are none."""
+    columns = {f"recall@{k}": f"{measured['recall']:.4f}"}
+    if "strictly_nearer_found" in measured:
+        share = measured["strictly_nearer_found"]
+        columns[f"strictly nearer found@{k}"] = "" if share is None else f"{share:.4f}"
+    return columns
 
 
 def codes_name(cell: str) -> str:
@@ -206,17 +197,10 @@ def codes_name(cell: str) -> str:
 
 APPROXIMATE_SEARCH = Benchmark(
     "approximate_search",
-    measure,
+    _measure,
     tables,
-    settings={
-        "environment": "mnist",
-        "versions": 20,
-        "neighbours": (10, 100),
-        "queries": 1000,
-        "slow_pairs": 100_000_000,
-        "rounds": 3,
-        "seconds_of_a_measurement": 0.05,
-    },
+    settings={"environment": "mnist", "versions": 20, "neighbours": (10, 100), "queries": 1000}
+    | {"slow_pairs": 100_000_000, "rounds": 3, "seconds_of_a_measurement": 0.05},
     quick={"versions": 1, "rounds": 1},
     distributions=("numpy", "faiss-cpu", "torch"),
     document=PROJECT / "docs" / "results" / "approximate-search.md",

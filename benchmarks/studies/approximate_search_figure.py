@@ -3,7 +3,6 @@
 import io
 from pathlib import Path
 
-import matplotlib
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 from PIL import Image
@@ -13,8 +12,6 @@ from benchmarks.studies.approximate_search import APPROXIMATE_SEARCH, codes_name
 from benchmarks.studies.search_indexes import FLAT, FLAT_MERGED, FLAT_UNPADDED, HNSW, HNSW_MERGED, IVF, MULTI_HASH
 from deephash_pipeline.reports.style import REFERENCE_COLOUR, method_styles
 
-PICTURE = PROJECT / "docs" / "images" / "approximate-search.png"
-COLOURS_OF_THE_PICTURE = 128
 FAMILIES = (FLAT, IVF, MULTI_HASH, HNSW, HNSW_MERGED, FLAT_MERGED)
 COLOURS = {family: style.colour for family, style in method_styles(dict.fromkeys(FAMILIES, "")).items()}
 COLOURS[FLAT_UNPADDED] = REFERENCE_COLOUR
@@ -29,9 +26,9 @@ def draw(results: Results, k: str = "10") -> Figure:
     databases = results["databases"]
     models = list(dict.fromkeys(database["codes"] for database in databases))
     sizes = sorted({database["items"] for database in databases})
-    figure, panels = plt.subplots(
-        len(models), len(sizes), figsize=(11, 9), sharex=True, sharey=True, squeeze=False, layout="constrained"
-    )
+    # Figure, not pyplot's subplots: nothing asks for a screen, and nothing is left to close.
+    figure = Figure(figsize=(11, 9), layout="constrained")
+    panels = figure.subplots(len(models), len(sizes), sharex=True, sharey=True, squeeze=False)
     for database in databases:
         panel = panels[models.index(database["codes"])][sizes.index(database["items"])]
         panel.set(title=f"{codes_name(database['codes'])}, {database['items']:,} codes", xscale="log", yscale="log")
@@ -52,22 +49,18 @@ def draw(results: Results, k: str = "10") -> Figure:
     panel.set_yticks([*MISSED, DRAWN_AS_NONE], [*(f"{1 - share:g}" for share in MISSED), "1"])
     panel.set_yticks([], minor=True)
     figure.suptitle(f"Recall@{k} against queries per second on one core (dotted: exact search)")
-    for panel in panels[-1]:
-        panel.set_xlabel("Queries per second")
-    for panel in panels[:, 0]:
-        panel.set_ylabel(f"Recall@{k}")
+    plt.setp(panels[-1], xlabel="Queries per second")
+    plt.setp(panels[:, 0], ylabel=f"Recall@{k}")
     figure.legend(*panel.get_legend_handles_labels(), loc="outside lower center", ncols=4)
     return figure
 
 
-def save(picture: Path = PICTURE) -> None:
+def save(picture: Path = PROJECT / "docs" / "images" / "approximate-search.png") -> None:
     """Draw the stored results into a file."""
-    matplotlib.use("agg")
-    figure, drawn = draw(APPROXIMATE_SEARCH.read()), io.BytesIO()
-    figure.savefig(drawn, dpi=100)
-    plt.close(figure)
+    drawn = io.BytesIO()
+    draw(APPROXIMATE_SEARCH.read()).savefig(drawn, dpi=100)
     with Image.open(drawn) as image:
-        image.convert("RGB").quantize(COLOURS_OF_THE_PICTURE).save(picture, optimize=True)
+        image.convert("RGB").quantize(128).save(picture, optimize=True)
 
 
 if __name__ == "__main__":

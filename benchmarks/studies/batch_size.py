@@ -5,19 +5,17 @@ measures each. What is interrupted goes on where it was; finished sizes are not 
 """
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks.documents import PROJECT, Benchmark, Results, Rows, Settings
+from benchmarks.documents import PROJECT, Benchmark, Results, Settings, rows_by
 from benchmarks.studies.runs import finished_run
 from deephash_pipeline.deephash import FineTuningParameters, PreTrainedWeights, Run, TrainingSet, fine_tune
 from deephash_pipeline.methods import Cell
 from deephash_pipeline.retrieval import count_distances, mean_average_precision
 from deephash_pipeline.training import CheckpointFolder
 
-METHOD = "deephash"
-SECONDS_BETWEEN_CHECKPOINTS = 60
+METHOD, SECONDS_BETWEEN_CHECKPOINTS = "deephash", 60
 
 
 def parameters_for(batch_size: int, settings: Settings, configured: FineTuningParameters) -> FineTuningParameters:
@@ -54,11 +52,11 @@ def measure_size(catalog: Any, batch_size: int, settings: Settings, folder: Path
         codes, labels = hasher.encode(catalog.load(f"{name}_images")), catalog.load(f"{name}_labels")
         return mean_average_precision(count_distances(codes, labels, database, training, code_length))
 
+    epochs, rate = parameters.training.epochs, parameters.training.learning_rate
+    size = {"batch_size": batch_size, "learning_rate": rate, "epochs": epochs}
     return {
-        "batch_size": batch_size,
-        "learning_rate": parameters.training.learning_rate,
-        "epochs": parameters.training.epochs,
-        "steps": len(training) // batch_size * parameters.training.epochs,
+        **size,
+        "steps": len(training) // batch_size * epochs,
         "pairs_per_step": batch_size * (batch_size - 1) // 2,
         "true_loss": float(history["true_loss"].iloc[-1]),
         "mean_average_precision": score("query"),
@@ -66,8 +64,7 @@ def measure_size(catalog: Any, batch_size: int, settings: Settings, folder: Path
     }
 
 
-def measure(settings: Settings) -> Results:
-    """Measure all batch sizes."""
+def _measure(settings: Settings) -> Results:
     with finished_run(settings["environment"]) as catalog:
         experiment = catalog.load("params:experiment")
         folder = PROJECT / "data" / "06_models" / experiment.benchmark / "batch_size"
@@ -75,35 +72,17 @@ def measure(settings: Settings) -> Results:
     return {"benchmark": experiment.benchmark, "seed": experiment.seed, "rows": rows}
 
 
-def tables(results: Results) -> dict[str, Rows]:
-    """Rows of the table of the document."""
-    return {"sizes": _rows(results)}
-
-
-def _rows(results: Results) -> Iterator[dict[str, str]]:
-    for row in results["rows"]:
-        yield {
-            "batch": f"{row['batch_size']:,}",
-            "pairs in a step": f"{row['pairs_per_step']:,}",
-            "steps": f"{row['steps']:,}",
-            "learning rate": f"{row['learning_rate']:.3f}",
-            "true loss": f"{row['true_loss']:.4f}",
-            "validation mAP": f"{row['validation_mean_average_precision']:.4f}",
-            "mAP": f"{row['mean_average_precision']:.4f}",
-        }
-
-
+SIZES = (
+    "batch: {batch_size:,} | pairs in a step: {pairs_per_step:,} | steps: {steps:,} | learning rate: "
+    "{learning_rate:.3f} | true loss: {true_loss:.4f} | validation mAP: {validation_mean_average_precision:.4f} | "
+    "mAP: {mean_average_precision:.4f}"
+)
 BATCH_SIZE = Benchmark(
     "batch_size",
-    measure,
-    tables,
-    settings={
-        "environment": "cifar10",
-        "code_length": 48,
-        "epochs": 6,
-        "chunk_size": 600,
-        "batch_sizes": (100, 600, 2000, 10_000),
-    },
+    _measure,
+    lambda results: {"sizes": rows_by(SIZES, results["rows"])},
+    settings={"environment": "cifar10", "code_length": 48, "epochs": 6, "chunk_size": 600}
+    | {"batch_sizes": (100, 600, 2000, 10_000)},
     quick={"batch_sizes": (100,), "epochs": 1},
 )
 

@@ -23,6 +23,5 @@ def finished_run(environment: str, project: Path = PROJECT) -> Iterator[Any]:
         try:
             yield session.load_context().catalog
         except DatasetError as error:
-            part = str(error).partition(":")[0]
-            command = f"kedro run --pipelines=full --env={environment}"
-            raise InputError(f"{part} is missing or unreadable: make it by `{command}`") from error
+            made_by = f"make it by `kedro run --pipelines=full --env={environment}`"
+            raise InputError(f"{str(error).partition(':')[0]} is missing or unreadable: {made_by}") from error

@@ -2,10 +2,9 @@
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,17 +26,16 @@ SLOW = (FLAT_UNPADDED, MULTI_HASH)
 TRAINING_CODES_PER_LIST = 64
 NO_ITEM = -1
 
-Codes = NDArray[np.uint8]
-Answers = tuple[NDArray[np.int32], NDArray[np.int64]]
+Codes, Items = NDArray[np.uint8], NDArray[np.int64]
+Answers = tuple[NDArray[np.int32], Items]
 """Distances and items, both (queries, k), nearest first; NO_ITEM where an index found fewer than k."""
 
 
-@dataclass(frozen=True)
-class Setting:
+class Setting(NamedTuple):
     """An index to build, and the parameters to search it with, a mapping for each point of the curve."""
 
     family: str
-    build: Mapping[str, int] = field(default_factory=dict)
+    build: Mapping[str, int] = {}
     searches: tuple[Mapping[str, int], ...] = ({},)
 
 
@@ -59,11 +57,7 @@ SETTINGS = (
 
 
 class OverDistinctCodes:
-    """An index of the distinct codes of a database, with the list of its items for each.
-
-    Equal codes are equally far from any query: the k nearest codes contain the k nearest items, so what the index finds
-    exactly stays exact. Codes are uint8 (items, bytes), bytes a multiple of 8; `build` is given the distinct ones.
-    """
+    """An index of the distinct codes of a database, with the items of each; what it finds exactly stays exact."""
 
     def __init__(self, codes: Codes, build: Callable[[Codes], Any]) -> None:
         words = code_words(codes)
@@ -99,7 +93,7 @@ class BuiltIndex:
     def __init__(self, setting: Setting, codes: Codes) -> None:
         # faiss has fast distances for codes of 8 bytes and slow ones for 6; zeros at the end change no distance.
         self.width = codes.shape[1] if setting.family == FLAT_UNPADDED else 8 * code_words(codes[:1]).shape[1]
-        rows = _rows_of_width(codes, self.width)
+        rows = rows_of_width(codes, self.width)
         started = time.process_time()
         merged = setting.family in (FLAT_MERGED, HNSW_MERGED)
         self.setting = setting
@@ -112,7 +106,7 @@ class BuiltIndex:
 
     def searcher(self, queries: Codes, k: int, parameters: Mapping[str, int]) -> Callable[[], Answers]:
         """Return the search of all `queries`, packed codes (queries, bytes), as a call without arguments."""
-        rows = _rows_of_width(queries, self.width)
+        rows = rows_of_width(queries, self.width)
 
         def search() -> Answers:
             for name, value in parameters.items():
@@ -124,7 +118,7 @@ class BuiltIndex:
         return search
 
 
-def _rows_of_width(codes: Codes, width: int) -> Codes:
+def rows_of_width(codes: Codes, width: int) -> Codes:
     """Packed codes in contiguous rows of `width` bytes, zeros at the end."""
     return np.ascontiguousarray(code_words(codes).view(np.uint8)[:, :width])
 
@@ -141,40 +135,23 @@ def _faiss(setting: Setting, codes: Codes) -> Any:
 
 
 def quality(
-    database: Codes,
-    queries: Codes,
-    items: NDArray[np.int64],
-    distance_of_last: NDArray[np.int64],
-    strictly_nearer: NDArray[np.int64],
+    database: Codes, queries: Codes, items: Items, distance_of_last: Items, strictly_nearer: Items
 ) -> dict[str, float | None]:
-    """Say how good answers are: recall, and the share of strictly nearer items that are found.
+    """Say how good answers (queries, k) are: recall, and the share of strictly nearer items that are found.
 
-    Recall is the share of answers that are right, with ties: an item is right if it is as near as the k-th of exact
-    search. Any k of the items that tie are as good as any others, so exact search has recall 1 in whatever order it
-    meets them. The items that are nearer than the k-th leave no such choice. Where most items tie at the last place,
-    recall hides that an index misses them. An item that is named twice counts once; distances are computed here.
-
-    Args:
-        database: packed codes (items, bytes).
-        queries: packed codes (queries, bytes).
-        items: answers (queries, k), NO_ITEM where there is none.
-        distance_of_last: distance of the k-th nearest item (queries,).
-        strictly_nearer: how many items are nearer than that (queries,).
-
-    Returns:
-        `recall`, and `strictly_nearer_found`: the mean over the queries that have any, None if none has.
+    Recall is the share of answers as near as the k-th of exact search, whose distance is `distance_of_last` (queries,):
+    any items that tie there are as good as others. Items nearer than that, of which there are `strictly_nearer`
+    (queries,), leave no choice; where most tie, recall hides that an index misses them. Their share is the mean over
+    queries that have any, None if none has. An item that is named twice counts once; distances are computed here.
     """
     differing = code_words(database)[items] ^ code_words(queries)[:, None, :]
     distances = np.bitwise_count(differing).sum(axis=2, dtype=np.int64)
-    right = _distinct_items(items, distances <= distance_of_last[:, None])
-    nearer = _distinct_items(items, distances < distance_of_last[:, None])
+
+    def distinct(counted: NDArray[np.bool_]) -> Items:
+        in_order = np.sort(np.where(counted, items, NO_ITEM), axis=1)
+        return (np.diff(in_order, axis=1, prepend=NO_ITEM) > 0).sum(axis=1)
+
+    right, nearer = distinct(distances <= distance_of_last[:, None]), distinct(distances < distance_of_last[:, None])
     have = strictly_nearer > 0
     found = float(np.mean(nearer[have] / strictly_nearer[have])) if have.any() else None
     return {"recall": float(right.sum() / items.size), "strictly_nearer_found": found}
-
-
-def _distinct_items(items: NDArray[np.int64], counted: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """How many different items of each row are counted, (queries,)."""
-    in_order = np.sort(np.where(counted, items, NO_ITEM), axis=1)
-    distinct: NDArray[np.int64] = (np.diff(in_order, axis=1, prepend=NO_ITEM) > 0).sum(axis=1)
-    return distinct

@@ -7,7 +7,6 @@ that rebuilds distances of features. Metrics are those of the pipeline's own eva
 
 import sys
 import time
-from collections.abc import Iterator
 from typing import Any
 
 from benchmarks.documents import PROJECT, Benchmark, Results, Rows, Settings
@@ -43,10 +42,9 @@ def measure_cell(catalog: Any, method: str, code_length: int, changes: dict[str,
         histograms = count_distances(codes, labels[name], database, labels["training"], code_length)
         return float(retrieval_metrics(histograms)["mean_average_precision"])
 
+    named = {"method": method, "code_length": code_length, "changes": changes}
     return {
-        "method": method,
-        "code_length": code_length,
-        "changes": changes,
+        **named,
         "fit_seconds": fitted - began,
         "encode_seconds": encoded - fitted,
         "mean_average_precision": mean_average_precision("query"),
@@ -54,50 +52,36 @@ def measure_cell(catalog: Any, method: str, code_length: int, changes: dict[str,
     }
 
 
-def measure(settings: Settings) -> Results:
-    """Measure all methods at all code lengths, and the variants."""
+def _measure(settings: Settings) -> Results:
     cells = [(method, length, {}) for method in HASH_FUNCTIONS for length in CODE_LENGTHS]
     variants = [(method, length, changes) for method, changes in VARIANTS for length in VARIANT_CODE_LENGTHS]
     with finished_run(settings["environment"]) as catalog:
-        return {
-            "database": len(catalog.load("training_z")),
-            "rows": [measure_cell(catalog, *cell) for cell in track(cells, "methods", len(cells))],
-            "variants": [measure_cell(catalog, *cell) for cell in track(variants, "variants", len(variants))],
-        }
+        rows = [
+            measure_cell(catalog, *cell) for cell in track(cells + variants, "hash functions", len(cells + variants))
+        ]
+        database = len(catalog.load("training_z"))
+    return {"database": database, "rows": rows[: len(cells)], "variants": rows[len(cells) :]}
 
 
-def tables(results: Results) -> dict[str, Rows]:
-    """Rows of the tables: seconds to fit and to encode the database, and mAP of the variants."""
-    return {"times": _times(results["rows"]), "variants": _variants(results["variants"])}
-
-
-def _times(rows: list[dict[str, Any]]) -> Iterator[dict[str, str]]:
-    for method in dict.fromkeys(row["method"] for row in rows):
-        of_method = (row for row in rows if row["method"] == method)
-        times = {
-            str(row["code_length"]): f"{row['fit_seconds']:.1f} + {row['encode_seconds']:.2f}" for row in of_method
-        }
-        yield {"method": METHODS[method], **times}
-
-
-def _variants(rows: list[dict[str, Any]]) -> Iterator[dict[str, str]]:
-    variants: dict[tuple[str, str, Any], list[dict[str, Any]]] = {}
-    for row in rows:
-        ((name, value),) = row["changes"].items()
-        variants.setdefault((row["method"], name, value), []).append(row)
-    for (method, name, value), of_variant in variants.items():
-        yield {
-            "method": METHODS[method],
-            "parameter": f"`{name}: {str(value).lower()}`",
-            **{f"mAP, {row['code_length']}": f"{row['mean_average_precision']:.4f}" for row in of_variant},
-            **{f"fit, s, {row['code_length']}": f"{row['fit_seconds']:.1f}" for row in of_variant},
-        }
+def _tables(results: Results) -> dict[str, Rows]:
+    times: dict[str, dict[str, str]] = {}
+    for row in results["rows"]:
+        seconds = f"{row['fit_seconds']:.1f} + {row['encode_seconds']:.2f}"
+        times.setdefault(row["method"], {"method": METHODS[row["method"]]})[str(row["code_length"])] = seconds
+    variants: dict[tuple[str, str], dict[str, str]] = {}
+    for template in ("mAP, {code_length}: {mean_average_precision:.4f}", "fit, s, {code_length}: {fit_seconds:.1f}"):
+        for row in results["variants"]:
+            ((option, value),) = row["changes"].items()
+            method, parameter = METHODS[row["method"]], f"`{option}: {str(value).lower()}`"
+            name, _, cell = template.format(**row).partition(": ")
+            variants.setdefault((method, parameter), {"method": method, "parameter": parameter})[name] = cell
+    return {"times": times.values(), "variants": variants.values()}
 
 
 SHALLOW_BASELINES = Benchmark(
     "shallow_baselines",
-    measure,
-    tables,
+    _measure,
+    _tables,
     settings={"environment": "mnist"},
     document=PROJECT / "docs" / "results" / "mnist.md",
 )

@@ -3,10 +3,9 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from benchmarks.studies.augmented_codes import augmented_codes
+from benchmarks.studies.approximate_search import MovedImages, augmented_codes
 from deephash_pipeline.hashing import load_encoder
 from deephash_pipeline.images.augmentation import AugmentationParameters
-from deephash_pipeline.images.inputs import ImageInputs
 from deephash_pipeline.networks import build_trunk, initialise
 from deephash_pipeline.retrieval import distinct_codes
 
@@ -19,7 +18,7 @@ def encoded(versions: int, augmentation: AugmentationParameters, trunk_seed: int
     statistics = {"mean": [0.5], "standard_deviation": [0.3]}
     trunk = build_trunk("lenet")
     initialise(trunk, trunk_seed)
-    inputs = ImageInputs(images, statistics, torch.device("cpu"), augmentation)
+    inputs = MovedImages(images, statistics, torch.device("cpu"), augmentation)
     return augmented_codes(inputs, trunk, load_encoder("hash_layer", 16, arrays), seed=1, versions=versions)
 
 

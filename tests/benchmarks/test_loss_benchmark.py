@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks import loss
 from benchmarks.documents import markdown_table
-from benchmarks.loss import OURS, OURS_TWO_THREADS, device_floor, tables
+from benchmarks.loss import OURS, OURS_TWO_THREADS, tables
 from benchmarks.processes import in_new_process
 from benchmarks.rival_losses import LOSSES
 
@@ -63,7 +63,6 @@ def test_results_without_the_size_of_the_aims_say_so(cell: dict[str, Any]) -> No
 
 def test_a_device_is_compared_with_the_time_of_its_arithmetic(cell: dict[str, Any]) -> None:
     # 3 pairs of 16 bits, two special functions each, 16 a cycle: 6 cycles; 12 others at 128 a cycle take less.
-    assert device_floor(3, 16, processors=1, clock_hertz=1.0) == pytest.approx(6.0)
     text = rendered([cell], {**DEVICE, "seconds": 12e-3, "mebibytes": 7.0})
     assert "| D | 3 | 16 | 12.00 | 6.00 | 2.0 (reached: at most 4) | 7 |" in text["device"]
 

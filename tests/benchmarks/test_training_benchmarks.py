@@ -1,12 +1,11 @@
 import numpy as np
 import pytest
 
-from benchmarks import training_loop, training_watch
+from benchmarks import training_loop
 from benchmarks.documents import markdown_table
-from benchmarks.studies.large_batch import CPU, gradient, kept_for_backward, random_images, relative_difference, tables
+from benchmarks.studies.large_batch import CPU, gradient, kept_for_backward, random_images, tables
 from benchmarks.training_cases import CASES, hash_network
-from benchmarks.training_loop import Bench, measure_case
-from benchmarks.training_watch import Stopwatch
+from benchmarks.training_loop import Bench, Stopwatch, measure_case
 from deephash_pipeline.images.inputs import ImageInputs
 
 STATISTICS = {"mean": [0.5], "standard_deviation": [0.29]}
@@ -14,7 +13,7 @@ STATISTICS = {"mean": [0.5], "standard_deviation": [0.29]}
 
 def test_a_stopwatch_starts_after_the_warm_up_and_books_all_time(monkeypatch: pytest.MonkeyPatch) -> None:
     ticks = iter(range(100))
-    monkeypatch.setattr(training_watch, "clock", lambda: next(ticks))
+    monkeypatch.setattr(training_loop, "clock", lambda: next(ticks))
     started: list[str] = []
     watch = Stopwatch(2, at_start=lambda: started.append("now"))
     for _ in range(2):
@@ -36,7 +35,7 @@ def test_tables_of_the_loop_come_from_a_real_measurement(monkeypatch: pytest.Mon
     assert 0.2 < measured["share_of_products"] < 1
     options = [{"network": "lenet", "options": {}, "images_per_second": 50.0, "first_call_seconds": 1.0}]
     options.append({**options[0], "options": {"chunk_size": 8}, "images_per_second": 25.0})
-    rows = training_loop.tables({"cases": [measured], "options": options})
+    rows = training_loop.tables({"device": "CPU, one thread", "cases": [measured], "options": options})
     assert "| MNIST, fine-tuning | 128 |" in markdown_table(rows["shares"])
     assert "| lenet | `chunk_size: 8` | 25 | 0.50 | 1.0 |" in markdown_table(rows["options"])
 
@@ -57,18 +56,16 @@ def test_what_autograd_keeps_grows_with_the_batch_and_weights_do_not_count() -> 
     assert 0 < kept[0] / 16 < weights
 
 
-def test_gradients_in_chunks_are_compared_with_that_of_one_piece() -> None:
+def test_the_gradient_in_chunks_is_that_of_one_piece() -> None:
     with random_images(20, (1, 28, 28)) as images:
         inputs = ImageInputs(images, STATISTICS, CPU)
         whole, chunks = (gradient(hash_network("lenet", 12), inputs, np.arange(20) % 3, 20, size) for size in (None, 3))
-    assert relative_difference(chunks, whole) < 1e-4
-    assert relative_difference([2 * part for part in whole], whole) == pytest.approx(1)
-    assert all(part.isfinite().all() for part in whole)
+    assert whole.isfinite().all()
+    assert (chunks - whole).norm() < 1e-4 * whole.norm()
 
 
 def test_the_table_of_the_large_batch_scales_what_autograd_keeps() -> None:
-    settings = {"batch_size": 1024, "compared_batch": 9}
+    settings = {"batch_size": 1024}
     numbers = {"cpu_seconds": 3.0, "wall_seconds": 4.0, "relative_difference": 1e-6}
     rows = tables({"settings": settings, "peak_bytes": 2**31, "kept_bytes_per_image": 2**22, **numbers})
-    assert "| peak memory of the process | 2.00 GiB |" in markdown_table(rows["step"])
-    assert "| plain autograd would keep | 4 GiB (4.0 MiB per image) |" in markdown_table(rows["step"])
+    assert "| 2.00 GiB | 4 GiB (4.0 MiB per image) | 3 s | 4 s | 1e-06 |" in markdown_table(rows["step"])

@@ -61,7 +61,7 @@ class Stage:
 STAGES = (
     Stage("pre-training", MODELS / "pre_training/checkpoints", 6),
     Stage("stage 2", MODELS / "deephash_pretrained" / CELL / "checkpoints", 25),
-    Stage("fine-tuning", MODELS / "fine_tuning" / CELL / "checkpoints", 4),
+    Stage("fine-tuning", MODELS / "deephash" / CELL / "checkpoints", 4),
 )
 
 

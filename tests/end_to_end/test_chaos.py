@@ -69,6 +69,7 @@ def outcome(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     reference = make_project(folder / "undisturbed")
     undisturbed = begin(reference)
     while plan := plan_round(KILLS - outcome.hits_of(signal.SIGKILL), [n for n in POLITE if not outcome.hits_of(n)]):
+        assert len(outcome.projects) < 3 + KILLS, f"signals miss trainings: {outcome.hits()}"
         project = make_project(folder / f"round-{len(outcome.projects) + 1}")
         outcome.projects.append(project)
         endings = (interrupt(project, stage, number, draw) for stage, number in plan)
