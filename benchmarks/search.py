@@ -4,7 +4,6 @@ Ratios are of CPU times of one thread, measured in turn in one process. With `--
 """
 
 import os
-import shutil
 import sys
 import tempfile
 import time
@@ -14,25 +13,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import click
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.documents import RESULTS, write_results
-from benchmarks.measuring import (
-    Method,
-    calls_lasting,
-    describe_machine,
-    describe_versions,
-    interleaved,
-    require_packages,
-    use_one_thread,
-)
-from benchmarks.search_indexes import rows_of_width
-from deephash_pipeline.errors import InputError
+from benchmarks.documents import PROJECT, Benchmark, Results, Rows, Settings, rows_by
+from benchmarks.measuring import Method, calls_lasting, interleaved, require_packages, use_one_thread
+from benchmarks.studies.search_indexes import rows_of_width
 from deephash_pipeline.search import HammingIndex
 
-RESULTS_FILE = RESULTS / "search.json"
 NEIGHBOURS = 100
 BATCH = 1000
 DISTINCT_TRAINED_CODES = 2767
@@ -170,49 +158,41 @@ def _seconds(work: Callable[[], Any]) -> float:
     return time.perf_counter() - started
 
 
-@click.command()
-@click.option("--quick", is_flag=True, help="100,000 codes and one round, to see that it works.")
-@click.option("--large", is_flag=True, help="Measure 10 million codes too; takes 1.5 GB of memory.")
-@click.option("--rounds", default=5, show_default=True, help="Measurements of each case; the median counts.")
-@click.option(
-    "--folder", type=click.Path(path_type=Path), help="Where to write indexes; a temporary folder if not given."
-)
-def main(quick: bool, large: bool, rounds: int, folder: Path | None) -> None:
-    """Measure the index and print a table."""
+def measure(settings: Settings) -> Results:
+    """Measure all cases, and folders of two sizes."""
     require_packages(["faiss"])
     use_one_thread()
-    items = 100_000 if quick else 1_000_000
-    compared = []
-    print(f"{'':36}{'faiss ms':>10}{'index ms':>10}{'ratio':>8}{'target':>8}")
-    for case in cases(items):
-        row = compare(case, 1 if quick else rounds)
-        compared.append(row)
-        print(
-            f"{row['case']:36}{row['faiss_ms']:10.4f}{row['index_ms']:10.4f}{row['ratio']:8.1f}{row['target']:8.0f}",
-            flush=True,
-        )
+    compared = [compare(case, settings["rounds"]) for case in cases(settings["items"])]
     folders = []
-    for size in [items, *([10_000_000] if large else [])]:
-        place = Path(tempfile.mkdtemp(dir=folder))
-        try:
-            folders.append(measure_folder(size, place / "index", 20 if quick else 200))
-        finally:
-            shutil.rmtree(place)
-        print(", ".join(f"{name} {value:,.4g}" for name, value in folders[-1].items()), flush=True)
-    if not quick:
-        write_results(
-            RESULTS_FILE,
-            {
-                "machine": describe_machine(),
-                "versions": describe_versions(["numpy", "numba", "faiss-cpu"]),
-                "compared": compared,
-                "folders": folders,
-            },
-        )
+    for size in (settings["items"], settings["large"]):
+        with tempfile.TemporaryDirectory() as folder:
+            folders.append(measure_folder(size, Path(folder) / "index", settings["changes"]))
+    return {"compared": compared, "folders": folders}
 
+
+def tables(results: Results) -> dict[str, Rows]:
+    """Rows of the tables of the document."""
+    compared = "codes: {case} | faiss, ms a query: {faiss_ms:.4f} | index, ms a query: {index_ms:.4f}"
+    folders = (
+        "items: {items:,} | build, s: {build_seconds:.1f} | open, s: {open_seconds:.2f} | bytes a code: "
+        "{bytes_per_item:.0f} | queries a second: {queries_per_second:,.0f} | add, p95 ms: {add_p95_ms:.1f} | "
+        "remove, p95 ms: {remove_p95_ms:.1f} | fsync alone, p95 ms: {fsync_p95_ms:.1f}"
+    )
+    return {
+        "compared": rows_by(compared + " | times as fast: {ratio:.1f}", results["compared"]),
+        "folders": rows_by(folders, results["folders"]),
+    }
+
+
+SEARCH = Benchmark(
+    "search",
+    measure,
+    tables,
+    settings={"items": 1_000_000, "large": 10_000_000, "rounds": 5, "changes": 200},
+    quick={"items": 100_000, "large": 200_000, "rounds": 1, "changes": 20},
+    distributions=("numpy", "numba", "faiss-cpu"),
+    document=PROJECT / "docs" / "search.md",
+)
 
 if __name__ == "__main__":
-    try:
-        main()
-    except InputError as error:
-        sys.exit(f"error: {error}")
+    sys.exit(SEARCH.main(__doc__))

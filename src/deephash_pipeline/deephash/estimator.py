@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+from pydantic import ValidationError
 from sklearn.base import BaseEstimator
 
 from deephash_pipeline.deephash.experiment import Experiment, Run
@@ -23,6 +24,7 @@ from deephash_pipeline.images.statistics import pixel_statistics
 from deephash_pipeline.losses import LOSS_PARAMETERS
 from deephash_pipeline.methods import Cell
 from deephash_pipeline.networks import NETWORKS, HashLayerParameters, Trunk
+from deephash_pipeline.parameters import faults_in_one_line
 from deephash_pipeline.training import CheckpointFolder, TrainingParameters
 
 SLIGHT = AugmentationParameters(shift_pixels=2, rotation_degrees=10, scale_range=0.1)
@@ -114,13 +116,11 @@ class DeepHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
         Raises:
             InputError: images and labels of different number, fewer than two classes, or fewer images than one batch.
         """
-        experiment = Experiment(
-            benchmark="images",
-            network=self.network,
-            seed=self.random_state,
-            device=self.device,
-            effort=self.effort,
-        )
+        settings = {"network": self.network, "seed": self.random_state, "device": self.device, "effort": self.effort}
+        try:
+            experiment = Experiment.model_validate({"benchmark": "images", **settings})
+        except ValidationError as error:
+            raise InputError(f"DeepHash: {faults_in_one_line(error)}") from error
         training_set = self._training_set(images, labels)
         cell = Cell(method="deephash", code_length=self.code_length)
         with tempfile.TemporaryDirectory() as unused:

@@ -62,8 +62,8 @@ def image_batches(
             - Paths of PNG, JPEG, WebP or BMP files, or images of Pillow (see `decode_image`): one, or any iterable.
             - An array uint8 (n, H, W) of grey images, (n, H, W, C) or (n, C, H, W), where C is 1 or 3; if both axes
               could be C, it is the one of size `channels`. It may be memory-mapped, then only batches are read.
-            - One image as an array: (H, W), (H, W, C) or (1, H, W); (3, H, W) is refused, as it could be three grey
-              images: give (1, 3, H, W).
+            - One image as an array: (H, W), (H, W, C) or (1, H, W). (3, H, W) is three grey images where `channels` is
+              1, and else refused, as it could be one in colour: give (1, 3, H, W).
             - Any iterable of arrays: those of two or three dimensions are an image each, (H, W), (H, W, C) or
               (C, H, W); those of four are several.
 
@@ -228,7 +228,7 @@ def _stack(images: NDArray[np.uint8], channels: Channels) -> NDArray[np.uint8]:
         return _channels_first(images, channels)
     if images.shape[2] in CHANNELS:
         return images[np.newaxis].transpose(0, 3, 1, 2)
-    if len(images) == 3:
+    if len(images) == channels == 3:
         raise InputError(
             f"an array of shape {images.shape} is three grey images or one in colour: "
             f"give it as {(3, 1, *images.shape[1:])} or {(1, *images.shape)}."

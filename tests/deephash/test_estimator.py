@@ -1,0 +1,82 @@
+"""DeepHash learns from labelled images without Kedro, and is then an image hasher."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+
+from deephash_pipeline import DeepHash, ImageHasher
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.retrieval import count_distances, mean_average_precision
+
+DIGITS = load_digits()
+IMAGES: NDArray[np.uint8] = (DIGITS.images * 15).astype(np.uint8)
+
+
+@pytest.fixture(scope="module")
+def fitted() -> DeepHash:
+    return DeepHash(code_length=24, effort=0.05).fit(IMAGES[:600], DIGITS.target[:600])
+
+
+def test_it_learns_codes_that_find_images_of_the_same_class(fitted: DeepHash) -> None:
+    queries, database = fitted.encode(IMAGES[600:800]), fitted.encode(IMAGES[:600])
+    found = count_distances(queries, DIGITS.target[600:800], database, DIGITS.target[:600], 24)
+    assert mean_average_precision(found) > 0.4
+    assert len(fitted.history_) == 1
+
+
+def test_it_is_an_image_hasher_and_its_file_is_read_as_one(fitted: DeepHash, tmp_path: Path) -> None:
+    fitted.save(tmp_path / "digits.safetensors")
+    loaded = ImageHasher.load(tmp_path / "digits.safetensors")
+    assert isinstance(fitted, ImageHasher)
+    assert not isinstance(loaded, DeepHash)
+    np.testing.assert_array_equal(loaded.encode(IMAGES[:300]), fitted.encode(IMAGES[:300]))
+    assert loaded.description.class_names == tuple("0123456789")
+
+
+def test_classes_may_have_names() -> None:
+    names = np.array(["zero", "one"])[DIGITS.target[:200] % 2]
+    hasher = DeepHash(code_length=8, effort=0.01).fit(list(IMAGES[:200]), names.tolist())
+    assert hasher.description.class_names == ("one", "zero")
+    assert hasher.encode(IMAGES[:3]).shape == (3, 1)
+
+
+def test_a_training_with_checkpoints_is_not_repeated(tmp_path: Path) -> None:
+    first = DeepHash(code_length=8, effort=0.01, checkpoints=tmp_path).fit(IMAGES[:200], DIGITS.target[:200])
+    again = DeepHash(code_length=8, effort=0.01, checkpoints=tmp_path).fit(IMAGES[:200], DIGITS.target[:200])
+    assert {path.name for path in tmp_path.iterdir()} == {"pretraining", "hash_layer_init", "fine_tuning"}
+    np.testing.assert_array_equal(first.encode(IMAGES), again.encode(IMAGES))
+
+
+def test_it_is_an_estimator_with_parameters() -> None:
+    copy = clone(DeepHash(code_length=24, network="cifar10_full", effort=0.5))
+    assert copy.get_params()["network"] == "cifar10_full"
+    assert copy.set_params(code_length=32).code_length == 32
+
+
+def test_before_it_is_fitted_it_says_so() -> None:
+    with pytest.raises(InputError, match="has learned nothing yet: call fit"):
+        DeepHash().encode(IMAGES[:3])
+
+
+@pytest.mark.parametrize(
+    ("images", "labels", "message"),
+    [
+        (IMAGES[:100], DIGITS.target[:99], "100 images but 99 labels"),
+        (IMAGES[:100], np.zeros(100, int), "labels of at least two"),
+        (IMAGES[:10], DIGITS.target[:10], "set `batch_size` to at most 10"),
+        ([], [], "labels of at least two"),
+    ],
+)
+def test_what_cannot_be_learned_from_is_refused(images: object, labels: object, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        DeepHash(effort=0.01).fit(images, labels)
+
+
+def test_an_unknown_network_is_refused_in_one_line() -> None:
+    with pytest.raises(InputError, match="unknown network `lenett`") as caught:
+        DeepHash(network="lenett").fit(IMAGES[:100], DIGITS.target[:100])
+    assert "\n" not in str(caught.value)
