@@ -1,0 +1,1 @@
+"""Commands besides Kedro's, and options that Kedro's get here."""
