@@ -6,9 +6,11 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
+from omegaconf import OmegaConf
 
 # Kedro, Kedro-Viz and MLflow all honour it, and read it when they are imported.
 os.environ["DO_NOT_TRACK"] = "true"
@@ -88,6 +90,14 @@ def kedro() -> Callable[..., subprocess.CompletedProcess[str]]:
 def small_parameters() -> str:
     """What makes a run of all stages small."""
     return f"--params={','.join(f'{key}={value}' for key, value in SMALL.items())}"
+
+
+@pytest.fixture(scope="session")
+def small_runtime_parameters() -> dict[str, Any]:
+    """The same for a session that no command line has begun."""
+    nested = OmegaConf.to_container(OmegaConf.from_dotlist([f"{key}={value}" for key, value in SMALL.items()]))
+    assert isinstance(nested, dict)
+    return {str(key): value for key, value in nested.items()}
 
 
 @pytest.fixture(scope="session")

@@ -15,6 +15,7 @@ from kedro.io import DatasetError
 from kedro.validation.exceptions import ParameterValidationError
 
 from deephash_pipeline.commands.project import hasher, new
+from deephash_pipeline.commands.provenance import RUN_OPTIONS, explain, skipping_what_is_up_to_date, status
 from deephash_pipeline.errors import InputError
 
 USER_ERRORS = (InputError, DatasetError, ParameterValidationError, MissingConfigException)
@@ -31,7 +32,7 @@ def one_line_errors(command: Callable[..., Any] | None) -> Callable[..., Any]:
         if options.get("pipeline") and not options.get("pipelines"):
             options["pipelines"], options["pipeline"] = [options["pipeline"]], None
         try:
-            names = options.get("pipelines") or ["__default__"]
+            names = options.get("pipelines") or options.get("names") or ["__default__"]
             for name in names:
                 if name not in pipelines:
                     raise InputError(f"unknown pipeline `{name}`: choose among {', '.join(pipelines)}")
@@ -88,8 +89,10 @@ def cli() -> None:
 
 
 run = copy.copy(kedro_run)
-run.callback = one_line_errors(kedro_run.callback)
+assert kedro_run.callback is not None, "Kedro's run command does something"
+run.params = [*kedro_run.params, *RUN_OPTIONS]
+run.callback = one_line_errors(skipping_what_is_up_to_date(kedro_run.callback))
 cli.add_command(run)
-for command in (new, hasher):
+for command in (new, hasher, status, explain):
     command.callback = one_line_errors(command.callback)
     cli.add_command(command)

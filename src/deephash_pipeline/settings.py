@@ -1,10 +1,11 @@
 """Kedro's settings: https://docs.kedro.org/en/stable/kedro_project_setup/settings.html."""
 
+from deephash_pipeline.freshness import Provenance
 from deephash_pipeline.grid import cell_parameters
 from deephash_pipeline.hooks import KnownParameters, LastGoodWeights, ResultTable, StageLog
 from deephash_pipeline.tracking import MlflowTracking
 
-HOOKS = (ResultTable(), MlflowTracking(), StageLog(), LastGoodWeights(), KnownParameters())
+HOOKS = (ResultTable(), MlflowTracking(), StageLog(), LastGoodWeights(), Provenance(), KnownParameters())
 
 CONFIG_LOADER_ARGS = {
     "base_env": "base",

@@ -29,7 +29,7 @@ def blocks_below(heading: str) -> dict[str, str]:
 
 
 def test_the_documented_method_runs_and_is_evaluated(
-    blocks: dict[str, str], finished_project: Path, new_project: Callable[[str], Path]
+    blocks: dict[str, str], finished_project: Path, new_project: Callable[[str], Path], small_parameters: str
 ) -> None:
     project = new_project("with_a_method")
     shutil.copytree(finished_project / "data", project / "data")
@@ -55,7 +55,7 @@ def test_the_documented_method_runs_and_is_evaluated(
             "run",
             "--pipelines=baseline_hashing,evaluation",
             "--namespaces=median_lsh.b12",
-            "--params=experiment.device=cpu",
+            small_parameters,
         ],
         cwd=project,
         env={**os.environ, "PYTHONPATH": str(project / "src")},

@@ -55,7 +55,8 @@ def test_more_queries_than_images_are_refused() -> None:
 def test_fewer_images_than_one_batch_are_refused_with_the_key_to_change(here: Path) -> None:
     ingested = CliRunner().invoke(cli.run, ("--pipelines=data_ingestion", "--params=data_ingestion.query_count=1700"))
     assert ingested.exit_code == 0, ingested.output
-    error = refused("--pipelines=cnn_pretraining", "--params=cnn_pretraining.training.batch_size=98")
+    few = "data_ingestion.query_count=1700,cnn_pretraining.training.batch_size=98"
+    error = refused("--pipelines=cnn_pretraining", f"--params={few}")
     assert "97 training images" in error
     assert "batch_size" in error
 
@@ -151,7 +152,7 @@ def test_features_that_are_not_numbers_are_counted(
     z = np.random.default_rng(0).normal(size=(40, 60)).astype(np.float32)
     z[7, 3] = np.nan
     features(z)
-    error = refused("--pipelines=baseline_hashing", f"--namespaces=baseline_hashing.{method}.b12")
+    error = refused("--pipelines=baseline_hashing", f"--namespaces=baseline_hashing.{method}.b12", "--stale=allow")
     assert "NaN" in error
     assert "1 of 40 rows" in error
 
@@ -161,7 +162,7 @@ def test_a_code_longer_than_its_features_can_carry_is_refused(
     features: Callable[[NDArray[np.float32]], None], method: str
 ) -> None:
     features(np.random.default_rng(0).normal(size=(40, 8)).astype(np.float32))
-    error = refused("--pipelines=baseline_hashing", f"--namespaces=baseline_hashing.{method}.b12")
+    error = refused("--pipelines=baseline_hashing", f"--namespaces=baseline_hashing.{method}.b12", "--stale=allow")
     assert "code_length is 12" in error
     assert "8 directions" in error
     assert "shorten the code" in error

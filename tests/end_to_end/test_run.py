@@ -3,6 +3,7 @@ import math
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -14,6 +15,7 @@ from mlflow.entities import Run
 
 from deephash_pipeline import cli
 from deephash_pipeline.grid import METHODS, cells
+from deephash_pipeline.provenance import manifest_path
 
 GRID = list(cells())
 
@@ -111,10 +113,12 @@ def codes_alone(finished_project: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(finished_project, tmp_path / "codes alone", ignore=kept))
 
 
-def test_evaluation_runs_on_cached_codes_alone(finished_project: Path, codes_alone: Path) -> None:
+def test_evaluation_runs_on_cached_codes_alone(
+    finished_project: Path, codes_alone: Path, small_runtime_parameters: dict[str, Any]
+) -> None:
     before = tracked(codes_alone)
     bootstrap_project(codes_alone)
-    with KedroSession.create(codes_alone) as session:
+    with KedroSession.create(codes_alone, runtime_params=small_runtime_parameters) as session:
         session.run(pipeline_names=["evaluation"])
     metrics = Path("data/07_model_output/digits/metrics.json")
     assert (codes_alone / metrics).read_bytes() == (finished_project / metrics).read_bytes()
@@ -130,7 +134,8 @@ def test_the_same_seed_gives_the_same_codes_when_a_cell_is_trained_alone(
     layer = Path("data/06_models/digits/deephash_pretrained/b12/hash_layer.safetensors")
     codes = Path("data/07_model_output/digits/deephash/b12/codes.npz")
     (project / layer).parent.mkdir()
-    shutil.copy(finished_project / layer, project / layer)
+    for file in (layer, manifest_path(layer)):
+        shutil.copy(finished_project / file, project / file)
     bootstrap_project(project)
     monkeypatch.chdir(project)
     cell = ("--pipelines=fine_tuning", "--namespaces=fine_tuning.deephash.b12")

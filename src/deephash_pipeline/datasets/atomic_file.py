@@ -4,10 +4,22 @@ import os
 from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from kedro.io import AbstractDataset, DatasetError
+from kedro.io.core import parse_dataset_definition
+
+from deephash_pipeline.provenance import (
+    Origin,
+    describe,
+    manifest_path,
+    manifest_text,
+    read_manifest,
+    remember,
+    verify,
+)
 
 Content = TypeVar("Content")
 
@@ -15,7 +27,9 @@ Content = TypeVar("Content")
 class AtomicFileDataset(AbstractDataset[Content, Content], Generic[Content]):
     """A file that is written under a temporary name, flushed to disk and then renamed.
 
-    A subclass says how to read and write one file; a run killed while writing leaves the former file, or none.
+    A subclass says how to read and write one file; a run killed while writing leaves the former file, or none. In a
+    run the file gets a manifest that says what it was made from; a file that has one is compared with it when it is
+    read.
 
     Args:
         filepath: where the file lies, relative to the project.
@@ -25,7 +39,17 @@ class AtomicFileDataset(AbstractDataset[Content, Content], Generic[Content]):
     def __init__(self, filepath: str, metadata: dict[str, Any] | None = None) -> None:
         # The name under which Kedro-Viz looks for the size of the file.
         self._filepath = Path(filepath)
+        self._made_as: tuple[str, Origin] | None = None
         self.metadata = metadata
+
+    @property
+    def filepath(self) -> Path:
+        """Where the file lies."""
+        return self._filepath
+
+    def expect(self, name: str, origin: Origin) -> None:
+        """Have the next content that is saved recorded as the dataset `name`, made from `origin`."""
+        self._made_as = (name, origin)
 
     @abstractmethod
     def _read(self, path: Path) -> Content:
@@ -40,17 +64,35 @@ class AtomicFileDataset(AbstractDataset[Content, Content], Generic[Content]):
 
         Raises:
             DatasetError: the file is not there; the message says what makes it.
+            InputError: it is not what its manifest says.
         """
         if not self._exists():
             raise DatasetError(
                 f"{self._filepath} is not there: run the stage that makes it, or `kedro run --pipelines=full`"
             )
+        manifest = read_manifest(self._filepath)
+        if manifest is not None:
+            verify(self._filepath, manifest)
         return self._read(self._filepath)
 
     def save(self, content: Content) -> None:
-        """Write the file under a temporary name and rename it."""
-        with replacing(self._filepath) as temporary:
+        """Write the file under a temporary name, and its manifest likewise; then rename both.
+
+        Killed between the two, a run leaves a file that is not the one of its manifest: neither is accepted.
+        """
+        made_as, self._made_as = self._made_as, None
+        described = manifest_path(self._filepath)
+        if made_as is None:
+            described.unlink(missing_ok=True)
+            with replacing(self._filepath) as temporary:
+                self._write(temporary, content)
+            return
+        name, origin = made_as
+        with replacing(described) as temporary_manifest, replacing(self._filepath) as temporary:
             self._write(temporary, content)
+            manifest = describe(name, temporary, origin)
+            temporary_manifest.write_text(manifest_text(manifest), encoding="utf-8")
+        remember(self._filepath, manifest.digest)
 
     def _exists(self) -> bool:
         return self._filepath.is_file()
@@ -96,10 +138,18 @@ class AtomicDataset(AtomicFileDataset[Any]):
         self._delegate(path).save(content)
 
     def _delegate(self, path: Path) -> Any:
-        return AbstractDataset.from_config(path.name, {**self._dataset, "filepath": str(path)})
+        found = {**self._dataset, "type": _class_named(self._dataset["type"]), "filepath": str(path)}
+        return AbstractDataset.from_config(path.name, found)
 
     def _describe(self) -> dict[str, Any]:
         return {"filepath": str(self._filepath), "dataset": self._dataset["type"]}
+
+
+@cache
+def _class_named(name: str | type) -> type:
+    """Find the class that a catalog names; Kedro tries three modules for it, which takes milliseconds."""
+    found: type = parse_dataset_definition({"type": name})[0]
+    return found
 
 
 @contextmanager

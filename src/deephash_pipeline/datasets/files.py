@@ -45,6 +45,16 @@ class FilesDataset(AbstractDataset[NoReturn, dict[str, Any]]):
         """
         raise DatasetError(f"{self._path}/{self._pattern} is read only")
 
+    @property
+    def folder(self) -> Path:
+        """The folder."""
+        return self._path
+
+    @property
+    def pattern(self) -> str:
+        """Pattern of the files below it."""
+        return self._pattern
+
     def _one(self, path: Path) -> AbstractDataset[Any, Any]:
         return AbstractDataset.from_config(path.name, {**self._dataset, "filepath": str(path)})
 

@@ -1,12 +1,17 @@
 """The raw images of a benchmark, wherever they come from."""
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
+import sklearn.datasets
 from kedro.io import AbstractDataset, DatasetError
 
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.images.decoding.image_files import ImageFiles
 from deephash_pipeline.images.sources.collection import ImageCollection
 from deephash_pipeline.images.sources.registry import parse_source, read_source
+from deephash_pipeline.provenance import files_digest, text_digest
 
 
 class ImageSourceDataset(AbstractDataset[NoReturn, ImageCollection]):
@@ -39,6 +44,36 @@ class ImageSourceDataset(AbstractDataset[NoReturn, ImageCollection]):
             InputError: missing files, by name.
         """
         return read_source(self._source, self._path, self._working_folder)
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the raw files."""
+        return self._path
+
+    def digest(self) -> str | None:
+        """Digest the `source` and the names and contents of the files that it reads; None if there are none.
+
+        Contents are read again only if a file has changed, appeared or vanished, see `files_digest`.
+        """
+        root, names = self._files()
+        if not names:
+            return None
+        memory = self._working_folder.parent / "raw_images.verified"
+        return text_digest(f"{self._source.model_dump_json()}\0{files_digest(root, names, memory)}")
+
+    def _files(self) -> tuple[Path, list[str]]:
+        if self._source.kind == "digits":
+            root = Path(sklearn.datasets.__file__).parent / "data"
+            return root, ["digits.csv.gz"]
+        names = {path.relative_to(self._path).as_posix() for path in self._path.rglob("*") if path.is_file()}
+        if self._source.kind in ("folder", "csv") and names:
+            # What else lies in the folder is not read.
+            with suppress(InputError):
+                splits = read_source(self._source, self._path, self._working_folder).splits.values()
+                files = [split.images for split in splits if isinstance(split.images, ImageFiles)]
+                names = {name for listed in files for name in listed.names}
+                names |= {self._source.file} if self._source.kind == "csv" else set()
+        return self._path, sorted(names)
 
     def save(self, data: NoReturn) -> None:
         """Raw images are not ours to write."""

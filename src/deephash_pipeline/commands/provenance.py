@@ -1,0 +1,187 @@
+"""``status`` and ``explain``, and a ``run`` that skips what is up to date."""
+
+import functools
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import click
+from kedro.framework.cli.utils import _split_params, env_option, split_string
+from kedro.framework.project import pipelines
+from kedro.framework.session import KedroSession
+from kedro.pipeline import Pipeline
+
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.freshness import ProjectGraph, nodes_to_run, policy, states
+from deephash_pipeline.freshness.graph import Catalog
+from deephash_pipeline.freshness.runners import RUNNERS
+from deephash_pipeline.grid import SHOWN_CODE_LENGTH
+from deephash_pipeline.hooks import KnownParameters, ResultTable
+from deephash_pipeline.provenance import DamagedError, Kind, told_together
+
+logger = logging.getLogger(__name__)
+
+WHOLE = {"__default__", "full", f"full_at_{SHOWN_CODE_LENGTH}_bits"}
+"""Pipelines that make all they need from raw images."""
+
+NARROWING = (
+    "tags",
+    "node_names",
+    "from_nodes",
+    "to_nodes",
+    "from_inputs",
+    "to_outputs",
+    "load_versions",
+    "namespaces",
+    "only_missing_outputs",
+)
+"""Options of Kedro's ``run`` that name the nodes to run: then they are run."""
+
+SHOWN_DIGITS = 8
+
+RUN_OPTIONS = [
+    click.Option(
+        ["--stale"],
+        type=click.Choice(["refuse", "allow"]),
+        default="refuse",
+        show_default=True,
+        help="What to do if the run would read artefacts that other parameters, inputs or code have made.",
+    ),
+    click.Option(
+        ["--verify"],
+        type=click.Choice(["quick", "full"]),
+        default="quick",
+        show_default=True,
+        help="full: read large files again to compare them with their manifests, even if they seem unchanged.",
+    ),
+    click.Option(["--force"], is_flag=True, help="Run all nodes, also those whose outputs are up to date."),
+]
+
+
+def skipping_what_is_up_to_date(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Have ``run`` take `RUN_OPTIONS`, and make of a whole pipeline only what is not up to date."""
+
+    @functools.wraps(command)
+    def wrapped(**options: Any) -> Any:
+        stale_allowed = options.pop("stale", "refuse") == "allow"
+        verify_fully = options.pop("verify", "quick") == "full"
+        force = options.pop("force", False)
+        whole = set(options.get("pipelines") or ["__default__"]) <= WHOLE
+        runner = options.get("runner") or "SequentialRunner"
+        with policy(stale_allowed=stale_allowed, verify_fully=verify_fully):
+            if force or not whole or runner not in RUNNERS or any(options.get(name) for name in NARROWING):
+                return command(**options)
+            if not _is_up_to_date(options, stale_allowed):
+                return command(**{**options, "runner": RUNNERS[runner]})
+        return None
+
+    return wrapped
+
+
+def _is_up_to_date(options: Mapping[str, Any], stale_allowed: bool) -> bool:
+    """Say whether a run would do nothing; then show what it would have shown."""
+    catalog = open_catalog(options.get("env"), options.get("params"), options.get("conf_source"))
+    KnownParameters().before_pipeline_run(catalog=catalog)
+    pipeline = _joined(options.get("pipelines") or ["__default__"])
+    if nodes_to_run(pipeline, catalog, stale_allowed):
+        return False
+    logger.info("everything is up to date; --force makes it again")
+    ResultTable().after_pipeline_run(pipeline=pipeline, catalog=catalog, run_params={"env": options.get("env")})
+    return True
+
+
+params_option = click.option(
+    "--params", type=click.UNPROCESSED, default="", help="As those of the run.", callback=_split_params
+)
+
+
+@click.command()
+@env_option
+@click.option("--pipelines", "names", default="full", callback=split_string, help="Pipelines to look at.")
+@params_option
+@click.option("--verify", type=click.Choice(["quick", "full"]), default="quick", show_default=True)
+def status(env: str | None, names: list[str], params: dict[str, Any], verify: str) -> None:
+    """Print what is fresh, stale, missing, damaged or without a manifest."""
+    with policy(verify_fully=verify == "full"):
+        found = states(_joined(names), open_catalog(env, params))
+    counts = Counter(state.kind for state in found.values())
+    click.echo(", ".join(f"{counts[kind]} {kind}" for kind in Kind if counts[kind]) or "nothing is made by it")
+    for kind in Kind:
+        faults = [(name, state) for name, state in found.items() if state.kind is kind is not Kind.FRESH]
+        for told in told_together(faults, shown=len(faults)):
+            click.echo(f"{kind}: {told}")
+
+
+@click.command()
+@click.argument("name")
+@env_option
+@click.option("--pipelines", "names", default="full", callback=split_string, help="Pipelines to look for it in.")
+@params_option
+def explain(name: str, env: str | None, names: list[str], params: dict[str, Any]) -> None:
+    """Print what a dataset, or a cell such as deephash.b48, was made from: from raw images to mAP."""
+    pipeline, catalog = _joined(names), open_catalog(env, params)
+    explained = [output for output in pipeline.all_outputs() if output == name or output.startswith(f"{name}.")]
+    if not explained:
+        raise InputError(f"unknown `{name}`: name a dataset such as report, or a cell such as deephash.b48")
+    for line in explanation(pipeline.to_outputs(*explained), catalog):
+        click.echo(line)
+
+
+def explanation(pipeline: Pipeline, catalog: Catalog) -> Iterable[str]:
+    """Yield a paragraph for each node of a pipeline, in its order: what it read, with what it ran, what it made."""
+    graph = ProjectGraph(pipeline.nodes, catalog)
+
+    def told(name: str) -> str:
+        state = graph.lineage.state(name)
+        digest = (state.digest or "?" * SHOWN_DIGITS)[:SHOWN_DIGITS]
+        return f"{name} {digest}" + ("" if state.kind is Kind.FRESH else f" ({state.kind}: {state.reason})")
+
+    for source in sorted(filter(graph.artefact, pipeline.inputs())):
+        yield told(source)
+    for node in pipeline.nodes:
+        step = graph.step(node)
+        stored = [output for output in node.outputs if graph.artefact(output) is not None]
+        yield f"{node.name}: {', '.join(step.inputs)} ->"
+        yield from (f"    {told(output)}" for output in stored)
+        origin = None
+        if stored:
+            try:
+                origin = graph.lineage.artefacts[stored[0]].origin()
+            except DamagedError:
+                origin = None
+        if origin is not None:
+            if origin.parameters:
+                yield "    with " + ", ".join(f"{key}={value}" for key, value in sorted(origin.parameters.items()))
+            commit = origin.code.get("git_commit", "")[:SHOWN_DIGITS]
+            changed = " with changes" if origin.code.get("git_dirty") == "true" else ""
+            version = f"version {origin.code.get('version')}" + (f", commit {commit}{changed}" if commit else "")
+            yield f"    by {version}: {origin.command}"
+    for name in sorted(pipeline.outputs()):
+        if name.endswith(".metrics") and graph.lineage.state(name).kind is not Kind.MISSING:
+            metrics = catalog.load(name)
+            yield f"{name}: mean average precision {metrics['mean_average_precision']:.4f}"
+
+
+def open_catalog(
+    env: str | None, parameters: Mapping[str, Any] | None = None, conf_source: str | None = None
+) -> Catalog:
+    """Read the catalog of the project in the working directory, with its parameters."""
+    created: Any = KedroSession.create(env=env, runtime_params=dict(parameters or {}), conf_source=conf_source)
+    with created as session:
+        catalog: Catalog = session.load_context().catalog
+    return catalog
+
+
+def _joined(names: Iterable[str]) -> Pipeline:
+    """Join pipelines by name.
+
+    Raises:
+        InputError: there is none of this name.
+    """
+    joined = Pipeline([])
+    for name in names:
+        if name not in pipelines:
+            raise InputError(f"unknown pipeline `{name}`: choose among {', '.join(pipelines)}")
+        joined += pipelines[name]
+    return joined

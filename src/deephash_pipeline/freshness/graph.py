@@ -1,0 +1,215 @@
+"""Nodes and catalog of Kedro as the graph of a `Lineage`."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+from kedro.io import CatalogProtocol
+from kedro.pipeline import Pipeline
+from kedro.pipeline.node import Node
+
+from deephash_pipeline.datasets import CheckpointsDataset, FilesDataset, ImageSourceDataset
+from deephash_pipeline.datasets.atomic_file import AtomicFileDataset
+from deephash_pipeline.images.sources.registry import read_source
+from deephash_pipeline.provenance import (
+    Arguments,
+    Artefact,
+    FoundFiles,
+    Kind,
+    Lineage,
+    Source,
+    State,
+    Step,
+    StoredFile,
+    file_digest,
+)
+
+Catalog = CatalogProtocol[Any, Any]
+
+WHERE_IT_RUNS = ("experiment.device", "experiment.devices")
+"""Parameters that say where something is computed, not what."""
+
+BENCHMARK_FILE = "class_names"
+"""A dataset that lies directly in the folder of the benchmark: data/02_intermediate/<benchmark>."""
+
+
+class ProjectGraph:
+    """The nodes of some pipelines as the steps of a `Lineage`.
+
+    Args:
+        nodes: of the graph. What others make is a source.
+        catalog: with the parameters of this run.
+    """
+
+    def __init__(self, nodes: Iterable[Node], catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._nodes = list({(node.name, tuple(node.inputs), tuple(node.outputs)): node for node in nodes}.values())
+        self._makers = {output: node for node in reversed(self._nodes) for output in node.outputs}
+        self._artefact = cache(self._find_artefact)
+        self._parameter = cache(self._read_parameter)
+        self._dataset = cache(catalog.get)
+        self._steps = {self._key(node): self._as_step(node) for node in self._nodes}
+        self.lineage = Lineage(self._steps.values(), _Artefacts(self._artefact))
+
+    def step(self, node: Node) -> Step:
+        """Give the step that a node is."""
+        return self._steps[self._key(node)]
+
+    def artefact(self, name: str) -> Artefact | None:
+        """Give what is stored under a name; None for what is only passed on in memory."""
+        return self._artefact(name)
+
+    @cached_property
+    def benchmark_folder(self) -> Path | None:
+        """``data/02_intermediate/<benchmark>``; None in a catalog that is not this project's."""
+        dataset = self._dataset(BENCHMARK_FILE)
+        return dataset.filepath.parent if isinstance(dataset, AtomicFileDataset) else None
+
+    def benchmark_folders(self) -> list[Path]:
+        """Give the folders of the benchmark in all layers."""
+        folder = self.benchmark_folder
+        return [] if folder is None else sorted(folder.parents[1].glob(f"*/{folder.name}"))
+
+    @staticmethod
+    def _key(node: Node) -> tuple[str, frozenset[str]]:
+        return node.name, frozenset(node.inputs)
+
+    def _as_step(self, node: Node) -> Step:
+        return Step(node.name, tuple(node.outputs), lambda: self._arguments(node))
+
+    def _arguments(self, node: Node) -> Arguments:
+        nodes = list(self.with_what_only_memory_has(node))
+        names = dict.fromkeys(name for each in nodes for name in each.inputs)
+        stored = tuple(name for name in names if not is_parameter(name) and self._artefact(name) is not None)
+        functions = [each.func for each in nodes]
+        if any(isinstance(self._dataset(name), ImageSourceDataset) for name in stored):
+            functions.append(read_source)
+        parameters = [name for name in names if is_parameter(name)]
+        return Arguments(tuple(functions), stored, lambda: self._received(parameters))
+
+    def with_what_only_memory_has(self, node: Node) -> Iterator[Node]:
+        """Yield a node, and those before it whose outputs are not stored: together they are one step."""
+        yield node
+        for name in node.inputs:
+            if name in self._makers and self._artefact(name) is None and not self._is_checkpoints(name):
+                yield from self.with_what_only_memory_has(self._makers[name])
+
+    def _is_checkpoints(self, name: str) -> bool:
+        return isinstance(self._dataset(name), CheckpointsDataset)
+
+    def _find_artefact(self, name: str) -> Artefact | None:
+        dataset = self._dataset(name)
+        if isinstance(dataset, AtomicFileDataset):
+            path = dataset.filepath
+            if name in self._makers:
+                return StoredFile(path)
+            return Source(path, lambda: file_digest(path) if path.is_file() else None)
+        if isinstance(dataset, FilesDataset):
+            return FoundFiles(dataset.folder, dataset.pattern, self._name_of_file)
+        if isinstance(dataset, ImageSourceDataset):
+            return Source(dataset.folder, dataset.digest)
+        return None
+
+    def _name_of_file(self, path: Path) -> tuple[str | None, bool]:
+        """Name the dataset that a file is here, or would be if it were of this benchmark; and say whether it is."""
+        if path in self._names:
+            return self._names[path], True
+        folder = self.benchmark_folder
+        if folder is not None:
+            with suppress(ValueError):
+                layer, _benchmark, *rest = path.relative_to(folder.parents[1]).parts
+                return self._names.get(folder.parents[1].joinpath(layer, folder.name, *rest)), False
+        return None, False
+
+    @cached_property
+    def _names(self) -> dict[Path, str]:
+        found = ((name, self._artefact(name)) for name in self._makers)
+        return {artefact.path: name for name, artefact in found if isinstance(artefact, StoredFile)}
+
+    def _received(self, names: Iterable[str]) -> dict[str, Any]:
+        """Flatten the parameters that a node receives; of a group with a block for each method, its own block."""
+        values = {name.removeprefix("params:"): self._parameter(name) for name in names}
+        methods = {
+            value["method"]
+            for value in values.values()
+            if isinstance(value, dict) and {"method", "code_length"} == set(value)
+        }
+        received: dict[str, Any] = {}
+        for name, value in sorted(values.items()):
+            own = methods & value.keys() if isinstance(value, dict) else set()
+            received |= flatten(name, {method: value[method] for method in own} if own else value)
+        return {name: value for name, value in received.items() if name not in WHERE_IT_RUNS}
+
+    def _read_parameter(self, name: str) -> Any:
+        value = self._catalog.load(name)
+        if hasattr(value, "model_dump"):
+            # Methods' own fields count, not only those that all methods share.
+            value = value.model_dump(mode="json", serialize_as_any=True)
+        return json.loads(json.dumps(value, default=str))
+
+
+class _Artefacts(Mapping[str, Artefact]):
+    """The artefacts of a catalog, looked up as they are asked for."""
+
+    def __init__(self, find: Any) -> None:
+        self._find = find
+
+    def __getitem__(self, name: str) -> Artefact:
+        found: Artefact | None = self._find(name)
+        if found is None:
+            raise KeyError(name)
+        return found
+
+    def __contains__(self, name: object) -> bool:
+        return self._find(name) is not None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+
+def nodes_to_run(pipeline: Pipeline, catalog: Catalog, stale_allowed: bool = False) -> list[str]:
+    """Name the nodes whose outputs are missing, damaged, or not what the nodes would make now.
+
+    Args:
+        pipeline: one that makes all it needs, such as ``full``.
+        catalog: with the parameters of this run.
+        stale_allowed: whether what is stale or without a manifest stays as it is.
+
+    Returns:
+        Names of nodes, in the order of the graph; empty if everything is up to date.
+    """
+    accepted = (Kind.FRESH, Kind.STALE, Kind.UNRECORDED) if stale_allowed else (Kind.FRESH,)
+    graph = ProjectGraph(pipeline.nodes, catalog)
+    waiting = set(graph.lineage.steps_to_run(accepted))
+    needed = {
+        each.name for node in pipeline.nodes if node.name in waiting for each in graph.with_what_only_memory_has(node)
+    }
+    return [node.name for node in pipeline.nodes if node.name in needed]
+
+
+def states(pipeline: Pipeline, catalog: Catalog) -> dict[str, State]:
+    """Say of every stored output of a pipeline what it is like, in the order of the graph."""
+    graph = ProjectGraph(pipeline.nodes, catalog)
+    names = (name for node in pipeline.nodes for name in node.outputs)
+    return {name: graph.lineage.state(name) for name in names if graph.artefact(name) is not None}
+
+
+def flatten(name: str, value: Any) -> dict[str, Any]:
+    """Turn nested mappings into dotted names and values."""
+    if not isinstance(value, Mapping) or (name and not value):
+        return {name: value}
+    flat: dict[str, Any] = {}
+    for key, part in value.items():
+        flat |= flatten(f"{name}.{key}" if name else str(key), part)
+    return flat
+
+
+def is_parameter(name: str) -> bool:
+    """Say whether an input of a node is no artefact but a parameter."""
+    return name == "parameters" or name.startswith("params:")

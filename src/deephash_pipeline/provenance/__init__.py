@@ -1,0 +1,52 @@
+"""Provenance: what every artefact was made from and by, and whether it still is what would be made.
+
+A manifest lies beside each artefact (``codes.npz.provenance.json``) and is written with it. This package knows no
+Kedro; `deephash_pipeline.freshness` connects it to the graph of nodes.
+"""
+
+from deephash_pipeline.provenance.artefacts import FoundFiles, Source, StoredFile
+from deephash_pipeline.provenance.code import code_version
+from deephash_pipeline.provenance.digests import everything_read, file_digest, files_digest, remember, text_digest
+from deephash_pipeline.provenance.lineage import Arguments, Artefact, Kind, Lineage, State, Step, told_together
+from deephash_pipeline.provenance.lock import RunLock, sweep
+from deephash_pipeline.provenance.manifest import (
+    DamagedError,
+    Manifest,
+    Origin,
+    describe,
+    manifest_path,
+    manifest_text,
+    read_manifest,
+    verify,
+)
+from deephash_pipeline.provenance.sources import sources
+
+__all__ = [
+    "Arguments",
+    "Artefact",
+    "DamagedError",
+    "FoundFiles",
+    "Kind",
+    "Lineage",
+    "Manifest",
+    "Origin",
+    "RunLock",
+    "Source",
+    "State",
+    "Step",
+    "StoredFile",
+    "code_version",
+    "describe",
+    "everything_read",
+    "file_digest",
+    "files_digest",
+    "manifest_path",
+    "manifest_text",
+    "read_manifest",
+    "remember",
+    "sources",
+    "sweep",
+    "text_digest",
+    "told_together",
+    "verify",
+]

@@ -1,0 +1,154 @@
+"""What is stale never becomes a number: the ways in which it did, tried on a finished run from the command line."""
+
+import json
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from kedro.framework.startup import bootstrap_project
+
+from deephash_pipeline import cli
+from deephash_pipeline.provenance import manifest_path
+from tests.end_to_end.refused_runs import refused, stored
+
+METRICS = Path("data/07_model_output/digits/metrics.json")
+
+
+@pytest.fixture(scope="module")
+def copied(finished_project: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the finished project, for the tests of this file."""
+    return Path(shutil.copytree(finished_project, tmp_path_factory.mktemp("provenance") / "project"))
+
+
+@pytest.fixture
+def copy(copied: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    bootstrap_project(copied)
+    monkeypatch.chdir(copied)
+    return copied
+
+
+def invoke(*arguments: str) -> Result:
+    result = CliRunner().invoke(cli.run, arguments)
+    assert result.exit_code == 0, result.output
+    return result
+
+
+@pytest.mark.usefixtures("copy")
+def test_a_report_for_another_seed_and_network_is_refused(small_parameters: str) -> None:
+    other = f"{small_parameters},experiment.seed=7,experiment.network=cifar10_full"
+    error = refused("--pipelines=reporting", other)
+    assert "was made with seed 42, this run has 7" in error
+    assert "kedro run --pipelines=full" in error
+
+
+def test_everything_is_as_it_was_after_a_second_run_of_the_whole(copy: Path, small_parameters: str) -> None:
+    before = stored(copy)
+    begun = time.monotonic()
+    result = invoke("--pipelines=full", small_parameters)
+    assert stored(copy) == before
+    assert "Mean average precision on digits" in result.output
+    assert time.monotonic() - begun < 60
+
+
+def test_a_deleted_file_is_missed_by_status_and_made_again_alone(copy: Path, small_parameters: str) -> None:
+    before = stored(copy)
+    codes = copy / "data/07_model_output/digits/itq/b12/codes.npz"
+    content = codes.read_bytes()
+    codes.unlink()
+    told = CliRunner().invoke(cli.status, (small_parameters,))
+    assert "missing: `itq.b12.codes` is not there" in told.output
+    assert "1 missing" in told.output
+    invoke("--pipelines=full", small_parameters)
+    assert codes.read_bytes() == content
+    changed = {path for path, written in stored(copy).items() if before.get(path) != written}
+    assert changed == {codes, manifest_path(codes)}
+
+
+def test_codes_of_another_method_are_not_evaluated(copy: Path, small_parameters: str) -> None:
+    folder = copy / "data/07_model_output/digits"
+    kept = (folder / "itq/b12/codes.npz").read_bytes()
+    shutil.copy(folder / "ksh/b12/codes.npz", folder / "itq/b12/codes.npz")
+    assert "`itq.b12.codes` is damaged" in refused("--pipelines=evaluation", small_parameters)
+    (folder / "itq/b12/codes.npz").write_bytes(kept)
+
+
+def test_one_cell_with_other_epochs_does_not_get_among_the_others(copy: Path, small_parameters: str) -> None:
+    cell = ("--pipelines=fine_tuning", "--namespaces=deephash.b12")
+    invoke(*cell, f"{small_parameters},fine_tuning.deephash.training.epochs=2")
+    error = refused("--pipelines=evaluation", small_parameters)
+    assert "`deephash.b12.codes`" in error
+    assert "fine_tuning.deephash.training.epochs 2, this run has 1" in error
+    invoke("--pipelines=full", small_parameters)
+    manifest = json.loads(manifest_path(copy / "data/06_models/digits/deephash/b12/encoder.safetensors").read_text())
+    assert manifest["content"]["origin"]["parameters"]["fine_tuning.deephash.training.epochs"] == 1
+
+
+def test_images_split_with_another_seed_do_not_get_under_the_old_classifier(
+    copy: Path, finished_project: Path, small_parameters: str
+) -> None:
+    invoke("--pipelines=data_ingestion", f"{small_parameters},experiment.seed=7")
+    for seed, stage in ((42, "feature_extraction"), (42, "evaluation"), (7, "feature_extraction"), (7, "evaluation")):
+        error = refused(f"--pipelines={stage}", f"{small_parameters},experiment.seed={seed}")
+        assert f"was made with seed {49 - seed}, this run has {seed}" in error
+    invoke("--pipelines=full", small_parameters)
+    assert (copy / METRICS).read_bytes() == (finished_project / METRICS).read_bytes()
+
+
+def test_a_report_that_used_what_is_stale_says_so(copy: Path, small_parameters: str) -> None:
+    report = copy / "data/08_reporting/digits/report.html"
+    kept = {path: path.read_bytes() for path in (copy / "data/08_reporting/digits").iterdir()}
+    invoke("--pipelines=reporting", "--stale=allow", f"{small_parameters},experiment.seed=7")
+    text = report.read_text(encoding="utf-8")
+    assert "Stale artefacts were used for this report" in text
+    assert "was made with seed 42, this run has 7" in text
+    for path, content in kept.items():
+        path.write_bytes(content)
+
+
+def test_of_two_runs_at_once_the_second_is_refused(copy: Path, small_parameters: str) -> None:
+    takes_it = (
+        "import sys, time; from pathlib import Path; from deephash_pipeline.provenance import RunLock;"
+        "RunLock(Path('data/02_intermediate/digits')).take(); print('taken', flush=True); time.sleep(600)"
+    )
+    other = subprocess.Popen([sys.executable, "-c", takes_it], cwd=copy, stdout=subprocess.PIPE, text=True)
+    assert other.stdout is not None
+    assert other.stdout.readline() == "taken\n"
+    try:
+        result = CliRunner().invoke(cli.run, ("--pipelines=evaluation", small_parameters))
+        assert result.exit_code == 1
+        assert f"another run, process {other.pid}, works on" in result.output.replace("\n", "")
+    finally:
+        other.kill()
+        other.wait()
+
+
+@pytest.mark.usefixtures("copy")
+def test_a_cell_is_explained_from_raw_images_to_map(small_parameters: str) -> None:
+    result = CliRunner().invoke(cli.explain, ("deephash.b48", small_parameters))
+    assert result.exit_code == 0, result.output
+    lines = result.output.splitlines()
+    assert lines[0].startswith("raw_images ")
+    assert lines[-1].startswith("deephash.b48.metrics: mean average precision 0.")
+    nodes = [line.partition(":")[0] for line in lines if not line.startswith(" ")]
+    for node in (
+        "data_ingestion.split_images",
+        "cnn_pretraining.pre_train",
+        "hash_layer_init.deephash_pretrained.b48.initialise",
+        "fine_tuning.deephash.b48.fine_tune",
+        "fine_tuning.deephash.b48.encode",
+        "evaluation.deephash.b48.measure",
+    ):
+        assert node in nodes
+    assert "experiment.seed=42" in result.output
+    assert "stale" not in result.output
+
+
+@pytest.mark.usefixtures("copy")
+def test_what_is_not_there_cannot_be_explained() -> None:
+    result = CliRunner().invoke(cli.explain, ("deephash.b49",))
+    assert result.exit_code == 1
+    assert "unknown `deephash.b49`" in result.output

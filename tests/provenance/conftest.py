@@ -1,0 +1,84 @@
+"""A project in which every artefact of the full graph lies, with its manifest and without having been computed."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from kedro.framework.project import pipelines
+from kedro.framework.startup import bootstrap_project
+from kedro.pipeline import Pipeline
+
+from deephash_pipeline.commands.provenance import open_catalog
+from deephash_pipeline.freshness.graph import Catalog, ProjectGraph
+from deephash_pipeline.provenance import Manifest, describe, manifest_path, manifest_text, read_manifest
+from tests.conftest import copied_project
+
+
+def make_up(project: Path, pipeline: Pipeline, catalog: Catalog) -> None:
+    """Write every output of a pipeline, some bytes that name it, as if its nodes had run."""
+    graph = ProjectGraph(pipeline.nodes, catalog)
+    for node in pipeline.nodes:
+        origin = graph.lineage.origin(graph.step(node), {"version": "0.1.0"}, "kedro run --pipelines=full")
+        for name in node.outputs:
+            path = graph.lineage.artefacts[name].path
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(f"content of {name}\n".encode() * 3)
+            manifest_path(path).write_text(manifest_text(describe(name, path, origin)))
+    assert project.is_dir()
+
+
+@pytest.fixture(scope="session")
+def made_up(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The project; not to be changed."""
+    project = copied_project(tmp_path_factory.mktemp("made_up") / "project")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(project)
+        bootstrap_project(project)
+        make_up(project, pipelines["full"], open_catalog(None))
+    return project
+
+
+@pytest.fixture
+def project(made_up: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The project as the working directory; what a test changes in it, it puts back."""
+    bootstrap_project(made_up)
+    monkeypatch.chdir(made_up)
+    return made_up
+
+
+@pytest.fixture(scope="session")
+def unchanged_catalog(made_up: Path) -> Catalog:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(made_up)
+        bootstrap_project(made_up)
+        return open_catalog(None)
+
+
+@pytest.fixture
+def catalog(project: Path, unchanged_catalog: Catalog) -> Catalog:
+    """The catalog of the project, with the parameters that its artefacts were made with."""
+    assert project.is_dir()
+    return unchanged_catalog
+
+
+@pytest.fixture
+def kept(made_up: Path) -> Iterator[None]:
+    """Put back what a test changes or deletes."""
+    files = {path: path.read_bytes() for path in (made_up / "data").rglob("*") if path.is_file()}
+    yield
+    for path, content in files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.is_file() or path.read_bytes() != content:
+            path.write_bytes(content)
+
+
+@pytest.fixture(scope="session")
+def artefacts(made_up: Path) -> dict[str, Path]:
+    """Name -> path below the project of all that has a manifest."""
+    found: dict[str, Path] = {}
+    for path in sorted((made_up / "data").rglob("*.provenance.json")):
+        file = path.with_name(path.name.removesuffix(".provenance.json"))
+        manifest = read_manifest(file)
+        assert isinstance(manifest, Manifest)
+        found[manifest.name] = file.relative_to(made_up)
+    return found

@@ -1,0 +1,102 @@
+"""One run at a time works on a benchmark; what killed runs have left is swept by the next."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.provenance import RunLock, sweep
+
+TAKES_IT = """
+import sys, time
+from pathlib import Path
+from deephash_pipeline.provenance import RunLock
+lock = RunLock(Path(sys.argv[1]))
+lock.take()
+print("taken", flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> subprocess.Popen[str]:
+    """A process that has the lock."""
+    process = subprocess.Popen([sys.executable, "-c", TAKES_IT, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "taken\n"
+    return process
+
+
+def test_a_second_run_is_refused_in_one_line_that_names_the_first(tmp_path: Path, other: subprocess.Popen[str]) -> None:
+    with pytest.raises(InputError) as caught:
+        RunLock(tmp_path).take()
+    assert f"another run, process {other.pid}, works on {tmp_path}" in str(caught.value)
+    other.kill()
+    other.wait()
+
+
+def test_a_killed_run_has_the_lock_no_longer(tmp_path: Path, other: subprocess.Popen[str]) -> None:
+    other.send_signal(signal.SIGKILL)
+    other.wait()
+    lock = RunLock(tmp_path)
+    lock.take()
+    lock.give_back()
+
+
+def test_given_back_it_leaves_no_file_and_can_be_taken_again(tmp_path: Path) -> None:
+    for _ in range(3):
+        lock = RunLock(tmp_path / "digits")
+        lock.take()
+        with pytest.raises(InputError, match="another run"):
+            RunLock(tmp_path / "digits").take()
+        lock.give_back()
+        assert list((tmp_path / "digits").iterdir()) == []
+
+
+def test_benchmarks_do_not_wait_for_each_other(tmp_path: Path) -> None:
+    locks = [RunLock(tmp_path / name) for name in ("digits", "mnist")]
+    for lock in locks:
+        lock.take()
+    for lock in locks:
+        lock.give_back()
+
+
+def test_a_lock_on_a_file_that_was_removed_meanwhile_is_not_taken_for_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, opened = RunLock(tmp_path), os.open
+    first.take()
+
+    def open_before_it_is_given_back(path: str | Path, flags: int, mode: int = 0o777) -> int:
+        file = opened(path, flags, mode)
+        first.give_back()
+        return file
+
+    monkeypatch.setattr("os.open", open_before_it_is_given_back)
+    second = RunLock(tmp_path)
+    second.take()
+    monkeypatch.undo()
+    with pytest.raises(InputError, match="another run"):
+        RunLock(tmp_path).take()
+    second.give_back()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    with pytest.raises(InputError, match="make the folder writable"):
+        RunLock(tmp_path / "digits").take()
+
+
+def test_temporary_files_of_killed_runs_are_swept_and_nothing_else(tmp_path: Path) -> None:
+    kept = [".gitkeep", "images.npy", "training.digests", ".hidden", "a/.b/codes.npz", "images.npy.provenance.json"]
+    swept = [".images.8005.npy", "a/.codes.17.npz", ".codes.npz.provenance.17.json", "a/.file.5"]
+    for name in (*kept, *swept):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    assert {path.relative_to(tmp_path).as_posix() for path in sweep([tmp_path])} == set(swept)
+    assert {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()} == set(kept)

@@ -1,0 +1,213 @@
+"""A file and its manifest come and go together, and neither is accepted without the other as it was written."""
+
+import json
+import os
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from kedro.io import DatasetError
+
+from deephash_pipeline.datasets import NumpyDataset
+from deephash_pipeline.provenance import (
+    DamagedError,
+    Origin,
+    digests,
+    everything_read,
+    file_digest,
+    manifest_path,
+    read_manifest,
+    verify,
+)
+from tests.datasets.kinds import json_dataset
+
+ORIGIN = Origin(
+    node="evaluation.itq.b12.measure",
+    sources={"deephash_pipeline.retrieval": "0" * 32},
+    inputs={"itq.b12.codes": "1" * 32},
+    parameters={"experiment.seed": 42, "reporting.notes": ["größer als ½"], "rate": 0.1},
+)
+
+
+def saved(path: Path) -> Path:
+    dataset = json_dataset(str(path))
+    dataset.expect("itq.b12.metrics", ORIGIN)
+    dataset.save({"mean_average_precision": 0.5})
+    return path
+
+
+def test_a_manifest_says_what_the_file_is_and_what_it_was_made_from(tmp_path: Path) -> None:
+    path = saved(tmp_path / "metrics.json")
+    manifest = read_manifest(path)
+    assert manifest is not None
+    assert (manifest.name, manifest.size, manifest.digest) == (
+        "itq.b12.metrics",
+        path.stat().st_size,
+        file_digest(path),
+    )
+    assert manifest.origin == ORIGIN
+
+
+def test_equal_saves_give_equal_manifests(tmp_path: Path) -> None:
+    texts = {manifest_path(saved(tmp_path / folder / "metrics.json")).read_bytes() for folder in ("a", "b")}
+    assert len(texts) == 1
+
+
+def test_what_is_saved_outside_a_run_has_no_manifest_and_takes_away_the_old_one(tmp_path: Path) -> None:
+    path = saved(tmp_path / "metrics.json")
+    json_dataset(str(path)).save({"mean_average_precision": 0.6})
+    assert read_manifest(path) is None
+    assert json_dataset(str(path)).load() == {"mean_average_precision": 0.6}
+
+
+def test_an_origin_is_good_for_one_save(tmp_path: Path) -> None:
+    dataset = json_dataset(str(tmp_path / "metrics.json"))
+    dataset.expect("itq.b12.metrics", ORIGIN)
+    dataset.save({})
+    dataset.save({})
+    assert read_manifest(tmp_path / "metrics.json") is None
+
+
+def test_a_writer_that_fails_leaves_the_former_file_and_its_manifest(tmp_path: Path) -> None:
+    path = saved(tmp_path / "metrics.json")
+    before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    dataset = json_dataset(str(path))
+    dataset.expect("itq.b12.metrics", ORIGIN)
+    with pytest.raises(DatasetError):
+        dataset.save({"mean_average_precision": float("nan")})
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
+
+
+@pytest.mark.parametrize("renames", [0, 1])
+def test_killed_between_two_renames_a_run_leaves_nothing_that_is_accepted_as_new(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, renames: int
+) -> None:
+    path = saved(tmp_path / "metrics.json")
+    done: list[Path] = []
+    rename = Path.replace
+
+    def killed(source: Path, target: Path) -> Path:
+        if len(done) == renames:
+            raise KeyboardInterrupt
+        done.append(target)
+        return rename(source, target)
+
+    monkeypatch.setattr(Path, "replace", killed)
+    dataset = json_dataset(str(path))
+    dataset.expect("itq.b12.metrics", ORIGIN)
+    with pytest.raises(KeyboardInterrupt):
+        dataset.save({"mean_average_precision": 0.75})
+    if renames:
+        with pytest.raises(DatasetError, match=r"damaged.*kedro run --pipelines=full"):
+            json_dataset(str(path)).load()
+    else:
+        assert json_dataset(str(path)).load() == {"mean_average_precision": 0.5}
+
+
+def flip(path: Path, bits: int, draw: random.Random) -> None:
+    content = bytearray(path.read_bytes())
+    for at in draw.sample(range(8 * len(content)), bits):
+        content[at // 8] ^= 1 << at % 8
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("bits", [1, 3])
+def test_flipped_bits_of_a_file_or_of_its_manifest_are_noticed(tmp_path: Path, bits: int, seed: int) -> None:
+    path = saved(tmp_path / "metrics.json")
+    draw = random.Random(seed)
+    flip(draw.choice([path, manifest_path(path)]), bits, draw)
+    with pytest.raises(DatasetError, match=r"damaged") as caught:
+        json_dataset(str(path)).load()
+    assert isinstance(caught.value.__cause__, DamagedError)
+
+
+CHANGES: dict[str, Callable[[dict[str, Any]], object]] = {
+    "a parameter": lambda content: content["origin"]["parameters"].update({"experiment.seed": 7}),
+    "the name": lambda content: content.update(name="ksh.b12.metrics"),
+    "an input": lambda content: content["origin"]["inputs"].clear(),
+    "the format": lambda content: content.update(format=99),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_manifest_that_was_edited_is_refused(tmp_path: Path, change: str) -> None:
+    path = saved(tmp_path / "metrics.json")
+    sealed = json.loads(manifest_path(path).read_text())
+    CHANGES[change](sealed["content"])
+    manifest_path(path).write_text(json.dumps(sealed) + "\n")
+    with pytest.raises(DamagedError, match=r"manifest of .* is damaged"):
+        read_manifest(path)
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", "null", "\0", '{"content": 3, "seal": ""}', "[" * 100_000])
+def test_what_is_no_manifest_is_refused_in_one_line(tmp_path: Path, text: str) -> None:
+    path = saved(tmp_path / "metrics.json")
+    manifest_path(path).write_text(text)
+    with pytest.raises(DamagedError) as caught:
+        read_manifest(path)
+    assert "\n" not in str(caught.value)
+
+
+# Large files, whose digests are remembered.
+
+
+@pytest.fixture
+def large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(digests, "REMEMBERED_BYTES", 100)
+    dataset = NumpyDataset(str(tmp_path / "images.npy"), mmap_mode="r")
+    dataset.expect("training_images", ORIGIN)
+    dataset.save(np.arange(1000))
+    return tmp_path / "images.npy"
+
+
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    seen: list[Path] = []
+    digest = digests.content_digest
+    monkeypatch.setattr(digests, "content_digest", lambda path: seen.append(path) or digest(path))
+    return seen
+
+
+def test_a_large_file_is_read_once_and_again_when_it_changes(large: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = reads(monkeypatch)
+    dataset = NumpyDataset(str(large), mmap_mode="r")
+    dataset.load()
+    dataset.load()
+    assert seen == []
+    os.utime(large)
+    dataset.load()
+    dataset.load()
+    assert seen == [large]
+
+
+def test_a_large_file_is_read_again_where_it_was_copied_to(
+    large: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    for path in list(tmp_path.glob("images.npy*")):
+        shutil.copy(path, tmp_path / "elsewhere")
+    seen = reads(monkeypatch)
+    copy = tmp_path / "elsewhere/images.npy"
+    np.testing.assert_array_equal(NumpyDataset(str(copy), mmap_mode="r").load(), np.arange(1000))
+    assert seen == [copy]
+
+
+def test_what_changed_behind_the_back_of_the_clock_is_found_by_reading_everything(large: Path) -> None:
+    status = large.stat()
+    flip(large, 1, random.Random(0))
+    os.utime(large, ns=(status.st_atime_ns, status.st_mtime_ns))
+    manifest = read_manifest(large)
+    assert manifest is not None
+    verify(large, manifest)
+    with everything_read(), pytest.raises(DamagedError):
+        verify(large, manifest)
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"state": 3}', "\0"])
+def test_a_damaged_memory_is_no_hindrance(large: Path, text: str) -> None:
+    large.with_name("images.npy.verified").write_text(text)
+    NumpyDataset(str(large), mmap_mode="r").load()

@@ -1,0 +1,131 @@
+"""Every runner leaves the same files and the same manifests; what nodes pass on in memory is part of what they make."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kedro.framework.hooks.manager import _create_hook_manager, _register_hooks
+from kedro.framework.project import settings
+from kedro.framework.startup import bootstrap_project
+from kedro.io import DataCatalog, MemoryDataset, SharedMemoryDataCatalog
+from kedro.pipeline import Node, Pipeline
+
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.freshness import Provenance, nodes_to_run
+from deephash_pipeline.freshness.runners import ParallelRunner, SequentialRunner, ThreadRunner
+from deephash_pipeline.provenance import manifest_path, read_manifest
+from tests.datasets.kinds import KINDS
+
+
+def scale(start: dict[str, int], factor: int) -> dict[str, int]:
+    return {name: factor * value for name, value in start.items()}
+
+
+def add_one(scaled: dict[str, int]) -> dict[str, int]:
+    return {name: value + 1 for name, value in scaled.items()}
+
+
+def total(result: dict[str, int], other: dict[str, int]) -> dict[str, int]:
+    return {"total": sum(result.values()) + sum(other.values())}
+
+
+PIPELINE = Pipeline(
+    [
+        Node(scale, inputs=["start", "params:factor"], outputs="scaled", name="scale"),
+        Node(add_one, inputs="scaled", outputs="result", name="add_one"),
+        Node(add_one, inputs="start", outputs="other", name="add_one_to_start"),
+        Node(total, inputs=["result", "other"], outputs="total", name="total"),
+    ]
+)
+STORED = ("result", "other", "total")
+
+
+def a_catalog(folder: Path, factor: int = 3, kind: type[DataCatalog] = DataCatalog) -> Any:
+    """A catalog in which `scaled` is passed on in memory."""
+    entry = {"type": "deephash_pipeline.datasets.AtomicDataset", "dataset": KINDS["_json"]}
+    entries = {name: {**entry, "filepath": str(folder / f"{name}.json")} for name in ("start", *STORED)}
+    catalog = kind.from_config(entries)
+    catalog["params:factor"] = MemoryDataset(factor)
+    return catalog
+
+
+def run(folder: Path, runner: Any, factor: int = 3, kind: type[DataCatalog] = DataCatalog) -> None:
+    """Run what is not up to date, as a session would."""
+    catalog = a_catalog(folder, factor, kind)
+    hooks = _create_hook_manager()
+    # The project's own: processes of a ParallelRunner find it there, as it was when they were forked.
+    _register_hooks(hooks, [hook for hook in settings.HOOKS if isinstance(hook, Provenance)])
+    hooks.hook.before_pipeline_run(run_params={"project_path": str(folder)}, pipeline=PIPELINE, catalog=catalog)
+    runner.run(PIPELINE, catalog, hooks)
+    hooks.hook.after_pipeline_run(run_params={}, run_result={}, pipeline=PIPELINE, catalog=catalog)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, made_up: Path) -> Path:
+    bootstrap_project(made_up)
+    a_catalog(tmp_path).save("start", {"a": 1, "b": 2})
+    return tmp_path
+
+
+def test_every_output_has_a_manifest_with_inputs_and_parameters(folder: Path) -> None:
+    run(folder, SequentialRunner())
+    manifest = read_manifest(folder / "result.json")
+    assert manifest is not None
+    assert (manifest.name, manifest.origin.node) == ("result", "add_one")
+    assert manifest.origin.inputs.keys() == {"start"}
+    assert manifest.origin.parameters == {"factor": 3}
+    final = read_manifest(folder / "total.json")
+    assert final is not None
+    assert final.origin.inputs["result"] == manifest.digest
+    assert final.origin.ancestors == manifest.origin.inputs
+    assert final.origin.inherited == {"factor": 3}
+
+
+def test_threads_leave_the_same_files_and_manifests(folder: Path) -> None:
+    run(folder, SequentialRunner())
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    for name in STORED:
+        (folder / f"{name}.json").unlink()
+    run(folder, ThreadRunner())
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_processes_leave_no_file_without_manifest(folder: Path) -> None:
+    run(folder, ParallelRunner(max_workers=2), kind=SharedMemoryDataCatalog)
+    for name in STORED:
+        assert manifest_path(folder / f"{name}.json").is_file()
+
+
+def test_a_second_run_runs_nothing(folder: Path) -> None:
+    run(folder, SequentialRunner())
+    before = {path: path.stat().st_mtime_ns for path in folder.iterdir()}
+    assert nodes_to_run(PIPELINE, a_catalog(folder)) == []
+    run(folder, SequentialRunner())
+    assert {path: path.stat().st_mtime_ns for path in folder.iterdir()} == before
+
+
+def test_a_parameter_of_a_node_whose_output_is_not_stored_makes_the_next_stored_one_stale(folder: Path) -> None:
+    run(folder, SequentialRunner())
+    assert nodes_to_run(PIPELINE, a_catalog(folder, factor=4)) == ["scale", "add_one", "total"]
+    with pytest.raises(InputError, match="was made with factor 3, this run has 4"):
+        hook = Provenance()
+        later = PIPELINE.only_nodes("total")
+        registered = pytest.MonkeyPatch()
+        registered.setattr("deephash_pipeline.freshness.hook.pipelines", {"all": PIPELINE})
+        try:
+            hook.before_pipeline_run({"project_path": str(folder)}, later, a_catalog(folder, factor=4))
+        finally:
+            registered.undo()
+
+
+def test_what_is_remade_as_it_was_not_leaves_more_to_make_and_it_is_made(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(folder, SequentialRunner())
+    (folder / "other.json").unlink()
+    assert nodes_to_run(PIPELINE, a_catalog(folder)) == ["add_one_to_start"]
+    node = next(node for node in PIPELINE.nodes if node.name == "add_one_to_start")
+    monkeypatch.setattr(node, "_func", lambda start: {"x": 100})
+    monkeypatch.setattr("deephash_pipeline.provenance.lineage.sources", lambda function: {})
+    run(folder, SequentialRunner())
+    assert a_catalog(folder).load("total") == {"total": 3 * 3 + 2 + 100}

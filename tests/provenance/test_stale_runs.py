@@ -1,0 +1,233 @@
+"""A run that would read what other parameters, inputs or code have made stops before its first node, in one line."""
+
+import itertools
+import os
+import random
+import shutil
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from kedro.framework.project import pipelines
+from kedro.framework.startup import bootstrap_project
+
+from deephash_pipeline.commands.provenance import open_catalog
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.freshness import nodes_to_run, policy, states
+from deephash_pipeline.freshness.graph import Catalog
+from deephash_pipeline.provenance import Kind, manifest_path, read_manifest
+from tests.provenance.situations import (
+    CORRUPTIONS,
+    STAGES,
+    Overridden,
+    Situation,
+    begin,
+    remake,
+    stale_situations,
+)
+
+SEED = 16
+SITUATIONS = int(os.environ.get("SITUATIONS", "20"))
+DAMAGED = int(os.environ.get("CORRUPTIONS", "45"))
+
+
+def refusal(stage: str, catalog: Catalog) -> str:
+    with pytest.raises(InputError) as caught:
+        begin(pipelines[stage], catalog)
+    told = str(caught.value)
+    assert "\n" not in told
+    return told
+
+
+@pytest.mark.parametrize("stage", ["full", *STAGES])
+def test_where_everything_is_up_to_date_every_stage_begins(catalog: Catalog, stage: str) -> None:
+    begin(pipelines[stage], catalog)
+
+
+def test_where_everything_is_up_to_date_there_is_nothing_to_run(catalog: Catalog) -> None:
+    assert nodes_to_run(pipelines["full"], catalog) == []
+    assert {state.kind for state in states(pipelines["full"], catalog).values()} == {Kind.FRESH}
+
+
+def test_every_stale_situation_is_noticed(catalog: Catalog) -> None:
+    """One parameter or one artefact is changed, and a later stage is run."""
+    draw = random.Random(SEED)
+    unnoticed: list[Situation] = []
+    for situation in itertools.islice(stale_situations(catalog, draw), SITUATIONS):
+        restore = remake(situation.changed, catalog) if situation.value is None else None
+        changed = catalog if restore else cast(Catalog, Overridden(catalog, situation.changed, situation.value))
+        try:
+            begin(pipelines[situation.stage], changed)
+            unnoticed.append(situation)
+        except InputError as error:
+            named = situation.changed.removeprefix("experiment.")
+            assert named in str(error) or "more" in str(error), situation
+        finally:
+            if restore:
+                restore()
+    assert unnoticed == []
+    assert nodes_to_run(pipelines["full"], catalog) == []
+
+
+def test_every_corruption_is_noticed_before_a_node_reads_it(
+    catalog: Catalog, project: Path, artefacts: dict[str, Path]
+) -> None:
+    draw = random.Random(SEED)
+    read = sorted(artefacts.keys() & set[str]().union(*(pipelines[stage].inputs() for stage in STAGES)))
+    unnoticed = []
+    kinds = itertools.cycle(CORRUPTIONS.items())
+    for (kind, corrupt), _ in zip(kinds, range(DAMAGED), strict=False):
+        name, other = draw.sample(read, 2)
+        stage = draw.choice([stage for stage in STAGES if name in pipelines[stage].inputs()])
+        path = project / artefacts[name]
+        kept = {file: file.read_bytes() for file in (path, manifest_path(path))}
+        corrupt(path, project / artefacts[other], draw)
+        try:
+            begin(pipelines[stage], catalog)
+            unnoticed.append((kind, name, stage))
+        except InputError as error:
+            assert name in str(error) or "more" in str(error)
+        finally:
+            for file, content in kept.items():
+                file.write_bytes(content)
+    assert unnoticed == []
+
+
+@pytest.mark.usefixtures("kept")
+def test_an_older_artefact_with_its_manifest_is_noticed(catalog: Catalog, project: Path) -> None:
+    codes = project / "data/07_model_output/digits/itq/b12/codes.npz"
+    older = {file: file.read_bytes() for file in (codes, manifest_path(codes))}
+    remake("itq.b12.encoder", catalog)
+    remake("itq.b12.codes", catalog)
+    assert "itq.b12" not in str(states(pipelines["baseline_hashing"], catalog)["itq.b12.codes"])
+    for file, content in older.items():
+        file.write_bytes(content)
+    assert "`itq.b12.codes` was made from another `itq.b12.encoder`" in refusal("evaluation", catalog)
+
+
+# What the line says.
+
+
+def test_the_line_names_what_is_stale_why_and_the_command_that_mends_it(project: Path) -> None:
+    assert project.is_dir()
+    with pytest.raises(InputError) as caught:
+        begin(
+            pipelines["fine_tuning"],
+            open_catalog(None, {"experiment": {"seed": 7}}),
+            env="mnist",
+            runtime_params={"experiment": {"seed": 7}},
+        )
+    told = str(caught.value)
+    assert "was made with seed 42, this run has 7" in told
+    assert "`kedro run --pipelines=full --env=mnist --params=experiment.seed=7` makes again what is needed" in told
+    assert "--stale=allow" in told
+
+
+def test_other_epochs_of_one_cell_are_told_where_evaluation_would_read_it(catalog: Catalog) -> None:
+    changed = cast(Catalog, Overridden(catalog, "fine_tuning.deephash.training.epochs", 3))
+    told = refusal("evaluation", changed)
+    assert "`deephash.b12.codes` (and 4 more) was made from `deephash.b" in told or "`deephash.b12.codes`" in told
+    assert "which was made with fine_tuning.deephash.training.epochs 10, this run has 3" in told
+
+
+def test_changed_code_is_told_by_the_name_of_its_module(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    from deephash_pipeline.provenance import lineage  # noqa: PLC0415
+    from deephash_pipeline.provenance import sources as _  # noqa: F401, PLC0415
+
+    digests = lineage.sources
+
+    def changed(function: Any) -> dict[str, str]:
+        found = digests(function)
+        return {name: "0" * 32 if name.endswith("losses.dpsh") else digest for name, digest in found.items()}
+
+    monkeypatch.setattr(lineage, "sources", changed)
+    told = refusal("evaluation", catalog)
+    assert "was made by other code (deephash_pipeline.losses.dpsh changed since)" in told
+    begin(pipelines["feature_extraction"], catalog)
+
+
+@pytest.mark.usefixtures("kept")
+def test_an_artefact_without_manifest_is_refused_with_the_command_that_makes_it_again(
+    catalog: Catalog, project: Path
+) -> None:
+    manifest_path(project / "data/07_model_output/digits/itq/b12/codes.npz").unlink()
+    told = refusal("evaluation", catalog)
+    assert "`itq.b12.codes` has no manifest that says what it was made from" in told
+    assert "`kedro run --pipelines=full`" in told
+
+
+def test_the_device_makes_nothing_stale(catalog: Catalog) -> None:
+    begin(pipelines["reporting"], cast(Catalog, Overridden(catalog, "experiment.device", "cuda:1")))
+
+
+@pytest.mark.usefixtures("kept")
+def test_what_is_stale_may_be_used_on_request_but_not_what_is_damaged(catalog: Catalog, project: Path) -> None:
+    changed = cast(Catalog, Overridden(catalog, "experiment.seed", 7))
+    with policy(stale_allowed=True):
+        begin(pipelines["reporting"], changed)
+        (project / "data/07_model_output/digits/metrics.json").write_text("[]")
+        assert "`all_metrics` is damaged" in refusal("reporting", changed)
+
+
+# What is missing.
+
+
+@pytest.mark.usefixtures("kept")
+def test_without_images_and_features_codes_are_evaluated_and_their_seed_is_known(
+    catalog: Catalog, project: Path
+) -> None:
+    for layer in ("04_feature", "06_models"):
+        shutil.rmtree(project / "data" / layer)
+    for images in (project / "data/02_intermediate/digits").glob("*/images.npy*"):
+        images.unlink()
+    begin(pipelines["evaluation"], catalog)
+    told = refusal("evaluation", cast(Catalog, Overridden(catalog, "cnn_pretraining.training.epochs", 3)))
+    assert "a `trunk_weights` with cnn_pretraining.training.epochs 30, this run has 3" in told
+
+
+@pytest.mark.usefixtures("kept")
+def test_a_missing_input_is_named_with_what_makes_it(catalog: Catalog, project: Path) -> None:
+    (project / "data/07_model_output/digits/itq/b12/codes.npz").unlink()
+    told = refusal("evaluation", catalog)
+    assert "data/07_model_output/digits/itq/b12/codes.npz is not there: run the stage that makes it" in told
+
+
+# What is made again.
+
+
+@pytest.mark.usefixtures("kept")
+def test_a_file_that_was_deleted_is_made_again_and_nothing_else(catalog: Catalog, project: Path) -> None:
+    (project / "data/04_feature/digits/training_z.npy").unlink()
+    assert nodes_to_run(pipelines["full"], catalog) == ["feature_extraction.extract_training_z"]
+    manifest_path(project / "data/04_feature/digits/training_z.npy").unlink()
+    assert nodes_to_run(pipelines["full"], catalog) == ["feature_extraction.extract_training_z"]
+
+
+def test_a_change_of_one_method_makes_its_cells_their_figures_and_the_report(catalog: Catalog) -> None:
+    changed = cast(Catalog, Overridden(catalog, "baseline_hashing.ksh.iterations", 7))
+    cells = [f"ksh.b{bits}" for bits in (12, 16, 24, 32, 48)]
+    assert set(nodes_to_run(pipelines["full"], changed)) == {
+        *(f"baseline_hashing.{cell}.{step}" for cell in cells for step in ("fit", "encode")),
+        *(f"evaluation.{cell}.{step}" for cell in cells for step in ("count_distances", "measure")),
+        *(f"evaluation.{step}" for step in ("collect_metrics", "join_curves")),
+        *(f"reporting.{step}" for step in ("tabulate_metrics", "draw_map_by_code_length", "draw_precision_recall")),
+        "reporting.write_report",
+    }
+
+
+def test_a_copy_elsewhere_is_as_good(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    elsewhere = Path(shutil.copytree(project, tmp_path / "elsewhere", copy_function=shutil.copy))
+    bootstrap_project(elsewhere)
+    monkeypatch.chdir(elsewhere)
+    assert nodes_to_run(pipelines["full"], open_catalog(None)) == []
+
+
+def test_every_artefact_can_name_its_ancestors(project: Path, artefacts: dict[str, Path]) -> None:
+    for name, path in artefacts.items():
+        manifest = read_manifest(project / path)
+        assert manifest is not None
+        known = {**manifest.origin.inputs, **manifest.origin.ancestors}
+        assert "raw_images" in known, name
+        if name.endswith(".metrics"):
+            assert {"training_labels", "training_images"} <= known.keys()
+            assert manifest.origin.inherited["experiment.seed"] == 42
