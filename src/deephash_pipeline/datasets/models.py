@@ -10,7 +10,7 @@ import safetensors.torch
 from torch import Tensor
 
 from deephash_pipeline.datasets.atomic_file import AtomicFileDataset
-from deephash_pipeline.deephash import ImageHasher
+from deephash_pipeline.deephash.hasher import ImageHasher
 from deephash_pipeline.hashing import ENCODERS, Encoder, load_encoder
 
 

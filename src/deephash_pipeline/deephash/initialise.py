@@ -11,8 +11,8 @@ from torch import Tensor
 
 from deephash_pipeline.deephash.experiment import Run, StageParameters
 from deephash_pipeline.deephash.training_set import LabelledFeatures
-from deephash_pipeline.hashing import Encoder, LearnedHashLayer
-from deephash_pipeline.hashing.base import row_blocks
+from deephash_pipeline.hashing.base import Encoder, row_blocks
+from deephash_pipeline.hashing.learned import LearnedHashLayer
 from deephash_pipeline.hashing.linear import feature_mean, hyperplanes_through
 from deephash_pipeline.networks import HashLayer, HashLayerParameters, HashSoftmaxNetwork, initialise
 from deephash_pipeline.randomness import derive_seed

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 
 from torch import Tensor
 
-from deephash_pipeline.hashing import Encoder, OneOfC
+from deephash_pipeline.hashing.base import Encoder
+from deephash_pipeline.hashing.one_of_c import OneOfC
 
 
 def make_classifier_baseline(softmax_weights: Mapping[str, Tensor]) -> Encoder:

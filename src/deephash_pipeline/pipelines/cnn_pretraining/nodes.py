@@ -3,7 +3,9 @@
 import pandas as pd
 from torch import Tensor
 
-from deephash_pipeline.deephash import LabelledImages, PreTrainingParameters, Run, TrainingSet, pretrain
+from deephash_pipeline.deephash.experiment import Run
+from deephash_pipeline.deephash.pretrain import PreTrainingParameters, pretrain
+from deephash_pipeline.deephash.training_set import LabelledImages, TrainingSet
 
 
 def pre_train(

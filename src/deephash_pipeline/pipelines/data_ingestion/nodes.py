@@ -8,7 +8,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pydantic import Field
 
-from deephash_pipeline.deephash import Experiment
+from deephash_pipeline.deephash.experiment import Experiment
 from deephash_pipeline.images.decoding.ingestion import BrokenImage, decode_splits
 from deephash_pipeline.images.sources.collection import ImageCollection
 from deephash_pipeline.images.splits import SplitParameters, split_class_names, split_collection

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from deephash_pipeline.deephash import Experiment
+from deephash_pipeline.deephash.experiment import Experiment
 from deephash_pipeline.descriptors import hand_crafted
 from deephash_pipeline.descriptors.hand_crafted import HandCraftedParameters
 from deephash_pipeline.devices import resolve_device

@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from deephash_pipeline.deephash import Experiment, Run, extract_features
+from deephash_pipeline.deephash.experiment import Experiment, Run
+from deephash_pipeline.deephash.pretrain import extract_features
 
 
 def extract_z(

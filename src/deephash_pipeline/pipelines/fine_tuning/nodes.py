@@ -4,14 +4,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from deephash_pipeline.deephash import (
-    FineTuningParameters,
-    ImageHasher,
-    PreTrainedWeights,
-    Run,
-    TrainingSet,
-    fine_tune,
-)
+from deephash_pipeline.deephash.experiment import Run
+from deephash_pipeline.deephash.fine_tune import FineTuningParameters, PreTrainedWeights, fine_tune
+from deephash_pipeline.deephash.hasher import ImageHasher
+from deephash_pipeline.deephash.training_set import TrainingSet
 from deephash_pipeline.pipelines.shared.histories import of_cell
 from deephash_pipeline.retrieval import CodeSets
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from kedro.pipeline import Node, Pipeline
 
-from deephash_pipeline.deephash import PreTrainedWeights
+from deephash_pipeline.deephash.fine_tune import PreTrainedWeights
 from deephash_pipeline.grid import DEEP_RIVALS, FINE_TUNINGS, PRE_TRAINING, RANDOM_START, cells
 from deephash_pipeline.methods import Cell
 from deephash_pipeline.pipelines.fine_tuning.nodes import encode_images, tune

@@ -3,8 +3,10 @@
 import pandas as pd
 from torch import Tensor
 
-from deephash_pipeline.deephash import HashLayerInitParameters, LabelledFeatures, Run, initialise_hash_layer
-from deephash_pipeline.hashing import Encoder
+from deephash_pipeline.deephash.experiment import Run
+from deephash_pipeline.deephash.initialise import HashLayerInitParameters, initialise_hash_layer
+from deephash_pipeline.deephash.training_set import LabelledFeatures
+from deephash_pipeline.hashing.base import Encoder
 from deephash_pipeline.pipelines.shared.histories import of_cell
 
 

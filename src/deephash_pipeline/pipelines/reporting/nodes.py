@@ -10,7 +10,8 @@ from plotly.graph_objects import Figure
 from pydantic import BaseModel, ConfigDict, Field
 
 from deephash_pipeline import reports
-from deephash_pipeline.deephash import Experiment, LabelledImages, TrainingSet
+from deephash_pipeline.deephash.experiment import Experiment
+from deephash_pipeline.deephash.training_set import LabelledImages, TrainingSet
 from deephash_pipeline.grid import DEEP_RIVALS, METHOD_GROUPS, METHODS
 from deephash_pipeline.methods import Cell
 from deephash_pipeline.provenance import code_version

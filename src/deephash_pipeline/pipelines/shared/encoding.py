@@ -4,7 +4,7 @@ import numpy as np
 from kedro.pipeline import Node
 from numpy.typing import NDArray
 
-from deephash_pipeline.hashing import Encoder
+from deephash_pipeline.hashing.base import Encoder
 from deephash_pipeline.retrieval import CodeSets, pack_bits
 
 

@@ -7,7 +7,7 @@ from kedro.pipeline import Node
 from numpy.typing import NDArray
 from pydantic import RootModel, ValidationError, model_validator
 
-from deephash_pipeline.deephash import Experiment
+from deephash_pipeline.deephash.experiment import Experiment
 from deephash_pipeline.hashing import HASH_FUNCTIONS, Encoder, parameters_model
 from deephash_pipeline.methods import Cell
 from deephash_pipeline.randomness import derive_seed

@@ -4,7 +4,9 @@ from typing import Any
 
 from kedro.io import CatalogProtocol
 
-from deephash_pipeline.deephash import ImageHasher, Run, TrainingSet
+from deephash_pipeline.deephash.experiment import Run
+from deephash_pipeline.deephash.hasher import ImageHasher
+from deephash_pipeline.deephash.training_set import TrainingSet
 from deephash_pipeline.methods import Cell
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import pandas as pd
 from kedro.pipeline import Node
 
-from deephash_pipeline.deephash import Run
+from deephash_pipeline.deephash.experiment import Run
 from deephash_pipeline.methods import Cell
 
 

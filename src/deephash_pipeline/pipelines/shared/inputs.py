@@ -11,7 +11,8 @@ from typing import Any, get_type_hints
 
 from kedro.pipeline import Node
 
-from deephash_pipeline.deephash import Experiment, LabelledFeatures, LabelledImages, Run, TrainingSet
+from deephash_pipeline.deephash.experiment import Experiment, Run
+from deephash_pipeline.deephash.training_set import LabelledFeatures, LabelledImages, TrainingSet
 from deephash_pipeline.methods import Cell
 from deephash_pipeline.training import CheckpointFolder
 
