@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from deephash_pipeline.pipelines.encoding import encode_z
 
 from deephash_pipeline.pipelines.data_ingestion.nodes import split_images
-from deephash_pipeline.pipelines.fine_tuning.nodes import fine_tune
+from deephash_pipeline.pipelines.fine_tuning.nodes import tune
+from deephash_pipeline.pipelines.shared.encoding import encode_z
 from deephash_pipeline.provenance import sources as provenance_sources
 from deephash_pipeline.provenance.sources import sources
 
@@ -105,13 +105,13 @@ def test_an_unrelated_change_makes_nothing_stale(toy: Path) -> None:
 
 
 def test_training_reaches_its_losses_and_ingestion_does_not() -> None:
-    losses = {name for name in sources(fine_tune) if name.startswith("deephash_pipeline.losses.")}
+    losses = {name for name in sources(tune) if name.startswith("deephash_pipeline.losses.")}
     assert {"deephash_pipeline.losses.dpsh", "deephash_pipeline.losses.hashnet"} <= losses
     assert not losses & sources(split_images).keys()
     assert "deephash_pipeline.training.loop" not in sources(encode_z)
 
 
 def test_no_node_reaches_what_only_records_and_reports() -> None:
-    for function in (split_images, encode_z, fine_tune):
+    for function in (split_images, encode_z, tune):
         assert not [name for name in sources(function) if "provenance" in name or "tracking" in name or "hook" in name]
     assert provenance_sources is sources

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from deephash_pipeline.provenance.digests import text_digest
 
-WITHOUT_EFFECT = ("errors", "progress")
+WITHOUT_EFFECT = ("errors", "progress", "provenance")
 """Modules below the package that can change no result."""
 
 
