@@ -14,6 +14,7 @@ from deephash_pipeline import cli
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.grid import BASELINES
 from deephash_pipeline.hashing import HASH_FUNCTIONS
+from deephash_pipeline.provenance import manifest_path
 from tests.end_to_end.refused_runs import refused, the_error
 
 
@@ -38,6 +39,7 @@ def features(here: Path) -> Callable[[NDArray[np.float32]], None]:
         for name, array in files.items():
             (here / "data" / name).parent.mkdir(parents=True, exist_ok=True)
             np.save(here / "data" / name, array)
+            manifest_path(here / "data" / name).unlink(missing_ok=True)
 
     return store
 

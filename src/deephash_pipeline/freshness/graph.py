@@ -1,15 +1,17 @@
 """Nodes and catalog of Kedro as the graph of a `Lineage`."""
 
+import inspect
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 from kedro.io import CatalogProtocol
 from kedro.pipeline import Pipeline
 from kedro.pipeline.node import Node
+from pydantic import BaseModel, ValidationError
 
 from deephash_pipeline.datasets import CheckpointsDataset, FilesDataset, ImageSourceDataset
 from deephash_pipeline.datasets.atomic_file import AtomicFileDataset
@@ -87,8 +89,8 @@ class ProjectGraph:
         functions = [each.func for each in nodes]
         if any(isinstance(self._dataset(name), ImageSourceDataset) for name in stored):
             functions.append(read_source)
-        parameters = [name for name in names if is_parameter(name)]
-        return Arguments(tuple(functions), stored, lambda: self._received(parameters))
+        models = {name: model for each in nodes for name, model in parameter_models(each).items()}
+        return Arguments(tuple(functions), stored, lambda: self._received(models))
 
     def with_what_only_memory_has(self, node: Node) -> Iterator[Node]:
         """Yield a node, and those before it whose outputs are not stored: together they are one step."""
@@ -129,13 +131,13 @@ class ProjectGraph:
         found = ((name, self._artefact(name)) for name in self._makers)
         return {artefact.path: name for name, artefact in found if isinstance(artefact, StoredFile)}
 
-    def _received(self, names: Iterable[str]) -> dict[str, Any]:
+    def _received(self, models: Mapping[str, type[BaseModel] | None]) -> dict[str, Any]:
         """Flatten the parameters that a node receives; of a group with a block for each method, its own block."""
-        values = {name.removeprefix("params:"): self._parameter(name) for name in names}
+        values = {name.removeprefix("params:"): self._parameter(name, model) for name, model in models.items()}
         methods = {
             value["method"]
             for value in values.values()
-            if isinstance(value, dict) and {"method", "code_length"} == set(value)
+            if isinstance(value, dict) and set(value) == {"method", "code_length"}
         }
         received: dict[str, Any] = {}
         for name, value in sorted(values.items()):
@@ -143,9 +145,13 @@ class ProjectGraph:
             received |= flatten(name, {method: value[method] for method in own} if own else value)
         return {name: value for name, value in received.items() if name not in WHERE_IT_RUNS}
 
-    def _read_parameter(self, name: str) -> Any:
+    def _read_parameter(self, name: str, model: type[BaseModel] | None) -> Any:
         value = self._catalog.load(name)
-        if hasattr(value, "model_dump"):
+        if model is not None and not isinstance(value, BaseModel):
+            # Kedro gives their types, and with them the defaults, to the parameters of the pipeline that runs alone.
+            with suppress(ValidationError):
+                value = model.model_validate(value)
+        if isinstance(value, BaseModel):
             # Methods' own fields count, not only those that all methods share.
             value = value.model_dump(mode="json", serialize_as_any=True)
         return json.loads(json.dumps(value, default=str))
@@ -198,6 +204,23 @@ def states(pipeline: Pipeline, catalog: Catalog) -> dict[str, State]:
     graph = ProjectGraph(pipeline.nodes, catalog)
     names = (name for node in pipeline.nodes for name in node.outputs)
     return {name: graph.lineage.state(name) for name in names if graph.artefact(name) is not None}
+
+
+def parameter_models(node: Node) -> dict[str, type[BaseModel] | None]:
+    """Give for each parameter that a node receives the pydantic model that its function expects, if it does."""
+    hints = get_type_hints(node.func)
+    inputs = node._inputs
+    if isinstance(inputs, dict):
+        arguments = [(argument, name) for argument, name in inputs.items()]
+    else:
+        names = [inputs] if isinstance(inputs, str) else inputs or []
+        known = list(inspect.signature(node.func).parameters)
+        arguments = [(known[min(at, len(known) - 1)], name) for at, name in enumerate(names)]
+    expected = {name: hints.get(argument) for argument, name in arguments if is_parameter(name)}
+    return {
+        name: model if isinstance(model, type) and issubclass(model, BaseModel) else None
+        for name, model in expected.items()
+    }
 
 
 def flatten(name: str, value: Any) -> dict[str, Any]:
