@@ -59,7 +59,7 @@ def one_error(result: Result) -> str:
     return line.removeprefix("Error: ")
 
 
-def test_the_table_names_every_figure_and_both_bounds_of_ties(tmp_path: Path) -> None:
+def test_the_table_names_every_metric_and_both_bounds_of_ties(tmp_path: Path) -> None:
     result = evaluate(tmp_path, BITS)
     assert result.exit_code == 0
     shown = dict(re.findall(r"(\w+)\s+│\s+([\d.,]+) │", result.stdout))
@@ -69,52 +69,52 @@ def test_the_table_names_every_figure_and_both_bounds_of_ties(tmp_path: Path) ->
         assert shown[name] == (f"{value:.4f}" if isinstance(value, float) else str(value))
 
 
-def test_json_holds_the_same_figures_unrounded_and_the_code_length(tmp_path: Path) -> None:
-    figures = json.loads(evaluate(tmp_path, BITS, "--json").stdout)
-    assert figures.pop("code_length") == CODE_LENGTH
-    del figures["chance_level"]
-    assert figures == retrieval_metrics(HISTOGRAMS)
+def test_json_holds_the_same_metrics_unrounded_and_the_code_length(tmp_path: Path) -> None:
+    metrics = json.loads(evaluate(tmp_path, BITS, "--json").stdout)
+    assert metrics.pop("code_length") == CODE_LENGTH
+    del metrics["chance_level"]
+    assert metrics == retrieval_metrics(HISTOGRAMS)
 
 
 def test_the_chance_level_is_the_mean_average_precision_of_equal_codes(tmp_path: Path) -> None:
     equal = {**BITS, "query_codes": np.ones((7, 3), dtype=bool), "database_codes": np.ones((60, 3), dtype=bool)}
     of_equal_codes = json.loads(evaluate(tmp_path, equal, "--json").stdout)
-    figures = json.loads(evaluate(tmp_path, BITS, "--json").stdout)
-    assert figures["chance_level"] == of_equal_codes["mean_average_precision"] == of_equal_codes["chance_level"]
+    metrics = json.loads(evaluate(tmp_path, BITS, "--json").stdout)
+    assert metrics["chance_level"] == of_equal_codes["mean_average_precision"] == of_equal_codes["chance_level"]
 
 
-def test_undefined_figures_are_null_in_json_and_nan_in_the_table(tmp_path: Path) -> None:
+def test_undefined_metrics_are_null_in_json_and_nan_in_the_table(tmp_path: Path) -> None:
     unknown = {**BITS, "query_labels": QUERY_LABELS + CLASSES}
-    figures = json.loads(evaluate(tmp_path, unknown, "--json", "--at", "3", "--radius", "1", "--stable-order").stdout)
+    metrics = json.loads(evaluate(tmp_path, unknown, "--json", "--at", "3", "--radius", "1", "--stable-order").stdout)
     counts = {"code_length": 12, "queries": 7, "queries_without_relevant_items": 7, "database_size": 60}
-    assert {name: value for name, value in figures.items() if value is not None} == counts
+    assert {name: value for name, value in metrics.items() if value is not None} == counts
     assert re.search(r"mean_average_precision +│ +nan", evaluate(tmp_path, unknown).stdout)
 
 
-def test_queries_without_relevant_items_are_left_out_of_every_figure(tmp_path: Path) -> None:
+def test_queries_without_relevant_items_are_left_out_of_every_metric(tmp_path: Path) -> None:
     unanswerable = np.arange(7) < 3
     labels = np.where(unanswerable, CLASSES, QUERY_LABELS)
     options = ("--json", "--at", "5", "--radius", "4", "--stable-order")
-    figures = json.loads(evaluate(tmp_path, {**BITS, "query_labels": labels}, *options).stdout)
+    metrics = json.loads(evaluate(tmp_path, {**BITS, "query_labels": labels}, *options).stdout)
     answerable = {**BITS, "query_codes": QUERY_BITS[3:], "query_labels": QUERY_LABELS[3:]}
     expected = json.loads(evaluate(tmp_path, answerable, *options).stdout)
-    assert figures == {**expected, "queries": 7, "queries_without_relevant_items": 3}
+    assert metrics == {**expected, "queries": 7, "queries_without_relevant_items": 3}
 
 
 def test_ranks_radii_and_the_stable_order_are_added_under_their_names(tmp_path: Path) -> None:
     options = ("--at", "5", "--at", "20", "--radius", "3", "--radius", "4", "--stable-order", "--json")
-    figures = json.loads(evaluate(tmp_path, BITS, *options).stdout)
+    metrics = json.loads(evaluate(tmp_path, BITS, *options).stdout)
     for k in (5, 20):
-        assert figures[f"mean_average_precision_at_{k}"] == average_precision_at(HISTOGRAMS, k).mean()
-        assert figures[f"precision_at_{k}"] == precision_at(HISTOGRAMS, k).mean()
-        assert figures[f"recall_at_{k}"] == recall_at(HISTOGRAMS, k).mean()
+        assert metrics[f"mean_average_precision_at_{k}"] == average_precision_at(HISTOGRAMS, k).mean()
+        assert metrics[f"precision_at_{k}"] == precision_at(HISTOGRAMS, k).mean()
+        assert metrics[f"recall_at_{k}"] == recall_at(HISTOGRAMS, k).mean()
     for radius in (3, 4):
         precision, failed = precision_within_radius(HISTOGRAMS, radius)
-        assert figures[f"precision_within_radius_{radius}"] == precision.mean()
-        assert figures[f"lookup_failure_rate_radius_{radius}"] == failed.mean()
-    stable = figures["mean_average_precision_stable_order"]
+        assert metrics[f"precision_within_radius_{radius}"] == precision.mean()
+        assert metrics[f"lookup_failure_rate_radius_{radius}"] == failed.mean()
+    stable = metrics["mean_average_precision_stable_order"]
     assert stable == stable_order_average_precision(*PACKED).mean()
-    assert figures["mean_average_precision_pessimistic"] <= stable <= figures["mean_average_precision_optimistic"]
+    assert metrics["mean_average_precision_pessimistic"] <= stable <= metrics["mean_average_precision_optimistic"]
 
 
 def test_the_curves_are_those_by_radius_and_by_rank(tmp_path: Path) -> None:
@@ -135,12 +135,12 @@ def test_the_curves_are_those_by_radius_and_by_rank(tmp_path: Path) -> None:
 
 
 def test_the_written_json_is_the_printed_one(tmp_path: Path) -> None:
-    result = evaluate(tmp_path, BITS, "--json", "--output", str(tmp_path / "figures.json"))
-    assert (tmp_path / "figures.json").read_text() == result.stdout
+    result = evaluate(tmp_path, BITS, "--json", "--output", str(tmp_path / "metrics.json"))
+    assert (tmp_path / "metrics.json").read_text() == result.stdout
 
 
 def test_a_write_that_fails_leaves_the_former_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    former, new = tmp_path / "figures.json", tmp_path / "curves.csv"
+    former, new = tmp_path / "metrics.json", tmp_path / "curves.csv"
     former.write_text("former")
     flushed = []
 
@@ -153,17 +153,17 @@ def test_a_write_that_fails_leaves_the_former_files(tmp_path: Path, monkeypatch:
     result = evaluate(tmp_path, BITS, "--output", str(former), "--curves", str(new))
     assert one_error(result) == f"{new} cannot be written: No space left on device; name another file."
     assert former.read_text() == "former"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["codes.npz", "figures.json"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["codes.npz", "metrics.json"]
 
 
-@pytest.mark.parametrize("path", ["", "missing/figures.json", "codes.npz/figures.json"])
+@pytest.mark.parametrize("path", ["", "missing/metrics.json", "codes.npz/metrics.json"])
 def test_a_path_that_cannot_be_written_is_told_before_anything_is_read(tmp_path: Path, path: str) -> None:
     result = CliRunner().invoke(main, [str(tmp_path / "not_there.npz"), "--output", str(tmp_path / path)])
     assert "cannot be written" in one_error(result)
 
 
 def test_no_output_replaces_the_codes_or_the_other_output(tmp_path: Path) -> None:
-    codes, other = tmp_path / "codes.npz", tmp_path / "figures.json"
+    codes, other = tmp_path / "codes.npz", tmp_path / "metrics.json"
     assert "different files" in one_error(evaluate(tmp_path, BITS, "--output", str(codes)))
     assert "different files" in one_error(evaluate(tmp_path, BITS, "--output", str(other), "--curves", str(other)))
     assert read_labelled_codes(codes).code_length == CODE_LENGTH
@@ -181,7 +181,7 @@ def test_no_output_replaces_the_codes_or_the_other_output(tmp_path: Path) -> Non
 def test_bad_input_is_told_in_one_line_and_nothing_is_written(
     tmp_path: Path, change: dict[str, Any], message: str
 ) -> None:
-    outputs = ["--output", str(tmp_path / "figures.json"), "--curves", str(tmp_path / "curves.csv")]
+    outputs = ["--output", str(tmp_path / "metrics.json"), "--curves", str(tmp_path / "curves.csv")]
     assert message in one_error(evaluate(tmp_path, {**BITS, **change}, *outputs))
     assert [path.name for path in tmp_path.iterdir()] == ["codes.npz"]
 
@@ -249,3 +249,44 @@ def test_every_link_of_the_page_leads_to_a_file_and_a_heading() -> None:
     for file, anchor in links:
         headings = re.findall(r"^#+ (.*)$", (PAGE.parent / file).read_text(encoding="utf-8"), re.MULTILINE)
         assert not anchor or anchor in {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in headings}
+
+
+# Codes of a run.
+
+
+@pytest.fixture
+def of_a_run(tmp_path: Path) -> Path:
+    """A folder with the codes.npz and the labels of a run."""
+    for split, labels in (("query", QUERY_LABELS), ("training", DATABASE_LABELS)):
+        (tmp_path / "labels" / split).mkdir(parents=True)
+        np.save(tmp_path / "labels" / split / "labels.npy", labels)
+    query, _, database, _, code_length = PACKED
+    np.savez(tmp_path / "codes.npz", query=query, database=database, validation=query[:0], code_length=code_length)
+    return tmp_path
+
+
+def test_the_codes_of_a_run_are_evaluated_with_its_labels(of_a_run: Path) -> None:
+    found = CliRunner().invoke(main, [str(of_a_run / "codes.npz"), "--labels", str(of_a_run / "labels"), "--json"])
+    metrics = json.loads(found.stdout)
+    del metrics["code_length"], metrics["chance_level"]
+    assert metrics == retrieval_metrics(HISTOGRAMS)
+
+
+def test_without_labels_they_are_refused_with_the_option_that_names_them(of_a_run: Path) -> None:
+    assert "add --labels" in one_error(CliRunner().invoke(main, [str(of_a_run / "codes.npz")]))
+
+
+def test_labels_are_for_codes_of_a_run(of_a_run: Path, tmp_path: Path) -> None:
+    message = one_error(evaluate(tmp_path, BITS, "--labels", str(of_a_run / "labels")))
+    assert "leave out --labels" in message
+
+
+def test_labels_that_are_not_there_are_named(of_a_run: Path) -> None:
+    missing = CliRunner().invoke(main, [str(of_a_run / "codes.npz"), "--labels", str(of_a_run / "elsewhere")])
+    assert "cannot be read" in one_error(missing)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+def test_a_device_is_not_replaced_by_a_file(tmp_path: Path) -> None:
+    assert "cannot be written" in one_error(evaluate(tmp_path, BITS, "--output", "/dev/full"))
+    assert not Path("/dev/full").is_file()

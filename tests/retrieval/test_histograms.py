@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.retrieval import DistanceHistograms
+from deephash_pipeline.retrieval import DistanceHistograms, mean_average_precision, retrieval_metrics
 
 
 @pytest.mark.parametrize(
@@ -26,8 +26,10 @@ def test_tables_that_are_no_counts_of_one_database_are_refused(all: Any, relevan
 
 def test_histograms_without_a_query_have_no_metrics() -> None:
     nothing = np.zeros((0, 13), dtype=np.int64)
-    with pytest.raises(InputError, match="at least one query"):
-        DistanceHistograms(nothing, nothing)
+    none = DistanceHistograms(nothing, nothing)
+    for metric in (mean_average_precision, retrieval_metrics):
+        with pytest.raises(InputError, match="there are no queries to measure; count at least one"):
+            metric(none)
 
 
 def test_histograms_of_different_code_lengths_do_not_merge() -> None:

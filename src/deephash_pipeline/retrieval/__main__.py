@@ -30,7 +30,7 @@ from deephash_pipeline.retrieval.metrics import (
 from deephash_pipeline.retrieval.stable_order import stable_order_average_precision
 
 POINTS_BY_RANK = 200
-HELP = """Evaluate binary codes by Hamming distance: exact figures, whatever the order of tied items.
+HELP = """Evaluate binary codes by Hamming distance: exact metrics, whatever the order of tied items.
 
 \b
 CODES is an .npz file, as numpy.savez writes it, with these arrays:
@@ -42,20 +42,24 @@ CODES is an .npz file, as numpy.savez writes it, with these arrays:
   database_labels  (items,) or (items, classes), as query_labels
   code_length      K; needed for packed bytes only
 
-An item is relevant to a query if the two share a class.
+An item is relevant to a query if the two share a class. The codes.npz of a run,
+data/07_model_output/<benchmark>/<method>/b<bits>/codes.npz, is read with
+--labels data/02_intermediate/<benchmark>.
 """
 
 
 @click.command(help=HELP)
 @click.argument("codes", type=click.Path(path_type=Path))
+@click.option("--labels", type=click.Path(path_type=Path), metavar="DIR", help="Labels of a codes.npz that a run made.")
 @click.option("--at", "ranks", type=int, multiple=True, metavar="K", help="Add mAP, precision and recall at rank K.")
 @click.option("--radius", "radii", type=int, multiple=True, metavar="R", help="Add the lookup within R bits.")
 @click.option("--stable-order", is_flag=True, help="Add mAP with tied items in the order of the file.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
-@click.option("--output", type=click.Path(path_type=Path), metavar="FILE", help="Write the figures as JSON.")
+@click.option("--output", type=click.Path(path_type=Path), metavar="FILE", help="Write the metrics as JSON.")
 @click.option("--curves", type=click.Path(path_type=Path), metavar="FILE", help="Write precision and recall as CSV.")
 def main(
     codes: Path,
+    labels: Path | None,
     ranks: tuple[int, ...],
     radii: tuple[int, ...],
     stable_order: bool,
@@ -63,13 +67,13 @@ def main(
     output: Path | None,
     curves: Path | None,
 ) -> None:
-    """Print the figures of a file of codes and write what is asked for; bad input is told in one line."""
+    """Print the metrics of a file of codes and write what is asked for; bad input ends in one line."""
     try:
         check_paths(codes, [path for path in (output, curves) if path])
-        labelled = read_labelled_codes(codes)
+        labelled = read_labelled_codes(codes, labels)
         histograms = count_distances(*labelled)
-        figures = all_figures(labelled, histograms, ranks, radii, stable_order)
-        document = json.dumps({name: None if math.isnan(value) else value for name, value in figures.items()}, indent=2)
+        metrics = all_metrics(labelled, histograms, ranks, radii, stable_order)
+        document = json.dumps({name: None if math.isnan(value) else value for name, value in metrics.items()}, indent=2)
         contents = {output: f"{document}\n", curves: curves_as_csv(histograms)}
         write_files({path: content for path, content in contents.items() if path})
     except InputError as error:
@@ -77,34 +81,34 @@ def main(
     if as_json:
         click.echo(document)
     else:
-        table = Table("figure", Column("value", justify="right"))
-        for name, value in figures.items():
+        table = Table("metric", Column("value", justify="right"))
+        for name, value in metrics.items():
             table.add_row(name, f"{value:.4f}" if isinstance(value, float) else f"{value:,}")
         Console().print(table)
 
 
-def all_figures(
+def all_metrics(
     codes: LabelledCodes, histograms: DistanceHistograms, ranks: Sequence[int], radii: Sequence[int], stable_order: bool
 ) -> dict[str, float | int]:
-    """Every figure by name: of `retrieval_metrics`, those asked for, and of equal codes: all items at one distance."""
+    """Every metric by name: of `retrieval_metrics`, those asked for, and of equal codes: all items at one distance."""
 
     def mean(values: NDArray[Any]) -> float:
         evaluated = values[histograms.relevant_items > 0]
         return float(evaluated.mean()) if len(evaluated) else math.nan
 
-    figures = {"code_length": codes.code_length, **retrieval_metrics(histograms)}
+    metrics = {"code_length": codes.code_length, **retrieval_metrics(histograms)}
     for k in ranks:
-        figures[f"mean_average_precision_at_{k}"] = mean(average_precision_at(histograms, k))
-        figures[f"precision_at_{k}"] = mean(precision_at(histograms, k))
-        figures[f"recall_at_{k}"] = mean(recall_at(histograms, k))
+        metrics[f"mean_average_precision_at_{k}"] = mean(average_precision_at(histograms, k))
+        metrics[f"precision_at_{k}"] = mean(precision_at(histograms, k))
+        metrics[f"recall_at_{k}"] = mean(recall_at(histograms, k))
     for radius in radii:
         precision, failed = precision_within_radius(histograms, radius)
-        figures[f"precision_within_radius_{radius}"] = mean(precision)
-        figures[f"lookup_failure_rate_radius_{radius}"] = mean(failed)
+        metrics[f"precision_within_radius_{radius}"] = mean(precision)
+        metrics[f"lookup_failure_rate_radius_{radius}"] = mean(failed)
     if stable_order:
-        figures["mean_average_precision_stable_order"] = mean(stable_order_average_precision(*codes))
+        metrics["mean_average_precision_stable_order"] = mean(stable_order_average_precision(*codes))
     equal = DistanceHistograms(histograms.all.sum(axis=1, keepdims=True), histograms.relevant_items[:, None])
-    return {**figures, "chance_level": retrieval_metrics(equal)["mean_average_precision"]}
+    return {**metrics, "chance_level": retrieval_metrics(equal)["mean_average_precision"]}
 
 
 def curves_as_csv(histograms: DistanceHistograms) -> str:
@@ -121,7 +125,7 @@ def curves_as_csv(histograms: DistanceHistograms) -> str:
 def check_paths(codes: Path, outputs: Sequence[Path]) -> None:
     """Raise InputError before anything is counted if a file could not be written, or would replace another."""
     for path in outputs:
-        if path.is_dir() or not path.parent.is_dir():
+        if not path.parent.is_dir() or (path.exists() and not path.is_file()):
             raise InputError(f"{path} cannot be written; name a file in a folder that is there.")
     if len({path.resolve() for path in (codes, *outputs)}) <= len(outputs):
         raise InputError("CODES, --output and --curves must be different files; name another one.")

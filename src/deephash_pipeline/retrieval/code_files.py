@@ -1,4 +1,4 @@
-"""Codes and labels as other toolboxes keep them, brought into the form that is counted.
+"""Codes and labels as other toolboxes store them, brought into the form that is counted.
 
 They keep codes as signs -1/+1, as bits or as packed bytes, and labels as class numbers or as one column per class. A
 zero among signs is refused: it is the sign of zero, which is neither bit and would be half a bit of distance.
@@ -85,22 +85,37 @@ def labelled_codes(
     return LabelledCodes(query_bytes, query_classes, database_bytes, database_classes, query_length)
 
 
-def read_labelled_codes(path: Path | str) -> LabelledCodes:
+def read_labelled_codes(path: Path | str, labels: Path | str | None = None) -> LabelledCodes:
     """Read an `.npz` with the arguments of `labelled_codes` under their names; `code_length` may be left out.
+
+    Args:
+        path: of the file; or of the ``codes.npz`` of a run, which has no labels.
+        labels: for those, the folder with ``query/labels.npy`` and ``training/labels.npy``.
 
     Raises:
         InputError: if the file is not there or is no `.npz`, an array is missing, or the arrays have another form.
     """
     try:
-        arrays = _arrays(path)
+        arrays = _arrays_of_run(path, Path(labels)) if labels is not None else _arrays(path)
     except InputError:
         raise
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}; write it with numpy.savez.") from error
     except (EOFError, ValueError, zipfile.BadZipFile, zlib.error) as error:
-        # A file of Python objects is told from a damaged one only by the text of numpy's error.
+        # A file of Python objects is distinguished from a damaged one only by the text of numpy's error.
         raise InputError(f"{path} is damaged or no .npz of numbers; write it with numpy.savez.") from error
     return labelled_codes(**arrays)
+
+
+def _arrays_of_run(path: Path | str, labels: Path) -> dict[str, Any]:
+    with np.load(path, allow_pickle=False) as file:
+        if not {"query", "database", "code_length"} <= set(file):
+            raise InputError(f"{path} is no codes.npz of a run; leave out --labels, which is for those.")
+        arrays = {f"{name}_codes": file[name] for name in ("query", "database")}
+        arrays["code_length"] = int(file["code_length"])
+    for name, split in (("query", "query"), ("database", "training")):
+        arrays[f"{name}_labels"] = np.load(labels / split / "labels.npy", allow_pickle=False)
+    return arrays
 
 
 def _arrays(path: Path | str) -> dict[str, Any]:
@@ -109,6 +124,10 @@ def _arrays(path: Path | str) -> dict[str, Any]:
         raise InputError(f"{path} holds a single array; put {', '.join(ARRAYS)} into one file with numpy.savez.")
     with file:
         missing = [name for name in ARRAYS if name not in file]
+        if {"query", "database", "validation"} <= set(file):
+            raise InputError(
+                f"{path} is the file of a run and has no labels; add --labels data/02_intermediate/<name>."
+            )
         if missing:
             raise InputError(
                 f"{path} has no {', '.join(missing)} but {', '.join(sorted(file)) or 'nothing at all'}; "
