@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from deephash_pipeline.deephash import DeepHash, ImageHasher
 
 __all__ = ["DeepHash", "ImageHasher"]
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 
 def __getattr__(name: str) -> Any:
