@@ -10,7 +10,7 @@ BENCHMARK = $(if $(ENV),$(ENV),digits)
 export DO_NOT_TRACK := true
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: run test test-avx2 lint viz mlflow report bench chaos clean
+.PHONY: run test test-avx2 lint docs viz mlflow report bench chaos clean
 
 run: $(VENV)/installed
 	$(BIN)/kedro run --pipelines=full $(if $(ENV),--env=$(ENV))
@@ -30,6 +30,10 @@ lint: $(VENV)/installed
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+
+# The documentation, in site/; a link that leads nowhere is an error.
+docs: $(VENV)/installed
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 # $(call open,port,address): opens a browser as soon as somebody listens on the port.
 open = for second in $$(seq 60); do sleep 1; \
@@ -72,7 +76,7 @@ chaos: $(VENV)/installed
 # Removes what runs have made. Raw images and the environment stay.
 clean:
 	find data -mindepth 2 -not -path 'data/01_raw/*' -not -name .gitkeep -delete
-	rm -rf mlflow.db mlartifacts .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf site mlflow.db mlartifacts .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(VENV)/installed: requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)

@@ -1,0 +1,133 @@
+"""What documents say is there: links, commands, examples, and the site that is made of them."""
+
+import doctest
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from kedro.pipeline import Pipeline
+
+import deephash_pipeline
+from deephash_pipeline.cli import cli
+from deephash_pipeline.commands.project import parsed_cell
+from deephash_pipeline.pipeline_registry import register_pipelines
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted(
+    [
+        *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
+        *(ROOT / "docs").rglob("*.md"),
+        *(ROOT / "src").rglob("README.md"),
+    ]
+)
+TEXT = {page.relative_to(ROOT).as_posix(): page.read_text(encoding="utf-8") for page in PAGES}
+FENCED = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+LINK = re.compile(r"\]\((?![a-z]+:|#)([^)#\s]+)")
+# tests/retrieval runs this page, with its command lines.
+RUN_ELSEWHERE = "docs/evaluate-your-own-codes.md"
+# Its methods are made in tests/end_to_end, which run its commands.
+OF_NEW_METHODS = "docs/add-a-method.md"
+EXAMPLES = [page for page, text in TEXT.items() if ">>>" in text and page != RUN_ELSEWHERE]
+
+
+def commands(text: str) -> Iterator[list[str]]:
+    """The words of every command line in the blocks of a console, and of every `kedro run ...` in the text."""
+    blocks = "".join(block for language, block in FENCED.findall(text) if language == "console")
+    lines = blocks.replace("\\\n", " ").splitlines() + re.findall(r"`((?:kedro|make|deephash-pipeline) [^`]+)`", text)
+    for line in lines:
+        words = shlex.split(line.removeprefix("$ "), comments=True)
+        if words and not re.search(r"…|\.\.\.|\$\(|<", line):
+            yield words
+
+
+def option(words: list[str], *names: str) -> list[str]:
+    """Values of an option, which commas separate."""
+    values = [word.partition("=")[2] for word in words if word.partition("=")[0] in names]
+    return [part.strip() for value in values for part in value.split(",") if part.strip()]
+
+
+COMMANDS = [(page, words) for page, text in TEXT.items() for words in commands(text)]
+KEDRO_RUNS = [
+    pytest.param(words, id=f"{page}: {' '.join(words)[:80]}")
+    for page, words in COMMANDS
+    if words[:2] in (["kedro", "run"], ["deephash-pipeline", "run"]) and page != OF_NEW_METHODS
+]
+
+
+@pytest.mark.parametrize("page", TEXT)
+def test_every_link_leads_to_a_file_of_the_repository(page: str) -> None:
+    text = FENCED.sub("", TEXT[page])
+    missing = [link for link in LINK.findall(text) if not ((ROOT / page).parent / link).exists()]
+    assert not missing
+
+
+@pytest.fixture(scope="module")
+def pipelines() -> dict[str, Pipeline]:
+    return register_pipelines()
+
+
+@pytest.mark.parametrize("words", KEDRO_RUNS)
+def test_pipelines_namespaces_and_environments_of_commands_are_there(
+    words: list[str], pipelines: dict[str, Pipeline]
+) -> None:
+    names = option(words, "--pipeline", "--pipelines") or ["__default__"]
+    assert set(names) <= set(pipelines)
+    if environment := option(words, "--env"):
+        assert (ROOT / "conf" / environment[0]).is_dir()
+    nodes = {node.namespace or "" for name in names for node in pipelines[name].nodes}
+    stages = {namespace.partition(".")[0] for namespace in nodes}
+    for namespace in option(words, "--namespaces"):
+        candidates = [namespace, *(f"{stage}.{namespace}" for stage in stages)]
+        assert any(f"{node}.".startswith(f"{candidate}.") for node in nodes for candidate in candidates), namespace
+
+
+def test_targets_of_make_and_commands_of_the_package_are_there() -> None:
+    targets = set(re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    for page, words in COMMANDS:
+        if words[0] == "make" and words[1][0] != ".":
+            assert words[1] in targets, page
+        if words[0] == "deephash-pipeline" and words[1][0] != "-":
+            assert words[1] in cli.commands, page
+        if words[:2] == ["deephash-pipeline", "hasher"]:
+            assert (ROOT / "conf" / words[2]).is_dir(), page
+            parsed_cell(words[3])
+
+
+@pytest.mark.parametrize("page", EXAMPLES)
+def test_examples_print_what_the_page_says(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = "\n".join(block for language, block in FENCED.findall(TEXT[page]) if language == "python" and ">>>" in block)
+    test = doctest.DocTestParser().get_doctest(text, {}, page, page, 0)
+    output: list[str] = []
+    assert test.examples
+    assert doctest.DocTestRunner(verbose=False).run(test, out=output.append).failed == 0, "".join(output)
+
+
+def test_the_site_is_built_without_a_warning_and_asks_nothing_of_other_servers(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
+    built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=300)
+    assert built.returncode == 0, built.stderr
+    pages = list(tmp_path.rglob("*.html"))
+    assert len(pages) > len(list((ROOT / "docs").rglob("*.md")))
+    loaded = re.compile(r"<(?:script|img|iframe)[^>]+src=\"?(?:https?:)?//|<link[^>]+href=\"?(?:https?:)?//")
+    assert [page for page in pages if loaded.search(page.read_text(encoding="utf-8"))] == []
+    for sheet in tmp_path.rglob("*.css"):
+        assert not re.search(r"(?:@import|url\()\s*[\"'(]*(?:https?:)?//", sheet.read_text(encoding="utf-8")), sheet
+
+
+def test_changelog_citation_and_package_name_one_version() -> None:
+    [newest, *_] = re.findall(r"^## \[(\d[^\]]*)\]", TEXT["CHANGELOG.md"], re.MULTILINE)
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert newest == citation["version"] == deephash_pipeline.__version__
+
+
+@pytest.mark.parametrize("name", [".pre-commit-config.yaml", ".github/workflows/ci.yml"])
+def test_what_checks_a_commit_calls_programs_of_the_project(name: str) -> None:
+    text = (ROOT / name).read_text(encoding="utf-8")
+    yaml.safe_load(text)
+    assert all((ROOT / path).exists() for path in re.findall(r"bash (\S+)", text))
