@@ -41,8 +41,9 @@ def decode_splits(
         InputError: if more files are broken, or a class has no image left to train from, or there is no query left.
 
     Example:
-        >>> pixels, labels = np.zeros((2, 1, 8, 8), dtype=np.uint8), np.array([0, 1])
-        >>> splits = {name: ImageSet(pixels, labels, [f"{name}/0", f"{name}/1"]) for name in ("training", "query")}
+        >>> pixels, labels = np.arange(256, dtype=np.uint8).reshape(4, 1, 8, 8), np.array([0, 1])
+        >>> halves = {"training": pixels[:2], "query": pixels[2:]}
+        >>> splits = {name: ImageSet(half, labels, [f"{name}/0", f"{name}/1"]) for name, half in halves.items()}
         >>> decoded, broken = decode_splits(splits, ["cat", "dog"], broken_share_limit=0.01)
         >>> broken
         []
