@@ -11,7 +11,6 @@ export DO_NOT_TRACK := true
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: run test test-avx2 coverage lint docs viz mlflow report bench chaos clean
-.PHONY: run test test-avx2 coverage lint viz mlflow report bench chaos clean
 
 run: $(VENV)/installed
 	$(BIN)/kedro run --pipelines=full $(if $(ENV),--env=$(ENV))
