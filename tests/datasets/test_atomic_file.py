@@ -47,7 +47,7 @@ class TextDataset(AtomicFileDataset[str]):
 
 
 class Trap:
-    """Leaves a file behind if it is unpickled."""
+    """Leaves a file if it is unpickled."""
 
     def __init__(self, sprung: Path) -> None:
         self.sprung = sprung
@@ -144,10 +144,10 @@ def test_a_missing_file_is_named_with_the_command_that_makes_it(
 ) -> None:
     with pytest.raises(DatasetError) as caught:
         kind(str(tmp_path / name)).load()
-    told = str(caught.value)
-    assert str(tmp_path / name) in told
-    assert "kedro run --pipelines=full" in told
-    assert "\n" not in told
+    message = str(caught.value)
+    assert str(tmp_path / name) in message
+    assert "kedro run --pipelines=full" in message
+    assert "\n" not in message
 
 
 @pytest.mark.parametrize(("kind", "name"), BINARY_OR_STRUCTURED)

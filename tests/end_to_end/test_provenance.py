@@ -59,9 +59,9 @@ def test_a_deleted_file_is_missed_by_status_and_made_again_alone(copy: Path, sma
     codes = copy / "data/07_model_output/digits/itq/b12/codes.npz"
     content = codes.read_bytes()
     codes.unlink()
-    told = CliRunner().invoke(cli.status, (small_parameters,))
-    assert "missing: `itq.b12.codes` is not there" in told.output
-    assert "1 missing" in told.output
+    result = CliRunner().invoke(cli.status, (small_parameters,))
+    assert "missing: `itq.b12.codes` is not there" in result.output
+    assert "1 missing" in result.output
     invoke("--pipelines=full", small_parameters)
     assert codes.read_bytes() == content
     changed = {path for path, written in stored(copy).items() if before.get(path) != written}

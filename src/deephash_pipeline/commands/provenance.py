@@ -18,7 +18,7 @@ from deephash_pipeline.freshness.graph import Catalog
 from deephash_pipeline.freshness.runners import RUNNERS
 from deephash_pipeline.grid import SHOWN_CODE_LENGTH
 from deephash_pipeline.hooks import KnownParameters, ResultTable
-from deephash_pipeline.provenance import DamagedError, Kind, told_together
+from deephash_pipeline.provenance import DamagedError, Kind, summarised
 
 logger = logging.getLogger(__name__)
 
@@ -109,8 +109,8 @@ def status(env: str | None, names: list[str], params: dict[str, Any], verify: st
     click.echo(", ".join(f"{counts[kind]} {kind}" for kind in Kind if counts[kind]) or "nothing is made by it")
     for kind in Kind:
         faults = [(name, state) for name, state in found.items() if state.kind is kind is not Kind.FRESH]
-        for told in told_together(faults, shown=len(faults)):
-            click.echo(f"{kind}: {told}")
+        for line in summarised(faults, shown=len(faults)):
+            click.echo(f"{kind}: {line}")
 
 
 @click.command()
@@ -132,18 +132,18 @@ def explanation(pipeline: Pipeline, catalog: Catalog) -> Iterable[str]:
     """Yield a paragraph for each node of a pipeline, in its order: what it read, with what it ran, what it made."""
     graph = ProjectGraph(pipeline.nodes, catalog)
 
-    def told(name: str) -> str:
+    def described(name: str) -> str:
         state = graph.lineage.state(name)
         digest = (state.digest or "?" * SHOWN_DIGITS)[:SHOWN_DIGITS]
         return f"{name} {digest}" + ("" if state.kind is Kind.FRESH else f" ({state.kind}: {state.reason})")
 
     for source in sorted(filter(graph.artefact, pipeline.inputs())):
-        yield told(source)
+        yield described(source)
     for node in pipeline.nodes:
         step = graph.step(node)
         stored = [output for output in node.outputs if graph.artefact(output) is not None]
         yield f"{node.name}: {', '.join(step.inputs)} ->"
-        yield from (f"    {told(output)}" for output in stored)
+        yield from (f"    {described(output)}" for output in stored)
         origin = None
         if stored:
             try:

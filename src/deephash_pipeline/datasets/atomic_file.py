@@ -88,7 +88,11 @@ class AtomicFileDataset(AbstractDataset[Content, Content], Generic[Content]):
                 self._write(temporary, content)
             return
         name, origin = made_as
-        with replacing(described) as temporary_manifest, replacing(self._filepath) as temporary:
+        # Both lie in one folder, which is flushed once.
+        with (
+            replacing(described) as temporary_manifest,
+            replacing(self._filepath, flush_folder=False) as temporary,
+        ):
             self._write(temporary, content)
             manifest = describe(name, temporary, origin)
             temporary_manifest.write_text(manifest_text(manifest), encoding="utf-8")
@@ -153,7 +157,7 @@ def _class_named(name: str | type) -> type:
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
+def replacing(path: Path, flush_folder: bool = True) -> Iterator[Path]:
     """Give a temporary name in the folder of `path`; what is written there replaces `path` once it is on the disk.
 
     If writing fails, nothing is left of it. The file gets the mode that the umask asks for, whatever wrote it.
@@ -168,7 +172,8 @@ def replacing(path: Path) -> Iterator[Path]:
         temporary.chmod(0o666 & ~_umask())
         _flush(temporary)
         temporary.replace(path)
-        _flush(path.parent)
+        if flush_folder:
+            _flush(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
 

@@ -28,9 +28,9 @@ from deephash_pipeline.provenance import (
     Step,
     code_version,
     everything_read,
+    summarised,
     sweep,
     text_digest,
-    told_together,
 )
 from deephash_pipeline.training import CheckpointFolder
 
@@ -104,7 +104,7 @@ class Provenance:
 
     @hook_impl
     def before_node_run(self, node: Node, catalog: Catalog, inputs: dict[str, Any]) -> dict[str, Any] | None:
-        """Start a training over if its code has changed; tell the report's readers of what is stale."""
+        """Start a training over if its code has changed; name what is stale to the report's readers."""
         if self._graph is None:
             return None
         # In a process of a ParallelRunner it is not the one that the run began with.
@@ -163,13 +163,14 @@ class Provenance:
             raise InputError(
                 f"{missing[0]}{more} not there: run the stage that makes it, or `{_mending_command(run_params)}`"
             )
-        told = "; ".join(told_together(faults))
+        message = "; ".join(summarised(faults))
         if not POLICY.stale_allowed or any(state.kind is Kind.DAMAGED for _, state in faults):
             raise InputError(
-                f"{told}: `{_mending_command(run_params)}` makes again what is needed; --stale=allow uses what is stale"
+                f"{message}: `{_mending_command(run_params)}` makes again what is needed; "
+                "--stale=allow uses what is stale"
             )
-        logger.warning("stale artefacts are used: %s", told)
-        self._banner = f"Stale artefacts were used for this report: {told}."
+        logger.warning("stale artefacts are used: %s", message)
+        self._banner = f"Stale artefacts were used for this report: {message}."
 
 
 def command() -> str:

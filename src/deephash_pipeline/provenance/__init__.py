@@ -7,7 +7,7 @@ Kedro; `deephash_pipeline.freshness` connects it to the graph of nodes.
 from deephash_pipeline.provenance.artefacts import FoundFiles, Source, StoredFile
 from deephash_pipeline.provenance.code import code_version
 from deephash_pipeline.provenance.digests import everything_read, file_digest, files_digest, remember, text_digest
-from deephash_pipeline.provenance.lineage import Arguments, Artefact, Kind, Lineage, State, Step, told_together
+from deephash_pipeline.provenance.lineage import Arguments, Artefact, Kind, Lineage, State, Step, summarised
 from deephash_pipeline.provenance.lock import RunLock, sweep
 from deephash_pipeline.provenance.manifest import (
     DamagedError,
@@ -45,8 +45,8 @@ __all__ = [
     "read_manifest",
     "remember",
     "sources",
+    "summarised",
     "sweep",
     "text_digest",
-    "told_together",
     "verify",
 ]

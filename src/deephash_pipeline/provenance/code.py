@@ -13,14 +13,14 @@ def code_version(folder: Path) -> dict[str, str]:
     Returns:
         ``version``, and ``git_commit`` and ``git_dirty`` (``true`` or ``false``) where they are known.
     """
-    held = {"version": version("deephash-pipeline")}
+    found = {"version": version("deephash-pipeline")}
     try:
         import git  # noqa: PLC0415 - raises ImportError where there is no git executable
     except ImportError:
-        return held
+        return found
     try:
         with git.Repo(folder, search_parent_directories=True) as repository:
             commit, dirty = repository.head.commit.hexsha, repository.is_dirty(untracked_files=True)
     except (git.GitError, ValueError):
-        return held
-    return held | {"git_commit": commit, "git_dirty": str(dirty).lower()}
+        return found
+    return found | {"git_commit": commit, "git_dirty": str(dirty).lower()}

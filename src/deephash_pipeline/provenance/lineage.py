@@ -231,7 +231,7 @@ class Lineage:
 
 
 def first_difference(recorded: Mapping[str, Any], current: Mapping[str, Any]) -> str:
-    """Tell the first parameter that differs, "seed 42, this run has 7"; nothing if none does."""
+    """Describe the first parameter that differs, "seed 42, this run has 7"; nothing if none does."""
     for name in sorted(recorded.keys() | current.keys(), key=lambda name: (name != "experiment.seed", name)):
         if name in recorded and name in current and recorded[name] == current[name]:
             continue
@@ -240,17 +240,17 @@ def first_difference(recorded: Mapping[str, Any], current: Mapping[str, Any]) ->
     return ""
 
 
-def told_together(faults: Sequence[tuple[str, State]], shown: int = SHOWN_NAMES) -> list[str]:
-    """Tell of faulty artefacts, those of one reason together: "`a` (and 3 more) was made with ..."."""
+def summarised(faults: Sequence[tuple[str, State]], shown: int = SHOWN_NAMES) -> list[str]:
+    """Describe faulty artefacts, those of one reason together: "`a` (and 3 more) was made with ..."."""
     by_reason: dict[str, list[str]] = {}
     for name, state in faults:
         by_reason.setdefault(state.reason, []).append(name)
-    told = []
+    message = []
     for reason, names in by_reason.items():
         more = f" (and {len(names) - 1} more)" if len(names) > 1 else ""
-        told.append(f"`{names[0]}`{more} {reason}")
-    rest = [f"and {len(told) - shown} more"] if len(told) > shown else []
-    return told[:shown] + rest
+        message.append(f"`{names[0]}`{more} {reason}")
+    rest = [f"and {len(message) - shown} more"] if len(message) > shown else []
+    return message[:shown] + rest
 
 
 def _some(names: Sequence[str]) -> str:
