@@ -15,6 +15,7 @@ from kedro.io import DatasetError
 from kedro.validation.exceptions import ParameterValidationError
 
 from deephash_pipeline.commands.project import hasher, new
+from deephash_pipeline.commands.search import index, search
 from deephash_pipeline.errors import InputError
 
 USER_ERRORS = (InputError, DatasetError, ParameterValidationError, MissingConfigException)
@@ -90,6 +91,7 @@ def cli() -> None:
 run = copy.copy(kedro_run)
 run.callback = one_line_errors(kedro_run.callback)
 cli.add_command(run)
-for command in (new, hasher):
+for command in (*index.commands.values(), new, hasher, search):
     command.callback = one_line_errors(command.callback)
+for command in (new, hasher, index, search):
     cli.add_command(command)
