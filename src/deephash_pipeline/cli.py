@@ -16,6 +16,7 @@ from kedro.validation.exceptions import ParameterValidationError
 
 from deephash_pipeline.commands.project import hasher, new
 from deephash_pipeline.commands.search import index, search
+from deephash_pipeline.commands.serve import serve
 from deephash_pipeline.errors import InputError
 
 USER_ERRORS = (InputError, DatasetError, ParameterValidationError, MissingConfigException)
@@ -91,7 +92,7 @@ def cli() -> None:
 run = copy.copy(kedro_run)
 run.callback = one_line_errors(kedro_run.callback)
 cli.add_command(run)
-for command in (*index.commands.values(), new, hasher, search):
+for command in (*index.commands.values(), new, hasher, search, serve):
     command.callback = one_line_errors(command.callback)
-for command in (new, hasher, index, search):
+for command in (new, hasher, index, search, serve):
     cli.add_command(command)

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import socket
 
 import numpy as np
 import pytest
@@ -201,3 +202,26 @@ def test_a_cell_that_has_not_been_run_is_told_with_its_remedy(command, finished,
     told = one_line(command("index", "build", tmp_path / "i", "--hasher", "digits/itq.b48"))
     assert "itq.b48 of digits has not been run" in told
     assert "deephash-pipeline run --env=digits" in told
+
+
+@pytest.fixture
+def token(tmp_path):
+    def token(text):
+        (tmp_path / "token").write_text(text)
+        return tmp_path / "token"
+
+    return token
+
+
+@pytest.mark.parametrize("text", ["", "short", "a token of several words", "sixteen-bytes-and-\N{SNOWMAN}"])
+def test_a_token_that_is_short_or_cannot_be_sent_is_refused(command, built, token, text):
+    assert "16 printable characters" in one_line(command("serve", built, "--port", 0, "--token-file", token(text)))
+
+
+def test_a_service_that_cannot_start_says_why(command, built, tmp_path):
+    assert "is named twice" in one_line(command("serve", built, built, "--port", 0))
+    assert "there is no index" in one_line(command("serve", tmp_path / "none", "--port", 0))
+    assert "cannot be read" in one_line(command("serve", built, "--token-file", tmp_path / "none"))
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        assert "choose another --port" in one_line(command("serve", built, "--port", other.getsockname()[1]))
+    assert "choose another --port or --host" in one_line(command("serve", built, "--host", "nowhere.invalid"))

@@ -2,3 +2,8 @@
 
 It serves `deephash_pipeline.image_index` and knows neither Kedro nor a command line.
 """
+
+from deephash_pipeline.serving.app import create_app
+from deephash_pipeline.serving.settings import ServiceSettings, read_token
+
+__all__ = ["ServiceSettings", "create_app", "read_token"]
