@@ -16,6 +16,8 @@ from kedro.validation.exceptions import ParameterValidationError
 
 from deephash_pipeline.commands.project import hasher, new
 from deephash_pipeline.commands.provenance import RUN_OPTIONS, explain, skipping_what_is_up_to_date, status
+from deephash_pipeline.commands.search import index, search
+from deephash_pipeline.commands.serve import serve
 from deephash_pipeline.errors import InputError
 
 USER_ERRORS = (InputError, DatasetError, ParameterValidationError, MissingConfigException)
@@ -93,6 +95,7 @@ assert kedro_run.callback is not None, "Kedro's run command does something"
 run.params = [*kedro_run.params, *RUN_OPTIONS]
 run.callback = one_line_errors(skipping_what_is_up_to_date(kedro_run.callback))
 cli.add_command(run)
-for command in (new, hasher, status, explain):
+for command in (*index.commands.values(), new, hasher, search, serve, status, explain):
     command.callback = one_line_errors(command.callback)
+for command in (new, hasher, index, search, serve):
     cli.add_command(command)

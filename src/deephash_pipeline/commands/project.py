@@ -11,6 +11,7 @@ from kedro import __version__ as kedro_version
 from kedro.framework.session import KedroSession
 from kedro.io import DatasetError
 
+from deephash_pipeline.deephash import ImageHasher
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.grid import METHODS, cells
 from deephash_pipeline.methods import Cell
@@ -49,19 +50,28 @@ def new(directory: Path) -> None:
 @click.option("--half", is_flag=True, help="Store the network's weights in half precision.")
 def hasher(benchmark: str, cell: str, output: Path, half: bool) -> None:
     """Write the hasher of a CELL such as itq.b48 of a finished run of BENCHMARK to one file."""
-    wanted = parsed_cell(cell)
     if output.exists() and not output.is_file():
         raise InputError(f"{output} is there and is no regular file: name another")
+    made = hasher_of_run(benchmark, cell)
+    made.save(output, half)
+    click.echo(f"{output}: {made!r}, {output.stat().st_size / 1e6:.1f} MB")
+
+
+def hasher_of_run(benchmark: str, cell: str) -> ImageHasher:
+    """Load the hasher of a cell of a finished run.
+
+    Raises:
+        InputError: there is no project here, no such benchmark or cell, or it has not been run.
+    """
+    wanted = parsed_cell(cell)
     with run_catalog(benchmark) as catalog:
         try:
-            made = hasher_of(catalog, wanted)
+            return hasher_of(catalog, wanted)
         except DatasetError as error:
             raise InputError(
                 f"{cell} of {benchmark} has not been run, {str(error).partition(':')[0]}: "
                 f"deephash-pipeline run --env={benchmark}"
             ) from error
-    made.save(output, half)
-    click.echo(f"{output}: {made!r}, {output.stat().st_size / 1e6:.1f} MB")
 
 
 def parsed_cell(name: str) -> Cell:

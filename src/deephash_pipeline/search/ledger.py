@@ -185,6 +185,14 @@ class Ledger:
                 found[position] = {name: value for name, value in values.items() if value is not None}
         return [found.get(int(position), {}) for position in positions]
 
+    def values(self, column: str, most: int) -> list[Any]:
+        """The distinct values of a column, ascending, without the empty one."""
+        name = quoted(column)
+        rows = self._connection.execute(
+            f"SELECT DISTINCT {name} FROM metadata WHERE {name} IS NOT NULL ORDER BY 1 LIMIT ?", (most,)
+        )
+        return [row[0] for row in rows]
+
     def positions_where(self, condition: str, values: Sequence[Any], after: int) -> NDArray[np.int64]:
         """Positions after one whose metadata meet a condition, ascending."""
         statement = f"SELECT {POSITION} FROM metadata WHERE {POSITION} > ? AND ({condition}) ORDER BY {POSITION}"

@@ -157,10 +157,32 @@ class ReadableIndex:
         Raises:
             InputError: if there is no such item.
         """
-        snapshot, rows = self._known_rows([item_id])
-        words = snapshot.words_of(rows, self._store.words)
-        code = words.astype("<u8").view(np.uint8)[0, : -(-self.code_length // 8)]
-        return Item(item_id, code, self._metadata_at(snapshot, rows)[0])
+        return self.items([item_id])[0]
+
+    def items(self, ids: Sequence[ItemId] | NDArray[Any]) -> list[Item]:
+        """Codes and metadata of some items.
+
+        Raises:
+            InputError: if one of them is not there.
+        """
+        ids = list(ids)
+        if not ids:
+            return []
+        snapshot, rows = self._known_rows(ids)
+        words = np.ascontiguousarray(snapshot.words_of(rows, self._store.words)).astype("<u8")
+        codes = words.view(np.uint8)[:, : -(-self.code_length // 8)]
+        return list(map(Item, ids, codes, self._metadata_at(snapshot, rows)))
+
+    def values(self, column: str, most: int = 1000) -> list[Any]:
+        """Distinct values of a column of metadata, ascending, at most so many; also of items removed lately.
+
+        Raises:
+            InputError: if there is no such column.
+        """
+        if column not in self.columns:
+            raise InputError(f"there is no column {column!r}; columns are: {', '.join(self.columns) or 'none'}.")
+        with self._store.lock:
+            return self._store.ledger.values(column, checked_count(most, "most"))
 
     def metadata(self, ids: Sequence[ItemId] | NDArray[Any]) -> list[dict[str, Any]]:
         """Metadata of some items, by column and without empty values.

@@ -1,0 +1,188 @@
+"""``deephash-pipeline index``, ``search`` and ``serve``: from a folder of pictures to a search in it."""
+
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from deephash_pipeline.commands.project import hasher_of_run, run_catalog
+from deephash_pipeline.deephash import ImageHasher
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.image_index import AddedImages, ImageIndex, ListedImage, list_images
+from deephash_pipeline.image_index.index import same_hasher
+from deephash_pipeline.search import Answers, HammingIndex
+from deephash_pipeline.search.store import LEDGER
+
+FOLDER = click.Path(path_type=Path)
+PRETRAINED = "pretrained:"
+MOST_LISTED = 20
+FACTS = ("code_length", "columns", "segments", "removed", "bytes_on_disk")
+device_option = click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda or cuda:N.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+@click.group()
+def index() -> None:
+    """Make an index of images, and change it."""
+
+
+@index.command()
+@click.argument("index", type=FOLDER)
+@click.option("--hasher", required=True, help="A .safetensors file, pretrained:NAME, or a cell as mnist/deephash.b48.")
+@click.argument("paths", nargs=-1)
+@click.option("--anew", is_flag=True, help="Replace an index that was made with another hasher.")
+@device_option
+def build(index: Path, hasher: str, paths: Sequence[str], anew: bool, device: str) -> None:
+    """Make INDEX of the images in PATHS: folders, globs, files, or CSVs with a column path.
+
+    Without PATHS, of the database of the run that the hasher is of. A build that was stopped goes on where it was.
+    """
+    listed = list_images(paths) if paths else None
+    if listed is None and not _is_cell(hasher):
+        raise InputError("no PATHS are given: name folders, globs or CSV files of images")
+    made = _hasher(hasher, device)
+    if anew and (index / LEDGER).is_file() and not same_hasher(index, made):
+        HammingIndex.open(index).close()  # refused while another process writes
+        shutil.rmtree(index)
+    with ImageIndex.create_or_open(index, made) as images:
+        images.hasher.to(device)
+        files, skipped = (_images_of_run(images, hasher), []) if listed is None else listed
+        _report(index, images, images.add_files(files), skipped)
+
+
+@index.command()
+@click.argument("index", type=FOLDER)
+@click.argument("paths", nargs=-1, required=True)
+@device_option
+def add(index: Path, paths: Sequence[str], device: str) -> None:
+    """Add the images in PATHS to INDEX."""
+    files, skipped = list_images(paths)
+    with ImageIndex.open(index, device=device) as images:
+        _report(index, images, images.add_files(files), skipped)
+
+
+@index.command()
+@click.argument("index", type=FOLDER)
+@click.argument("ids", nargs=-1, required=True)
+@click.option("--missing-ok", is_flag=True, help="Pass over ids that are not there.")
+def remove(index: Path, ids: Sequence[str], missing_ok: bool) -> None:
+    """Remove the images named IDS from INDEX; files outside it stay."""
+    with ImageIndex.open(index, device="cpu") as images:
+        click.echo(f"{index}: {images.remove(ids, missing_ok)} removed, {len(images)} images")
+
+
+@index.command()
+@click.argument("index", type=FOLDER)
+@json_option
+def info(index: Path, as_json: bool) -> None:
+    """Say what INDEX has."""
+    with ImageIndex.open(index, read_only=True, device="cpu") as images:
+        about = images.hasher.description
+        facts: dict[str, Any] = {
+            "images": len(images),
+            "hasher": repr(images.hasher),
+            "labels": images.labels(),
+            **{name: value for name, value in images.index.info().items() if name in FACTS},
+            "image_shape": list(about.image_shape),
+            **{f"hasher_{key}": value for key, value in about.code_version.items()},
+        }
+    if as_json:
+        click.echo(json.dumps(facts))
+        return
+    table = Table(show_header=False, box=None)
+    for name, value in facts.items():
+        text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+        table.add_row(name.replace("_", " "), escape(text))
+    Console().print(table)
+
+
+@click.command()
+@click.argument("index", type=FOLDER)
+@click.argument("photo", required=False, type=FOLDER)
+@click.option("--id", "name", help="Search by an image of the index instead.")
+@click.option("-k", default=10, show_default=True, help="How many to find.")
+@click.option("--radius", type=int, help="Find all at most so many bits away, at most k of them.")
+@click.option("--label", "labels", multiple=True, help="Only of this label; may be repeated.")
+@json_option
+@device_option
+def search(
+    index: Path,
+    photo: Path | None,
+    name: str | None,
+    k: int,
+    radius: int | None,
+    labels: Sequence[str],
+    as_json: bool,
+    device: str,
+) -> None:
+    """Find the images of INDEX that are most like a PHOTO."""
+    if (photo is None) == (name is None):
+        raise InputError("give either a photo or --id of an image of the index")
+    if photo is not None and not photo.is_file():
+        raise InputError(f"{photo} is not there: name an image file, or --id of an image of the index")
+    with ImageIndex.open(index, read_only=True, device=device if photo else "cpu") as images:
+        where = {"label": list(labels)} if labels else None
+        if name is not None:
+            answers = images.search_by_id(name, k, where)
+        else:
+            assert photo is not None
+            answers = images.search(photo, k, where)
+        rows = _rows(images, answers, radius)
+    if as_json:
+        click.echo(json.dumps(rows, ensure_ascii=False))
+        return
+    table = Table("distance", "label", "id", box=None, header_style="bold")
+    for row in rows:
+        table.add_row(str(row["distance"]), escape(row.get("label") or ""), escape(row["id"]))
+    Console().print(table)
+
+
+def _rows(images: ImageIndex, answers: Answers, radius: int | None) -> list[dict[str, Any]]:
+    if radius is not None and radius < 0:
+        raise InputError(f"--radius {radius}: give a number of bits from 0 on")
+    found = [(name, distance) for name, distance in answers[0] if radius is None or distance <= radius]
+    items = images.index.items([name for name, _ in found])
+    return [
+        {"id": name, "distance": distance, **item.metadata, "path": str(images.path_of(item.metadata) or "")}
+        for (name, distance), item in zip(found, items, strict=True)
+    ]
+
+
+def _is_cell(hasher: str) -> bool:
+    benchmark, _, cell = hasher.partition("/")
+    return bool(benchmark and cell) and not hasher.endswith(".safetensors") and not Path(hasher).exists()
+
+
+def _hasher(name: str, device: str) -> ImageHasher:
+    if name.startswith(PRETRAINED):
+        return ImageHasher.pretrained(name.removeprefix(PRETRAINED), device)
+    if _is_cell(name):
+        benchmark, _, cell = name.partition("/")
+        return hasher_of_run(benchmark, cell).to(device)
+    if not Path(name).is_file() and not name.endswith(".safetensors"):
+        raise InputError(f"no hasher `{name}`: give a .safetensors file, pretrained:digits-48, or mnist/deephash.b48")
+    return ImageHasher.load(name, device)
+
+
+def _images_of_run(images: ImageIndex, hasher: str) -> list[ListedImage]:
+    """Put the pictures of a run's database, which are rows of an array, into the index's folder."""
+    with run_catalog(hasher.partition("/")[0]) as catalog:
+        names = ("training_ids", "training_images", "training_labels", "class_names")
+        ids, pixels, labels, class_names = map(catalog.load, names)
+    return images.keep_pictures(ids, pixels, [class_names[label] for label in labels])
+
+
+def _report(folder: Path, images: ImageIndex, report: AddedImages, unnamed: Sequence[Any]) -> None:
+    there = f", {report.there} there already" if report.there else ""
+    click.echo(f"{folder}: {report.added} added{there}, {len(images)} images, {images.hasher!r}")
+    skipped = [*unnamed, *report.skipped]
+    for broken in skipped[:MOST_LISTED]:
+        click.echo(f"left out: {broken.name}: {broken.reason}", err=True)
+    if len(skipped) > MOST_LISTED:
+        click.echo(f"left out: {len(skipped) - MOST_LISTED} more", err=True)

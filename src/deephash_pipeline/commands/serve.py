@@ -1,0 +1,89 @@
+"""``deephash-pipeline serve``: search in indexes over HTTP, and by a page."""
+
+import logging
+import socket
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+import click
+import uvicorn
+
+from deephash_pipeline.commands.search import FOLDER, device_option
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.image_index import ImageIndex
+from deephash_pipeline.serving import ServiceSettings, create_app, read_token
+
+ANYWHERE = ("0.0.0.0", "::")
+SECONDS_TO_END = 10
+
+
+@click.command()
+@click.argument("indexes", type=FOLDER, nargs=-1, required=True)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--port", default=8000, show_default=True, type=click.IntRange(0, 65535), help="0 for a free one.")
+@click.option("--token-file", type=FOLDER, help="Who sends the token in this file may add and remove.")
+@click.option("--allowed-host", multiple=True, help="A name the service is addressed by; may be repeated.")
+@click.option("--max-megabytes", default=10, show_default=True, type=click.IntRange(1, 1000), help="Of a request.")
+@click.option("--max-megapixels", default=40, show_default=True, type=click.IntRange(1, 1000), help="Of a picture.")
+@click.option("--max-pending", default=64, show_default=True, type=click.IntRange(1), help="Requests at once.")
+@device_option
+def serve(
+    indexes: Sequence[Path],
+    host: str,
+    port: int,
+    token_file: Path | None,
+    allowed_host: Sequence[str],
+    max_megabytes: int,
+    max_megapixels: int,
+    max_pending: int,
+    device: str,
+) -> None:
+    """Serve search in INDEXES over HTTP, with a page at /."""
+    settings = ServiceSettings(
+        token=None if token_file is None else read_token(token_file),
+        most_bytes=max_megabytes * 2**20,
+        most_pixels=max_megapixels * 10**6,
+        most_pending=max_pending,
+        hosts=["*"] if host in ANYWHERE and not allowed_host else ["127.0.0.1", "localhost", host, *allowed_host],
+    )
+    if len({folder.resolve() for folder in indexes}) < len(indexes):
+        raise InputError("an index is named twice: name each once")
+    with ExitStack() as stack:
+        listener = stack.enter_context(_listener(host, port))
+        opened = {}
+        for folder in indexes:
+            name = folder.name if folder.name and folder.name not in opened else str(folder)
+            index = ImageIndex.open(folder, read_only=settings.token is None, device=device)
+            opened[name] = stack.enter_context(index)
+        config = uvicorn.Config(
+            create_app(opened, settings),
+            log_level="warning",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=SECONDS_TO_END,
+        )
+        shown = f"[{host}]" if ":" in host else host
+        click.echo(f"http://{shown}:{listener.getsockname()[1]}/ (Ctrl-C ends)")
+        _log_plainly()
+        uvicorn.Server(config).run(sockets=[listener])
+
+
+def _listener(host: str, port: int) -> socket.socket:
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=family, backlog=128)
+    except (OSError, OverflowError) as error:
+        raise InputError(
+            f"nobody can listen on {host} port {port} ({error}): choose another --port or --host"
+        ) from error
+
+
+def _log_plainly() -> None:
+    """Write a line of JSON for each request, which the handler for people would break into several."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    requests = logging.getLogger("deephash_pipeline.serving")
+    requests.addHandler(handler)
+    requests.propagate = False

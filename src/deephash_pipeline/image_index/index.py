@@ -1,0 +1,309 @@
+"""`ImageIndex`: images under ids, searched by image or by id, added and removed."""
+
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+from uuid import uuid4
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from deephash_pipeline.deephash import ImageHasher
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.image_index.listing import ListedImage
+from deephash_pipeline.images.batches import Images, SkippedImage
+from deephash_pipeline.progress import count_steps
+from deephash_pipeline.search import Answers, HammingIndex, RangeAnswers
+from deephash_pipeline.search.filters import Where
+from deephash_pipeline.search.segments import sync_folder
+from deephash_pipeline.search.store import LEDGER
+
+HASHER = "hasher.safetensors"
+PICTURES = "pictures"
+
+
+@dataclass
+class AddedImages:
+    """What became of images that were to be added.
+
+    Attributes:
+        added: how many are in the index now and were not before.
+        there: how many were in it already.
+        skipped: those that cannot be read, and why.
+    """
+
+    added: int = 0
+    there: int = 0
+    skipped: list[SkippedImage] = field(default_factory=list)
+
+
+class ImageIndex:
+    """A hasher and the index of its codes.
+
+    Ids are strings. The metadata are `path`, of the file, where it starts in the index's folder if the picture is
+    stored there, and `label`.
+
+    Args:
+        hasher: makes the codes.
+        index: has them.
+        folder: of the index; None for one in memory.
+
+    Raises:
+        InputError: the code lengths differ.
+
+    Example:
+        >>> from sklearn.datasets import load_digits
+        >>> images = (load_digits().images * 15).astype("uint8")
+        >>> index = ImageIndex(ImageHasher.pretrained("digits-48"), HammingIndex(48))
+        >>> index.add(["zero", "one"], images[:2], [None, None], ["0", "1"])
+        >>> index.search(images[1], k=1)[0]
+        [('one', 0)]
+    """
+
+    def __init__(self, hasher: ImageHasher, index: HammingIndex, folder: Path | None = None) -> None:
+        if hasher.code_length != index.code_length:
+            raise InputError(
+                f"the hasher makes {hasher.code_length} bits, the index has {index.code_length}: use the hasher that "
+                "the index was made with"
+            )
+        self.hasher, self.index, self.folder = hasher, index, folder
+
+    @classmethod
+    def create(cls, folder: str | Path, hasher: ImageHasher) -> Self:
+        """Make a new index, to be written by this object.
+
+        Raises:
+            InputError: there is something in the folder.
+        """
+        index = HammingIndex.create(folder, hasher.code_length)
+        hasher.save(Path(folder) / HASHER)
+        return cls(hasher, index, Path(folder))
+
+    @classmethod
+    def open(cls, folder: str | Path, read_only: bool = False, device: str = "auto") -> Self:
+        """Open an index.
+
+        Args:
+            folder: of the index.
+            read_only: whether others may write meanwhile; every search then sees what they have written before it.
+            device: to encode on, ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
+
+        Raises:
+            InputError: there is no index, it is damaged, or, unless read_only, another process writes.
+        """
+        path = Path(folder)
+        if not path.is_dir():
+            raise InputError(
+                f"there is no index {path}: make it by `deephash-pipeline index build {path} --hasher ...`"
+            )
+        index = HammingIndex.open(path, read_only)
+        try:
+            return cls(ImageHasher.load(path / HASHER, device), index, path)
+        except BaseException:
+            index.close()
+            raise
+
+    @classmethod
+    def create_or_open(cls, folder: str | Path, hasher: ImageHasher) -> Self:
+        """Make an index, or go on with one that was made with the same hasher.
+
+        Raises:
+            InputError: the one that is there was made with another hasher; see also `create` and `open`.
+        """
+        path = Path(folder)
+        if not (path / HASHER).exists():
+            # One that was killed between index and hasher has no item.
+            if not (path / LEDGER).exists():
+                return cls.create(path, hasher)
+            index = HammingIndex.open(path)
+            if len(index):
+                index.close()
+                raise InputError(f"{path} has codes of an unknown hasher: build images into another folder")
+            hasher.save(path / HASHER)
+            return cls(hasher, index, path)
+        if not same_hasher(path, hasher):
+            raise InputError(f"{path} was made with another hasher: build into another folder, or add --anew")
+        return cls(hasher, HammingIndex.open(path), path)
+
+    def close(self) -> None:
+        """Let others write."""
+        self.index.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __len__(self) -> int:
+        """Number of images."""
+        return len(self.index)
+
+    def add_files(self, images: Sequence[ListedImage]) -> AddedImages:
+        """Add image files, decoded in parallel; what is added is stored for good batch by batch.
+
+        Those whose ids are there already are passed over, so a run that was killed goes on where it was.
+
+        Args:
+            images: with ids that differ.
+        """
+        known = set(self.index)
+        new = [image for image in images if image.id not in known]
+        report = AddedImages(there=len(images) - len(new))
+        files = [(self.folder or Path()) / image.path for image in new]
+        with count_steps("images", total=len(new)) as advance:
+            done = 0
+            for batch in self.hasher.encode_batches(files, errors="skip"):
+                readable = [new[row] for row in batch.rows.tolist()]
+                self._store(batch.codes, readable)
+                report.added += len(readable)
+                report.skipped += [skipped._replace(name=new[skipped.row].id) for skipped in batch.skipped]
+                for _ in (*readable, *batch.skipped):
+                    done += 1
+                    advance(f"{done} of {len(new)}")
+        return report
+
+    def _store(self, codes: NDArray[np.uint8], images: Sequence[ListedImage], replace: bool = False) -> None:
+        metadata: dict[str, Sequence[str | None]] = {"path": [str(image.path) for image in images]}
+        metadata["label"] = [image.label for image in images]
+        self.index.add([image.id for image in images], codes, metadata, replace=replace)
+
+    def add(
+        self,
+        ids: Sequence[str],
+        images: Images,
+        paths: Sequence[str | None] | None = None,
+        labels: Sequence[str | None] | None = None,
+        replace: bool = False,
+    ) -> None:
+        """Add images that are in memory.
+
+        Args:
+            ids: one for each.
+            images: as `deephash_pipeline.deephash.ImageHasher` takes them.
+            paths: where their pictures are, see `keep_picture`; None for nowhere.
+            labels: names of their classes.
+            replace: whether an image of the same id gives way; otherwise it is an error.
+
+        Raises:
+            InputError: an image cannot be read, an id is there, or the index is read-only.
+        """
+        self.add_codes(ids, self.hasher.encode(images), paths, labels, replace)
+
+    def add_codes(
+        self,
+        ids: Sequence[str],
+        codes: NDArray[np.uint8],
+        paths: Sequence[str | None] | None = None,
+        labels: Sequence[str | None] | None = None,
+        replace: bool = False,
+    ) -> None:
+        """Add images by their codes; see `add`."""
+        none = [None] * len(ids)
+        self.index.add(ids, codes, {"path": paths or none, "label": labels or none}, replace=replace)
+
+    def keep_picture(self, image: Image.Image) -> str:
+        """Write a picture into the index's folder, for good; return its path from there.
+
+        Raises:
+            InputError: the index is in memory, or the disk is full.
+        """
+        return self._picture(image, uuid4().hex, sync=True)
+
+    def keep_pictures(self, ids: Sequence[str], images: NDArray[np.uint8], labels: Sequence[str]) -> list[ListedImage]:
+        """Write the pictures of an array into the index's folder, those that the index does not have, for `add_files`.
+
+        Args:
+            ids: of all images.
+            images: uint8 (n, C, H, W).
+            labels: names of their classes.
+
+        Raises:
+            InputError: the index is in memory, or the disk is full.
+        """
+        listed = []
+        for row, (name, label) in enumerate(zip(ids, labels, strict=True)):
+            path = f"{PICTURES}/{row:07d}.png"
+            if name not in self.index:
+                pixels = np.asarray(images[row])
+                image = Image.fromarray(pixels[0] if len(pixels) == 1 else pixels.transpose(1, 2, 0))
+                path = self._picture(image, f"{row:07d}", sync=False)
+            listed.append(ListedImage(name, Path(path), label))
+        os.sync()
+        return listed
+
+    def _picture(self, image: Image.Image, name: str, sync: bool) -> str:
+        if self.folder is None:
+            raise InputError("an index in memory keeps no pictures: make one in a folder")
+        folder = self.folder / PICTURES
+        path = folder / f"{name}.png"
+        try:
+            folder.mkdir(exist_ok=True)
+            with open(path, "wb") as file:
+                image.save(file, "PNG")
+                if sync:
+                    file.flush()
+                    os.fsync(file.fileno())
+            if sync:
+                sync_folder(folder)
+        except OSError as error:
+            path.unlink(missing_ok=True)
+            raise InputError(f"{self.folder} cannot be written ({error}): make room on its disk") from error
+        return f"{PICTURES}/{path.name}"
+
+    def remove(self, ids: Sequence[str], missing_ok: bool = False) -> int:
+        """Remove images, and their pictures where the index's folder has them; return how many.
+
+        Raises:
+            InputError: an id is not there, or the index is read-only.
+        """
+        present = [name for name in ids if name in self.index]
+        paths = [item.metadata.get("path") for item in self.index.items(present)]
+        removed = self.index.remove(ids, missing_ok=missing_ok)
+        for path in paths:
+            self.forget_picture(path)
+        return removed
+
+    def forget_picture(self, path: str | None) -> None:
+        """Delete a picture that `keep_picture` wrote; other files stay."""
+        if self.folder is not None and path is not None and path.startswith(f"{PICTURES}/"):
+            (self.folder / path).unlink(missing_ok=True)
+
+    def labels(self) -> list[str]:
+        """The labels there are, ascending; also of images removed lately."""
+        return list(map(str, self.index.values("label"))) if "label" in self.index.columns else []
+
+    def path_of(self, metadata: dict[str, Any]) -> Path | None:
+        """Where the picture of an item is."""
+        path = metadata.get("path")
+        return None if path is None else (self.folder or Path()) / str(path)
+
+    def search(self, images: Images, k: int, where: Where | None = None) -> Answers:
+        """Find the k nearest of each image; see `HammingIndex.search`."""
+        return self.index.search(self.hasher.encode(images), k, where)
+
+    def search_by_id(self, name: str, k: int, where: Where | None = None) -> Answers:
+        """Find the k nearest of an image of the index, without itself."""
+        return self.index.search_by_id(name, k, where)
+
+    def within(self, images: Images, radius: int, where: Where | None = None) -> RangeAnswers:
+        """Find all images at most `radius` bits from each image."""
+        return self.index.within(self.hasher.encode(images), radius, where)
+
+    def __iter__(self) -> Iterator[str]:
+        """Ids in the order of insertion."""
+        return map(str, self.index)
+
+
+def same_hasher(folder: Path, hasher: ImageHasher) -> bool:
+    """Tell whether the index in a folder was made with this hasher."""
+    with tempfile.TemporaryDirectory() as temporary:
+        hasher.save(Path(temporary) / HASHER)
+        return (Path(temporary) / HASHER).read_bytes() == (folder / HASHER).read_bytes()

@@ -1,0 +1,9 @@
+"""Search by image over HTTP, for programs and, by a page, for people.
+
+It serves `deephash_pipeline.image_index` and knows neither Kedro nor a command line.
+"""
+
+from deephash_pipeline.serving.app import create_app
+from deephash_pipeline.serving.settings import ServiceSettings, read_token
+
+__all__ = ["ServiceSettings", "create_app", "read_token"]

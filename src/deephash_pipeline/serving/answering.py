@@ -1,0 +1,93 @@
+"""Questions to an index -> answers as `schemas` has them."""
+
+import time
+from collections.abc import Sequence
+from urllib.parse import quote, urlencode
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.image_index import ImageIndex
+from deephash_pipeline.search import Answers
+from deephash_pipeline.search import Item as IndexedItem
+from deephash_pipeline.serving.schemas import IndexInfo, Item, Query, Question, Result, Results
+
+ATTEMPTS = 10
+
+
+def bits_of(code: NDArray[np.uint8], code_length: int) -> str:
+    """A packed code as its bits, first to last.
+
+    Example:
+        >>> bits_of(np.array([0b1010_0000], dtype=np.uint8), 4)
+        '1010'
+    """
+    return "".join(map(str, np.unpackbits(code, count=code_length).tolist()))
+
+
+def answer(
+    name: str, images: ImageIndex, question: Question, code: NDArray[np.uint8] | None, item_id: str | None = None
+) -> Results:
+    """Search an index, by a code or by an item of it.
+
+    Raises:
+        InputError: there is no such item, or no item has a label.
+    """
+    began = time.perf_counter()
+    where = {"label": list(question.label)} if question.label else None
+    for attempt in range(ATTEMPTS):
+        try:
+            if item_id is not None:
+                query, found = images.index.get(item_id).code, images.search_by_id(item_id, question.k, where)
+            else:
+                assert code is not None
+                query, found = code, images.index.search(code[np.newaxis], question.k, where)
+            nearest = _within(found, question.radius)
+            items = images.index.items([answered for answered, _ in nearest])
+            break
+        except InputError:
+            # An answer may have been removed since; the next search does not find it.
+            if attempt == ATTEMPTS - 1 or (item_id is not None and item_id not in images.index):
+                raise
+    return Results(
+        index=name,
+        code_length=images.index.code_length,
+        query=Query(id=item_id, code=bits_of(query, images.index.code_length)),
+        results=[
+            Result(distance=distance, **described(name, images, item).model_dump())
+            for (_, distance), item in zip(nearest, items, strict=True)
+        ],
+        more=len(nearest) == question.k < len(images),
+        milliseconds=round((time.perf_counter() - began) * 1000, 3),
+    )
+
+
+def _within(found: Answers, radius: int | None) -> Sequence[tuple[int | str, int]]:
+    # Answers are ordered by distance: the k nearest within the radius are the first of the k nearest.
+    return [(name, distance) for name, distance in found[0] if radius is None or distance <= radius]
+
+
+def described(name: str, images: ImageIndex, item: IndexedItem) -> Item:
+    """An item of an index."""
+    label, path = item.metadata.get("label"), images.path_of(item.metadata)
+    return Item(
+        id=str(item.id),
+        label=None if label is None else str(label),
+        path=None if path is None else str(path),
+        code=bits_of(item.code, images.index.code_length),
+        thumbnail=f"/v1/items/{quote(str(item.id), safe='')}/thumbnail?{urlencode({'index': name})}",
+    )
+
+
+def index_info(name: str, images: ImageIndex, writable: bool) -> IndexInfo:
+    """What a page must know of an index."""
+    return IndexInfo(
+        name=name,
+        images=len(images),
+        code_length=images.index.code_length,
+        hasher=f"{images.hasher.description.method} {images.hasher.description.benchmark}",
+        image_shape=images.hasher.description.image_shape,
+        labels=images.labels(),
+        writable=writable,
+    )

@@ -1,0 +1,321 @@
+"""The service: routes, and what joins them."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+from uuid import uuid4
+
+import numpy as np
+from fastapi import Depends, FastAPI, HTTPException, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import HTMLResponse, JSONResponse
+from numpy.typing import NDArray
+from PIL import Image
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException as StarletteHTTPException
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.image_index import ImageIndex
+from deephash_pipeline.images.decoding.decode import BrokenImageError, decode_image
+from deephash_pipeline.serving.answering import answer, described, index_info
+from deephash_pipeline.serving.encoding import BatchingEncoder
+from deephash_pipeline.serving.observing import Metrics, Observed
+from deephash_pipeline.serving.pictures import kept, opened, thumbnail
+from deephash_pipeline.serving.requests import one_line, read_fields, require_token
+from deephash_pipeline.serving.schemas import (
+    Health,
+    ImageQuestion,
+    IndexInfo,
+    Item,
+    NewItem,
+    Problem,
+    Question,
+    Removed,
+    Results,
+    Where,
+)
+from deephash_pipeline.serving.settings import ServiceSettings
+
+PAGE = Path(__file__).with_name("page.html")
+PAGE_POLICY = (
+    "default-src 'none'; img-src 'self' blob: data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+PROBLEMS: dict[int | str, dict[str, Any]] = {
+    code: {"model": Problem} for code in (400, 401, 403, 404, 408, 409, 413, 415, 422, 429)
+}
+
+
+class Service:
+    """What the routes share.
+
+    Args:
+        indexes: by the names they are asked by.
+        settings: limits.
+    """
+
+    def __init__(self, indexes: Mapping[str, ImageIndex], settings: ServiceSettings) -> None:
+        if not indexes:
+            raise InputError("no index is given: name at least one")
+        self.indexes, self.settings = dict(indexes), settings
+        self.metrics = Metrics(indexes)
+        self.encoders = {
+            name: BatchingEncoder(images.hasher, settings.batch_size) for name, images in self.indexes.items()
+        }
+        self.pending = 0
+
+    def named(self, where: Where) -> tuple[str, ImageIndex]:
+        """The index that is asked, the first by default."""
+        name = where.index if where.index is not None else next(iter(self.indexes))
+        if name not in self.indexes:
+            raise HTTPException(404, f"no index `{name[:100]}`; there are {', '.join(self.indexes)}")
+        return name, self.indexes[name]
+
+    def with_item(self, where: Where, item_id: str) -> tuple[str, ImageIndex]:
+        """The index that is asked, which has this item."""
+        name, images = self.named(where)
+        if item_id not in images.index:
+            raise HTTPException(404, f"no item `{item_id[:200]}` in {name}")
+        return name, images
+
+    def check_count(self, question: Question) -> None:
+        """Refuse a k beyond the limit."""
+        if question.k > self.settings.most_results:
+            raise HTTPException(422, f"k: at most {self.settings.most_results}")
+
+    @contextmanager
+    def admitted(self) -> Iterator[None]:
+        """Count a request while it is worked on; one too many is refused."""
+        if self.pending >= self.settings.most_pending:
+            raise HTTPException(429, "too many requests at once; ask again in a second", {"Retry-After": "1"})
+        self.pending += 1
+        self.metrics.pending.set(self.pending)
+        try:
+            yield
+        finally:
+            self.pending -= 1
+            self.metrics.pending.set(self.pending)
+
+    async def code_of(self, name: str, picture: Image.Image) -> NDArray[np.uint8]:
+        """The code of a picture, computed on other threads."""
+        channels, height, width = self.indexes[name].hasher.description.image_shape
+        try:
+            pixels = await run_in_threadpool(decode_image, picture, (height, width), channels)
+        except BrokenImageError as error:
+            raise HTTPException(400, f"image: {error}") from error
+        code = await asyncio.wrap_future(self.encoders[name].submit(pixels))
+        self.metrics.encoded.labels(name).inc()
+        return code
+
+    def warm_up(self) -> None:
+        """Encode and search once: the first time takes seconds."""
+        for name, images in self.indexes.items():
+            black = np.zeros(images.hasher.description.image_shape, dtype=np.uint8)
+            code = self.encoders[name].submit(black).result()
+            images.index.search(code[np.newaxis], 1)
+
+    def close(self) -> None:
+        """End the threads."""
+        for encoder in self.encoders.values():
+            encoder.close()
+
+
+def create_app(image_indexes: Mapping[str, ImageIndex], settings: ServiceSettings | None = None) -> FastAPI:
+    """Make the service.
+
+    Args:
+        image_indexes: by the names they are asked by; open for writing if the settings have a token. They are not
+            closed.
+        settings: limits.
+
+    Raises:
+        InputError: there is no index.
+
+    Example:
+        >>> from deephash_pipeline.search import HammingIndex
+        >>> from deephash_pipeline import ImageHasher
+        >>> app = create_app({"digits": ImageIndex(ImageHasher.pretrained("digits-48"), HammingIndex(48))})
+        >>> app.title
+        'Search by image'
+    """
+    service = Service(image_indexes, settings or ServiceSettings())
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        await run_in_threadpool(service.warm_up)
+        yield
+        await run_in_threadpool(service.close)
+
+    # The pages that FastAPI would serve at /docs load scripts from elsewhere.
+    app = FastAPI(title="Search by image", version="1", lifespan=lifespan, docs_url=None, redoc_url=None)
+    app.state.service = service
+    _add_errors(app)
+    _add_search(app, service)
+    _add_items(app, service)
+    _add_state(app, service)
+    app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(service.settings.hosts))
+    app.add_middleware(Observed, metrics=service.metrics, most_bytes=service.settings.most_bytes)
+    return app
+
+
+def _add_errors(app: FastAPI) -> None:
+    def told(status: int, error: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
+        return JSONResponse({"error": error}, status, headers=headers)
+
+    @app.exception_handler(StarletteHTTPException)
+    async def refused(_: Request, error: StarletteHTTPException) -> Response:
+        return told(error.status_code, " ".join(str(error.detail).split()), error.headers)
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(_: Request, error: RequestValidationError) -> Response:
+        return told(422, one_line(error.errors()))
+
+    @app.exception_handler(InputError)
+    async def bad_input(_: Request, error: InputError) -> Response:
+        return told(400, " ".join(str(error).split()))
+
+    @app.exception_handler(Exception)
+    async def failed(_: Request, error: Exception) -> Response:
+        return told(500, f"the service has failed ({type(error).__name__}); its log has the details")
+
+
+def _body(model: type[Any], more: dict[str, Any]) -> dict[str, Any]:
+    """What OpenAPI says of a body that is JSON or a form."""
+    form = {"type": "object", "required": ["image"], "properties": {"image": {"type": "string", "format": "binary"}}}
+    form["properties"] |= {name: {"type": kind} for name, kind in more.items()}  # type: ignore[operator]
+    content = {"application/json": {"schema": model.model_json_schema()}, "multipart/form-data": {"schema": form}}
+    return {"requestBody": {"required": True, "content": content}}
+
+
+def _add_search(app: FastAPI, service: Service) -> None:
+    fields = {"k": "integer", "radius": "integer", "label": "string", "index": "string"}
+
+    @app.post("/v1/search", responses=PROBLEMS, openapi_extra=_body(ImageQuestion, fields))
+    async def search_by_image(request: Request) -> Results:
+        """Find the pictures most like one that is sent."""
+        with service.admitted():
+            content, question = await read_fields(request, ImageQuestion, service.settings.seconds)
+            service.check_count(question)
+            name, images = service.named(question)
+            picture = await run_in_threadpool(opened, content, service.settings.most_pixels)
+            code = await service.code_of(name, picture)
+            return await run_in_threadpool(answer, name, images, question, code)
+
+    @app.get("/v1/search/{item_id:path}", responses=PROBLEMS)
+    async def search_by_id(item_id: str, question: Annotated[Question, Query()]) -> Results:
+        """Find the pictures most like one of the index."""
+        with service.admitted():
+            service.check_count(question)
+            name, images = await run_in_threadpool(service.with_item, question, item_id)
+            return await run_in_threadpool(answer, name, images, question, None, item_id)
+
+
+def _add_items(app: FastAPI, service: Service) -> None:
+    def writer(request: Request) -> None:
+        require_token(request, service.settings)
+
+    fields = {"id": "string", "label": "string", "replace": "boolean", "index": "string"}
+
+    @app.post(
+        "/v1/items",
+        status_code=201,
+        dependencies=[Depends(writer)],
+        responses=PROBLEMS,
+        openapi_extra=_body(NewItem, fields) | {"security": [{"token": []}]},
+    )
+    async def add_item(request: Request) -> Item:
+        """Add a picture; when this is answered, it is stored for good and found by the next search."""
+        with service.admitted():
+            content, new = await read_fields(request, NewItem, service.settings.seconds)
+            name, images = service.named(new)
+            picture = await run_in_threadpool(opened, content, service.settings.most_pixels)
+            code = await service.code_of(name, picture)
+            return await run_in_threadpool(_add, name, images, new, picture, code)
+
+    @app.delete(
+        "/v1/items/{item_id:path}",
+        dependencies=[Depends(writer)],
+        responses=PROBLEMS,
+        openapi_extra={"security": [{"token": []}]},
+    )
+    async def remove_item(item_id: str, where: Annotated[Where, Query()]) -> Removed:
+        """Remove a picture from an index; files outside the index stay."""
+        with service.admitted():
+            _, images = await run_in_threadpool(service.with_item, where, item_id)
+            await run_in_threadpool(images.remove, [item_id])
+            return Removed(id=item_id)
+
+    class Size(Where):
+        size: int = 192
+
+    @app.get("/v1/items/{item_id:path}/thumbnail", responses=PROBLEMS, response_class=Response)
+    def item_thumbnail(item_id: str, where: Annotated[Size, Query()]) -> Response:
+        """A small picture of an item."""
+        if not 16 <= where.size <= 1024:
+            raise HTTPException(422, "size: from 16 to 1024 pixels")
+        _, images = service.with_item(where, item_id)
+        path = images.path_of(images.index.get(item_id).metadata)
+        if path is None:
+            raise HTTPException(404, "this item has no picture, only its code")
+        content, kind = thumbnail(path, where.size, service.settings.most_pixels)
+        return Response(content, media_type=kind, headers={"Cache-Control": "private, max-age=60"})
+
+    @app.get("/v1/items/{item_id:path}", responses=PROBLEMS)
+    def get_item(item_id: str, where: Annotated[Where, Query()]) -> Item:
+        """A picture of the index: label, path and code."""
+        name, images = service.with_item(where, item_id)
+        return described(name, images, images.index.get(item_id))
+
+
+def _add(name: str, images: ImageIndex, new: NewItem, picture: Image.Image, code: NDArray[np.uint8]) -> Item:
+    item_id = new.id if new.id is not None else f"added/{uuid4().hex}"
+    if item_id.endswith("/thumbnail"):
+        raise HTTPException(422, "id: must not end in /thumbnail, which is an address of its own")
+    there = item_id in images.index
+    if there and not new.replace:
+        raise HTTPException(409, f"id: `{item_id[:200]}` is in {name}; send replace=true, or another id")
+    before = images.index.get(item_id).metadata.get("path") if there else None
+    path = images.keep_picture(kept(picture))
+    try:
+        images.add_codes([item_id], code[np.newaxis], [path], [new.label], new.replace)
+    except BaseException:
+        images.forget_picture(path)
+        raise
+    images.forget_picture(before)
+    return described(name, images, images.index.get(item_id))
+
+
+def _add_state(app: FastAPI, service: Service) -> None:
+    @app.get("/", include_in_schema=False)
+    def page() -> HTMLResponse:
+        return HTMLResponse(PAGE.read_text("utf-8"), headers={"Content-Security-Policy": PAGE_POLICY})
+
+    @app.get("/v1/indexes", responses=PROBLEMS)
+    def list_indexes() -> list[IndexInfo]:
+        """The indexes that are served."""
+        writable = service.settings.token is not None
+        return [index_info(name, images, writable) for name, images in service.indexes.items()]
+
+    @app.get("/healthz")
+    def health() -> Health:
+        """Whether the service answers."""
+        return Health(status="ok", images=sum(map(len, service.indexes.values())))
+
+    @app.get("/metrics", response_class=Response)
+    def metrics() -> Response:
+        """Numbers in Prometheus's text format."""
+        return Response(generate_latest(service.metrics.registry), media_type=CONTENT_TYPE_LATEST)
+
+    described_by_fastapi: Callable[[], dict[str, Any]] = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        description = described_by_fastapi()
+        schemes = description.setdefault("components", {}).setdefault("securitySchemes", {})
+        schemes["token"] = {"type": "http", "scheme": "bearer"}
+        return description
+
+    app.openapi = openapi  # type: ignore[method-assign]

@@ -1,0 +1,92 @@
+"""Bytes from outside -> pictures within limits; pictures -> thumbnails."""
+
+import base64
+import binascii
+import functools
+import io
+from pathlib import Path
+
+from fastapi import HTTPException
+from PIL import Image, ImageOps, UnidentifiedImageError
+
+from deephash_pipeline.images.decoding.decode import FORMATS
+
+LARGEST_KEPT = 1024
+JPEG_QUALITY = 85
+THUMBNAILS_KEPT = 2048
+
+
+def from_base64(text: str) -> bytes:
+    """Decode base64, also as a data: URL.
+
+    Raises:
+        HTTPException: 422, it is none.
+    """
+    encoded = text.partition(",")[2] if text.startswith("data:") else text
+    try:
+        return base64.b64decode(encoded, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise HTTPException(422, f"image: no base64 ({error})") from error
+
+
+def opened(content: bytes, most_pixels: int) -> Image.Image:
+    """Open a picture, whose pixels are not decoded yet.
+
+    Raises:
+        HTTPException: 413, it has too many pixels; 400, it is no picture.
+    """
+    if not content:
+        raise HTTPException(400, "image: empty; send a PNG, JPEG, WebP or BMP file")
+    try:
+        picture = Image.open(io.BytesIO(content), formats=FORMATS)
+    except Image.DecompressionBombError as error:
+        raise HTTPException(413, f"image: more than {most_pixels:,} pixels; send a smaller one") from error
+    except UnidentifiedImageError as error:
+        raise HTTPException(400, "image: no PNG, JPEG, WebP or BMP file") from error
+    except Exception as error:  # a damaged file can make Pillow's readers raise anything
+        raise HTTPException(400, f"image: {' '.join(str(error).split()) or type(error).__name__}") from error
+    if picture.width * picture.height > most_pixels:
+        size = f"{picture.width} x {picture.height}"
+        raise HTTPException(413, f"image: {size} pixels are more than {most_pixels:,}; send a smaller one")
+    return picture
+
+
+def kept(picture: Image.Image) -> Image.Image:
+    """The picture as an index keeps it: turned upright, at most 1,024 pixels wide or high."""
+    upright = ImageOps.exif_transpose(picture)
+    if upright.mode not in ("L", "RGB"):
+        upright = upright.convert("RGBA" if upright.has_transparency_data else "RGB")
+    upright.thumbnail((LARGEST_KEPT, LARGEST_KEPT))
+    return upright
+
+
+def thumbnail(path: Path, size: int, most_pixels: int) -> tuple[bytes, str]:
+    """A picture of at most `size` pixels in either direction, and its media type.
+
+    Raises:
+        HTTPException: 404, there is no picture that can be read.
+    """
+    try:
+        return _thumbnail(path, path.stat().st_mtime_ns, size, most_pixels)
+    except Exception as error:
+        raise HTTPException(404, "the picture of this item cannot be read; its file is gone or damaged") from error
+
+
+@functools.lru_cache(THUMBNAILS_KEPT)
+def _thumbnail(path: Path, _modified: int, size: int, most_pixels: int) -> tuple[bytes, str]:
+    with Image.open(path, formats=FORMATS) as picture:
+        if picture.width * picture.height > most_pixels:
+            raise ValueError("too many pixels")
+        small = max(picture.size) <= size
+        picture.draft("RGB", (size, size))
+        upright = ImageOps.exif_transpose(picture)
+        if upright.mode not in ("L", "RGB"):
+            upright = upright.convert("RGBA" if upright.has_transparency_data else "RGB")
+        upright.thumbnail((size, size))
+    buffer = io.BytesIO()
+    # Few pixels show every block of a JPEG.
+    if small or upright.mode == "RGBA":
+        upright.save(buffer, "PNG")
+        return buffer.getvalue(), "image/png"
+    upright.save(buffer, "JPEG", quality=JPEG_QUALITY)
+    return buffer.getvalue(), "image/jpeg"

@@ -1,0 +1,113 @@
+"""What is asked and answered, as pydantic models; the OpenAPI description is made of them."""
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+Name = Annotated[str, StringConstraints(min_length=1, max_length=1024)]
+Label = Annotated[str, StringConstraints(max_length=200)]
+FOUND = {"id": "photos/3/0013.png", "label": "3", "path": "/home/me/photos/3/0013.png", "code": "011010011100"}
+
+
+class Where(BaseModel):
+    """Which index is asked."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    index: Name | None = Field(
+        default=None, description="Name of an index; the first by default.", examples=["photos.index"]
+    )
+
+
+class Question(Where):
+    """How much is asked."""
+
+    k: int = Field(default=20, ge=1, description="How many to find.", examples=[10])
+    radius: int | None = Field(
+        default=None, ge=0, le=256, description="Only those at most so many bits away.", examples=[8]
+    )
+    label: list[Label] | None = Field(
+        default=None, max_length=1000, description="Only of these labels.", examples=[["3"]]
+    )
+
+
+class ImageQuestion(Question):
+    """A search by a picture in base64."""
+
+    image: str = Field(description="PNG, JPEG, WebP or BMP in base64, also as a data: URL.", examples=["iVBORw0KGgo="])
+
+
+class NewItem(Where):
+    """A picture to be added, in base64."""
+
+    image: str = Field(description="PNG, JPEG, WebP or BMP in base64, also as a data: URL.", examples=["iVBORw0KGgo="])
+    id: Name | None = Field(
+        default=None, description="Under which it is found; made up by default.", examples=["cats/7"]
+    )
+    label: Label | None = Field(default=None, description="Of its class.", examples=["cat"])
+    replace: bool = Field(default=False, description="Whether a picture of the same id gives way.")
+
+
+class Item(BaseModel):
+    """A picture of an index."""
+
+    id: str
+    label: str | None
+    path: str | None = Field(description="Of its file, on the machine of the service.")
+    code: str = Field(description="Bits, first to last.")
+    thumbnail: str = Field(description="Where a small picture of it is.")
+
+
+class Result(Item):
+    """A picture that was found."""
+
+    distance: int = Field(description="Bits that differ from the query.")
+
+
+class Query(BaseModel):
+    """What was searched by."""
+
+    id: str | None = Field(description="If by an item of the index.")
+    code: str = Field(description="Bits, first to last.")
+
+
+class Results(BaseModel):
+    """What was found, by distance, among equal distances what was added first."""
+
+    index: str
+    code_length: int
+    query: Query
+    results: list[Result]
+    more: bool = Field(description="Whether k has cut off others within the radius.")
+    milliseconds: float
+
+
+class IndexInfo(BaseModel):
+    """An index that is served."""
+
+    name: str
+    images: int
+    code_length: int
+    hasher: str
+    image_shape: tuple[int, int, int]
+    labels: list[str]
+    writable: bool
+
+
+class Removed(BaseModel):
+    """What was removed."""
+
+    id: str
+
+
+class Health(BaseModel):
+    """That the service answers."""
+
+    status: str
+    images: int
+
+
+class Problem(BaseModel):
+    """What was wrong with a request."""
+
+    error: str = Field(description="One line.", examples=["k: Input should be greater than or equal to 1"])

@@ -1,0 +1,227 @@
+"""`deephash-pipeline index` and `search`, from a folder of pictures to answers."""
+
+import json
+import shutil
+import socket
+
+import numpy as np
+import pytest
+
+from deephash_pipeline import ImageHasher
+from deephash_pipeline.image_index import ImageIndex, list_images
+from deephash_pipeline.images.sources.digits import read_digits
+
+PRETRAINED = ("--hasher", "pretrained:digits-48")
+
+
+def answers(result):
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def one_line(result):
+    assert result.exit_code == 1
+    assert result.output.startswith("Error: ")
+    assert result.output.count("\n") == 1
+    return result.output
+
+
+@pytest.fixture
+def index(built, tmp_path):
+    """A copy of the index, to be changed."""
+    return shutil.copytree(built, tmp_path / "copy.index")
+
+
+def test_an_index_has_the_readable_images_of_a_folder_and_names_the_broken(command, photos, tmp_path):
+    result = command("index", "build", tmp_path / "i", *PRETRAINED, photos)
+    assert "60 added" in result.output
+    assert f"left out: {photos}/3/broken.png: cannot identify" in result.output
+
+
+def test_a_build_goes_on_where_it_was(command, photos, tmp_path):
+    first = command("index", "build", tmp_path / "i", *PRETRAINED, photos / "0", photos / "1")
+    assert "14 added" in first.output, first.output
+    assert (
+        "46 added, 14 there already, 60 images" in command("index", "build", tmp_path / "i", *PRETRAINED, photos).output
+    )
+
+
+def test_an_index_that_was_killed_before_its_first_image_is_built(command, index, photos, tmp_path):
+    ImageIndex.create(tmp_path / "i", ImageHasher.pretrained("digits-48")).close()
+    (tmp_path / "i" / "hasher.safetensors").unlink()
+    assert "60 added" in command("index", "build", tmp_path / "i", *PRETRAINED, photos).output
+
+
+def test_a_photo_finds_itself_at_distance_0_and_then_its_class(command, built, photos):
+    found = answers(command("search", built, photos / "3" / "0003.png", "-k", 4, "--json"))
+    assert len(found) == 4
+    assert found[0]["distance"] == 0
+    assert {row["label"] for row in found} == {"3"}
+    assert str(photos / "3" / "0003.png") in {row["id"] for row in found}
+
+
+def test_an_image_of_the_index_finds_others(command, built, photos):
+    name = str(photos / "3" / "0003.png")
+    found = answers(command("search", built, "--id", name, "-k", 59, "--json"))
+    assert len({row["id"] for row in found}) == 59
+    assert name not in {row["id"] for row in found}
+    assert [row["distance"] for row in found] == sorted(row["distance"] for row in found)
+
+
+def test_a_search_keeps_to_a_label_and_a_radius(command, built, photos):
+    photo = photos / "3" / "0003.png"
+    assert {row["label"] for row in answers(command("search", built, photo, "--label", 5, "--label", 7, "--json"))} == {
+        "5",
+        "7",
+    }
+    near = answers(command("search", built, photo, "-k", 60, "--radius", 12, "--json"))
+    everything = answers(command("search", built, photo, "-k", 60, "--json"))
+    assert near == [row for row in everything if row["distance"] <= 12]
+    assert 0 < len(near) < 60
+
+
+def test_answers_are_a_table_in_the_terminal(command, built, photos):
+    output = command("search", built, photos / "3" / "0003.png", "-k", 1).output
+    assert output.split() == ["distance", "label", "id", "0", "3", str(photos / "3" / "0003.png")]
+
+
+def test_images_are_added_and_removed(command, index, photos, tmp_path):
+    shutil.copy(photos / "3" / "0003.png", tmp_path / "new.png")
+    assert "1 added, 61 images" in command("index", "add", index, tmp_path / "new.png").output
+    found = answers(command("search", index, "--id", tmp_path / "new.png", "-k", 1, "--json"))
+    assert found[0]["id"] == str(photos / "3" / "0003.png")
+    assert "1 removed, 60 images" in command("index", "remove", index, tmp_path / "new.png").output
+    assert "0 removed" in command("index", "remove", index, tmp_path / "new.png", "--missing-ok").output
+    assert (tmp_path / "new.png").exists()
+
+
+def test_an_index_is_described(command, built):
+    facts = answers(command("index", "info", built, "--json"))
+    assert (facts["images"], facts["code_length"], facts["labels"]) == (60, 48, list("0123456789"))
+    assert "lenet, digits" in command("index", "info", built).output
+
+
+def test_an_index_searches_with_the_hasher_it_was_built_with(built):
+    with ImageIndex.open(built, read_only=True) as index:
+        assert repr(index.hasher) == repr(ImageHasher.pretrained("digits-48"))
+
+
+def test_an_index_of_another_hasher_is_replaced_only_when_asked(command, index, photos):
+    mnist = ("--hasher", "pretrained:mnist-48")
+    assert "another hasher" in one_line(command("index", "build", index, *mnist, photos / "3"))
+    assert "lenet, mnist" in command("index", "build", index, *mnist, "--anew", photos / "3").output
+    assert answers(command("index", "info", index, "--json"))["labels"] == ["3"]
+
+
+def test_globs_files_and_csvs_are_listed_once_each(photos, tmp_path):
+    files, _ = list_images([f"{photos}/**/00[01]*.png", photos / "0" / "0000.png"])
+    assert len(files) == 20
+    (tmp_path / "images.csv").write_text(f"path,label\n{photos}/0/0000.png,zero\n{photos}/1/0001.png,\n")
+    files, _ = list_images([tmp_path / "images.csv"])
+    assert [file.label for file in files] == ["zero", None]
+
+
+def test_a_name_that_is_no_text_is_left_out(photos, tmp_path):
+    (tmp_path / "a.png").touch()
+    (tmp_path / "b\udcff.png").touch()
+    files, skipped = list_images([tmp_path])
+    assert [file.path.name for file in files] == ["a.png"]
+    assert "b\\udcff.png" in skipped[0].name
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["index", "build", "NEW", "--hasher", "pretrained:nothing", "PHOTOS"], "unknown hasher `nothing`: choose"),
+        (["index", "build", "NEW", "--hasher", "missing.safetensors", "PHOTOS"], "missing.safetensors is not there"),
+        (["index", "build", "NEW", "--hasher", "nonsense", "PHOTOS"], "no hasher `nonsense`: give"),
+        (["index", "build", "NEW", "--hasher", "digits/deephash.b4", "PHOTOS"], "unknown cell `deephash.b4`"),
+        (["index", "build", "NEW", "--hasher", "PHOTOS/3/broken.png", "PHOTOS"], "broken.png cannot be read"),
+        (["index", "build", "NEW", *PRETRAINED], "no PATHS are given"),
+        (["index", "build", "NEW", *PRETRAINED, "/nothing/at/all"], "/nothing/at/all is not there"),
+        (["index", "build", "NEW", *PRETRAINED, "EMPTY"], "there is no image in"),
+        (["index", "build", "PHOTOS", *PRETRAINED, "PHOTOS"], "is not empty"),
+        (["index", "add", "NEW", "PHOTOS"], "there is no index"),
+        (["index", "add", "PHOTOS", "PHOTOS"], "has no index"),
+        (["index", "remove", "INDEX", "nobody"], "'nobody' is not in the index"),
+        (["index", "info", "NEW"], "there is no index"),
+        (["search", "INDEX"], "give either a photo or --id"),
+        (["search", "INDEX", "PHOTOS/3/0003.png", "--id", "x"], "give either a photo or --id"),
+        (["search", "INDEX", "nothing.png"], "nothing.png is not there"),
+        (["search", "INDEX", "PHOTOS/3/broken.png"], "broken.png cannot be decoded"),
+        (["search", "INDEX", "PHOTOS/3/0003.png", "-k", "0"], "k is 0; give a whole number"),
+        (["search", "INDEX", "PHOTOS/3/0003.png", "--radius", "-1"], "--radius -1"),
+        (["search", "INDEX", "--id", "nobody"], "'nobody' is not in the index"),
+    ],
+)
+def test_bad_input_is_told_in_one_line(command, built, photos, tmp_path, arguments, told):
+    (tmp_path / "empty").mkdir()
+    places = {"NEW": tmp_path / "new", "PHOTOS": photos, "INDEX": built, "EMPTY": tmp_path / "empty"}
+    for name, place in places.items():
+        arguments = [argument.replace(name, str(place)) for argument in arguments]
+    assert told in one_line(command(*arguments))
+
+
+def test_a_damaged_hasher_is_refused_by_name(command, index, photos):
+    (index / "hasher.safetensors").write_bytes(b"damaged")
+    assert "hasher.safetensors cannot be read" in one_line(command("search", index, photos / "3" / "0003.png"))
+
+
+def test_a_second_writer_is_told(command, index, photos):
+    with ImageIndex.open(index):
+        assert "is being written by process" in one_line(command("index", "add", index, photos))
+
+
+@pytest.fixture
+def finished(new_project, monkeypatch):
+    """A project with what a finished run of the digits leaves of its database and of one cell."""
+    project = new_project("finished")
+    digits = read_digits().splits["all"]
+    database = project / "data/02_intermediate/digits/training"
+    database.mkdir(parents=True)
+    np.save(database / "images.npy", digits.images[:30])
+    np.save(database / "labels.npy", digits.labels[:30])
+    (database / "ids.json").write_text(json.dumps(digits.ids[:30]))
+    (database.parent / "class_names.json").write_text(json.dumps(list("0123456789")))
+    cell = project / "data/06_models/digits/deephash/b48"
+    cell.mkdir(parents=True)
+    ImageHasher.pretrained("digits-48").save(cell / "hasher.safetensors")
+    monkeypatch.chdir(project)
+    return project
+
+
+def test_an_index_of_a_run_has_its_database_with_pictures(command, finished, tmp_path):
+    build = ("index", "build", tmp_path / "i", "--hasher", "digits/deephash.b48")
+    assert "30 added, 30 images" in command(*build).output
+    assert "0 added, 30 there already" in command(*build).output
+    found = answers(command("search", tmp_path / "i", tmp_path / "i/pictures/0000003.png", "--json"))
+    assert (found[0]["id"], found[0]["label"], found[0]["distance"]) == ("digits/0003", "3", 0)
+
+
+def test_a_cell_that_has_not_been_run_is_told_with_its_remedy(command, finished, tmp_path):
+    told = one_line(command("index", "build", tmp_path / "i", "--hasher", "digits/itq.b48"))
+    assert "itq.b48 of digits has not been run" in told
+    assert "deephash-pipeline run --env=digits" in told
+
+
+@pytest.fixture
+def token(tmp_path):
+    def token(text):
+        (tmp_path / "token").write_text(text)
+        return tmp_path / "token"
+
+    return token
+
+
+@pytest.mark.parametrize("text", ["", "short", "a token of several words", "sixteen-bytes-and-\N{SNOWMAN}"])
+def test_a_token_that_is_short_or_cannot_be_sent_is_refused(command, built, token, text):
+    assert "16 printable characters" in one_line(command("serve", built, "--port", 0, "--token-file", token(text)))
+
+
+def test_a_service_that_cannot_start_says_why(command, built, tmp_path):
+    assert "is named twice" in one_line(command("serve", built, built, "--port", 0))
+    assert "there is no index" in one_line(command("serve", tmp_path / "none", "--port", 0))
+    assert "cannot be read" in one_line(command("serve", built, "--token-file", tmp_path / "none"))
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        assert "choose another --port" in one_line(command("serve", built, "--port", other.getsockname()[1]))
+    assert "choose another --port or --host" in one_line(command("serve", built, "--host", "nowhere.invalid"))

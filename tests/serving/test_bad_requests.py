@@ -1,0 +1,233 @@
+"""Every bad request is a client's error with one line, and harms nobody."""
+
+import io
+import struct
+import zlib
+
+import pytest
+from PIL import Image
+
+from tests.serving.pictures import WRITER, in_base64, picture
+
+THREE = "photos/3/0003.png"
+
+
+def png_of(width, height):
+    """A PNG that says it is of some size, with next to no data."""
+
+    def chunk(kind, content):
+        return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+
+    header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+    pixels = chunk(b"IDAT", zlib.compress(b""))
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + pixels + chunk(b"IEND", b"")
+
+
+def gif():
+    buffer = io.BytesIO()
+    Image.new("L", (4, 4)).save(buffer, "GIF")
+    return buffer.getvalue()
+
+
+def form(content, **fields):
+    return {"files": {"image": ("p.png", content)}, "data": fields}
+
+
+def raw(content, kind):
+    return {"content": content, "headers": {"content-type": kind}}
+
+
+GOOD = picture(3)
+TEXT = in_base64(GOOD)
+MULTIPART = "multipart/form-data; boundary=x"
+
+PICTURES = {
+    "empty": (b"", 400),
+    "text": (b"not a picture", 400),
+    "gif": (gif(), 400),
+    "svg": (b"<svg xmlns='http://www.w3.org/2000/svg'/>", 400),
+    "pdf": (b"%PDF-1.4 nothing", 400),
+    "postscript": (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 1 1\n", 400),
+    "truncated png": (picture(3, size=64)[:200], 400),
+    "truncated jpeg": (picture(3, size=64, form="JPEG")[:300], 400),
+    "png header alone": (GOOD[:20], 400),
+    "png of no width": (png_of(0, 10), 400),
+    "png without pixels": (png_of(10, 10), 400),
+    "bomb": (png_of(60_000, 60_000), 413),
+    "bomb beyond Pillow": (png_of(2**31 - 1, 2**31 - 1), 413),
+    "more pixels than allowed": (picture(3, size=600), 413),
+    "more bytes than allowed": (b"x" * 200_001, 413),
+}
+QUESTIONS = {
+    "k of zero": {"k": "0"},
+    "negative k": {"k": "-1"},
+    "k too large": {"k": "1001"},
+    "k beyond 64 bits": {"k": "9" * 40},
+    "k that is text": {"k": "ten"},
+    "k that is half": {"k": "1.5"},
+    "empty k": {"k": ""},
+    "k that is not a number": {"k": "NaN"},
+    "negative radius": {"radius": "-1"},
+    "radius beyond every code": {"radius": "257"},
+    "radius that is text": {"radius": "near"},
+    "unknown field": {"limit": "3"},
+    "empty name of an index": {"index": ""},
+    "label too long": {"label": "x" * 201},
+    "index named at length": {"index": "x" * 1025},
+}
+BODIES = {
+    "nothing": {},
+    "empty json": raw(b"", "application/json"),
+    "half json": raw(b'{"image": ', "application/json"),
+    "json list": {"json": [TEXT]},
+    "json text": {"json": TEXT},
+    "json null": raw(b"null", "application/json"),
+    "json in latin-1": raw(b'{"image": "\xe4"}', "application/json"),
+    "lone surrogate": raw(b'{"image": "\\ud800"}', "application/json"),
+    "json of 10,000 levels": raw(b"[" * 10_000, "application/json"),
+    "no image": {"json": {"k": 3}},
+    "image null": {"json": {"image": None}},
+    "image a number": {"json": {"image": 7}},
+    "image a list": {"json": {"image": [TEXT]}},
+    "no base64": {"json": {"image": "@@@@"}},
+    "base64 broken off": {"json": {"image": TEXT[:-3]}},
+    "base64 of text": {"json": {"image": in_base64(b"text")}},
+    "base64 not ascii": {"json": {"image": "\u00e4\u00e4\u00e4\u00e4"}},
+    "empty base64": {"json": {"image": ""}},
+    "empty data url": {"json": {"image": "data:image/png;base64,"}},
+    "an address": {"json": {"image": "http://127.0.0.1/healthz"}},
+    "a path": {"json": {"image": "/etc/passwd"}},
+    "labels no list": {"json": {"image": TEXT, "label": {"3": 4}}},
+    "label a number": {"json": {"image": TEXT, "label": [3]}},
+    "too many labels": {"json": {"image": TEXT, "label": ["3"] * 1001}},
+    "unknown field of json": {"json": {"image": TEXT, "path": "/etc/passwd"}},
+    "k of json a list": {"json": {"image": TEXT, "k": [1]}},
+    "k of json infinite": raw(f'{{"image": "{TEXT}", "k": 1e999}}'.encode(), "application/json"),
+    "bare picture": raw(GOOD, "image/png"),
+    "xml": raw(b"<image/>", "application/xml"),
+    "url-encoded": {"data": {"image": TEXT}},
+    "no boundary": raw(b"--x--", "multipart/form-data"),
+    "empty form": raw(b"--x--\r\n", MULTIPART),
+    "no form": raw(b"nonsense", MULTIPART),
+    "form broken off": raw(b'--x\r\nContent-Disposition: form-data; name="image"; filename="a\r\n', MULTIPART),
+    "part without a name": raw(b"--x\r\nContent-Disposition: form-data\r\n\r\na\r\n--x--\r\n", MULTIPART),
+    "image a text field": raw(b'--x\r\nContent-Disposition: form-data; name="image"\r\n\r\na\r\n--x--\r\n', MULTIPART),
+    "two pictures": {"files": [("image", ("a", GOOD)), ("image", ("b", GOOD))]},
+    "file of another name": {"files": {"picture": ("p", GOOD)}},
+    "file beside": {"files": {"image": ("p", GOOD), "k": ("k", b"3")}},
+    "k twice": {"files": {"image": ("p", GOOD)}, "data": {"k": ["1", "2"]}},
+    "a hundred fields": form(GOOD, **{f"field{number}": "1" for number in range(100)}),
+    "a field of a hundred kilobytes": form(GOOD, k="1" * 100_000),
+}
+ADDRESSES = {
+    "unknown item": ("GET", "/v1/items/nobody", 404),
+    "unknown item to search by": ("GET", "/v1/search/nobody", 404),
+    "empty id": ("GET", "/v1/items/", 404),
+    "path as id": ("GET", "/v1/items/..%2F..%2Fetc%2Fpasswd", 404),
+    "thumbnail of a path": ("GET", "/v1/items/%2Fetc%2Fpasswd/thumbnail", 404),
+    "id with a NUL": ("GET", "/v1/items/a%00b", 404),
+    "id that is no UTF-8": ("GET", "/v1/items/%ff%fe", 404),
+    "long id": ("GET", "/v1/items/" + "x" * 20_000, 404),
+    "unknown index": ("GET", f"/v1/items/{THREE}?index=other", 404),
+    "unknown index to search": ("GET", f"/v1/search/{THREE}?index=other", 404),
+    "unknown option": ("GET", f"/v1/search/{THREE}?limit=3", 422),
+    "k of zero": ("GET", f"/v1/search/{THREE}?k=0", 422),
+    "k too large": ("GET", f"/v1/search/{THREE}?k=1001", 422),
+    "k twice": ("GET", f"/v1/search/{THREE}?k=x&k=y", 422),
+    "thumbnail too large": ("GET", f"/v1/items/{THREE}/thumbnail?size=100000", 422),
+    "thumbnail of no size": ("GET", f"/v1/items/{THREE}/thumbnail?size=0", 422),
+    "size that is text": ("GET", f"/v1/items/{THREE}/thumbnail?size=big", 422),
+    "unknown route": ("GET", "/v1/nothing", 404),
+    "version that is not": ("GET", "/v2/search", 404),
+    "search got": ("GET", "/v1/search", 405),
+    "page posted": ("POST", "/", 405),
+    "item put": ("PUT", f"/v1/items/{THREE}", 405),
+    "item posted": ("POST", f"/v1/items/{THREE}", 405),
+    "health deleted": ("DELETE", "/healthz", 405),
+}
+
+
+def refused(response, *codes):
+    assert response.status_code in (codes or range(400, 500)), response.text
+    assert list(response.json()) == ["error"]
+    assert response.json()["error"]
+    assert "\n" not in response.json()["error"]
+    assert "object at 0x" not in response.json()["error"]
+    return response
+
+
+@pytest.fixture(scope="module")
+def client(module_client):
+    return module_client
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_a_picture_that_is_none_or_too_large_is_refused(client, name):
+    content, code = PICTURES[name]
+    refused(client.post("/v1/search", **form(content)), code)
+    refused(client.post("/v1/items", **form(content), headers=WRITER), code)
+    refused(client.post("/v1/search", json={"image": in_base64(content)}), code)
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_a_question_out_of_range_is_refused(client, name):
+    refused(client.post("/v1/search", **form(GOOD, **QUESTIONS[name])), 404, 422)
+    refused(client.get(f"/v1/search/{THREE}", params=QUESTIONS[name]), 404, 422)
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_a_body_of_another_form_is_refused(client, name):
+    refused(client.post("/v1/search", **BODIES[name]))
+    body = dict(BODIES[name])
+    refused(client.post("/v1/items", headers=WRITER | body.pop("headers", {}), **body))
+
+
+@pytest.mark.parametrize("name", ADDRESSES)
+def test_an_address_that_leads_nowhere_is_refused(client, name):
+    method, address, code = ADDRESSES[name]
+    refused(client.request(method, address), code)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "",
+        "Bearer",
+        "Bearer ",
+        "Bearer another-token-of-tests",
+        "Basic a-token-of-the-tests",
+        "a-token-of-the-tests",
+        b"Bearer \xff\xe4",
+    ],
+)
+def test_who_has_no_token_may_not_write(client, header):
+    headers = {"Authorization": header} if header else {}
+    refused(client.post("/v1/items", **form(GOOD, id="intruder"), headers=headers), 401)
+    refused(client.delete(f"/v1/items/{THREE}", headers=headers), 401)
+    assert client.get(f"/v1/items/{THREE}").status_code == 200
+    assert client.get("/v1/items/intruder").status_code == 404
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"id": ""}, {"id": "x" * 1025}, {"id": "a/thumbnail"}, {"label": "x" * 201}, {"replace": "perhaps"}, {"k": "1"}],
+)
+def test_an_item_of_another_form_is_refused(client, fields):
+    refused(client.post("/v1/items", **form(GOOD, **fields), headers=WRITER), 422)
+
+
+def test_a_body_that_grows_without_end_is_refused_while_it_arrives(client):
+    sent = 0
+
+    def endless():
+        nonlocal sent
+        while sent < 100 * 2**20:
+            sent += 2**16
+            yield b"x" * 2**16
+
+    refused(client.post("/v1/search", content=endless(), headers={"content-type": "application/json"}), 413)
+
+
+def test_nothing_of_all_that_has_changed_the_index(client):
+    assert client.get("/healthz").json()["images"] == 60
+    assert client.app.state.service.pending == 0
