@@ -95,7 +95,9 @@ assert kedro_run.callback is not None, "Kedro's run command does something"
 run.params = [*kedro_run.params, *RUN_OPTIONS]
 run.callback = one_line_errors(skipping_what_is_up_to_date(kedro_run.callback))
 cli.add_command(run)
-for command in (*index.commands.values(), new, hasher, search, serve, status, explain):
-    command.callback = one_line_errors(command.callback)
-for command in (new, hasher, index, search, serve):
+COMMANDS = (new, hasher, status, explain, index, search, serve)
+for command in (*COMMANDS, *index.commands.values()):
+    if command is not index:
+        command.callback = one_line_errors(command.callback)
+for command in COMMANDS:
     cli.add_command(command)
