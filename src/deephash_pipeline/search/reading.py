@@ -173,6 +173,15 @@ class ReadableIndex:
         codes = words.view(np.uint8)[:, : -(-self.code_length // 8)]
         return list(map(Item, ids, codes, self._metadata_at(snapshot, rows)))
 
+    def sample(self, count: int, seed: int) -> list[ItemId]:
+        """Ids of some items drawn at random, or of all; equal seeds draw equal items of equal indexes."""
+        snapshot = self._store.current()
+        firsts = snapshot.first_rows[:-1].tolist()
+        rows = np.concatenate([first + source.rows() for source, first in zip(snapshot.sources, firsts, strict=True)])
+        drawn = np.random.default_rng(seed).choice(rows, min(checked_count(count, "count"), len(rows)), replace=False)
+        ids: list[ItemId] = snapshot.ids_of(drawn, self._store.kind).tolist()
+        return ids
+
     def values(self, column: str, most: int = 1000) -> list[Any]:
         """Distinct values of a column of metadata, ascending, at most so many; also of items removed lately.
 

@@ -14,6 +14,7 @@ from fastapi.responses import HTMLResponse, JSONResponse
 from numpy.typing import NDArray
 from PIL import Image
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.middleware.trustedhost import TrustedHostMiddleware
@@ -249,14 +250,23 @@ def _add_items(app: FastAPI, service: Service) -> None:
             await run_in_threadpool(images.remove, [item_id])
             return Removed(id=item_id)
 
+    class Sample(Where):
+        count: int = Field(default=24, ge=1, le=1000, description="How many.")
+        seed: int = Field(default=0, ge=0, le=2**32, description="Equal seeds draw equal pictures.")
+
+    @app.get("/v1/items", responses=PROBLEMS)
+    def some_items(sample: Annotated[Sample, Query()]) -> list[Item]:
+        """Some pictures, drawn at random."""
+        name, images = service.named(sample)
+        ids = [item_id for item_id in images.index.sample(sample.count, sample.seed) if item_id in images.index]
+        return [described(name, images, item) for item in images.index.items(ids)]
+
     class Size(Where):
-        size: int = 192
+        size: int = Field(default=192, ge=16, le=1024, description="Pixels of the longer side, at most.")
 
     @app.get("/v1/items/{item_id:path}/thumbnail", responses=PROBLEMS, response_class=Response)
     def item_thumbnail(item_id: str, where: Annotated[Size, Query()]) -> Response:
         """A small picture of an item."""
-        if not 16 <= where.size <= 1024:
-            raise HTTPException(422, "size: from 16 to 1024 pixels")
         _, images = service.with_item(where, item_id)
         path = images.path_of(images.index.get(item_id).metadata)
         if path is None:
