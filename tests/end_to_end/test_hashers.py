@@ -1,0 +1,81 @@
+"""Every cell of a run can be taken away as one file, which gives the codes that the run stored."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from kedro.framework.startup import bootstrap_project
+
+from deephash_pipeline import ImageHasher
+from deephash_pipeline.commands.project import hasher, new, run_catalog
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.grid import METHODS, cells
+from deephash_pipeline.methods import Cell
+from deephash_pipeline.pipelines.shared.hashers import hasher_of
+
+CELLS = list(cells(*METHODS, code_lengths=[12]))
+
+
+@pytest.fixture(scope="module")
+def catalog(finished_project: Path) -> Iterator[Any]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(finished_project)
+        bootstrap_project(finished_project)
+        with run_catalog("digits") as opened:
+            yield opened
+
+
+@pytest.mark.parametrize("cell", CELLS, ids=lambda cell: str(cell.namespace))
+def test_the_hasher_of_a_cell_gives_the_codes_that_the_run_stored(catalog: Any, cell: Cell, tmp_path: Path) -> None:
+    hasher_of(catalog, cell).save(tmp_path / "hasher.safetensors")
+    loaded = ImageHasher.load(tmp_path / "hasher.safetensors")
+    codes = catalog.load(f"{cell.namespace}.codes")
+    np.testing.assert_array_equal(loaded.encode(catalog.load("query_images")), codes.query)
+    np.testing.assert_array_equal(loaded.encode(catalog.load("training_images")), codes.database)
+    assert (loaded.description.method, loaded.code_length) == (cell.method, codes.code_length)
+    assert loaded.description.benchmark == "digits"
+
+
+def test_the_command_writes_it(finished_project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(finished_project)
+    bootstrap_project(finished_project)
+    file = tmp_path / "itq48.safetensors"
+    result = CliRunner().invoke(hasher, ["digits", "itq.b48", "-o", str(file)], catch_exceptions=False)
+    assert "ImageHasher(itq, 48 bits, lenet, digits)" in result.output
+    assert ImageHasher.load(file).encode(np.zeros((2, 28, 28), np.uint8)).shape == (2, 6)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["mnists", "itq.b48"], "unknown benchmark `mnists`"),
+        (["base", "itq.b48"], "unknown benchmark `base`"),
+        (["digits", "itq"], "unknown cell `itq`"),
+        (["digits", "itq.b13"], "unknown cell `itq.b13`"),
+        (["mnist", "itq.b48"], "itq.b48 of mnist has not been run"),
+    ],
+)
+def test_what_is_not_there_is_refused_with_what_is(
+    finished_project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: str
+) -> None:
+    monkeypatch.chdir(finished_project)
+    bootstrap_project(finished_project)
+    with pytest.raises(InputError, match=message):
+        CliRunner().invoke(hasher, [*arguments, "-o", str(tmp_path / "x")], catch_exceptions=False)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_new_project_runs(
+    tmp_path: Path, kedro: Callable[..., CompletedProcess[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert CliRunner().invoke(new, ["mine"]).exit_code == 0
+    assert {path.name for path in (tmp_path / "mine").iterdir()} == {"conf", "data", ".telemetry", "pyproject.toml"}
+    finished = kedro(tmp_path / "mine", "run", "--pipelines=data_ingestion")
+    assert finished.returncode == 0, finished.stdout
+    with pytest.raises(InputError, match="is not empty"):
+        CliRunner().invoke(new, ["mine"], catch_exceptions=False)
