@@ -15,6 +15,7 @@ from deephash_pipeline.deephash.initialise import hash_layer_encoder
 from deephash_pipeline.deephash.training_set import TrainingSet
 from deephash_pipeline.images.augmentation import AugmentationParameters
 from deephash_pipeline.images.inputs import ImageInputs
+from deephash_pipeline.images.sources.collection import require_labels
 from deephash_pipeline.losses import LOSS_PARAMETERS, LOSSES, LossParameters, build_loss
 from deephash_pipeline.networks import (
     ClassificationHead,
@@ -84,8 +85,10 @@ def fine_tune(
         start: of pre-training; None for random weights everywhere.
 
     Raises:
-        InputError: images that do not fit the network, and what `deephash_pipeline.training.train` raises.
+        InputError: images that do not fit the network or are of one class alone, and what
+            `deephash_pipeline.training.train` raises.
     """
+    require_labels(training_set.labels, run.name)
     network = build_network(training_set, parameters, run)
     if start is not None:
         network.trunk.load_state_dict(dict(start.trunk))

@@ -14,6 +14,7 @@ from deephash_pipeline.deephash.training_set import LabelledFeatures
 from deephash_pipeline.hashing.base import Encoder, row_blocks
 from deephash_pipeline.hashing.learned import LearnedHashLayer
 from deephash_pipeline.hashing.linear import feature_mean, hyperplanes_through
+from deephash_pipeline.images.sources.collection import require_labels
 from deephash_pipeline.networks import HashLayer, HashLayerParameters, HashSoftmaxNetwork, initialise
 from deephash_pipeline.randomness import derive_seed
 from deephash_pipeline.training import ArrayInputs, CrossEntropy, first_batch, train
@@ -40,7 +41,12 @@ class InitialisedHashLayer(NamedTuple):
 def initialise_hash_layer(
     features: LabelledFeatures, parameters: HashLayerInitParameters, run: Run
 ) -> InitialisedHashLayer:
-    """Train z -> W -> tanh -> softmax on the class labels and keep W."""
+    """Train z -> W -> tanh -> softmax on the class labels and keep W.
+
+    Raises:
+        InputError: images of one class alone, and what `deephash_pipeline.training.train` raises.
+    """
+    require_labels(features.labels, run.name)
     code_length, training = run.code_length, run.experiment.training(parameters.training)
     seed = derive_seed(run.experiment.seed, "pre-training, stage 2", code_length)
     hash_layer = HashLayer(features.z.shape[1], code_length, HashLayerParameters(), derive_seed(seed, "hash layer"))

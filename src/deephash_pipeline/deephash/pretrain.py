@@ -13,6 +13,7 @@ from deephash_pipeline.deephash.experiment import Run, StageParameters
 from deephash_pipeline.deephash.training_set import LabelledImages, TrainingSet
 from deephash_pipeline.images.augmentation import AugmentationParameters
 from deephash_pipeline.images.inputs import ImageInputs
+from deephash_pipeline.images.sources.collection import require_labels
 from deephash_pipeline.networks import SoftmaxNetwork, initialise
 from deephash_pipeline.randomness import derive_seed
 from deephash_pipeline.training import CrossEntropy, outputs_in_blocks, train_on
@@ -64,8 +65,10 @@ def pretrain(
         run: network, seed, device, checkpoints.
 
     Raises:
-        InputError: images that do not fit the network, and what `deephash_pipeline.training.train` raises.
+        InputError: images that do not fit the network or are of one class alone, and what
+            `deephash_pipeline.training.train` raises.
     """
+    require_labels(training_set.labels, run.name)
     experiment, device = run.experiment, run.device
     seed = derive_seed(experiment.seed, "pre-training, stage 1")
     trunk = experiment.trunk_for(training_set.images.shape[1:])

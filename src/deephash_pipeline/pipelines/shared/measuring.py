@@ -8,6 +8,7 @@ from kedro.pipeline import Node
 from numpy.typing import NDArray
 
 from deephash_pipeline.errors import InputError
+from deephash_pipeline.images.sources.collection import require_labels
 from deephash_pipeline.methods import Cell
 from deephash_pipeline.pipelines.shared.inputs import Bundle, node
 from deephash_pipeline.retrieval import (
@@ -44,8 +45,9 @@ def count_query_distances(codes: CodeSets, labels: Labels) -> DistanceHistograms
     """Count, for each query, all and the relevant items of the database at each distance.
 
     Raises:
-        InputError: no query's class is in the database.
+        InputError: no query's class is in the database, or all are of one class.
     """
+    require_labels(labels.database, "evaluation")
     if not np.isin(labels.queries, labels.database).any():
         raise InputError(
             "no query has an image of its class in the training set: run `held_out_evaluation` instead, "

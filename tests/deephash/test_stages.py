@@ -1,0 +1,74 @@
+"""The stages of Algorithm 1 learn from classes, and say so where there are none."""
+
+import numpy as np
+import pytest
+
+from deephash_pipeline.deephash import (
+    Experiment,
+    FineTuningParameters,
+    HashLayerInitParameters,
+    LabelledFeatures,
+    LabelledImages,
+    PreTrainingParameters,
+    Run,
+    TrainingSet,
+    fine_tune,
+    initialise_hash_layer,
+    pretrain,
+)
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.methods import Cell
+from deephash_pipeline.training import TrainingParameters
+
+IMAGES = np.zeros((20, 1, 28, 28), dtype=np.uint8)
+ONE_CLASS = np.zeros(20, dtype=np.int64)
+UNLABELLED = TrainingSet(IMAGES, ONE_CLASS, {"mean": [0.0], "standard_deviation": [1.0]}, ["unlabelled"])
+TRAINING = TrainingParameters(epochs=1, batch_size=10, learning_rate=0.1)
+RUN = Run(Experiment(benchmark="images", network="lenet", seed=0), Cell(method="deephash", code_length=12))
+
+
+def stage_1() -> None:
+    pretrain(UNLABELLED, LabelledImages(IMAGES[:0], ONE_CLASS[:0]), PreTrainingParameters(training=TRAINING), RUN)
+
+
+def stage_2() -> None:
+    features = LabelledFeatures(np.zeros((20, 500), np.float32), ONE_CLASS, ["unlabelled"])
+    initialise_hash_layer(features, HashLayerInitParameters(training=TRAINING), RUN)
+
+
+def fine_tuning() -> None:
+    fine_tune(UNLABELLED, FineTuningParameters(training=TRAINING), RUN)
+
+
+@pytest.mark.parametrize("stage", [stage_1, stage_2, fine_tuning])
+def test_images_without_labels_are_refused_in_one_line(stage: object) -> None:
+    assert callable(stage)
+    with pytest.raises(InputError, match=r"deephash\.b12") as caught:
+        stage()
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("images", "labels", "message"),
+    [
+        (IMAGES.astype(np.float32), ONE_CLASS, "images are float32"),
+        (IMAGES[0], ONE_CLASS, "pass uint8"),
+        (IMAGES, ONE_CLASS[:5], "20 images but 5 labels"),
+    ],
+)
+def test_a_training_set_is_checked_when_it_is_made(images: object, labels: object, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        LabelledImages(images, labels)  # type: ignore[arg-type]
+
+
+def test_a_short_look_changes_epochs_and_rate_alone() -> None:
+    quick = Experiment(benchmark="images", network="lenet", seed=0, effort=0.5)
+    made = quick.training(TRAINING.model_copy(update={"epochs": 10}))
+    assert made == TRAINING.model_copy(update={"epochs": 5, "learning_rate": 0.05})
+    assert RUN.experiment.training(TRAINING) == TRAINING
+
+
+@pytest.mark.parametrize("name", ["../evil", "", "a/b", ".hidden", "a b"])
+def test_a_benchmark_that_is_no_name_of_a_folder_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="benchmark"):
+        Experiment(benchmark=name, network="lenet", seed=0)
