@@ -229,3 +229,12 @@ def test_another_name_of_the_host_is_refused(index):
     assert client.get("/v1/indexes").status_code == 400
     anywhere = TestClient(create_app({"photos": index}, ServiceSettings(hosts=["*"])), base_url="http://evil.example")
     assert anywhere.get("/v1/indexes").status_code == 200
+
+
+def test_pictures_are_drawn_at_random_and_again_by_the_same_seed(client):
+    drawn = [
+        [item["id"] for item in client.get("/v1/items", params={"count": 9, "seed": seed}).json()] for seed in (0, 0, 1)
+    ]
+    assert drawn[0] == drawn[1] != drawn[2]
+    assert len(set(drawn[0])) == 9
+    assert len(client.get("/v1/items", params={"count": 1000}).json()) == 60
