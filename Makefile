@@ -10,7 +10,7 @@ BENCHMARK = $(if $(ENV),$(ENV),digits)
 export DO_NOT_TRACK := true
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: run test test-avx2 coverage lint docs viz mlflow report bench chaos clean
+.PHONY: run test test-avx2 coverage lint docs viz mlflow report search bench chaos clean
 
 run: $(VENV)/installed
 	$(BIN)/kedro run --pipelines=full $(if $(ENV),--env=$(ENV))
@@ -64,6 +64,13 @@ mlflow: $(VENV)/installed
 report:
 	@test -f data/08_reporting/$(BENCHMARK)/report.html || { echo "no report of $(BENCHMARK) yet: make run $(if $(ENV),ENV=$(ENV))"; exit 1; }
 	$(PYTHON) -m webbrowser -t "file://$(CURDIR)/data/08_reporting/$(BENCHMARK)/report.html"
+
+# Serves a page that searches the database of the run by picture. Its index is made at the first time, and anew after another run.
+SEARCHED = data/07_model_output/$(BENCHMARK)/deephash/b48/index
+search: $(VENV)/installed
+	$(BIN)/deephash-pipeline index build $(SEARCHED) --hasher $(BENCHMARK)/deephash.b48 --anew
+	@$(call open,8000,http://127.0.0.1:8000/) & \
+	$(BIN)/deephash-pipeline serve $(SEARCHED)
 
 # Times evaluation, loss and training against their rivals, one after the other on a quiet machine, and rewrites the
 # tables of docs/performance.md.

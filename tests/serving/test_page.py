@@ -157,8 +157,9 @@ def test_a_phone_shows_three_pictures_side_by_side_and_nothing_beyond_its_edge(b
     shown = browse(
         "/phone",
         """started.then(() => {
-            const root = document.documentElement, columns = getComputedStyle($("grid")).gridTemplateColumns;
-            document.querySelector("main").id = `beyond-${root.scrollWidth - root.clientWidth}-columns-${columns.split(" ").length}`;
+            const root = document.documentElement, beyond = root.scrollWidth - root.clientWidth;
+            const columns = getComputedStyle($("grid")).gridTemplateColumns.split(" ").length;
+            document.querySelector("main").id = `beyond-${beyond}-columns-${columns}`;
         });""",
     )
     assert [name for name in shown.ids if name.startswith("beyond")] == ["beyond-0-columns-3"]

@@ -238,3 +238,15 @@ def test_pictures_are_drawn_at_random_and_again_by_the_same_seed(client):
     assert drawn[0] == drawn[1] != drawn[2]
     assert len(set(drawn[0])) == 9
     assert len(client.get("/v1/items", params={"count": 1000}).json()) == 60
+
+
+def test_a_photograph_has_the_code_it_has_as_a_file(client, index, tmp_path):
+    turned = Image.Exif()
+    turned[0x0112] = 6
+    noise = np.random.default_rng(0).integers(0, 256, (300, 420), dtype=np.uint8)
+    Image.fromarray(noise).resize((420, 300)).save(tmp_path / "photo.jpg", exif=turned)
+    content = (tmp_path / "photo.jpg").read_bytes()
+    item = added(client, content, id="photo")
+    assert index.index.get("photo").code.tolist() == index.hasher.encode(tmp_path / "photo.jpg")[0].tolist()
+    assert Image.open(item["path"]).size == (300, 420)
+    assert Image.open(io.BytesIO(client.get(item["thumbnail"]).content)).size == (137, 192)

@@ -71,7 +71,8 @@ class ImageIndex:
                 f"the hasher makes {hasher.code_length} bits, the index has {index.code_length}: use the hasher that "
                 "the index was made with"
             )
-        self.hasher, self.index, self.folder = hasher, index, folder
+        self.hasher, self.index = hasher, index
+        self.folder = None if folder is None else folder.absolute()
 
     @classmethod
     def create(cls, folder: str | Path, hasher: ImageHasher) -> Self:

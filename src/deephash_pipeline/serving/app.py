@@ -1,6 +1,7 @@
 """The service: routes, and what joins them."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Annotated, Any
 from uuid import uuid4
 
 import numpy as np
+from anyio import CapacityLimiter, to_thread
 from fastapi import Depends, FastAPI, HTTPException, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse
@@ -21,11 +23,10 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.image_index import ImageIndex
-from deephash_pipeline.images.decoding.decode import BrokenImageError, decode_image
 from deephash_pipeline.serving.answering import answer, described, index_info
 from deephash_pipeline.serving.encoding import BatchingEncoder
 from deephash_pipeline.serving.observing import Metrics, Observed
-from deephash_pipeline.serving.pictures import kept, opened, thumbnail
+from deephash_pipeline.serving.pictures import read_picture, thumbnail
 from deephash_pipeline.serving.requests import one_line, read_fields, require_token
 from deephash_pipeline.serving.schemas import (
     Health,
@@ -68,6 +69,7 @@ class Service:
             name: BatchingEncoder(images.hasher, settings.batch_size) for name, images in self.indexes.items()
         }
         self.pending = 0
+        self.decoding = CapacityLimiter(os.cpu_count() or 1)
 
     def named(self, where: Where) -> tuple[str, ImageIndex]:
         """The index that is asked, the first by default."""
@@ -101,16 +103,17 @@ class Service:
             self.pending -= 1
             self.metrics.pending.set(self.pending)
 
-    async def code_of(self, name: str, picture: Image.Image) -> NDArray[np.uint8]:
-        """The code of a picture, computed on other threads."""
-        channels, height, width = self.indexes[name].hasher.description.image_shape
-        try:
-            pixels = await run_in_threadpool(decode_image, picture, (height, width), channels)
-        except BrokenImageError as error:
-            raise HTTPException(400, f"image: {error}") from error
-        code = await asyncio.wrap_future(self.encoders[name].submit(pixels))
+    async def encoded(
+        self, name: str, content: bytes, keep: bool = False
+    ) -> tuple[NDArray[np.uint8], Image.Image | None]:
+        """The code of a picture and, if asked, what the index is to keep of it, computed on other threads."""
+        shape = self.indexes[name].hasher.description.image_shape
+        arguments = (content, shape, self.settings.most_pixels, keep)
+        # A large picture takes a hundred megabytes while it is decoded.
+        read = await to_thread.run_sync(read_picture, *arguments, limiter=self.decoding)
+        code = await asyncio.wrap_future(self.encoders[name].submit(read.pixels))
         self.metrics.encoded.labels(name).inc()
-        return code
+        return code, read.kept
 
     def warm_up(self) -> None:
         """Encode and search once: the first time takes seconds."""
@@ -202,8 +205,7 @@ def _add_search(app: FastAPI, service: Service) -> None:
             content, question = await read_fields(request, ImageQuestion, service.settings.seconds)
             service.check_count(question)
             name, images = service.named(question)
-            picture = await run_in_threadpool(opened, content, service.settings.most_pixels)
-            code = await service.code_of(name, picture)
+            code, _ = await service.encoded(name, content)
             return await run_in_threadpool(answer, name, images, question, code)
 
     @app.get("/v1/search/{item_id:path}", responses=PROBLEMS)
@@ -233,8 +235,8 @@ def _add_items(app: FastAPI, service: Service) -> None:
         with service.admitted():
             content, new = await read_fields(request, NewItem, service.settings.seconds)
             name, images = service.named(new)
-            picture = await run_in_threadpool(opened, content, service.settings.most_pixels)
-            code = await service.code_of(name, picture)
+            code, picture = await service.encoded(name, content, keep=True)
+            assert picture is not None
             return await run_in_threadpool(_add, name, images, new, picture, code)
 
     @app.delete(
@@ -289,7 +291,7 @@ def _add(name: str, images: ImageIndex, new: NewItem, picture: Image.Image, code
     if there and not new.replace:
         raise HTTPException(409, f"id: `{item_id[:200]}` is in {name}; send replace=true, or another id")
     before = images.index.get(item_id).metadata.get("path") if there else None
-    path = images.keep_picture(kept(picture))
+    path = images.keep_picture(picture)
     try:
         images.add_codes([item_id], code[np.newaxis], [path], [new.label], new.replace)
     except BaseException:

@@ -5,11 +5,16 @@ import binascii
 import functools
 import io
 from pathlib import Path
+from typing import NamedTuple
 
+import numpy as np
 from fastapi import HTTPException
+from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-from deephash_pipeline.images.decoding.decode import FORMATS
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.images.decoding.decode import FORMATS, BrokenImageError, decode_image
+from deephash_pipeline.images.decoding.image_files import Channels
 
 LARGEST_KEPT = 1024
 JPEG_QUALITY = 85
@@ -51,12 +56,44 @@ def opened(content: bytes, most_pixels: int) -> Image.Image:
     return picture
 
 
-def kept(picture: Image.Image) -> Image.Image:
-    """The picture as an index keeps it: turned upright, at most 1,024 pixels wide or high."""
+class ReadPicture(NamedTuple):
+    """A picture for the hasher, uint8 (C, H, W), and one for an index to keep."""
+
+    pixels: NDArray[np.uint8]
+    kept: Image.Image | None
+
+
+def read_picture(
+    content: bytes, image_shape: tuple[Channels, int, int], most_pixels: int, keep: bool = False
+) -> ReadPicture:
+    """Decode a picture as that of a file of the same bytes is decoded.
+
+    Args:
+        content: of a file.
+        image_shape: channels, height and width that the hasher takes.
+        most_pixels: more are refused before any is decoded.
+        keep: whether to return also what an index keeps: turned upright, at most 1,024 pixels wide or high.
+
+    Raises:
+        HTTPException: 413, it has too many pixels; 400, it is no picture, or damaged; 503, memory has run out.
+    """
+    picture = opened(content, most_pixels)
+    channels, height, width = image_shape
+    try:
+        pixels = decode_image(io.BytesIO(content), (height, width), channels)
+        return ReadPicture(pixels, _upright(picture, LARGEST_KEPT) if keep else None)
+    except InputError as error:
+        raise HTTPException(503, "the service is short of memory; send the picture again later") from error
+    except (BrokenImageError, OSError, ValueError) as error:
+        raise HTTPException(400, f"image: {error}") from error
+
+
+def _upright(picture: Image.Image, size: int) -> Image.Image:
+    picture.draft(None, (size, size))
     upright = ImageOps.exif_transpose(picture)
     if upright.mode not in ("L", "RGB"):
         upright = upright.convert("RGBA" if upright.has_transparency_data else "RGB")
-    upright.thumbnail((LARGEST_KEPT, LARGEST_KEPT))
+    upright.thumbnail((size, size))
     return upright
 
 
@@ -78,11 +115,7 @@ def _thumbnail(path: Path, _modified: int, size: int, most_pixels: int) -> tuple
         if picture.width * picture.height > most_pixels:
             raise ValueError("too many pixels")
         small = max(picture.size) <= size
-        picture.draft("RGB", (size, size))
-        upright = ImageOps.exif_transpose(picture)
-        if upright.mode not in ("L", "RGB"):
-            upright = upright.convert("RGBA" if upright.has_transparency_data else "RGB")
-        upright.thumbnail((size, size))
+        upright = _upright(picture, size)
     buffer = io.BytesIO()
     # Few pixels show every block of a JPEG.
     if small or upright.mode == "RGBA":

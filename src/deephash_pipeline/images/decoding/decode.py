@@ -5,6 +5,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +35,7 @@ class BrokenImageError(Exception):
 
 
 def decode_image(
-    image: str | Path | Image.Image, image_size: int | tuple[int, int] | None, channels: Channels
+    image: str | Path | IO[bytes] | Image.Image, image_size: int | tuple[int, int] | None, channels: Channels
 ) -> NDArray[np.uint8]:
     """Decode one image.
 
@@ -42,8 +43,9 @@ def decode_image(
     shows white, and grey becomes colour or colour grey as asked. A large JPEG is shrunk while it is decoded.
 
     Args:
-        image: path of a PNG, JPEG, WebP or BMP file; no other format is opened, whatever the name. Or an image of
-            Pillow, which is left as it is; a JPEG that is opened and not yet read gives the same pixels as its path.
+        image: path of a PNG, JPEG, WebP or BMP file, or one that is open; no other format is opened, whatever the
+            name. Or an image of Pillow, which is left as it is; a JPEG that is opened and not yet read gives the same
+            pixels as its path.
         image_size: height and width in pixels, one number where they are equal; other images are resized bilinearly,
             their aspect given up as in Caffe's `convert_imageset`. None for the image's own size.
         channels: 1 for grey, 3 for colour.
@@ -76,7 +78,7 @@ def decode_image(
 
 
 @contextmanager
-def _opened(image: str | Path | Image.Image) -> Iterator[Image.Image]:
+def _opened(image: str | Path | IO[bytes] | Image.Image) -> Iterator[Image.Image]:
     """Open a file, or copy an image of the caller's: what is yielded may be changed."""
     if isinstance(image, JpegImageFile) and _is_its_file(image):
         image = str(image.filename)
