@@ -37,7 +37,10 @@ FILES = [
     ("sift_vocabulary", "04_feature/digits/sift_vocabulary.npy"),
     ("descriptor_itq.b16.encoder", "06_models/digits/descriptor_itq/b16/encoder.safetensors"),
     ("descriptor_deephash_pretrained.b32.history", "06_models/digits/descriptor_deephash_pretrained/b32/history.csv"),
-    ("descriptor_deephash_pretrained.b32.checkpoints", "06_models/digits/descriptor_deephash_pretrained/b32/checkpoints"),
+    (
+        "descriptor_deephash_pretrained.b32.checkpoints",
+        "06_models/digits/descriptor_deephash_pretrained/b32/checkpoints",
+    ),
     ("descriptor_ksh.b32.codes", "07_model_output/digits/descriptor_ksh/b32/codes.npz"),
     ("descriptor_ksh.b32.query_histograms", "07_model_output/digits/descriptor_ksh/b32/query_histograms.npz"),
     ("descriptor_lsh.b16.metrics", "07_model_output/digits/descriptor_lsh/b16/metrics.json"),
