@@ -32,6 +32,7 @@ SMALL = {
     "baseline_hashing.mlh.batches_per_stage": 2,
     "baseline_hashing.ksh.iterations": 5,
 }
+PRE_TRAINED = "descriptor_deephash_pretrained"
 FILES = [
     ("training_descriptor", "04_feature/digits/training_descriptor.npy"),
     ("sift_vocabulary", "04_feature/digits/sift_vocabulary.npy"),
