@@ -4,10 +4,11 @@ The stages of Algorithm 1 are functions of a training set, parameters and a run:
 `fine_tune`.
 """
 
+from deephash_pipeline.deephash.description import HasherDescription
 from deephash_pipeline.deephash.estimator import DeepHash
 from deephash_pipeline.deephash.experiment import Experiment, Run
 from deephash_pipeline.deephash.fine_tune import FineTuned, FineTuningParameters, PreTrainedWeights, fine_tune
-from deephash_pipeline.deephash.hasher import EncodedImages, HasherDescription, ImageHasher
+from deephash_pipeline.deephash.hasher import EncodedImages, ImageHasher
 from deephash_pipeline.deephash.initialise import (
     HashLayerInitParameters,
     InitialisedHashLayer,

@@ -9,9 +9,10 @@ import numpy as np
 from pydantic import ValidationError
 from sklearn.base import BaseEstimator
 
+from deephash_pipeline.deephash.description import HasherDescription
 from deephash_pipeline.deephash.experiment import Experiment, Run
 from deephash_pipeline.deephash.fine_tune import FineTuningParameters, PreTrainedWeights, fine_tune
-from deephash_pipeline.deephash.hasher import DECODED_AT_A_TIME, HasherDescription, ImageHasher
+from deephash_pipeline.deephash.hasher import DECODED_AT_A_TIME, ImageHasher
 from deephash_pipeline.deephash.initialise import HashLayerInitParameters, initialise_hash_layer
 from deephash_pipeline.deephash.pretrain import PreTrainingParameters, extract_features, pretrain
 from deephash_pipeline.deephash.training_set import LabelledFeatures, LabelledImages, TrainingSet

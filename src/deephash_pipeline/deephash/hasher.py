@@ -14,16 +14,15 @@ import safetensors
 import safetensors.torch
 import torch
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict
 from torch import Tensor
 
+from deephash_pipeline.deephash.description import HasherDescription
 from deephash_pipeline.devices import resolve_device
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.hashing import ENCODERS, Encoder, load_encoder
 from deephash_pipeline.images.batches import ImageBatch, Images, SkippedImage, image_batches
-from deephash_pipeline.images.decoding.image_files import Channels
 from deephash_pipeline.images.inputs import ImageInputs
-from deephash_pipeline.networks import Trunk, TrunkParameters, build_trunk
+from deephash_pipeline.networks import Trunk, build_trunk
 from deephash_pipeline.provenance import code_version
 from deephash_pipeline.retrieval import pack_bits
 from deephash_pipeline.training import outputs_in_blocks
@@ -36,38 +35,6 @@ FORMAT = 1
 TRUNK, ENCODER = "trunk.", "encoder."
 DECODED_AT_A_TIME = 1024
 """Images decoded before they are encoded, where the caller names no `batch_size`; a multiple of the network's block."""
-
-
-class HasherDescription(BaseModel):
-    """What a user must know about a hasher, stored with it.
-
-    Attributes:
-        network: as in `deephash_pipeline.networks.build_trunk`.
-        trunk: for a network of torchvision.
-        image_shape: of the images it was trained on: channels, height, width.
-        code_length: bits.
-        method: key of the method that made it, such as ``deephash``.
-        encoder: key of `deephash_pipeline.hashing.ENCODERS`.
-        class_names: of the training images.
-        statistics: ``mean`` and ``standard_deviation`` of each channel of the training images, in units of [0, 1].
-        benchmark: name of the data.
-        seed: of the experiment.
-        code_version: ``version`` of the package and, where known, ``git_commit`` and ``git_dirty``.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    network: str
-    trunk: TrunkParameters = TrunkParameters()
-    image_shape: tuple[Channels, int, int]
-    code_length: int
-    method: str
-    encoder: str
-    class_names: tuple[str, ...]
-    statistics: dict[str, list[float]]
-    benchmark: str
-    seed: int
-    code_version: dict[str, str]
 
 
 class EncodedImages(NamedTuple):

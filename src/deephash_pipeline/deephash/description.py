@@ -1,0 +1,38 @@
+"""What is stored beside the weights of an image hasher."""
+
+from pydantic import BaseModel, ConfigDict
+
+from deephash_pipeline.images.decoding.image_files import Channels
+from deephash_pipeline.networks import TrunkParameters
+
+
+class HasherDescription(BaseModel):
+    """What a user must know about a hasher, stored with it.
+
+    Attributes:
+        network: as in `deephash_pipeline.networks.build_trunk`.
+        trunk: for a network of torchvision.
+        image_shape: of the images it was trained on: channels, height, width.
+        code_length: bits.
+        method: key of the method that made it, such as ``deephash``.
+        encoder: key of `deephash_pipeline.hashing.ENCODERS`.
+        class_names: of the training images.
+        statistics: ``mean`` and ``standard_deviation`` of each channel of the training images, in units of [0, 1].
+        benchmark: name of the data.
+        seed: of the experiment.
+        code_version: ``version`` of the package and, where known, ``git_commit`` and ``git_dirty``.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    network: str
+    trunk: TrunkParameters = TrunkParameters()
+    image_shape: tuple[Channels, int, int]
+    code_length: int
+    method: str
+    encoder: str
+    class_names: tuple[str, ...]
+    statistics: dict[str, list[float]]
+    benchmark: str
+    seed: int
+    code_version: dict[str, str]
