@@ -107,12 +107,12 @@ class Run:
 
 def make_project(folder: Path) -> Path:
     """Make a project whose trainings save themselves at every step."""
-    shutil.copytree(ROOT / "conf", folder / "conf", ignore=shutil.ignore_patterns("local"))
+    shutil.copytree(ROOT / "conf", folder / "conf")
     for name in ("pyproject.toml", ".telemetry"):
         shutil.copy(ROOT / name, folder)
     (folder / "src").mkdir()
-    (folder / "conf" / "local").mkdir()
-    (folder / "conf" / "local" / "globals.yml").write_text("seconds_between_checkpoints: 0\n", encoding="utf-8")
+    with (folder / "conf" / "digits" / "globals.yml").open("a", encoding="utf-8") as settings:
+        settings.write("\nseconds_between_checkpoints: 0\n")
     return folder
 
 

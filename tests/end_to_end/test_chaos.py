@@ -93,7 +93,7 @@ def test_not_a_bit_of_any_result_was_lost(outcome: Outcome) -> None:
     compared = {
         *(f"{MODELS}/pre_training/{name}.safetensors" for name in ("trunk", "softmax")),
         *(f"{MODELS}/deephash_pretrained/b12/{name}" for name in ("hash_layer.safetensors", "encoder.safetensors")),
-        *(f"{MODELS}/deephash/b12/{name}" for name in ("trunk.safetensors", "encoder.safetensors", "history.csv")),
+        *(f"{MODELS}/deephash/b12/{name}" for name in ("hasher.safetensors", "history.csv")),
         f"{MODELS}/pre_training_history.csv",
         f"{MODELS}/deephash_pretrained/b12/history.csv",
     }

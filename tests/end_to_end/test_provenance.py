@@ -83,7 +83,7 @@ def test_one_cell_with_other_epochs_does_not_get_among_the_others(copy: Path, sm
     assert "`deephash.b12.codes`" in error
     assert "fine_tuning.deephash.training.epochs 2, this run has 1" in error
     invoke("--pipelines=full", small_parameters)
-    manifest = json.loads(manifest_path(copy / "data/06_models/digits/deephash/b12/encoder.safetensors").read_text())
+    manifest = json.loads(manifest_path(copy / "data/06_models/digits/deephash/b12/hasher.safetensors").read_text())
     assert manifest["content"]["origin"]["parameters"]["fine_tuning.deephash.training.epochs"] == 1
 
 
