@@ -76,7 +76,7 @@ def test_the_documented_method_runs_and_is_evaluated(
 
 
 def test_the_documented_loss_trains_and_is_evaluated(
-    finished_project: Path, new_project: Callable[[str], Path]
+    finished_project: Path, new_project: Callable[[str], Path], small_parameters: str
 ) -> None:
     blocks = blocks_below("A loss of the network")
     project = new_project("with_a_loss")
@@ -101,7 +101,7 @@ def test_the_documented_loss_trains_and_is_evaluated(
             "run",
             "--pipelines=fine_tuning,evaluation",
             "--namespaces=dsh.b12",
-            "--params=experiment.device=cpu,fine_tuning.dsh.training.epochs=3",
+            f"{small_parameters},fine_tuning.dsh.training.epochs=3",
         ],
         cwd=project,
         env={**os.environ, "PYTHONPATH": str(project / "src")},
