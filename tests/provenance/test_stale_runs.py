@@ -126,7 +126,7 @@ def test_the_line_names_what_is_stale_why_and_the_command_that_mends_it(project:
 def test_other_epochs_of_one_cell_are_told_where_evaluation_would_read_it(catalog: Catalog) -> None:
     changed = cast(Catalog, Overridden(catalog, "fine_tuning.deephash.training.epochs", 3))
     message = refusal("evaluation", changed)
-    assert "`deephash.b12.codes` was made from `deephash.b12.encoder`" in message
+    assert "`deephash.b12.codes` was made from `deephash.b12.hasher`" in message
     assert "which was made with fine_tuning.deephash.training.epochs 10, this run has 3" in message
 
 

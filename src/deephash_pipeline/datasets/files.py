@@ -15,15 +15,23 @@ class FilesDataset(AbstractDataset[NoReturn, dict[str, Any]]):
         filepath: the folder, relative to the project.
         pattern: of the files below it, as in `pathlib.Path.glob`.
         dataset: entry of a catalog that reads one of them, without ``filepath``.
+        tracked: whether what is read counts as that which a result was made from. Not so for files that the reader
+            itself replaces.
         metadata: for Kedro-Viz.
     """
 
     def __init__(
-        self, filepath: str, pattern: str, dataset: dict[str, Any], metadata: dict[str, Any] | None = None
+        self,
+        filepath: str,
+        pattern: str,
+        dataset: dict[str, Any],
+        tracked: bool = True,
+        metadata: dict[str, Any] | None = None,
     ) -> None:
         self._path = Path(filepath)
         self._pattern = pattern
         self._dataset = dataset
+        self.tracked = tracked
         self.metadata = metadata
 
     def load(self) -> dict[str, Any]:

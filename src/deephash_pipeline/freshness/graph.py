@@ -109,7 +109,7 @@ class ProjectGraph:
             if name in self._makers:
                 return StoredFile(path)
             return Source(path, lambda: file_digest(path) if path.is_file() else None)
-        if isinstance(dataset, FilesDataset):
+        if isinstance(dataset, FilesDataset) and dataset.tracked:
             return FoundFiles(dataset.folder, dataset.pattern, self._name_of_file)
         if isinstance(dataset, ImageSourceDataset):
             return Source(dataset.folder, dataset.digest)
