@@ -139,7 +139,9 @@ def test_a_pipeline_a_namespace_and_an_environment_that_are_not_there_are_named(
 
 @pytest.mark.usefixtures("here")
 def test_an_unknown_device_is_refused_with_those_there_are() -> None:
-    error = refused("--pipelines=data_ingestion,cnn_pretraining", "--params=experiment.device=tpu")
+    ingested = CliRunner().invoke(cli.run, ("--pipelines=data_ingestion",))
+    assert ingested.exit_code == 0, ingested.output
+    error = refused("--pipelines=cnn_pretraining", "--params=experiment.device=tpu")
     assert "`tpu`" in error
     assert "cuda" in error
 
