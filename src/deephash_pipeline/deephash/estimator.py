@@ -1,6 +1,5 @@
 """The paper's method for people without Kedro: fit on labelled images, then encode."""
 
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -124,23 +123,21 @@ class DeepHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
             raise InputError(f"DeepHash: {faults_in_one_line(error)}") from error
         training_set = self._training_set(images, labels)
         cell = Cell(method="deephash", code_length=self.code_length)
-        with tempfile.TemporaryDirectory() as unused:
-            folder = Path(self.checkpoints or unused)
 
-            def run(stage: str, of: Cell | None) -> Run:
-                kept = CheckpointFolder(folder / stage, seconds_between=30) if self.checkpoints else None
-                return Run(experiment, of, kept)
+        def run(stage: str, of: Cell | None) -> Run:
+            folder = None if self.checkpoints is None else CheckpointFolder(Path(self.checkpoints) / stage, 30)
+            return Run(experiment, of, folder)
 
-            nothing = LabelledImages(training_set.images[:0], training_set.labels[:0])
-            stage_1 = pretrain(training_set, nothing, self.pretraining or PRETRAINING, run("pretraining", None))
-            z = extract_features(training_set.images, training_set.statistics, stage_1.trunk, run("pretraining", None))
-            stage_2 = initialise_hash_layer(
-                LabelledFeatures(z, training_set.labels, training_set.class_names),
-                self.hash_layer_init or HASH_LAYER_INIT,
-                run("hash_layer_init", cell),
-            )
-            start = PreTrainedWeights(stage_1.trunk, stage_2.weights)
-            tuned = fine_tune(training_set, self.fine_tuning or FINE_TUNING, run("fine_tuning", cell), start)
+        nothing = LabelledImages(training_set.images[:0], training_set.labels[:0])
+        stage_1 = pretrain(training_set, nothing, self.pretraining or PRETRAINING, run("pretraining", None))
+        z = extract_features(training_set.images, training_set.statistics, stage_1.trunk, Run(experiment))
+        stage_2 = initialise_hash_layer(
+            LabelledFeatures(z, training_set.labels, training_set.class_names),
+            self.hash_layer_init or HASH_LAYER_INIT,
+            run("hash_layer_init", cell),
+        )
+        start = PreTrainedWeights(stage_1.trunk, stage_2.weights)
+        tuned = fine_tune(training_set, self.fine_tuning or FINE_TUNING, run("fine_tuning", cell), start)
         self.batch_size = DECODED_AT_A_TIME
         trunk, encoder, description = tuned.hasher._fitted()
         self._compose(trunk, encoder, description, self.device)

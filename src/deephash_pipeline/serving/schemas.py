@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=1024)]
 Label = Annotated[str, StringConstraints(max_length=200)]
-FOUND = {"id": "photos/3/0013.png", "label": "3", "path": "/home/me/photos/3/0013.png", "code": "011010011100"}
+FOUND = {"id": "photos/3/0013.png", "label": "3", "path": "photos/3/0013.png", "code": "011010011100"}
 
 
 class Where(BaseModel):

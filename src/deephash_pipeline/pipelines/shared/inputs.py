@@ -55,7 +55,7 @@ class BundledFunction:
             given.make(*(next(remaining) for _ in given.datasets)) if isinstance(given, Bundle) else next(remaining)
             for given in self.inputs
         ]
-        return self.function(*arguments, *remaining)
+        return self.function(*arguments)
 
     def _parameters(self) -> Iterator[inspect.Parameter]:
         own = list(inspect.signature(self.function).parameters)
@@ -70,8 +70,6 @@ class BundledFunction:
             else:
                 annotation = types.get(name, Any)
                 yield inspect.Parameter(name, inspect.Parameter.POSITIONAL_ONLY, annotation=annotation)
-        if len(own) > len(self.inputs) or (own and own[-1] == "others"):
-            yield inspect.Parameter("others", inspect.Parameter.VAR_POSITIONAL, annotation=Any)
 
 
 def node(
