@@ -23,10 +23,14 @@ def main() -> None:
             click.ClickException(str(error)).show()
             sys.exit(1)
     os.environ.setdefault("KEDRO_LOGGING_CONFIG", str(template() / "conf" / "logging.yml"))
-    from kedro.framework.project import configure_project  # noqa: PLC0415 - reads the logging configuration
+    try:
+        from kedro.framework.project import configure_project  # noqa: PLC0415 - reads the logging configuration
 
-    configure_project(Path(__file__).parent.name)
-    from deephash_pipeline.cli import cli  # noqa: PLC0415 - Kedro's commands want a configured project
+        configure_project(Path(__file__).parent.name)
+        from deephash_pipeline.cli import cli  # noqa: PLC0415 - Kedro's commands want a configured project
+    except KeyboardInterrupt:
+        click.echo("Error: interrupted", err=True)
+        sys.exit(130)
 
     cli(given, prog_name="deephash-pipeline")
 

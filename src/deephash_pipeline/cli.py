@@ -4,6 +4,7 @@ import copy
 import functools
 import logging
 import re
+import signal
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -14,13 +15,16 @@ from kedro.framework.project import pipelines
 from kedro.io import DatasetError
 from kedro.validation.exceptions import ParameterValidationError
 
+from deephash_pipeline.commands.partial import only_cells_that_are_there
 from deephash_pipeline.commands.project import hasher, new
 from deephash_pipeline.commands.provenance import RUN_OPTIONS, explain, skipping_what_is_up_to_date, status
+from deephash_pipeline.commands.refusals import check_options, enter_project, explained
 from deephash_pipeline.commands.search import index, search
 from deephash_pipeline.commands.serve import serve
 from deephash_pipeline.errors import InputError
 
 USER_ERRORS = (InputError, DatasetError, ParameterValidationError, MissingConfigException)
+STOPPED = 128 + signal.SIGTERM
 PYDANTIC_DETAILS = re.compile(r"\[type=[^\n]*|For further information visit \S+")
 
 
@@ -34,15 +38,28 @@ def one_line_errors(command: Callable[..., Any] | None) -> Callable[..., Any]:
         if options.get("pipeline") and not options.get("pipelines"):
             options["pipelines"], options["pipeline"] = [options["pipeline"]], None
         try:
+            # Those that work in a project; files that others name are relative to where they are.
+            if "params" in options:
+                enter_project()
             names = options.get("pipelines") or options.get("names") or ["__default__"]
             for name in names:
                 if name not in pipelines:
                     raise InputError(f"unknown pipeline `{name}`: choose among {', '.join(pipelines)}")
+            if "runner" in options:
+                check_options(options, names)
             if options.get("namespaces"):
                 options["namespaces"] = within_stages(options["namespaces"], names)
+            if "runner" in options:
+                options = only_cells_that_are_there(options)
             return command(**options)
+        except SystemExit as stopped:
+            if stopped.code == STOPPED:
+                click.echo("Error: stopped by SIGTERM: the same command goes on with what is not made yet", err=True)
+            raise
         except Exception as error:
-            cause = next((link for link in causes(error) if isinstance(link, USER_ERRORS)), None)
+            links = list(causes(error))
+            cause = next((link for link in links if isinstance(link, USER_ERRORS)), None)
+            cause = cause or explained(links, options.get("env"))
             if cause is None:
                 raise
             logging.getLogger(__name__).debug("details", exc_info=error)

@@ -37,6 +37,8 @@ def resolve_device(device: str) -> torch.device:
         resolved = torch.device(device)
     except RuntimeError:
         raise InputError(f"unknown device `{device}`: use auto, cpu, cuda or cuda:N") from None
+    if resolved.type not in ("cpu", "cuda"):
+        raise InputError(f"device `{device}` is not supported: use auto, cpu, cuda or cuda:N")
     if resolved.type == "cuda" and (resolved.index or 0) >= torch.cuda.device_count():
         raise InputError(f"device `{device}` is not there: use auto or cpu")
     return resolved

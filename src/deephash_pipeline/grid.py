@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 
+from deephash_pipeline.errors import InputError
 from deephash_pipeline.hashing import HASH_FUNCTIONS
 from deephash_pipeline.losses import LOSSES
 from deephash_pipeline.methods import Cell
 
 CODE_LENGTHS = (12, 16, 24, 32, 48)
+LONGEST_CODE = 256
 SHOWN_CODE_LENGTH = 32
 """Code length of the gallery and of the pipeline that shows the whole at a glance; the paper's for its curves."""
 
@@ -43,6 +45,30 @@ METHOD_GROUPS = {
 CLASSIFIER_BASELINE = Cell(method="one_of_c", code_length=None)
 GALLERY = Cell(method="deephash", code_length=SHOWN_CODE_LENGTH)
 """The cell whose neighbours the report shows."""
+
+
+def check_code_lengths(code_lengths: object) -> None:
+    """Refuse code lengths that no method can make, or whose report would have no picture.
+
+    Raises:
+        InputError: `CODE_LENGTHS` is no tuple of different whole numbers of bits, the shown one among them.
+
+    Example:
+        >>> check_code_lengths((16, 32))
+        >>> check_code_lengths((12, 12, 32))
+        Traceback (most recent call last):
+        deephash_pipeline.errors.InputError: CODE_LENGTHS is (12, 12, 32): name every code length once
+    """
+    said = f"CODE_LENGTHS is {code_lengths!r}"
+    if not isinstance(code_lengths, tuple | list) or not code_lengths:
+        raise InputError(f"{said}: write a tuple of code lengths in bits, such as (16, 32)")
+    for code_length in code_lengths:
+        if type(code_length) is not int or not 1 < code_length <= LONGEST_CODE:
+            raise InputError(f"{said}: {code_length!r} is no whole number of bits from 2 to {LONGEST_CODE}")
+    if len(set(code_lengths)) < len(code_lengths):
+        raise InputError(f"{said}: name every code length once")
+    if SHOWN_CODE_LENGTH not in code_lengths:
+        raise InputError(f"{said}: add {SHOWN_CODE_LENGTH}, SHOWN_CODE_LENGTH, which the gallery shows, or change it")
 
 
 def cells(*methods: str, code_lengths: Sequence[int] = CODE_LENGTHS) -> Iterator[Cell]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from kedro.pipeline import Pipeline
 
-from deephash_pipeline.grid import CODE_LENGTHS, SHOWN_CODE_LENGTH
+from deephash_pipeline.grid import CODE_LENGTHS, SHOWN_CODE_LENGTH, check_code_lengths
 from deephash_pipeline.pipelines import (
     baseline_hashing,
     cnn_pretraining,
@@ -27,6 +27,7 @@ def register_pipelines() -> dict[str, Pipeline]:
     ``full_at_32_bits`` is a quick run, and the picture that ``make viz`` opens with: with five code lengths the codes
     that walk between the stages hide the stages.
     """
+    check_code_lengths(CODE_LENGTHS)
     stages = create_stages(CODE_LENGTHS)
     full = Pipeline(list(stages.values()))
     glance = Pipeline(list(create_stages([SHOWN_CODE_LENGTH]).values()))

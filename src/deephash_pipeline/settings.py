@@ -1,11 +1,19 @@
 """Kedro's settings: https://docs.kedro.org/en/stable/kedro_project_setup/settings.html."""
 
-from deephash_pipeline.freshness import Provenance
-from deephash_pipeline.grid import cell_parameters
-from deephash_pipeline.hooks import KnownParameters, LastGoodWeights, ResultTable, StageLog
-from deephash_pipeline.tracking import MlflowTracking
+import sys
 
-HOOKS = (ResultTable(), MlflowTracking(), StageLog(), LastGoodWeights(), Provenance(), KnownParameters())
+try:
+    from deephash_pipeline.checks import SoundRun
+    from deephash_pipeline.freshness import Provenance
+    from deephash_pipeline.grid import cell_parameters
+    from deephash_pipeline.hooks import KnownParameters, LastGoodWeights, ResultTable, StageLog
+    from deephash_pipeline.tracking import MlflowTracking
+except KeyboardInterrupt:
+    # Most of what a command waits for at its beginning are these imports.
+    sys.stderr.write("Error: interrupted\n")
+    sys.exit(130)
+
+HOOKS = (ResultTable(), MlflowTracking(), StageLog(), LastGoodWeights(), Provenance(), KnownParameters(), SoundRun())
 
 CONFIG_LOADER_ARGS = {
     "base_env": "base",

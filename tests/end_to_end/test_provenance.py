@@ -1,6 +1,7 @@
 """What is stale never becomes a number: the ways in which it did, tried on a finished run from the command line."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -105,6 +106,8 @@ def test_a_report_that_used_what_is_stale_says_so(copy: Path, small_parameters: 
     text = report.read_text(encoding="utf-8")
     assert "Stale artefacts were used for this report" in text
     assert "was made with seed 42, this run has 7" in text
+    shown = dict(re.findall(r"<th scope=\"row\">(.*?)</th><td>(.*?)</td>", text))
+    assert (shown["Seed"], shown["Network"]) == ("42", "lenet")
     for path, content in kept.items():
         path.write_bytes(content)
 

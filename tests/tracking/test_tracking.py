@@ -13,6 +13,7 @@ from kedro.pipeline import Node, Pipeline
 from mlflow import MlflowClient
 from mlflow.entities import Run
 
+from deephash_pipeline.provenance import Origin, read_manifest
 from deephash_pipeline.tracking import MlflowTracking
 from tests.datasets.kinds import json_dataset
 from tests.tracking.tracked_runs import CELL, CURVES, METRICS, PIPELINE, REPORTING, run, runs, stored_catalog
@@ -202,3 +203,22 @@ def test_a_cell_lasts_from_its_first_node_to_the_end_of_its_last(project: Path, 
     assert begun * 1000 - 1 <= child.info.start_time
     assert 250 <= child.info.end_time - child.info.start_time <= (time.time() - begun) * 1000
     assert 0.25 <= child.data.metrics["seconds"] <= (child.info.end_time - child.info.start_time + 2) / 1000
+
+
+def test_digests_are_tags_and_the_raw_images_a_dataset(project: Path, client: Client) -> None:
+    catalog = stored_catalog("digests", raw_images=None)
+    metrics = json_dataset(project / "digests.json")
+    ancestors = {"raw_images": "a" * 32, "training_images": "b" * 32}
+    metrics.expect("itq.b12.metrics", Origin("measure", inputs={"itq.b12.codes": "c" * 32}, ancestors=ancestors))
+    metrics.save({**METRICS, "queries": 7, "chance_level": None})
+    catalog["itq.b12.metrics"] = metrics
+    hook = MlflowTracking()
+    run_params = {"project_path": project.as_posix(), "pipeline_names": ["reporting"], "env": None}
+    hook.before_pipeline_run(run_params=run_params, pipeline=REPORTING, catalog=catalog)
+    hook.after_pipeline_run(pipeline=REPORTING, catalog=catalog)
+    parent, (child,) = runs(client(), "digests")
+    assert child.data.tags["digest.itq.b12.codes"] == "c" * 32
+    assert child.data.tags["digest.raw_images"] == "a" * 32
+    assert child.data.tags["digest.itq.b12.metrics"] == read_manifest(project / "digests.json").digest
+    (used,) = parent.inputs.dataset_inputs
+    assert (used.dataset.name, used.dataset.digest) == ("digests", "a" * 32)

@@ -1,10 +1,12 @@
 """Where a training keeps its checkpoints."""
 
+import math
 from pathlib import Path
 from typing import Any, NoReturn
 
 from kedro.io import AbstractDataset, DatasetError
 
+from deephash_pipeline.errors import InputError
 from deephash_pipeline.provenance import code_version
 from deephash_pipeline.training import CheckpointFolder
 
@@ -16,9 +18,20 @@ class CheckpointsDataset(AbstractDataset[Any, CheckpointFolder]):
         filepath: of the folder, relative to the project.
         seconds_between: checkpoints are made no more often than this; 0 means at every step.
         metadata: for Kedro-Viz (``layer``).
+
+    Raises:
+        InputError: `seconds_between` is no number of seconds.
     """
 
     def __init__(self, filepath: str, seconds_between: float, metadata: dict[str, Any] | None = None) -> None:
+        if (
+            isinstance(seconds_between, bool)
+            or not isinstance(seconds_between, int | float)
+            or not 0 <= seconds_between < math.inf
+        ):
+            raise InputError(
+                f"seconds_between_checkpoints is {seconds_between!r}: give a number of seconds, 0 for every step"
+            )
         self._path = Path(filepath)
         self._seconds_between = seconds_between
         self.metadata = metadata

@@ -28,7 +28,7 @@ class AugmentationParameters(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    shift_pixels: int = Field(default=0, ge=0)
+    shift_pixels: int = Field(default=0, ge=0, le=10_000)
     horizontal_flip: bool = False
     rotation_degrees: float = Field(default=0.0, ge=0, le=180)
     scale_range: float = Field(default=0.0, ge=0, lt=1)

@@ -1,6 +1,7 @@
 """Which code made a file or a run."""
 
-from importlib.metadata import version
+import platform
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 
@@ -24,3 +25,12 @@ def code_version(folder: Path) -> dict[str, str]:
     except (git.GitError, ValueError):
         return found
     return found | {"git_commit": commit, "git_dirty": str(dirty).lower()}
+
+
+def platform_version() -> dict[str, str]:
+    """Name the versions of Python and PyTorch, by which results may differ in their last digits."""
+    found = {"python": platform.python_version()}
+    try:
+        return found | {"pytorch": version("torch")}
+    except PackageNotFoundError:
+        return found

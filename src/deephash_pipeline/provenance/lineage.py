@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from deephash_pipeline.provenance.code import platform_version
 from deephash_pipeline.provenance.manifest import Manifest, Origin
 from deephash_pipeline.provenance.sources import sources
 
@@ -183,7 +184,7 @@ class Lineage:
             parameters=step.parameters,
             ancestors={name: ancestors[name] for name in sorted(ancestors.keys() - inputs.keys())},
             inherited={name: inherited[name] for name in sorted(inherited.keys() - step.parameters.keys())},
-            code=code,
+            code={**code, **platform_version()},
             command=command,
         )
 

@@ -30,7 +30,7 @@ class Origin:
         parameters: dotted name -> value of those that the node receives.
         ancestors: name -> digest of the artefacts that the inputs were made from, up to the raw images.
         inherited: dotted name -> value of the parameters that their nodes received.
-        code: version and commit of the package.
+        code: version and commit of the package, versions of Python and PyTorch.
         command: that was given.
     """
 

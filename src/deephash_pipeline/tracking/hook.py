@@ -6,6 +6,7 @@ fails here is a warning.
 """
 
 import atexit
+import json
 import logging
 import signal
 import sys
@@ -24,6 +25,7 @@ from kedro.pipeline import Pipeline
 from kedro.pipeline.node import Node
 
 from deephash_pipeline.grid import CLASSIFIER_BASELINE
+from deephash_pipeline.tracking.ancestors import DIGEST, RAW_IMAGES, digest_tags, manifest_of, raw_images_digest
 from deephash_pipeline.tracking.description import (
     LONGEST_TAG,
     benchmark_of,
@@ -74,6 +76,7 @@ class MlflowTracking:
         self._times: dict[str, CellTimes] = {}
         self._started: dict[str, float] = {}
         self._seen: set[str] = set()
+        self._logged: dict[str, str] = {}
 
     @hook_impl
     def before_pipeline_run(self, run_params: dict[str, Any], pipeline: Pipeline, catalog: DataCatalog) -> None:
@@ -122,6 +125,8 @@ class MlflowTracking:
         """Log what the run has read or another process has made, where it is stored; close the run."""
         for name in sorted(pipeline.datasets()):
             self._log(name, lambda name: _stored(catalog, name))
+        with _only_a_warning("log the digests"):
+            self._log_ancestors(pipeline, catalog)
         self._close("FINISHED")
 
     @hook_impl
@@ -156,6 +161,24 @@ class MlflowTracking:
                 html = value if isinstance(value, str) else value.to_html(include_plotlyjs=True)
                 store.write(parent, f"{name}.html", html)
 
+    def _log_ancestors(self, pipeline: Pipeline, catalog: DataCatalog) -> None:
+        """Tag the runs with the digests of manifests, and log the raw images that the results came from."""
+        store, parent = self._store, self._run
+        if store is None or parent is None:
+            return
+        for cell, run in self._logged.items():
+            store.tags(run, digest_tags(catalog, f"{cell}{METRICS_SUFFIX}"))
+        for name in sorted({ALL_METRICS, *PAGES} & pipeline.all_outputs()):
+            manifest = manifest_of(catalog, name)
+            if manifest is not None:
+                store.tag(parent, f"{DIGEST}{name}", manifest.digest)
+        found = (raw_images_digest(catalog, name) for name in sorted(pipeline.datasets()))
+        digest = next(filter(None, found), None)
+        images = catalog.get(RAW_IMAGES)
+        if digest is not None and images is not None:
+            source = json.dumps(images._describe(), default=str)
+            store.log_dataset(parent, benchmark_of(catalog), digest, source)
+
     def _log_cell(
         self,
         store: MlflowStore,
@@ -181,6 +204,7 @@ class MlflowTracking:
         store.log(run, logged, {key: str(value) for key, value in identity.items()})
         if curves is not None:
             store.write(run, "curves.csv", _csv(curves))
+        self._logged[cell] = run
         self._close_child(store, cell, "FINISHED")
         self._log_scores(store, parent, {cell: metrics})
 

@@ -108,6 +108,27 @@ class MlflowStore:
         """Set a tag of a run."""
         self._client.set_tag(run, key, value)
 
+    def tags(self, run: str, tags: Mapping[str, str]) -> None:
+        """Set tags of a run, all in one call."""
+        from mlflow.entities import RunTag  # noqa: PLC0415 - as late as MLflow
+
+        if tags:
+            self._client.log_batch(run, tags=[RunTag(key, value) for key, value in tags.items()])
+
+    def log_dataset(self, run: str, name: str, digest: str, source: str) -> None:
+        """Log the images that a run works on; a resumed run has them already.
+
+        Args:
+            run: its identifier.
+            name: of the benchmark.
+            digest: of the names and contents of its files, as manifests have it.
+            source: where they come from, as JSON.
+        """
+        from mlflow.entities import Dataset, DatasetInput, InputTag  # noqa: PLC0415 - as late as MLflow
+
+        dataset = Dataset(name, digest, "local", source)
+        self._client.log_inputs(run, [DatasetInput(dataset, [InputTag("mlflow.data.context", "evaluation")])])
+
     def write(self, run: str, name: str, text: str) -> None:
         """Store a text as an artifact of a run."""
         uri = self._client.get_run(run).info.artifact_uri

@@ -1,11 +1,8 @@
 """Tables, figures, gallery and page out of the cells' metrics."""
 
-import platform
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
-import torch
 from plotly.graph_objects import Figure
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -14,10 +11,12 @@ from deephash_pipeline.deephash.experiment import Experiment
 from deephash_pipeline.deephash.training_set import LabelledImages, TrainingSet
 from deephash_pipeline.grid import DEEP_RIVALS, METHOD_GROUPS, METHODS
 from deephash_pipeline.methods import Cell
-from deephash_pipeline.provenance import code_version
+from deephash_pipeline.provenance import Origin
 from deephash_pipeline.retrieval import CodeSets
 
 Metrics = dict[str, Any]
+
+NOT_RECORDED = "not recorded"
 
 
 class ReportingParameters(BaseModel):
@@ -89,6 +88,21 @@ def draw_gallery(
     )
 
 
+def described(origin: Origin | None) -> dict[str, str]:
+    """Name network, seed, version, commit and command of what has a manifest; nothing of what has none.
+
+    Example:
+        >>> described(Origin("measure", inherited={"experiment.seed": 42}, code={"git_commit": "0abc"}))
+        {'Seed': '42', 'Git commit': '0abc'}
+    """
+    if origin is None:
+        return {}
+    known = {**origin.inherited, **origin.parameters}
+    shown = {name: known[f"experiment.{name}"] for name in ("network", "seed") if f"experiment.{name}" in known}
+    shown |= {**origin.code, **({"command": origin.command} if origin.command else {})}
+    return {name.replace("_", " ").capitalize(): str(value) for name, value in shown.items()}
+
+
 class ReportContent(NamedTuple):
     """What the page shows."""
 
@@ -103,24 +117,19 @@ class ReportContent(NamedTuple):
 def write_report(
     content: ReportContent,
     metrics: list[Metrics],
+    origin: Origin | None,
     gallery_cell: Cell,
     parameters: ReportingParameters,
     experiment: Experiment,
 ) -> str:
-    """Compose one self-contained page."""
+    """Compose one self-contained page; what the metrics were made with is what their manifest says (`origin`)."""
+    made_with = described(origin)
     summary = {
         "Benchmark": experiment.benchmark,
-        "Network": experiment.network,
+        "Network": made_with.get("Network", NOT_RECORDED),
         "Queries": f"{metrics[0]['queries']:,}",
         "Database": f"{metrics[0]['database_size']:,} images, the training set",
         "Gallery": f"{METHODS[gallery_cell.method]}, {gallery_cell.code_length} bits",
-    }
-    made_with = {
-        "Network": experiment.network,
-        "Seed": str(experiment.seed),
-        **{name.replace("_", " ").capitalize(): value for name, value in code_version(Path.cwd()).items()},
-        "Python": platform.python_version(),
-        "PyTorch": torch.__version__,
     }
     figures = {name: getattr(content, name) for name in ("map_by_code_length", "precision_recall", "training_curves")}
     return reports.render_report(

@@ -54,7 +54,14 @@ def create_pipeline() -> Pipeline:
             ),
             node(
                 write_report,
-                [CONTENT, "all_metrics", f"params:cells.{shown}", "params:reporting", "params:experiment"],
+                [
+                    CONTENT,
+                    "all_metrics",
+                    "all_metrics_origin",
+                    f"params:cells.{shown}",
+                    "params:reporting",
+                    "params:experiment",
+                ],
                 "report",
                 "write_report",
             ),

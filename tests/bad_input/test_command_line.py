@@ -1,0 +1,120 @@
+"""Options of a run that name what is not there end in one line with exit code 1, and nothing is written."""
+
+from pathlib import Path
+
+import pytest
+from kedro.framework.project import pipelines
+
+from deephash_pipeline import cli
+from deephash_pipeline.commands import refusals
+from deephash_pipeline.devices import resolve_device
+from deephash_pipeline.errors import InputError
+from tests.bad_input.conftest import Refused
+
+HUGE = "9999999999999999999999"
+
+NAMES = [
+    ("--nodes=foo", "foo", "registry describe"),
+    ("--nodes=evaluation.itq.b48.measur", "measur", "registry describe"),
+    ("--nodes=evaluation.itq.b48.measure,foo", "foo", "registry describe"),
+    ("--from-nodes=foo", "foo", "registry describe"),
+    ("--to-nodes=foo", "foo", "registry describe"),
+    ("--to-nodes=data_ingestion.split_images,foo", "foo", "registry describe"),
+    ("--from-inputs=foo", "foo", "catalog describe-datasets"),
+    ("--from-inputs=itq.b49.codes", "itq.b49.codes", "catalog describe-datasets"),
+    ("--to-outputs=foo", "foo", "catalog describe-datasets"),
+    ("--to-outputs=report,foo", "foo", "catalog describe-datasets"),
+    ("--from-nodes=reporting.write_report --to-nodes=data_ingestion.split_images", "no nodes", "write_report"),
+    ("--from-inputs=report", "no nodes", "report"),
+    ("--tags=foo", "unknown tag `foo`", "evaluation"),
+    ("--tags=evaluation,foo", "unknown tag `foo`", "reporting"),
+    ("--pipelines=reporting --tags=evaluation", "unknown tag `evaluation`", "reporting"),
+    ("--runner=Foo", "unknown runner `Foo`", "SequentialRunner"),
+    ("--runner=foo.Bar", "unknown runner `foo.Bar`", "ParallelRunner"),
+    ("--runner=os.path", "unknown runner `os.path`", "ParallelRunner"),
+    ("--runner=builtins.int", "unknown runner `builtins.int`", "ParallelRunner"),
+    ("--runner=...", "unknown runner `...`", "ParallelRunner"),
+    ("--runner=sequentialrunner", "unknown runner `sequentialrunner`", "ParallelRunner"),
+    ("--runner=kedro.runner.sequential_runner", "unknown runner", "ParallelRunner"),
+    ("--pipelines=foo", "unknown pipeline `foo`", "full_at_32_bits"),
+    ("--pipelines=evaluation,foo", "unknown pipeline `foo`", "full_at_32_bits"),
+    ("--pipelines=Evaluation", "unknown pipeline `Evaluation`", "evaluation"),
+    ("--pipeline=foo", "unknown pipeline `foo`", "full_at_32_bits"),
+    ("--namespaces=foo", "unknown namespace `foo`", "itq.b48"),
+    ("--namespaces=itq,foo", "unknown namespace `foo`", "itq.b48"),
+    ("--namespaces=itq.b49", "unknown namespace `itq.b49`", "itq.b48"),
+    ("--pipelines=reporting --namespaces=itq.b48", "unknown namespace `itq.b48`", "a stage"),
+    ("--env=foo", "conf/foo", "not"),
+    ("--env=../../etc", "etc", "not"),
+    ("--env=digits/parameters.yml", "parameters.yml", "not"),
+    ("--load-versions=report:2020-01-01T00.00.00.000Z", "--load-versions", "no dataset of this project has versions"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "named", "remedy"), NAMES)
+def test_what_is_not_there_is_named_with_what_is(refused: Refused, arguments: str, named: str, remedy: str) -> None:
+    error = refused(*arguments.split())
+    assert named in error
+    assert remedy in error
+
+
+PARAMETERS = [
+    ("experiment.device=mps", "`mps`"),
+    ("experiment.benchmark=mnist", "the benchmark is `mnist`"),
+    (f"cnn_pretraining.training.epochs={HUGE}", "cnn_pretraining.training.epochs"),
+    ("colour=red", "unknown parameter `colour`"),
+]
+
+
+def reader_of(parameter: str) -> str:
+    """Name a pipeline that reads a parameter, the smallest there is."""
+    group = parameter.partition("=")[0].partition(".")[0]
+    return {"cells": "baseline_hashing"}.get(group, group if group in pipelines else "data_ingestion")
+
+
+@pytest.mark.parametrize(("parameter", "named"), PARAMETERS)
+def test_a_parameter_that_cannot_be_is_named(refused: Refused, parameter: str, named: str) -> None:
+    assert named in refused(f"--pipelines={reader_of(parameter)}", f"--params={parameter}")
+
+
+def test_where_a_run_is_started_below_its_project_makes_no_difference(
+    refused: Refused, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(here / "conf" / "base")
+    assert "'foo'" in refused("--nodes=foo")
+    assert Path.cwd() == here
+
+
+@pytest.mark.parametrize("character", ["?", "#", "%"])
+def test_a_path_that_mlflow_cannot_open_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, character: str
+) -> None:
+    folder = tmp_path / f"what{character}"
+    (folder / "conf" / "base").mkdir(parents=True)
+    monkeypatch.chdir(folder)
+    with pytest.raises(InputError, match=rf"has a `\{character}`.*rename the folder"):
+        refusals.enter_project()
+
+
+def test_a_benchmark_that_another_environment_has_is_named(refused: Refused, here: Path) -> None:
+    there = here / "data/02_intermediate/mnist/class_names.json"
+    there.parent.mkdir(parents=True)
+    there.touch()
+    try:
+        error = refused("--pipelines=cnn_pretraining")
+    finally:
+        there.unlink()
+        for folder in list(there.parents)[:1]:
+            folder.rmdir()
+    assert "data/02_intermediate/digits/class_names.json is not there" in error
+    assert "add --env=mnist" in error
+
+
+@pytest.mark.parametrize("device", ["mps", "xpu", "meta", "tpu", "cuda:99", "CPU", "", "cpu:-1", "hpu:0", "vulkan"])
+def test_a_device_that_is_not_there_or_not_supported_is_refused(device: str) -> None:
+    with pytest.raises(InputError, match="use auto"):
+        resolve_device(device)
+
+
+def test_every_command_of_the_project_is_checked() -> None:
+    assert {"run", "status", "explain"} <= cli.cli.commands.keys()

@@ -1,0 +1,159 @@
+"""Configuration that is no YAML, or says what cannot be: one line with the file, exit code 1, nothing written."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deephash_pipeline.commands.refusals import configuration_fault
+from deephash_pipeline.datasets import CheckpointsDataset
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.grid import check_code_lengths
+from tests.bad_input.conftest import refusal
+
+GLOBALS = "digits/globals.yml"
+PARAMETERS = "digits/parameters.yml"
+CATALOG = "digits/catalog_01_raw.yml"
+ATTACK = b"\nx: !!python/object/apply:pathlib.Path.touch [!!python/object/apply:pathlib.Path [attacked]]\n"
+
+APPENDED = [
+    ("a tab", b"\nx:\n\ty: 1\n", "line"),
+    ("a duplicate key", b"\nbenchmark: mnist\n", "duplicate key benchmark"),
+    ("an unclosed list", b"\nx: [1, 2\n", "line"),
+    ("an unclosed mapping", b"\nx: {y: 1\n", "line"),
+    ("an unclosed quotation", b"\nx: 'y\n", "line"),
+    ("a wrong indentation", b"\nx:\n    y: 1\n  z: 2\n", "line"),
+    ("an alias of nothing", b"\nx: *y\n", "undefined alias"),
+    ("two documents", b"\n---\nx: 1\n", "line"),
+    ("a colon too many", b"\nx: y: z\n", "line"),
+    ("a percent sign", b"\nx: %y\n", "line"),
+    ("NUL", b"\n# \0\n", "special characters"),
+    ("a control character", b"\n# \x07\n", "special characters"),
+    ("Latin-1", "\n# é\n".encode("latin-1"), "UTF-8"),
+    ("half a character", b"\n# \xe2\x82", "UTF-8"),
+    ("a Python tag", ATTACK, "python/object/apply"),
+    ("a Python name", b"\nx: !!python/name:os.system\n", "python/name"),
+    ("an unknown tag", b"\nx: !y 1\n", "!y"),
+    ("a merge of no mapping", b"\nx: {<<: 3}\n", "line"),
+    ("a list as a name", b"\n[1, 2]: 3\n", ""),
+]
+
+
+NO_MAPPINGS = [
+    ("a list", b"- a\n- b\n", "no names"),
+    ("a word", b"hello\n", "no names"),
+    ("UTF-16", "x: 1\n".encode("utf-16"), "UTF-8"),
+    ("a number", b"3\n", "conf/"),
+    ("an executable", b"\x7fELF\x02\x01\x01\x00", "special characters"),
+]
+
+
+@pytest.fixture
+def few_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with little configuration, as the working directory."""
+    for name in ("conf/base/parameters.yml", "conf/digits/globals.yml"):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text("benchmark: digits\nseed: 42\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.usefixtures("few_files")
+def test_good_configuration_has_no_fault() -> None:
+    assert configuration_fault(None) is None
+
+
+@pytest.mark.parametrize(("text", "named"), [case[1:] for case in APPENDED], ids=[case[0] for case in APPENDED])
+@pytest.mark.parametrize("name", ["base/parameters.yml", "digits/globals.yml"])
+def test_yaml_that_cannot_be_read_is_named_with_its_fault(few_files: Path, name: str, text: bytes, named: str) -> None:
+    path = few_files / "conf" / name
+    path.write_bytes(path.read_bytes() + text)
+    fault = configuration_fault("digits")
+    assert fault is not None
+    assert f"conf/{name}" in fault
+    assert named in fault
+    assert "\n" not in fault
+    assert not Path("attacked").exists()
+
+
+@pytest.mark.parametrize(("text", "named"), [case[1:] for case in NO_MAPPINGS], ids=[case[0] for case in NO_MAPPINGS])
+def test_what_is_no_mapping_is_named(few_files: Path, text: bytes, named: str) -> None:
+    (few_files / "conf/digits/globals.yml").write_bytes(text)
+    fault = configuration_fault(None)
+    assert fault is not None
+    assert "conf/digits/globals.yml" in fault
+    assert named in fault
+
+
+def replaced(old: bytes, new: bytes) -> Callable[[bytes], bytes]:
+    return lambda content: content.replace(old, new)
+
+
+IN_A_RUN: list[tuple[str, str, Callable[[bytes], bytes], str]] = [
+    ("a tab", GLOBALS, lambda content: content + APPENDED[0][1], f"conf/{GLOBALS}"),
+    ("a Python tag", GLOBALS, lambda content: content + ATTACK, "python/object/apply"),
+    ("an unknown global", PARAMETERS, lambda _: b"experiment: {effort: '${globals:foo}'}", "foo"),
+    ("a dataset of an unknown type", CATALOG, lambda _: b"raw_images: {type: foo.Bar}", "raw_images"),
+    ("a source of an unknown kind", CATALOG, replaced(b"kind: digits", b"kind: letters"), "letters"),
+    ("an empty benchmark", GLOBALS, replaced(b"benchmark: digits", b"benchmark: ''"), "benchmark"),
+    ("a benchmark outside", GLOBALS, replaced(b"benchmark: digits", b"benchmark: ../../../evil"), "benchmark"),
+]
+
+
+@pytest.fixture
+def kept(here: Path) -> Iterator[Path]:
+    """The configuration of the digits; what a test changes in it is put back."""
+    folder = here / "conf"
+    contents = {path: path.read_bytes() for path in folder.rglob("*.yml")}
+    yield folder
+    for path in folder.rglob("*.yml"):
+        if path not in contents:
+            path.unlink()
+    for path, content in contents.items():
+        path.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "named"), [case[1:] for case in IN_A_RUN], ids=[case[0] for case in IN_A_RUN]
+)
+def test_a_run_names_what_is_wrong_with_its_configuration(
+    kept: Path, here: Path, name: str, change: Callable[[bytes], bytes], named: str
+) -> None:
+    path = kept / name
+    path.write_bytes(change(path.read_bytes() if path.exists() else b""))
+    assert named in refusal(here, "--pipelines=data_ingestion")
+
+
+@pytest.mark.parametrize("seconds", ["abc", -1, float("nan"), float("inf"), [], None, True, "30"])
+def test_seconds_between_checkpoints_are_a_number(seconds: Any) -> None:
+    with pytest.raises(InputError, match="seconds_between_checkpoints"):
+        CheckpointsDataset("checkpoints", seconds)
+
+
+@pytest.mark.parametrize(
+    "code_lengths",
+    [
+        (),
+        [],
+        (-8, 32),
+        (0, 32),
+        (1, 32),
+        (12, 12, 32),
+        ("a", 32),
+        ("32",),
+        (12.5, 32),
+        (32.0,),
+        32,
+        "32",
+        None,
+        (12,),
+        (300, 32),
+        (True, 32),
+        {32: 12},
+        ((32,),),
+    ],
+)
+def test_code_lengths_that_cannot_be_are_refused_before_a_pipeline_is_made(code_lengths: object) -> None:
+    with pytest.raises(InputError, match="CODE_LENGTHS is"):
+        check_code_lengths(code_lengths)

@@ -1,0 +1,97 @@
+"""Files that are not what a dataset wrote end in an error of one line, whatever is in them; none is ever unpickled."""
+
+import io
+import struct
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from kedro.io import DatasetError
+
+from deephash_pipeline.cli import causes
+from deephash_pipeline.commands.refusals import explained
+from deephash_pipeline.datasets import (
+    AtomicDataset,
+    CodesDataset,
+    EncoderDataset,
+    HasherDataset,
+    HistogramsDataset,
+    NumpyDataset,
+    TensorsDataset,
+)
+from tests.datasets.kinds import KINDS
+
+DATASETS: dict[str, Any] = {
+    "array.npy": NumpyDataset,
+    "mapped.npy": lambda path: NumpyDataset(path, mmap_mode="r"),
+    "codes.npz": CodesDataset,
+    "histograms.npz": HistogramsDataset,
+    "encoder.safetensors": EncoderDataset,
+    "tensors.safetensors": TensorsDataset,
+    "hasher.safetensors": HasherDataset,
+    "metrics.json": lambda path: AtomicDataset(path, KINDS["_json"]),
+    "figure.json": lambda path: AtomicDataset(path, KINDS["_plotly"]),
+}
+
+
+def header(shape: tuple[int, ...], descr: str = "<f4") -> bytes:
+    text = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode()
+
+
+def archive(**members: bytes) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as packed:
+        for name, content in members.items():
+            packed.writestr(f"{name}.npy", content)
+    return file.getvalue()
+
+
+def pickled() -> bytes:
+    file = io.BytesIO()
+    np.save(file, np.array([{"a": 1}], dtype=object), allow_pickle=True)
+    return file.getvalue()
+
+
+def safetensors(text: bytes, data: bytes = b"") -> bytes:
+    return struct.pack("<Q", len(text)) + text + data
+
+
+CONTENTS = {
+    "nothing": b"",
+    "one byte": b"\0",
+    "zeros": bytes(4096),
+    "text": b"no such thing\n",
+    "an array of 10^12 rows": header((10**12, 500)),
+    "an array of 10^30 rows": header((10**30,)),
+    "an array of -1 rows": header((-1, 4)),
+    "an array of objects": pickled(),
+    "an array of an unknown type": header((4,), "<q9"),
+    "half an array": header((1000, 4)) + bytes(100),
+    "an archive of nothing": archive(),
+    "an archive of other arrays": archive(foo=header((1,)) + bytes(4)),
+    "an archive of 10^12 rows": archive(
+        **{name: header((10**12, 4), "|u1") for name in ("database", "all", "relevant", "code_length")}
+    ),
+    "half an archive": archive(database=bytes(1000))[:500],
+    "a header of 2^60 bytes": struct.pack("<Q", 2**60) + b"{}",
+    "a header of no JSON": safetensors(b"{{{{"),
+    "tensors beyond the end": safetensors(b'{"a":{"dtype":"F32","shape":[9],"data_offsets":[0,36]}}'),
+    "tensors of an unknown type": safetensors(b'{"a":{"dtype":"X9","shape":[1],"data_offsets":[0,4]}}', bytes(4)),
+    "half a JSON": b'{"a": [1, 2',
+    "JSON of 10^5 brackets": b"[" * 10**5,
+}
+
+
+@pytest.mark.parametrize("content", CONTENTS)
+@pytest.mark.parametrize("name", DATASETS)
+def test_a_file_that_is_another_thing_is_an_error_of_one_line(tmp_path: Path, name: str, content: str) -> None:
+    path = tmp_path / name
+    path.write_bytes(CONTENTS[content])
+    with pytest.raises(Exception) as caught:
+        DATASETS[name](path.as_posix()).load()
+    links = list(causes(caught.value))
+    assert any(isinstance(link, DatasetError) for link in links) or explained(links, None) is not None
+    assert sorted(tmp_path.iterdir()) == [path]
