@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-import yaml
+import yaml  # type: ignore[import-untyped]
 from kedro.framework.project import LOGGING, pipelines
 from kedro.pipeline import Pipeline
 from kedro.runner import AbstractRunner
