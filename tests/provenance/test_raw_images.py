@@ -1,0 +1,69 @@
+"""Raw images that change, appear or vanish make another digest; what else lies beside them does not."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from deephash_pipeline.datasets import ImageSourceDataset
+from deephash_pipeline.provenance import everything_read
+
+
+def paint(path: Path, grey: int) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.new("L", (4, 4), grey).save(path)
+
+
+@pytest.fixture
+def images(tmp_path: Path) -> Path:
+    """Two classes with two images each."""
+    for at, name in enumerate(("owl/0.png", "owl/1.png", "wren/0.png", "wren/1.png")):
+        paint(tmp_path / "raw" / name, 10 * at)
+    return tmp_path / "raw"
+
+
+def digest(images: Path, image_size: int = 4) -> str | None:
+    source = {"kind": "folder", "splits": {"all": "."}, "image_size": image_size, "channels": 1}
+    return ImageSourceDataset(images.as_posix(), source, (images.parent / "work/decoded").as_posix()).digest()
+
+
+CHANGES: dict[str, Callable[[Path], object]] = {
+    "another image": lambda images: paint(images / "owl/0.png", 99),
+    "a new image": lambda images: paint(images / "owl/2.png", 0),
+    "a vanished image": lambda images: (images / "owl/1.png").unlink(),
+    "a renamed image": lambda images: (images / "owl/1.png").rename(images / "owl/7.png"),
+    "an image in another class": lambda images: (images / "owl/1.png").rename(images / "wren/7.png"),
+    "a renamed class": lambda images: (images / "owl").rename(images / "emu"),
+    "exchanged images": lambda images: [
+        (images / "owl/0.png").rename(images / "kept"),
+        (images / "wren/0.png").rename(images / "owl/0.png"),
+        (images / "kept").rename(images / "wren/0.png"),
+    ],
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_raw_images_that_change_are_noticed(images: Path, change: str) -> None:
+    before = digest(images)
+    CHANGES[change](images)
+    assert digest(images) not in (before, None)
+
+
+def test_a_bit_that_flips_unseen_is_noticed_when_all_is_read(images: Path) -> None:
+    before, path = digest(images), images / "owl/0.png"
+    times, content = path.stat(), bytearray(path.read_bytes())
+    content[-20] ^= 1
+    path.write_bytes(content)
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert digest(images) == before
+    with everything_read():
+        assert digest(images) != before
+
+
+def test_what_is_no_image_and_the_time_of_reading_change_nothing(images: Path) -> None:
+    before = digest(images)
+    (images / "owl/notes.txt").write_text("of 1998")
+    assert digest(images) == before
+    assert digest(images, image_size=8) != before
