@@ -68,7 +68,7 @@ def check_numbers(parameters: Mapping[str, Any]) -> None:
     """Refuse numbers that no array and no loop can have.
 
     Raises:
-        InputError: one is not finite, or larger than 64 bits.
+        InputError: one is not finite, or is whole and larger than 64 bits.
 
     Example:
         >>> check_numbers({"training": {"epochs": 10**22}})
@@ -76,7 +76,7 @@ def check_numbers(parameters: Mapping[str, Any]) -> None:
         deephash_pipeline.errors.InputError: `training.epochs` is 10000000000000000000000: numbers are finite, ...
     """
     for name, value in numbers(parameters):
-        if not math.isfinite(value) or abs(value) >= LARGEST:
+        if not math.isfinite(value) or (isinstance(value, int) and abs(value) >= LARGEST):
             raise InputError(f"`{name}` is {value}: numbers are finite, and whole ones fit into 64 bits")
 
 

@@ -39,7 +39,7 @@ def one_line_errors(command: Callable[..., Any] | None) -> Callable[..., Any]:
             options["pipelines"], options["pipeline"] = [options["pipeline"]], None
         try:
             # Those that work in a project; files that others name are relative to where they are.
-            if "params" in options:
+            if "params" in options and not options.get("conf_source"):
                 enter_project()
             names = options.get("pipelines") or options.get("names") or ["__default__"]
             for name in names:

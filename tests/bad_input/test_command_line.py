@@ -85,7 +85,7 @@ def test_where_a_run_is_started_below_its_project_makes_no_difference(
     assert Path.cwd() == here
 
 
-@pytest.mark.parametrize("character", ["?", "#", "%"])
+@pytest.mark.parametrize("character", ["?", "%"])
 def test_a_path_that_mlflow_cannot_open_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, character: str
 ) -> None:

@@ -30,7 +30,7 @@ FILTERS = {
 }
 """Options of Kedro's ``run`` -> arguments of `Pipeline.filter`."""
 RUNNERS = "SequentialRunner, ThreadRunner or ParallelRunner"
-NOT_IN_PATHS = "?#%"
+NOT_IN_PATHS = "?%"
 """What SQLAlchemy, which opens MLflow's database, takes for the end or an escape of a path."""
 
 
