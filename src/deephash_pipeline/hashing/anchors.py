@@ -120,7 +120,8 @@ def random_signs(shape: tuple[int, int], generator: np.random.Generator) -> NDAr
 
 def one_hot(labels: NDArray[np.int64]) -> NDArray[np.float64]:
     """Y of shape (n, C): 1 in the column of a row's class, for classes 0..C-1 of shape (n,)."""
-    return np.eye(labels.max() + 1)[labels]
+    hot: NDArray[np.float64] = np.eye(labels.max() + 1)[labels]
+    return hot
 
 
 def squared_distances(z: NDArray[Any], anchors: NDArray[np.float32]) -> NDArray[np.float64]:

@@ -76,7 +76,7 @@ class SDH(KernelHashFunction):
         codes = random_signs((len(z), self.code_length), generator)
         for _ in range(self.rounds):
             gram = codes.T @ codes + self.classifier_decay * np.eye(self.code_length)
-            classifier = np.linalg.lstsq(gram, codes.T @ classes, rcond=None)[0]
+            classifier = np.asarray(np.linalg.lstsq(gram, codes.T @ classes, rcond=None)[0], np.float64)
             target = classes @ classifier.T + self.fit_weight * regression.kernels @ regression.solve(codes)
             codes = solve_bits(codes, target, classifier)
         return anchors.arrays(regression.solve(codes))

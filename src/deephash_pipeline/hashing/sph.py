@@ -114,4 +114,4 @@ def moved(centres: NDArray[np.float64], overlap: NDArray[np.float64], rows: int)
     force = (overlap - rows / 4) / (rows / 4) / 2
     np.fill_diagonal(force, 0.0)
     # sum_j f_ij (c_i - c_j)
-    return centres + (force.sum(axis=1)[:, np.newaxis] * centres - force @ centres) / len(centres)
+    return np.asarray(centres + (force.sum(axis=1)[:, np.newaxis] * centres - force @ centres) / len(centres))
