@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
+from functools import partial
 from itertools import chain, permutations, product
 from math import fsum, log2
 
@@ -88,7 +89,8 @@ def test_the_worked_example_has_its_values(k: int, values: tuple[float, ...]) ->
     histograms = histograms_of(EXAMPLE)
     found = [metric(histograms, k)[0] for metric in (ndcg_at, acg_at, wap_at)]
     assert found == pytest.approx(values, abs=1e-7)
-    assert found == pytest.approx([mean_over_orders(EXAMPLE, lambda o: m(o, k)) for m in (ndcg, acg, wap)], abs=1e-12)
+    exact = [mean_over_orders(EXAMPLE, partial(of_order, k=k)) for of_order in (ndcg, acg, wap)]
+    assert found == pytest.approx(exact, abs=1e-12)
 
 
 @given(grades, st.integers(1, 13))
@@ -96,7 +98,7 @@ def test_the_worked_example_has_its_values(k: int, values: tuple[float, ...]) ->
 def test_graded_metrics_equal_their_means_over_all_orders_of_ties(drawn: Grades, k: int) -> None:
     histograms = histograms_of(drawn)
     for metric, of_order in ((ndcg_at, ndcg), (acg_at, acg), (wap_at, wap)):
-        exact = mean_over_orders(drawn, lambda order, of_order=of_order: of_order(order, k))
+        exact = mean_over_orders(drawn, partial(of_order, k=k))
         assert metric(histograms, k)[0] == pytest.approx(exact, abs=1e-12)
 
 

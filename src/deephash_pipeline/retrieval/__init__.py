@@ -19,7 +19,7 @@ Counting comes first and is dear, the figures follow from the counts and are che
 1.0
 """
 
-from deephash_pipeline.retrieval.by_hits import average_precision_at_by_hits
+from deephash_pipeline.retrieval.by_hits import average_precision_at_by_hits, mean_average_precision_at_by_hits
 from deephash_pipeline.retrieval.code_files import LabelledCodes, labelled_codes, read_labelled_codes
 from deephash_pipeline.retrieval.codes import (
     MAXIMUM_CODE_LENGTH,
@@ -72,6 +72,7 @@ __all__ = [
     "graded_metrics",
     "labelled_codes",
     "mean_average_precision",
+    "mean_average_precision_at_by_hits",
     "ndcg_at",
     "pack_bits",
     "precision_at",

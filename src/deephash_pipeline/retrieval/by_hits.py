@@ -4,6 +4,8 @@ Most published code divides so; a query that finds few of many relevant items is
 with such figures, under a name of its own; `average_precision_at` divides by min(R, k).
 """
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
@@ -11,7 +13,7 @@ from numpy.typing import NDArray
 from deephash_pipeline.retrieval.groups import RelevantGroups
 from deephash_pipeline.retrieval.harmonic import harmonic_difference
 from deephash_pipeline.retrieval.histograms import DistanceHistograms
-from deephash_pipeline.retrieval.ranks import check_rank
+from deephash_pipeline.retrieval.ranks import check_rank, mean_of_evaluated
 
 NEGLIGIBLE = 1e-20
 
@@ -38,6 +40,11 @@ def average_precision_at_by_hits(histograms: DistanceHistograms, k: int) -> NDAr
     return np.concatenate([_of_block(groups, k) for groups in RelevantGroups.in_blocks(histograms)])
 
 
+def mean_average_precision_at_by_hits(histograms: DistanceHistograms, k: int) -> float:
+    """Mean of `average_precision_at_by_hits` over the queries that have relevant items; nan if there are none."""
+    return mean_of_evaluated(average_precision_at_by_hits(histograms, k), histograms.relevant_items > 0)
+
+
 def _of_block(groups: RelevantGroups, k: int) -> NDArray[np.float64]:
     first = groups.first(k)
     whole = first.size_before + first.size <= k
@@ -49,7 +56,7 @@ def _of_block(groups: RelevantGroups, k: int) -> NDArray[np.float64]:
     cut = np.flatnonzero(~whole)
     query, before = first.query[cut], first.size_before[cut]
     expected = np.empty(len(cut))
-    arguments = (
+    arguments: tuple[Any, ...] = (
         *(values[cut] for values in (first.size, first.relevant, first.size_before, first.relevant_before)),
         *(sums[query], harmonic_difference(before, np.full(len(cut), k)), k, expected),
     )

@@ -1,5 +1,6 @@
 """What an item shows, and so which items are relevant to which query."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -57,6 +58,22 @@ def check_label_pair(
     _check_number(query_labels, "query_labels", queries)
     _check_number(database_labels, "database_labels", items)
     return _as_bool(query_labels, "query_labels"), _as_bool(database_labels, "database_labels")
+
+
+def label_names(labels: NDArray[Any], class_names: Sequence[str]) -> list[str]:
+    """Name what each item shows, several labels one after another.
+
+    Args:
+        labels: class numbers (n,), or multi-hot (n, classes).
+        class_names: of the classes.
+
+    Example:
+        >>> label_names(np.array([[1, 1], [0, 0]], dtype=np.uint8), ["sky", "sea"])
+        ['sky, sea', 'no label']
+    """
+    if labels.ndim == 1:
+        return [class_names[label] for label in labels]
+    return [", ".join(class_names[label] for label in np.flatnonzero(row)) or "no label" for row in labels]
 
 
 def _as_bool(labels: NDArray[Any], name: str) -> NDArray[np.bool_]:

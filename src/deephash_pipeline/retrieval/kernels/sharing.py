@@ -61,7 +61,7 @@ def _mark_sharing(grade: int, shared: Any, planes: Any) -> bool:
     found = NONE
     for word in range(BLOCK_WORDS):
         found |= marked[word]
-    return found != NONE
+    return bool(found != NONE)
 
 
 @njit(cache=True, nogil=True)
