@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from deephash_pipeline.hashing.anchors import one_hot, random_signs
+from deephash_pipeline.hashing.anchors import label_matrix, random_signs
 from deephash_pipeline.hashing.cosdish import flip_while_better, solve_columns, solve_rows
 
 CASE = {"seed": st.integers(0, 2**32), "code_length": st.integers(1, 6), "columns": st.integers(2, 12)}
@@ -18,7 +18,7 @@ def a_case(seed: int, code_length: int, columns: int) -> Case:
     labels = generator.permutation(np.arange(20) % 3)
     codes = random_signs((20, code_length), generator)
     drawn = generator.choice(20, columns, replace=False)
-    return codes, one_hot(labels), drawn, np.where(np.equal.outer(labels, labels), 1.0, -1.0)
+    return codes, label_matrix(labels), drawn, np.where(np.equal.outer(labels, labels), 1.0, -1.0)
 
 
 @settings(max_examples=50, deadline=None)

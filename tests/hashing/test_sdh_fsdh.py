@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from deephash_pipeline.hashing import FSDH, SDH
-from deephash_pipeline.hashing.anchors import KernelRegression, draw_anchors, one_hot, random_signs, signs
+from deephash_pipeline.hashing.anchors import KernelRegression, draw_anchors, label_matrix, random_signs, signs
 from deephash_pipeline.hashing.sdh import solve_bits
 
 LABELS = np.arange(300) % 5
@@ -18,7 +18,7 @@ Z = (np.random.default_rng(1).normal(size=(300, 6)) + 3 * np.eye(5, 6)[LABELS]).
 @given(seed=st.integers(0, 2**32), code_length=st.integers(1, 7), nu=st.sampled_from([0.0, 1e-5, 0.5, 10.0]))
 def test_no_single_bit_of_sdh_could_be_better(seed: int, code_length: int, nu: float) -> None:
     generator = np.random.default_rng(seed)
-    classes = one_hot(generator.permutation(np.arange(20) % 3))
+    classes = label_matrix(generator.permutation(np.arange(20) % 3))
     classifier, fitted = generator.normal(size=(code_length, 3)), generator.normal(size=(20, code_length))
 
     def cost(codes: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -44,14 +44,14 @@ def test_a_kernel_regression_solves_the_normal_equations() -> None:
 
 
 def test_fsdh_regresses_labels_onto_codes() -> None:
-    classes, codes = one_hot(LABELS), random_signs((300, 4), np.random.default_rng(1))
+    classes, codes = label_matrix(LABELS), random_signs((300, 4), np.random.default_rng(1))
     expected = np.linalg.solve(classes.T @ classes + 0.7 * np.eye(5), classes.T @ codes)
     np.testing.assert_allclose(FSDH(4, regression_decay=0.7)._regress(classes, codes), expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(10))
 def test_fsdh_gives_each_class_a_code_of_its_own_where_there_are_as_many(seed: int) -> None:
-    hash_function, classes = FSDH(3), one_hot(LABELS)
+    hash_function, classes = FSDH(3), label_matrix(LABELS)
     start = hash_function._start(classes, np.random.default_rng(seed))
     assert len(np.unique(signs(hash_function._regress(classes, start)), axis=0)) == 5
 

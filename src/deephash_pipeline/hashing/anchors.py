@@ -115,13 +115,14 @@ def signs(projected: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def random_signs(shape: tuple[int, int], generator: np.random.Generator) -> NDArray[np.float64]:
     """Codes to start from: 1 and -1, either with probability 1/2."""
-    return 2.0 * generator.integers(0, 2, shape) - 1.0
+    return np.where(generator.integers(0, 2, shape), 1.0, -1.0)
 
 
-def one_hot(labels: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Y of shape (n, C): 1 in the column of a row's class, for classes 0..C-1 of shape (n,)."""
-    hot: NDArray[np.float64] = np.eye(labels.max() + 1)[labels]
-    return hot
+def label_matrix(labels: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Y of shape (n, C), 1 for each label of a row: one-hot for classes 0..C-1 of shape (n,), else `labels` (n, C)."""
+    if labels.ndim == 2:
+        return labels.astype(np.float64)
+    return np.equal.outer(labels, np.arange(labels.max() + 1)).astype(np.float64)
 
 
 def squared_distances(z: NDArray[Any], anchors: NDArray[np.float32]) -> NDArray[np.float64]:

@@ -11,7 +11,7 @@ from deephash_pipeline.hashing.anchors import (
     KernelHashFunction,
     KernelRegression,
     draw_anchors,
-    one_hot,
+    label_matrix,
     random_signs,
 )
 
@@ -66,7 +66,7 @@ class COSDISH(KernelHashFunction):
     def _learn(self, z: NDArray[Any], labels: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
         generator = np.random.default_rng(self.random_state)
         anchors = draw_anchors(z, self.anchors, generator)
-        classes = one_hot(labels)
+        classes = label_matrix(labels)
         codes = random_signs((len(z), self.code_length), generator)
         columns = min(len(z), self.columns_per_bit * self.code_length)
         for _ in range(self.rounds):

@@ -10,7 +10,7 @@ from deephash_pipeline.hashing.anchors import (
     KernelHashFunction,
     KernelRegression,
     draw_anchors,
-    one_hot,
+    label_matrix,
     random_signs,
     signs,
 )
@@ -54,6 +54,7 @@ class FSDH(KernelHashFunction):
 
     display_name = "FSDH"
     reference = "Gui, Liu, Sun, Tao & Tan, Fast supervised discrete hashing, PAMI 2018"
+    several_labels = True
 
     def __init__(
         self,
@@ -74,7 +75,7 @@ class FSDH(KernelHashFunction):
     def _learn(self, z: NDArray[Any], labels: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
         generator = np.random.default_rng(self.random_state)
         anchors = draw_anchors(z, self.anchors, generator)
-        regression, classes = KernelRegression(z, anchors), one_hot(labels)
+        regression, classes = KernelRegression(z, anchors), label_matrix(labels)
         codes = self._start(classes, generator)
         for _ in range(self.rounds):
             of_classes = classes @ self._regress(classes, codes)
@@ -82,9 +83,9 @@ class FSDH(KernelHashFunction):
         return anchors.arrays(regression.solve(codes))
 
     def _regress(self, classes: NDArray[np.float64], codes: NDArray[np.float64]) -> NDArray[np.float64]:
-        """W = (Y'Y + lambda I)^-1 Y'B, shape (C, K); Y'Y is diagonal and holds the sizes of the classes."""
-        sizes = classes.sum(axis=0)[:, np.newaxis]
-        return np.asarray(classes.T @ codes / (sizes + self.regression_decay))
+        """W = (Y'Y + lambda I)^-1 Y'B, shape (C, K)."""
+        gram = classes.T @ classes + self.regression_decay * np.eye(classes.shape[1])
+        return np.asarray(np.linalg.lstsq(gram, classes.T @ codes, rcond=None)[0], np.float64)
 
     def _start(self, classes: NDArray[np.float64], generator: np.random.Generator) -> NDArray[np.float64]:
         best, most = None, 0

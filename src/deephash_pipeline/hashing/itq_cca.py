@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from pydantic import Field, PositiveInt
 from scipy.linalg import cholesky, solve_triangular
 
-from deephash_pipeline.hashing.anchors import one_hot
+from deephash_pipeline.hashing.anchors import label_matrix
 from deephash_pipeline.hashing.base import row_blocks
 from deephash_pipeline.hashing.itq import ITQ
 from deephash_pipeline.hashing.linear import feature_mean, hyperplanes_through, project
@@ -41,6 +41,7 @@ class ITQCCA(ITQ):
 
     display_name = "ITQ-CCA"
     supervised = True
+    several_labels = True
 
     def __init__(
         self,
@@ -55,7 +56,7 @@ class ITQCCA(ITQ):
 
     def _learn(self, z: NDArray[Any], labels: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
         centre = feature_mean(z)
-        directions = self._correlated_directions(z, centre, one_hot(labels))
+        directions = self._correlated_directions(z, centre, label_matrix(labels))
         rotation, objective = self._learn_rotation(project(z, directions) - centre @ directions)
         return {**hyperplanes_through(centre, directions @ rotation), "objective": objective}
 

@@ -10,7 +10,7 @@ from deephash_pipeline.hashing.anchors import (
     KernelHashFunction,
     KernelRegression,
     draw_anchors,
-    one_hot,
+    label_matrix,
     random_signs,
     signs,
 )
@@ -52,6 +52,7 @@ class SDH(KernelHashFunction):
 
     display_name = "SDH"
     reference = "Shen, Shen, Liu & Shen, Supervised discrete hashing, CVPR 2015"
+    several_labels = True
 
     def __init__(
         self,
@@ -72,7 +73,7 @@ class SDH(KernelHashFunction):
     def _learn(self, z: NDArray[Any], labels: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
         generator = np.random.default_rng(self.random_state)
         anchors = draw_anchors(z, self.anchors, generator)
-        regression, classes = KernelRegression(z, anchors), one_hot(labels)
+        regression, classes = KernelRegression(z, anchors), label_matrix(labels)
         codes = random_signs((len(z), self.code_length), generator)
         for _ in range(self.rounds):
             gram = codes.T @ codes + self.classifier_decay * np.eye(self.code_length)
