@@ -16,7 +16,8 @@ def share_a_label(labels: NDArray[Any], others: NDArray[Any]) -> NDArray[np.bool
         [[False], [True]]
     """
     if labels.ndim == 1:
-        return np.equal.outer(labels, others)
+        equal: NDArray[np.bool_] = np.equal.outer(labels, others)
+        return equal
     # Counts of shared labels are exact in float32.
     similar: NDArray[np.bool_] = labels.astype(np.float32) @ others.astype(np.float32).T > 0
     return similar

@@ -73,7 +73,7 @@ def label_names(labels: NDArray[Any], class_names: Sequence[str]) -> list[str]:
     """
     if labels.ndim == 1:
         return [class_names[label] for label in labels]
-    return [", ".join(class_names[label] for label in np.flatnonzero(row)) or "no label" for row in labels]
+    return [", ".join(class_names[label] for label in np.flatnonzero(row).tolist()) or "no label" for row in labels]
 
 
 def _as_bool(labels: NDArray[Any], name: str) -> NDArray[np.bool_]:
