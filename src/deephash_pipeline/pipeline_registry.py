@@ -17,6 +17,7 @@ from deephash_pipeline.pipelines import (
     hand_crafted,
     hash_layer_init,
     held_out_evaluation,
+    measured_cells,
     paper_tables,
     reporting,
 )
@@ -82,6 +83,7 @@ def create_others() -> dict[str, Pipeline]:
             "descriptor_extraction": descriptor_extraction.create_pipeline(),
             "hand_crafted": hand_crafted.create_pipeline(),
             "held_out_evaluation": held_out_evaluation.create_pipeline(),
+            "measured_cells": measured_cells.create_pipeline(),
             "paper_tables": paper_tables.create_pipeline(),
         }
     )

@@ -11,6 +11,7 @@ from scipy.linalg import eigh
 
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.hashing.base import HashFunction, StoredArray, row_blocks
+from deephash_pipeline.hashing.similarity import LabelSets
 
 # Share of the mean squared kernel value that is added to every anchor's: some anchors may be equal.
 RIDGE = 1e-8
@@ -66,6 +67,7 @@ class KSH(HashFunction):
     display_name = "KSH"
     reference = "Liu, Wang, Ji, Jiang & Chang, Supervised hashing with kernels, CVPR 2012"
     supervised = True
+    several_labels = True
     anchors_: NDArray[np.float32]
     decay_: NDArray[np.float64]
     projection_: NDArray[np.float64]
@@ -120,8 +122,10 @@ class KSH(HashFunction):
 def draw_in_turn(labels: NDArray[np.int64], count: int, generator: np.random.Generator) -> NDArray[np.int64]:
     """Draw rows from all classes in turn, the rows of each in random order, until there are `count` or no more.
 
+    Where rows have several labels, they are drawn at random.
+
     Args:
-        labels: classes, shape (n,).
+        labels: classes, shape (n,); or multi-hot, shape (n, classes).
         count: the number of rows wanted.
         generator: source of the order.
 
@@ -131,6 +135,8 @@ def draw_in_turn(labels: NDArray[np.int64], count: int, generator: np.random.Gen
     Raises:
         InputError: no two of the rows drawn are of one class.
     """
+    if labels.ndim == 2:
+        return generator.permutation(len(labels))[:count]
     classes, sizes = np.unique(labels, return_counts=True)
     if sizes.max() == 1 or count <= len(classes):
         raise InputError(
@@ -144,13 +150,14 @@ def draw_in_turn(labels: NDArray[np.int64], count: int, generator: np.random.Gen
 
 
 class Similarity:
-    """S = K Y - sum of y y' over the bits y learned so far; Y is 1 for two samples of one class and -1 otherwise.
+    """S = K Y - sum of y y' over the bits y learned so far; Y is 1 for two similar samples and -1 otherwise.
 
     S is kept as F diag(w) F', where F has a column for each class, one of ones and one for each bit learned: a product
-    with it then costs l (C + 1 + b) for l samples instead of l^2.
+    with it then costs l (C + 1 + b) for l samples instead of l^2. Of samples with several labels Y is a matrix between
+    the different sets of labels, and F has a column for each of its eigenvectors.
 
     Args:
-        labels: classes of the samples, shape (l,).
+        labels: classes of the samples, shape (l,); or multi-hot, shape (l, classes).
         code_length: K.
 
     Example:
@@ -160,10 +167,16 @@ class Similarity:
     """
 
     def __init__(self, labels: NDArray[np.int64], code_length: int) -> None:
-        of_class = np.equal.outer(labels, np.unique(labels)).astype(np.float64)
-        self.factors = np.column_stack([of_class, np.ones(len(labels))])
+        if labels.ndim == 2:
+            sets = LabelSets.of(labels)
+            eigenvalues, eigenvectors = eigh(2.0 * sets.similar - 1)
+            self.factors = eigenvectors[sets.of_row]
+            self.weights = code_length * eigenvalues
+        else:
+            of_class = np.equal.outer(labels, np.unique(labels)).astype(np.float64)
+            self.factors = np.column_stack([of_class, np.ones(len(labels))])
+            self.weights = code_length * np.append(np.full(of_class.shape[1], 2.0), -1.0)
         self.factors_transposed = self.factors.T.copy()
-        self.weights = code_length * np.append(np.full(of_class.shape[1], 2.0), -1.0)
 
     def multiply(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """S v for values v of shape (l,)."""

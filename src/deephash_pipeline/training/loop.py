@@ -47,7 +47,7 @@ def train(
     module: nn.Module,
     objective: Objective,
     inputs: Inputs,
-    labels: NDArray[np.int64],
+    labels: NDArray[Any],
     parameters: TrainingParameters,
     seed: int,
     device: torch.device,
@@ -66,7 +66,7 @@ def train(
         module: maps a batch of inputs to the objective's first argument; moved to `device`, left in evaluation mode.
         objective: maps (outputs, labels) to a loss and metrics to watch.
         inputs: the training set.
-        labels: int64 of shape (samples,).
+        labels: int64 of shape (samples,), or uint8 of shape (samples, classes).
         parameters: optimiser, schedule and sampler.
         seed: of the order of images, of their augmentation and of dropout.
         device: where to compute.
