@@ -38,8 +38,8 @@ BOTH = pytest.mark.parametrize("runner", [ParallelRunner, SequentialRunner])
 def test_every_node_computes_on_one_thread_whatever_numba_starts(
     runner: type[GridRunner], run: Run, tmp_path: Path
 ) -> None:
-    catalog = a_catalog(tmp_path, "made")
-    run(runner(), pipeline(made=count_threads), catalog)
+    catalog = a_catalog(tmp_path, "made", "other")
+    run(runner(), pipeline(made=count_threads, other=add_one), catalog)
     assert catalog.load("made") == {"torch": 1, "numba": 1, "torch after numba": 1, "product": 64.0**3}
 
 
@@ -58,11 +58,17 @@ def test_nodes_run_in_other_processes_and_their_hooks_where_they_belong(run: Run
 
 
 def test_lines_of_a_worker_are_logged_here(run: Run, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    catalog = a_catalog(tmp_path, "made")
+    catalog = a_catalog(tmp_path, "made", "other")
     with caplog.at_level(logging.INFO, "deephash_pipeline"):
-        run(ParallelRunner(workers=1), pipeline(made=speak), catalog)
+        run(ParallelRunner(workers=1), pipeline(made=speak, other=add_one), catalog)
     assert f"a line from process {catalog.load('made')['pid']}" in caplog.messages
     assert catalog.load("made")["pid"] != os.getpid()
+
+
+def test_nodes_in_a_row_run_where_the_run_was_started(run: Run, tmp_path: Path) -> None:
+    catalog = a_catalog(tmp_path, "made")
+    run(ParallelRunner(workers=2), pipeline(made=speak), catalog)
+    assert catalog.load("made") == {"pid": os.getpid()}
 
 
 # A failed node.
@@ -94,7 +100,7 @@ def test_a_failed_node_stops_only_those_that_need_it(
 
 def test_the_trace_of_an_error_in_a_worker_is_not_lost(run: Run, tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
-        run(ParallelRunner(workers=1), pipeline(failed=fail), a_catalog(tmp_path, "failed"))
+        run(ParallelRunner(workers=1), pipeline(failed=fail, other=add_one), a_catalog(tmp_path, "failed", "other"))
     assert 'raise OSError("the disk is gone")' in "".join(caught.value.__notes__)
 
 
