@@ -44,7 +44,8 @@ ROUNDS = 3
 ATTEMPTS = 3
 """How often a node is started whose worker is lost."""
 
-SECONDS_BETWEEN_LOOKS = 0.2
+SECONDS_BETWEEN_LOOKS = 0.05
+"""How long a signal may wait for a worker that is to hear of it."""
 
 
 class NodesFailed(InputError):
