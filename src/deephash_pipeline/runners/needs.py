@@ -18,16 +18,19 @@ from deephash_pipeline.freshness.graph import Catalog, is_parameter
 GIB = 2**30
 
 COSTS = {
-    "pre_train": 60.0,
-    "fine_tune": 12.0,
-    "train": 12.0,
-    "initialise": 4.0,
-    "fit": 1.0,
-    "fit.mlh": 12.0,
-    "fit.bre": 12.0,
+    "pre_train": 50.0,
+    "fine_tune": 15.0,
+    "train": 15.0,
+    "initialise": 5.5,
+    "fit": 0.2,
+    "fit.mlh": 14.0,
+    "fit.ksh": 4.0,
+    "fit.bre": 3.0,
+    "fit.ldah": 2.7,
+    "fit.liong_sdh": 2.7,
 }
 """Seconds that nodes take on the digits, by their last name and, where methods differ, the method: ratios count."""
-OTHER_COST = 0.2
+OTHER_COST = 0.1
 
 SMALL_NETWORKS = ("lenet", "cifar10_full", "kaggle_face")
 """Their steps are too short for a second thread: a neighbour uses the core better."""
