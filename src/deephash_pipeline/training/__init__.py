@@ -6,7 +6,7 @@ from deephash_pipeline.training.gradients import FollowsProgress, HasMetrics, Ob
 from deephash_pipeline.training.inference import outputs_in_blocks
 from deephash_pipeline.training.inputs import ArrayInputs, Inputs
 from deephash_pipeline.training.loop import TrainingDiverged, train
-from deephash_pipeline.training.objectives import CrossEntropy
+from deephash_pipeline.training.objectives import BinaryCrossEntropy, CrossEntropy, classification_objective
 from deephash_pipeline.training.parameters import TrainingParameters
 from deephash_pipeline.training.resuming.checkpoint import CheckpointFolder
 from deephash_pipeline.training.resuming.interruption import StopRequest, TrainingInterrupted, stop_requests
@@ -15,6 +15,7 @@ from deephash_pipeline.training.sampling import first_batch
 
 __all__ = [
     "ArrayInputs",
+    "BinaryCrossEntropy",
     "CheckpointFolder",
     "CrossEntropy",
     "FollowsProgress",
@@ -27,6 +28,7 @@ __all__ = [
     "TrainingInterrupted",
     "TrainingParameters",
     "TrunkAndHead",
+    "classification_objective",
     "first_batch",
     "outputs_in_blocks",
     "resolve_device",
