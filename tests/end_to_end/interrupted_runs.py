@@ -177,6 +177,8 @@ def interrupt(project: Path, stage: Stage, number: signal.Signals, draw: random.
         run.process.send_signal(signal.SIGCONT)
     status = run.process.wait(SECONDS_OF_PATIENCE)
     _, left = psutil.wait_procs(workers, timeout=SECONDS_TO_END)
+    # One that has ended may wait for ever to be asked for its exit code, where nobody does so for orphans.
+    left = [process for process in left if process.is_running() and process.status() != psutil.STATUS_ZOMBIE]
     if left:
         raise RuntimeError(f"{len(left)} processes have outlived the run that has started them")
     if status == 0:

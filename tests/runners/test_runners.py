@@ -160,7 +160,7 @@ def test_all_trainings_stop_at_a_whole_step_and_are_named_in_one_line(run: Run, 
             started.add(node.name)
 
     def interrupt() -> None:
-        end = time.monotonic() + 120
+        end = time.monotonic() + 600
         while len(started) < 2 and time.monotonic() < end:
             time.sleep(0.05)
         os.kill(os.getpid(), signal.SIGTERM)

@@ -39,7 +39,14 @@ def test_the_longest_way_to_the_end_starts_first() -> None:
     schedule = Schedule(CELLS, Capacity(threads=2, memory=100), lambda node: ONE)
     assert cost_of(node(schedule, "mlh.b12.fit")) > cost_of(node(schedule, "lsh.b12.fit"))
     assert set(started(schedule)) == {"mlh.b12.fit", "csq.b12.fine_tune"}
+
+
+def test_a_cell_that_has_begun_is_completed_first() -> None:
+    schedule = Schedule(CELLS, Capacity(threads=2, memory=100), lambda node: ONE)
+    started(schedule)
     schedule.finish(node(schedule, "mlh.b12.fit"))
+    assert started(schedule) == ["mlh.b12.encode"]
+    schedule.finish(node(schedule, "mlh.b12.encode"))
     assert started(schedule) == ["lsh.b12.fit"]
 
 

@@ -90,6 +90,8 @@ def skipping_what_is_up_to_date(command: Callable[..., Any]) -> Callable[..., An
         runner = RUNNERS.get(runner, runner)
         with policy(stale_allowed=stale_allowed, verify_fully=verify_fully):
             if not runner.startswith(OURS):
+                if workers:
+                    raise InputError(f"--workers is for the runners of this project, not for {runner}: leave it out")
                 return command(**options)
             skipping = not force and whole and not any(options.get(name) for name in NARROWING)
             if skipping and _is_up_to_date(options, stale_allowed):

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from deephash_pipeline.progress import Steps, duration
-from deephash_pipeline.runners.needs import cost_of
+from deephash_pipeline.runners.needs import cell_of, cost_of
 from deephash_pipeline.runners.schedule import Schedule
 
 logger = logging.getLogger(__name__)
@@ -139,9 +139,3 @@ class RunDisplay:
         else:
             while not self._ended.wait(SECONDS_BETWEEN_LINES):
                 logger.info("%s", self.line())
-
-
-def cell_of(node: Node) -> str:
-    """Name the cell that a node is of, such as ``itq.b12``; empty if it is of none."""
-    cell = ".".join((node.namespace or "").split(".")[1:])
-    return cell

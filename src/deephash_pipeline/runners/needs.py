@@ -108,6 +108,11 @@ def cost_of(node: Node) -> float:
     return COSTS.get(".".join([last, *method]), COSTS.get(last, OTHER_COST))
 
 
+def cell_of(node: Node) -> str:
+    """Name the cell that a node is of, such as ``itq.b12``; empty if it is of none."""
+    return ".".join((node.namespace or "").split(".")[1:])
+
+
 def costs_to_the_end(pipeline: Pipeline) -> dict[str, float]:
     """Give for each node, by name, the cost of the longest way from its beginning to the end of the pipeline."""
     costs: dict[str, float] = {}

@@ -32,7 +32,7 @@ IMPORTED_ONCE = ["deephash_pipeline.pipeline_registry", "deephash_pipeline.runne
 # a worker that is killed would leave a semaphore behind.
 LIMITED = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 ENVIRONMENT = dict.fromkeys(LIMITED, "1")
-SECONDS_TO_END = 5.0
+SECONDS_TO_END = 60.0
 
 
 def start_server() -> None:

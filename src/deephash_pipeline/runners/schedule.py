@@ -1,4 +1,4 @@
-"""Which node starts next: the one with the longest way to the end of those whose inputs are stored."""
+"""Which node starts next of those that are ready: what completes a cell, then what has the longest way to go."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from kedro.pipeline import Pipeline
 from kedro.pipeline.node import Node
 
-from deephash_pipeline.runners.needs import Capacity, Needs, cost_of, costs_to_the_end
+from deephash_pipeline.runners.needs import Capacity, Needs, cell_of, cost_of, costs_to_the_end
 
 
 class Schedule:
@@ -23,6 +23,7 @@ class Schedule:
         self._needs_of = needs_of
         self._parents = {node: set(parents) for node, parents in pipeline.node_dependencies.items()}
         self._costs = costs_to_the_end(pipeline)
+        self._begun: set[str] = set()
         self.nodes = list(pipeline.nodes)
         self.waiting = dict.fromkeys(self.nodes)
         self.running: dict[Node, Needs] = {}
@@ -36,12 +37,14 @@ class Schedule:
         if not ready:
             return None
         # A smaller one is not let past the longest: a node that needs the whole machine would never start.
-        node = max(ready, key=lambda node: self._costs[node.name])
+        node = max(ready, key=lambda node: (cell_of(node) in self._begun, self._costs[node.name]))
         needs = self._needs_of(node)
         if not self._capacity.has_room_for(needs, self.running.values()):
             return None
         del self.waiting[node]
         self.running[node] = needs
+        # To encode and evaluate what a training has made takes little, and shows it at once.
+        self._begun |= {cell_of(node)} - {""}
         self.attempts[node] += 1
         return node, needs
 
