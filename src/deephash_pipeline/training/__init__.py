@@ -9,7 +9,7 @@ from deephash_pipeline.training.loop import TrainingDiverged, train
 from deephash_pipeline.training.objectives import BinaryCrossEntropy, CrossEntropy, classification_objective
 from deephash_pipeline.training.parameters import TrainingParameters
 from deephash_pipeline.training.resuming.checkpoint import CheckpointFolder
-from deephash_pipeline.training.resuming.interruption import TrainingInterrupted
+from deephash_pipeline.training.resuming.interruption import StopRequest, TrainingInterrupted, stop_requests
 from deephash_pipeline.training.resuming.state import History
 from deephash_pipeline.training.sampling import first_batch
 
@@ -23,6 +23,7 @@ __all__ = [
     "History",
     "Inputs",
     "Objective",
+    "StopRequest",
     "TrainingDiverged",
     "TrainingInterrupted",
     "TrainingParameters",
@@ -32,6 +33,7 @@ __all__ = [
     "outputs_in_blocks",
     "resolve_device",
     "resolve_devices",
+    "stop_requests",
     "train",
     "train_on",
 ]

@@ -13,8 +13,9 @@ from deephash_pipeline.devices import freed_memory_is_kept
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.progress import count_steps
 from deephash_pipeline.randomness import derive_seed
-from deephash_pipeline.training.distributed.ranks import join_ranks, rank, share_state
-from deephash_pipeline.training.gradients import BatchGradients, FollowsProgress, Objective
+from deephash_pipeline.training.distributed.ranks import join_ranks, rank, share_state, take_from_first_rank
+from deephash_pipeline.training.gradients import BatchGradients, FollowsProgress, LearnsCodes, Objective
+from deephash_pipeline.training.inference import outputs_in_blocks
 from deephash_pipeline.training.inputs import Inputs
 from deephash_pipeline.training.parameters import TrainingParameters
 from deephash_pipeline.training.resuming.checkpoint import CheckpointFolder
@@ -113,7 +114,8 @@ def train(
         # One pass over the weights instead of one for each operation.
         fused=device.type in ("cpu", "cuda"),
     )
-    training = Training(module, optimizer, build_schedule(optimizer, parameters, parameters.epochs * steps))
+    schedule = build_schedule(optimizer, parameters, parameters.epochs * steps)
+    training = Training(module, optimizer, schedule, objective if isinstance(objective, LearnsCodes) else None)
     continuation = Continuation(training, checkpoints, description)
     continuation.start(inputs, labels, parameters, seed, configuration or {})
 
@@ -123,6 +125,9 @@ def train(
         _shown_steps(training, description, parameters, steps) as advance,
     ):
         for epoch in () if training.progress.finished else range(training.progress.epoch, parameters.epochs + 1):
+            if isinstance(objective, LearnsCodes) and training.progress.step == 0:
+                objective.start_epoch(torch.from_numpy(outputs_in_blocks(module, inputs)).to(device))
+                take_from_first_rank(objective.state_dict().values())
             module.train()
             for step, indices in enumerate(epoch_batches(len(inputs), parameters, seed, epoch)):
                 if step < training.progress.step:
