@@ -1,0 +1,28 @@
+"""Hashers for other programs: ``deephash-pipeline export-onnx``."""
+
+from pathlib import Path
+
+import click
+
+from deephash_pipeline.commands.hashers import named_hasher
+from deephash_pipeline.errors import InputError
+
+output_option = click.option("-o", "--output", required=True, type=click.Path(path_type=Path))
+
+
+@click.command("export-onnx")
+@click.argument("hasher")
+@output_option
+def export_onnx(hasher: str, output: Path) -> None:
+    """Write HASHER as one ONNX file: uint8 images in, packed codes out.
+
+    HASHER is a .safetensors file, pretrained:NAME, or a cell as mnist/deephash.b48. Beside the hasher of an index, as
+    INDEX/hasher.onnx, it is what `serve --runtime onnx` computes with.
+    """
+    from deephash_pipeline.export import export_onnx as export  # noqa: PLC0415 - other commands need no exporter
+
+    if output.exists() and not output.is_file():
+        raise InputError(f"{output} is there and is no regular file: name another")
+    made = named_hasher(hasher, device="cpu")
+    export(made, output)
+    click.echo(f"{output}: {made!r}, {output.stat().st_size / 1e6:.1f} MB")
