@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 TRUNK, ENCODER = "trunk.", "encoder."
+IN_FOLDER = "model.safetensors"
+"""Name of the file in a folder for the Hugging Face Hub."""
 
 
 class ImageHasher(BaseHasher):
@@ -83,12 +85,14 @@ class ImageHasher(BaseHasher):
 
     @classmethod
     def load(cls, path: str | Path, device: str = "auto") -> ImageHasher:
-        """Read a hasher from its file.
+        """Read a hasher from its file, or from the folder that `deephash_pipeline.export.export_huggingface` wrote.
 
         Raises:
             InputError: the file is not there, is damaged, or is no hasher.
         """
         path = Path(path)
+        if (path / IN_FOLDER).is_file():
+            path = path / IN_FOLDER
         try:
             with safetensors.safe_open(path, framework="pt") as file:
                 metadata = file.metadata() or {}
