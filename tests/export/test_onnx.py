@@ -19,6 +19,7 @@ from deephash_pipeline.export.onnx import PlainNormalisation
 from deephash_pipeline.hashers import OnnxHasher
 from deephash_pipeline.hashing import (
     ENCODERS,
+    HASH_FUNCTIONS,
     KSH,
     LSH,
     Encoder,
@@ -85,13 +86,15 @@ def encoders(z: NDArray[np.float32]) -> dict[str, Encoder]:
     """One of each kind, made of features; what is linear counts as one kind."""
     labels = np.arange(len(z)) % 4
     weights = np.random.default_rng(1).normal(size=(z.shape[1], 12))
-    made = {
+    made: dict[str, Encoder] = {
         "sh": SpectralHashing(12).fit(z),
         "ksh": KSH(12, anchors=20, iterations=3).fit(z, labels),
         "liong_sdh": LiongSDH(12, iterations=2).fit(z, labels),
         "one_of_c": OneOfC.from_arrays(12, {"weights": weights, "bias": weights[0]}),
         "hash_layer": LearnedHashLayer.from_arrays(12, {"projection": weights, "threshold": weights[0]}),
     }
+    made |= {name: HASH_FUNCTIONS[name](12, anchors=30).fit(z, labels) for name in ("agh", "sdh", "fsdh", "cosdish")}
+    made["sph"] = HASH_FUNCTIONS["sph"](12).fit(z)
     assert all(issubclass(kind, LinearEncoder) for name, kind in ENCODERS.items() if name not in made)
     return made
 

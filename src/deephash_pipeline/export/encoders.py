@@ -8,7 +8,16 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.hashing import KSH, Encoder, LinearEncoder, LiongSDH, OneOfC, SpectralHashing
+from deephash_pipeline.hashing import (
+    AGH,
+    Encoder,
+    LinearEncoder,
+    LiongSDH,
+    OneOfC,
+    SpectralHashing,
+    SphericalHashing,
+)
+from deephash_pipeline.hashing.anchors import KernelHashFunction
 
 
 @singledispatch
@@ -45,11 +54,26 @@ def _(encoder: SpectralHashing, z: Tensor) -> Tensor:
 
 
 @outputs.register
-def _(encoder: KSH, z: Tensor) -> Tensor:
-    anchors = _double(encoder.anchors_)
-    squared = (z * z).sum(1, keepdim=True) - 2 * z @ anchors.T + (anchors * anchors).sum(1)
-    kernels = torch.exp(-_double(encoder.decay_) * squared.clamp(min=0))
+def _(encoder: KernelHashFunction, z: Tensor) -> Tensor:
+    kernels = torch.exp(-_double(encoder.decay_) * _squared_distances(z, _double(encoder.anchors_)))
     return kernels @ _double(encoder.projection_) - _double(encoder.threshold_)
+
+
+@outputs.register
+def _(encoder: AGH, z: Tensor) -> Tensor:
+    near, chosen = _squared_distances(z, _double(encoder.anchors_)).topk(len(encoder.bandwidth_), largest=False)
+    kernels = torch.exp(-(near - near[:, :1]) / float(encoder.bandwidth_[-1] ** 2 or 1.0))
+    places = (chosen[:, :, None] == torch.arange(len(encoder.anchors_))).double()
+    weights = (kernels[:, :, None] * places).sum(1) / kernels.sum(1, keepdim=True)
+    functions = weights @ _double(encoder.projection_)
+    seconds = functions[:, : len(encoder.positive_)]
+    split = torch.where(seconds >= 0, seconds - _double(encoder.positive_), _double(encoder.negative_) - seconds)
+    return torch.cat([functions, split], dim=1)[:, : encoder.code_length]
+
+
+@outputs.register
+def _(encoder: SphericalHashing, z: Tensor) -> Tensor:
+    return _double(encoder.squared_radii_) - _squared_distances(z, _double(encoder.centres_))
 
 
 @outputs.register
@@ -63,6 +87,11 @@ def _(encoder: LiongSDH, z: Tensor) -> Tensor:
 def _(encoder: OneOfC, z: Tensor) -> Tensor:
     predicted = (z @ _double(encoder.weights_) + _double(encoder.bias_)).argmax(dim=1, keepdim=True)
     return (predicted == torch.arange(encoder.code_length)).double() - 0.5
+
+
+def _squared_distances(z: Tensor, anchors: Tensor) -> Tensor:
+    squared = (z * z).sum(1, keepdim=True) + (anchors * anchors).sum(1) - 2 * z @ anchors.T
+    return squared.clamp(min=0)
 
 
 def _double(array: NDArray[Any]) -> Tensor:
