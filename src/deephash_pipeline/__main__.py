@@ -2,7 +2,9 @@
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 import click
 
@@ -15,13 +17,16 @@ def main() -> None:
     given = sys.argv[1:]
     if given and given[0].startswith("-") and given[0] not in ("--help", "-h"):
         given = ["run", *given]
+    if given and given[0] == "serve":
+        # Where nothing but a service runs there may be neither Kedro nor PyTorch.
+        serve(given[1:])
+        return
     if given and given[0] == "run":
         try:
             # Kedro takes the current directory for the project.
             os.chdir(project_root())
         except InputError as error:
-            click.ClickException(str(error)).show()
-            sys.exit(1)
+            _end(error)
     os.environ.setdefault("KEDRO_LOGGING_CONFIG", str(template() / "conf" / "logging.yml"))
     try:
         from kedro.framework.project import configure_project  # noqa: PLC0415 - reads the logging configuration
@@ -33,6 +38,21 @@ def main() -> None:
         sys.exit(130)
 
     cli(given, prog_name="deephash-pipeline")
+
+
+def serve(arguments: Sequence[str]) -> None:
+    """Run ``deephash-pipeline serve``."""
+    from deephash_pipeline.commands import serve as module  # noqa: PLC0415 - see `main`
+
+    try:
+        module.serve(arguments, prog_name="deephash-pipeline serve")
+    except InputError as error:
+        _end(error)
+
+
+def _end(error: InputError) -> NoReturn:
+    click.ClickException(" ".join(str(error).split())).show()
+    sys.exit(1)
 
 
 if __name__ == "__main__":

@@ -49,6 +49,21 @@ def test_the_command_writes_it(finished_project: Path, tmp_path: Path, monkeypat
     assert ImageHasher.load(file).encode(np.zeros((2, 28, 28), np.uint8)).shape == (2, 6)
 
 
+def test_the_folder_for_the_hub_has_the_metrics_and_the_command_of_the_run(
+    finished_project: Path, catalog: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(finished_project)
+    bootstrap_project(finished_project)
+    folder = tmp_path / "itq48"
+    CliRunner().invoke(cli, ["export-huggingface", "digits", "itq.b48", "-o", str(folder)], catch_exceptions=False)
+    card = (folder / "README.md").read_text(encoding="utf-8")
+    assert f"| mean_average_precision | {catalog.load('itq.b48.metrics')['mean_average_precision']} |" in card
+    assert "run --pipelines=full" in card
+    assert "| experiment.seed | 42 |" in card
+    codes = ImageHasher.load(folder).encode(catalog.load("query_images"))
+    np.testing.assert_array_equal(codes, catalog.load("itq.b48.codes").query)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

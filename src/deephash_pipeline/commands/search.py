@@ -11,8 +11,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from deephash_pipeline.commands.project import hasher_of_run, run_catalog
-from deephash_pipeline.deephash import ImageHasher
+from deephash_pipeline.commands.hashers import HASHER_HELP, is_cell, named_hasher
+from deephash_pipeline.commands.options import FOLDER, device_option
+from deephash_pipeline.commands.project import run_catalog
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.image_index import AddedImages, ImageIndex, ListedImage, list_images
 from deephash_pipeline.image_index.index import same_hasher
@@ -20,11 +21,8 @@ from deephash_pipeline.retrieval.labels import label_names
 from deephash_pipeline.search import Answers, HammingIndex
 from deephash_pipeline.search.store import LEDGER
 
-FOLDER = click.Path(path_type=Path)
-PRETRAINED = "pretrained:"
 MOST_LISTED = 20
 FACTS = ("code_length", "columns", "segments", "removed", "bytes_on_disk")
-device_option = click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda or cuda:N.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
@@ -35,7 +33,7 @@ def index() -> None:
 
 @index.command()
 @click.argument("index", type=FOLDER)
-@click.option("--hasher", required=True, help="A .safetensors file, pretrained:NAME, or a cell as mnist/deephash.b48.")
+@click.option("--hasher", required=True, help=HASHER_HELP)
 @click.argument("paths", nargs=-1)
 @click.option("--anew", is_flag=True, help="Replace an index that was made with another hasher.")
 @device_option
@@ -45,14 +43,13 @@ def build(index: Path, hasher: str, paths: Sequence[str], anew: bool, device: st
     Without PATHS, of the database of the run that the hasher is of. A build that was stopped goes on where it was.
     """
     listed = list_images(paths) if paths else None
-    if listed is None and not _is_cell(hasher):
+    if listed is None and not is_cell(hasher):
         raise InputError("no PATHS are given: name folders, globs or CSV files of images")
-    made = _hasher(hasher, device)
+    made = named_hasher(hasher, device)
     if anew and (index / LEDGER).is_file() and not same_hasher(index, made):
         HammingIndex.open(index).close()  # refused while another process writes
         shutil.rmtree(index)
     with ImageIndex.create_or_open(index, made) as images:
-        images.hasher.to(device)
         files, skipped = (_images_of_run(images, hasher), []) if listed is None else listed
         _report(index, images, images.add_files(files), skipped)
 
@@ -153,22 +150,6 @@ def _rows(images: ImageIndex, answers: Answers, radius: int | None) -> list[dict
         {"id": name, "distance": distance, **item.metadata, "path": str(images.path_of(item.metadata) or "")}
         for (name, distance), item in zip(found, items, strict=True)
     ]
-
-
-def _is_cell(hasher: str) -> bool:
-    benchmark, _, cell = hasher.partition("/")
-    return bool(benchmark and cell) and not hasher.endswith(".safetensors") and not Path(hasher).exists()
-
-
-def _hasher(name: str, device: str) -> ImageHasher:
-    if name.startswith(PRETRAINED):
-        return ImageHasher.pretrained(name.removeprefix(PRETRAINED), device)
-    if _is_cell(name):
-        benchmark, _, cell = name.partition("/")
-        return hasher_of_run(benchmark, cell).to(device)
-    if not Path(name).is_file() and not name.endswith(".safetensors"):
-        raise InputError(f"no hasher `{name}`: give a .safetensors file, pretrained:digits-48, or mnist/deephash.b48")
-    return ImageHasher.load(name, device)
 
 
 def _images_of_run(images: ImageIndex, hasher: str) -> list[ListedImage]:

@@ -9,9 +9,10 @@ from pathlib import Path
 import click
 import uvicorn
 
-from deephash_pipeline.commands.search import FOLDER, device_option
+from deephash_pipeline.commands.options import FOLDER, device_option
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.image_index import ImageIndex
+from deephash_pipeline.image_index.index import Runtime
 from deephash_pipeline.serving import ServiceSettings, create_app, read_token
 
 ANYWHERE = ("0.0.0.0", "::")
@@ -27,6 +28,13 @@ SECONDS_TO_END = 10
 @click.option("--max-megabytes", default=10, show_default=True, type=click.IntRange(1, 1000), help="Of a request.")
 @click.option("--max-megapixels", default=40, show_default=True, type=click.IntRange(1, 1000), help="Of a picture.")
 @click.option("--max-pending", default=64, show_default=True, type=click.IntRange(1), help="Requests at once.")
+@click.option(
+    "--runtime",
+    default="torch",
+    show_default=True,
+    type=click.Choice(["torch", "onnx"]),
+    help="What computes codes; onnx wants INDEX/hasher.onnx of export-onnx, and no PyTorch.",
+)
 @device_option
 def serve(
     indexes: Sequence[Path],
@@ -37,6 +45,7 @@ def serve(
     max_megabytes: int,
     max_megapixels: int,
     max_pending: int,
+    runtime: Runtime,
     device: str,
 ) -> None:
     """Serve search in INDEXES over HTTP, with a page at /."""
@@ -54,7 +63,7 @@ def serve(
         opened = {}
         for folder in indexes:
             name = folder.name if folder.name and folder.name not in opened else str(folder)
-            index = ImageIndex.open(folder, read_only=settings.token is None, device=device)
+            index = ImageIndex.open(folder, read_only=settings.token is None, device=device, runtime=runtime)
             opened[name] = stack.enter_context(index)
         config = uvicorn.Config(
             create_app(opened, settings),

@@ -4,11 +4,10 @@ The stages of Algorithm 1 are functions of a training set, parameters and a run:
 `fine_tune`.
 """
 
-from deephash_pipeline.deephash.description import HasherDescription
 from deephash_pipeline.deephash.estimator import DeepHash
 from deephash_pipeline.deephash.experiment import Experiment, Run
 from deephash_pipeline.deephash.fine_tune import FineTuned, FineTuningParameters, PreTrainedWeights, fine_tune
-from deephash_pipeline.deephash.hasher import EncodedImages, ImageHasher
+from deephash_pipeline.deephash.hasher import ImageHasher
 from deephash_pipeline.deephash.initialise import (
     HashLayerInitParameters,
     InitialisedHashLayer,
@@ -18,8 +17,10 @@ from deephash_pipeline.deephash.initialise import (
 )
 from deephash_pipeline.deephash.pretrain import PreTrained, PreTrainingParameters, extract_features, pretrain
 from deephash_pipeline.deephash.training_set import LabelledFeatures, LabelledImages, TrainingSet
+from deephash_pipeline.hashers import BaseHasher, EncodedImages, HasherDescription
 
 __all__ = [
+    "BaseHasher",
     "DeepHash",
     "EncodedImages",
     "Experiment",

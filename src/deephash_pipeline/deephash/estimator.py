@@ -8,14 +8,15 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 from sklearn.base import BaseEstimator
 
-from deephash_pipeline.deephash.description import HasherDescription
 from deephash_pipeline.deephash.experiment import Experiment, Run
 from deephash_pipeline.deephash.fine_tune import FineTuningParameters, PreTrainedWeights, fine_tune
-from deephash_pipeline.deephash.hasher import DECODED_AT_A_TIME, ImageHasher
+from deephash_pipeline.deephash.hasher import ImageHasher
 from deephash_pipeline.deephash.initialise import HashLayerInitParameters, initialise_hash_layer
 from deephash_pipeline.deephash.pretrain import PreTrainingParameters, extract_features, pretrain
 from deephash_pipeline.deephash.training_set import LabelledFeatures, LabelledImages, TrainingSet
 from deephash_pipeline.errors import InputError
+from deephash_pipeline.hashers import HasherDescription
+from deephash_pipeline.hashers.base import DECODED_AT_A_TIME
 from deephash_pipeline.hashing import Encoder
 from deephash_pipeline.images.augmentation import AugmentationParameters
 from deephash_pipeline.images.batches import image_batches
@@ -138,7 +139,6 @@ class DeepHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
         )
         start = PreTrainedWeights(stage_1.trunk, stage_2.weights)
         tuned = fine_tune(training_set, self.fine_tuning or FINE_TUNING, run("fine_tuning", cell), start)
-        self.batch_size = DECODED_AT_A_TIME
         trunk, encoder, description = tuned.hasher._fitted()
         self._compose(trunk, encoder, description, self.device)
         self.history_ = tuned.history

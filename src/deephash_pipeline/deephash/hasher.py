@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
-from itertools import chain
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import safetensors
@@ -16,13 +15,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from deephash_pipeline.deephash.description import HasherDescription
 from deephash_pipeline.devices import resolve_device
 from deephash_pipeline.errors import InputError
+from deephash_pipeline.hashers import BaseHasher, HasherDescription
 from deephash_pipeline.hashing import ENCODERS, Encoder, load_encoder
-from deephash_pipeline.images.batches import ImageBatch, Images, SkippedImage, image_batches
+from deephash_pipeline.images.batches import Images
 from deephash_pipeline.images.inputs import ImageInputs
-from deephash_pipeline.networks import Trunk, build_trunk
+from deephash_pipeline.networks import Trunk, TrunkParameters, build_trunk
 from deephash_pipeline.provenance import code_version
 from deephash_pipeline.retrieval import pack_bits
 from deephash_pipeline.training import outputs_in_blocks
@@ -33,39 +32,18 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 TRUNK, ENCODER = "trunk.", "encoder."
-DECODED_AT_A_TIME = 1024
-"""Images decoded before they are encoded, where the caller names no `batch_size`; a multiple of the network's block."""
+IN_FOLDER = "model.safetensors"
+"""Name of the file in a folder for the Hugging Face Hub."""
 
 
-class EncodedImages(NamedTuple):
-    """Codes of the images that could be read.
-
-    Attributes:
-        codes: uint8 of shape (n, ceil(code_length / 8)).
-        rows: int64 of shape (n,), of each image in the input.
-        skipped: what could not be read, and why.
-    """
-
-    codes: NDArray[np.uint8]
-    rows: NDArray[np.int64]
-    skipped: list[SkippedImage]
-
-
-class ImageHasher:
-    """Pixel statistics, trunk and encoder: everything between an image and its code.
-
-    Images are file paths, PIL images, uint8 arrays of shape (n, H, W), (n, H, W, C) or (n, C, H, W), or an iterable of
-    any of them; `deephash_pipeline.images.batches` says how they are read. They are resized to the size of the training
-    images. Codes are packed as `deephash_pipeline.retrieval.pack_bits` packs them: bit 0 is the highest of byte 0.
+class ImageHasher(BaseHasher):
+    """Pixel statistics, trunk and encoder: everything between an image and its code, see `BaseHasher`.
 
     Args:
         trunk: the network below the hash layer, with its weights.
         encoder: z in, bits out.
         description: the rest.
         device: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
-
-    Attributes:
-        batch_size: images decoded at a time; memory grows with it and not with the number of images.
 
     >>> from deephash_pipeline import ImageHasher
     >>> from sklearn.datasets import load_digits
@@ -76,7 +54,6 @@ class ImageHasher:
     """
 
     def __init__(self, trunk: Trunk, encoder: Encoder, description: HasherDescription, device: str = "auto") -> None:
-        self.batch_size = DECODED_AT_A_TIME
         self._compose(trunk, encoder, description, device)
 
     def _compose(self, trunk: Trunk, encoder: Encoder, description: HasherDescription, device: str) -> None:
@@ -93,7 +70,7 @@ class ImageHasher:
         """Put a hasher together from what a training has left."""
         description = HasherDescription(
             network=run.experiment.network,
-            trunk=run.experiment.trunk,
+            trunk=run.experiment.trunk.model_dump(),
             image_shape=training_set.images.shape[1:],
             code_length=encoder.code_length,
             method=run.cell.method if run.cell else "",
@@ -108,12 +85,14 @@ class ImageHasher:
 
     @classmethod
     def load(cls, path: str | Path, device: str = "auto") -> ImageHasher:
-        """Read a hasher from its file.
+        """Read a hasher from its file, or from the folder that `deephash_pipeline.export.export_huggingface` wrote.
 
         Raises:
             InputError: the file is not there, is damaged, or is no hasher.
         """
         path = Path(path)
+        if (path / IN_FOLDER).is_file():
+            path = path / IN_FOLDER
         try:
             with safetensors.safe_open(path, framework="pt") as file:
                 metadata = file.metadata() or {}
@@ -146,7 +125,9 @@ class ImageHasher:
             if content["format"] != FORMAT:
                 raise ValueError(f"it is of format {content['format']}, this version reads {FORMAT}")
             description = HasherDescription.model_validate(content["description"])
-            trunk = build_trunk(description.network, description.image_shape, description.trunk)
+            trunk = build_trunk(
+                description.network, description.image_shape, TrunkParameters.model_validate(description.trunk)
+            )
             trunk.load_state_dict(_below(TRUNK, tensors))
             arrays = {name: tensor.numpy() for name, tensor in _below(ENCODER, tensors).items()}
             encoder = load_encoder(description.encoder, description.code_length, arrays)
@@ -186,45 +167,13 @@ class ImageHasher:
         finally:
             beside.unlink(missing_ok=True)
 
-    def encode(self, images: Images) -> NDArray[np.uint8]:
-        """Codes of images.
-
-        Args:
-            images: see the class.
-
-        Returns:
-            Packed codes, uint8 of shape (n, ceil(code_length / 8)).
-
-        Raises:
-            InputError: an image cannot be read, by name; or arrays of another shape or dtype.
-        """
-        return self._codes(images, "raise").codes
-
-    def encode_readable(self, images: Images) -> EncodedImages:
-        """Codes of the images that can be read, and a list of the others."""
-        return self._codes(images, "skip")
-
     def features(self, images: Images) -> NDArray[np.float32]:
         """Responses z of the layer below the hash layer, float32 of shape (n, z_dimension)."""
         blocks = [self._z(batch.pixels) for batch in self._batches(images, "raise")]
         return np.concatenate(blocks) if blocks else np.empty((0, self.z_dimension), np.float32)
 
-    def encode_batches(self, images: Images, errors: Literal["raise", "skip"] = "raise") -> Iterator[EncodedImages]:
-        """Yield codes batch by batch, for more images than memory has room for the codes of."""
-        _, encoder, _ = self._fitted()
-        for batch in self._batches(images, errors):
-            yield EncodedImages(pack_bits(encoder.transform(self._z(batch.pixels))), batch.rows, batch.skipped)
-
-    def _codes(self, images: Images, errors: Literal["raise", "skip"]) -> EncodedImages:
-        width = -(-self.code_length // 8)
-        parts = [EncodedImages(np.empty((0, width), np.uint8), np.empty(0, np.int64), [])]
-        parts += self.encode_batches(images, errors)
-        codes, rows, skipped = zip(*parts, strict=True)
-        return EncodedImages(np.concatenate(codes), np.concatenate(rows), list(chain.from_iterable(skipped)))
-
-    def _batches(self, images: Images, errors: Literal["raise", "skip"]) -> Iterator[ImageBatch]:
-        channels, height, width = self.description.image_shape
-        return image_batches(images, (height, width), channels, self.batch_size, errors)
+    def _codes_of(self, pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        return pack_bits(self.encoder.transform(self._z(pixels)))
 
     def _z(self, batch: NDArray[np.uint8]) -> NDArray[np.float32]:
         trunk, _, description = self._fitted()
@@ -252,11 +201,6 @@ class ImageHasher:
         return self._fitted()[1]
 
     @property
-    def code_length(self) -> int:
-        """Bits of a code."""
-        return self.description.code_length
-
-    @property
     def z_dimension(self) -> int:
         """Length of z."""
         return self._fitted()[0].z_dimension
@@ -269,10 +213,6 @@ class ImageHasher:
         """
         self._device = resolve_device(device)
         return self
-
-    def __repr__(self) -> str:
-        about = self.description
-        return f"{type(self).__name__}({about.method}, {about.code_length} bits, {about.network}, {about.benchmark})"
 
 
 def _below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -6,15 +6,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from deephash_pipeline.deephash import ImageHasher
 from deephash_pipeline.errors import InputError
+from deephash_pipeline.hashers import BaseHasher, OnnxHasher
 from deephash_pipeline.image_index.listing import ListedImage
 from deephash_pipeline.images.batches import Images, SkippedImage
 from deephash_pipeline.progress import count_steps
@@ -23,8 +23,14 @@ from deephash_pipeline.search.filters import Where
 from deephash_pipeline.search.segments import sync_folder
 from deephash_pipeline.search.store import LEDGER
 
+if TYPE_CHECKING:
+    from deephash_pipeline.deephash import ImageHasher
+
 HASHER = "hasher.safetensors"
+ONNX_HASHER = "hasher.onnx"
 PICTURES = "pictures"
+
+Runtime = Literal["torch", "onnx"]
 
 
 @dataclass
@@ -58,6 +64,7 @@ class ImageIndex:
 
     Example:
         >>> from sklearn.datasets import load_digits
+        >>> from deephash_pipeline import ImageHasher
         >>> images = (load_digits().images * 15).astype("uint8")
         >>> index = ImageIndex(ImageHasher.pretrained("digits-48"), HammingIndex(48))
         >>> index.add(["zero", "one"], images[:2], [None, None], ["0", "1"])
@@ -65,7 +72,7 @@ class ImageIndex:
         [('one', 0)]
     """
 
-    def __init__(self, hasher: ImageHasher, index: HammingIndex, folder: Path | None = None) -> None:
+    def __init__(self, hasher: BaseHasher, index: HammingIndex, folder: Path | None = None) -> None:
         if hasher.code_length != index.code_length:
             raise InputError(
                 f"the hasher makes {hasher.code_length} bits, the index has {index.code_length}: use the hasher that "
@@ -75,7 +82,7 @@ class ImageIndex:
         self.folder = None if folder is None else folder.absolute()
 
     @classmethod
-    def create(cls, folder: str | Path, hasher: ImageHasher) -> Self:
+    def create(cls, folder: str | Path, hasher: "ImageHasher") -> Self:
         """Make a new index, to be written by this object.
 
         Raises:
@@ -86,13 +93,17 @@ class ImageIndex:
         return cls(hasher, index, Path(folder))
 
     @classmethod
-    def open(cls, folder: str | Path, read_only: bool = False, device: str = "auto") -> Self:
+    def open(
+        cls, folder: str | Path, read_only: bool = False, device: str = "auto", runtime: Runtime = "torch"
+    ) -> Self:
         """Open an index.
 
         Args:
             folder: of the index.
             read_only: whether others may write meanwhile; every search then sees what they have written before it.
             device: to encode on, ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
+            runtime: what computes codes. ``onnx`` takes the hasher that `deephash-pipeline export-onnx` has put into
+                the folder, and needs no PyTorch.
 
         Raises:
             InputError: there is no index, it is damaged, or, unless read_only, another process writes.
@@ -104,13 +115,13 @@ class ImageIndex:
             )
         index = HammingIndex.open(path, read_only)
         try:
-            return cls(ImageHasher.load(path / HASHER, device), index, path)
+            return cls(_stored_hasher(path, device, runtime), index, path)
         except BaseException:
             index.close()
             raise
 
     @classmethod
-    def create_or_open(cls, folder: str | Path, hasher: ImageHasher) -> Self:
+    def create_or_open(cls, folder: str | Path, hasher: "ImageHasher") -> Self:
         """Make an index, or go on with one that was made with the same hasher.
 
         Raises:
@@ -303,7 +314,19 @@ class ImageIndex:
         return map(str, self.index)
 
 
-def same_hasher(folder: Path, hasher: ImageHasher) -> bool:
+def _stored_hasher(folder: Path, device: str, runtime: Runtime) -> BaseHasher:
+    if runtime == "onnx":
+        if device not in ("auto", "cpu"):
+            raise InputError(f"ONNX Runtime computes on the CPU, not on `{device}`: leave out --device")
+        hasher = OnnxHasher.load(folder / ONNX_HASHER)
+        hasher.require_made_from(folder / HASHER)
+        return hasher
+    from deephash_pipeline.deephash import ImageHasher  # noqa: PLC0415 - a service by ONNX Runtime has no PyTorch
+
+    return ImageHasher.load(folder / HASHER, device)
+
+
+def same_hasher(folder: Path, hasher: "ImageHasher") -> bool:
     """Tell whether the index in a folder was made with this hasher."""
     with tempfile.TemporaryDirectory() as temporary:
         hasher.save(Path(temporary) / HASHER)

@@ -9,7 +9,6 @@ from typing import NamedTuple
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.images.batches import SkippedImage
 from deephash_pipeline.images.sources.folder import FORMATS, SUFFIXES
-from deephash_pipeline.images.sources.table import read_csv
 
 
 class ListedImage(NamedTuple):
@@ -89,6 +88,8 @@ def _files_below(folder: str) -> Iterator[str]:
 
 
 def _images_of_csv(csv: Path) -> Iterator[ListedImage]:
+    from deephash_pipeline.images.sources.table import read_csv  # noqa: PLC0415 - a service lists no files, and has no pandas
+
     table = read_csv(csv, {"path"})
     labels = table["label"].str.strip() if "label" in table else [None] * len(table)
     for row, (name, label) in enumerate(zip(table["path"].str.strip(), labels, strict=True), start=2):

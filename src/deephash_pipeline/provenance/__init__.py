@@ -6,7 +6,14 @@ Kedro; `deephash_pipeline.freshness` connects it to the graph of nodes.
 
 from deephash_pipeline.provenance.artefacts import FoundFiles, Source, StoredFile
 from deephash_pipeline.provenance.code import code_version
-from deephash_pipeline.provenance.digests import everything_read, file_digest, files_digest, remember, text_digest
+from deephash_pipeline.provenance.digests import (
+    content_digest,
+    everything_read,
+    file_digest,
+    files_digest,
+    remember,
+    text_digest,
+)
 from deephash_pipeline.provenance.lineage import Arguments, Artefact, Kind, Lineage, State, Step, summarised
 from deephash_pipeline.provenance.lock import RunLock, sweep
 from deephash_pipeline.provenance.manifest import (
@@ -36,6 +43,7 @@ __all__ = [
     "Step",
     "StoredFile",
     "code_version",
+    "content_digest",
     "describe",
     "everything_read",
     "file_digest",

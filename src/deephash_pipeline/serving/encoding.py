@@ -7,7 +7,7 @@ from concurrent.futures import Future
 import numpy as np
 from numpy.typing import NDArray
 
-from deephash_pipeline.deephash import ImageHasher
+from deephash_pipeline.hashers import BaseHasher
 
 Waiting = tuple[NDArray[np.uint8], Future[NDArray[np.uint8]]]
 
@@ -20,6 +20,7 @@ class BatchingEncoder:
         batch_size: most pictures at a time.
 
     Example:
+        >>> from deephash_pipeline import ImageHasher
         >>> hasher = ImageHasher.pretrained("digits-48")
         >>> encoder = BatchingEncoder(hasher, batch_size=8)
         >>> encoder.submit(np.zeros((1, 28, 28), dtype=np.uint8)).result().shape
@@ -27,7 +28,7 @@ class BatchingEncoder:
         >>> encoder.close()
     """
 
-    def __init__(self, hasher: ImageHasher, batch_size: int) -> None:
+    def __init__(self, hasher: BaseHasher, batch_size: int) -> None:
         self.hasher = hasher
         self.batch_size = batch_size
         self.encoded = self.batches = 0

@@ -3,8 +3,8 @@
 import os
 import sqlite3
 import time
-from collections.abc import Iterable, Mapping
-from contextlib import closing
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import urlsplit
@@ -131,15 +131,44 @@ class MlflowStore:
 
     def write(self, run: str, name: str, text: str) -> None:
         """Store a text as an artifact of a run."""
-        uri = self._client.get_run(run).info.artifact_uri
-        # Experiments of earlier versions name their folder by its absolute path.
-        folder = (
-            self._artifacts / uri.removeprefix(_SERVED)
-            if uri.startswith(_SERVED)
-            else Path(url2pathname(urlsplit(uri).path))
-        )
+        folder = self._folder(self._client.get_run(run).info.artifact_uri)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")
+
+    @contextmanager
+    def new_model(self, name: str, facts: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
+        """Give the identifier of a new model, and the folder to write it into; it is ready if that fails in nothing.
+
+        Args:
+            name: as it is shown.
+            facts: what is shown beside it.
+        """
+        run = self.open(f"log {name}", {})
+        model = self._client.create_logged_model(self._experiment, name, run, params=dict(facts), model_type="pyfunc")
+        ready = False
+        try:
+            yield model.model_id, self._folder(model.artifact_location)
+            ready = True
+        finally:
+            self._client.finalize_logged_model(model.model_id, "READY" if ready else "FAILED")
+            self.close(run, "FINISHED" if ready else "FAILED")
+
+    def register(self, name: str, model_id: str) -> str:
+        """Make a model the next version of those registered by a name; return its address."""
+        if not self._client.search_registered_models(f"name = '{name}'"):
+            self._client.create_registered_model(name)
+        model = self._client.get_logged_model(model_id)
+        # Without the run MLflow would look the model up in another database.
+        made = self._client.create_model_version(
+            name, model.artifact_location, run_id=model.source_run_id, model_id=model_id
+        )
+        return f"models:/{name}/{made.version}"
+
+    def _folder(self, uri: str) -> Path:
+        # Experiments of earlier versions name their folder by its absolute path.
+        if uri.startswith(_SERVED):
+            return self._artifacts / uri.removeprefix(_SERVED)
+        return Path(url2pathname(urlsplit(uri).path))
 
     def close(self, run: str, status: str, end: float | None = None) -> None:
         """End a run; a child that had finished before its parent was interrupted keeps its times.

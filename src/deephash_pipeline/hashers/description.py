@@ -1,9 +1,10 @@
 """What is stored beside the weights of an image hasher."""
 
+from collections.abc import Mapping
+
 from pydantic import BaseModel, ConfigDict
 
 from deephash_pipeline.images.decoding.image_files import Channels
-from deephash_pipeline.networks import TrunkParameters
 
 
 class HasherDescription(BaseModel):
@@ -11,7 +12,7 @@ class HasherDescription(BaseModel):
 
     Attributes:
         network: as in `deephash_pipeline.networks.build_trunk`.
-        trunk: for a network of torchvision.
+        trunk: fields of `deephash_pipeline.networks.TrunkParameters`, for a network of torchvision.
         image_shape: of the images it was trained on: channels, height, width.
         code_length: bits.
         method: key of the method that made it, such as ``deephash``.
@@ -21,12 +22,18 @@ class HasherDescription(BaseModel):
         benchmark: name of the data.
         seed: of the experiment.
         code_version: ``version`` of the package and, where known, ``git_commit`` and ``git_dirty``.
+
+    Example:
+        >>> from deephash_pipeline import ImageHasher
+        >>> description = ImageHasher.pretrained("digits-48").description
+        >>> description.network, description.image_shape
+        ('lenet', (1, 28, 28))
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     network: str
-    trunk: TrunkParameters = TrunkParameters()
+    trunk: Mapping[str, bool | int | str | None] = {}
     image_shape: tuple[Channels, int, int]
     code_length: int
     method: str

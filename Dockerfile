@@ -1,0 +1,27 @@
+# syntax=docker/dockerfile:1
+# Search by image, computed by ONNX Runtime: no PyTorch, no Kedro, no MLflow.
+#
+#   deephash-pipeline export-onnx photos.index/hasher.safetensors -o photos.index/hasher.onnx
+#   docker build -t deephash-search .
+#   docker run --rm -p 127.0.0.1:8000:8000 --user "$(id -u)" -v "$PWD/photos.index:/index" deephash-search
+
+FROM python:3.12-slim AS wheel
+WORKDIR /build
+COPY pyproject.toml README.md LICENSE .telemetry ./
+COPY conf conf
+COPY src src
+RUN python -m pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .
+
+FROM python:3.12-slim
+COPY requirements-serving.lock /tmp/
+RUN python -m pip install --no-cache-dir --require-hashes -r /tmp/requirements-serving.lock
+COPY --from=wheel /wheels /wheels
+RUN python -m pip install --no-cache-dir --no-deps /wheels/*.whl && useradd --uid 1000 search
+USER 1000
+# Kernels that are compiled at the first search.
+ENV NUMBA_CACHE_DIR=/tmp/numba
+EXPOSE 8000
+HEALTHCHECK --start-period=60s CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8000/healthz')"]
+ENTRYPOINT ["deephash-pipeline", "serve"]
+# Within the container it listens everywhere; who reaches it is what `docker run -p` says.
+CMD ["/index", "--runtime", "onnx", "--host", "0.0.0.0", "--allowed-host", "localhost"]

@@ -1,0 +1,10 @@
+"""What every image hasher is, whatever computes it: a description, and images in, packed codes out. No PyTorch.
+
+`deephash_pipeline.deephash.ImageHasher` is computed by PyTorch, `OnnxHasher` by ONNX Runtime.
+"""
+
+from deephash_pipeline.hashers.base import BaseHasher, EncodedImages
+from deephash_pipeline.hashers.description import HasherDescription
+from deephash_pipeline.hashers.onnx_hasher import OnnxHasher
+
+__all__ = ["BaseHasher", "EncodedImages", "HasherDescription", "OnnxHasher"]

@@ -1,0 +1,105 @@
+"""Images in, packed codes out, batch by batch."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from itertools import chain
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deephash_pipeline.hashers.description import HasherDescription
+from deephash_pipeline.images.batches import ImageBatch, Images, SkippedImage, image_batches
+
+DECODED_AT_A_TIME = 1024
+"""Images decoded before they are encoded, where the caller names no `batch_size`; a multiple of the network's block."""
+
+
+class EncodedImages(NamedTuple):
+    """Codes of the images that could be read.
+
+    Attributes:
+        codes: uint8 of shape (n, ceil(code_length / 8)).
+        rows: int64 of shape (n,), of each image in the input.
+        skipped: what could not be read, and why.
+    """
+
+    codes: NDArray[np.uint8]
+    rows: NDArray[np.int64]
+    skipped: list[SkippedImage]
+
+
+class BaseHasher(ABC):
+    """Everything between an image and its code.
+
+    Images are file paths, PIL images, uint8 arrays of shape (n, H, W), (n, H, W, C) or (n, C, H, W), or an iterable of
+    any of them; `deephash_pipeline.images.batches` says how they are read. They are resized to the size of the training
+    images. Codes are packed as `deephash_pipeline.retrieval.pack_bits` packs them: bit 0 is the highest of byte 0.
+
+    Attributes:
+        batch_size: images decoded at a time; memory grows with it and not with the number of images.
+
+    Example:
+        >>> class Brightness(BaseHasher):
+        ...     description = HasherDescription(
+        ...         network="none", image_shape=(1, 2, 2), code_length=8, method="mean", encoder="mean", class_names=(),
+        ...         statistics={}, benchmark="noise", seed=0, code_version={},
+        ...     )
+        ...     def _codes_of(self, pixels):
+        ...         return pixels.mean(axis=(1, 2, 3)).astype(np.uint8)[:, np.newaxis]
+        >>> Brightness().encode(np.full((2, 4, 4), 7, dtype=np.uint8)).tolist()
+        [[7], [7]]
+    """
+
+    batch_size: int = DECODED_AT_A_TIME
+
+    @property
+    @abstractmethod
+    def description(self) -> HasherDescription:
+        """What is stored beside the weights."""
+
+    @abstractmethod
+    def _codes_of(self, pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """Packed codes of images uint8 (n, *image_shape); n may be 0."""
+
+    def encode(self, images: Images) -> NDArray[np.uint8]:
+        """Codes of images.
+
+        Args:
+            images: see the class.
+
+        Returns:
+            Packed codes, uint8 of shape (n, ceil(code_length / 8)).
+
+        Raises:
+            InputError: an image cannot be read, by name; or arrays of another shape or dtype.
+        """
+        return self._encoded(images, "raise").codes
+
+    def encode_readable(self, images: Images) -> EncodedImages:
+        """Codes of the images that can be read, and a list of the others."""
+        return self._encoded(images, "skip")
+
+    def encode_batches(self, images: Images, errors: Literal["raise", "skip"] = "raise") -> Iterator[EncodedImages]:
+        """Yield codes batch by batch, for more images than memory has room for the codes of."""
+        for batch in self._batches(images, errors):
+            yield EncodedImages(self._codes_of(batch.pixels), batch.rows, batch.skipped)
+
+    def _encoded(self, images: Images, errors: Literal["raise", "skip"]) -> EncodedImages:
+        none = np.empty((0, -(-self.code_length // 8)), np.uint8)
+        parts = [EncodedImages(none, np.empty(0, np.int64), []), *self.encode_batches(images, errors)]
+        codes, rows, skipped = zip(*parts, strict=True)
+        return EncodedImages(np.concatenate(codes), np.concatenate(rows), list(chain.from_iterable(skipped)))
+
+    def _batches(self, images: Images, errors: Literal["raise", "skip"]) -> Iterator[ImageBatch]:
+        channels, height, width = self.description.image_shape
+        return image_batches(images, (height, width), channels, self.batch_size, errors)
+
+    @property
+    def code_length(self) -> int:
+        """Bits of a code."""
+        return self.description.code_length
+
+    def __repr__(self) -> str:
+        about = self.description
+        return f"{type(self).__name__}({about.method}, {about.code_length} bits, {about.network}, {about.benchmark})"

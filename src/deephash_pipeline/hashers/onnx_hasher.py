@@ -1,0 +1,104 @@
+"""An image hasher that ONNX Runtime computes, in an environment without PyTorch."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.hashers.base import BaseHasher
+from deephash_pipeline.hashers.description import HasherDescription
+from deephash_pipeline.provenance import content_digest
+
+FORMAT = 1
+METADATA = "deephash_pipeline.hasher"
+IMAGES, CODES = "images", "codes"
+IMAGES_AT_A_TIME = 256
+ERRORS_ONLY = 3
+MAKE_IT = "make it by `deephash-pipeline export-onnx`"
+
+
+class OnnxHasher(BaseHasher):
+    """The file that `deephash_pipeline.export.export_onnx` writes: one model from pixels to packed codes.
+
+    Its codes are those of the `ImageHasher` that it was made from, except for bits whose output lies within the
+    rounding of single precision of 0. Files are decoded, turned grey and resized before the model, by the same code as
+    those of an `ImageHasher`.
+
+    Args:
+        session: of ONNX Runtime.
+        description: what is stored in the file.
+        made_from: digest of the hasher's safetensors file.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> from deephash_pipeline import ImageHasher
+        >>> from deephash_pipeline.export import export_onnx
+        >>> with TemporaryDirectory() as folder:
+        ...     export_onnx(ImageHasher.pretrained("digits-48"), f"{folder}/digits.onnx")
+        ...     hasher = OnnxHasher.load(f"{folder}/digits.onnx")
+        >>> hasher.encode(np.zeros((2, 8, 8), dtype=np.uint8)).shape
+        (2, 6)
+    """
+
+    def __init__(self, session: Any, description: HasherDescription, made_from: str) -> None:
+        self._session = session
+        self._description = description
+        self.made_from = made_from
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a model.
+
+        Raises:
+            InputError: ONNX Runtime is not installed; or the file is not there, is damaged, or is no hasher.
+        """
+        try:
+            import onnxruntime  # noqa: PLC0415 - of the extra `onnx`
+        except ImportError as error:
+            raise InputError("onnxruntime is not installed: pip install onnxruntime") from error
+        path = Path(path)
+        if not path.is_file():
+            raise InputError(f"{path} is not there: {MAKE_IT}")
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = ERRORS_ONLY
+        try:
+            session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+            metadata: Mapping[str, str] = session.get_modelmeta().custom_metadata_map
+        except Exception as error:  # the errors of ONNX Runtime share no class
+            raise InputError(f"{path} cannot be read ({' '.join(str(error).split())[:200]}): {MAKE_IT}") from error
+        try:
+            content = json.loads(metadata[METADATA])
+            if content["format"] != FORMAT:
+                raise ValueError(f"it is of format {content['format']}, this version reads {FORMAT}")
+            description = HasherDescription.model_validate(content["description"])
+            return cls(session, description, content["made_from"])
+        except (KeyError, ValueError) as error:
+            raise InputError(f"{path} is no hasher of this version ({error!s:.200}): {MAKE_IT}") from error
+
+    def require_made_from(self, hasher: Path) -> None:
+        """Raise InputError unless the model was made from this safetensors file.
+
+        Raises:
+            InputError: it was made from another one, or the file cannot be read.
+        """
+        try:
+            digest = content_digest(hasher)
+        except OSError as error:
+            raise InputError(f"hasher {hasher} cannot be read: {error.strerror}") from error
+        if digest != self.made_from:
+            raise InputError(f"the ONNX model beside {hasher} was made from another hasher: {MAKE_IT} {hasher}")
+
+    @property
+    def description(self) -> HasherDescription:
+        """What is stored beside the weights."""
+        return self._description
+
+    def _codes_of(self, pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        starts = range(0, len(pixels), IMAGES_AT_A_TIME)
+        blocks = [np.ascontiguousarray(pixels[start : start + IMAGES_AT_A_TIME]) for start in starts]
+        codes = [self._session.run([CODES], {IMAGES: block})[0] for block in blocks]
+        return np.concatenate(codes) if codes else np.empty((0, -(-self.code_length // 8)), np.uint8)
