@@ -17,6 +17,9 @@ FINE_TUNINGS = ("deephash", "deephash_faithful")
 DEEP_RIVALS = tuple(loss for loss in LOSSES if loss != "exponentiated")
 """Losses of others on the same network, from the same start."""
 
+TUNED_METHODS = (*FINE_TUNINGS, *DEEP_RIVALS)
+"""Methods whose parameters are searched, by equal budgets."""
+
 COMPARED_METHODS = ("lsh", "itq", "bre", "mlh", "ksh", PRE_TRAINING)
 COMPARED_CODE_LENGTHS = (16, 32)
 """Rows and columns of the paper's table of hand-crafted against network features."""

@@ -18,6 +18,8 @@ from deephash_pipeline.pipelines import (
     held_out_evaluation,
     paper_tables,
     reporting,
+    tuning,
+    tuning_results,
 )
 
 
@@ -62,6 +64,8 @@ def create_others() -> dict[str, Pipeline]:
             "hand_crafted": hand_crafted.create_pipeline(),
             "held_out_evaluation": held_out_evaluation.create_pipeline(),
             "paper_tables": paper_tables.create_pipeline(),
+            "tuning": tuning.create_pipeline(),
+            "tuning_results": tuning_results.create_pipeline(),
         }
     )
 

@@ -9,6 +9,7 @@ from deephash_pipeline.datasets.checkpoints import CheckpointsDataset
 from deephash_pipeline.datasets.files import FilesDataset
 from deephash_pipeline.datasets.image_source import ImageSourceDataset
 from deephash_pipeline.datasets.models import EncoderDataset, HasherDataset, TensorsDataset
+from deephash_pipeline.datasets.studies import StudyDataset
 
 __all__ = [
     "AtomicDataset",
@@ -20,5 +21,6 @@ __all__ = [
     "HistogramsDataset",
     "ImageSourceDataset",
     "NumpyDataset",
+    "StudyDataset",
     "TensorsDataset",
 ]

@@ -22,6 +22,7 @@ from deephash_pipeline.reports.paper_tables import (
 from deephash_pipeline.reports.published import cited_map, published_hand_crafted_map, published_map
 from deephash_pipeline.reports.tables import comparison_table, map_table, metrics_table
 from deephash_pipeline.reports.training_curves import figure_training_curves
+from deephash_pipeline.reports.tuning_figures import figure_tuning_progress, figure_tuning_rates
 
 __all__ = [
     "HAND_CRAFTED_FEATURES",
@@ -34,6 +35,8 @@ __all__ = [
     "figure_map_by_code_length",
     "figure_precision_recall",
     "figure_training_curves",
+    "figure_tuning_progress",
+    "figure_tuning_rates",
     "for_readers",
     "initialisations_table",
     "map_table",

@@ -4,14 +4,12 @@ from collections.abc import Sequence
 
 from kedro.pipeline import Node, Pipeline
 
-from deephash_pipeline.deephash.fine_tune import PreTrainedWeights
 from deephash_pipeline.grid import DEEP_RIVALS, FINE_TUNINGS, PRE_TRAINING, RANDOM_START, cells
 from deephash_pipeline.methods import Cell
 from deephash_pipeline.pipelines.fine_tuning.nodes import encode_images, tune
 from deephash_pipeline.pipelines.shared.histories import joining_node
-from deephash_pipeline.pipelines.shared.inputs import CELL_RUN, TRAINING_SET, Bundle, node
+from deephash_pipeline.pipelines.shared.inputs import CELL_RUN, PRE_TRAINED, TRAINING_SET, Bundle, node
 
-PRE_TRAINED = Bundle(PreTrainedWeights, ("trunk_weights", "initial_hash_layer"))
 IMAGES = ("training_images", "validation_images", "query_images")
 
 

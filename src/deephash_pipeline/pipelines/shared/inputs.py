@@ -12,6 +12,7 @@ from typing import Any, get_type_hints
 from kedro.pipeline import Node
 
 from deephash_pipeline.deephash.experiment import Experiment, Run
+from deephash_pipeline.deephash.fine_tune import PreTrainedWeights
 from deephash_pipeline.deephash.training_set import LabelledFeatures, LabelledImages, TrainingSet
 from deephash_pipeline.methods import Cell
 from deephash_pipeline.training import CheckpointFolder
@@ -95,4 +96,6 @@ VALIDATION_SET = Bundle(LabelledImages, ("validation_images", "validation_labels
 QUERIES = Bundle(LabelledImages, ("query_images", "query_labels"))
 TRAINING_FEATURES = Bundle(LabelledFeatures, ("training_z", "training_labels", "class_names"))
 CELL_RUN = Bundle(training_run, ("params:cell", "params:experiment", "checkpoints"))
+TRIAL_RUN = Bundle(Run, ("params:experiment", "params:cell"))
+PRE_TRAINED = Bundle(PreTrainedWeights, ("trunk_weights", "initial_hash_layer"))
 CLASSIFIER_RUN = Bundle(classifier_run, ("params:experiment", "pre_training_checkpoints"))
