@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from deephash_pipeline.errors import InputError
+from deephash_pipeline.grid import FIELD
 from deephash_pipeline.progress import lines_while_running
 from deephash_pipeline.training import TrainingDiverged
 
@@ -95,9 +96,13 @@ class ResultTable:
         self, pipeline: Pipeline, catalog: CatalogProtocol[Any, Any], run_params: dict[str, Any]
     ) -> None:
         """Print to standard output."""
-        if not {"map_table", "report"} <= pipeline.all_outputs():
+        made = pipeline.all_outputs()
+        prefix = next(
+            (prefix for prefix in ("", f"{FIELD}.") if {f"{prefix}map_table", f"{prefix}report"} <= made), None
+        )
+        if prefix is None:
             return
-        frame = catalog.load("map_table")
+        frame = catalog.load(f"{prefix}map_table")
         benchmark = catalog.load("params:experiment").benchmark
         table = Table(title=f"Mean average precision on {benchmark}, by code length in bits")
         for column in frame.columns:
@@ -107,7 +112,10 @@ class ResultTable:
         console = Console()
         console.print(table)
         environment = f" ENV={run_params['env']}" if run_params.get("env") else ""
-        console.print(f"Report      make report{environment}   (data/08_reporting/{benchmark}/report.html)")
+        if prefix:
+            console.print(f"Report      data/08_reporting/{benchmark}/{FIELD}/report.html")
+        else:
+            console.print(f"Report      make report{environment}   (data/08_reporting/{benchmark}/report.html)")
         console.print(f"Pipelines   make viz{environment}      (http://127.0.0.1:4141)")
         console.print("MLflow      make mlflow   (http://127.0.0.1:5000)")
 

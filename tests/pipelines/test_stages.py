@@ -155,7 +155,8 @@ def test_the_code_of_the_yardstick_is_one_at_the_predicted_class(
 
 
 def test_a_cell_runs_from_z_to_its_figures_in_memory(z: NDArray[np.float32], query_z: NDArray[np.float32]) -> None:
-    stages = (baseline_hashing.create_pipeline([12]), evaluation.create_pipeline([12]))
+    grid = [Cell(method="pcah", code_length=12)]
+    stages = (baseline_hashing.create_pipeline(grid), evaluation.create_pipeline(grid))
     cell = sum((stage.only_nodes_with_namespaces(["pcah.b12"]) for stage in stages), start=type(stages[0])([]))
     given = {
         "training_z": z,

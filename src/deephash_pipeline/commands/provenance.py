@@ -16,13 +16,13 @@ from deephash_pipeline.errors import InputError
 from deephash_pipeline.freshness import ProjectGraph, nodes_to_run, policy, states
 from deephash_pipeline.freshness.graph import Catalog
 from deephash_pipeline.freshness.runners import RUNNERS
-from deephash_pipeline.grid import SHOWN_CODE_LENGTH
+from deephash_pipeline.grid import FIELD, SHOWN_CODE_LENGTH
 from deephash_pipeline.hooks import KnownParameters, ResultTable
 from deephash_pipeline.provenance import DamagedError, Kind, summarised
 
 logger = logging.getLogger(__name__)
 
-WHOLE = {"__default__", "full", f"full_at_{SHOWN_CODE_LENGTH}_bits"}
+WHOLE = {"__default__", "full", f"full_at_{SHOWN_CODE_LENGTH}_bits", FIELD}
 """Pipelines that make all they need from raw images."""
 
 NARROWING = (

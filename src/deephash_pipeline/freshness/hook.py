@@ -19,6 +19,7 @@ from kedro.pipeline.node import Node
 from deephash_pipeline.datasets.atomic_file import AtomicFileDataset
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.freshness.graph import Catalog, ProjectGraph, flatten, is_parameter
+from deephash_pipeline.grid import FIELD
 from deephash_pipeline.provenance import (
     Kind,
     Origin,
@@ -112,7 +113,7 @@ class Provenance:
         for value in inputs.values():
             if isinstance(value, CheckpointFolder):
                 _start_over_if_changed(value, self._graph.step(node))
-        if self._banner and "report" in node.outputs:
+        if self._banner and {"report", f"{FIELD}.report"} & set(node.outputs):
             return {
                 name: value.model_copy(update={"notes": (self._banner, *value.notes)})
                 for name, value in inputs.items()

@@ -26,6 +26,7 @@ class HashingLoss(nn.Module, ABC):
         needs: keywords of the constructor that follow from a training set; `build_loss` supplies them.
         classification_head: what a softmax layer of the network, which such a loss is given the logits of, reads:
             ``z``, or the ``code`` (sign(u), whose gradient is passed on as that of u). None for a loss on u alone.
+        several_labels: whether an image may have any number of labels; such losses compare labels by `shares_a_label`.
         metrics: what is watched beside the loss of the batch that was computed last: detached scalars by name.
     """
 
@@ -33,6 +34,7 @@ class HashingLoss(nn.Module, ABC):
     reference: ClassVar[str]
     needs: ClassVar[tuple[Need, ...]] = ()
     classification_head: ClassVar[Literal["z", "code"] | None] = None
+    several_labels: ClassVar[bool] = False
     metrics: dict[str, Tensor]
 
     def __init__(self) -> None:
@@ -45,7 +47,8 @@ class HashingLoss(nn.Module, ABC):
         Args:
             outputs: u, floating, shape (batch, code_length); or (u, logits) for a loss with a `classification_head`,
                 logits of shape (batch, classes).
-            labels: integers of shape (batch,), classes numbered from 0.
+            labels: integers of shape (batch,), classes numbered from 0; or, for a loss with `several_labels`, uint8 or
+                bool of shape (batch, classes), 1 where an image has the label.
             indices_tuple: must be None; trainers of pytorch-metric-learning pass it.
 
         Returns:
@@ -79,7 +82,53 @@ class HashingLoss(nn.Module, ABC):
         if not isinstance(u, Tensor) or u.ndim != 2 or u.shape[1] == 0 or not u.is_floating_point():
             got = f"{u.dtype} {tuple(u.shape)}" if isinstance(u, Tensor) else f"a {type(u).__name__}"
             raise InputError(f"u must be floating, (batch, code_length >= 1), got {got}")
-        check_labels(labels, len(u))
+        if is_multi_hot(labels) and len(labels) == len(u):
+            require_one_label(self.several_labels, owner)
+        else:
+            check_labels(labels, len(u))
+
+
+def require_one_label(several_labels: bool, owner: str) -> None:
+    """Refuse labels that may be several for an image with an InputError, unless the owner can take them."""
+    if not several_labels:
+        raise InputError(f"{owner}: this method needs one label an image; choose one that compares pairs, such as dpsh")
+
+
+def is_multi_hot(labels: Any) -> bool:
+    """Whether labels, a tensor or an array, are (n, classes) of 0 and 1, stored as uint8 or bool."""
+    return labels.ndim == 2 and str(labels.dtype).removeprefix("torch.") in ("uint8", "bool")
+
+
+def number_of_classes(labels: Any) -> int:
+    """Count the classes of labels, a tensor or an array: class numbers (n,) or multi-hot (n, classes).
+
+    Example:
+        >>> number_of_classes(torch.tensor([0, 3, 1])), number_of_classes(torch.zeros(2, 5, dtype=torch.uint8))
+        (4, 5)
+    """
+    return int(labels.shape[1]) if is_multi_hot(labels) else int(labels.max()) + 1
+
+
+def shares_a_label(labels: Tensor) -> Tensor:
+    """Which samples are similar: those of one class or, where each has any number of labels, with one in common.
+
+    Args:
+        labels: class numbers (batch,), or multi-hot (batch, classes), uint8 or bool.
+
+    Returns:
+        bool (batch, batch); a sample is similar to itself, even without a label.
+
+    Example:
+        >>> shares_a_label(torch.tensor([[1, 1, 0], [0, 1, 0], [0, 0, 0]], dtype=torch.uint8))
+        tensor([[ True,  True, False],
+                [ True,  True, False],
+                [False, False,  True]])
+    """
+    if not is_multi_hot(labels):
+        return labels[:, None] == labels[None, :]
+    # Counts of shared labels are exact in float32.
+    has_label = labels.float()
+    return (has_label @ has_label.T > 0).fill_diagonal_(True)
 
 
 def check_labels(labels: Tensor, batch: int) -> None:
@@ -101,7 +150,7 @@ def signs(u: Tensor) -> Tensor:
 
 
 def supervision_matrix(labels: Tensor) -> Tensor:
-    """Y of Eqn (1) from class labels (batch,): 1 for the same class, -1 for different ones, 0 on the diagonal.
+    """Y of Eqn (1) from labels: 1 for samples that share one (`shares_a_label`), -1 for others, 0 on the diagonal.
 
     A sample paired with itself would only push |u| up (Y = 1, u_i^2 >= 0), so the diagonal counts as "otherwise".
 
@@ -114,7 +163,7 @@ def supervision_matrix(labels: Tensor) -> Tensor:
                 [ 1.,  0., -1.],
                 [-1., -1.,  0.]])
     """
-    supervision = (labels[:, None] == labels[None, :]).float() * 2 - 1
+    supervision = shares_a_label(labels).float() * 2 - 1
     return supervision.fill_diagonal_(0)
 
 
