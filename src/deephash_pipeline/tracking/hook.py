@@ -107,7 +107,7 @@ class MlflowTracking:
         """Log what a node has made, and how long its cell has taken so far."""
         now = time.time()
         start = self._started.pop(node.name, now)
-        cell = ".".join((node.namespace or "").split(".")[-2:])
+        cell = (node.namespace or "").partition(".")[2]
         if cell in self._cells:
             times = self._times.setdefault(cell, CellTimes(start, now))
             times.end, times.seconds = now, times.seconds + now - start

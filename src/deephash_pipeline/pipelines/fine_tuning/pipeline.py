@@ -30,7 +30,7 @@ def create_pipeline(grid: Sequence[Cell]) -> Pipeline:
     instances = [
         _instance(from_random_weights, cell)
         if cell.method == RANDOM_START
-        else _instance(from_pre_training, cell, f"{PRE_TRAINING}.b{cell.code_length}.hash_layer")
+        else _instance(from_pre_training, cell, f"{cell.of_method(PRE_TRAINING).namespace}.hash_layer")
         for cell in tuned
     ]
     return Pipeline([*instances, joining_node(tuned, "fine_tuning_history")])
@@ -45,7 +45,7 @@ def _instance(template: Pipeline, cell: Cell, initial_hash_layer: str | None = N
         namespace=cell.namespace,
         inputs=shared,
         parameters={
-            "params:cell": f"params:cells.{cell.namespace}",
+            "params:cell": f"params:{cell.parameter}",
             "params:fine_tuning": f"params:fine_tuning.{cell.method}",
             "params:experiment": "params:experiment",
         },

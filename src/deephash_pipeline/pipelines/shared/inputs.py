@@ -82,13 +82,18 @@ def node(
 
 
 def training_run(cell: Cell, experiment: Experiment, checkpoints: CheckpointFolder | None) -> Run:
-    """Make the run of a cell."""
-    return Run(experiment, cell, checkpoints)
+    """Make the run of a cell, by the seed of its replicate."""
+    return Run(experiment.of_replicate(cell.replicate), cell, checkpoints)
 
 
 def classifier_run(experiment: Experiment, checkpoints: CheckpointFolder | None) -> Run:
     """Make the run of the classifier that all cells start from."""
     return Run(experiment, None, checkpoints)
+
+
+def classifier_run_of_replicate(experiment: Experiment, cell: Cell, checkpoints: CheckpointFolder | None) -> Run:
+    """Make the run of the classifier that the cells of a further replicate start from."""
+    return Run(experiment.of_replicate(cell.replicate), None, checkpoints)
 
 
 TRAINING_SET = Bundle(TrainingSet, ("training_images", "training_labels", "pixel_statistics", "class_names"))
@@ -99,3 +104,6 @@ CELL_RUN = Bundle(training_run, ("params:cell", "params:experiment", "checkpoint
 TRIAL_RUN = Bundle(Run, ("params:experiment", "params:cell"))
 PRE_TRAINED = Bundle(PreTrainedWeights, ("trunk_weights", "initial_hash_layer"))
 CLASSIFIER_RUN = Bundle(classifier_run, ("params:experiment", "pre_training_checkpoints"))
+CLASSIFIER_RUN_OF_REPLICATE = Bundle(
+    classifier_run_of_replicate, ("params:experiment", "params:cell", "pre_training_checkpoints")
+)

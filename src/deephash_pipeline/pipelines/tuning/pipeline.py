@@ -39,7 +39,7 @@ def _instance(template: Pipeline, cell: Cell) -> Pipeline:
             "initial_hash_layer": f"{PRE_TRAINING}.b{cell.code_length}.hash_layer",
         },
         parameters={
-            "params:cell": f"params:cells.{cell.namespace}",
+            "params:cell": f"params:{cell.parameter}",
             "params:fine_tuning": f"params:fine_tuning.{cell.method}",
             "params:tuning": "params:tuning",
             "params:experiment": "params:experiment",
