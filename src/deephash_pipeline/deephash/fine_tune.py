@@ -120,9 +120,10 @@ def build_network(training_set: TrainingSet, parameters: FineTuningParameters, r
     hash_layer = build_hash_layer(
         trunk.z_dimension, code_length, parameters.hash_layer, derive_seed(seed, "hash layer")
     )
-    reads = LOSSES[parameters.loss.name].classification_head
+    loss = LOSSES[parameters.loss.name]
+    reads = loss.classification_head
     if reads is None:
-        return HashNetwork(trunk, hash_layer)
+        return HashNetwork(trunk, hash_layer, frozen_trunk=loss.reads_features)
     classes = int(training_set.labels.max()) + 1
     classifier = ClassificationHead(reads, trunk.z_dimension if reads == "z" else code_length, classes)
     initialise(classifier, derive_seed(seed, "classifier"))

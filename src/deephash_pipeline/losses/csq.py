@@ -108,13 +108,12 @@ def hash_centres(classes: int, code_length: int, random_state: int = 0) -> NDArr
                [ 1., -1.,  1., -1.],
                [ 1.,  1., -1., -1.]], dtype=float32)
     """
-    if classes > 2**code_length:
-        raise InputError(f"{code_length} bits have fewer codes than the {classes} classes: use longer codes")
+    require_enough_codes(classes, code_length)
     if code_length & (code_length - 1) == 0 and classes <= 2 * code_length:
         hadamard = scipy.linalg.hadamard(code_length)
         return np.concatenate([hadamard, -hadamard])[:classes].astype(np.float32)
     generator = np.random.default_rng(random_state)
-    drawn = [_distinct_codes(classes, code_length, generator) for _ in range(DRAWS)]
+    drawn = [distinct_codes(classes, code_length, generator) for _ in range(DRAWS)]
     return max(drawn, key=smallest_distance)
 
 
@@ -125,9 +124,21 @@ def smallest_distance(centres: NDArray[np.float32]) -> int:
     return int((centres.shape[1] - products.max()) / 2)
 
 
-def _distinct_codes(classes: int, code_length: int, generator: np.random.Generator) -> NDArray[np.float32]:
+def distinct_codes(classes: int, code_length: int, generator: np.random.Generator) -> NDArray[np.float32]:
+    """Draw codes of fair, independent bits, float32 (classes, code_length) of -1 and 1, until no two are alike.
+
+    Raises:
+        InputError: there are fewer codes than classes.
+    """
+    require_enough_codes(classes, code_length)
     codes: dict[bytes, NDArray[np.float32]] = {}
     while len(codes) < classes:
         code = generator.choice(np.array([-1, 1], dtype=np.float32), code_length)
         codes[code.tobytes()] = code
     return np.stack(list(codes.values()))
+
+
+def require_enough_codes(classes: int, code_length: int) -> None:
+    """Refuse with an InputError more classes than there are codes."""
+    if classes > 2**code_length:
+        raise InputError(f"{code_length} bits have fewer codes than the {classes} classes: use longer codes")
