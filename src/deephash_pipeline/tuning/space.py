@@ -1,5 +1,6 @@
 """What is searched: for every method the same ranges of rate and decay, and its own weights around the authors'."""
 
+import math
 from collections.abc import Mapping
 from typing import Any, Literal, Self
 
@@ -82,8 +83,8 @@ def search_space(method: FineTuningParameters, tuning: TuningParameters) -> dict
         default = field.default
         if not isinstance(default, float) or default <= 0:
             continue
-        lowest = [bound for rule in field.metadata for bound in _bounds(rule, "ge", "gt")]
-        highest = [bound for rule in field.metadata for bound in _bounds(rule, "le", "lt")]
+        lowest = [_bound(rule, "ge", "gt", math.inf) or 0.0 for rule in field.metadata]
+        highest = [_bound(rule, "le", "lt", 0.0) or math.inf for rule in field.metadata]
         space[f"loss.{name}"] = Bounds(
             low=max([default / 10**tuning.decades, *lowest]), high=min([default * 10**tuning.decades, *highest])
         )
@@ -121,6 +122,8 @@ def nested(values: Mapping[str, float]) -> dict[str, dict[str, float]]:
     return blocks
 
 
-def _bounds(rule: Any, *names: str) -> list[float]:
-    """Give the bounds that a rule of annotated-types sets; zero is no bound of a logarithm."""
-    return [bound for name in names if (bound := getattr(rule, name, None))]
+def _bound(rule: Any, inclusive: str, exclusive: str, inwards: float) -> float | None:
+    """Give the bound that a rule of annotated-types sets, if it does; the nearest number within an exclusive one."""
+    bound: float | None = getattr(rule, inclusive, None)
+    outside: float | None = getattr(rule, exclusive, None)
+    return bound if outside is None else math.nextafter(outside, inwards)
