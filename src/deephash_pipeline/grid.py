@@ -106,5 +106,5 @@ def cell_parameters() -> dict[str, Any]:
         group = parameters
         for name in above:
             group = group.setdefault(name, {})
-        group[length] = cell.model_dump(exclude_defaults=True)
+        group[length] = cell.model_dump()
     return parameters

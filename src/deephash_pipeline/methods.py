@@ -1,6 +1,8 @@
 """What a cell is: one method at one code length, and with which of the seeds."""
 
-from pydantic import BaseModel, ConfigDict, PositiveInt
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, PositiveInt, SerializerFunctionWrapHandler, model_serializer
 
 
 class Cell(BaseModel):
@@ -20,6 +22,14 @@ class Cell(BaseModel):
     method: str
     code_length: int | None
     replicate: PositiveInt = 1
+
+    @model_serializer(mode="wrap")
+    def _the_first_replicate_goes_without_saying(self, describe: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Describe what there was before there were replicates as it was described then."""
+        described: dict[str, Any] = describe(self)
+        if self.replicate == 1:
+            del described["replicate"]
+        return described
 
     @property
     def bits(self) -> int:
