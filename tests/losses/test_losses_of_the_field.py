@@ -9,6 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from deephash_pipeline.errors import InputError
 from deephash_pipeline.losses import LOSS_PARAMETERS, LOSSES, build_loss
 from deephash_pipeline.losses.bihalf import half_and_half
 from deephash_pipeline.losses.csq import smallest_distance
@@ -240,7 +241,81 @@ def test_a_class_as_a_row_of_zeros_and_a_one_gives_the_same_loss(name):
 
 def test_every_loss_of_the_field_has_a_transcription():
     earlier = {"exponentiated", "cnnh", "cnnh_plus", "dnnh", "dpsh", "hashnet", "greedy_hash", "csq"}
-    assert set(LOSSES) == {*earlier, *OF_U, "dshsd", "bihalf", "greedy_hash_unsupervised"}
+    assert set(LOSSES) == {*earlier, *OF_U, "dsdh", "adsh", "dshsd", "bihalf", "greedy_hash_unsupervised"}
+
+
+@pytest.fixture(scope="module")
+def training_set():
+    """Of 15 images u, class numbers and the batch that a step takes of them."""
+    u, labels, sets = drawn(8, 15, several=False)
+    return u, labels, sets, torch.tensor([3, 0, 14, 7, 2])
+
+
+def flipped_in_turn(codes, costs_of):
+    """Codes after each bit in turn has been chosen by its costs as -1 and as 1, sample by sample."""
+    for k, i in itertools.product(range(codes.shape[1]), range(len(codes))):
+        costs = {}
+        for bit in (-1.0, 1.0):
+            codes[i, k] = bit
+            costs[bit] = costs_of(i, codes[i])
+        codes[i, k] = min(costs, key=costs.get)
+    return codes
+
+
+def test_dsdh_solves_for_codes_from_which_labels_follow_and_pulls_u_to_them(training_set):
+    u, labels, sets, batch = training_set
+    loss = LOSSES["dsdh"](6, labels.numpy(), label_weight=2.0, ridge=3.0, quantisation_weight=0.5)
+    loss.start_epoch(u.float())
+    start = np.where(u.numpy() >= 0, 1.0, -1.0)
+    y = np.eye(CLASSES)[labels]
+    w = np.linalg.solve(start.T @ start + 3 / 2 * np.eye(6), start.T @ y)
+
+    def cost(i, code):
+        return 2 * ((y[i] - code @ w) ** 2).sum() + 0.5 * ((code - u[i].numpy()) ** 2).sum()
+
+    np.testing.assert_array_equal(loss.codes, flipped_in_turn(start, cost))
+    loss.set_batch(batch)
+    rows = u[batch].tolist()
+    pairs = pairs_of(rows, [sets[i] for i in batch])
+    likelihood = mean(softplus(-dot(a, b) / 2 if similar else dot(a, b) / 2) for a, b, similar in pairs)
+    pull = mean(squared_distance(row, loss.codes[i].tolist()) for row, i in zip(rows, batch, strict=True))
+    assert loss(u[batch], labels[batch]).item() == pytest.approx(likelihood + 0.5 * pull, abs=1e-12)
+
+
+def test_adsh_solves_for_codes_of_all_images_and_compares_those_of_a_batch_with_them(training_set):
+    u, labels, sets, batch = training_set
+    loss = LOSSES["adsh"](6, labels.numpy(), gamma=5.0)
+    loss.start_epoch(u.float())
+    h = u.tanh().numpy()
+    same = np.array([[bool(a & b) for b in sets] for a in sets])
+    similarity = np.where(same, 1.0, -same.sum() / (~same).sum())
+
+    def cost(j, code):
+        return ((h @ code - 6 * similarity[:, j]) ** 2).sum() + 5 * ((code - h[j]) ** 2).sum()
+
+    np.testing.assert_array_equal(loss.codes, flipped_in_turn(np.where(h >= 0, 1.0, -1.0), cost))
+    loss.set_batch(batch)
+    codes = loss.codes.double().numpy()
+    costs = ((h[batch] @ codes.T - 6 * similarity[batch]) ** 2).sum() + 5 * ((codes[batch] - h[batch]) ** 2).sum()
+    assert loss(u[batch], labels[batch]).item() == pytest.approx(costs / (5 * 15 * 36), rel=1e-6)
+
+
+@pytest.mark.parametrize("name", ["dsdh", "adsh"])
+def test_codes_of_images_that_a_loss_has_not_been_given_are_asked_for(name, training_set):
+    u, labels, _, _ = training_set
+    loss = build_loss(LOSS_PARAMETERS[name](), 6, labels.numpy(), 0)
+    with pytest.raises(InputError, match=f"^{name.upper()} has a code for every image: call `start_epoch`"):
+        loss(u, labels)
+
+
+@pytest.mark.parametrize("name", ["dsdh", "adsh"])
+def test_views_of_an_image_have_its_labels_and_codes_of_their_own(name, training_set):
+    u, labels, _, _ = training_set
+    loss = build_loss(LOSS_PARAMETERS[name](), 6, labels.numpy(), 0)
+    loss.start_epoch(u.float().repeat_interleave(2, 0))
+    loss.set_batch(torch.tensor([0, 1, 29]))
+    assert loss.codes.shape == (30, 6)
+    assert torch.isfinite(loss(u[[0, 0, 14]], labels[[0, 0, 14]]))
 
 
 def test_dshsd_is_cross_entropy_and_the_contrast_of_tanh():

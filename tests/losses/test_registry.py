@@ -19,6 +19,7 @@ from deephash_pipeline.networks import (
 )
 from deephash_pipeline.retrieval import count_distances, mean_average_precision, pack_bits
 from deephash_pipeline.training import ArrayInputs, TrainingParameters, train
+from deephash_pipeline.training.gradients import LearnsCodes
 
 CPU = torch.device("cpu")
 CLASSES = 4
@@ -54,10 +55,13 @@ def reads_more(loss):
     return loss.classification_head is not None or loss.reads_features
 
 
-def gradient(parameters, u, labels):
-    """Value, gradient for u and metrics."""
+def gradient(parameters, u, labels, indices=None):
+    """Value, gradient for u and metrics, of a batch that is at some indices of the training set."""
     u = u.clone().requires_grad_()
     loss = build_loss(parameters, u.shape[1], LABELS, random_state=1)
+    if isinstance(loss, LearnsCodes):
+        loss.start_epoch(torch.randn(len(LABELS), u.shape[1], generator=torch.Generator().manual_seed(9)))
+        loss.set_batch(torch.arange(len(u)) if indices is None else indices)
     value = loss(outputs_for(loss, u), labels)
     value.backward()
     return value, u.grad, loss.metrics
@@ -83,7 +87,7 @@ def test_the_order_of_a_batch_does_not_matter(parameters):
     u, labels = torch.randn(9, 8, generator=generator, dtype=torch.float64), torch.arange(9) % CLASSES
     order = torch.randperm(9, generator=generator)
     value, found, _ = gradient(parameters, u, labels)
-    other_value, other_found, _ = gradient(parameters, u[order], labels[order])
+    other_value, other_found, _ = gradient(parameters, u[order], labels[order], order)
     torch.testing.assert_close(other_value, value)
     torch.testing.assert_close(other_found, found[order])
 

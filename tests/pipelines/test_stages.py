@@ -143,7 +143,7 @@ def test_no_validation_images_have_no_codes(z: NDArray[np.float32]) -> None:
 def test_the_code_of_the_yardstick_is_one_at_the_predicted_class(
     z: NDArray[np.float32], softmax_weights: dict[str, Tensor]
 ) -> None:
-    yardstick = make_classifier_baseline(softmax_weights)
+    yardstick = make_classifier_baseline(softmax_weights, LABELS)
     bits = bits_of(encode_z(yardstick, z, z[:0], z).query, len(CLASSES))
     logits = torch.from_numpy(z) @ softmax_weights["weight"].T + softmax_weights["bias"]
     assert isinstance(yardstick, OneOfC)

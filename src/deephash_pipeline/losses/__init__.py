@@ -10,6 +10,7 @@
 (torch.Size([4, 12]), ['saturated_share', 'true_loss', 'u_standard_deviation'])
 """
 
+from deephash_pipeline.losses.adsh import ADSH
 from deephash_pipeline.losses.bihalf import BiHalf
 from deephash_pipeline.losses.cnnh import CNNH, CNNHPlus
 from deephash_pipeline.losses.csq import CSQ, hash_centres
@@ -19,6 +20,7 @@ from deephash_pipeline.losses.dhn import DHN
 from deephash_pipeline.losses.dnnh import DNNH
 from deephash_pipeline.losses.dpn import DPN
 from deephash_pipeline.losses.dpsh import DPSH
+from deephash_pipeline.losses.dsdh import DSDH
 from deephash_pipeline.losses.dsh import DSH
 from deephash_pipeline.losses.dshsd import DSHSD
 from deephash_pipeline.losses.dtsh import DTSH
@@ -37,6 +39,7 @@ from deephash_pipeline.losses.registry import LOSS_PARAMETERS, LOSSES, LossParam
 from deephash_pipeline.losses.similarity_codes import similarity_codes
 
 __all__ = [
+    "ADSH",
     "CNNH",
     "CSQ",
     "DBDH",
@@ -45,6 +48,7 @@ __all__ = [
     "DNNH",
     "DPN",
     "DPSH",
+    "DSDH",
     "DSH",
     "DSHSD",
     "DTSH",

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from deephash_pipeline.losses.adsh import ADSH
 from deephash_pipeline.losses.bihalf import BiHalf
 from deephash_pipeline.losses.cnnh import CNNH, CNNHPlus
 from deephash_pipeline.losses.csq import CSQ
@@ -18,6 +19,7 @@ from deephash_pipeline.losses.dhn import DHN
 from deephash_pipeline.losses.dnnh import DNNH
 from deephash_pipeline.losses.dpn import DPN
 from deephash_pipeline.losses.dpsh import DPSH
+from deephash_pipeline.losses.dsdh import DSDH
 from deephash_pipeline.losses.dsh import DSH
 from deephash_pipeline.losses.dshsd import DSHSD
 from deephash_pipeline.losses.dtsh import DTSH
@@ -51,6 +53,8 @@ LOSSES: Mapping[str, type[HashingLoss]] = {
     "dhn": DHN,
     "idhn": IDHN,
     "mihash": MIHash,
+    "dsdh": DSDH,
+    "adsh": ADSH,
     "psldh": PSLDH,
     "mdsh": MDSH,
     "lcdsh": LCDSH,

@@ -38,12 +38,13 @@ def create_pipeline(grid: Sequence[Cell]) -> Pipeline:
         for cell in grid
         if cell.method in BASELINES
     ]
-    make = Node(make_classifier_baseline, inputs="softmax_weights", outputs="encoder", name="make_encoder")
+    inputs = ["softmax_weights", "training_labels"]
+    make = Node(make_classifier_baseline, inputs=inputs, outputs="encoder", name="make_encoder")
     classifiers = [
         Pipeline(
             [make, encoding_node()],
             namespace=cell.namespace,
-            inputs={"softmax_weights", "training_z", "validation_z", "query_z"},
+            inputs={*inputs, "training_z", "validation_z", "query_z"},
         )
         for cell in grid
         if cell.method == CLASSIFIER_BASELINE.method
