@@ -5,6 +5,7 @@ are what ``full`` runs. A new hash function or loss is on the grid of ``field`` 
 """
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.hashing import HASH_FUNCTIONS
@@ -13,6 +14,9 @@ from deephash_pipeline.methods import Cell
 
 CODE_LENGTHS = (12, 16, 24, 32, 48)
 LONGEST_CODE = 256
+REPLICATES = 3
+"""Trainings of a cell that differ in their seed: the cell of the grid itself, and those of the pipeline ``seeds``."""
+FURTHER_REPLICATES = range(2, REPLICATES + 1)
 SHOWN_CODE_LENGTH = 32
 """Code length of the gallery and of the pipeline that shows the whole at a glance; the paper's for its curves."""
 
@@ -22,6 +26,9 @@ RANDOM_START = "deephash_random_start"
 FINE_TUNINGS = ("deephash", "deephash_faithful")
 DEEP_RIVALS = tuple(loss for loss in LOSSES if loss != "exponentiated")
 """Losses of others on the same network, from the same start."""
+
+TUNED_METHODS = (*FINE_TUNINGS, *DEEP_RIVALS)
+"""Methods whose parameters are searched, by equal budgets."""
 
 COMPARED_METHODS = ("lsh", "itq", "bre", "mlh", "ksh", PRE_TRAINING)
 COMPARED_CODE_LENGTHS = (16, 32)
@@ -98,6 +105,11 @@ def cells(*methods: str, code_lengths: Sequence[int] = CODE_LENGTHS) -> Iterator
             yield Cell(method=method, code_length=code_length)
 
 
+def replicated(replicate: int) -> Iterator[Cell]:
+    """Yield the cells of all methods with the seed of a replicate."""
+    return (cell.model_copy(update={"replicate": replicate}) for cell in cells())
+
+
 def compared_cells() -> Iterator[Cell]:
     """Yield the cells of the grid that are compared with the same methods on hand-crafted features."""
     return cells(*COMPARED_METHODS, code_lengths=COMPARED_CODE_LENGTHS)
@@ -108,10 +120,17 @@ def on_descriptor(cell: Cell) -> Cell:
     return Cell(method=f"descriptor_{cell.method}", code_length=cell.code_length)
 
 
-def cell_parameters() -> dict[str, dict[str, dict[str, object]]]:
-    """Give every cell as a parameter ``cells.<method>.b<bits>``, so that the configuration repeats nothing."""
-    parameters: dict[str, dict[str, dict[str, object]]] = {}
-    for cell in (*cells(), *map(on_descriptor, compared_cells())):
-        method, length = cell.namespace.split(".")
-        parameters.setdefault(method, {})[length] = cell.model_dump()
+def cell_parameters() -> dict[str, Any]:
+    """Give every cell as a parameter, so that the configuration repeats nothing.
+
+    ``cells.<method>.b<bits>``, and of further replicates ``cells.r<replicate>.<method>.b<bits>``.
+    """
+    parameters: dict[str, Any] = {}
+    further = (cell for replicate in FURTHER_REPLICATES for cell in replicated(replicate))
+    for cell in (*cells(), *map(on_descriptor, compared_cells()), *further):
+        *above, length = cell.parameter.split(".")[1:]
+        group = parameters
+        for name in above:
+            group = group.setdefault(name, {})
+        group[length] = cell.model_dump()
     return parameters

@@ -1,19 +1,35 @@
-"""What a cell is: one method at one code length."""
+"""What a cell is: one method at one code length, and with which of the seeds."""
 
-from pydantic import BaseModel, ConfigDict
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, PositiveInt, SerializerFunctionWrapHandler, model_serializer
 
 
 class Cell(BaseModel):
     """One method at one code length; the classifier baseline's code length is the number of classes, None here.
 
-    >>> Cell(method="itq", code_length=48).namespace
-    'itq.b48'
+    Attributes:
+        method: key of the method.
+        code_length: bits.
+        replicate: which of several trainings that differ in their seed alone; the first is what there is without any.
+
+    >>> Cell(method="itq", code_length=48).namespace, Cell(method="itq", code_length=48, replicate=2).namespace
+    ('itq.b48', 'itq.b48.r2')
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     method: str
     code_length: int | None
+    replicate: PositiveInt = 1
+
+    @model_serializer(mode="wrap")
+    def _the_first_replicate_goes_without_saying(self, describe: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Describe what there was before there were replicates as it was described then."""
+        described: dict[str, Any] = describe(self)
+        if self.replicate == 1:
+            del described["replicate"]
+        return described
 
     @property
     def bits(self) -> int:
@@ -24,5 +40,25 @@ class Cell(BaseModel):
 
     @property
     def namespace(self) -> str:
-        """Name of the cell everywhere: ``itq.b48``."""
-        return f"{self.method}.b{self.code_length}" if self.code_length else f"{self.method}.bC"
+        """Name of the cell everywhere: ``itq.b48``, of a further replicate ``itq.b48.r2``."""
+        cell = f"{self.method}.b{self.code_length or 'C'}"
+        return cell if self.replicate == 1 else f"{cell}.{replicate_name(self.replicate)}"
+
+    @property
+    def parameter(self) -> str:
+        """Name of the parameter that it is: ``cells.itq.b48``, of a further replicate ``cells.r2.itq.b48``."""
+        first = self.model_copy(update={"replicate": 1}).namespace
+        return f"cells.{first}" if self.replicate == 1 else f"cells.{replicate_name(self.replicate)}.{first}"
+
+    def of_method(self, method: str) -> "Cell":
+        """Give the cell of another method, with the same code length and replicate."""
+        return self.model_copy(update={"method": method})
+
+
+def replicate_name(replicate: int) -> str:
+    """Name a replicate: ``r2``.
+
+    >>> replicate_name(2)
+    'r2'
+    """
+    return f"r{replicate}"

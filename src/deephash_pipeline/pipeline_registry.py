@@ -4,11 +4,22 @@ from collections.abc import Sequence
 
 from kedro.pipeline import Pipeline
 
-from deephash_pipeline.grid import CODE_LENGTHS, FIELD, PAPER_METHODS, SHOWN_CODE_LENGTH, cells, check_code_lengths
-from deephash_pipeline.methods import Cell
+from deephash_pipeline.grid import (
+    CLASSIFIER_BASELINE,
+    CODE_LENGTHS,
+    FIELD,
+    FURTHER_REPLICATES,
+    PAPER_METHODS,
+    SHOWN_CODE_LENGTH,
+    cells,
+    check_code_lengths,
+    replicated,
+)
+from deephash_pipeline.methods import Cell, replicate_name
 from deephash_pipeline.pipelines import (
     baseline_hashing,
     cnn_pretraining,
+    comparison,
     data_ingestion,
     descriptor_extraction,
     evaluation,
@@ -20,6 +31,8 @@ from deephash_pipeline.pipelines import (
     measured_cells,
     paper_tables,
     reporting,
+    tuning,
+    tuning_results,
 )
 
 JOINED = {
@@ -32,6 +45,12 @@ JOINED = {
     "report",
 }
 """What is made from all cells of a grid."""
+
+OF_SEED = {
+    *("trunk_weights", "softmax_weights", "pre_training_history", "pre_training_checkpoints"),
+    *("training_z", "validation_z", "query_z"),
+}
+"""What cells share that depends on the seed of a replicate; of a further one it is named ``r2.trunk_weights``."""
 
 
 def register_pipelines() -> dict[str, Pipeline]:
@@ -51,6 +70,7 @@ def register_pipelines() -> dict[str, Pipeline]:
         "full": full,
         f"full_at_{SHOWN_CODE_LENGTH}_bits": glance,
         FIELD: field,
+        "seeds": Pipeline([create_replicate(replicate) for replicate in FURTHER_REPLICATES]),
         **create_others(),
         "__default__": full,
     }
@@ -74,8 +94,40 @@ def create_stages(grid: Sequence[Cell], reported_as: str | None = None) -> dict[
         "reporting": reporting.create_pipeline(),
     }
     if reported_as:
-        stages = {name: _reported_as(reported_as, stage) for name, stage in stages.items()}
+        stages = {name: _prefixed(reported_as, JOINED, stage) for name, stage in stages.items()}
     return _named(stages)
+
+
+def create_replicate(replicate: int) -> Pipeline:
+    """Create the stages of all methods once more, from pre-training to metrics, with another seed.
+
+    The images and their splits are those of the first seed.
+    """
+    grid, of_grid = list(replicated(replicate)), JOINED | {"hash_layer_init_history"}
+    name = replicate_name(replicate)
+    classifier_cell = CLASSIFIER_BASELINE.model_copy(update={"replicate": replicate}).parameter
+    shared = {
+        "cnn_pretraining": Pipeline(
+            cnn_pretraining.create_pipeline(further_replicate=True),
+            parameters={"params:cell": f"params:{classifier_cell}"},
+        ),
+        "feature_extraction": feature_extraction.create_pipeline(),
+    }
+    stages = {
+        **{
+            stage: Pipeline(pipeline, namespace=name, prefix_datasets_with_namespace=False)
+            for stage, pipeline in shared.items()
+        },
+        "baseline_hashing": baseline_hashing.create_pipeline(grid),
+        "hash_layer_init": hash_layer_init.create_pipeline(grid),
+        "fine_tuning": fine_tuning.create_pipeline(grid),
+        "evaluation": evaluation.create_pipeline(grid),
+    }
+    of_cells = {
+        stage: Pipeline([node for node in pipeline.nodes if not of_grid & set(node.outputs)])
+        for stage, pipeline in stages.items()
+    }
+    return Pipeline(list(_named({stage: _prefixed(name, OF_SEED, own) for stage, own in of_cells.items()}).values()))
 
 
 def create_others() -> dict[str, Pipeline]:
@@ -84,17 +136,20 @@ def create_others() -> dict[str, Pipeline]:
         {
             "descriptor_extraction": descriptor_extraction.create_pipeline(),
             "hand_crafted": hand_crafted.create_pipeline(),
+            "comparison": comparison.create_pipeline(),
             "held_out_evaluation": held_out_evaluation.create_pipeline(),
             "measured_cells": measured_cells.create_pipeline(),
             "paper_tables": paper_tables.create_pipeline(),
+            "tuning": tuning.create_pipeline(),
+            "tuning_results": tuning_results.create_pipeline(),
         }
     )
 
 
-def _reported_as(prefix: str, stage: Pipeline) -> Pipeline:
-    """Put a prefix before the names of `JOINED`, read or made."""
+def _prefixed(prefix: str, datasets: set[str], stage: Pipeline) -> Pipeline:
+    """Put a prefix before the names of some datasets, read or made."""
     read, made = (
-        {name: f"{prefix}.{name}" for name in names & JOINED} for names in (stage.inputs(), stage.all_outputs())
+        {name: f"{prefix}.{name}" for name in names & datasets} for names in (stage.inputs(), stage.all_outputs())
     )
     return Pipeline(stage, inputs=read, outputs=made)
 

@@ -12,6 +12,7 @@ from kedro.pipeline import Pipeline
 from deephash_pipeline.grid import (
     BASELINES,
     CLASSIFIER_BASELINE,
+    DEEP_RIVALS,
     FIELD,
     FINE_TUNINGS,
     GALLERY,
@@ -147,7 +148,7 @@ def hashing_stage(cell: Cell) -> str:
 
 
 def test_each_stage_can_be_run_alone_and_all_together(pipelines: dict[str, Pipeline]) -> None:
-    assert set(pipelines) == {*STAGES, "full", "full_at_32_bits", "field", "__default__", *create_others()}
+    assert set(pipelines) == {*STAGES, "full", "full_at_32_bits", "field", "seeds", "__default__", *create_others()}
 
 
 def test_what_runs_without_a_name_is_the_full_pipeline(pipelines: dict[str, Pipeline]) -> None:
@@ -268,7 +269,7 @@ def test_the_gallery_shows_a_cell_of_the_grid() -> None:
     assert GALLERY in GRID
 
 
-@pytest.mark.parametrize("name", [*STAGES, "full", "full_at_32_bits", "field", *create_others()])
+@pytest.mark.parametrize("name", [*STAGES, "full", "full_at_32_bits", "field", "seeds", *create_others()])
 @pytest.mark.parametrize("environment", [None, "mnist"])
 def test_nothing_stays_in_memory_by_accident(
     configured: Callable[[str | None], Configuration], environment: str | None, name: str
@@ -280,7 +281,8 @@ def test_nothing_stays_in_memory_by_accident(
 def test_every_parameter_that_a_node_asks_for_is_configured(
     configured: Callable[[str | None], Configuration], pipelines: dict[str, Pipeline], environment: str | None
 ) -> None:
-    asked = {name for name in pipelines["field"].inputs() if name.startswith("params:")}
+    inputs = pipelines["field"].inputs() | pipelines["seeds"].inputs()
+    asked = {name for name in inputs if name.startswith("params:")}
     assert asked <= set(configured(environment).catalog.keys())
 
 
@@ -324,3 +326,61 @@ def test_the_layer_of_a_dataset_is_that_of_its_folder(described: dict[str, dict[
     for name, entry in described.items():
         layer = "classifier" if name in CLASSIFIER else LAYERS[entry["file"].split("/")[0]]
         assert entry["layer"] == layer, name
+
+
+# Further seeds.
+
+
+def test_every_further_seed_makes_what_the_field_makes_of_the_same_images(pipelines: dict[str, Pipeline]) -> None:
+    made = {name: pipelines[name].all_outputs() for name in ("data_ingestion", "field", "seeds")}
+    of_cells = {name for name in made["field"] if any(name.startswith(f"{cell.namespace}.") for cell in cells())}
+    shared = {"trunk_weights", "softmax_weights", "pre_training_history", "training_z", "validation_z", "query_z"}
+    expected = {f"{replicate}.{name}" for replicate in ("r2", "r3") for name in shared}
+    for name in of_cells:
+        cell, _, kind = name.rpartition(".")
+        expected |= {f"{cell}.{replicate}.{kind}" for replicate in ("r2", "r3")}
+    assert made["seeds"] == expected
+    read = {name for name in pipelines["seeds"].inputs() if not name.startswith("params:")}
+    assert {name for name in read if not name.endswith("checkpoints")} <= made["data_ingestion"]
+
+
+def test_nothing_of_one_seed_comes_from_another(pipelines: dict[str, Pipeline]) -> None:
+    for node in pipelines["seeds"].nodes:
+        own = next(part for part in (node.namespace or "").split(".") if part in ("r2", "r3"))
+        other = {"r2": "r3", "r3": "r2"}[own]
+        names = [*node.inputs, *node.outputs]
+        assert not [name for name in names if other in name.removeprefix("params:").split(".")], node.name
+        assert all(own in name.split(".") for name in node.outputs), node.name
+
+
+def test_a_cell_is_trained_with_all_further_seeds_by_its_name(pipelines: dict[str, Pipeline]) -> None:
+    selected = pipelines["seeds"].only_nodes_with_namespaces(["fine_tuning.deephash.b48"])
+    assert {name for name in selected.all_outputs() if name.endswith(".hasher")} == {
+        "deephash.b48.r2.hasher",
+        "deephash.b48.r3.hasher",
+    }
+
+
+def test_further_seeds_have_files_of_their_own_in_folders_of_their_own(
+    project: Path, configured: Callable[[str | None], Configuration], pipelines: dict[str, Pipeline]
+) -> None:
+    catalog = configured(None).catalog
+
+    def file_of(name: str) -> str:
+        return Path(catalog.get(name)._describe()["filepath"]).relative_to(project / "data").as_posix()
+
+    files = {name: file_of(name) for name in pipelines["seeds"].all_outputs() if ".b48." in name or name[:2] == "r2"}
+    assert len(set(files.values())) == len(files)
+    for name, file in files.items():
+        *above, _ = name.split(".")
+        assert "/".join(above) in file or file.split("/")[-2] == "r2", name
+    # What collects the cells of the first seed sees none of them.
+    assert not any(Path(file).match("07_model_output/digits/*/*/metrics.json") for file in files.values())
+
+
+def test_each_method_that_trains_the_network_is_tuned_from_the_same_start(pipelines: dict[str, Pipeline]) -> None:
+    searched = pipelines["tuning"].nodes
+    assert {node.outputs[0].split(".")[0] for node in searched} == {*FINE_TUNINGS, *DEEP_RIVALS}
+    for node in searched:
+        assert {"trunk_weights", "deephash_pretrained.b32.hash_layer", "validation_images"} <= set(node.inputs)
+        assert not [name for name in node.inputs if "query" in name or "checkpoints" in name]

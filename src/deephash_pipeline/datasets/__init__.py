@@ -10,6 +10,7 @@ from deephash_pipeline.datasets.files import FilesDataset
 from deephash_pipeline.datasets.image_source import ImageSourceDataset
 from deephash_pipeline.datasets.models import EncoderDataset, HasherDataset, TensorsDataset
 from deephash_pipeline.datasets.origins import OriginDataset
+from deephash_pipeline.datasets.studies import StudyDataset
 
 __all__ = [
     "AtomicDataset",
@@ -22,5 +23,6 @@ __all__ = [
     "ImageSourceDataset",
     "NumpyDataset",
     "OriginDataset",
+    "StudyDataset",
     "TensorsDataset",
 ]

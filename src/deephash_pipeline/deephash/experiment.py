@@ -22,7 +22,7 @@ class Experiment(BaseModel):
         network: a table of the appendix, by its name in `deephash_pipeline.networks.NETWORKS`; or a classifier of
             `torchvision.models`, by its name there.
         trunk: for a network of torchvision.
-        seed: every random draw derives from it.
+        seed: every random draw derives from it; those of a cell's replicate from `seed_of`.
         device: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
         devices: how many of them share the training of a network with a trunk; ``auto`` takes all CUDA devices there
             are. On the CPU, so many processes.
@@ -50,6 +50,20 @@ class Experiment(BaseModel):
         if self.network in NETWORKS and self.trunk != TrunkParameters():
             raise ValueError(f"`trunk` is for networks of torchvision, and `{self.network}` is none: leave it out")
         return self
+
+    def seed_of(self, replicate: int) -> int:
+        """Return the seed of a replicate: 42, 43 and 44 of the first three where `seed` is 42.
+
+        Images are split by `seed` in all of them.
+
+        >>> Experiment(benchmark="digits", network="lenet", seed=42).seed_of(3)
+        44
+        """
+        return self.seed + replicate - 1
+
+    def of_replicate(self, replicate: int) -> "Experiment":
+        """Give the experiment that a replicate is trained by."""
+        return self.model_copy(update={"seed": self.seed_of(replicate)})
 
     def trunk_for(self, image_shape: Shape) -> Trunk:
         """Build the trunk for images of shape (channels, height, width), with weights still to be drawn or loaded."""

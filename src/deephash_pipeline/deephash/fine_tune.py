@@ -1,6 +1,7 @@
 """Simultaneous fine-tuning: all layers on one loss, the exponentiated loss Q (Algorithm 1) or a rival's."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
@@ -75,7 +76,11 @@ class FineTuned(NamedTuple):
 
 
 def fine_tune(
-    training_set: TrainingSet, parameters: FineTuningParameters, run: Run, start: PreTrainedWeights | None = None
+    training_set: TrainingSet,
+    parameters: FineTuningParameters,
+    run: Run,
+    start: PreTrainedWeights | None = None,
+    after_epoch: Callable[[HashNetwork], dict[str, float]] | None = None,
 ) -> FineTuned:
     """Train all layers on the loss that the parameters name.
 
@@ -84,6 +89,7 @@ def fine_tune(
         parameters: hash layer, loss, training and augmentation.
         run: network, code length, seed, device, checkpoints.
         start: of pre-training; None for random weights everywhere.
+        after_epoch: more metrics for the history, of the network as it is then; never measured on queries.
 
     Raises:
         InputError: images that do not fit the network or are of one class alone, and what
@@ -97,7 +103,7 @@ def fine_tune(
         fit_hash_layer(network, training_set, parameters, run)
     else:
         network.hash_layer.load_state_dict(dict(start.hash_layer), strict=False)
-    history = minimise(network, training_set, parameters, run)
+    history = minimise(network, training_set, parameters, run, after_epoch)
     hasher = ImageHasher.assemble(network.trunk, hash_layer_encoder(network.hash_layer), training_set, run)
     return FineTuned(hasher, pd.DataFrame(history))
 
@@ -142,7 +148,11 @@ def fit_hash_layer(network: HashNetwork, training_set: TrainingSet, parameters: 
 
 
 def minimise(
-    network: HashNetwork, training_set: TrainingSet, parameters: FineTuningParameters, run: Run
+    network: HashNetwork,
+    training_set: TrainingSet,
+    parameters: FineTuningParameters,
+    run: Run,
+    after_epoch: Callable[[HashNetwork], dict[str, float]] | None = None,
 ) -> list[dict[str, Any]]:
     """Train the network in place, and leave it on the CPU; returns a dictionary for each epoch."""
     seed = seed_of(run)
@@ -163,6 +173,7 @@ def minimise(
         seed=seed,
         device=run.device,
         description=run.name,
+        after_epoch=None if after_epoch is None else partial(after_epoch, network),
         checkpoints=run.checkpoints,
         configuration=run.configuration(parameters),
     )

@@ -142,7 +142,7 @@ class ProjectGraph:
         methods = {
             value["method"]
             for value in values.values()
-            if isinstance(value, dict) and set(value) == {"method", "code_length"}
+            if isinstance(value, dict) and {"method", "code_length"} <= set(value)
         }
         received: dict[str, Any] = {}
         for name, value in sorted(values.items()):

@@ -20,11 +20,14 @@ from deephash_pipeline.reports.paper_tables import (
     unseen_table,
 )
 from deephash_pipeline.reports.published import cited_map, published_hand_crafted_map, published_map
+from deephash_pipeline.reports.seeds import Scores, figure_seeds, seeds_page, seeds_table
 from deephash_pipeline.reports.tables import comparison_table, map_table, metrics_table
 from deephash_pipeline.reports.training_curves import figure_training_curves
+from deephash_pipeline.reports.tuning_figures import figure_tuning_progress, figure_tuning_rates
 
 __all__ = [
     "HAND_CRAFTED_FEATURES",
+    "Scores",
     "all_methods_table",
     "cited_map",
     "code_lengths_table",
@@ -33,7 +36,10 @@ __all__ = [
     "features_table",
     "figure_map_by_code_length",
     "figure_precision_recall",
+    "figure_seeds",
     "figure_training_curves",
+    "figure_tuning_progress",
+    "figure_tuning_rates",
     "for_readers",
     "initialisations_table",
     "map_table",
@@ -47,6 +53,8 @@ __all__ = [
     "refuse_to_lose",
     "render_report",
     "retrieval_gallery",
+    "seeds_page",
+    "seeds_table",
     "unseen_page",
     "unseen_table",
 ]

@@ -53,7 +53,7 @@ def figure_map_by_code_length(
     cells = grid_cells(given, display_names)
     if len({cell_code_length(cell) for cell in cells}) == 1:
         return _bars(given, cells, display_names, groups)
-    methods = _by_group([str(cell["method"]) for cell in cells], groups)
+    methods = by_group([str(cell["method"]) for cell in cells], groups)
     baseline = classifier_baseline_cell(given)
     figure = panels_beside_each_other([*methods], [len(own) + (baseline is not None) for own in methods.values()])
     styles = method_styles(display_names)
@@ -120,7 +120,7 @@ def figure_precision_recall(
         raise InputError(f"no precision-recall curves by radius at {code_length} bits: choose one of {known or 'none'}")
     for method in drawn["method"].unique():
         method_name(method, display_names)
-    methods = _by_group([method for method in display_names if method in set(drawn["method"])], groups)
+    methods = by_group([method for method in display_names if method in set(drawn["method"])], groups)
     figure = panels_beside_each_other([*methods], [len(own) for own in methods.values()])
     styles = method_styles(display_names)
     for panel, methods_of_panel in enumerate(methods.values()):
@@ -157,7 +157,7 @@ def _bars(
     groups: Mapping[str, Collection[str]],
 ) -> go.Figure:
     bars: list[tuple[str, str, float, str]] = []
-    for heading, methods in _by_group([str(cell["method"]) for cell in cells], groups).items():
+    for heading, methods in by_group([str(cell["method"]) for cell in cells], groups).items():
         for cell in cells:
             if cell["method"] in methods:
                 low, high = _tie_bounds(cell)
@@ -210,7 +210,7 @@ def _bars(
     return figure
 
 
-def _by_group(methods: Iterable[str], groups: Mapping[str, Collection[str]]) -> dict[str, list[str]]:
+def by_group(methods: Iterable[str], groups: Mapping[str, Collection[str]]) -> dict[str, list[str]]:
     """Methods of each group that has any, in the given order; those of no group last."""
     found = list(dict.fromkeys(methods))
     by_group = {heading: [method for method in found if method in own] for heading, own in groups.items()}

@@ -110,8 +110,10 @@ class MlflowTracking:
         """Log what a node has made, and how long its cell has taken so far."""
         now = time.time()
         start = self._started.pop(node.name, now)
-        cell = ".".join((node.namespace or "").split(".")[-2:])
-        if cell in self._cells:
+        parts = (node.namespace or "").split(".")
+        # The cell is what follows the stage: two names, with a replicate three.
+        cell = next((found for at in range(len(parts)) if (found := ".".join(parts[at:])) in self._cells), None)
+        if cell is not None:
             times = self._times.setdefault(cell, CellTimes(start, now))
             times.end, times.seconds = now, times.seconds + now - start
 

@@ -30,7 +30,7 @@ def create_pipeline(grid: Sequence[Cell]) -> Pipeline:
             namespace=cell.namespace,
             inputs={"training_z", "training_labels", "validation_z", "query_z"},
             parameters={
-                "params:cell": f"params:cells.{cell.namespace}",
+                "params:cell": f"params:{cell.parameter}",
                 "params:baseline_hashing": "params:baseline_hashing",
                 "params:experiment": "params:experiment",
             },
@@ -40,9 +40,13 @@ def create_pipeline(grid: Sequence[Cell]) -> Pipeline:
     ]
     inputs = ["softmax_weights", "training_labels"]
     make = Node(make_classifier_baseline, inputs=inputs, outputs="encoder", name="make_encoder")
-    classifier = Pipeline(
-        [make, encoding_node()],
-        namespace=CLASSIFIER_BASELINE.namespace,
-        inputs={*inputs, "training_z", "validation_z", "query_z"},
-    )
-    return Pipeline([*instances, classifier])
+    classifiers = [
+        Pipeline(
+            [make, encoding_node()],
+            namespace=cell.namespace,
+            inputs={*inputs, "training_z", "validation_z", "query_z"},
+        )
+        for cell in grid
+        if cell.method == CLASSIFIER_BASELINE.method
+    ]
+    return Pipeline([*instances, *classifiers])

@@ -3,16 +3,27 @@
 from kedro.pipeline import Pipeline
 
 from deephash_pipeline.pipelines.cnn_pretraining.nodes import pre_train
-from deephash_pipeline.pipelines.shared.inputs import CLASSIFIER_RUN, TRAINING_SET, VALIDATION_SET, node
+from deephash_pipeline.pipelines.shared.inputs import (
+    CLASSIFIER_RUN,
+    CLASSIFIER_RUN_OF_REPLICATE,
+    TRAINING_SET,
+    VALIDATION_SET,
+    node,
+)
 
 
-def create_pipeline() -> Pipeline:
-    """Training images, labels -> pre_train -> trunk_weights, softmax_weights, pre_training_history."""
+def create_pipeline(further_replicate: bool = False) -> Pipeline:
+    """Training images, labels -> pre_train -> trunk_weights, softmax_weights, pre_training_history.
+
+    Args:
+        further_replicate: whether it is by another seed than the first, that of the replicate of `params:cell`.
+    """
+    run = CLASSIFIER_RUN_OF_REPLICATE if further_replicate else CLASSIFIER_RUN
     return Pipeline(
         [
             node(
                 pre_train,
-                [TRAINING_SET, VALIDATION_SET, "params:cnn_pretraining", CLASSIFIER_RUN],
+                [TRAINING_SET, VALIDATION_SET, "params:cnn_pretraining", run],
                 ["trunk_weights", "softmax_weights", "pre_training_history"],
                 "pre_train",
             )

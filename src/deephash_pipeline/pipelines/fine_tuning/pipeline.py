@@ -4,14 +4,12 @@ from collections.abc import Sequence
 
 from kedro.pipeline import Node, Pipeline
 
-from deephash_pipeline.deephash.fine_tune import PreTrainedWeights
 from deephash_pipeline.grid import DEEP_RIVALS, FINE_TUNINGS, PRE_TRAINING, RANDOM_START
 from deephash_pipeline.methods import Cell
 from deephash_pipeline.pipelines.fine_tuning.nodes import encode_images, tune
 from deephash_pipeline.pipelines.shared.histories import joining_node
-from deephash_pipeline.pipelines.shared.inputs import CELL_RUN, TRAINING_SET, Bundle, node
+from deephash_pipeline.pipelines.shared.inputs import CELL_RUN, PRE_TRAINED, TRAINING_SET, Bundle, node
 
-PRE_TRAINED = Bundle(PreTrainedWeights, ("trunk_weights", "initial_hash_layer"))
 IMAGES = ("training_images", "validation_images", "query_images")
 
 
@@ -32,7 +30,7 @@ def create_pipeline(grid: Sequence[Cell]) -> Pipeline:
     instances = [
         _instance(from_random_weights, cell)
         if cell.method == RANDOM_START
-        else _instance(from_pre_training, cell, f"{PRE_TRAINING}.b{cell.code_length}.hash_layer")
+        else _instance(from_pre_training, cell, f"{cell.of_method(PRE_TRAINING).namespace}.hash_layer")
         for cell in tuned
     ]
     return Pipeline([*instances, joining_node(tuned, "fine_tuning_history")])
@@ -47,7 +45,7 @@ def _instance(template: Pipeline, cell: Cell, initial_hash_layer: str | None = N
         namespace=cell.namespace,
         inputs=shared,
         parameters={
-            "params:cell": f"params:cells.{cell.namespace}",
+            "params:cell": f"params:{cell.parameter}",
             "params:fine_tuning": f"params:fine_tuning.{cell.method}",
             "params:experiment": "params:experiment",
         },

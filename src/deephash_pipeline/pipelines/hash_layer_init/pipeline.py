@@ -37,7 +37,7 @@ def create_pipeline(grid: Sequence[Cell]) -> Pipeline:
             namespace=cell.namespace,
             inputs={*TRAINING_FEATURES.datasets, "validation_z", "query_z"},
             parameters={
-                "params:cell": f"params:cells.{cell.namespace}",
+                "params:cell": f"params:{cell.parameter}",
                 "params:hash_layer_init": "params:hash_layer_init",
                 "params:experiment": "params:experiment",
             },

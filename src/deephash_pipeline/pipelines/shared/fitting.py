@@ -43,7 +43,7 @@ def fit_hash_function(
     experiment: Experiment,
 ) -> Encoder:
     """Fit the cell's method on the training set."""
-    seed = seed_of_fit(experiment, cell.method)
+    seed = seed_of_fit(experiment.of_replicate(cell.replicate), cell.method)
     hash_function = HASH_FUNCTIONS[cell.method](cell.bits, random_state=seed, **parameters.root[cell.method])
     return hash_function.fit(training_z, training_labels)
 

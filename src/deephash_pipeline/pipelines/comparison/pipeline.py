@@ -1,0 +1,28 @@
+"""Beside the stages: several seeds of several methods, compared."""
+
+from kedro.pipeline import Node, Pipeline
+
+from deephash_pipeline.pipelines.comparison.nodes import compare_methods, draw_comparison, write_page
+
+LABELS = ("query_labels", "validation_labels", "training_labels")
+
+
+def create_pipeline() -> Pipeline:
+    """codes_of_seeds (those that are there), labels -> compare_methods -> seeds_table -> page, figure."""
+    return Pipeline(
+        [
+            Node(
+                compare_methods,
+                inputs=["codes_of_seeds", *LABELS, "params:comparison", "params:experiment"],
+                outputs="seeds_table",
+                name="compare_methods",
+            ),
+            Node(
+                write_page,
+                inputs=["seeds_table", "params:experiment", "params:comparison"],
+                outputs="seeds_page",
+                name="write_page",
+            ),
+            Node(draw_comparison, inputs="seeds_table", outputs="figure_seeds", name="draw_comparison"),
+        ]
+    )

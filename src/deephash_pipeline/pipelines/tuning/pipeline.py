@@ -1,0 +1,47 @@
+"""Beside the stages: the same number of trials for every method that trains the network."""
+
+from kedro.pipeline import Pipeline
+
+from deephash_pipeline.grid import PRE_TRAINING, SHOWN_CODE_LENGTH, TUNED_METHODS, cells
+from deephash_pipeline.methods import Cell
+from deephash_pipeline.pipelines.shared.inputs import PRE_TRAINED, TRAINING_SET, TRIAL_RUN, VALIDATION_SET, Bundle, node
+from deephash_pipeline.pipelines.tuning.nodes import search_parameters
+
+
+def create_pipeline() -> Pipeline:
+    """Instantiate the template once for each method, at one code length.
+
+    ::
+
+        images, labels, trunk_weights, deephash_pretrained.b32.hash_layer, <cell>.study -> search -> <cell>.trials
+    """
+    inputs: list[str | Bundle] = [
+        TRAINING_SET,
+        VALIDATION_SET,
+        "params:fine_tuning",
+        "params:tuning",
+        TRIAL_RUN,
+        PRE_TRAINED,
+        "study",
+    ]
+    template = Pipeline([node(search_parameters, inputs, "trials", "search")])
+    return Pipeline([_instance(template, cell) for cell in cells(*TUNED_METHODS, code_lengths=[SHOWN_CODE_LENGTH])])
+
+
+def _instance(template: Pipeline, cell: Cell) -> Pipeline:
+    shared = (*TRAINING_SET.datasets, *VALIDATION_SET.datasets)
+    return Pipeline(
+        template,
+        namespace=cell.namespace,
+        inputs={
+            **{name: name for name in shared},
+            "trunk_weights": "trunk_weights",
+            "initial_hash_layer": f"{PRE_TRAINING}.b{cell.code_length}.hash_layer",
+        },
+        parameters={
+            "params:cell": f"params:{cell.parameter}",
+            "params:fine_tuning": f"params:fine_tuning.{cell.method}",
+            "params:tuning": "params:tuning",
+            "params:experiment": "params:experiment",
+        },
+    )

@@ -1,0 +1,5 @@
+"""Pipeline `tuning_results`: see its README."""
+
+from deephash_pipeline.pipelines.tuning_results.pipeline import create_pipeline
+
+__all__ = ["create_pipeline"]

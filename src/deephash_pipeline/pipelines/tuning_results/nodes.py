@@ -1,0 +1,42 @@
+"""The trials of all methods in one table, the winners, and pictures of both."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+from plotly.graph_objects import Figure
+
+from deephash_pipeline import reports
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.grid import METHOD_GROUPS, METHODS
+from deephash_pipeline.tuning import SCORE, best_trials, tuned_parameters
+
+
+def collect_trials(found: Mapping[str, pd.DataFrame]) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, Any]]:
+    """Join the trials of the methods that were searched.
+
+    Args:
+        found: ``<method>/b<bits>/trials.csv`` to the trials of a method.
+
+    Returns:
+        All trials in the order of the methods; the best of each; and these as a configuration.
+
+    Raises:
+        InputError: there are no trials.
+    """
+    own = {path.partition("/")[0]: trials for path, trials in found.items()}
+    searched = [own[method] for method in METHODS if method in own]
+    if not searched:
+        raise InputError("there are no trials: run `kedro run --pipelines=tuning` first")
+    trials = pd.concat(searched, ignore_index=True)
+    return trials, best_trials(trials), tuned_parameters(trials)
+
+
+def draw_progress(trials: pd.DataFrame) -> Figure:
+    """Draw the best score so far against the number of trials."""
+    return reports.figure_tuning_progress(trials, METHODS, METHOD_GROUPS, SCORE)
+
+
+def draw_values(trials: pd.DataFrame) -> Figure:
+    """Draw the score of each trial against its learning rate."""
+    return reports.figure_tuning_rates(trials, METHODS, METHOD_GROUPS, SCORE)

@@ -1,0 +1,129 @@
+"""What is searched: for every method the same ranges of rate and decay, and its own weights around the authors'."""
+
+import math
+from collections.abc import Mapping
+from typing import Any, Literal, Self
+
+from optuna.distributions import FloatDistribution
+from pydantic import Field, PositiveFloat, PositiveInt, model_validator
+
+from deephash_pipeline.deephash.fine_tune import FineTuningParameters
+from deephash_pipeline.losses import LOSS_PARAMETERS
+from deephash_pipeline.parameters import Parameters
+
+SCORE = "held_out_mean_average_precision"
+"""What trials are judged by: tie-aware mAP of one half of the validation images against the other half."""
+
+LEARNING_RATE = "training.learning_rate"
+WEIGHT_DECAY = "training.weight_decay"
+
+
+class Bounds(Parameters):
+    """Between which a number is drawn, uniformly in its logarithm."""
+
+    low: PositiveFloat
+    high: PositiveFloat
+
+    @model_validator(mode="after")
+    def _low_is_below_high(self) -> Self:
+        if self.low >= self.high:
+            raise ValueError(f"`low` is {self.low} and `high` {self.high}: low must be below high")
+        return self
+
+
+class TuningParameters(Parameters):
+    """A search, the same for every method.
+
+    Attributes:
+        trials: of each method.
+        epoch_share: of the epochs that a method's training has, in every trial.
+        learning_rate: of trunk and head, which the training engine moves at one rate.
+        weight_decay: of all weights.
+        decades: how far a weight of the method's own loss may lie from the authors', in powers of ten.
+        sampler: ``tpe``, the tree-structured Parzen estimator (Bergstra et al. 2011), or ``random``.
+        random_trials: drawn at random before ``tpe`` begins to learn.
+        trials_at_once: trials that are drawn together, none knowing of another. Part of what a search is: the draws
+            and the pruning of one batch depend on the batches before it and on nothing else.
+        trials_before_pruning: whose medians the first trial that may be stopped is compared with.
+        epochs_before_pruning: that every trial makes, as a share of its epochs.
+        workers: processes of one thread that trials run in. It moves no digit.
+    """
+
+    trials: PositiveInt = 20
+    epoch_share: float = Field(default=0.5, gt=0, le=1)
+    learning_rate: Bounds = Bounds(low=1e-3, high=0.3)
+    weight_decay: Bounds = Bounds(low=1e-6, high=1e-2)
+    decades: PositiveFloat = 1.5
+    sampler: Literal["tpe", "random"] = "tpe"
+    random_trials: PositiveInt = 8
+    trials_at_once: PositiveInt = 2
+    trials_before_pruning: PositiveInt = 5
+    epochs_before_pruning: float = Field(default=0.5, ge=0, le=1)
+    workers: PositiveInt = 2
+
+
+def search_space(method: FineTuningParameters, tuning: TuningParameters) -> dict[str, FloatDistribution]:
+    """Give the ranges of a method's parameters, by dotted name.
+
+    The loss's own numbers are those keywords of its constructor that are positive by default: the authors' values,
+    which the range is centred on in its logarithm, as far as the keyword's bounds reach.
+
+    Example:
+        >>> from deephash_pipeline.losses import LOSS_PARAMETERS
+        >>> training = {"epochs": 10, "batch_size": 64, "learning_rate": 0.05}
+        >>> dpsh = FineTuningParameters(loss=LOSS_PARAMETERS["dpsh"](), training=training)
+        >>> for name, bounds in search_space(dpsh, TuningParameters()).items():
+        ...     print(f"{name}: {bounds.low:.2g} to {bounds.high:.2g}")
+        training.learning_rate: 0.001 to 0.3
+        training.weight_decay: 1e-06 to 0.01
+        loss.quantisation_weight: 0.0032 to 3.2
+    """
+    space = {LEARNING_RATE: tuning.learning_rate, WEIGHT_DECAY: tuning.weight_decay}
+    for name, field in LOSS_PARAMETERS[method.loss.name].model_fields.items():
+        default = field.default
+        if not isinstance(default, float) or default <= 0:
+            continue
+        lowest = [_bound(rule, "ge", "gt", math.inf) or 0.0 for rule in field.metadata]
+        highest = [_bound(rule, "le", "lt", 0.0) or math.inf for rule in field.metadata]
+        space[f"loss.{name}"] = Bounds(
+            low=max([default / 10**tuning.decades, *lowest]), high=min([default * 10**tuning.decades, *highest])
+        )
+    return {name: FloatDistribution(bounds.low, bounds.high, log=True) for name, bounds in space.items()}
+
+
+def with_values(method: FineTuningParameters, values: Mapping[str, float]) -> FineTuningParameters:
+    """Give a method's parameters with some of them replaced, by dotted name.
+
+    Raises:
+        pydantic.ValidationError: a value, or a name, that the method does not take.
+
+    Example:
+        >>> method = FineTuningParameters(training={"epochs": 10, "batch_size": 64, "learning_rate": 0.05})
+        >>> with_values(method, {"training.learning_rate": 0.02}).training.learning_rate
+        0.02
+    """
+    described = method.model_dump(serialize_as_any=True)
+    for name, value in nested(values).items():
+        described[name] = {**described[name], **value}
+    return FineTuningParameters.model_validate(described)
+
+
+def nested(values: Mapping[str, float]) -> dict[str, dict[str, float]]:
+    """Turn dotted names of two parts into a dictionary of dictionaries.
+
+    Example:
+        >>> nested({"training.learning_rate": 0.1, "loss.temperature": 2.0})
+        {'training': {'learning_rate': 0.1}, 'loss': {'temperature': 2.0}}
+    """
+    blocks: dict[str, dict[str, float]] = {}
+    for name, value in values.items():
+        block, _, key = name.partition(".")
+        blocks.setdefault(block, {})[key] = value
+    return blocks
+
+
+def _bound(rule: Any, inclusive: str, exclusive: str, inwards: float) -> float | None:
+    """Give the bound that a rule of annotated-types sets, if it does; the nearest number within an exclusive one."""
+    bound: float | None = getattr(rule, inclusive, None)
+    outside: float | None = getattr(rule, exclusive, None)
+    return bound if outside is None else math.nextafter(outside, inwards)

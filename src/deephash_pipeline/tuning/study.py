@@ -1,0 +1,164 @@
+"""The trials of one method: drawn in whole batches, run in processes, stored one by one in SQLite.
+
+Only finished trials are stored, and what is drawn is a function of the seed, the trial's number and the trials of the
+batches before. So a search that was killed, even by SIGKILL, draws what it had drawn, and ends as it would have ended.
+"""
+
+import json
+import logging
+from collections.abc import Sequence
+from hashlib import blake2b
+from pathlib import Path
+
+import numpy as np
+import optuna
+import pandas as pd
+from joblib import Parallel, delayed, parallel_config
+from optuna.distributions import FloatDistribution
+from optuna.samplers import BaseSampler, RandomSampler, TPESampler
+from optuna.trial import FrozenTrial, TrialState
+
+from deephash_pipeline.randomness import derive_seed
+from deephash_pipeline.tuning.space import SCORE, TuningParameters, search_space
+from deephash_pipeline.tuning.trial import Outcome, TrialJob, run_trial
+
+logger = logging.getLogger(__name__)
+
+STATES = {"complete": TrialState.COMPLETE, "pruned": TrialState.PRUNED, "failed": TrialState.FAIL}
+SECONDS = "seconds"
+
+
+def search(job: TrialJob, storage: Path) -> pd.DataFrame:
+    """Make the trials of a method that `storage` does not hold yet.
+
+    Trials of another configuration, other data or another trunk that the file may hold stay there and count for
+    nothing.
+
+    Args:
+        job: what the trials have in common.
+        storage: SQLite file of Optuna; made if it is not there.
+
+    Returns:
+        A row for each trial; see `trials_table`.
+
+    Example:
+        `docs/results/fair-comparison.md` shows the trials of all methods on the digits.
+    """
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    storage.parent.mkdir(parents=True, exist_ok=True)
+    study = optuna.create_study(
+        storage=f"sqlite:///{storage.resolve()}",
+        study_name=f"{job.run.name} {configuration_digest(job)}",
+        direction="maximize",
+        load_if_exists=True,
+    )
+    tuning, space = job.tuning, search_space(job.method, job.tuning)
+    seed = derive_seed(job.run.experiment.seed, "tuning", job.run.name)
+    for first in range(0, tuning.trials, tuning.trials_at_once):
+        finished = study.get_trials(deepcopy=False)
+        numbers = range(max(first, len(finished)), min(first + tuning.trials_at_once, tuning.trials))
+        draws = [drawn(finished[:first], space, tuning, derive_seed(seed, number)) for number in numbers]
+        for number, values, outcome in zip(numbers, draws, _outcomes(job, draws, finished[:first]), strict=True):
+            study.add_trial(_finished(outcome, values, space))
+            logger.info("%s: trial %d of %d, %s", job.run.name, number + 1, tuning.trials, _in_words(outcome, values))
+    return trials_table(study.get_trials()[: tuning.trials], space)
+
+
+def drawn(
+    earlier: Sequence[FrozenTrial], space: dict[str, FloatDistribution], tuning: TuningParameters, seed: int
+) -> dict[str, float]:
+    """Draw the values of one trial, knowing some earlier ones.
+
+    Example:
+        >>> space = {"training.learning_rate": FloatDistribution(0.001, 0.3, log=True)}
+        >>> drawn([], space, TuningParameters(), seed=0) == drawn([], space, TuningParameters(), seed=0)
+        True
+    """
+    study = optuna.create_study(direction="maximize", sampler=_sampler(tuning, seed))
+    study.add_trials(earlier)
+    return dict(study.ask({**space}).params)
+
+
+def trials_table(trials: Sequence[FrozenTrial], space: dict[str, FloatDistribution]) -> pd.DataFrame:
+    """Lay out trials.
+
+    Returns:
+        A row each: trial (from 1), state (``complete``, ``pruned``, ``failed``), the score after its last epoch (NaN if
+        it ended none), epochs, seconds, and the values drawn, by dotted name.
+    """
+    names = {state: name for name, state in STATES.items()}
+    rows = [
+        {
+            "trial": number,
+            "state": names[trial.state],
+            SCORE: trial.intermediate_values[max(trial.intermediate_values)] if trial.intermediate_values else np.nan,
+            "epochs": len(trial.intermediate_values),
+            SECONDS: trial.user_attrs[SECONDS],
+            **trial.params,
+        }
+        for number, trial in enumerate(trials, start=1)
+    ]
+    return pd.DataFrame(rows, columns=["trial", "state", SCORE, "epochs", SECONDS, *space])
+
+
+def configuration_digest(job: TrialJob) -> str:
+    """Digest all that makes a search what it is, except how many trials it has and in how many processes they run."""
+    space = search_space(job.method, job.tuning)
+    described = {
+        "experiment": job.run.experiment.model_dump(mode="json", exclude={"device", "devices"}),
+        "cell": job.run.name,
+        # Without what is searched, so that the winner may be put into the configuration.
+        "method": {
+            name: value
+            for name, value in pd.json_normalize(job.method.model_dump(mode="json", serialize_as_any=True))
+            .iloc[0]
+            .to_dict()
+            .items()
+            if name not in space
+        },
+        "tuning": job.tuning.model_dump(mode="json", exclude={"trials", "workers"}),
+    }
+    digest = blake2b(json.dumps(described, sort_keys=True, default=str).encode(), digest_size=8)
+    for images in (job.training_set, job.score.asking, job.score.searched):
+        for array in (images.images, images.labels):
+            digest.update(np.ascontiguousarray(array).data)
+    for weights in job.start:
+        for name in sorted(weights):
+            digest.update(weights[name].detach().cpu().contiguous().numpy().data)
+    return digest.hexdigest()
+
+
+def _outcomes(job: TrialJob, draws: Sequence[dict[str, float]], earlier: Sequence[FrozenTrial]) -> list[Outcome]:
+    if not draws:
+        return []
+    with parallel_config(backend="loky", inner_max_num_threads=1):
+        found: list[Outcome] = Parallel(n_jobs=job.tuning.workers)(
+            delayed(run_trial)(job, values, earlier) for values in draws
+        )
+    return found
+
+
+def _finished(outcome: Outcome, values: dict[str, float], space: dict[str, FloatDistribution]) -> FrozenTrial:
+    state = STATES[outcome.state]
+    return optuna.trial.create_trial(
+        state=state,
+        value=outcome.scores[max(outcome.scores)] if state is TrialState.COMPLETE else None,
+        params=values,
+        distributions=dict(space),
+        intermediate_values=outcome.scores,
+        user_attrs={SECONDS: round(outcome.seconds, 1)},
+    )
+
+
+def _sampler(tuning: TuningParameters, seed: int) -> BaseSampler:
+    # Optuna's generators take 32 bits.
+    seed %= 2**32
+    if tuning.sampler == "random":
+        return RandomSampler(seed)
+    return TPESampler(n_startup_trials=tuning.random_trials, seed=seed)
+
+
+def _in_words(outcome: Outcome, values: dict[str, float]) -> str:
+    score = f" {outcome.scores[max(outcome.scores)]:.4f}" if outcome.scores else ""
+    drawn_values = ", ".join(f"{name} {value:.2g}" for name, value in values.items())
+    return f"{outcome.state}{score} in {outcome.seconds:.0f} s: {drawn_values}"

@@ -1,0 +1,138 @@
+"""Several seeds, compared: from codes to the table, the page and the figure."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.typing import NDArray
+
+from deephash_pipeline.deephash import Run
+from deephash_pipeline.deephash.fine_tune import build_network
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.grid import METHODS
+from deephash_pipeline.methods import Cell
+from deephash_pipeline.pipelines.comparison.nodes import compare_methods, draw_comparison, write_page
+from deephash_pipeline.pipelines.shared.fitting import BaselineParameters, fit_hash_function
+from deephash_pipeline.pipelines.shared.inputs import classifier_run_of_replicate, training_run
+from deephash_pipeline.retrieval import CodeSets, average_precision, count_distances, pack_bits
+from deephash_pipeline.significance import SignificanceParameters
+from tests.pipelines.squares import EXPERIMENT, LABELS, TRAINING_SET
+from tests.pipelines.test_fine_tuning_stages import fine_tuning_parameters
+
+TRAINING_LABELS = np.arange(60, dtype=np.int64) % 3
+VALIDATION_LABELS = np.arange(30, dtype=np.int64) % 3
+QUERY_LABELS = np.arange(24, dtype=np.int64) % 3
+QUICK = SignificanceParameters(resamples=500)
+
+
+def codes(noise: float, seed: int, code_length: int = 12) -> CodeSets:
+    """Codes that tell the class, with some bits flipped."""
+    generator = np.random.default_rng(seed)
+
+    def of(labels: NDArray[np.int64]) -> NDArray[np.uint8]:
+        clean = np.arange(code_length) % 3 == labels[:, None]
+        return pack_bits(clean ^ (generator.uniform(size=clean.shape) < noise))
+
+    return CodeSets(of(TRAINING_LABELS), of(VALIDATION_LABELS), of(QUERY_LABELS), code_length)
+
+
+FILES = {
+    "itq/b12/codes.npz": codes(0.3, 0),
+    "itq/b12/r2/codes.npz": codes(0.3, 1),
+    "itq/b12/r3/codes.npz": codes(0.3, 2),
+    "deephash/b12/codes.npz": codes(0.02, 3),
+    "deephash/b12/r3/codes.npz": codes(0.02, 4),
+    "csq/b12/codes.npz": codes(0.02, 5),
+    "lsh/b48/codes.npz": codes(0.4, 6, 48),
+    "one_of_c/bC/codes.npz": codes(0.0, 7, 3),
+    "descriptor_itq/b16/codes.npz": codes(0.0, 8, 16),
+}
+
+
+def compared(files: dict[str, CodeSets], training: NDArray[np.int64] = TRAINING_LABELS) -> pd.DataFrame:
+    return compare_methods(files, QUERY_LABELS, VALIDATION_LABELS, training, QUICK, EXPERIMENT)
+
+
+@pytest.fixture(scope="module")
+def table() -> pd.DataFrame:
+    return compared(FILES)
+
+
+def test_each_cell_that_is_there_has_the_mean_of_the_seeds_that_are_there(table: pd.DataFrame) -> None:
+    found = {(row.database, row.method, row.code_length): row.seeds for row in table.itertuples()}
+    of_one_database = {("ITQ", 12): 3, (METHODS["deephash"], 12): 2, ("CSQ", 12): 1, ("LSH", 48): 1}
+    assert found == {
+        (database, *cell): seeds for database in ("training", "held out") for cell, seeds in of_one_database.items()
+    }
+    scores = []
+    for name in ("", "r2/", "r3/"):
+        own = FILES[f"itq/b12/{name}codes.npz"]
+        histograms = count_distances(own.query, QUERY_LABELS, own.validation, VALIDATION_LABELS, 12)
+        scores.append(average_precision(histograms).mean())
+    row = table[(table["database"] == "held out") & (table["method"] == "ITQ")].iloc[0]
+    assert row["mean"] == pytest.approx(np.mean(scores))
+    assert row["standard_deviation"] == pytest.approx(np.std(scores, ddof=1))
+
+
+def test_the_worse_method_is_worse_and_close_ones_are_tied(table: pd.DataFrame) -> None:
+    of_twelve = table[(table["database"] == "held out") & (table["code_length"] == 12)].set_index("method")["tied"]
+    assert of_twelve.to_dict() == {"ITQ": False, METHODS["deephash"]: True, "CSQ": True}
+
+
+def test_where_queries_find_nothing_in_the_training_set_only_held_out_images_are_searched() -> None:
+    assert set(compared(FILES, TRAINING_LABELS + 3)["database"]) == {"held out"}
+
+
+def test_the_page_shows_spread_seeds_and_ties(table: pd.DataFrame) -> None:
+    page = write_page(table, EXPERIMENT, QUICK)
+    lines = page[page.index("## Database: images that no training has seen") :].splitlines()
+    row = table[(table["database"] == "held out") & (table["method"] == "ITQ")].iloc[0]
+    assert f"| ITQ | {row['mean']:.4f} ± {row['standard_deviation']:.4f} (3) | \N{EN DASH} |" in lines
+    (csq,) = (line for line in lines if line.startswith("| CSQ"))
+    assert csq.count("**") == 2
+    assert "±" not in csq
+
+
+def test_the_figure_has_an_error_bar_for_each_cell_of_several_seeds(table: pd.DataFrame) -> None:
+    drawn = {trace.name: trace for trace in draw_comparison(table).data}
+    assert set(drawn) == {"ITQ", "CSQ", "LSH", METHODS["deephash"]}
+    assert drawn["ITQ"].error_y.array[0] > 0
+    assert drawn["CSQ"].error_y.array[0] == 0
+
+
+def test_codes_of_other_images_and_no_codes_are_refused() -> None:
+    with pytest.raises(InputError, match="not those of the images"):
+        compared(FILES, TRAINING_LABELS[:-1])
+    with pytest.raises(InputError, match="--pipelines=seeds"):
+        compared({})
+
+
+# What another seed changes.
+
+
+def cell(replicate: int) -> Cell:
+    return Cell(method="lsh", code_length=12, replicate=replicate)
+
+
+def test_the_first_replicate_is_the_cell_itself_and_others_draw_anew() -> None:
+    z = np.random.default_rng(0).normal(size=(36, 20)).astype(np.float32)
+
+    def directions(which: Cell) -> NDArray[np.float64]:
+        encoder = fit_hash_function(z, LABELS, which, BaselineParameters.model_validate({}), EXPERIMENT)
+        return encoder.transform(z)
+
+    first, second, third = (directions(cell(replicate)) for replicate in (1, 2, 3))
+    assert (first == directions(Cell(method="lsh", code_length=12))).all()
+    assert (first != second).any()
+    assert (second != third).any()
+
+
+def test_weights_of_trunk_and_hash_layer_are_drawn_anew_with_every_seed() -> None:
+    networks = [
+        build_network(TRAINING_SET, fine_tuning_parameters(), training_run(cell(replicate), EXPERIMENT, None))
+        for replicate in (1, 2)
+    ]
+    again = build_network(TRAINING_SET, fine_tuning_parameters(), Run(EXPERIMENT, cell(1)))
+    first, second = (network.hash_layer.weight for network in networks)
+    assert (first == again.hash_layer.weight).all()
+    assert (first != second).all()
+    assert classifier_run_of_replicate(EXPERIMENT, cell(3), None).experiment.seed == EXPERIMENT.seed + 2

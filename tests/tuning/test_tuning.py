@@ -1,0 +1,221 @@
+"""Equal tuning: what is drawn, what is stored, what a killed search ends with, and who wins."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import optuna
+import pandas as pd
+import pytest
+from pydantic import ValidationError
+
+from deephash_pipeline.deephash import FineTuningParameters, LabelledImages, PreTrainedWeights, Run
+from deephash_pipeline.deephash.fine_tune import build_network
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.grid import TUNED_METHODS
+from deephash_pipeline.losses import LOSS_PARAMETERS
+from deephash_pipeline.tuning import (
+    SCORE,
+    HeldOutScore,
+    TrialJob,
+    TuningParameters,
+    best_trials,
+    halves,
+    search,
+    search_space,
+    tuned_parameters,
+    with_values,
+)
+from deephash_pipeline.tuning.trial import run_trial
+from tests.pipelines.squares import IMAGES, LABELS, TRAINING, TRAINING_SET, run_of, squares
+
+DPSH = FineTuningParameters.model_validate({"training": {**TRAINING, "epochs": 4}, "loss": {"name": "dpsh"}})
+TUNING = TuningParameters(trials=6, workers=1, random_trials=2, trials_before_pruning=2)
+VALIDATION_SET = LabelledImages(*squares(18, seed=2))
+
+
+def job(tuning: TuningParameters = TUNING, method: FineTuningParameters = DPSH, run: Run | None = None) -> TrialJob:
+    run = run or run_of("dpsh")
+    network = build_network(TRAINING_SET, method, run)
+    start = PreTrainedWeights(network.trunk.state_dict(), network.hash_layer.state_dict())
+    return TrialJob(TRAINING_SET, HeldOutScore(*halves(VALIDATION_SET, 0), TRAINING_SET), method, start, run, tuning)
+
+
+def without_seconds(trials: pd.DataFrame) -> pd.DataFrame:
+    return trials.drop(columns="seconds")
+
+
+@pytest.fixture(scope="module")
+def searched(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, pd.DataFrame]:
+    storage = tmp_path_factory.mktemp("searched") / "study.db"
+    return storage, search(job(), storage)
+
+
+# What is searched.
+
+
+@pytest.mark.parametrize("loss", LOSS_PARAMETERS)
+def test_every_loss_is_searched_over_the_same_rates_and_around_the_authors_own_weights(loss: str) -> None:
+    method = FineTuningParameters.model_validate({"training": TRAINING, "loss": {"name": loss}})
+    space = search_space(method, TuningParameters())
+    rate, decay, *own = space
+    assert (rate, decay) == ("training.learning_rate", "training.weight_decay")
+    assert (space[rate].low, space[rate].high) == (0.001, 0.3)
+    for name in own:
+        default = LOSS_PARAMETERS[loss].model_fields[name.removeprefix("loss.")].default
+        assert default / 10**1.5 <= space[name].low * 1.000001
+        assert space[name].low < default <= space[name].high <= default * 10**1.5 * 1.000001
+        for bound in (space[name].low, space[name].high):
+            assert with_values(method, {name: bound}).loss.model_dump()[name.removeprefix("loss.")] == bound
+
+
+def test_a_weight_stays_within_the_bounds_of_its_keyword() -> None:
+    dnnh = FineTuningParameters.model_validate({"training": TRAINING, "loss": {"name": "dnnh"}})
+    assert search_space(dnnh, TuningParameters())["loss.epsilon"].high == 0.5
+
+
+def test_what_a_method_does_not_take_is_refused() -> None:
+    with pytest.raises(ValidationError, match="gamma"):
+        with_values(DPSH, {"loss.gamma": 1.0})
+
+
+@pytest.mark.parametrize("bounds", [{"low": 0.1, "high": 0.1}, {"low": 0, "high": 1}])
+def test_ranges_without_extent_are_refused(bounds: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        TuningParameters.model_validate({"learning_rate": bounds})
+
+
+# What trials are judged by.
+
+
+def test_one_half_of_the_validation_images_asks_and_the_other_is_searched() -> None:
+    asking, found = halves(VALIDATION_SET, seed=3)
+    assert np.bincount(asking.labels).tolist() == np.bincount(found.labels).tolist() == [3, 3, 3]
+    rows = {image.tobytes() for part in (asking, found) for image in part.images}
+    assert rows == {image.tobytes() for image in VALIDATION_SET.images}
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_too_few_validation_images_are_refused_with_the_remedy(count: int) -> None:
+    with pytest.raises(InputError, match=r"data_ingestion\.validation_share"):
+        halves(LabelledImages(IMAGES[:count], LABELS[:count]), seed=0)
+
+
+# What a search leaves.
+
+
+def test_a_search_makes_as_many_trials_as_asked_for_each_within_its_ranges(
+    searched: tuple[Path, pd.DataFrame],
+) -> None:
+    _, trials = searched
+    assert trials["trial"].tolist() == [1, 2, 3, 4, 5, 6]
+    assert set(trials["state"]) <= {"complete", "pruned", "failed"}
+    for name, bounds in search_space(DPSH, TUNING).items():
+        assert trials[name].between(bounds.low, bounds.high).all()
+    complete = trials[trials["state"] == "complete"]
+    # Half of four epochs.
+    assert (complete["epochs"] == 2).all()
+    assert complete[SCORE].between(0, 1).all()
+
+
+def test_trials_are_in_a_database_of_optuna(searched: tuple[Path, pd.DataFrame]) -> None:
+    storage, trials = searched
+    (summary,) = optuna.get_all_study_summaries(f"sqlite:///{storage}")
+    assert summary.n_trials == len(trials)
+
+
+def test_a_finished_search_only_gives_its_trials_again(searched: tuple[Path, pd.DataFrame]) -> None:
+    storage, trials = searched
+    pd.testing.assert_frame_equal(search(job(), storage), trials)
+
+
+@pytest.mark.parametrize("stored", [1, 3])
+def test_a_search_that_was_killed_between_any_two_trials_ends_as_it_would_have(
+    searched: tuple[Path, pd.DataFrame], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stored: int
+) -> None:
+    class Killed(BaseException):
+        pass
+
+    add_trial, left = optuna.Study.add_trial, stored
+
+    def add_until_killed(study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
+        nonlocal left
+        # Studies in memory, which draws are made in, have no name of ours.
+        if study.study_name.startswith("dpsh.b12 "):
+            if not left:
+                raise Killed
+            left -= 1
+        add_trial(study, trial)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(optuna.Study, "add_trial", add_until_killed)
+        with pytest.raises(Killed):
+            search(job(), tmp_path / "study.db")
+    pd.testing.assert_frame_equal(without_seconds(search(job(), tmp_path / "study.db")), without_seconds(searched[1]))
+
+
+def test_trials_of_another_configuration_count_for_nothing(searched: tuple[Path, pd.DataFrame]) -> None:
+    storage, trials = searched
+    other = job(TUNING.model_copy(update={"trials": 2}), with_values(DPSH, {"training.learning_rate": 0.05}))
+    # The rate is searched, so a configured one makes no difference; the number of epochs does.
+    pd.testing.assert_frame_equal(search(other, storage), trials.head(2))
+    longer = DPSH.model_copy(update={"training": DPSH.training.model_copy(update={"epochs": 2})})
+    found = search(job(TUNING.model_copy(update={"trials": 1}), longer), storage)
+    assert found["epochs"].tolist() == [1]
+
+
+def test_a_trial_behind_the_median_of_earlier_ones_is_stopped_early() -> None:
+    space = search_space(DPSH, TUNING)
+    values = {name: bounds.low for name, bounds in space.items()}
+    earlier = [
+        optuna.trial.create_trial(
+            value=2.0, params=values, distributions=dict(space), intermediate_values={1: 2.0, 2: 2.0}
+        )
+        for _ in range(3)
+    ]
+    hasty = job(TUNING.model_copy(update={"epochs_before_pruning": 0.0}))
+    assert run_trial(hasty, values, earlier).state == "pruned"
+    assert run_trial(hasty, values, []).state == "complete"
+
+
+def test_a_trial_whose_loss_is_not_finite_has_failed_and_counts() -> None:
+    values = {"training.learning_rate": 1e30, "training.weight_decay": 1e-6, "loss.quantisation_weight": 1.0}
+    wide = TuningParameters.model_validate({"learning_rate": {"low": 1e-3, "high": 1e31}})
+    assert run_trial(job(wide), values, []).state == "failed"
+
+
+# Who wins.
+
+
+def rows(method: str, *outcomes: tuple[str, float]) -> pd.DataFrame:
+    return pd.DataFrame(
+        [
+            {"method": method, "trial": trial, "state": state, SCORE: score, "training.learning_rate": trial / 7}
+            for trial, (state, score) in enumerate(outcomes, start=1)
+        ]
+    )
+
+
+def test_the_best_trial_that_came_to_its_end_wins_and_of_equal_ones_the_first() -> None:
+    trials = rows("dpsh", ("complete", 0.8), ("pruned", 0.9), ("complete", 0.85), ("complete", 0.85))
+    assert best_trials(trials)["trial"].tolist() == [3]
+
+
+def test_the_winners_are_a_configuration_of_the_group_that_methods_are_configured_in() -> None:
+    csq = rows("csq", ("complete", 0.8)).assign(**{"loss.quantisation_weight": 0.0123456})
+    tuned = tuned_parameters(pd.concat([rows("dpsh", ("complete", 0.8)), csq]))
+    assert tuned == {
+        "fine_tuning": {
+            "dpsh": {"training": {"learning_rate": 0.143}},
+            "csq": {"training": {"learning_rate": 0.143}, "loss": {"quantisation_weight": 0.0123}},
+        }
+    }
+
+
+def test_without_a_finished_trial_there_is_no_winner() -> None:
+    with pytest.raises(InputError, match=r"dpsh: no trial came to its end"):
+        best_trials(rows("dpsh", ("pruned", 0.9)))
+
+
+def test_every_method_that_is_tuned_is_a_loss_or_a_way_to_use_deephashs() -> None:
+    assert {method for method in TUNED_METHODS if not method.startswith("deephash")} <= set(LOSS_PARAMETERS)
