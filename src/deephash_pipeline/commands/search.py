@@ -13,6 +13,7 @@ from rich.table import Table
 
 from deephash_pipeline.commands.project import hasher_of_run, run_catalog
 from deephash_pipeline.deephash import ImageHasher
+from deephash_pipeline.engines import default_name, open_engine
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.image_index import AddedImages, ImageIndex, ListedImage, list_images
 from deephash_pipeline.image_index.index import same_hasher
@@ -24,6 +25,10 @@ PRETRAINED = "pretrained:"
 MOST_LISTED = 20
 FACTS = ("code_length", "columns", "segments", "removed", "bytes_on_disk")
 device_option = click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda or cuda:N.")
+engine_option = click.option(
+    "--engine", help="Ask codes elsewhere: postgresql://..., milvus:http://..., or services http://a,http://b."
+)
+approximate_option = click.option("--approximate", is_flag=True, help="Search PostgreSQL by HNSW: answers are missed.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
@@ -110,6 +115,8 @@ def info(index: Path, as_json: bool) -> None:
 @click.option("--radius", type=int, help="Find all at most so many bits away, at most k of them.")
 @click.option("--label", "labels", multiple=True, help="Only of this label; may be repeated.")
 @json_option
+@engine_option
+@approximate_option
 @device_option
 def search(
     index: Path,
@@ -119,6 +126,8 @@ def search(
     radius: int | None,
     labels: Sequence[str],
     as_json: bool,
+    engine: str | None,
+    approximate: bool,
     device: str,
 ) -> None:
     """Find the images of INDEX that are most like a PHOTO."""
@@ -126,7 +135,7 @@ def search(
         raise InputError("give either a photo or --id of an image of the index")
     if photo is not None and not photo.is_file():
         raise InputError(f"{photo} is not there: name an image file, or --id of an image of the index")
-    with ImageIndex.open(index, read_only=True, device=device if photo else "cpu") as images:
+    with opened(index, device if photo else "cpu", True, engine, approximate) as images:
         where = {"label": list(labels)} if labels else None
         if name is not None:
             answers = images.search_by_id(name, k, where)
@@ -137,10 +146,24 @@ def search(
     if as_json:
         click.echo(json.dumps(rows, ensure_ascii=False))
         return
-    table = Table("distance", "label", "id", box=None, header_style="bold")
+    caption = "approximate: near images may be missing" if approximate else None
+    table = Table("distance", "label", "id", box=None, header_style="bold", caption=caption)
     for row in rows:
         table.add_row(str(row["distance"]), escape(row.get("label") or ""), escape(row["id"]))
     Console().print(table)
+
+
+def opened(
+    folder: Path, device: str, read_only: bool = True, engine: str | None = None, approximate: bool = False
+) -> ImageIndex:
+    """Open an index, or its hasher with codes in another engine."""
+    if engine is None:
+        if approximate:
+            raise InputError("--approximate is for --engine postgresql://...: this index answers exactly")
+        return ImageIndex.open(folder, read_only, device)
+    if not folder.is_dir():
+        raise InputError(f"there is no index {folder}: name the one whose hasher made the codes")
+    return ImageIndex.open(folder, True, device, open_engine(engine, default_name(folder), approximate))
 
 
 def _rows(images: ImageIndex, answers: Answers, radius: int | None) -> list[dict[str, Any]]:

@@ -9,9 +9,9 @@ from pathlib import Path
 import click
 import uvicorn
 
-from deephash_pipeline.commands.search import FOLDER, device_option
+from deephash_pipeline.commands.search import FOLDER, approximate_option, device_option, engine_option
+from deephash_pipeline.commands.search import opened as open_index
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.image_index import ImageIndex
 from deephash_pipeline.serving import ServiceSettings, create_app, read_token
 
 ANYWHERE = ("0.0.0.0", "::")
@@ -27,6 +27,8 @@ SECONDS_TO_END = 10
 @click.option("--max-megabytes", default=10, show_default=True, type=click.IntRange(1, 1000), help="Of a request.")
 @click.option("--max-megapixels", default=40, show_default=True, type=click.IntRange(1, 1000), help="Of a picture.")
 @click.option("--max-pending", default=64, show_default=True, type=click.IntRange(1), help="Requests at once.")
+@engine_option
+@approximate_option
 @device_option
 def serve(
     indexes: Sequence[Path],
@@ -37,6 +39,8 @@ def serve(
     max_megabytes: int,
     max_megapixels: int,
     max_pending: int,
+    engine: str | None,
+    approximate: bool,
     device: str,
 ) -> None:
     """Serve search in INDEXES over HTTP, with a page at /."""
@@ -49,12 +53,14 @@ def serve(
     )
     if len({folder.resolve() for folder in indexes}) < len(indexes):
         raise InputError("an index is named twice: name each once")
+    if engine is not None and (len(indexes) > 1 or token_file is not None):
+        raise InputError("--engine is for one INDEX and without --token-file: change an index and export it again")
     with ExitStack() as stack:
         listener = stack.enter_context(_listener(host, port))
         opened = {}
         for folder in indexes:
             name = folder.name if folder.name and folder.name not in opened else str(folder)
-            index = ImageIndex.open(folder, read_only=settings.token is None, device=device)
+            index = open_index(folder, device, settings.token is None, engine, approximate)
             opened[name] = stack.enter_context(index)
         config = uvicorn.Config(
             create_app(opened, settings),
