@@ -1,12 +1,17 @@
-"""Real servers for the tests: PostgreSQL with pgvector, and Milvus Lite behind a port."""
+"""Real servers for tests and benchmarks: PostgreSQL with pgvector, Milvus Lite behind a port, search services."""
 
 import importlib.util
 import os
 import socket
 import subprocess
+import threading
 import time
 from contextlib import contextmanager
 from pathlib import Path
+
+import uvicorn
+
+from deephash_pipeline.serving import ServiceSettings, create_app
 
 SECONDS_TO_START = 60
 
@@ -45,3 +50,18 @@ def milvus(folder):
     finally:
         process.kill()
         process.wait()
+
+
+@contextmanager
+def service(indexes):
+    """A service on a port of its own; its address."""
+    server = uvicorn.Server(uvicorn.Config(create_app(indexes, ServiceSettings()), port=0, log_config=None))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    try:
+        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join()

@@ -1,13 +1,10 @@
 """Several services answer as one index."""
 
-import threading
-import time
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 
 import httpx
 import numpy as np
 import pytest
-import uvicorn
 
 from deephash_pipeline import ImageHasher
 from deephash_pipeline.engines import EngineError, GatheredIndex, export_index, open_engine
@@ -16,27 +13,12 @@ from deephash_pipeline.engines.postgres import PostgresIndex
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.image_index import ImageIndex
 from deephash_pipeline.search import HammingIndex
-from deephash_pipeline.serving import ServiceSettings, create_app
 from tests.engines.conftest import small_index
+from tests.engines.servers import service
 from tests.search.brute_force import random_codes
 from tests.serving.pictures import picture
 
 SHARDS = 3
-
-
-@contextmanager
-def service(indexes):
-    """A service on a port of its own; its address."""
-    server = uvicorn.Server(uvicorn.Config(create_app(indexes, ServiceSettings()), port=0, log_config=None))
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    try:
-        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        thread.join()
 
 
 @pytest.fixture(scope="module")
