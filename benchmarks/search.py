@@ -126,7 +126,8 @@ def measure_folder(items: int, folder: Path, changes: int) -> dict[str, Any]:
             seconds["remove"].append(_seconds(partial(index.remove, [int(ids[number])])))
             # What one synchronised write costs on this disk, without any index.
             seconds["fsync"].append(_seconds(partial(_write_and_sync, file)))
-    result |= {f"{name}_p95_ms": 1000 * float(np.percentile(each, 95)) for name, each in seconds.items()}
+    for name, each in seconds.items():
+        result[f"{name}_p50_ms"], result[f"{name}_p95_ms"] = (1000 * np.percentile(each, [50, 95])).tolist()
     index.close()
     return result
 
