@@ -1,4 +1,8 @@
-"""The grid: which methods, at which code lengths. A cell is one method at one code length."""
+"""The grid: which methods, at which code lengths. A cell is one method at one code length.
+
+`METHODS` is the table of all methods, which the pipeline ``field`` runs; those of the paper's tables, `PAPER_METHODS`,
+are what ``full`` runs. A new hash function or loss is on the grid of ``field`` by its line in its own registry.
+"""
 
 from collections.abc import Iterator, Sequence
 
@@ -21,24 +25,37 @@ COMPARED_METHODS = ("lsh", "itq", "bre", "mlh", "ksh", PRE_TRAINING)
 COMPARED_CODE_LENGTHS = (16, 32)
 """Rows and columns of the paper's table of hand-crafted against network features."""
 
-METHODS = {
-    **{method: hash_function.display_name for method, hash_function in HASH_FUNCTIONS.items()},
-    **{method: LOSSES[method].display_name for method in DEEP_RIVALS},
+PAPER_BASELINES = ("lsh", "pcah", "itq", "sh", "ldah", "bre", "mlh", "ksh", "liong_sdh")
+PAPER_RIVALS = ("cnnh", "cnnh_plus", "dnnh", "dpsh", "hashnet", "greedy_hash", "csq")
+PAPER_METHODS = (*PAPER_BASELINES, *PAPER_RIVALS, RANDOM_START, PRE_TRAINING, *FINE_TUNINGS, "one_of_c")
+"""Methods of the paper's tables, in their order. What joins later is on the grid of ``field`` alone."""
+
+_DEEPHASH = {
     RANDOM_START: "DeepHash (random initialisation)",
     PRE_TRAINING: "DeepHash (pre-training)",
     "deephash": LOSSES["exponentiated"].display_name,
     "deephash_faithful": "DeepHash (fine-tuning, faithful)",
     "one_of_c": "1-of-C code of the classifier",
 }
-"""Method -> name in tables and figures, in their order."""
+_NAMES = {
+    **{method: hash_function.display_name for method, hash_function in HASH_FUNCTIONS.items()},
+    **{method: LOSSES[method].display_name for method in DEEP_RIVALS},
+    **_DEEPHASH,
+}
+METHODS = {method: _NAMES[method] for method in (*PAPER_METHODS, *_NAMES)}
+"""Method -> name in tables and figures, in their order: the paper's first, so that no other changes their colours."""
 
 METHOD_GROUPS = {
-    "Shallow methods on z": BASELINES,
-    "Deep rivals": DEEP_RIVALS,
+    "Shallow methods on z": PAPER_BASELINES,
+    "Deep rivals": PAPER_RIVALS,
     "DeepHash": (RANDOM_START, PRE_TRAINING, *FINE_TUNINGS),
+    "Other shallow methods": tuple(method for method in BASELINES if method not in PAPER_BASELINES),
+    "Other deep rivals": tuple(method for method in DEEP_RIVALS if method not in PAPER_RIVALS),
 }
 """Heading -> methods, as the paper groups them: a panel of a figure each."""
 
+FIELD = "field"
+"""The pipeline of all methods. Before the names of what it joins or reports: ``field.map_table``."""
 
 CLASSIFIER_BASELINE = Cell(method="one_of_c", code_length=None)
 GALLERY = Cell(method="deephash", code_length=SHOWN_CODE_LENGTH)
@@ -46,7 +63,7 @@ GALLERY = Cell(method="deephash", code_length=SHOWN_CODE_LENGTH)
 
 
 def cells(*methods: str, code_lengths: Sequence[int] = CODE_LENGTHS) -> Iterator[Cell]:
-    """Yield the cells of some methods, or of all with the classifier baseline last."""
+    """Yield the cells of some methods, or of all; the classifier baseline has one, whatever the code lengths."""
     for method in methods or METHODS:
         if method == CLASSIFIER_BASELINE.method:
             yield CLASSIFIER_BASELINE

@@ -8,7 +8,14 @@ from kedro.io import DatasetError
 from numpy.typing import NDArray
 
 from deephash_pipeline.datasets import CodesDataset, HistogramsDataset, NumpyDataset
-from deephash_pipeline.retrieval import CodeSets, DistanceHistograms, count_distances, pack_bits
+from deephash_pipeline.retrieval import (
+    CodeSets,
+    DistanceHistograms,
+    GradedHistograms,
+    count_distances,
+    count_shared_labels,
+    pack_bits,
+)
 
 ARRAYS = [
     np.arange(2 * 1 * 3 * 4, dtype=np.uint8).reshape(2, 1, 3, 4),
@@ -157,3 +164,14 @@ def test_histograms_come_back_as_they_were(tmp_path: Path) -> None:
     assert isinstance(loaded, DistanceHistograms)
     np.testing.assert_array_equal(loaded.all, saved.all)
     np.testing.assert_array_equal(loaded.relevant, saved.relevant)
+
+
+def test_histograms_of_graded_relevance_keep_their_grades(tmp_path: Path) -> None:
+    generator = np.random.default_rng(0)
+    labels = generator.random((50, 4)) < 0.4
+    saved = count_shared_labels(codes(generator, 6, 16), labels[:6], codes(generator, 50, 16), labels, 16)
+    dataset = HistogramsDataset(str(tmp_path / "histograms.npz"))
+    dataset.save(saved)
+    loaded = dataset.load()
+    assert isinstance(loaded, GradedHistograms)
+    np.testing.assert_array_equal(loaded.counts, saved.counts)

@@ -53,7 +53,7 @@ def test_the_documented_method_runs_and_is_evaluated(
             "-m",
             "kedro",
             "run",
-            "--pipelines=baseline_hashing,evaluation",
+            "--pipelines=field",
             "--namespaces=median_lsh.b12",
             small_parameters,
         ],
@@ -84,11 +84,11 @@ def test_the_documented_loss_trains_and_is_evaluated(
     shutil.rmtree(project / "src")
     shutil.copytree(ROOT / "src", project / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
     losses = project / "src" / "deephash_pipeline" / "losses"
-    (losses / "dsh.py").write_text(blocks["dsh.py"], encoding="utf-8")
+    (losses / "cosine_pairs.py").write_text(blocks["cosine_pairs.py"], encoding="utf-8")
     registry = (losses / "registry.py").read_text(encoding="utf-8")
     with_line = registry.replace('    "csq": CSQ,\n', f'    "csq": CSQ,\n{blocks["registry.py"]}')
     assert with_line != registry
-    imported = "from deephash_pipeline.losses.dsh import DSH\n"
+    imported = "from deephash_pipeline.losses.cosine_pairs import CosinePairs\n"
     (losses / "registry.py").write_text(with_line.replace("\nLOSSES", f"\n{imported}\nLOSSES", 1), encoding="utf-8")
     with (project / "conf" / "base" / "parameters_fine_tuning.yml").open("a", encoding="utf-8") as parameters:
         parameters.write(blocks["parameters_fine_tuning.yml"])
@@ -99,9 +99,9 @@ def test_the_documented_loss_trains_and_is_evaluated(
             "-m",
             "kedro",
             "run",
-            "--pipelines=fine_tuning,evaluation",
-            "--namespaces=dsh.b12",
-            f"{small_parameters},fine_tuning.dsh.training.epochs=3",
+            "--pipelines=field",
+            "--namespaces=cosine_pairs.b12",
+            f"{small_parameters},fine_tuning.cosine_pairs.training.epochs=3",
         ],
         cwd=project,
         env={**os.environ, "PYTHONPATH": str(project / "src")},
@@ -112,6 +112,6 @@ def test_the_documented_loss_trains_and_is_evaluated(
         check=False,
     )
     assert finished.returncode == 0, finished.stdout
-    metrics = pd.read_json(project / "data/07_model_output/digits/dsh/b12/metrics.json", typ="series")
-    assert metrics["method"] == "dsh"
+    metrics = pd.read_json(project / "data/07_model_output/digits/cosine_pairs/b12/metrics.json", typ="series")
+    assert metrics["method"] == "cosine_pairs"
     assert metrics["mean_average_precision"] > 2 * metrics["chance_level"]

@@ -13,11 +13,11 @@ from kedro.framework.startup import bootstrap_project
 from deephash_pipeline import ImageHasher
 from deephash_pipeline.cli import cli
 from deephash_pipeline.commands.project import run_catalog
-from deephash_pipeline.grid import METHODS, cells
+from deephash_pipeline.grid import PAPER_METHODS, cells
 from deephash_pipeline.methods import Cell
 from deephash_pipeline.pipelines.shared.hashers import hasher_of
 
-CELLS = list(cells(*METHODS, code_lengths=[12]))
+CELLS = list(cells(*PAPER_METHODS, code_lengths=[12]))
 
 
 @pytest.fixture(scope="module")

@@ -2,11 +2,15 @@
 
 from typing import Any
 
-from deephash_pipeline.hashing import KSH, LDAH, MLH, HashFunction, LiongSDH
+from deephash_pipeline.hashing import AGH, COSDISH, FSDH, KSH, LDAH, MLH, SDH, HashFunction, LiongSDH
 
 LITTLE_WORK: dict[type[HashFunction], dict[str, Any]] = {
     LDAH: {"positive_pairs": 2000, "negative_pairs": 2000, "principal_components": 64},
     KSH: {"anchors": 40, "iterations": 20},
     MLH: {"stages": 3, "batches_per_stage": 20},
     LiongSDH: {"iterations": 5},
+    AGH: {"anchors": 40},
+    SDH: {"anchors": 40},
+    FSDH: {"anchors": 40},
+    COSDISH: {"anchors": 40, "rounds": 2},
 }

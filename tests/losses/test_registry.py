@@ -19,6 +19,7 @@ from deephash_pipeline.networks import (
 )
 from deephash_pipeline.retrieval import count_distances, mean_average_precision, pack_bits
 from deephash_pipeline.training import ArrayInputs, TrainingParameters, train
+from deephash_pipeline.training.gradients import LearnsCodes
 
 CPU = torch.device("cpu")
 CLASSES = 4
@@ -46,14 +47,21 @@ def test_the_model_of_a_block_has_the_keywords_of_the_constructor_and_their_defa
 
 
 def outputs_for(loss, u):
-    """What the network would give to the loss: with some logits where it wants any."""
-    return u if loss.classification_head is None else (u, torch.tanh(u.detach()[:, :CLASSES]))
+    """What the network would give to the loss: with some logits or features where it wants any."""
+    return (u, torch.tanh(u.detach()[:, :CLASSES])) if reads_more(loss) else u
 
 
-def gradient(parameters, u, labels):
-    """Value, gradient for u and metrics."""
+def reads_more(loss):
+    return loss.classification_head is not None or loss.reads_features
+
+
+def gradient(parameters, u, labels, indices=None):
+    """Value, gradient for u and metrics, of a batch that is at some indices of the training set."""
     u = u.clone().requires_grad_()
     loss = build_loss(parameters, u.shape[1], LABELS, random_state=1)
+    if isinstance(loss, LearnsCodes):
+        loss.start_epoch(torch.randn(len(LABELS), u.shape[1], generator=torch.Generator().manual_seed(9)))
+        loss.set_batch(torch.arange(len(u)) if indices is None else indices)
     value = loss(outputs_for(loss, u), labels)
     value.backward()
     return value, u.grad, loss.metrics
@@ -73,11 +81,13 @@ def test_loss_and_gradient_are_finite_whatever_the_batch(parameters, labels, sca
 
 @each_loss
 def test_the_order_of_a_batch_does_not_matter(parameters):
+    if not LOSSES[parameters.name].supervised:
+        pytest.skip("pairs the first half of a batch with the second")
     generator = torch.Generator().manual_seed(3)
     u, labels = torch.randn(9, 8, generator=generator, dtype=torch.float64), torch.arange(9) % CLASSES
     order = torch.randperm(9, generator=generator)
     value, found, _ = gradient(parameters, u, labels)
-    other_value, other_found, _ = gradient(parameters, u[order], labels[order])
+    other_value, other_found, _ = gradient(parameters, u[order], labels[order], order)
     torch.testing.assert_close(other_value, value)
     torch.testing.assert_close(other_found, found[order])
 
@@ -116,7 +126,7 @@ def test_what_is_no_batch_is_refused_in_one_line(parameters, u, labels, message)
     loss = build_loss(parameters, 8, LABELS, 0)
     logits = torch.zeros(len(labels), CLASSES)
     with pytest.raises(InputError, match=message):
-        loss(u if loss.classification_head is None else (u, logits), labels)
+        loss((u, logits) if reads_more(loss) else u, labels)
 
 
 @pytest.mark.parametrize("name", [name for name, loss in LOSSES.items() if loss.classification_head])
@@ -179,7 +189,7 @@ def network_for(parameters, bits):
     layer.fit_scale(trunk(torch.from_numpy(clusters())).detach())
     reads = LOSSES[parameters.name].classification_head
     if reads is None:
-        return HashNetwork(trunk, layer)
+        return HashNetwork(trunk, layer, frozen_trunk=LOSSES[parameters.name].reads_features)
     classifier = ClassificationHead(reads, 20 if reads == "z" else bits, CLASSES)
     initialise(classifier, 3)
     return HashNetwork(trunk, layer, classifier)
@@ -195,6 +205,8 @@ def mean_average_precision_of(network):
 
 @each_loss
 def test_a_few_epochs_on_any_loss_make_better_codes(parameters):
+    if not LOSSES[parameters.name].supervised:
+        pytest.skip("keeps the similarities of its features, here those of random weights")
     network = network_for(parameters, bits=8)
     before = mean_average_precision_of(network)
     settings = TrainingParameters(epochs=15, batch_size=40, learning_rate=0.05, schedule="one_cycle")

@@ -19,7 +19,7 @@ from deephash_pipeline.deephash import (
 )
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.grid import DEEP_RIVALS
-from deephash_pipeline.losses import LOSS_PARAMETERS
+from deephash_pipeline.losses import LOSS_PARAMETERS, LOSSES
 from deephash_pipeline.pipelines.fine_tuning.nodes import encode_images, tune
 from deephash_pipeline.pipelines.hash_layer_init.nodes import initialise
 from deephash_pipeline.pipelines.shared.encoding import encode_z
@@ -114,6 +114,7 @@ RIVALS: list[dict[str, Any]] = [
     {"loss": {"name": "hashnet"}, "hash_layer": {"bias": True}},
     {"loss": {"name": "greedy_hash"}, "hash_layer": {"centring": True, "scale": 2.0}, "initial_hash_layer": "random"},
     {"loss": {"name": "csq"}, "initial_hash_layer": "random"},
+    *({"loss": {"name": name}, "hash_layer": {"centring": True, "scale": 1.0}} for name in DEEP_RIVALS[7:]),
 ]
 
 
@@ -134,7 +135,8 @@ def test_the_loss_of_a_rival_is_taken_by_name_and_trains_all_layers(
     trunk = hasher.trunk.state_dict()
     assert codes.database.shape == (36, 2)
     assert set(trunk) == set(trunk_weights)
-    assert all(not torch.equal(trunk[name], tensor) for name, tensor in trunk_weights.items())
+    frozen = LOSSES[method].reads_features
+    assert all(torch.equal(trunk[name], tensor) == frozen for name, tensor in trunk_weights.items())
     assert history[["method", "stage"]].drop_duplicates().values.tolist() == [[method, "fine_tuning"]]
     assert np.isfinite(history[["loss", "u_standard_deviation", "quantisation_error"]].to_numpy()).all()
 
@@ -147,7 +149,7 @@ def test_a_loss_without_a_name_is_the_papers() -> None:
 
 def test_an_unknown_loss_is_refused_with_the_known_ones() -> None:
     with pytest.raises(ValidationError, match="'exponentiated', 'cnnh', 'cnnh_plus'"):
-        FineTuningParameters.model_validate({"training": TRAINING, "loss": {"name": "dsh"}})
+        FineTuningParameters.model_validate({"training": TRAINING, "loss": {"name": "hamming"}})
 
 
 def test_a_divided_hash_layer_is_not_one_of_stage_two() -> None:

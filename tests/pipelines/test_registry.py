@@ -12,9 +12,12 @@ from kedro.pipeline import Pipeline
 from deephash_pipeline.grid import (
     BASELINES,
     CLASSIFIER_BASELINE,
-    DEEP_RIVALS,
+    FIELD,
     FINE_TUNINGS,
     GALLERY,
+    METHODS,
+    PAPER_METHODS,
+    PAPER_RIVALS,
     PRE_TRAINING,
     Cell,
     cells,
@@ -31,7 +34,7 @@ STAGES = [
     "evaluation",
     "reporting",
 ]
-GRID = list(cells())
+GRID = list(cells(*PAPER_METHODS))
 
 LAYERS = {
     "01_raw": "raw",
@@ -144,7 +147,7 @@ def hashing_stage(cell: Cell) -> str:
 
 
 def test_each_stage_can_be_run_alone_and_all_together(pipelines: dict[str, Pipeline]) -> None:
-    assert set(pipelines) == {*STAGES, "full", "full_at_32_bits", "__default__", *create_others()}
+    assert set(pipelines) == {*STAGES, "full", "full_at_32_bits", "field", "__default__", *create_others()}
 
 
 def test_what_runs_without_a_name_is_the_full_pipeline(pipelines: dict[str, Pipeline]) -> None:
@@ -217,7 +220,7 @@ def test_all_code_lengths_of_a_method_are_selected_by_its_name(pipelines: dict[s
 
 
 def test_fine_tuning_starts_from_the_hash_layer_of_the_same_code_length(pipelines: dict[str, Pipeline]) -> None:
-    for cell in cells(*FINE_TUNINGS, *DEEP_RIVALS):
+    for cell in cells(*FINE_TUNINGS, *PAPER_RIVALS):
         selected = pipelines["fine_tuning"].only_nodes_with_namespaces([f"fine_tuning.{cell.namespace}"])
         layers = {name for name in selected.inputs() if name.endswith(".hash_layer")}
         assert layers == {f"deephash_pretrained.b{cell.code_length}.hash_layer"}
@@ -230,11 +233,42 @@ def test_the_run_at_32_bits_is_the_part_of_the_full_run_with_that_code_length(pi
     assert datasets < pipelines["full"].datasets()
 
 
+def test_the_full_pipeline_has_the_methods_of_the_papers_tables_and_the_field_has_all(
+    pipelines: dict[str, Pipeline],
+) -> None:
+    methods = {
+        name: {dataset.partition(".")[0] for dataset in pipelines[name].all_outputs() if dataset.endswith(".codes")}
+        for name in ("full", "field")
+    }
+    assert methods == {"full": set(PAPER_METHODS), "field": set(METHODS)}
+    assert tuple(METHODS)[: len(PAPER_METHODS)] == PAPER_METHODS
+
+
+def test_the_field_shares_the_cells_of_the_full_pipeline(pipelines: dict[str, Pipeline]) -> None:
+    whole = {node.name: node for node in pipelines["field"].nodes}
+    of_cells = [node for node in pipelines["full"].nodes if any("." in output for output in node.outputs)]
+    assert all(whole[node.name].outputs == node.outputs for node in of_cells)
+    assert all(whole[node.name].inputs == node.inputs for node in of_cells)
+
+
+def test_what_the_field_joins_has_names_and_files_of_its_own(
+    configured: Callable[[str | None], Configuration], pipelines: dict[str, Pipeline]
+) -> None:
+    full, field = (pipelines[name] for name in ("full", "field"))
+    grid_wide = {node.name: set(node.outputs) for node in full.nodes if "." not in "".join(node.outputs)}
+    for node in field.nodes:
+        if node.name in grid_wide and set(node.inputs) != set(full.only_nodes(node.name).nodes[0].inputs):
+            assert {output.removeprefix(f"{FIELD}.") for output in node.outputs} == grid_wide[node.name]
+            assert all(output.startswith(f"{FIELD}.") for output in node.outputs)
+            files = [configured(None).catalog.get(output)._describe()["filepath"] for output in node.outputs]
+            assert all("/digits/field/" in file for file in files)
+
+
 def test_the_gallery_shows_a_cell_of_the_grid() -> None:
     assert GALLERY in GRID
 
 
-@pytest.mark.parametrize("name", [*STAGES, "full", "full_at_32_bits", *create_others()])
+@pytest.mark.parametrize("name", [*STAGES, "full", "full_at_32_bits", "field", *create_others()])
 @pytest.mark.parametrize("environment", [None, "mnist"])
 def test_nothing_stays_in_memory_by_accident(
     configured: Callable[[str | None], Configuration], environment: str | None, name: str
@@ -246,7 +280,7 @@ def test_nothing_stays_in_memory_by_accident(
 def test_every_parameter_that_a_node_asks_for_is_configured(
     configured: Callable[[str | None], Configuration], pipelines: dict[str, Pipeline], environment: str | None
 ) -> None:
-    asked = {name for name in pipelines["full"].inputs() if name.startswith("params:")}
+    asked = {name for name in pipelines["field"].inputs() if name.startswith("params:")}
     assert asked <= set(configured(environment).catalog.keys())
 
 

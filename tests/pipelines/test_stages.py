@@ -143,7 +143,7 @@ def test_no_validation_images_have_no_codes(z: NDArray[np.float32]) -> None:
 def test_the_code_of_the_yardstick_is_one_at_the_predicted_class(
     z: NDArray[np.float32], softmax_weights: dict[str, Tensor]
 ) -> None:
-    yardstick = make_classifier_baseline(softmax_weights)
+    yardstick = make_classifier_baseline(softmax_weights, LABELS)
     bits = bits_of(encode_z(yardstick, z, z[:0], z).query, len(CLASSES))
     logits = torch.from_numpy(z) @ softmax_weights["weight"].T + softmax_weights["bias"]
     assert isinstance(yardstick, OneOfC)
@@ -155,7 +155,8 @@ def test_the_code_of_the_yardstick_is_one_at_the_predicted_class(
 
 
 def test_a_cell_runs_from_z_to_its_figures_in_memory(z: NDArray[np.float32], query_z: NDArray[np.float32]) -> None:
-    stages = (baseline_hashing.create_pipeline([12]), evaluation.create_pipeline([12]))
+    grid = [Cell(method="pcah", code_length=12)]
+    stages = (baseline_hashing.create_pipeline(grid), evaluation.create_pipeline(grid))
     cell = sum((stage.only_nodes_with_namespaces(["pcah.b12"]) for stage in stages), start=type(stages[0])([]))
     given = {
         "training_z": z,

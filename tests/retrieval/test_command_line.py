@@ -15,7 +15,10 @@ from click.testing import CliRunner, Result
 
 from deephash_pipeline.retrieval import (
     average_precision_at,
+    average_precision_at_by_hits,
     count_distances,
+    count_shared_labels,
+    graded_metrics,
     pack_bits,
     precision_at,
     precision_recall_by_radius,
@@ -106,6 +109,8 @@ def test_ranks_radii_and_the_stable_order_are_added_under_their_names(tmp_path: 
     metrics = json.loads(evaluate(tmp_path, BITS, *options).stdout)
     for k in (5, 20):
         assert metrics[f"mean_average_precision_at_{k}"] == average_precision_at(HISTOGRAMS, k).mean()
+        by_hits = average_precision_at_by_hits(HISTOGRAMS, k)
+        assert metrics[f"mean_average_precision_at_{k}_by_hits"] == by_hits.mean()
         assert metrics[f"precision_at_{k}"] == precision_at(HISTOGRAMS, k).mean()
         assert metrics[f"recall_at_{k}"] == recall_at(HISTOGRAMS, k).mean()
     for radius in (3, 4):
@@ -115,6 +120,17 @@ def test_ranks_radii_and_the_stable_order_are_added_under_their_names(tmp_path: 
     stable = metrics["mean_average_precision_stable_order"]
     assert stable == stable_order_average_precision(*PACKED).mean()
     assert metrics["mean_average_precision_pessimistic"] <= stable <= metrics["mean_average_precision_optimistic"]
+
+
+def test_of_items_with_several_labels_graded_relevance_is_added(tmp_path: Path) -> None:
+    query_labels, database_labels = (RNG.random((count, CLASSES)) < 0.5 for count in (7, 60))
+    several = {**BITS, "query_labels": query_labels.astype(float), "database_labels": database_labels.astype(float)}
+    metrics = json.loads(evaluate(tmp_path, several, "--json", "--at", "5").stdout)
+    packed = (pack_bits(QUERY_BITS), query_labels, pack_bits(DATABASE_BITS), database_labels, CODE_LENGTH)
+    graded = count_shared_labels(*packed)
+    expected = {**retrieval_metrics(graded.distances), **graded_metrics(graded), **graded_metrics(graded, 5)}
+    assert {name: metrics[name] for name in expected} == expected
+    assert "ndcg_at_100" not in json.loads(evaluate(tmp_path, BITS, "--json").stdout)
 
 
 def test_the_curves_are_those_by_radius_and_by_rank(tmp_path: Path) -> None:

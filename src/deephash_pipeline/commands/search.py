@@ -17,6 +17,7 @@ from deephash_pipeline.engines import default_name, open_engine
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.image_index import AddedImages, ImageIndex, ListedImage, list_images
 from deephash_pipeline.image_index.index import same_hasher
+from deephash_pipeline.retrieval.labels import label_names
 from deephash_pipeline.search import Answers, HammingIndex
 from deephash_pipeline.search.store import LEDGER
 
@@ -198,7 +199,7 @@ def _images_of_run(images: ImageIndex, hasher: str) -> list[ListedImage]:
     with run_catalog(hasher.partition("/")[0]) as catalog:
         names = ("training_ids", "training_images", "training_labels", "class_names")
         ids, pixels, labels, class_names = map(catalog.load, names)
-    return images.keep_pictures(ids, pixels, [class_names[label] for label in labels])
+    return images.keep_pictures(ids, pixels, label_names(labels, class_names))
 
 
 def _report(folder: Path, images: ImageIndex, report: AddedImages, unnamed: Sequence[Any]) -> None:

@@ -10,7 +10,7 @@ from kedro.io import DatasetError
 from numpy.typing import NDArray
 
 from deephash_pipeline.datasets.atomic_file import AtomicFileDataset
-from deephash_pipeline.retrieval import CodeSets, DistanceHistograms
+from deephash_pipeline.retrieval import CodeSets, DistanceHistograms, GradedHistograms
 
 SETS = ("database", "validation", "query")
 
@@ -74,12 +74,20 @@ class CodesDataset(AtomicFileDataset[CodeSets]):
         np.savez(path, **{name: getattr(content, name) for name in SETS}, code_length=content.code_length)
 
 
-class HistogramsDataset(AtomicFileDataset[DistanceHistograms]):
-    """Distance histograms of one cell in an ``.npz`` file, as int32 to halve it (a count is at most the database)."""
+class HistogramsDataset(AtomicFileDataset[DistanceHistograms | GradedHistograms]):
+    """Distance histograms of one cell in an ``.npz`` file, as int32 to halve it (a count is at most the database).
 
-    def _read(self, path: Path) -> DistanceHistograms:
+    Those of graded relevance are one array, `counts`; others are two, `all` and `relevant`.
+    """
+
+    def _read(self, path: Path) -> DistanceHistograms | GradedHistograms:
         with np.load(path, allow_pickle=False) as arrays:
+            if "counts" in arrays:
+                return GradedHistograms(arrays["counts"].astype(np.int64))
             return DistanceHistograms(all=arrays["all"].astype(np.int64), relevant=arrays["relevant"].astype(np.int64))
 
-    def _write(self, path: Path, content: DistanceHistograms) -> None:
+    def _write(self, path: Path, content: DistanceHistograms | GradedHistograms) -> None:
+        if isinstance(content, GradedHistograms):
+            np.savez(path, counts=content.counts.astype(np.int32))
+            return
         np.savez(path, all=content.all.astype(np.int32), relevant=content.relevant.astype(np.int32))

@@ -1,10 +1,10 @@
 """The paper's method for people without Kedro: fit on labelled images, then encode."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import ValidationError
 from sklearn.base import BaseEstimator
 
@@ -146,7 +146,7 @@ class DeepHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
 
     def _training_set(self, images: Any, labels: Any) -> TrainingSet:
         """Decode the images at the network's size, and number the classes."""
-        names, numbers = np.unique(np.asarray(labels), return_inverse=True)
+        names, numbers = _numbered(np.asarray(labels))
         if len(names) < 2:
             raise InputError("DeepHash learns from classes: pass labels of at least two")
         channels, height, width = self._image_shape()
@@ -157,8 +157,7 @@ class DeepHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
         array = np.concatenate(decoded)
         if len(array) != len(numbers):
             raise InputError(f"{len(array)} images but {len(numbers)} labels: pass one class for each image")
-        class_names: Sequence[str] = [str(name) for name in names]
-        return TrainingSet(array, numbers.astype(np.int64), pixel_statistics(array), class_names)
+        return TrainingSet(array, numbers, pixel_statistics(array), names)
 
     def _image_shape(self) -> tuple[Channels, int, int]:
         if self.network in NETWORKS:
@@ -170,3 +169,13 @@ class DeepHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
         if not hasattr(self, "_parts"):
             raise InputError("this DeepHash has learned nothing yet: call fit, or load a hasher")
         return self._parts
+
+
+def _numbered(labels: NDArray[Any]) -> tuple[list[str], NDArray[np.int64] | NDArray[np.uint8]]:
+    """Name the classes, and number the labels by them: (n,) of any kind, or multi-hot (n, classes)."""
+    if labels.ndim != 2:
+        names, numbers = np.unique(labels, return_inverse=True)
+        return [str(name) for name in names], numbers.astype(np.int64)
+    if not np.isin(labels, (0, 1)).all():
+        raise InputError("labels of several columns are 0 or 1: pass 1 for each label that an image has")
+    return [str(column) for column in range(labels.shape[1])], labels.astype(np.uint8)

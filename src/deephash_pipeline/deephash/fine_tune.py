@@ -17,6 +17,7 @@ from deephash_pipeline.images.augmentation import AugmentationParameters
 from deephash_pipeline.images.inputs import ImageInputs
 from deephash_pipeline.images.sources.collection import require_labels
 from deephash_pipeline.losses import LOSS_PARAMETERS, LOSSES, LossParameters, build_loss
+from deephash_pipeline.losses.hashing_loss import number_of_classes
 from deephash_pipeline.networks import (
     ClassificationHead,
     HashLayerParameters,
@@ -114,10 +115,11 @@ def build_network(training_set: TrainingSet, parameters: FineTuningParameters, r
     hash_layer = build_hash_layer(
         trunk.z_dimension, code_length, parameters.hash_layer, derive_seed(seed, "hash layer")
     )
-    reads = LOSSES[parameters.loss.name].classification_head
+    loss = LOSSES[parameters.loss.name]
+    reads = loss.classification_head
     if reads is None:
-        return HashNetwork(trunk, hash_layer)
-    classes = int(training_set.labels.max()) + 1
+        return HashNetwork(trunk, hash_layer, frozen_trunk=loss.reads_features)
+    classes = number_of_classes(training_set.labels)
     classifier = ClassificationHead(reads, trunk.z_dimension if reads == "z" else code_length, classes)
     initialise(classifier, derive_seed(seed, "classifier"))
     return HashNetwork(trunk, hash_layer, classifier)

@@ -17,7 +17,7 @@ from deephash_pipeline.hashing.linear import feature_mean, hyperplanes_through
 from deephash_pipeline.images.sources.collection import require_labels
 from deephash_pipeline.networks import HashLayer, HashLayerParameters, HashSoftmaxNetwork, initialise
 from deephash_pipeline.randomness import derive_seed
-from deephash_pipeline.training import ArrayInputs, CrossEntropy, first_batch, train
+from deephash_pipeline.training import ArrayInputs, classification_objective, first_batch, train
 
 
 class HashLayerInitParameters(StageParameters):
@@ -55,7 +55,7 @@ def initialise_hash_layer(
     initialise(network.softmax, derive_seed(seed, "weights"))
     history = train(
         network,
-        CrossEntropy(),
+        classification_objective(features.labels),
         ArrayInputs(features.z, run.device),
         features.labels,
         training,

@@ -16,7 +16,7 @@ from deephash_pipeline.images.inputs import ImageInputs
 from deephash_pipeline.images.sources.collection import require_labels
 from deephash_pipeline.networks import SoftmaxNetwork, initialise
 from deephash_pipeline.randomness import derive_seed
-from deephash_pipeline.training import CrossEntropy, outputs_in_blocks, train_on
+from deephash_pipeline.training import classification_objective, outputs_in_blocks, train_on
 
 
 class PreTrainingParameters(StageParameters):
@@ -41,22 +41,24 @@ class PreTrained(NamedTuple):
 
 @dataclass
 class ValidationAccuracy:
-    """Share of validation images that a network classifies rightly."""
+    """Share of validation images that a network classifies rightly: of those with several labels, as one of them."""
 
     network: SoftmaxNetwork
     images: ImageInputs
-    labels: NDArray[np.int64]
+    labels: NDArray[np.int64] | NDArray[np.uint8]
 
     def __call__(self) -> dict[str, float]:
         """Measure it now."""
         predicted = outputs_in_blocks(self.network, self.images).argmax(axis=1)
-        return {"validation_accuracy": float((predicted == self.labels).mean())}
+        rows = np.arange(len(predicted))
+        right = self.labels[rows, predicted] > 0 if self.labels.ndim == 2 else predicted == self.labels
+        return {"validation_accuracy": float(right.mean())}
 
 
 def pretrain(
     training_set: TrainingSet, validation_set: LabelledImages, parameters: PreTrainingParameters, run: Run
 ) -> PreTrained:
-    """Train trunk and softmax layer on the class labels.
+    """Train trunk and softmax layer on the class labels; where images have several, by the sigmoid of each logit.
 
     Args:
         training_set: what is learned from.
@@ -82,7 +84,7 @@ def pretrain(
     history = train_on(
         run.devices,
         module=network,
-        objective=CrossEntropy(),
+        objective=classification_objective(training_set.labels),
         inputs=inputs,
         labels=inputs.labels(training_set.labels),
         parameters=experiment.training(parameters.training),

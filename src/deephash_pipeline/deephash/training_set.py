@@ -15,21 +15,22 @@ class LabelledImages:
 
     Attributes:
         images: uint8 of shape (n, channels, height, width); may be memory-mapped.
-        labels: int64 of shape (n,), classes numbered from 0.
+        labels: int64 of shape (n,), classes numbered from 0; or, where an image may have any number of labels, uint8 of
+            shape (n, classes), 1 for each that it has.
 
     Raises:
-        InputError: the images have another shape or dtype, or there is not one label for each of them.
+        InputError: the images have another shape or dtype, or there are not labels for each of them.
     """
 
     images: NDArray[np.uint8]
-    labels: NDArray[np.int64]
+    labels: NDArray[np.int64] | NDArray[np.uint8]
 
     def __post_init__(self) -> None:
         if self.images.dtype != np.uint8 or self.images.ndim != 4:
             raise InputError(
                 f"images are {self.images.dtype} of shape {self.images.shape}: pass uint8 (n, channels, height, width)"
             )
-        if self.labels.shape != self.images.shape[:1]:
+        if len(self.labels) != len(self.images) or self.labels.ndim > 2:
             raise InputError(f"{len(self.images)} images but {len(self.labels)} labels: pass one class for each image")
 
 
@@ -52,10 +53,10 @@ class LabelledFeatures:
 
     Attributes:
         z: float32 of shape (n, z_dimension).
-        labels: int64 of shape (n,).
+        labels: as those of images.
         class_names: name of each class.
     """
 
     z: NDArray[np.float32]
-    labels: NDArray[np.int64]
+    labels: NDArray[np.int64] | NDArray[np.uint8]
     class_names: Sequence[str]

@@ -13,9 +13,13 @@ One file holds one method. All are used alike:
 True
 """
 
+from deephash_pipeline.hashing.agh import AGH
 from deephash_pipeline.hashing.base import Encoder, HashFunction
 from deephash_pipeline.hashing.bre import BRE
+from deephash_pipeline.hashing.cosdish import COSDISH
+from deephash_pipeline.hashing.fsdh import FSDH
 from deephash_pipeline.hashing.itq import ITQ
+from deephash_pipeline.hashing.itq_cca import ITQCCA
 from deephash_pipeline.hashing.ksh import KSH
 from deephash_pipeline.hashing.ldah import LDAH
 from deephash_pipeline.hashing.learned import LearnedHashLayer
@@ -27,18 +31,25 @@ from deephash_pipeline.hashing.one_of_c import OneOfC
 from deephash_pipeline.hashing.parameters import parameters_model
 from deephash_pipeline.hashing.pcah import PCAH
 from deephash_pipeline.hashing.registry import ENCODERS, HASH_FUNCTIONS, load_encoder
+from deephash_pipeline.hashing.sdh import SDH
 from deephash_pipeline.hashing.sh import SpectralHashing
+from deephash_pipeline.hashing.sph import SphericalHashing
 
 __all__ = [
+    "AGH",
     "BRE",
+    "COSDISH",
     "ENCODERS",
+    "FSDH",
     "HASH_FUNCTIONS",
     "ITQ",
+    "ITQCCA",
     "KSH",
     "LDAH",
     "LSH",
     "MLH",
     "PCAH",
+    "SDH",
     "Encoder",
     "HashFunction",
     "LearnedHashLayer",
@@ -47,6 +58,7 @@ __all__ = [
     "LiongSDH",
     "OneOfC",
     "SpectralHashing",
+    "SphericalHashing",
     "load_encoder",
     "parameters_model",
 ]

@@ -183,6 +183,7 @@ class HashFunction(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Encoder): 
         display_name: of the method, in tables and figures.
         reference: the paper that the method comes from, in one line.
         supervised: whether `fit` needs classes.
+        several_labels: whether a row may have any number of labels; rows that share one are then similar.
 
     Example:
         >>> import numpy as np
@@ -197,6 +198,7 @@ class HashFunction(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Encoder): 
     display_name: ClassVar[str]
     reference: ClassVar[str]
     supervised: bool = False
+    several_labels: ClassVar[bool] = False
 
     def __init__(self, code_length: int = 48, *, random_state: int = 0) -> None:
         super().__init__(code_length)
@@ -208,7 +210,9 @@ class HashFunction(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Encoder): 
         Args:
             X: features, any array-like of finite numbers, shape (n, D), n at least 2; float32 and float64 arrays are
                 read in place, memory-mapped ones too.
-            y: the class of each row, integers or strings, shape (n,); ignored by a method that is not `supervised`.
+            y: the class of each row, integers or strings, shape (n,); or, for a method with `several_labels`, uint8 or
+                bool of shape (n, classes), 1 for each label that a row has. Ignored by a method that is not
+                `supervised`.
 
         Returns:
             The fitted hash function itself.
@@ -247,6 +251,8 @@ class HashFunction(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Encoder): 
                 f"{name} requires y to be passed, but the target y is None: give the class of each row of X, "
                 "or take a method that does without, such as ITQ or BRE(supervised=False)"
             )
+        if getattr(y, "ndim", 1) == 2 and y.dtype in (np.uint8, np.bool_):
+            return self._validated_several(X, y)
         z, y = self._validated(X, y, ensure_min_samples=2)
         if y.dtype.kind == "f" and (y % 1).any():
             raise InputError(f"{name} learns from classes, but y contains fractions: give one class for each row of X")
@@ -255,13 +261,25 @@ class HashFunction(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Encoder): 
             raise InputError(f"y names one class only, but {name} learns from differences: give at least two classes")
         return z, labels
 
+    def _validated_several(self, X: Any, y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        if not self.several_labels:
+            raise InputError(f"{type(self).__name__}: this method needs one label an image; take another, such as KSH")
+        z = self._validated(X, ensure_min_samples=2)
+        if len(y) != len(z) or y.max(initial=0) > 1:
+            raise InputError(
+                f"y has {len(y)} rows up to {y.max(initial=0)}: give 0 and 1 for each of {len(z)} rows of X"
+            )
+        if (y == y[0]).all():
+            raise InputError(f"{type(self).__name__} learns from differences, but all rows of y are alike")
+        return z, y.astype(np.int64)
+
     @abstractmethod
     def _learn(self, z: NDArray[Any], labels: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
         """The arrays named in `stored`.
 
         Args:
             z: checked features, float32 or float64, shape (n, D).
-            labels: classes as 0..C-1, C at least 2, shape (n,); empty if the method is not `supervised`.
+            labels: classes as 0..C-1, C at least 2, shape (n,), or multi-hot, shape (n, C); empty if not `supervised`.
         """
 
 

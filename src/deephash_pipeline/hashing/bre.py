@@ -11,6 +11,7 @@ from deephash_pipeline.errors import InputError
 from deephash_pipeline.hashing.base import StoredArray
 from deephash_pipeline.hashing.kernels.bre import Pairs, project_rows, sweep
 from deephash_pipeline.hashing.linear import HYPERPLANES, LinearHashFunction, feature_mean, hyperplanes_through
+from deephash_pipeline.hashing.similarity import share_a_label
 
 # Standard deviation of the weights before the first sweep, from the published code.
 INITIAL_WEIGHT = 0.001
@@ -33,8 +34,8 @@ class BRE(LinearHashFunction):
 
     Args:
         code_length: number of bits per code, 1 to 256.
-        supervised: rebuild distances given by labels, 0 within a class and 1 between classes, the paper's supervised
-            setting; else those between features, all that the published code offers.
+        supervised: rebuild distances given by labels, 0 within a class (for rows that share a label) and 1 between
+            classes, the paper's supervised setting; else those between features, all that the published code offers.
         centre: put the hyperplanes through the training set's mean instead of the origin. The published code leaves
             this to its caller; features after a ReLU lie in one orthant, which few hyperplanes through the origin cut.
         training_rows: rows of the training set to learn from, drawn at random; memory and time grow with its square.
@@ -59,6 +60,7 @@ class BRE(LinearHashFunction):
     display_name = "BRE"
     reference = "Kulis & Darrell, Learning to hash with binary reconstructive embeddings, NIPS 2009"
     supervised = True
+    several_labels = True
     objective_: NDArray[np.float64]
 
     def __init__(
@@ -129,12 +131,13 @@ def _with_unit_length(points: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _distances_of_labels(labels: NDArray[np.int64]) -> NDArray[np.float64]:
-    if (labels == labels[0]).all():
+    similar = share_a_label(labels, labels)
+    if similar.all():
         raise InputError(
             f"y names one class only in the {len(labels)} rows that BRE learns from: pass images of at least two, "
             "raise training_rows, or set supervised to false"
         )
-    return np.not_equal.outer(labels, labels).astype(np.float64)
+    return (~similar).astype(np.float64)
 
 
 def _distances_of_points(kernel: NDArray[np.float64]) -> NDArray[np.float64]:

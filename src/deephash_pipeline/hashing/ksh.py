@@ -1,7 +1,6 @@
 """KSH: kernel projections whose bits, one after another, fit the inner products of codes to the labels."""
 
-from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 from numba import njit
@@ -10,15 +9,14 @@ from pydantic import Field, NonNegativeInt, PositiveInt
 from scipy.linalg import eigh
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.hashing.base import HashFunction, StoredArray, row_blocks
+from deephash_pipeline.hashing.anchors import RIDGE, KernelHashFunction, draw_anchors, signs
+from deephash_pipeline.hashing.similarity import LabelSets
 
-# Share of the mean squared kernel value that is added to every anchor's: some anchors may be equal.
-RIDGE = 1e-8
 # The authors' test: refinement ends once the relaxed agreement changes by no more than this per labelled sample.
 TOLERANCE = 1e-2
 
 
-class KSH(HashFunction):
+class KSH(KernelHashFunction):
     """Supervised hashing with kernels (Liu, Wang, Ji, Jiang & Chang, CVPR 2012).
 
     Bit b of x is the sign of kbar(x) . a_b, where kbar(x) holds the Gaussian kernels between x and some anchors, less
@@ -40,14 +38,6 @@ class KSH(HashFunction):
         iterations: the most steps that refine a bit; 0 leaves each bit as its eigenproblem gives it.
         random_state: seed of the anchors and labelled samples drawn.
 
-    Attributes:
-        anchors_: float32, shape (anchors, D), rows of the training set.
-        decay_: float64, shape (anchors,), 1 / (2 s) in the kernel exp(-||x - anchor||^2 / (2 s)), the same for all
-            anchors: s is the mean squared distance between a training row and an anchor.
-        projection_: float64, shape (anchors, code_length), the a_b as columns; float64, since the coefficients of
-            similar anchors may be large and cancel.
-        threshold_: float64, shape (code_length,), the projections of the kernels' means.
-
     Example:
         >>> import numpy as np
         >>> labels = np.arange(60) % 2
@@ -57,19 +47,9 @@ class KSH(HashFunction):
         (True, False)
     """
 
-    stored: ClassVar[Mapping[str, StoredArray]] = {
-        "anchors": StoredArray(("anchors", "features"), np.float32),
-        "decay": StoredArray(("anchors",), np.float64),
-        "projection": StoredArray(("anchors", "code_length"), np.float64),
-        "threshold": StoredArray(("code_length",), np.float64),
-    }
     display_name = "KSH"
     reference = "Liu, Wang, Ji, Jiang & Chang, Supervised hashing with kernels, CVPR 2012"
-    supervised = True
-    anchors_: NDArray[np.float32]
-    decay_: NDArray[np.float64]
-    projection_: NDArray[np.float64]
-    threshold_: NDArray[np.float64]
+    several_labels = True
 
     def __init__(
         self,
@@ -88,17 +68,9 @@ class KSH(HashFunction):
     def _learn(self, z: NDArray[Any], labels: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
         generator = np.random.default_rng(self.random_state)
         labelled = draw_in_turn(labels, self.labelled_samples, generator)
-        if all(bool((z[rows] == z[0]).all()) for rows in row_blocks(z)):
-            raise InputError("X has only equal rows, so no distances: check the network that gave these features")
-        drawn = generator.choice(len(z), min(self.anchors, len(z)), replace=False)
-        anchors = z[drawn].astype(np.float32)
-        mean_distance = sum(squared_distances(z[rows], anchors).sum() for rows in row_blocks(z)) / len(z) / len(anchors)
-        decay = np.full(len(anchors), 0.5 / mean_distance)
-        mean = sum(gaussian_kernels(z[rows], anchors, decay).sum(axis=0) for rows in row_blocks(z)) / len(z)
-        projection = self._learn_projection(
-            gaussian_kernels(z[labelled], anchors, decay) - mean, Similarity(labels[labelled], self.code_length)
-        )
-        return {"anchors": anchors, "decay": decay, "projection": projection, "threshold": mean @ projection}
+        anchors = draw_anchors(z, self.anchors, generator)
+        similarity = Similarity(labels[labelled], self.code_length)
+        return anchors.arrays(self._learn_projection(anchors.kernels(z[labelled]), similarity))
 
     def _learn_projection(self, kernels: NDArray[np.float64], similarity: "Similarity") -> NDArray[np.float64]:
         """The a_b as columns (m, K), from the centred kernels (l, m) of the labelled samples."""
@@ -112,16 +84,14 @@ class KSH(HashFunction):
             projection[:, bit] = chosen
         return projection
 
-    def _encode_block(self, z: NDArray[np.float64]) -> NDArray[np.bool_]:
-        kernels = gaussian_kernels(z, self.anchors_, self.decay_)
-        return np.greater_equal(kernels @ self.projection_, self.threshold_)
-
 
 def draw_in_turn(labels: NDArray[np.int64], count: int, generator: np.random.Generator) -> NDArray[np.int64]:
     """Draw rows from all classes in turn, the rows of each in random order, until there are `count` or no more.
 
+    Where rows have several labels, they are drawn at random.
+
     Args:
-        labels: classes, shape (n,).
+        labels: classes, shape (n,); or multi-hot, shape (n, classes).
         count: the number of rows wanted.
         generator: source of the order.
 
@@ -131,6 +101,8 @@ def draw_in_turn(labels: NDArray[np.int64], count: int, generator: np.random.Gen
     Raises:
         InputError: no two of the rows drawn are of one class.
     """
+    if labels.ndim == 2:
+        return generator.permutation(len(labels))[:count]
     classes, sizes = np.unique(labels, return_counts=True)
     if sizes.max() == 1 or count <= len(classes):
         raise InputError(
@@ -144,13 +116,14 @@ def draw_in_turn(labels: NDArray[np.int64], count: int, generator: np.random.Gen
 
 
 class Similarity:
-    """S = K Y - sum of y y' over the bits y learned so far; Y is 1 for two samples of one class and -1 otherwise.
+    """S = K Y - sum of y y' over the bits y learned so far; Y is 1 for two similar samples and -1 otherwise.
 
     S is kept as F diag(w) F', where F has a column for each class, one of ones and one for each bit learned: a product
-    with it then costs l (C + 1 + b) for l samples instead of l^2.
+    with it then costs l (C + 1 + b) for l samples instead of l^2. Of samples with several labels Y is a matrix between
+    the different sets of labels, and F has a column for each of its eigenvectors.
 
     Args:
-        labels: classes of the samples, shape (l,).
+        labels: classes of the samples, shape (l,); or multi-hot, shape (l, classes).
         code_length: K.
 
     Example:
@@ -160,10 +133,16 @@ class Similarity:
     """
 
     def __init__(self, labels: NDArray[np.int64], code_length: int) -> None:
-        of_class = np.equal.outer(labels, np.unique(labels)).astype(np.float64)
-        self.factors = np.column_stack([of_class, np.ones(len(labels))])
+        if labels.ndim == 2:
+            sets = LabelSets.of(labels)
+            eigenvalues, eigenvectors = eigh(2.0 * sets.similar - 1)
+            self.factors = eigenvectors[sets.of_row]
+            self.weights = code_length * eigenvalues
+        else:
+            of_class = np.equal.outer(labels, np.unique(labels)).astype(np.float64)
+            self.factors = np.column_stack([of_class, np.ones(len(labels))])
+            self.weights = code_length * np.append(np.full(of_class.shape[1], 2.0), -1.0)
         self.factors_transposed = self.factors.T.copy()
-        self.weights = code_length * np.append(np.full(of_class.shape[1], 2.0), -1.0)
 
     def multiply(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """S v for values v of shape (l,)."""
@@ -254,22 +233,3 @@ def weighted_sum(weights: NDArray[np.float64], rows: NDArray[np.float64]) -> NDA
         for column in range(rows.shape[1]):
             total[column] += weights[row] * rows[row, column]
     return total
-
-
-def signs(projected: NDArray[np.float64]) -> NDArray[np.float64]:
-    """1 where a bit is 1, the projection at least 0, and -1 elsewhere."""
-    return np.where(projected >= 0, 1.0, -1.0)
-
-
-def squared_distances(z: NDArray[Any], anchors: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Squared Euclidean distances between the rows of `z` (n, D) and of `anchors` (m, D), in float64, shape (n, m)."""
-    wide, wide_anchors = z.astype(np.float64, copy=False), anchors.astype(np.float64)
-    distances: NDArray[np.float64] = (wide**2).sum(axis=1)[:, np.newaxis] + (wide_anchors**2).sum(axis=1)
-    distances -= 2 * wide @ wide_anchors.T
-    # Rounding can leave a row a little less than no distance from its own anchor.
-    return np.maximum(distances, 0.0)
-
-
-def gaussian_kernels(z: NDArray[Any], anchors: NDArray[np.float32], decay: NDArray[np.float64]) -> NDArray[np.float64]:
-    """exp(-decay ||x - anchor||^2) for the rows x of `z` (n, D), shape (n, m)."""
-    return np.exp(-decay * squared_distances(z, anchors))

@@ -12,6 +12,7 @@ from deephash_pipeline.errors import InputError
 from deephash_pipeline.hashing.base import StoredArray
 from deephash_pipeline.hashing.linear import HYPERPLANES, LinearHashFunction, feature_mean, project
 from deephash_pipeline.hashing.principal_directions import COVARIANCE_ROWS, principal_directions
+from deephash_pipeline.hashing.similarity import PartnerSampler
 
 # Share of the mean second moment that is added to every direction.
 RIDGE = 1e-6
@@ -60,6 +61,7 @@ class LDAH(LinearHashFunction):
     display_name = "LDAH"
     reference = "Strecha, Bronstein, Bronstein & Fua, LDAHash: improved matching with smaller descriptors, PAMI 2012"
     supervised = True
+    several_labels = True
     eigenvalue_: NDArray[np.float64]
 
     def __init__(
@@ -114,7 +116,7 @@ def draw_pairs(
     """Draw pairs of rows of one class, and pairs of rows of two classes, with replacement.
 
     Args:
-        labels: at least two classes, shape (n,).
+        labels: at least two classes, shape (n,); or multi-hot, shape (n, classes).
         positive_pairs: how many of the former.
         negative_pairs: how many of the latter.
         generator: source of the draws.
@@ -126,6 +128,8 @@ def draw_pairs(
     Raises:
         InputError: there are no pairs of one class.
     """
+    if labels.ndim == 2:
+        return _draw_pairs_of_several(PartnerSampler(labels), positive_pairs, negative_pairs, generator)
     sizes = np.unique(labels, return_counts=True)[1]
     if sizes.max() == 1:
         raise InputError("y names each class once, so no pair is positive: give several images of a class")
@@ -144,6 +148,18 @@ def draw_pairs(
     first, second = draw(negative_pairs, len(labels) - size)
     negative = np.stack([first, second + np.where(second >= start[first], size[first], 0)], axis=1)
     return by_class[positive], by_class[negative]
+
+
+def _draw_pairs_of_several(
+    sampler: PartnerSampler, positive_pairs: int, negative_pairs: int, generator: np.random.Generator
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Draw similar and dissimilar pairs of rows with several labels; of the former, a few may be a row with itself."""
+    drawn = []
+    for similar, pairs in ((True, positive_pairs), (False, negative_pairs)):
+        partners = sampler.partners_of_rows()[int(similar)]
+        first = generator.choice(len(partners), pairs, p=partners / partners.sum())
+        drawn.append(np.stack([first, sampler.draw(first, similar, generator)], axis=1))
+    return drawn[0], drawn[1]
 
 
 def best_threshold(positive: NDArray[np.float64], negative: NDArray[np.float64]) -> float:

@@ -17,6 +17,7 @@ from deephash_pipeline.hashing.linear import (
     hyperplanes_through,
     project,
 )
+from deephash_pipeline.hashing.similarity import PartnerSampler
 
 # These constants are the authors'. Standard deviations of the weights of bits that start, and that start anew:
 INITIAL_WEIGHT, RENEWED_WEIGHT = 0.1, 0.01
@@ -73,6 +74,7 @@ class MLH(LinearHashFunction):
     display_name = "MLH"
     reference = "Norouzi & Fleet, Minimal loss hashing for compact binary codes, ICML 2011"
     supervised = True
+    several_labels = True
     objective_: NDArray[np.float64]
 
     def __init__(
@@ -102,7 +104,7 @@ class MLH(LinearHashFunction):
         self.batches_per_stage = batches_per_stage
 
     def _learn(self, z: NDArray[Any], labels: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
-        sampler = _PairSampler(labels)
+        sampler = _PairSamplerOfSeveral(labels) if labels.ndim == 2 else _PairSampler(labels)
         features = _scaled(z)
         generator = np.random.default_rng(self.random_state)
         shape = (z.shape[1] + 1, self.code_length)
@@ -113,7 +115,11 @@ class MLH(LinearHashFunction):
         return {**arrays, "threshold": arrays["threshold"] - values[-1], "objective": objective}
 
     def _descend(
-        self, features: Features, sampler: "_PairSampler", weights: Weights, generator: np.random.Generator
+        self,
+        features: Features,
+        sampler: "_PairSampler | _PairSamplerOfSeveral",
+        weights: Weights,
+        generator: np.random.Generator,
     ) -> NDArray[np.float64]:
         """Learn the weights, zeros at first; return the objective's course (stages,)."""
         similar = np.arange(self.batch_size) < round(self.similar_share * self.batch_size)
@@ -168,6 +174,25 @@ class _PairSampler:
         other_class = generator.integers(rows - size)
         other_class += np.where(other_class >= start, size, 0)
         return np.stack([first, self._rows_by_class[np.where(similar, same_class, other_class)]], axis=-1)
+
+
+class _PairSamplerOfSeveral:
+    """The same for rows with several labels (n, classes); a row without a partner of a kind is passed over."""
+
+    def __init__(self, labels: NDArray[np.int64]) -> None:
+        self._sampler = PartnerSampler(labels)
+        self._with_partners = [np.flatnonzero(partners) for partners in self._sampler.partners_of_rows()]
+
+    def draw(self, similar: NDArray[np.bool_], generator: np.random.Generator) -> NDArray[np.int64]:
+        """Rows of pairs of the kinds given, (..., 2)."""
+        pairs = np.empty((*similar.shape, 2), dtype=np.int64)
+        for kind, rows in enumerate(self._with_partners):
+            wanted = int(np.count_nonzero(similar == bool(kind)))
+            rounds = -(-wanted // len(rows))
+            first = np.concatenate([generator.permutation(rows) for _ in range(rounds)])[:wanted]
+            drawn = np.stack([first, self._sampler.draw(first, bool(kind), generator)], axis=-1)
+            pairs[similar == bool(kind)] = drawn
+        return pairs
 
 
 def _scaled(z: NDArray[Any]) -> Features:

@@ -6,9 +6,13 @@ from typing import Any
 from numpy.typing import NDArray
 
 from deephash_pipeline.errors import InputError
+from deephash_pipeline.hashing.agh import AGH
 from deephash_pipeline.hashing.base import Encoder, HashFunction
 from deephash_pipeline.hashing.bre import BRE
+from deephash_pipeline.hashing.cosdish import COSDISH
+from deephash_pipeline.hashing.fsdh import FSDH
 from deephash_pipeline.hashing.itq import ITQ
+from deephash_pipeline.hashing.itq_cca import ITQCCA
 from deephash_pipeline.hashing.ksh import KSH
 from deephash_pipeline.hashing.ldah import LDAH
 from deephash_pipeline.hashing.learned import LearnedHashLayer
@@ -17,7 +21,9 @@ from deephash_pipeline.hashing.lsh import LSH
 from deephash_pipeline.hashing.mlh import MLH
 from deephash_pipeline.hashing.one_of_c import OneOfC
 from deephash_pipeline.hashing.pcah import PCAH
+from deephash_pipeline.hashing.sdh import SDH
 from deephash_pipeline.hashing.sh import SpectralHashing
+from deephash_pipeline.hashing.sph import SphericalHashing
 
 HASH_FUNCTIONS: dict[str, type[HashFunction]] = {
     "lsh": LSH,
@@ -29,8 +35,14 @@ HASH_FUNCTIONS: dict[str, type[HashFunction]] = {
     "mlh": MLH,
     "ksh": KSH,
     "liong_sdh": LiongSDH,
+    "agh": AGH,
+    "sph": SphericalHashing,
+    "itq_cca": ITQCCA,
+    "sdh": SDH,
+    "fsdh": FSDH,
+    "cosdish": COSDISH,
 }
-"""Methods that learn from z, in the order of tables and figures."""
+"""Methods that learn from z, in the order of tables and figures: the paper's, then others of the field."""
 
 ENCODERS: dict[str, type[Encoder]] = {**HASH_FUNCTIONS, "hash_layer": LearnedHashLayer, "one_of_c": OneOfC}
 

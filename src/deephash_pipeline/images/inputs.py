@@ -75,9 +75,9 @@ class ImageInputs:
     def _views(self) -> int:
         return self.augmentation.views if self.augmentation is not None else 1
 
-    def labels(self, of_images: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Give every index the label of its image: labels of the images, shape (n,), become shape (len(self),)."""
-        return np.repeat(of_images, self._views)
+    def labels(self, of_images: NDArray[Any]) -> NDArray[Any]:
+        """Give every index the labels of its image: those of the images, (n, ...), become (len(self), ...)."""
+        return np.repeat(of_images, self._views, axis=0)
 
     def batch(self, indices: NDArray[np.int64], seed: int | None = None, first: int = 0) -> Tensor:
         """Images at `indices`, float32 (batch, channels, height, width), mean 0 and deviation 1 over the training set.

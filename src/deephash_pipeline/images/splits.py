@@ -1,6 +1,7 @@
 """Training, validation and query images of a benchmark; the queries search the training images."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ from deephash_pipeline.images.sources.collection import (
     ImageSet,
     check_distinct_ids,
     check_no_empty_class,
+    require_one_label,
 )
 from deephash_pipeline.randomness import derive_seed
 
@@ -20,7 +22,8 @@ class SplitParameters(BaseModel):
     """How to split a collection.
 
     Attributes:
-        query_count: number of queries drawn, class by class, where the source has no queries of its own; else None.
+        query_count: number of queries drawn, class by class (where images have several labels, at random), where the
+            source has no queries of its own; else None.
         training_count: the first so many training images train and the rest validates (MNIST: 50000).
         validation_share: where `training_count` is None, the share of the training images drawn, class by class, to
             validate with.
@@ -81,6 +84,7 @@ def split_collection(collection: ImageCollection, parameters: SplitParameters, s
             )
         training, validation = training.first(parameters.training_count), training.after(parameters.training_count)
     elif unseen:
+        require_one_label(training.labels, "unseen_classes")
         training, query = (_relabelled(images, collection.class_names, class_names) for images in (training, query))
         seen = len(class_names) - len(unseen)
         training, validation = _separate(training, np.flatnonzero(training.labels >= seen))
@@ -118,11 +122,13 @@ def split_class_names(class_names: Sequence[str], parameters: SplitParameters, s
     return [name for name in class_names if name not in unseen] + unseen
 
 
-def stratified_draw(labels: NDArray[np.int64], count: int, seed: int) -> NDArray[np.int64]:
+def stratified_draw(labels: NDArray[Any], count: int, seed: int) -> NDArray[np.int64]:
     """Draw `count` rows without replacement, every class in proportion to its size (to within one image).
 
+    Where rows have several labels they are drawn at random, as the published splits of such data were.
+
     Args:
-        labels: class of each row, shape (n,).
+        labels: class of each row, shape (n,); or multi-hot labels, uint8 of shape (n, classes).
         count: 0..n; shares of a class are rounded by largest remainder, so that they add up to it.
         seed: of the draw.
 
@@ -137,6 +143,8 @@ def stratified_draw(labels: NDArray[np.int64], count: int, seed: int) -> NDArray
     if count == 0:
         return np.empty(0, dtype=np.int64)
     generator = np.random.default_rng(seed)
+    if labels.ndim == 2:
+        return np.sort(generator.choice(len(labels), count, replace=False)).astype(np.int64)
     sizes = np.bincount(labels)
     quotas = sizes * count // len(labels)
     remainders = sizes * count % len(labels)

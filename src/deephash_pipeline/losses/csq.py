@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.losses.hashing_loss import HashingLoss, bit_accuracy, code_metrics, codes_of
+from deephash_pipeline.losses.hashing_loss import HashingLoss, bit_accuracy, code_metrics, codes_of, is_multi_hot
 from deephash_pipeline.parameters import validated
 
 DRAWS = 20
@@ -20,6 +20,9 @@ DRAWS = 20
 
 class CSQ(HashingLoss):
     """Every class has a fixed code, its centre c; bit k of h = tanh(u) is to be that of its class.
+
+    An image with several labels is drawn to the majority of their centres bit by bit, the paper's centroid; where votes
+    are equal, and for an image without a label, to a bit drawn once (the paper draws it for each image).
 
     A bit costs its cross-entropy, log(1 + exp(-2 c_k u_k)) as (1 + tanh u) / 2 = sigma(2 u). The authors' code adds a
     loss of pairs, which their paper does not have; neither has this one. Metrics: those of `code_metrics` for tanh(u),
@@ -49,7 +52,9 @@ class CSQ(HashingLoss):
     display_name = "CSQ"
     reference = "Yuan et al., Central similarity quantization for efficient image and video retrieval, CVPR 2020"
     needs = ("code_length", "classes", "random_state")
+    several_labels = True
     centres: Tensor
+    tied: Tensor
 
     @validated()
     def __init__(
@@ -62,15 +67,26 @@ class CSQ(HashingLoss):
         super().__init__()
         self.quantisation_weight = quantisation_weight
         self.register_buffer("centres", torch.from_numpy(hash_centres(classes, code_length, random_state)))
+        tied = np.random.default_rng([random_state, code_length]).choice(np.array([-1, 1], np.float32), code_length)
+        self.register_buffer("tied", torch.from_numpy(tied), persistent=False)
 
     def loss_and_metrics(self, u: Tensor, labels: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         """Compute the loss; see `HashingLoss.forward`."""
         relaxed = torch.tanh(u)
-        wanted = codes_of(labels, self.centres).to(u.dtype)
+        wanted = self.centres_of(labels).to(u.dtype)
         central = -functional.logsigmoid(2 * wanted * u).mean()
         quantisation = (relaxed.abs() - 1).square().mean()
         loss = central + self.quantisation_weight * quantisation
         return loss, {**code_metrics(u, relaxed), "bit_accuracy": bit_accuracy(u, wanted)}
+
+    def centres_of(self, labels: Tensor) -> Tensor:
+        """Code that each sample is drawn to, (batch, code_length), of -1 and 1."""
+        if not is_multi_hot(labels):
+            return codes_of(labels, self.centres)
+        if labels.shape[1] != len(self.centres):
+            raise InputError(f"labels have {labels.shape[1]} classes, but the loss was made for {len(self.centres)}")
+        votes = labels.float() @ self.centres
+        return torch.where(votes == 0, self.tied, votes.sign())
 
 
 def hash_centres(classes: int, code_length: int, random_state: int = 0) -> NDArray[np.float32]:
@@ -92,13 +108,12 @@ def hash_centres(classes: int, code_length: int, random_state: int = 0) -> NDArr
                [ 1., -1.,  1., -1.],
                [ 1.,  1., -1., -1.]], dtype=float32)
     """
-    if classes > 2**code_length:
-        raise InputError(f"{code_length} bits have fewer codes than the {classes} classes: use longer codes")
+    require_enough_codes(classes, code_length)
     if code_length & (code_length - 1) == 0 and classes <= 2 * code_length:
         hadamard = scipy.linalg.hadamard(code_length)
         return np.concatenate([hadamard, -hadamard])[:classes].astype(np.float32)
     generator = np.random.default_rng(random_state)
-    drawn = [_distinct_codes(classes, code_length, generator) for _ in range(DRAWS)]
+    drawn = [distinct_codes(classes, code_length, generator) for _ in range(DRAWS)]
     return max(drawn, key=smallest_distance)
 
 
@@ -109,9 +124,21 @@ def smallest_distance(centres: NDArray[np.float32]) -> int:
     return int((centres.shape[1] - products.max()) / 2)
 
 
-def _distinct_codes(classes: int, code_length: int, generator: np.random.Generator) -> NDArray[np.float32]:
+def distinct_codes(classes: int, code_length: int, generator: np.random.Generator) -> NDArray[np.float32]:
+    """Draw codes of fair, independent bits, float32 (classes, code_length) of -1 and 1, until no two are alike.
+
+    Raises:
+        InputError: there are fewer codes than classes.
+    """
+    require_enough_codes(classes, code_length)
     codes: dict[bytes, NDArray[np.float32]] = {}
     while len(codes) < classes:
         code = generator.choice(np.array([-1, 1], dtype=np.float32), code_length)
         codes[code.tobytes()] = code
     return np.stack(list(codes.values()))
+
+
+def require_enough_codes(classes: int, code_length: int) -> None:
+    """Refuse with an InputError more classes than there are codes."""
+    if classes > 2**code_length:
+        raise InputError(f"{code_length} bits have fewer codes than the {classes} classes: use longer codes")

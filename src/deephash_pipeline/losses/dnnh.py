@@ -6,7 +6,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from deephash_pipeline.losses.hashing_loss import HashingLoss, code_metrics
+from deephash_pipeline.losses.hashing_loss import HashingLoss, code_metrics, shares_a_label
 from deephash_pipeline.parameters import validated
 
 
@@ -35,6 +35,7 @@ class DNNH(HashingLoss):
     reference = (
         "Lai, Pan, Liu & Yan, Simultaneous feature learning and hash coding with deep neural networks, CVPR 2015"
     )
+    several_labels = True
 
     @validated()
     def __init__(
@@ -50,7 +51,7 @@ class DNNH(HashingLoss):
         """Compute the loss; see `HashingLoss.forward`."""
         soft = soft_bits(u, self.epsilon)
         distances = squared_distances(soft)
-        same = labels[:, None] == labels[None]
+        same = shares_a_label(labels)
         triplets = same & ~torch.eye(len(labels), dtype=torch.bool, device=u.device) & ~same.all(1, keepdim=True)
         negatives = distances.gather(1, semi_hard_negatives(distances.detach(), same))
         cost = (distances - negatives + self.margin).clamp_min(0) * triplets
@@ -76,7 +77,7 @@ def semi_hard_negatives(distances: Tensor, same: Tensor) -> Tensor:
 
     Args:
         distances: shape (batch, batch).
-        same: whether two samples are of one class, bool (batch, batch).
+        same: whether two samples are similar, bool (batch, batch).
 
     Returns:
         int64 (batch, batch): for anchor i and positive j the nearest of the negatives of i that are farther from it

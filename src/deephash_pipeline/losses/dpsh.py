@@ -32,6 +32,7 @@ class DPSH(HashingLoss):
 
     display_name = "DPSH"
     reference = "Li, Wang & Kang, Feature learning based deep supervised hashing with pairwise labels, IJCAI 2016"
+    several_labels = True
 
     @validated()
     def __init__(self, quantisation_weight: Annotated[float, Field(ge=0)] = 0.1) -> None:

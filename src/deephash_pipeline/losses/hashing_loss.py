@@ -12,7 +12,7 @@ Need: TypeAlias = Literal["code_length", "classes", "labels", "random_state"]
 """What a constructor may want of a training set: bits, number of classes, labels (samples,), seed of its draws."""
 
 Outputs: TypeAlias = Any
-"""What the network's head gives: u of shape (batch, code_length), or (u, logits) to a loss with a classifier."""
+"""What the network's head gives: u of shape (batch, code_length), or (u, logits) or (u, z) to losses that read more."""
 
 
 class HashingLoss(nn.Module, ABC):
@@ -25,14 +25,21 @@ class HashingLoss(nn.Module, ABC):
         reference: authors, title, venue and year of the paper.
         needs: keywords of the constructor that follow from a training set; `build_loss` supplies them.
         classification_head: what a softmax layer of the network, which such a loss is given the logits of, reads:
-            ``z``, or the ``code`` (sign(u), whose gradient is passed on as that of u). None for a loss on u alone.
+            ``z``, the ``code`` (sign(u), whose gradient is passed on as that of u) or the ``relaxed_code`` (tanh(u)).
+            None for a loss on u alone.
+        supervised: whether the loss reads labels.
+        reads_features: whether the loss is given the frozen trunk's z beside u, and only the hash layer is trained.
+        several_labels: whether an image may have any number of labels; such losses compare labels by `shares_a_label`.
         metrics: what is watched beside the loss of the batch that was computed last: detached scalars by name.
     """
 
     display_name: ClassVar[str]
     reference: ClassVar[str]
     needs: ClassVar[tuple[Need, ...]] = ()
-    classification_head: ClassVar[Literal["z", "code"] | None] = None
+    classification_head: ClassVar[Literal["z", "code", "relaxed_code"] | None] = None
+    supervised: ClassVar[bool] = True
+    reads_features: ClassVar[bool] = False
+    several_labels: ClassVar[bool] = False
     metrics: dict[str, Tensor]
 
     def __init__(self) -> None:
@@ -44,8 +51,10 @@ class HashingLoss(nn.Module, ABC):
 
         Args:
             outputs: u, floating, shape (batch, code_length); or (u, logits) for a loss with a `classification_head`,
-                logits of shape (batch, classes).
-            labels: integers of shape (batch,), classes numbered from 0.
+                logits of shape (batch, classes); or (u, z) for one that `reads_features`, z of shape
+                (batch, z_dimension).
+            labels: integers of shape (batch,), classes numbered from 0; or, for a loss with `several_labels`, uint8 or
+                bool of shape (batch, classes), 1 where an image has the label.
             indices_tuple: must be None; trainers of pytorch-metric-learning pass it.
 
         Returns:
@@ -68,18 +77,65 @@ class HashingLoss(nn.Module, ABC):
     def check_batch(self, outputs: Outputs, labels: Tensor) -> None:
         """Refuse, as `forward` says, what is no batch for this loss."""
         u, owner = outputs, type(self).__name__
-        if self.classification_head is not None:
+        if self.classification_head is not None or self.reads_features:
+            beside, width = ("z", "z_dimension") if self.reads_features else ("logits", "classes")
             if not isinstance(outputs, tuple) or len(outputs) != 2:
-                raise InputError(f"{owner} is called with ((u, logits), labels): it needs logits beside u")
-            u, logits = outputs
-            if logits.ndim != 2 or len(logits) != len(labels):
+                raise InputError(f"{owner} is called with ((u, {beside}), labels): it needs {beside} beside u")
+            u, second = outputs
+            if second.ndim != 2 or len(second) != len(labels):
                 raise InputError(
-                    f"logits must be (batch, classes) for {len(labels)} labels, got shape {tuple(logits.shape)}"
+                    f"{beside} must be (batch, {width}) for {len(labels)} labels, got shape {tuple(second.shape)}"
                 )
         if not isinstance(u, Tensor) or u.ndim != 2 or u.shape[1] == 0 or not u.is_floating_point():
             got = f"{u.dtype} {tuple(u.shape)}" if isinstance(u, Tensor) else f"a {type(u).__name__}"
             raise InputError(f"u must be floating, (batch, code_length >= 1), got {got}")
-        check_labels(labels, len(u))
+        if is_multi_hot(labels) and len(labels) == len(u):
+            require_one_label(self.several_labels, owner)
+        else:
+            check_labels(labels, len(u))
+
+
+def require_one_label(several_labels: bool, owner: str) -> None:
+    """Refuse labels that may be several for an image with an InputError, unless the owner can take them."""
+    if not several_labels:
+        raise InputError(f"{owner}: this method needs one label an image; choose one that compares pairs, such as dpsh")
+
+
+def is_multi_hot(labels: Any) -> bool:
+    """Whether labels, a tensor or an array, are (n, classes) of 0 and 1, stored as uint8 or bool."""
+    return labels.ndim == 2 and str(labels.dtype).removeprefix("torch.") in ("uint8", "bool")
+
+
+def number_of_classes(labels: Any) -> int:
+    """Count the classes of labels, a tensor or an array: class numbers (n,) or multi-hot (n, classes).
+
+    Example:
+        >>> number_of_classes(torch.tensor([0, 3, 1])), number_of_classes(torch.zeros(2, 5, dtype=torch.uint8))
+        (4, 5)
+    """
+    return int(labels.shape[1]) if is_multi_hot(labels) else int(labels.max()) + 1
+
+
+def shares_a_label(labels: Tensor) -> Tensor:
+    """Which samples are similar: those of one class or, where each has any number of labels, with one in common.
+
+    Args:
+        labels: class numbers (batch,), or multi-hot (batch, classes), uint8 or bool.
+
+    Returns:
+        bool (batch, batch); a sample is similar to itself, even without a label.
+
+    Example:
+        >>> shares_a_label(torch.tensor([[1, 1, 0], [0, 1, 0], [0, 0, 0]], dtype=torch.uint8))
+        tensor([[ True,  True, False],
+                [ True,  True, False],
+                [False, False,  True]])
+    """
+    if not is_multi_hot(labels):
+        return labels[:, None] == labels[None, :]
+    # Counts of shared labels are exact in float32.
+    has_label = labels.float()
+    return (has_label @ has_label.T > 0).fill_diagonal_(True)
 
 
 def check_labels(labels: Tensor, batch: int) -> None:
@@ -101,7 +157,7 @@ def signs(u: Tensor) -> Tensor:
 
 
 def supervision_matrix(labels: Tensor) -> Tensor:
-    """Y of Eqn (1) from class labels (batch,): 1 for the same class, -1 for different ones, 0 on the diagonal.
+    """Y of Eqn (1) from labels: 1 for samples that share one (`shares_a_label`), -1 for others, 0 on the diagonal.
 
     A sample paired with itself would only push |u| up (Y = 1, u_i^2 >= 0), so the diagonal counts as "otherwise".
 
@@ -114,7 +170,7 @@ def supervision_matrix(labels: Tensor) -> Tensor:
                 [ 1.,  0., -1.],
                 [-1., -1.,  0.]])
     """
-    supervision = (labels[:, None] == labels[None, :]).float() * 2 - 1
+    supervision = shares_a_label(labels).float() * 2 - 1
     return supervision.fill_diagonal_(0)
 
 
@@ -130,6 +186,44 @@ def codes_of(labels: Tensor, class_codes: Tensor) -> Tensor:
             f"0..{len(class_codes) - 1}"
         )
     return class_codes[labels]
+
+
+def label_matrix(labels: Tensor, classes: int) -> Tensor:
+    """1 where a sample has a label, 0 elsewhere: float32 of shape (batch, classes).
+
+    Args:
+        labels: class numbers (batch,), or multi-hot (batch, classes), uint8 or bool.
+        classes: number of classes.
+
+    Raises:
+        InputError: labels on the CPU that are none of the classes.
+
+    Example:
+        >>> label_matrix(torch.tensor([2, 0]), classes=3)
+        tensor([[0., 0., 1.],
+                [1., 0., 0.]])
+    """
+    if is_multi_hot(labels):
+        if labels.shape[1] != classes:
+            raise InputError(f"labels have {labels.shape[1]} classes, but the loss was made for {classes}")
+        return labels.float()
+    return codes_of(labels, torch.eye(classes, device=labels.device))
+
+
+def pair_log_odds(u: Tensor) -> Tensor:
+    """theta_ij = u_i . u_j / 2, (batch, batch): the log-odds of "similar" of DPSH and those that follow it."""
+    return u @ u.T / 2
+
+
+def balanced_mean(similar: Tensor, cost: Tensor) -> Tensor:
+    """Mean cost of similar pairs plus that of dissimilar ones, so that both kinds weigh the same; no i with itself.
+
+    Args:
+        similar: bool (batch, batch).
+        cost: (batch, batch).
+    """
+    itself = torch.eye(len(similar), dtype=torch.bool, device=similar.device)
+    return mean_over((similar & ~itself).to(cost.dtype), cost) + mean_over((~similar & ~itself).to(cost.dtype), cost)
 
 
 def mean_over(pairs: Tensor, cost: Tensor) -> Tensor:

@@ -38,6 +38,7 @@ class HashNet(HashingLoss):
 
     display_name = "HashNet"
     reference = "Cao, Long, Wang & Yu, HashNet: deep learning to hash by continuation, ICCV 2017"
+    several_labels = True
 
     @validated()
     def __init__(

@@ -7,13 +7,13 @@ from torch import Tensor, nn
 
 
 class ClassificationHead(nn.Module):
-    """A linear layer that maps z, or the code sign(u), to the logits of the classes.
+    """A linear layer that maps z, the code sign(u), or tanh(u), to the logits of the classes.
 
     On the code it is GreedyHash's (Su et al., NeurIPS 2018): without bias, and the gradient passes the sign unchanged,
     see `straight_through_sign`.
 
     Args:
-        reads: ``z`` or ``code``.
+        reads: ``z``, ``code`` or ``relaxed_code``, tanh(u).
         dimension: length of z, or of the code.
         classes: number of classes.
 
@@ -23,10 +23,10 @@ class ClassificationHead(nn.Module):
         torch.Size([2, 10])
     """
 
-    def __init__(self, reads: Literal["z", "code"], dimension: int, classes: int) -> None:
+    def __init__(self, reads: Literal["z", "code", "relaxed_code"], dimension: int, classes: int) -> None:
         super().__init__()
         self.reads = reads
-        self.softmax = nn.Linear(dimension, classes, bias=reads == "z")
+        self.softmax = nn.Linear(dimension, classes, bias=reads != "code")
 
     def forward(self, z: Tensor, u: Tensor) -> Tensor:
         """Compute the logits.
@@ -38,7 +38,8 @@ class ClassificationHead(nn.Module):
         Returns:
             Logits, float of shape (batch, classes).
         """
-        logits: Tensor = self.softmax(z if self.reads == "z" else straight_through_sign(u))
+        read = {"z": lambda: z, "code": lambda: straight_through_sign(u), "relaxed_code": u.tanh}[self.reads]()
+        logits: Tensor = self.softmax(read)
         return logits
 
 

@@ -177,12 +177,14 @@ class HashSoftmaxNetwork(nn.Module):
 class HashNetwork(nn.Module):
     """Fine-tuning: trunk and hash layer, trained together on the hashing loss. Returns u (batch, code_length).
 
-    A loss that classifies as well has its classification head here, so that it is trained and stored with the rest.
+    A loss that classifies as well has its classification head here, so that it is trained and stored with the rest. A
+    loss that compares codes with features has them from a trunk that is not trained.
 
     Args:
         trunk: images -> z.
         hash_layer: z -> u.
         classifier: classification head, of losses that have one.
+        frozen_trunk: train the hash layer alone, and give z beside u.
 
     Example:
         >>> from deephash_pipeline.networks import build_trunk
@@ -191,11 +193,18 @@ class HashNetwork(nn.Module):
         torch.Size([2, 48])
     """
 
-    def __init__(self, trunk: Trunk, hash_layer: HashLayer, classifier: ClassificationHead | None = None) -> None:
+    def __init__(
+        self,
+        trunk: Trunk,
+        hash_layer: HashLayer,
+        classifier: ClassificationHead | None = None,
+        frozen_trunk: bool = False,
+    ) -> None:
         super().__init__()
         self.trunk = trunk
         self.hash_layer = hash_layer
         self.classifier = classifier
+        self.frozen_trunk = frozen_trunk
 
     def forward(self, images: Tensor) -> Tensor:
         """Compute u of normalised images."""
@@ -203,6 +212,9 @@ class HashNetwork(nn.Module):
         return u
 
     def head(self, z: Tensor) -> Tensor | tuple[Tensor, Tensor]:
-        """Compute u of z, shape (batch, z_dimension); with a classifier (u, logits)."""
+        """Compute u of z, shape (batch, z_dimension); with a classifier (u, logits), over a frozen trunk (u, z)."""
+        if self.frozen_trunk:
+            z = z.detach()
+            return self.hash_layer(z), z
         u: Tensor = self.hash_layer(z)
         return u if self.classifier is None else (u, self.classifier(z, u))

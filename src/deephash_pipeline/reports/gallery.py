@@ -3,6 +3,7 @@
 import base64
 import io
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +11,7 @@ from PIL import Image
 
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.reports.templates import render
+from deephash_pipeline.retrieval.labels import label_names
 
 _SHOWN_SIDE = 90
 _LARGEST_SIDE = 2 * _SHOWN_SIDE
@@ -37,9 +39,9 @@ class Tile:
 
 def retrieval_gallery(
     query_images: NDArray[np.uint8],
-    query_labels: NDArray[np.int64],
+    query_labels: NDArray[Any],
     database_images: NDArray[np.uint8],
-    database_labels: NDArray[np.int64],
+    database_labels: NDArray[Any],
     query_codes: NDArray[np.uint8],
     database_codes: NDArray[np.uint8],
     class_names: list[str],
@@ -55,9 +57,9 @@ def retrieval_gallery(
 
     Args:
         query_images: uint8 (n_queries, channels, height, width), one or three channels.
-        query_labels: int64 (n_queries,), indices into `class_names`.
+        query_labels: int64 (n_queries,), indices into `class_names`; or uint8 (n_queries, classes), 1 for each label.
         database_images: uint8 (n_database, channels, height, width).
-        database_labels: int64 (n_database,).
+        database_labels: as those of the queries, of the database.
         query_codes: packed codes, uint8 (n_queries, ceil(code_length / 8)), unused bits zero.
         database_codes: packed codes, uint8 (n_database, ceil(code_length / 8)).
         class_names: name of each label.
@@ -68,7 +70,7 @@ def retrieval_gallery(
 
     Returns:
         HTML that loads nothing: a file to open, and what `page.render_report` takes into the report. Frames are green
-        for the query's class and red, with a cross, for another.
+        for the query's class, or one of its labels, and red, with a cross, for others.
 
     Raises:
         InputError: shapes or labels disagree, or nothing is asked for.
@@ -83,14 +85,20 @@ def retrieval_gallery(
     columns = min(neighbours, len(database_labels))
     small = max(query_images.shape[2:]) <= _SHOWN_SIDE
     rows = []
-    for query in stratified_queries(query_labels, queries, generator):
-        label = int(query_labels[query])
+    # Of several labels the first decides which queries are shown.
+    leading = query_labels.argmax(axis=1) if query_labels.ndim == 2 else query_labels
+    for query in stratified_queries(leading, queries, generator):
+        [shown] = label_names(query_labels[[query]], class_names)
         found = nearest(query_codes[query], database_codes, columns, generator)
-        tiles = [Tile(_data_uri(query_images[query]), small, class_names[label])]
-        for index, distance in zip(found.indices, found.distances, strict=True):
-            neighbour = int(database_labels[index])
+        tiles = [Tile(_data_uri(query_images[query]), small, shown)]
+        neighbour_labels = database_labels[found.indices]
+        right = neighbour_labels == query_labels[query]
+        if query_labels.ndim == 2:
+            right = (neighbour_labels & query_labels[query]).any(axis=1)
+        names = label_names(neighbour_labels, class_names)
+        for index, distance, name, is_right in zip(found.indices, found.distances, names, right, strict=True):
             uri = _data_uri(database_images[index])
-            tiles.append(Tile(uri, small, class_names[neighbour], int(distance), neighbour == label))
+            tiles.append(Tile(uri, small, name, int(distance), bool(is_right)))
         rows.append(tiles)
     html = render("gallery.html.j2", rows=rows, columns=columns, code_length=code_length, seed=seed)
     # Opened by itself the file says nothing of its encoding.
@@ -158,7 +166,7 @@ def _data_uri(pixels: NDArray[np.uint8]) -> str:
 def _check_side(
     name: str,
     images: NDArray[np.uint8],
-    labels: NDArray[np.int64],
+    labels: NDArray[Any],
     codes: NDArray[np.uint8],
     classes: int,
     code_length: int,
@@ -172,6 +180,8 @@ def _check_side(
         raise InputError(
             f"{name} has {len(images)} images, {len(labels)} labels and {len(codes)} codes: pass one of each per item"
         )
+    if labels.ndim == 2 and labels.shape[1] != classes:
+        raise InputError(f"{name}_labels have {labels.shape[1]} columns: name all of them in class_names")
     if labels.min() < 0 or labels.max() >= classes:
         raise InputError(f"{name}_labels reach from {labels.min()} to {labels.max()}: name all classes in class_names")
     code_bytes = -(-code_length // 8)

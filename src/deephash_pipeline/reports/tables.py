@@ -19,11 +19,16 @@ from deephash_pipeline.reports.published import cited_map, published_map
 
 _REFERENCE_SUFFIX = " (reference)"
 
+_GRADED = ("ndcg_at_100", "acg_at_100", "wap_at_100")
+"""Of images with several labels."""
+
 _METRICS = (
     "mean_average_precision",
     "mean_average_precision_optimistic",
     "mean_average_precision_pessimistic",
     "mean_average_precision_at_1000",
+    "mean_average_precision_at_1000_by_hits",
+    *_GRADED,
     "precision_at_1000",
     "precision_within_radius_2",
     "lookup_failure_rate_radius_2",
@@ -89,7 +94,7 @@ def metrics_table(metrics: Iterable[CellMetrics], display_names: Mapping[str, st
 
     Returns:
         Frame with columns `method` (display name), `code_length`, then the metrics under their names; those that a cell
-        does not have are NaN.
+        does not have are NaN. Metrics of graded relevance have a column where images have several labels.
 
     Raises:
         InputError: no cells, a repeated cell or an unnamed method.
@@ -99,16 +104,17 @@ def metrics_table(metrics: Iterable[CellMetrics], display_names: Mapping[str, st
     baseline = classifier_baseline_cell(given)
     if baseline is not None:
         cells.append(baseline)
+    names = [name for name in _METRICS if name not in _GRADED or any(name in cell for cell in cells)]
     return pd.DataFrame.from_records(
         [
             {
-                **{name: math.nan if cell.get(name) is None else cell[name] for name in _METRICS},
+                **{name: math.nan if cell.get(name) is None else cell[name] for name in names},
                 "method": method_name(str(cell["method"]), display_names),
                 "code_length": cell_code_length(cell),
             }
             for cell in cells
         ],
-        columns=["method", "code_length", *_METRICS],
+        columns=["method", "code_length", *names],
     )
 
 

@@ -19,6 +19,7 @@ Counting comes first and is dear, the figures follow from the counts and are che
 1.0
 """
 
+from deephash_pipeline.retrieval.by_hits import average_precision_at_by_hits, mean_average_precision_at_by_hits
 from deephash_pipeline.retrieval.code_files import LabelledCodes, labelled_codes, read_labelled_codes
 from deephash_pipeline.retrieval.codes import (
     MAXIMUM_CODE_LENGTH,
@@ -30,8 +31,9 @@ from deephash_pipeline.retrieval.codes import (
     pack_bits,
     unpack_bits,
 )
-from deephash_pipeline.retrieval.counting import count_distances
-from deephash_pipeline.retrieval.histograms import DistanceHistograms
+from deephash_pipeline.retrieval.counting import count_distances, count_shared_labels
+from deephash_pipeline.retrieval.graded import acg_at, graded_metrics, ndcg_at, wap_at
+from deephash_pipeline.retrieval.histograms import DistanceHistograms, GradedHistograms
 from deephash_pipeline.retrieval.metrics import (
     PrecisionRecallCurve,
     average_precision,
@@ -52,19 +54,26 @@ __all__ = [
     "MAXIMUM_CODE_LENGTH",
     "CodeSets",
     "DistanceHistograms",
+    "GradedHistograms",
     "LabelledCodes",
     "PrecisionRecallCurve",
+    "acg_at",
     "average_precision",
     "average_precision_at",
+    "average_precision_at_by_hits",
     "average_precision_bounds",
     "bit_balance",
     "chance_level",
     "check_code_length",
     "check_codes",
     "count_distances",
+    "count_shared_labels",
     "distinct_codes",
+    "graded_metrics",
     "labelled_codes",
     "mean_average_precision",
+    "mean_average_precision_at_by_hits",
+    "ndcg_at",
     "pack_bits",
     "precision_at",
     "precision_recall_by_radius",
@@ -75,4 +84,5 @@ __all__ = [
     "retrieval_metrics",
     "stable_order_average_precision",
     "unpack_bits",
+    "wap_at",
 ]

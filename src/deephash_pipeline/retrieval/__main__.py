@@ -15,8 +15,10 @@ from rich.console import Console
 from rich.table import Column, Table
 
 from deephash_pipeline.errors import InputError
+from deephash_pipeline.retrieval.by_hits import average_precision_at_by_hits
 from deephash_pipeline.retrieval.code_files import LabelledCodes, read_labelled_codes
-from deephash_pipeline.retrieval.counting import count_distances
+from deephash_pipeline.retrieval.counting import count_distances, count_shared_labels
+from deephash_pipeline.retrieval.graded import GRADED_RANK, graded_metrics
 from deephash_pipeline.retrieval.histograms import DistanceHistograms
 from deephash_pipeline.retrieval.metrics import (
     average_precision_at,
@@ -42,7 +44,9 @@ CODES is an .npz file, as numpy.savez writes it, with these arrays:
   database_labels  (items,) or (items, classes), as query_labels
   code_length      K; needed for packed bytes only
 
-An item is relevant to a query if the two share a class. The codes.npz of a run,
+An item is relevant to a query if the two share a class. Where items have several,
+NDCG, ACG and WAP at rank 100, and at those of --at, grade relevance by the number
+shared. The codes.npz of a run,
 data/07_model_output/<benchmark>/<method>/b<bits>/codes.npz, is read with
 --labels data/02_intermediate/<benchmark>.
 """
@@ -71,8 +75,14 @@ def main(
     try:
         check_paths(codes, [path for path in (output, curves) if path])
         labelled = read_labelled_codes(codes, labels)
-        histograms = count_distances(*labelled)
+        several = labelled.query_labels.ndim == 2
+        graded = count_shared_labels(*labelled) if several else None
+        histograms = graded.distances if graded else count_distances(*labelled)
         metrics = all_metrics(labelled, histograms, ranks, radii, stable_order)
+        if graded:
+            metrics |= {
+                name: value for k in sorted({GRADED_RANK, *ranks}) for name, value in graded_metrics(graded, k).items()
+            }
         document = json.dumps({name: None if math.isnan(value) else value for name, value in metrics.items()}, indent=2)
         contents = {output: f"{document}\n", curves: curves_as_csv(histograms)}
         write_files({path: content for path, content in contents.items() if path})
@@ -99,6 +109,7 @@ def all_metrics(
     metrics = {"code_length": codes.code_length, **retrieval_metrics(histograms)}
     for k in ranks:
         metrics[f"mean_average_precision_at_{k}"] = mean(average_precision_at(histograms, k))
+        metrics[f"mean_average_precision_at_{k}_by_hits"] = mean(average_precision_at_by_hits(histograms, k))
         metrics[f"precision_at_{k}"] = mean(precision_at(histograms, k))
         metrics[f"recall_at_{k}"] = mean(recall_at(histograms, k))
     for radius in radii:

@@ -1,6 +1,6 @@
 """Count a database by Hamming distance from every query: the one expensive step of evaluation."""
 
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -8,38 +8,16 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from deephash_pipeline.errors import InputError
 from deephash_pipeline.retrieval.codes import check_code_length, check_code_shape, check_codes, code_words
-from deephash_pipeline.retrieval.histograms import DistanceHistograms
+from deephash_pipeline.retrieval.histograms import DistanceHistograms, GradedHistograms
 from deephash_pipeline.retrieval.kernels.compiled import in_threads
-from deephash_pipeline.retrieval.kernels.histograms import (
-    ALL,
-    BLOCK_ITEMS,
-    BLOCK_WORDS,
-    count_at_least,
-    difference_tables,
-)
+from deephash_pipeline.retrieval.kernels.histograms import BLOCK_ITEMS, BLOCK_WORDS, count_at_least, difference_tables
+from deephash_pipeline.retrieval.kernels.sharing import count_sharing
 from deephash_pipeline.retrieval.labels import check_label_pair
 
 # Working memory is that of one shard: 2 MiB of tables at 48 bits.
 SHARD_ITEMS = 8 * BLOCK_ITEMS
-LABEL_SETS_AT_ONCE = 64
-
-
-@dataclass(frozen=True, eq=False)
-class _RelevantItems:
-    """Where in a shard the items relevant to each query are: those of one of the bitmaps, in a range of items.
-
-    Attributes:
-        order: how to sort the shard, int64 (items,).
-        bitmaps: uint64 (maps, words), one bit per item of the sorted shard; the first holds every item.
-        bitmap_of_query, starts, stops: int64 (queries,).
-    """
-
-    order: NDArray[np.int64]
-    bitmaps: NDArray[np.uint64]
-    bitmap_of_query: NDArray[np.int64]
-    starts: NDArray[np.int64]
-    stops: NDArray[np.int64]
 
 
 def count_distances(
@@ -58,9 +36,10 @@ def count_distances(
 
     Args:
         query_codes: packed codes, uint8 (queries, ceil(code_length / 8)), see `pack_bits`.
-        query_labels: whole numbers, (queries,); or bool (queries, classes), which of the labels an item carries.
+        query_labels: whole numbers, (queries,); or bool, or uint8 of 0 and 1, (queries, classes), which of the labels
+            an item carries.
         database_codes: packed codes, uint8 (items, ceil(code_length / 8)).
-        database_labels: whole numbers, (items,); or bool (items, classes).
+        database_labels: whole numbers, (items,); or as the labels of queries, (items, classes).
         code_length: bits per code, 1..504.
 
     Raises:
@@ -72,37 +51,110 @@ def count_distances(
     query_labels, database_labels = check_label_pair(
         query_labels, len(query_codes), database_labels, len(database_codes)
     )
+    if query_labels.ndim == 2:
+        return _count_sharing(query_words, query_labels, database_codes, database_labels, code_length).distances
+    counts = _no_counts(2, len(query_codes), code_length)
+    for shard in _shards(len(database_codes)):
+        # Sorted by label, the items relevant to a query are neighbours.
+        labels = np.asarray(database_labels[shard])
+        order = _order_of(labels)
+        in_order = labels[order]
+        starts = np.searchsorted(in_order, query_labels, side="left")
+        stops = np.searchsorted(in_order, query_labels, side="right")
+        codes = check_codes(np.asarray(database_codes[shard])[order], code_length, "database_codes")
+        tables = difference_tables(code_words(codes), code_length)
+        shared = (query_words, tables, starts, stops, len(codes), code_length, counts)
+        in_threads(partial(_run, count_at_least, shared), len(query_codes))
+    counts = _exact(counts, code_length)
+    return DistanceHistograms(all=counts[0], relevant=counts[1])
+
+
+def count_shared_labels(
+    query_codes: NDArray[np.uint8],
+    query_labels: NDArray[Any],
+    database_codes: NDArray[np.uint8],
+    database_labels: NDArray[Any],
+    code_length: int,
+) -> GradedHistograms:
+    """Count, exactly and for every query, the database items by Hamming distance and by the labels they share with it.
+
+    `count_distances` is the sum over the labels shared; what is said there of order, threads and files holds here.
+
+    Args:
+        query_codes: packed codes, uint8 (queries, ceil(code_length / 8)), see `pack_bits`.
+        query_labels: bool, or uint8 of 0 and 1, (queries, classes), which of the labels an item carries.
+        database_codes: packed codes, uint8 (items, ceil(code_length / 8)).
+        database_labels: as the labels of queries, (items, classes).
+        code_length: bits per code, 1..504.
+
+    Raises:
+        InputError: if an argument has another type or shape, or there is no query or no item.
+
+    Example:
+        >>> codes = np.array([[0b0000_0000], [0b1000_0000]], dtype=np.uint8)
+        >>> labels = np.array([[1, 1, 0], [0, 1, 0]], dtype=np.uint8)
+        >>> count_shared_labels(codes[:1], labels[:1], codes, labels, code_length=1).counts[:, 0].tolist()
+        [[0, 0], [0, 1], [1, 0]]
+    """
+    code_length = check_code_length(code_length)
+    query_words = code_words(check_codes(query_codes, code_length, "query_codes"))
+    check_code_shape(database_codes, code_length, "database_codes")
+    query_labels, database_labels = check_label_pair(
+        query_labels, len(query_codes), database_labels, len(database_codes)
+    )
+    if query_labels.ndim != 2:
+        raise InputError("shared labels are counted where labels are (items, classes) of 0 and 1; use count_distances.")
+    return _count_sharing(query_words, query_labels, database_codes, database_labels, code_length)
+
+
+def _count_sharing(
+    query_words: NDArray[np.uint64],
+    query_labels: NDArray[np.bool_],
+    database_codes: NDArray[np.uint8],
+    database_labels: NDArray[np.bool_],
+    code_length: int,
+) -> GradedHistograms:
+    """Count what is checked already but for the padding of the database's codes."""
+    grades = min(int(np.count_nonzero(labels, axis=1).max()) for labels in (query_labels, database_labels))
+    counts = _no_counts(1 + grades, len(query_words), code_length)
+    carried = np.ascontiguousarray(np.nonzero(query_labels)[1])
+    ends = np.cumsum(np.count_nonzero(query_labels, axis=1))
+    for shard in _shards(len(database_codes)):
+        codes = check_codes(np.asarray(database_codes[shard]), code_length, "database_codes")
+        tables = difference_tables(code_words(codes), code_length)
+        maps = np.zeros((query_labels.shape[1], len(tables) * BLOCK_WORDS), dtype=np.uint64)
+        packed = np.packbits(np.asarray(database_labels[shard]).T, axis=1, bitorder="little")
+        maps.view(np.uint8)[:, : packed.shape[1]] = packed
+        shared = (query_words, tables, maps, carried, ends, len(codes), code_length, counts)
+        in_threads(partial(_run, count_sharing, shared), len(query_words))
+    counts = _exact(counts, code_length)
+    counts[0] -= counts[1:].sum(axis=0)
+    return GradedHistograms(counts)
+
+
+def _run(kernel: Any, shared: tuple[Any, ...], first_query: int, behind_query: int) -> None:
+    kernel(first_query, behind_query, *shared)
+
+
+def _shards(items: int) -> Iterator[slice]:
+    for first in range(0, items, SHARD_ITEMS):
+        yield slice(first, first + SHARD_ITEMS)
+
+
+def _no_counts(kinds: int, queries: int, code_length: int) -> NDArray[np.int64]:
     # The kernel counts eight distances at a time.
-    counts = np.zeros((2, len(query_codes), (code_length // 8 + 1) * 8), dtype=np.int64)
-    find_relevant = _find_same_label if query_labels.ndim == 1 else _find_shared_labels
-    queries = len(query_codes)
-    for first in range(0, len(database_codes), SHARD_ITEMS):
-        shard = slice(first, first + SHARD_ITEMS)
-        relevant = find_relevant(query_labels, np.asarray(database_labels[shard]))
-        codes = check_codes(np.asarray(database_codes[shard])[relevant.order], code_length, "database_codes")
-        shared = (
-            query_words,
-            difference_tables(code_words(codes), code_length),
-            relevant.bitmaps,
-            relevant.bitmap_of_query,
-            relevant.starts,
-            relevant.stops,
-            len(codes),
-            code_length,
-            counts,
-        )
-        in_threads(partial(_count_for, shared), queries)
-    in_threads(lambda start, stop: _count_exactly(start, stop, code_length, counts), queries)
-    return DistanceHistograms(all=counts[0, :, : code_length + 1], relevant=counts[1, :, : code_length + 1])
+    return np.zeros((kinds, queries, (code_length // 8 + 1) * 8), dtype=np.int64)
 
 
-def _count_for(shared: tuple[Any, ...], first_query: int, behind_query: int) -> None:
-    count_at_least(first_query, behind_query, *shared)
+def _exact(counts: NDArray[np.int64], code_length: int) -> NDArray[np.int64]:
+    """Turn counts (kinds, queries, padded) by "at least these binary digits" into counts by distance, in place."""
+    in_threads(lambda start, stop: _count_exactly(start, stop, code_length, counts), counts.shape[1])
+    return counts[:, :, : code_length + 1]
 
 
 @njit(cache=True, nogil=True)
 def _count_exactly(first_query: int, behind_query: int, code_length: int, counts: NDArray[np.int64]) -> None:
-    """Turn counts by "at least these binary digits" into counts by distance, in place: inclusion and exclusion."""
+    """Inclusion and exclusion."""
     for kind in range(counts.shape[0]):
         for query in range(first_query, behind_query):
             of_query = counts[kind, query]
@@ -114,43 +166,9 @@ def _count_exactly(first_query: int, behind_query: int, code_length: int, counts
                 step *= 2
 
 
-def _find_same_label(query_labels: NDArray[np.int64], labels: NDArray[np.int64]) -> _RelevantItems:
-    """Sort a shard by label: then the items relevant to a query are neighbours."""
+def _order_of(labels: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Sort a shard by label."""
     lowest, highest = int(labels.min()), int(labels.max())
     # numpy sorts numbers of 16 bits by radix, several times as fast.
     keys = (labels - lowest).astype(np.uint16) if highest - lowest < 2**16 else labels
-    order = np.argsort(keys, kind="stable")
-    in_order = labels[order]
-    return _RelevantItems(
-        order=order,
-        bitmaps=_every_item(len(labels)),
-        bitmap_of_query=np.zeros(len(query_labels), dtype=np.int64),
-        starts=np.searchsorted(in_order, query_labels, side="left"),
-        stops=np.searchsorted(in_order, query_labels, side="right"),
-    )
-
-
-def _find_shared_labels(query_labels: NDArray[np.bool_], labels: NDArray[np.bool_]) -> _RelevantItems:
-    """Make a bitmap of relevant items for every set of labels that a query has."""
-    label_sets, set_of_query = np.unique(query_labels, axis=0, return_inverse=True)
-    everything = _every_item(len(labels))
-    bitmaps = np.zeros((1 + len(label_sets), everything.shape[1]), dtype=np.uint64)
-    bitmaps[0] = everything
-    counted = labels.astype(np.float32)
-    for start in range(0, len(label_sets), LABEL_SETS_AT_ONCE):
-        sets = label_sets[start : start + LABEL_SETS_AT_ONCE]
-        packed = np.packbits(sets.astype(np.float32) @ counted.T > 0, axis=1, bitorder="little")
-        bitmaps[1 + start : 1 + start + len(sets)].view(np.uint8)[:, : packed.shape[1]] = packed
-    queries = len(query_labels)
-    return _RelevantItems(
-        order=np.arange(len(labels)),
-        bitmaps=bitmaps,
-        bitmap_of_query=1 + set_of_query.reshape(-1),
-        starts=np.zeros(queries, dtype=np.int64),
-        stops=np.full(queries, len(labels)),
-    )
-
-
-def _every_item(items: int) -> NDArray[np.uint64]:
-    blocks = -(-items // BLOCK_ITEMS)
-    return np.full((1, blocks * BLOCK_WORDS), ALL)
+    return np.argsort(keys, kind="stable")

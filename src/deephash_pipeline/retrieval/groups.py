@@ -7,7 +7,9 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from deephash_pipeline.retrieval.harmonic import harmonic_difference
 from deephash_pipeline.retrieval.histograms import DistanceHistograms
+from deephash_pipeline.retrieval.ranks import ratio
 
 # Arrays for so many queries are small enough to stay in the cache and to be given the same memory again and again. For
 # 10,000 queries at once, most of the time goes into fresh pages from the operating system.
@@ -67,6 +69,25 @@ class RelevantGroups:
             relevant_before=self.relevant_before[kept],
             relevant_items=self.relevant_items,
         )
+
+    def precision_sums(self, k: int) -> NDArray[np.float64]:
+        """Expected sum, over the relevant items of each group among the first k, of the precision at their places.
+
+        A relevant item at place t of its group has (t - 1)(r - 1)/(n - 1) relevant ones of the group before it on
+        average: r/n sum_{t=1..c} [R' + 1 + (t - 1)(r - 1)/(n - 1)] / (N' + t), c places counting, by harmonic numbers.
+
+        Args:
+            k: at least the items before any of the groups, see `first`.
+
+        Returns:
+            float64 (groups,).
+        """
+        counted = np.minimum(self.size, k - self.size_before)
+        growth = ratio(self.relevant - 1, self.size - 1, if_empty=0.0)
+        reciprocals = harmonic_difference(self.size_before, self.size_before + counted)
+        if_relevant = (self.relevant_before + 1 - growth * (self.size_before + 1)) * reciprocals + growth * counted
+        sums: NDArray[np.float64] = self.relevant / self.size * if_relevant
+        return sums
 
     def sum_by_query(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Add up values (groups,) query by query, float64 (queries,)."""

@@ -68,3 +68,56 @@ class DistanceHistograms:
                 "count both parts with the same queries and code_length."
             )
         return type(self)(self.all + other.all, self.relevant + other.relevant)
+
+
+@dataclass(frozen=True, eq=False)
+class GradedHistograms:
+    """Counts of database items by Hamming distance and graded relevance, the number of labels shared with the query.
+
+    Attributes:
+        counts: int64 (grades, queries, code_length + 1); `counts[r, q, d]` items that share r labels with query q lie
+            at distance d from it.
+
+    Raises:
+        InputError: if the table is no such counts, or the queries were not all compared with the same number of items.
+
+    Example:
+        >>> counts = np.array([[[0, 1]], [[1, 1]], [[1, 0]]])
+        >>> GradedHistograms(counts).distances.relevant
+        array([[2, 1]])
+    """
+
+    counts: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        counts = self.counts
+        if not isinstance(counts, np.ndarray) or counts.dtype != np.int64 or counts.ndim != 3 or not len(counts):
+            raise InputError(
+                "counts must be an int64 array (grades, queries, code_length + 1); use count_shared_labels."
+            )
+        if np.any(counts < 0):
+            raise InputError("counts must not be negative; use count_shared_labels.")
+        # Checks the rest.
+        _ = self.distances
+
+    @property
+    def distances(self) -> DistanceHistograms:
+        """The same counts with every item that shares a label alike: relevant."""
+        relevant = self.counts[1:].sum(axis=0)
+        return DistanceHistograms(all=self.counts[0] + relevant, relevant=relevant)
+
+    def merge(self, other: Self) -> Self:
+        """Add the counts of another part of the database, found for the same queries in the same order.
+
+        Raises:
+            InputError: if the other histograms are for another number of queries or another code length.
+        """
+        if self.counts.shape[1:] != other.counts.shape[1:]:
+            raise InputError(
+                f"histograms of shapes {self.counts.shape[1:]} and {other.counts.shape[1:]} cannot be merged; "
+                "count both parts with the same queries and code_length."
+            )
+        more, fewer = sorted((self.counts, other.counts), key=len, reverse=True)
+        merged = more.copy()
+        merged[: len(fewer)] += fewer
+        return type(self)(merged)

@@ -1,5 +1,6 @@
 """What an item shows, and so which items are relevant to which query."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,12 @@ def check_label_pair(
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the labels of queries and of a database once both are of one kind, and as many as there are codes.
 
+    Args:
+        query_labels: whole numbers (queries,); or bool, or uint8 of 0 and 1, (queries, classes).
+        queries: how many there are to be.
+        database_labels: as those of the queries.
+        items: how many there are to be.
+
     Returns:
         Either int64 (n,), one class number per item, or bool (n, classes), the labels that each item carries.
 
@@ -38,10 +45,10 @@ def check_label_pair(
         return check_labels(query_labels, "query_labels", queries), check_labels(
             database_labels, "database_labels", items
         )
-    if not all(several) or query_labels.dtype != np.bool_ or database_labels.dtype != np.bool_:
+    if not all(several) or any(labels.dtype not in (np.bool_, np.uint8) for labels in (query_labels, database_labels)):
         raise InputError(
-            "query_labels and database_labels must both be one class number per item, or both be two-dimensional bool "
-            "arrays (items, classes)."
+            "query_labels and database_labels must both be one class number per item, or both be two-dimensional, "
+            "(items, classes) of bool or uint8."
         )
     if query_labels.shape[1] != database_labels.shape[1]:
         raise InputError(
@@ -50,7 +57,29 @@ def check_label_pair(
         )
     _check_number(query_labels, "query_labels", queries)
     _check_number(database_labels, "database_labels", items)
-    return query_labels, database_labels
+    return _as_bool(query_labels, "query_labels"), _as_bool(database_labels, "database_labels")
+
+
+def label_names(labels: NDArray[Any], class_names: Sequence[str]) -> list[str]:
+    """Name what each item shows, several labels one after another.
+
+    Args:
+        labels: class numbers (n,), or multi-hot (n, classes).
+        class_names: of the classes.
+
+    Example:
+        >>> label_names(np.array([[1, 1], [0, 0]], dtype=np.uint8), ["sky", "sea"])
+        ['sky, sea', 'no label']
+    """
+    if labels.ndim == 1:
+        return [class_names[label] for label in labels]
+    return [", ".join(class_names[label] for label in np.flatnonzero(row).tolist()) or "no label" for row in labels]
+
+
+def _as_bool(labels: NDArray[Any], name: str) -> NDArray[np.bool_]:
+    if labels.size and labels.dtype == np.uint8 and labels.max() > 1:
+        raise InputError(f"{name} holds {labels.max()}; give 1 for each label that an item carries, else 0.")
+    return labels.view(np.bool_)
 
 
 def _check_number(labels: NDArray[Any], name: str, expected: int | None) -> None:

@@ -15,10 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.errors import InputError
+from deephash_pipeline.retrieval.counting import count_distances
 from deephash_pipeline.retrieval.groups import RelevantGroups
 from deephash_pipeline.retrieval.harmonic import harmonic_difference
 from deephash_pipeline.retrieval.histograms import DistanceHistograms
 from deephash_pipeline.retrieval.labels import check_labels
+from deephash_pipeline.retrieval.ranks import check_rank, mean_of_evaluated, ratio
 
 LOOKUP_RADIUS = 2
 TRUNCATION_RANK = 1000
@@ -47,7 +49,7 @@ def average_precision(histograms: DistanceHistograms) -> NDArray[np.float64]:
 
 def mean_average_precision(histograms: DistanceHistograms) -> float:
     """Mean of `average_precision` over the queries that have relevant items; nan if there are none."""
-    return _mean(average_precision(histograms), histograms.relevant_items > 0)
+    return mean_of_evaluated(average_precision(histograms), histograms.relevant_items > 0)
 
 
 def average_precision_at(histograms: DistanceHistograms, k: int) -> NDArray[np.float64]:
@@ -62,7 +64,7 @@ def average_precision_at(histograms: DistanceHistograms, k: int) -> NDArray[np.f
     Raises:
         InputError: if k is no whole number of at least 1.
     """
-    k = min(_check_rank(k), histograms.database_size)
+    k = min(check_rank(k), histograms.database_size)
     return _by_query(histograms, lambda groups: _average_precision_at(groups, k))
 
 
@@ -84,7 +86,7 @@ def precision_at(histograms: DistanceHistograms, k: int) -> NDArray[np.float64]:
     Raises:
         InputError: if k is no whole number of at least 1.
     """
-    k = min(_check_rank(k), histograms.database_size)
+    k = min(check_rank(k), histograms.database_size)
     return _by_query(histograms, lambda groups: _expected_relevant(groups, k)) / k
 
 
@@ -94,9 +96,9 @@ def recall_at(histograms: DistanceHistograms, k: int) -> NDArray[np.float64]:
     Raises:
         InputError: if k is no whole number of at least 1.
     """
-    k = _check_rank(k)
+    k = check_rank(k)
     found = _by_query(histograms, lambda groups: _expected_relevant(groups, k))
-    return _ratio(found, histograms.relevant_items, if_empty=np.nan)
+    return ratio(found, histograms.relevant_items, if_empty=np.nan)
 
 
 def precision_within_radius(
@@ -113,7 +115,7 @@ def precision_within_radius(
     if isinstance(radius, bool) or not isinstance(radius, Integral) or radius < 0:
         raise InputError(f"radius is {radius!r}; give a whole number of bits of at least 0.")
     found = histograms.all[:, : radius + 1].sum(axis=1)
-    return _ratio(histograms.relevant[:, : radius + 1].sum(axis=1), found, if_empty=0.0), found == 0
+    return ratio(histograms.relevant[:, : radius + 1].sum(axis=1), found, if_empty=0.0), found == 0
 
 
 def precision_recall_by_radius(histograms: DistanceHistograms) -> PrecisionRecallCurve:
@@ -127,8 +129,8 @@ def precision_recall_by_radius(histograms: DistanceHistograms) -> PrecisionRecal
     relevant = np.cumsum(histograms.relevant[evaluated].sum(axis=0))
     return PrecisionRecallCurve(
         point=np.arange(len(found)),
-        precision=_ratio(relevant, found, if_empty=np.nan),
-        recall=_ratio(relevant, relevant[-1:], if_empty=np.nan),
+        precision=ratio(relevant, found, if_empty=np.nan),
+        recall=ratio(relevant, relevant[-1:], if_empty=np.nan),
     )
 
 
@@ -160,24 +162,27 @@ def precision_recall_by_rank(histograms: DistanceHistograms, ranks: NDArray[np.i
     queries = np.full(len(points), np.count_nonzero(histograms.relevant_items))
     return PrecisionRecallCurve(
         point=points,
-        precision=_ratio(relevant, queries * looked_up, if_empty=np.nan),
-        recall=_ratio(recalled, queries, if_empty=np.nan),
+        precision=ratio(relevant, queries * looked_up, if_empty=np.nan),
+        recall=ratio(recalled, queries, if_empty=np.nan),
     )
 
 
-def chance_level(query_labels: NDArray[np.integer[Any]], database_labels: NDArray[np.integer[Any]]) -> float:
+def chance_level(query_labels: NDArray[Any], database_labels: NDArray[Any]) -> float:
     """Mean average precision of a hash function that gives every image the same code.
 
     Args:
-        query_labels: whole numbers, (queries,).
-        database_labels: whole numbers, (items,).
+        query_labels: whole numbers, (queries,); or bool, or uint8 of 0 and 1, (queries, classes).
+        database_labels: of the same kind, for the items.
 
     Returns:
-        The mean over the queries whose label occurs in the database; nan if there is none.
+        The mean over the queries that have a relevant item in the database; nan if there is none.
 
     Raises:
-        InputError: if the labels are not one-dimensional, non-empty integer arrays.
+        InputError: if the labels are of no such kind, or there are none.
     """
+    if query_labels.ndim == 2:
+        same, code = (np.zeros((len(labels), 1), np.uint8) for labels in (query_labels, database_labels))
+        return mean_average_precision(count_distances(same, query_labels, code, database_labels, code_length=1))
     classes, queries = np.unique(check_labels(query_labels, "query_labels"), return_counts=True)
     in_order = np.sort(check_labels(database_labels, "database_labels"))
     counts = np.empty((2, len(classes), 1), dtype=np.int64)
@@ -211,23 +216,17 @@ def retrieval_metrics(histograms: DistanceHistograms) -> dict[str, float | int]:
     average, optimistic, pessimistic, truncated, precision = _by_query(histograms, figures)
     precision_in_ball, failed = precision_within_radius(histograms, LOOKUP_RADIUS)
     return {
-        "mean_average_precision": _mean(average, evaluated),
-        "mean_average_precision_optimistic": _mean(optimistic, evaluated),
-        "mean_average_precision_pessimistic": _mean(pessimistic, evaluated),
-        "mean_average_precision_at_1000": _mean(truncated, evaluated),
-        "precision_at_1000": _mean(precision, evaluated),
-        "precision_within_radius_2": _mean(precision_in_ball, evaluated),
-        "lookup_failure_rate_radius_2": _mean(failed, evaluated),
+        "mean_average_precision": mean_of_evaluated(average, evaluated),
+        "mean_average_precision_optimistic": mean_of_evaluated(optimistic, evaluated),
+        "mean_average_precision_pessimistic": mean_of_evaluated(pessimistic, evaluated),
+        "mean_average_precision_at_1000": mean_of_evaluated(truncated, evaluated),
+        "precision_at_1000": mean_of_evaluated(precision, evaluated),
+        "precision_within_radius_2": mean_of_evaluated(precision_in_ball, evaluated),
+        "lookup_failure_rate_radius_2": mean_of_evaluated(failed, evaluated),
         "queries": len(evaluated),
         "queries_without_relevant_items": int(np.count_nonzero(~evaluated)),
         "database_size": database_size,
     }
-
-
-def _check_rank(k: int) -> int:
-    if isinstance(k, bool) or not isinstance(k, Integral) or k < 1:
-        raise InputError(f"k is {k!r}; give a whole number of items of at least 1.")
-    return int(k)
 
 
 def _by_query(
@@ -240,12 +239,8 @@ def _by_query(
 def _average_precision_at(groups: RelevantGroups, k: int) -> NDArray[np.float64]:
     """Sum the formula of `average_precision` over places up to k, which is at most the database."""
     first = groups.first(k)
-    counted = np.minimum(first.size, k - first.size_before)
-    growth = _ratio(first.relevant - 1, first.size - 1, if_empty=0.0)
-    reciprocals = harmonic_difference(first.size_before, first.size_before + counted)
-    if_relevant = (first.relevant_before + 1 - growth * (first.size_before + 1)) * reciprocals + growth * counted
-    expected = first.sum_by_query(first.relevant / first.size * if_relevant)
-    return _ratio(expected, np.minimum(first.relevant_items, k), if_empty=np.nan)
+    expected = first.sum_by_query(first.precision_sums(k))
+    return ratio(expected, np.minimum(first.relevant_items, k), if_empty=np.nan)
 
 
 def _average_precision_bounds(groups: RelevantGroups) -> NDArray[np.float64]:
@@ -258,21 +253,10 @@ def _average_precision_bounds(groups: RelevantGroups) -> NDArray[np.float64]:
 
     optimistic = relevant_in_a_row_behind(groups.size_before)
     pessimistic = relevant_in_a_row_behind(groups.size_before + groups.size - groups.relevant)
-    return _ratio(np.stack([optimistic, pessimistic]), groups.relevant_items, if_empty=np.nan)
+    return ratio(np.stack([optimistic, pessimistic]), groups.relevant_items, if_empty=np.nan)
 
 
 def _expected_relevant(groups: RelevantGroups, k: int) -> NDArray[np.float64]:
     """Return the expected number of relevant items among the first k, float64 (queries,)."""
     first = groups.first(k)
     return first.sum_by_query(first.relevant / first.size * np.minimum(first.size, k - first.size_before))
-
-
-def _mean(values: NDArray[np.float64] | NDArray[np.bool_], evaluated: NDArray[np.bool_]) -> float:
-    return float(values[evaluated].mean()) if evaluated.any() else float("nan")
-
-
-def _ratio(counts: NDArray[Any], total: NDArray[np.int64], if_empty: float) -> NDArray[np.float64]:
-    """Divide elementwise; where the total is not positive the ratio is `if_empty`."""
-    ratio: NDArray[np.float64] = np.full(np.broadcast_shapes(counts.shape, total.shape), if_empty)
-    np.divide(counts, total, out=ratio, where=total > 0)
-    return ratio

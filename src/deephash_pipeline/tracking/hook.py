@@ -1,8 +1,8 @@
 """The MLflow hook: a parent run for every `kedro run`, a child run for every cell.
 
-A cell's history and metrics are logged as soon as a node has made them, in the main process; with a runner of several
-processes, and where a run only reads what an earlier one has made, at its end. MLflow is never worth a training: what
-fails here is a warning.
+A cell's history and metrics are logged as soon as a node has made them, by the process that the run was started in;
+where a run only reads what an earlier one has made, at its end. MLflow is never worth a training: what fails here is a
+warning.
 """
 
 import atexit
@@ -23,7 +23,7 @@ from kedro.io import DataCatalog
 from kedro.pipeline import Pipeline
 from kedro.pipeline.node import Node
 
-from deephash_pipeline.grid import CLASSIFIER_BASELINE
+from deephash_pipeline.grid import CLASSIFIER_BASELINE, FIELD
 from deephash_pipeline.tracking.description import (
     LONGEST_TAG,
     benchmark_of,
@@ -42,6 +42,7 @@ CURVES_SUFFIX = ".curves"
 HISTORY_SUFFIX = ".history"
 PRE_TRAINING_HISTORY = "pre_training_history"
 ALL_METRICS = "all_metrics"
+OF_FIELD = f"{FIELD}."
 PAGES = ("report", "gallery")
 TABLE_SUFFIX = "_table"
 FIGURE_PREFIX = "figure_"
@@ -114,7 +115,7 @@ class MlflowTracking:
         def content(name: str) -> Any:
             return outputs[name] if name in outputs else _stored(catalog, name)
 
-        for name in sorted(outputs):
+        for name in sorted(node.outputs):
             self._log(name, content)
 
     @hook_impl
@@ -148,7 +149,7 @@ class MlflowTracking:
                 store.log(self._child(store, parent, name.removesuffix(HISTORY_SUFFIX)), epoch_metrics(value))
             elif name == PRE_TRAINING_HISTORY:
                 store.log(parent, epoch_metrics(value))
-            elif name == ALL_METRICS:
+            elif name.removeprefix(OF_FIELD) == ALL_METRICS:
                 self._log_scores(store, parent, {_cell_of(metrics): metrics for metrics in value})
             elif name.endswith(TABLE_SUFFIX):
                 store.write(parent, f"{name}.csv", _csv(value))
@@ -254,6 +255,7 @@ def _cell_of(metrics: Mapping[str, Any]) -> str:
 
 
 def _is_logged(name: str) -> bool:
+    name = name.removeprefix(OF_FIELD)
     if "." in name:
         return _cell(name) is not None
     named = (*PAGES, PRE_TRAINING_HISTORY, ALL_METRICS)

@@ -6,15 +6,16 @@ from deephash_pipeline.training.gradients import FollowsProgress, HasMetrics, Ob
 from deephash_pipeline.training.inference import outputs_in_blocks
 from deephash_pipeline.training.inputs import ArrayInputs, Inputs
 from deephash_pipeline.training.loop import TrainingDiverged, train
-from deephash_pipeline.training.objectives import CrossEntropy
+from deephash_pipeline.training.objectives import BinaryCrossEntropy, CrossEntropy, classification_objective
 from deephash_pipeline.training.parameters import TrainingParameters
 from deephash_pipeline.training.resuming.checkpoint import CheckpointFolder
-from deephash_pipeline.training.resuming.interruption import TrainingInterrupted
+from deephash_pipeline.training.resuming.interruption import StopRequest, TrainingInterrupted, stop_requests
 from deephash_pipeline.training.resuming.state import History
 from deephash_pipeline.training.sampling import first_batch
 
 __all__ = [
     "ArrayInputs",
+    "BinaryCrossEntropy",
     "CheckpointFolder",
     "CrossEntropy",
     "FollowsProgress",
@@ -22,14 +23,17 @@ __all__ = [
     "History",
     "Inputs",
     "Objective",
+    "StopRequest",
     "TrainingDiverged",
     "TrainingInterrupted",
     "TrainingParameters",
     "TrunkAndHead",
+    "classification_objective",
     "first_batch",
     "outputs_in_blocks",
     "resolve_device",
     "resolve_devices",
+    "stop_requests",
     "train",
     "train_on",
 ]

@@ -44,6 +44,26 @@ class FollowsProgress(Protocol):
 
 
 @runtime_checkable
+class LearnsCodes(Protocol):
+    """An objective with variables for every sample of the training set, for which it solves between epochs.
+
+    They are its buffers: a module, whose `state_dict` goes into checkpoints.
+    """
+
+    def start_epoch(self, outputs: Tensor) -> None:
+        """Take the module's outputs for the whole training set, as it is, before each epoch."""
+
+    def set_batch(self, indices: Tensor) -> None:
+        """Take which samples the next batch consists of, before every step."""
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """Give the variables."""
+
+    def load_state_dict(self, state_dict: Mapping[str, Tensor]) -> Any:
+        """Take them back."""
+
+
+@runtime_checkable
 class TrunkAndHead(Protocol):
     """A network in two parts: the trunk treats samples one by one, the head may look at the whole batch."""
 
@@ -113,7 +133,10 @@ class BatchGradients:
             InputError: the batch cannot be divided among the ranks.
         """
         self.module.zero_grad(set_to_none=True)
-        labels = self.labels[to_device(indices, self.device)]
+        on_device = to_device(indices, self.device)
+        labels = self.labels[on_device]
+        if isinstance(self.objective, LearnsCodes):
+            self.objective.set_batch(on_device)
         for dropout in self.head_dropouts:
             dropout.set_counter(seed, first=0)
         if self.head is None:
@@ -141,7 +164,9 @@ class BatchGradients:
         z = gather(own_z.detach()).requires_grad_()
         loss = self.objective(head(z), labels)
         loss.backward()  # type: ignore[no-untyped-call]
-        assert z.grad is not None, "the loss depends on z"
+        if z.grad is None:
+            # The head has cut itself off from a trunk that is not trained.
+            return loss
         if len(pieces) == 1:
             own_z.backward(z.grad[own])  # type: ignore[no-untyped-call]
         else:

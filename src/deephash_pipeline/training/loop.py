@@ -13,8 +13,9 @@ from deephash_pipeline.devices import freed_memory_is_kept
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.progress import count_steps
 from deephash_pipeline.randomness import derive_seed
-from deephash_pipeline.training.distributed.ranks import join_ranks, rank, share_state
-from deephash_pipeline.training.gradients import BatchGradients, FollowsProgress, Objective
+from deephash_pipeline.training.distributed.ranks import join_ranks, rank, share_state, take_from_first_rank
+from deephash_pipeline.training.gradients import BatchGradients, FollowsProgress, LearnsCodes, Objective
+from deephash_pipeline.training.inference import outputs_in_blocks
 from deephash_pipeline.training.inputs import Inputs
 from deephash_pipeline.training.parameters import TrainingParameters
 from deephash_pipeline.training.resuming.checkpoint import CheckpointFolder
@@ -46,7 +47,7 @@ def train(
     module: nn.Module,
     objective: Objective,
     inputs: Inputs,
-    labels: NDArray[np.int64],
+    labels: NDArray[Any],
     parameters: TrainingParameters,
     seed: int,
     device: torch.device,
@@ -65,7 +66,7 @@ def train(
         module: maps a batch of inputs to the objective's first argument; moved to `device`, left in evaluation mode.
         objective: maps (outputs, labels) to a loss and metrics to watch.
         inputs: the training set.
-        labels: int64 of shape (samples,).
+        labels: int64 of shape (samples,), or uint8 of shape (samples, classes).
         parameters: optimiser, schedule and sampler.
         seed: of the order of images, of their augmentation and of dropout.
         device: where to compute.
@@ -113,7 +114,8 @@ def train(
         # One pass over the weights instead of one for each operation.
         fused=device.type in ("cpu", "cuda"),
     )
-    training = Training(module, optimizer, build_schedule(optimizer, parameters, parameters.epochs * steps))
+    schedule = build_schedule(optimizer, parameters, parameters.epochs * steps)
+    training = Training(module, optimizer, schedule, objective if isinstance(objective, LearnsCodes) else None)
     continuation = Continuation(training, checkpoints, description)
     continuation.start(inputs, labels, parameters, seed, configuration or {})
 
@@ -123,6 +125,9 @@ def train(
         _shown_steps(training, description, parameters, steps) as advance,
     ):
         for epoch in () if training.progress.finished else range(training.progress.epoch, parameters.epochs + 1):
+            if isinstance(objective, LearnsCodes) and training.progress.step == 0:
+                objective.start_epoch(torch.from_numpy(outputs_in_blocks(module, inputs)).to(device))
+                take_from_first_rank(objective.state_dict().values())
             module.train()
             for step, indices in enumerate(epoch_batches(len(inputs), parameters, seed, epoch)):
                 if step < training.progress.step:

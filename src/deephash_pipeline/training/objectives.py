@@ -1,6 +1,9 @@
-"""The objective of both pre-training stages."""
+"""The objectives of both pre-training stages."""
+
+from typing import Any
 
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 
@@ -31,3 +34,42 @@ class CrossEntropy(nn.Module):
         with torch.no_grad():
             self.metrics = {"accuracy": (logits.argmax(1) == labels).float().mean()}
         return nn.functional.cross_entropy(logits, labels)
+
+
+class BinaryCrossEntropy(nn.Module):
+    """Classification error of images with any number of labels: each logit's sigmoid says whether its label is there.
+
+    Cross-entropies are added up over the classes: the negative log-likelihood of an image, as that of softmax is. In
+    `metrics`, ``accuracy`` is the share of images whose likeliest label is one of theirs.
+
+    Example:
+        >>> objective = BinaryCrossEntropy()
+        >>> objective(torch.tensor([[2.0, -1.0], [1.0, 0.0]]), torch.tensor([[1, 0], [0, 1]], dtype=torch.uint8))
+        tensor(1.2233)
+        >>> objective.metrics
+        {'accuracy': tensor(0.5000)}
+    """
+
+    metrics: dict[str, Tensor]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.metrics = {}
+
+    def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """Compute the mean over a batch.
+
+        Args:
+            logits: shape (batch, classes).
+            labels: uint8 of shape (batch, classes), 1 for each label that an image has.
+        """
+        wanted = labels.to(logits.dtype)
+        with torch.no_grad():
+            self.metrics = {"accuracy": wanted.gather(1, logits.argmax(1, keepdim=True)).float().mean()}
+        summed = nn.functional.binary_cross_entropy_with_logits(logits, wanted, reduction="sum")
+        return summed / max(1, len(logits))
+
+
+def classification_objective(labels: NDArray[Any]) -> nn.Module:
+    """Make the objective of a classifier: of class numbers (n,), or of multi-hot labels (n, classes)."""
+    return BinaryCrossEntropy() if labels.ndim == 2 else CrossEntropy()

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import nn
 
-from deephash_pipeline.losses import ExponentiatedLoss, GreedyHash, HashNet
+from deephash_pipeline.losses import DSDH, BiHalf, ExponentiatedLoss, GreedyHash, HashNet
 from deephash_pipeline.networks import (
     ClassificationHead,
     HashLayer,
@@ -84,10 +84,18 @@ def divided_network():
     return HashNetwork(hash_network().trunk, layer)
 
 
+def frozen_network():
+    """With a trunk that is not trained."""
+    network = hash_network()
+    return HashNetwork(network.trunk, network.hash_layer, frozen_trunk=True)
+
+
 RIVALS = {
     "a loss with a layer of its own": (greedy_network, GreedyHash),
     "a loss that follows progress": (hash_network, HashNet),
     "a divided hash layer": (divided_network, HashNet),
+    "a loss with codes of its own": (hash_network, lambda: DSDH(6, images()[1], quantisation_weight=0.5)),
+    "a frozen trunk": (frozen_network, BiHalf),
 }
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.images.decoding.decoded_array import DecodedArray, digest
 from deephash_pipeline.images.decoding.image_files import ImageFiles
-from deephash_pipeline.images.sources.collection import ImageSet
+from deephash_pipeline.images.sources.collection import ImageSet, class_sizes
 
 logger = logging.getLogger(__name__)
 
@@ -68,7 +68,8 @@ def decode_splits(
         whole = working.whole_rows()
         decoded[name] = ImageSet(working.whole_images(), split.labels[whole], [split.ids[row] for row in whole])
         digests[name] = [working.digests[row] for row in whole]
-    lost = np.setdiff1d(splits["training"].labels, decoded["training"].labels)
+    before, after = (class_sizes(whole["training"].labels, len(class_names)) for whole in (splits, decoded))
+    lost = np.flatnonzero((before > 0) & (after == 0))
     if lost.size:
         raise InputError(f"all training images of the class {class_names[lost[0]]!r} are broken: mend or replace them.")
     if not len(decoded["query"]):

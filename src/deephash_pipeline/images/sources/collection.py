@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,12 +23,13 @@ class ImageSet:
 
     Attributes:
         images: uint8 of shape (n, c, h, w), values 0..255, possibly a memory map; or the files to decode them from.
-        labels: int64 of shape (n,), indices into the class names of the collection.
+        labels: int64 of shape (n,), indices into the class names of the collection; or, where an image may have any
+            number of labels, uint8 of shape (n, classes), 1 for each that it has.
         ids: n different names, such as the path of each image below the raw folder.
     """
 
     images: NDArray[np.uint8] | ImageFiles
-    labels: NDArray[np.int64]
+    labels: NDArray[np.int64] | NDArray[np.uint8]
     ids: list[str]
 
     def __len__(self) -> int:
@@ -72,6 +74,8 @@ class ImageCollection:
         for name, split in self.splits.items():
             _check_arrays(name, split)
             _check_labels(name, split.labels, self.class_names)
+        if len({split.labels.ndim for split in self.splits.values()}) > 1:
+            raise InputError("some splits have one label an image and others several: write all of them alike.")
         if len(self.class_names) < 2 and self.class_names != [UNLABELLED]:
             raise InputError(
                 f"there is one class only, {', '.join(self.class_names)!r}: retrieval needs two classes, add another."
@@ -82,11 +86,11 @@ class ImageCollection:
                 check_no_empty_class(name, self.splits[name].labels, self.class_names)
 
 
-def require_labels(labels: NDArray[np.int64], reader: str) -> None:
-    """Raise InputError, naming what reads the labels, if they are of one class, as those of images without labels.
+def require_labels(labels: NDArray[Any], reader: str) -> None:
+    """Raise InputError, naming what reads the labels, if they are all alike, as those of images without labels.
 
     Args:
-        labels: int64 of shape (n,), n at least 1.
+        labels: int64 of shape (n,), or uint8 of shape (n, classes), n at least 1.
         reader: what needs them, such as ``"evaluation"``.
 
     Example:
@@ -95,16 +99,32 @@ def require_labels(labels: NDArray[np.int64], reader: str) -> None:
         ...
         deephash_pipeline.errors.InputError: evaluation needs labels, but all images are of one class: ...
     """
-    if labels.min() == labels.max():
+    if (labels == labels[0]).all():
         raise InputError(
             f"{reader} needs labels, but all images are of one class: label them, one folder for each class, or run "
             "only methods that need no labels (lsh, pcah, itq, sh)."
         )
 
 
-def check_no_empty_class(split: str, labels: NDArray[np.int64], class_names: Sequence[str]) -> None:
+def require_one_label(labels: NDArray[Any], reader: str) -> None:
+    """Raise InputError, naming what reads the labels, if they may be several for an image."""
+    if labels.ndim != 1:
+        raise InputError(f"{reader} needs one label an image, but images here may have several: leave it out.")
+
+
+def class_sizes(labels: NDArray[Any], classes: int) -> NDArray[np.int64]:
+    """Count the images of each class, (classes,); an image with several labels counts for each of them.
+
+    Example:
+        >>> class_sizes(np.array([0, 2, 2]), 4), class_sizes(np.array([[1, 1], [0, 1]], dtype=np.uint8), 2)
+        (array([1, 0, 2, 0]), array([1, 2]))
+    """
+    return np.count_nonzero(labels, axis=0) if labels.ndim == 2 else np.bincount(labels, minlength=classes)
+
+
+def check_no_empty_class(split: str, labels: NDArray[Any], class_names: Sequence[str]) -> None:
     """Raise InputError, naming the first class of which the split has no image."""
-    empty = np.flatnonzero(np.bincount(labels, minlength=len(class_names)) == 0)
+    empty = np.flatnonzero(class_sizes(labels, len(class_names)) == 0)
     if empty.size:
         raise InputError(
             f"class {class_names[empty[0]]!r} has no image in the split {split!r} ({empty.size} such classes in all): "
@@ -130,8 +150,11 @@ def _check_arrays(name: str, split: ImageSet) -> None:
         raise InputError(
             f"images of the split {name!r} are {images.dtype} of shape {images.shape}: give uint8 (n, c, h, w)."
         )
-    if labels.dtype != np.int64 or labels.ndim != 1:
-        raise InputError(f"labels of the split {name!r} are {labels.dtype} of shape {labels.shape}: give int64 (n,).")
+    if (str(labels.dtype), labels.ndim) not in (("int64", 1), ("uint8", 2)):
+        raise InputError(
+            f"labels of the split {name!r} are {labels.dtype} of shape {labels.shape}: give int64 (n,), or uint8 "
+            "(n, classes) where an image may have several."
+        )
     for other, count in (("labels", len(labels)), ("ids", len(split.ids))):
         if count != len(images):
             raise InputError(
@@ -139,7 +162,14 @@ def _check_arrays(name: str, split: ImageSet) -> None:
             )
 
 
-def _check_labels(name: str, labels: NDArray[np.int64], class_names: Sequence[str]) -> None:
+def _check_labels(name: str, labels: NDArray[Any], class_names: Sequence[str]) -> None:
+    if labels.ndim == 2:
+        if labels.shape[1] != len(class_names) or labels.max(initial=0) > 1:
+            raise InputError(
+                f"labels of the split {name!r} are 0 to {labels.max(initial=0)} in {labels.shape[1]} columns: give 0 "
+                f"or 1 in one column for each of the {len(class_names)} classes."
+            )
+        return
     if labels.size and not 0 <= labels.min() <= labels.max() < len(class_names):
         raise InputError(
             f"labels of the split {name!r} run from {labels.min()} to {labels.max()}, but there are {len(class_names)} "

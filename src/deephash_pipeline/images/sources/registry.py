@@ -12,6 +12,7 @@ from deephash_pipeline.images.sources.digits import read_digits
 from deephash_pipeline.images.sources.fer2013 import read_fer2013
 from deephash_pipeline.images.sources.folder import ClassFolder, list_folder
 from deephash_pipeline.images.sources.idx import read_idx_collection
+from deephash_pipeline.images.sources.label_list import list_label_lists
 from deephash_pipeline.images.sources.listing import SPLITS_ALLOWED
 from deephash_pipeline.images.sources.table import list_table
 from deephash_pipeline.images.sources.torchvision_sets import TorchvisionName, read_torchvision
@@ -62,12 +63,36 @@ class FolderSource(_Source):
 
 
 class CsvSource(_Source):
-    """Image files that a CSV in the raw folder lists, with columns path, label and perhaps split."""
+    """Image files that a CSV in the raw folder lists, with columns path, label and perhaps split.
+
+    `label_separator` stands between the labels of an image that may have several, as in ``sky;sea``.
+    """
 
     kind: Literal["csv"]
     image_size: int = Field(ge=1)
     channels: Channels
     file: str = "images.csv"
+    label_separator: str | None = Field(default=None, min_length=1)
+
+
+class ListSource(_Source):
+    """Image files with several labels, listed as other toolboxes do it: a line ``path 0 1 0 ...`` an image.
+
+    `splits` says which list in the raw folder, where paths begin, is which split; `class_names` names the columns, or
+    the file in the raw folder that does, a name on each line.
+    """
+
+    kind: Literal["list"]
+    image_size: int = Field(ge=1)
+    channels: Channels
+    splits: dict[str, str] = Field(default={"training": "train.txt", "query": "test.txt"})
+    class_names: tuple[str, ...] | str | None = None
+
+    @model_validator(mode="after")
+    def _splits_are_complete(self) -> "ListSource":
+        if set(self.splits) not in SPLITS_ALLOWED:
+            raise ValueError("splits must name the lists of training and query (and validation), or of all alone")
+        return self
 
 
 class Fer2013Source(_Source):
@@ -87,7 +112,7 @@ class TorchvisionSource(_Source):
 
 
 ImageSource = Annotated[
-    DigitsSource | IdxSource | FolderSource | CsvSource | Fer2013Source | TorchvisionSource,
+    DigitsSource | IdxSource | FolderSource | CsvSource | ListSource | Fer2013Source | TorchvisionSource,
     Field(discriminator="kind"),
 ]
 
@@ -145,7 +170,13 @@ def read_source(source: ImageSource, path: Path, working_folder: Path) -> ImageC
             class_folder = source.class_folder if source.labelled else None
             return list_folder(path, source.splits, source.image_size, source.channels, working_folder, class_folder)
         case CsvSource():
-            return list_table(path / source.file, source.image_size, source.channels, working_folder)
+            return list_table(
+                path / source.file, source.image_size, source.channels, working_folder, source.label_separator
+            )
+        case ListSource():
+            return list_label_lists(
+                path, source.splits, source.class_names, source.image_size, source.channels, working_folder
+            )
         case Fer2013Source():
             return read_fer2013(path / source.file, source.channels)
         case TorchvisionSource():

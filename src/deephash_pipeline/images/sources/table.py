@@ -2,14 +2,17 @@
 
 import os
 import warnings
+from itertools import chain
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.images.decoding.image_files import Channels
 from deephash_pipeline.images.sources.collection import ImageCollection
-from deephash_pipeline.images.sources.listing import SPLITS_ALLOWED, collect_files
+from deephash_pipeline.images.sources.label_list import LabelList, collect_labelled
+from deephash_pipeline.images.sources.listing import SPLITS_ALLOWED, collect_files, natural_order
 
 SPLIT_NAMES = {
     **dict.fromkeys(("training", "train"), "training"),
@@ -42,15 +45,19 @@ def read_csv(path: Path, columns: set[str]) -> pd.DataFrame:
     return table
 
 
-def list_table(path: Path, image_size: int, channels: Channels, working_folder: Path) -> ImageCollection:
+def list_table(
+    path: Path, image_size: int, channels: Channels, working_folder: Path, label_separator: str | None = None
+) -> ImageCollection:
     r"""List the images of a CSV without decoding any.
 
     Args:
-        path: of the CSV; its rows are `path` (from the folder of the CSV), `label` (the name of a class) and perhaps
-            `split` (training or train, validation, valid or val, query or test).
+        path: of the CSV; its rows are `path` (from the folder of the CSV), `label` (the name of a class, or several)
+            and perhaps `split` (training or train, validation, valid or val, query or test).
         image_size: height and width to decode to, in pixels.
         channels: 1 for grey, 3 for colour.
         working_folder: where the array of a split grows while it is decoded.
+        label_separator: what stands between the labels of an image in the column `label`, such as ";"; None where each
+            image has one label.
 
     Raises:
         InputError: if a row names no class, a missing file, a file twice or an unknown split; see also `read_csv` and
@@ -73,6 +80,7 @@ def list_table(path: Path, image_size: int, channels: Channels, working_folder: 
 
     rows: dict[str, int] = {}
     found: dict[str, dict[str, list[str]]] = {}
+    several: dict[str, dict[str, set[str]]] = {}
     for row, (name, label, split) in enumerate(zip(names, labels, splits, strict=True), start=FIRST_ROW):
         if not label:
             raise InputError(f"{path}, row {row}: the label is empty; name the class of {name}.")
@@ -90,10 +98,32 @@ def list_table(path: Path, image_size: int, channels: Channels, working_folder: 
                 "paths start at the folder of the CSV, mend them or remove the rows."
             )
         rows[name] = row
-        found.setdefault(split, {}).setdefault(label, []).append(name)
-    if set(found) not in SPLITS_ALLOWED:
+        if label_separator is None:
+            found.setdefault(split, {}).setdefault(label, []).append(name)
+        else:
+            named = {part.strip() for part in label.split(label_separator)}
+            several.setdefault(split, {})[name] = named - {""}
+    if set(found or several) not in SPLITS_ALLOWED:
         raise InputError(
-            f"{path} has the splits {', '.join(sorted(found))}: give training and query rows (and validation), or "
-            "remove the column `split`."
+            f"{path} has the splits {', '.join(sorted(found or several))}: give training and query rows (and "
+            "validation), or remove the column `split`."
         )
+    if several:
+        return _collect_several(several, path.parent, image_size, channels, working_folder)
     return collect_files(found, path.parent, image_size, channels, working_folder)
+
+
+def _collect_several(
+    found: dict[str, dict[str, set[str]]], root: Path, image_size: int, channels: Channels, working_folder: Path
+) -> ImageCollection:
+    """Make a collection of images with any number of labels: split -> path -> labels, rows in the order of the CSV."""
+    every = chain.from_iterable(labels for rows in found.values() for labels in rows.values())
+    class_names = sorted(set(every), key=natural_order)
+    columns = {name: column for column, name in enumerate(class_names)}
+    lists = {}
+    for split, rows in found.items():
+        multi_hot = np.zeros((len(rows), len(class_names)), dtype=np.uint8)
+        for row, labels in enumerate(rows.values()):
+            multi_hot[row, [columns[label] for label in labels]] = 1
+        lists[split] = LabelList(list(rows), multi_hot)
+    return collect_labelled(lists, root, class_names, image_size, channels, working_folder)

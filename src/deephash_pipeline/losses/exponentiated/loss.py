@@ -15,7 +15,7 @@ from torch import Tensor
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.losses.exponentiated import cpu, tiles
 from deephash_pipeline.losses.exponentiated.formula import Departures, LossAndGradient, LossScale
-from deephash_pipeline.losses.hashing_loss import HashingLoss, supervision_matrix
+from deephash_pipeline.losses.hashing_loss import HashingLoss, is_multi_hot, supervision_matrix
 from deephash_pipeline.parameters import validated
 
 SATURATION = 10.0
@@ -57,6 +57,7 @@ class ExponentiatedLoss(HashingLoss):
 
     display_name = "DeepHash (fine-tuning)"
     reference = "Mu & Liu, Deep hashing: a joint approach for image signature learning, AAAI 2017"
+    several_labels = True
 
     @validated()
     def __init__(
@@ -81,7 +82,7 @@ class ExponentiatedLoss(HashingLoss):
 
         Args:
             u: w_k' z_i, floating, shape (batch, code_length).
-            supervision: labels, integers of shape (batch,), or Y of Eqn (1), shape (batch, batch).
+            supervision: labels, as `forward` takes them, or Y of Eqn (1), shape (batch, batch).
 
         Raises:
             InputError: u or supervision of another shape or kind.
@@ -97,7 +98,7 @@ class ExponentiatedLoss(HashingLoss):
 
     def check_batch(self, outputs: Tensor, labels: Tensor) -> None:
         """Refuse what is no batch for this loss; a matrix of supervision is one."""
-        if labels.ndim != 2:
+        if labels.ndim != 2 or is_multi_hot(labels):
             super().check_batch(outputs, labels)
             return
         batch = len(labels)
@@ -129,6 +130,8 @@ def _loss_and_gradient(u: Tensor, supervision: Tensor, departures: Departures) -
     u = u.detach()
     if given_type not in (torch.float32, torch.float64):
         u = u.float()
+    if is_multi_hot(supervision):
+        supervision = supervision_matrix(supervision)
     if supervision.ndim == 2:
         result = tiles.loss_and_gradient(u, supervision, departures)
     elif u.device.type == "cpu":

@@ -1,14 +1,22 @@
 """The classifier as a hash function; the other hash functions on z are fitted by `pipelines.shared.fitting`."""
 
 from collections.abc import Mapping
+from typing import Any
 
+from numpy.typing import NDArray
 from torch import Tensor
 
 from deephash_pipeline.hashing.base import Encoder
 from deephash_pipeline.hashing.one_of_c import OneOfC
+from deephash_pipeline.images.sources.collection import require_one_label
 
 
-def make_classifier_baseline(softmax_weights: Mapping[str, Tensor]) -> Encoder:
-    """Turn the classifier itself into a hash function: bit c of an image says whether it is classified as c."""
+def make_classifier_baseline(softmax_weights: Mapping[str, Tensor], training_labels: NDArray[Any]) -> Encoder:
+    """Turn the classifier itself into a hash function: bit c of an image says whether it is classified as c.
+
+    Raises:
+        InputError: images have several labels, of which one bit says too little.
+    """
+    require_one_label(training_labels, "the 1-of-C code of the classifier")
     weight, bias = softmax_weights["weight"].numpy(), softmax_weights["bias"].numpy()
     return OneOfC.from_arrays(len(bias), {"weights": weight.T, "bias": bias})

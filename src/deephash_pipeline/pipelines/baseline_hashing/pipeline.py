@@ -4,14 +4,15 @@ from collections.abc import Sequence
 
 from kedro.pipeline import Node, Pipeline
 
-from deephash_pipeline.grid import BASELINES, CLASSIFIER_BASELINE, cells
+from deephash_pipeline.grid import BASELINES, CLASSIFIER_BASELINE
+from deephash_pipeline.methods import Cell
 from deephash_pipeline.pipelines.baseline_hashing.nodes import make_classifier_baseline
 from deephash_pipeline.pipelines.shared.encoding import encoding_node
 from deephash_pipeline.pipelines.shared.fitting import fitting_node
 
 
-def create_pipeline(code_lengths: Sequence[int]) -> Pipeline:
-    """Instantiate the template once for each cell of the baselines, and once for the classifier.
+def create_pipeline(grid: Sequence[Cell]) -> Pipeline:
+    """Instantiate the template once for each cell of the baselines in the grid, and once for the classifier.
 
     ::
 
@@ -34,12 +35,14 @@ def create_pipeline(code_lengths: Sequence[int]) -> Pipeline:
                 "params:experiment": "params:experiment",
             },
         )
-        for cell in cells(*BASELINES, code_lengths=code_lengths)
+        for cell in grid
+        if cell.method in BASELINES
     ]
-    make = Node(make_classifier_baseline, inputs="softmax_weights", outputs="encoder", name="make_encoder")
+    inputs = ["softmax_weights", "training_labels"]
+    make = Node(make_classifier_baseline, inputs=inputs, outputs="encoder", name="make_encoder")
     classifier = Pipeline(
         [make, encoding_node()],
         namespace=CLASSIFIER_BASELINE.namespace,
-        inputs={"softmax_weights", "training_z", "validation_z", "query_z"},
+        inputs={*inputs, "training_z", "validation_z", "query_z"},
     )
     return Pipeline([*instances, classifier])

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 
 from kedro.pipeline import Node, Pipeline
 
-from deephash_pipeline.grid import cells
+from deephash_pipeline.methods import Cell
 from deephash_pipeline.pipelines.evaluation.nodes import collect_metrics, join_curves
 from deephash_pipeline.pipelines.shared.measuring import measuring_nodes
 
 
-def create_pipeline(code_lengths: Sequence[int]) -> Pipeline:
-    """Instantiate the template once for every cell.
+def create_pipeline(grid: Sequence[Cell]) -> Pipeline:
+    """Instantiate the template once for every cell of the grid.
 
     ::
 
@@ -18,7 +18,6 @@ def create_pipeline(code_lengths: Sequence[int]) -> Pipeline:
         <cell>.metrics -> collect_metrics -> all_metrics; <cell>.curves -> join_curves -> precision_recall_curves
     """
     template = Pipeline(measuring_nodes())
-    grid = list(cells(code_lengths=code_lengths))
     instances = [
         Pipeline(
             template,

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from kedro.pipeline import Node, Pipeline
 
 from deephash_pipeline.deephash.fine_tune import PreTrainedWeights
-from deephash_pipeline.grid import DEEP_RIVALS, FINE_TUNINGS, PRE_TRAINING, RANDOM_START, cells
+from deephash_pipeline.grid import DEEP_RIVALS, FINE_TUNINGS, PRE_TRAINING, RANDOM_START
 from deephash_pipeline.methods import Cell
 from deephash_pipeline.pipelines.fine_tuning.nodes import encode_images, tune
 from deephash_pipeline.pipelines.shared.histories import joining_node
@@ -15,8 +15,8 @@ PRE_TRAINED = Bundle(PreTrainedWeights, ("trunk_weights", "initial_hash_layer"))
 IMAGES = ("training_images", "validation_images", "query_images")
 
 
-def create_pipeline(code_lengths: Sequence[int]) -> Pipeline:
-    """Instantiate one template for methods that start from pre-training, and one for the random start.
+def create_pipeline(grid: Sequence[Cell]) -> Pipeline:
+    """Instantiate one template for the grid's methods that start from pre-training, and one for the random start.
 
     ::
 
@@ -27,14 +27,15 @@ def create_pipeline(code_lengths: Sequence[int]) -> Pipeline:
     encode = Node(encode_images, inputs=["hasher", *IMAGES], outputs="codes", name="encode")
     from_pre_training = Pipeline([node(tune, [*inputs, PRE_TRAINED], ["hasher", "history"], "fine_tune"), encode])
     from_random_weights = Pipeline([node(tune, inputs, ["hasher", "history"], "train"), encode])
-    grid = list(cells(RANDOM_START, *FINE_TUNINGS, *DEEP_RIVALS, code_lengths=code_lengths))
+    methods = (RANDOM_START, *FINE_TUNINGS, *DEEP_RIVALS)
+    tuned = sorted((cell for cell in grid if cell.method in methods), key=lambda cell: methods.index(cell.method))
     instances = [
         _instance(from_random_weights, cell)
         if cell.method == RANDOM_START
         else _instance(from_pre_training, cell, f"{PRE_TRAINING}.b{cell.code_length}.hash_layer")
-        for cell in grid
+        for cell in tuned
     ]
-    return Pipeline([*instances, joining_node(grid, "fine_tuning_history")])
+    return Pipeline([*instances, joining_node(tuned, "fine_tuning_history")])
 
 
 def _instance(template: Pipeline, cell: Cell, initial_hash_layer: str | None = None) -> Pipeline:

@@ -4,15 +4,16 @@ from collections.abc import Sequence
 
 from kedro.pipeline import Pipeline
 
-from deephash_pipeline.grid import PRE_TRAINING, cells
+from deephash_pipeline.grid import PRE_TRAINING
+from deephash_pipeline.methods import Cell
 from deephash_pipeline.pipelines.hash_layer_init.nodes import initialise
 from deephash_pipeline.pipelines.shared.encoding import encoding_node
 from deephash_pipeline.pipelines.shared.histories import joining_node
 from deephash_pipeline.pipelines.shared.inputs import CELL_RUN, TRAINING_FEATURES, node
 
 
-def create_pipeline(code_lengths: Sequence[int]) -> Pipeline:
-    """Instantiate the template once for each code length.
+def create_pipeline(grid: Sequence[Cell]) -> Pipeline:
+    """Instantiate the template once for each code length of the grid.
 
     ::
 
@@ -29,7 +30,7 @@ def create_pipeline(code_lengths: Sequence[int]) -> Pipeline:
             encoding_node(),
         ]
     )
-    grid = list(cells(PRE_TRAINING, code_lengths=code_lengths))
+    pre_trained = [cell for cell in grid if cell.method == PRE_TRAINING]
     instances = [
         Pipeline(
             template,
@@ -41,6 +42,6 @@ def create_pipeline(code_lengths: Sequence[int]) -> Pipeline:
                 "params:experiment": "params:experiment",
             },
         )
-        for cell in grid
+        for cell in pre_trained
     ]
-    return Pipeline([*instances, joining_node(grid, "hash_layer_init_history")])
+    return Pipeline([*instances, joining_node(pre_trained, "hash_layer_init_history")])

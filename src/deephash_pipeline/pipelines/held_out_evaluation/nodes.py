@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -25,17 +26,17 @@ COLUMNS = [
 
 def measure_held_out(
     codes: Mapping[str, CodeSets],
-    query_labels: NDArray[np.int64],
-    validation_labels: NDArray[np.int64],
-    training_labels: NDArray[np.int64],
+    query_labels: NDArray[Any],
+    validation_labels: NDArray[Any],
+    training_labels: NDArray[Any],
 ) -> pd.DataFrame:
     """Rank the validation images for every query, in each cell whose codes are there.
 
     Args:
         codes: ``<method>/b<bits>/codes.npz`` to the codes of a cell.
-        query_labels: of the queries, (queries,).
-        validation_labels: of the held-out database, (items,).
-        training_labels: of the usual database, (training images,).
+        query_labels: of the queries, (queries,), or (queries, classes) where images have several.
+        validation_labels: of the held-out database, likewise.
+        training_labels: of the usual database, likewise.
 
     Returns:
         A row for each cell of the grid: method (display name), code_length, state (``measured`` or ``not run``), mAP
@@ -70,10 +71,8 @@ def measure_held_out(
     return pd.DataFrame(rows, columns=COLUMNS).astype({"code_length": "Int64"})
 
 
-def _score(
-    codes: CodeSets, query_labels: NDArray[np.int64], database: NDArray[np.uint8], labels: NDArray[np.int64]
-) -> float:
+def _score(codes: CodeSets, query_labels: NDArray[Any], database: NDArray[np.uint8], labels: NDArray[Any]) -> float:
     """Mean average precision of the queries against a database; NaN where it holds nothing that they look for."""
-    if not np.isin(query_labels, labels).any():
+    if query_labels.ndim == 1 and not np.isin(query_labels, labels).any():
         return math.nan
     return mean_average_precision(count_distances(codes.query, query_labels, database, labels, codes.code_length))

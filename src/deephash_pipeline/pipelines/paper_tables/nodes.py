@@ -7,12 +7,13 @@ import pandas as pd
 from plotly.graph_objects import Figure
 
 from deephash_pipeline import reports
-from deephash_pipeline.grid import CLASSIFIER_BASELINE, CODE_LENGTHS, METHODS, SHOWN_CODE_LENGTH
+from deephash_pipeline.grid import CLASSIFIER_BASELINE, CODE_LENGTHS, METHODS, PAPER_METHODS, SHOWN_CODE_LENGTH
 
 Content = TypeVar("Content")
 Tables: TypeAlias = Mapping[str, pd.DataFrame]
 
-COMPARED = {method: name for method, name in METHODS.items() if method != CLASSIFIER_BASELINE.method}
+NAMES = {method: METHODS[method] for method in PAPER_METHODS}
+COMPARED = {method: name for method, name in NAMES.items() if method != CLASSIFIER_BASELINE.method}
 
 
 def tabulate(
@@ -36,7 +37,7 @@ def tabulate(
     """
     results = cells_of_benchmarks(metrics)
     joined = {
-        benchmark: pd.concat(frames, ignore_index=True) for benchmark, frames in by_benchmark(curves, METHODS).items()
+        benchmark: pd.concat(frames, ignore_index=True) for benchmark, frames in by_benchmark(curves, NAMES).items()
     }
     tables = {
         "map_of_all_methods": reports.all_methods_table(results, COMPARED),
@@ -44,7 +45,7 @@ def tabulate(
         "hand_crafted_against_cnn": reports.features_table(results, tables_of_benchmarks(hand_crafted), COMPARED),
         "map_against_bits": reports.code_lengths_table(results, COMPARED, CODE_LENGTHS),
         "precision_recall_at_32_bits": reports.precision_recall_table(joined, COMPARED),
-        "unseen_classes": reports.unseen_table(tables_of_benchmarks(held_out), METHODS, CODE_LENGTHS),
+        "unseen_classes": reports.unseen_table(tables_of_benchmarks(held_out), NAMES, CODE_LENGTHS),
     }
     for name, table in tables.items():
         if f"{name}.csv" in stored:
@@ -85,7 +86,7 @@ def draw_precision_recall(tables: Tables, metrics: Mapping[str, Any]) -> tuple[p
 def write_unseen(tables: Tables, held_out: Mapping[str, pd.DataFrame]) -> tuple[pd.DataFrame, str]:
     """Write mAP on CIFAR-10 by the paper's protocol and by two that do not reward memory."""
     table, frames = tables["unseen_classes"], tables_of_benchmarks(held_out)
-    baseline = METHODS[CLASSIFIER_BASELINE.method]
+    baseline = NAMES[CLASSIFIER_BASELINE.method]
     page = reports.unseen_page("CIFAR-10: images and classes never seen", table, frames, baseline)
     return reports.for_readers(table), page
 
@@ -95,8 +96,8 @@ def _compared(title: str, table: pd.DataFrame, metrics: Mapping[str, Any]) -> tu
 
 
 def cells_of_benchmarks(metrics: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
-    """Sort ``<benchmark>/<method>/b<bits>/metrics.json`` by benchmark; methods that are not on the grid stay away."""
-    return by_benchmark(metrics, METHODS)
+    """Sort ``<benchmark>/<method>/b<bits>/metrics.json`` by benchmark: methods of the paper's tables."""
+    return by_benchmark(metrics, NAMES)
 
 
 def tables_of_benchmarks(tables: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:

@@ -1,5 +1,5 @@
 """Stage `reporting`: see its README."""
 
-from deephash_pipeline.pipelines.reporting.pipeline import create_pipeline
+from deephash_pipeline.pipelines.reporting.pipeline import FIGURES, TABLES, create_pipeline
 
-__all__ = ["create_pipeline"]
+__all__ = ["FIGURES", "TABLES", "create_pipeline"]

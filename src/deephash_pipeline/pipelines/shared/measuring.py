@@ -14,40 +14,49 @@ from deephash_pipeline.pipelines.shared.inputs import Bundle, node
 from deephash_pipeline.retrieval import (
     CodeSets,
     DistanceHistograms,
+    GradedHistograms,
     bit_balance,
     chance_level,
     count_distances,
+    count_shared_labels,
     distinct_codes,
+    graded_metrics,
     mean_average_precision,
+    mean_average_precision_at_by_hits,
     precision_recall_by_radius,
     precision_recall_by_rank,
     retrieval_metrics,
 )
+from deephash_pipeline.retrieval.metrics import TRUNCATION_RANK
 
 POINTS_BY_RANK = 200
 
 
 class Labels(NamedTuple):
-    """Classes of the queries and of the database, each int64 of shape (n,)."""
+    """Labels of the queries and of the database, each int64 of shape (n,), or uint8 of shape (n, classes)."""
 
-    queries: NDArray[np.int64]
-    database: NDArray[np.int64]
+    queries: NDArray[Any]
+    database: NDArray[Any]
 
 
 class Histograms(NamedTuple):
-    """Distances of the queries and of the validation images to the database."""
+    """Distances of the queries, with graded relevance if labels are several, and of the validation images."""
 
-    queries: DistanceHistograms
+    queries: DistanceHistograms | GradedHistograms
     validation: DistanceHistograms
 
 
-def count_query_distances(codes: CodeSets, labels: Labels) -> DistanceHistograms:
+def count_query_distances(codes: CodeSets, labels: Labels) -> DistanceHistograms | GradedHistograms:
     """Count, for each query, all and the relevant items of the database at each distance.
+
+    Where images have several labels, relevance is graded: the number of labels that query and item share.
 
     Raises:
         InputError: no query's class is in the database, or all are of one class.
     """
     require_labels(labels.database, "evaluation")
+    if labels.queries.ndim == 2:
+        return count_shared_labels(codes.query, labels.queries, codes.database, labels.database, codes.code_length)
     if not np.isin(labels.queries, labels.database).any():
         raise InputError(
             "no query has an image of its class in the training set: run `held_out_evaluation` instead, "
@@ -77,10 +86,15 @@ def measure_retrieval(
         precision, recall.
     """
     queries, validation = histograms
+    graded: dict[str, float] = {}
+    if isinstance(queries, GradedHistograms):
+        graded, queries = graded_metrics(queries), queries.distances
     identity = {"method": cell.method, "code_length": codes.code_length}
     metrics = {
         **identity,
         **retrieval_metrics(queries),
+        "mean_average_precision_at_1000_by_hits": mean_average_precision_at_by_hits(queries, TRUNCATION_RANK),
+        **graded,
         "validation_mean_average_precision": mean_average_precision(validation) if len(validation.all) else None,
         "chance_level": chance_level(labels.queries, labels.database),
         "distinct_database_codes": distinct_codes(codes.database),

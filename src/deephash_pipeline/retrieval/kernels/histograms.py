@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from deephash_pipeline.retrieval.kernels.compiled import in_threads, popcount
 
 # All that the compiled functions are made of stands in this file, because numba takes one from its cache as long as
-# its own file is unchanged.
+# its own file is unchanged; so whoever changes this one touches `sharing` too.
 WORD_ITEMS = 64
 # A block's table takes 2 KiB per word at 48 bits: with 128 words it stays in the second-level cache.
 BLOCK_WORDS = 128
@@ -105,7 +105,7 @@ def _fill_table(words: Any, first_item: int, table: Any) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _working_memory(tables: Any) -> Any:
+def working_memory(tables: Any) -> Any:
     """Make rows of zeros that lie in the cache where the tables do not.
 
     A processor takes a load for one of a value just stored if the addresses agree in their last digits, and waits.
@@ -117,7 +117,7 @@ def _working_memory(tables: Any) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def _sum_differences(table: Any, entries: Any, planes: Any) -> None:
+def sum_differences(table: Any, entries: Any, planes: Any) -> None:
     """Add up tabulated numbers: row `i` of planes becomes binary digit `i` of the distances of a block.
 
     Args:
@@ -167,8 +167,8 @@ def _sum_differences(table: Any, entries: Any, planes: Any) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _mark(bitmap: Any, start: int, stop: int, planes: Any) -> Any:
-    """Write into row MARKED those items of a bitmap (BLOCK_WORDS,) that are among start..stop of the block.
+def mark(start: int, stop: int, planes: Any) -> Any:
+    """Write into row MARKED the items start..stop of the block.
 
     Returns:
         The first word with such an item and the word behind the last, both rounded to whole vectors.
@@ -178,7 +178,7 @@ def _mark(bitmap: Any, start: int, stop: int, planes: Any) -> Any:
     behind = (last_word // VECTOR_WORDS + 1) * VECTOR_WORDS
     marked = planes[MARKED * BLOCK_WORDS : (MARKED + 1) * BLOCK_WORDS]
     for word in range(first, behind):
-        marked[word] = bitmap[word] if first_word <= word <= last_word else NONE
+        marked[word] = ALL if first_word <= word <= last_word else NONE
     marked[first_word] &= ALL << np.uint64(start % WORD_ITEMS)
     marked[last_word] &= ALL >> np.uint64(WORD_ITEMS - 1 - (stop - 1) % WORD_ITEMS)
     return np.uint64(first), np.uint64(behind)
@@ -191,7 +191,7 @@ def _items_with(planes: Any, word: Any, free3: Any, free4: Any, free5: Any) -> A
 
 
 @njit(cache=True, nogil=True)
-def _count_marked(planes: Any, first: Any, behind: Any, code_length: int, counts: Any) -> None:
+def count_marked(planes: Any, first: Any, behind: Any, code_length: int, counts: Any) -> None:
     """Add to counts[s] the number of marked items whose distance has at least the binary digits of s, s = 0..K."""
     for s in range(0, code_length + 1, 8):
         # A digit that s does not have may be anything: `or` with ones.
@@ -245,13 +245,22 @@ def _bits_of_triple(code: Any, first_bit: int) -> int:
 
 
 @njit(cache=True, nogil=True)
+def entries_of(query_words: Any, first_query: int, behind_query: int, triples: int) -> Any:
+    """Where in the table of a block the numbers for the bits of each query stand: uint64 (queries, triples)."""
+    entries = np.empty((behind_query - first_query, triples), dtype=np.uint64)
+    for query in range(first_query, behind_query):
+        for triple in range(triples):
+            value = _bits_of_triple(query_words[query], 3 * triple)
+            entries[query - first_query, triple] = (triple * 8 + value) * 2 * BLOCK_WORDS
+    return entries
+
+
+@njit(cache=True, nogil=True)
 def count_at_least(
     first_query: int,
     behind_query: int,
     query_words: NDArray[np.uint64],
     tables: NDArray[np.uint64],
-    bitmaps: NDArray[np.uint64],
-    bitmap_of_query: NDArray[np.int64],
     starts: NDArray[np.int64],
     stops: NDArray[np.int64],
     items: int,
@@ -265,30 +274,22 @@ def count_at_least(
         behind_query: and the one behind the last. A block stays in the cache while all of them pass it.
         query_words: codes, uint64 (queries, words).
         tables: of `difference_tables`.
-        bitmaps: uint64 (maps, blocks x BLOCK_WORDS), one bit per item; the first map holds every item.
-        bitmap_of_query: int64 (queries,); relevant to a query are the items of this map,
-        starts: int64 (queries,), from here
+        starts: int64 (queries,); relevant to a query are the items from here
         stops: int64 (queries,), up to here.
         items: how many there are.
         code_length: bits per code.
         counts: int64 (2, queries, code_length + 1 filled up to a multiple of eight).
     """
-    triples = tables.shape[1]
-    planes = _working_memory(tables)
-    entries = np.empty((behind_query - first_query, triples), dtype=np.uint64)
-    for query in range(first_query, behind_query):
-        for triple in range(triples):
-            value = _bits_of_triple(query_words[query], 3 * triple)
-            entries[query - first_query, triple] = (triple * 8 + value) * 2 * BLOCK_WORDS
+    planes = working_memory(tables)
+    entries = entries_of(query_words, first_query, behind_query, tables.shape[1])
     for block in range(tables.shape[0]):
         before = block * BLOCK_ITEMS
-        of_block = slice(block * BLOCK_WORDS, (block + 1) * BLOCK_WORDS)
         table = tables[block].reshape(-1)
         for query in range(first_query, behind_query):
-            _sum_differences(table, entries[query - first_query], planes)
-            first, behind = _mark(bitmaps[0, of_block], 0, min(items - before, BLOCK_ITEMS), planes)
-            _count_marked(planes, first, behind, code_length, counts[0, query])
+            sum_differences(table, entries[query - first_query], planes)
+            first, behind = mark(0, min(items - before, BLOCK_ITEMS), planes)
+            count_marked(planes, first, behind, code_length, counts[0, query])
             start, stop = max(starts[query] - before, 0), min(stops[query] - before, BLOCK_ITEMS)
             if start < stop:
-                first, behind = _mark(bitmaps[bitmap_of_query[query], of_block], start, stop, planes)
-                _count_marked(planes, first, behind, code_length, counts[1, query])
+                first, behind = mark(start, stop, planes)
+                count_marked(planes, first, behind, code_length, counts[1, query])

@@ -82,6 +82,8 @@ def sum_gradients(module: nn.Module) -> None:
     if world_size() == 1:
         return
     gradients = [parameter.grad for parameter in module.parameters() if parameter.grad is not None]
+    if not gradients:
+        return
     # One message instead of many; and the layers' memory layouts differ, which messages do not know of.
     joined = torch.cat([gradient.flatten() for gradient in gradients])
     torch.distributed.all_reduce(joined)

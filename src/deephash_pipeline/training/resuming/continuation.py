@@ -53,7 +53,7 @@ class Continuation:
     def start(
         self,
         inputs: Inputs,
-        labels: NDArray[np.int64],
+        labels: NDArray[Any],
         parameters: TrainingParameters,
         seed: int,
         configuration: Mapping[str, Any],
@@ -151,7 +151,7 @@ def weights_digest(weights: Mapping[str, Tensor]) -> str:
     return digest.hexdigest()
 
 
-def training_set_digest(inputs: Inputs, labels: NDArray[np.int64]) -> str:
+def training_set_digest(inputs: Inputs, labels: NDArray[Any]) -> str:
     """SHA-256 of the labels and of the inputs as they reach the network, evenly chosen where they are many."""
     labels = np.ascontiguousarray(labels)
     digest = hashlib.sha256(f"{labels.dtype} {labels.shape} ".encode() + labels.tobytes())

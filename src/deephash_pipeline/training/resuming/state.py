@@ -7,8 +7,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from deephash_pipeline.training.gradients import LearnsCodes
 from deephash_pipeline.training.schedule import Schedule
 
+PARTS = ("module", "objective", "last_good", "momentum", "total")
 History = list[dict[str, float]]
 
 
@@ -46,12 +48,19 @@ class Progress:
 
 
 class Training:
-    """Module, optimiser, schedule and progress of one training."""
+    """Module, optimiser, schedule and progress of one training, and the objective if that learns too."""
 
-    def __init__(self, module: nn.Module, optimizer: torch.optim.Optimizer, schedule: Schedule) -> None:
+    def __init__(
+        self,
+        module: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        schedule: Schedule,
+        objective: LearnsCodes | None = None,
+    ) -> None:
         self.module = module
         self.optimizer = optimizer
         self.schedule = schedule
+        self.objective = objective
         self.progress = Progress(self.learning_rate, self.copy_of_module())
 
     @property
@@ -78,6 +87,8 @@ class Training:
         parts: dict[str, Mapping[str, Tensor]] = {"module": self.module.state_dict()}
         if not self.progress.finished:
             parts |= {"last_good": self.progress.last_good, "momentum": self._momentum(), "total": self.progress.totals}
+            if self.objective is not None:
+                parts["objective"] = self.objective.state_dict()
         return {
             f"{part}.{name}": tensor.detach().cpu() for part, named in parts.items() for name, tensor in named.items()
         }
@@ -100,11 +111,13 @@ class Training:
 
     def restore(self, tensors: Mapping[str, Tensor], values: Mapping[str, Any]) -> None:
         """Put a training of the same kind into the state that `tensors` and `values` gave."""
-        parts: dict[str, dict[str, Tensor]] = {"module": {}, "last_good": {}, "momentum": {}, "total": {}}
+        parts: dict[str, dict[str, Tensor]] = {part: {} for part in PARTS}
         for name, tensor in tensors.items():
             part, _, rest = name.partition(".")
             parts[part][rest] = tensor
         self.module.load_state_dict(parts["module"])
+        if self.objective is not None and parts["objective"]:
+            self.objective.load_state_dict(parts["objective"])
         for name, parameter in self.module.named_parameters():
             if name in parts["momentum"]:
                 # In the layout of the parameter, as PyTorch makes it: vectors then cut it alike, to the last bit.

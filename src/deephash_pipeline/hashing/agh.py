@@ -1,0 +1,188 @@
+"""AGH: bits from the smoothest functions on a graph that a few anchors make cheap."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, PositiveInt
+from sklearn.cluster import MiniBatchKMeans
+
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.hashing.anchors import squared_distances
+from deephash_pipeline.hashing.base import HashFunction, StoredArray, row_blocks
+
+# Eigenvalues above it belong to functions that are constant on each part of the graph, and say nothing within one.
+LARGEST_EIGENVALUE = 1 - 1e-3
+
+
+class AGH(HashFunction):
+    """Anchor graph hashing (Liu, Wang, Kumar & Chang, ICML 2011).
+
+    Spectral hashing asks for balanced, uncorrelated functions that change least along the edges of a neighbourhood
+    graph: eigenvectors of its Laplacian. Here the graph goes by way of m anchors: Z (n, m) holds, for each row, weights
+    exp(-||x - anchor||^2 / sigma^2) of its s nearest anchors, scaled to sum to 1, and the graph is Z Lambda^-1 Z' with
+    Lambda = diag(Z'1). Its eigenvectors come from the m x m matrix M = Lambda^-1/2 Z'Z Lambda^-1/2, and from M's
+    (V, Sigma) also the function of any new x: y = z(x) W, W = sqrt(n) Lambda^-1/2 V Sigma^-1/2.
+
+    With one layer a bit is the sign of y, the K smoothest of them. With two layers only the K/2 smoothest are used,
+    each twice: its sign, and on either side of zero a second threshold, y >= b+ or y <= b-; the pair is chosen that is
+    balanced and smoothest on the graph.
+
+    Args:
+        code_length: number of bits per code, at most `layers` times the number of eigenvectors, anchors - 1.
+        anchors: m, centres of k-means.
+        nearest: s, anchors that a row is described by.
+        layers: 1 or 2, bits of an eigenvector.
+        random_state: seed of k-means.
+
+    Attributes:
+        anchors_: float32, shape (anchors, D).
+        bandwidth_: float64, shape (nearest,), mean distances of a row to its nearest anchors; the last is sigma.
+        projection_: float64, shape (anchors, vectors), W.
+        positive_: float64, shape (seconds,), b+ of each second bit.
+        negative_: float64, shape (seconds,), b- of each second bit.
+
+    Example:
+        >>> import numpy as np
+        >>> z = np.random.default_rng(0).normal(size=(200, 4)) + 9 * np.eye(4)[np.arange(200) % 4]
+        >>> AGH(code_length=4, anchors=20).fit(z).transform(z[:2]).shape
+        (2, 4)
+    """
+
+    stored: ClassVar[Mapping[str, StoredArray]] = {
+        "anchors": StoredArray(("anchors", "features"), np.float32),
+        "bandwidth": StoredArray(("nearest",), np.float64),
+        "projection": StoredArray(("anchors", "vectors"), np.float64),
+        "positive": StoredArray(("seconds",), np.float64),
+        "negative": StoredArray(("seconds",), np.float64),
+    }
+    display_name = "AGH"
+    reference = "Liu, Wang, Kumar & Chang, Hashing with graphs, ICML 2011"
+    anchors_: NDArray[np.float32]
+    bandwidth_: NDArray[np.float64]
+    projection_: NDArray[np.float64]
+    positive_: NDArray[np.float64]
+    negative_: NDArray[np.float64]
+
+    def __init__(
+        self,
+        code_length: int = 48,
+        *,
+        anchors: Annotated[int, Field(ge=2)] = 300,
+        nearest: PositiveInt = 3,
+        layers: Literal[1, 2] = 2,
+        random_state: int = 0,
+    ) -> None:
+        super().__init__(code_length, random_state=random_state)
+        self.anchors = anchors
+        self.nearest = nearest
+        self.layers = layers
+
+    def _learn(self, z: NDArray[Any], labels: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+        anchors = self._cluster(z)
+        nearest = min(self.nearest, len(anchors))
+        near = [np.sort(squared_distances(z[rows], anchors))[:, :nearest] for rows in row_blocks(z)]
+        bandwidth = np.sqrt(np.concatenate(near)).mean(axis=0)
+        weights = np.concatenate([anchor_weights(z[rows], anchors, bandwidth) for rows in row_blocks(z)])
+        # Anchors that no row is near to are off the graph.
+        used = weights.any(axis=0)
+        anchors, weights, bandwidth = anchors[used], weights[:, used], bandwidth[: used.sum()]
+        first = -(-self.code_length // self.layers)
+        projection = smoothest_functions(weights, first)
+        if projection.shape[1] < first:
+            raise InputError(
+                f"code_length is {self.code_length}, but X of shape {z.shape} with {len(anchors)} anchors gives "
+                f"{projection.shape[1]} eigenvectors of {self.layers} bits: raise anchors, or shorten the code"
+            )
+        seconds = [second_thresholds(y, weights) for y in (weights @ projection).T[: self.code_length - first]]
+        positive, negative = np.array(seconds).reshape(-1, 2).T
+        return {
+            "anchors": anchors,
+            "bandwidth": bandwidth,
+            "projection": projection,
+            "positive": positive,
+            "negative": negative,
+        }
+
+    def _cluster(self, z: NDArray[Any]) -> NDArray[np.float32]:
+        count = min(self.anchors, len(np.unique(z[: 10 * self.anchors], axis=0)))
+        seed = self.random_state % 2**32
+        means = MiniBatchKMeans(count, init="random", n_init=1, max_iter=10, random_state=seed).fit(z)
+        return np.unique(means.cluster_centers_.astype(np.float32), axis=0)
+
+    def _encode_block(self, z: NDArray[np.float64]) -> NDArray[np.bool_]:
+        weights = anchor_weights(z, self.anchors_, self.bandwidth_)
+        functions = weights @ self.projection_
+        seconds = functions[:, : len(self.positive_)]
+        split = np.where(seconds >= 0, seconds - self.positive_, -seconds + self.negative_)
+        return np.hstack([functions, split])[:, : self.code_length] >= 0
+
+
+def anchor_weights(
+    z: NDArray[Any], anchors: NDArray[np.float32], bandwidth: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Z: weights of the nearest anchors of each row of `z` (n, D), summing to 1, zero elsewhere, shape (n, m).
+
+    Args:
+        z: features, shape (n, D).
+        anchors: shape (m, D).
+        bandwidth: as many as there are anchors to a row, shape (s,); the last is sigma.
+    """
+    distances, nearest = squared_distances(z, anchors), len(bandwidth)
+    chosen = np.argpartition(distances, nearest - 1, axis=1)[:, :nearest]
+    near = np.take_along_axis(distances, chosen, axis=1)
+    # Less the nearest, so that a row far from all anchors has weights too; where all rows are anchors, sigma is zero.
+    kernels = np.exp(-(near - near.min(axis=1, keepdims=True)) / (bandwidth[-1] ** 2 or 1.0))
+    weights = np.zeros_like(distances)
+    np.put_along_axis(weights, chosen, kernels / kernels.sum(axis=1, keepdims=True), axis=1)
+    return weights
+
+
+def smoothest_functions(weights: NDArray[np.float64], at_most: int) -> NDArray[np.float64]:
+    """W: what maps a row's weights to the eigenvectors of the anchor graph, without those constant on its parts.
+
+    Args:
+        weights: Z, shape (n, m), no column zero.
+        at_most: the number of functions wanted.
+
+    Returns:
+        float64, shape (m, k), k at most `at_most`; each function has length sqrt(n) on the rows, and each column's
+        largest component is positive.
+    """
+    degrees = weights.sum(axis=0)
+    scaled = weights / np.sqrt(degrees)
+    values, vectors = np.linalg.eigh(scaled.T @ scaled)
+    kept = np.flatnonzero((values < LARGEST_EIGENVALUE) & (values > 1e-9))[::-1][:at_most]
+    vectors = vectors[:, kept]
+    leading = vectors[np.abs(vectors).argmax(axis=0), np.arange(len(kept))]
+    vectors = vectors * np.where(leading < 0, -1.0, 1.0)
+    return np.asarray(np.sqrt(len(weights)) * vectors / np.sqrt(degrees)[:, np.newaxis] / np.sqrt(values[kept]))
+
+
+def second_thresholds(y: NDArray[np.float64], weights: NDArray[np.float64]) -> tuple[float, float]:
+    """b+ and b- of the second layer: z = y - b+ where y >= 0 and -y + b- elsewhere sums to zero and is smoothest.
+
+    Smooth is a small z' (I - Z Lambda^-1 Z') z, a quadratic function of b-, as b+ follows from the sum.
+
+    Args:
+        y: a function on the rows, with values on both sides of zero, shape (n,).
+        weights: Z, shape (n, m).
+
+    Returns:
+        b+ and b-.
+    """
+    above = y >= 0
+    scaled = weights / np.sqrt(weights.sum(axis=0))
+
+    def roughness(left: NDArray[np.float64], right: NDArray[np.float64]) -> float:
+        return float(left @ right - (scaled.T @ left) @ (scaled.T @ right))
+
+    # z = |y| - b+ [y >= 0] + b- [y < 0]; where it sums to zero, b+ = (sum |y| + b- n-) / n+.
+    positive, negative = above.astype(np.float64), (~above).astype(np.float64)
+    total, ahead, below = np.abs(y).sum(), positive.sum(), negative.sum()
+    fixed = np.abs(y) - total / ahead * positive
+    moved = negative - below / ahead * positive
+    curvature = roughness(moved, moved)
+    lower = -roughness(fixed, moved) / curvature if curvature > 1e-12 else -total / len(y)
+    return float((total + lower * below) / ahead), lower

@@ -1,0 +1,139 @@
+"""Gaussian kernels between rows and anchors: the features that kernel methods learn from and encode by."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
+
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.hashing.base import HashFunction, StoredArray, row_blocks
+
+# Share of the mean squared kernel value that is added to every anchor's: some anchors may be equal.
+RIDGE = 1e-8
+
+
+class Anchors(NamedTuple):
+    """What turns a row x into centred kernels exp(-decay ||x - anchor||^2) - mean.
+
+    Attributes:
+        rows: float32, shape (m, D), rows of the training set.
+        decay: float64, shape (m,), 1 / (2 s), where s is the mean squared distance between a training row and an
+            anchor.
+        mean: float64, shape (m,), the kernels' means over the training set.
+    """
+
+    rows: NDArray[np.float32]
+    decay: NDArray[np.float64]
+    mean: NDArray[np.float64]
+
+    def kernels(self, z: NDArray[Any]) -> NDArray[np.float64]:
+        """Centred kernels of the rows of `z` (n, D), shape (n, m)."""
+        return gaussian_kernels(z, self.rows, self.decay) - self.mean
+
+    def arrays(self, projection: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
+        """What a `KernelHashFunction` stores, for a projection of shape (m, K)."""
+        threshold = self.mean @ projection
+        return {"anchors": self.rows, "decay": self.decay, "projection": projection, "threshold": threshold}
+
+
+class KernelHashFunction(HashFunction):
+    """Bit k of a row is 1 if and only if its kernels' product with projection_[:, k] is at least threshold_[k].
+
+    Attributes:
+        anchors_: float32, shape (anchors, D), rows of the training set.
+        decay_: float64, shape (anchors,), 1 / (2 s) in the kernel exp(-||x - anchor||^2 / (2 s)), the same for all
+            anchors: s is the mean squared distance between a training row and an anchor.
+        projection_: float64, shape (anchors, code_length); float64, since the coefficients of similar anchors may be
+            large and cancel.
+        threshold_: float64, shape (code_length,), the projections of the kernels' means.
+
+    Example:
+        >>> from deephash_pipeline.hashing import HASH_FUNCTIONS
+        >>> [name for name, method in HASH_FUNCTIONS.items() if issubclass(method, KernelHashFunction)]
+        ['ksh', 'sdh', 'fsdh', 'cosdish']
+    """
+
+    stored: ClassVar[Mapping[str, StoredArray]] = {
+        "anchors": StoredArray(("anchors", "features"), np.float32),
+        "decay": StoredArray(("anchors",), np.float64),
+        "projection": StoredArray(("anchors", "code_length"), np.float64),
+        "threshold": StoredArray(("code_length",), np.float64),
+    }
+    supervised = True
+    anchors_: NDArray[np.float32]
+    decay_: NDArray[np.float64]
+    projection_: NDArray[np.float64]
+    threshold_: NDArray[np.float64]
+
+    def _encode_block(self, z: NDArray[np.float64]) -> NDArray[np.bool_]:
+        kernels = gaussian_kernels(z, self.anchors_, self.decay_)
+        return np.greater_equal(kernels @ self.projection_, self.threshold_)
+
+
+def draw_anchors(z: NDArray[Any], count: int, generator: np.random.Generator) -> Anchors:
+    """Draw rows of `z` (n, D) without replacement, `count` or all, and measure the kernels with them.
+
+    Raises:
+        InputError: all rows of `z` are equal.
+    """
+    if all(bool((z[rows] == z[0]).all()) for rows in row_blocks(z)):
+        raise InputError("X has only equal rows, so no distances: check the network that gave these features")
+    drawn = generator.choice(len(z), min(count, len(z)), replace=False)
+    anchors = z[drawn].astype(np.float32)
+    mean_distance = sum(squared_distances(z[rows], anchors).sum() for rows in row_blocks(z)) / len(z) / len(anchors)
+    decay = np.full(len(anchors), 0.5 / mean_distance)
+    mean = sum(gaussian_kernels(z[rows], anchors, decay).sum(axis=0) for rows in row_blocks(z)) / len(z)
+    return Anchors(anchors, decay, mean)
+
+
+class KernelRegression:
+    """Least squares from the centred kernels of a training set to its codes.
+
+    Args:
+        z: features, shape (n, D).
+        anchors: what gives their kernels.
+    """
+
+    def __init__(self, z: NDArray[Any], anchors: Anchors) -> None:
+        self.anchors = anchors
+        self.kernels = np.concatenate([anchors.kernels(z[rows]) for rows in row_blocks(z)])
+        moment = self.kernels.T @ self.kernels
+        moment += RIDGE * np.trace(moment) / len(moment) * np.eye(len(moment))
+        self.factor = cho_factor(moment)
+
+    def solve(self, codes: NDArray[np.float64]) -> NDArray[np.float64]:
+        """P = (phi' phi)^-1 phi' B for codes B of shape (n, K), shape (m, K)."""
+        return np.asarray(cho_solve(self.factor, self.kernels.T @ codes))
+
+
+def signs(projected: NDArray[np.float64]) -> NDArray[np.float64]:
+    """1 where a bit is 1, the projection at least 0, and -1 elsewhere."""
+    return np.where(projected >= 0, 1.0, -1.0)
+
+
+def random_signs(shape: tuple[int, int], generator: np.random.Generator) -> NDArray[np.float64]:
+    """Codes to start from: 1 and -1, either with probability 1/2."""
+    return np.where(generator.integers(0, 2, shape), 1.0, -1.0)
+
+
+def label_matrix(labels: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Y of shape (n, C), 1 for each label of a row: one-hot for classes 0..C-1 of shape (n,), else `labels` (n, C)."""
+    if labels.ndim == 2:
+        return labels.astype(np.float64)
+    return np.equal.outer(labels, np.arange(labels.max() + 1)).astype(np.float64)
+
+
+def squared_distances(z: NDArray[Any], anchors: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Squared Euclidean distances between the rows of `z` (n, D) and of `anchors` (m, D), in float64, shape (n, m)."""
+    wide, wide_anchors = z.astype(np.float64, copy=False), anchors.astype(np.float64)
+    distances: NDArray[np.float64] = (wide**2).sum(axis=1)[:, np.newaxis] + (wide_anchors**2).sum(axis=1)
+    distances -= 2 * wide @ wide_anchors.T
+    # Rounding can leave a row a little less than no distance from its own anchor.
+    return np.maximum(distances, 0.0)
+
+
+def gaussian_kernels(z: NDArray[Any], anchors: NDArray[np.float32], decay: NDArray[np.float64]) -> NDArray[np.float64]:
+    """exp(-decay ||x - anchor||^2) for the rows x of `z` (n, D), shape (n, m)."""
+    return np.exp(-decay * squared_distances(z, anchors))

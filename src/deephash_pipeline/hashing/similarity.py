@@ -1,0 +1,88 @@
+"""Which rows of a training set are similar: those of one class, or those that share a label."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deephash_pipeline.errors import InputError
+
+
+def share_a_label(labels: NDArray[Any], others: NDArray[Any]) -> NDArray[np.bool_]:
+    """Compare labels (n,) or multi-hot (n, classes) with others of the same kind, (m,) or (m, classes): bool (n, m).
+
+    Example:
+        >>> share_a_label(np.array([[1, 0], [1, 1]]), np.array([[0, 1]])).tolist()
+        [[False], [True]]
+    """
+    if labels.ndim == 1:
+        equal: NDArray[np.bool_] = np.equal.outer(labels, others)
+        return equal
+    # Counts of shared labels are exact in float32.
+    similar: NDArray[np.bool_] = labels.astype(np.float32) @ others.astype(np.float32).T > 0
+    return similar
+
+
+class LabelSets(NamedTuple):
+    """The different sets of labels of a training set, and which row has which.
+
+    Attributes:
+        of_row: int64 (n,).
+        similar: bool (sets, sets), whether two sets meet; a set is similar to itself only if it is not empty.
+    """
+
+    of_row: NDArray[np.int64]
+    similar: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, labels: NDArray[np.int64]) -> "LabelSets":
+        """Find those of multi-hot labels (n, classes)."""
+        sets, of_row = np.unique(labels, axis=0, return_inverse=True)
+        return cls(of_row.reshape(-1), share_a_label(sets, sets))
+
+
+class PartnerSampler:
+    """Draws partners of rows that have several labels: uniform over all rows that are similar, or that are not.
+
+    Rows are sorted by their set of labels. The partners of a kind that a set has are the rows of some of the sets, and
+    a number below their total finds one by its place in the running total.
+
+    Args:
+        labels: multi-hot (n, classes).
+
+    Raises:
+        InputError: no two rows are similar, or no two are not.
+    """
+
+    def __init__(self, labels: NDArray[np.int64]) -> None:
+        sets = LabelSets.of(labels)
+        self.set_of_row = sets.of_row
+        sizes = np.bincount(sets.of_row)
+        self._rows_by_set = np.argsort(sets.of_row, kind="stable")
+        self._starts = np.cumsum(sizes) - sizes
+        # [kind, set, other set]: rows of the other sets up to this one that are of the kind; kind 1 is similar.
+        self._totals = np.cumsum(np.stack([~sets.similar, sets.similar]) * sizes, axis=2)
+        partners = self.partners_of_rows()
+        if not partners.any(axis=1).all():
+            raise InputError("y makes all pairs of rows similar, or none: give images that share labels and others")
+
+    def partners_of_rows(self) -> NDArray[np.int64]:
+        """How many partners of each kind every row has, (2, n): dissimilar ones, and similar ones with itself."""
+        return np.asarray(self._totals[:, self.set_of_row, -1])
+
+    def draw(self, first: NDArray[np.int64], similar: bool, generator: np.random.Generator) -> NDArray[np.int64]:
+        """Draw a partner of one kind for each of some rows (pairs,), which must have one; a row may be its own."""
+        totals = self._totals[int(similar)]
+        of_first = self.set_of_row[first]
+        number = generator.integers(totals[of_first, -1])
+        found = np.empty(len(first), dtype=np.int64)
+        for start in range(0, len(first), ROWS_AT_A_TIME):
+            rows = slice(start, start + ROWS_AT_A_TIME)
+            below = totals[of_first[rows]]
+            other = np.count_nonzero(below <= number[rows, np.newaxis], axis=1)
+            before = np.where(other > 0, np.take_along_axis(below, np.maximum(other - 1, 0)[:, np.newaxis], 1)[:, 0], 0)
+            found[rows] = self._rows_by_set[self._starts[other] + number[rows] - before]
+        return found
+
+
+ROWS_AT_A_TIME = 4096

@@ -1,0 +1,162 @@
+"""Lists of images with a column for each label, one line ``path 0 1 0 ...`` an image.
+
+This is the format of HashNet, DeepHash-pytorch, OrthoHash and FIRe, for NUS-WIDE, MS-COCO, MIRFlickr and others. It is
+read as a source, and written for other toolboxes to use the same split.
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.images.decoding.image_files import Channels, ImageFiles
+from deephash_pipeline.images.sources.collection import ImageCollection, ImageSet
+
+logger = logging.getLogger(__name__)
+
+
+class LabelList(NamedTuple):
+    """What a list says: ids, which are paths, and labels, uint8 of shape (n, classes)."""
+
+    ids: list[str]
+    labels: NDArray[np.uint8]
+
+
+def read_label_list(path: Path, classes: int | None = None) -> LabelList:
+    r"""Read a list. Paths may contain spaces; empty lines are passed over.
+
+    Args:
+        path: of the list.
+        classes: how many columns of 0 and 1 end each line; None to count them in the first line, whose path then must
+            not contain a space.
+
+    Raises:
+        InputError: the file is missing, or a line has another number of columns or something else than 0 and 1.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     _ = Path(folder, "train.txt").write_text("a.jpg 0 1 1\nb.jpg 1 0 0\n")
+        ...     read_label_list(Path(folder, "train.txt")).labels.tolist()
+        [[0, 1, 1], [1, 0, 0]]
+    """
+    try:
+        lines = [(number, line.strip()) for number, line in enumerate(path.read_text("utf-8").splitlines(), start=1)]
+    except FileNotFoundError as error:
+        raise InputError(f"{path} is missing: put the list there, one line `path 0 1 0 ...` an image.") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} cannot be read as text ({error}): save it again, as UTF-8.") from error
+    lines = [(number, line) for number, line in lines if line]
+    if not lines:
+        raise InputError(f"{path} is empty: write one line `path 0 1 0 ...` an image.")
+    classes = len(lines[0][1].split()) - 1 if classes is None else classes
+    labels = np.zeros((len(lines), classes), dtype=np.uint8)
+    ids = []
+    for row, (number, line) in enumerate(lines):
+        name, *columns = line.rsplit(maxsplit=classes)
+        if classes < 2 or len(columns) != classes or not set(columns) <= {"0", "1"}:
+            raise InputError(
+                f"{path}, line {number}: {line[:60]!r} is no path and {classes} columns of 0 and 1: write one column "
+                "for each class, or mend `class_names`."
+            )
+        ids.append(name)
+        labels[row] = [column == "1" for column in columns]
+    return LabelList(ids, labels)
+
+
+def write_label_list(path: Path, ids: Sequence[str], labels: NDArray[Any], classes: int) -> None:
+    """Write a list that `read_label_list` and other toolboxes read.
+
+    Args:
+        path: of the list.
+        ids: paths of the images.
+        labels: class numbers (n,), or multi-hot (n, classes).
+        classes: how many columns to write.
+    """
+    columns = labels if labels.ndim == 2 else np.equal.outer(labels, np.arange(classes))
+    rows = (" ".join([name, *("1" if has else "0" for has in row)]) for name, row in zip(ids, columns, strict=True))
+    path.write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
+
+
+def list_label_lists(
+    root: Path,
+    lists: Mapping[str, str],
+    class_names: Sequence[str] | str | None,
+    image_size: int,
+    channels: Channels,
+    working_folder: Path,
+) -> ImageCollection:
+    """List the images of such lists, without decoding any.
+
+    Images of the training list are left out of the validation list: there stands the list of a database, which often
+    repeats them, and a held-out database is one that no training has seen.
+
+    Args:
+        root: folder of the raw files, where paths begin.
+        lists: split name -> list below `root`.
+        class_names: of the columns, or a file below `root` with a name on each line; None to number them.
+        image_size: height and width to decode to, in pixels.
+        channels: 1 for grey, 3 for colour.
+        working_folder: where the array of a split grows while it is decoded.
+
+    Returns:
+        The splits, rows in the order of the lists. Labels are multi-hot; or, where every image of every list has
+        exactly one, class numbers, which all methods take.
+
+    Raises:
+        InputError: see `read_label_list`; also if an image is missing or listed twice, or the lists differ in columns.
+    """
+    names = _class_names(root, class_names)
+    read: dict[str, LabelList] = {}
+    for split, file in lists.items():
+        read[split] = read_label_list(root / file, None if names is None else len(names))
+        missing = [name for name in read[split].ids if not (root / name).is_file()]
+        if missing:
+            raise InputError(
+                f"{root / file}: the file {root / missing[0]} is missing ({len(missing)} such lines in all); paths "
+                f"start at {root}, mend them or put the images there."
+            )
+    if len({of_list.labels.shape[1] for of_list in read.values()}) > 1:
+        raise InputError(f"the lists {', '.join(lists.values())} differ in their number of columns: name the classes.")
+    if {"training", "validation"} <= set(read):
+        read["validation"] = _without(read["validation"], set(read["training"].ids))
+    names = [str(column) for column in range(next(iter(read.values())).labels.shape[1])] if names is None else names
+    return collect_labelled(read, root, names, image_size, channels, working_folder)
+
+
+def collect_labelled(
+    found: Mapping[str, LabelList],
+    root: Path,
+    class_names: Sequence[str],
+    image_size: int,
+    channels: Channels,
+    working_folder: Path,
+) -> ImageCollection:
+    """Make a collection of image files with labels; class numbers where each image has one."""
+    one_each = all((of_split.labels.sum(axis=1) == 1).all() for of_split in found.values())
+    splits = {}
+    for split, (ids, multi_hot) in found.items():
+        labels = multi_hot.argmax(axis=1).astype(np.int64) if one_each else multi_hot
+        splits[split] = ImageSet(ImageFiles(root, ids, image_size, channels, working_folder), labels, ids)
+    return ImageCollection(splits, list(class_names))
+
+
+def _class_names(root: Path, class_names: Sequence[str] | str | None) -> list[str] | None:
+    if not isinstance(class_names, str):
+        return None if class_names is None else list(class_names)
+    path = root / class_names
+    try:
+        return [line.strip() for line in path.read_text("utf-8").splitlines() if line.strip()]
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} cannot be read: write the name of a class on each line, in UTF-8.") from error
+
+
+def _without(of_list: LabelList, others: set[str]) -> LabelList:
+    kept = np.array([name not in others for name in of_list.ids], dtype=bool)
+    if not kept.all():
+        logger.info("%d images of the validation list are training images, and left out of it", np.count_nonzero(~kept))
+    return LabelList([name for name, keep in zip(of_list.ids, kept, strict=True) if keep], of_list.labels[kept])

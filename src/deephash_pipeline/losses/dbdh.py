@@ -1,0 +1,50 @@
+"""DBDH, deep balanced discrete hashing."""
+
+from typing import Annotated
+
+from pydantic import Field
+from torch import Tensor
+from torch.nn import functional
+
+from deephash_pipeline.losses.hashing_loss import (
+    HashingLoss,
+    code_metrics,
+    mean_over,
+    pair_log_odds,
+    supervision_matrix,
+)
+from deephash_pipeline.parameters import validated
+
+
+class DBDH(HashingLoss):
+    """Likelihood of "similar" for u cut off at -1 and 1, and as many bits of 1 as of -1 in every code.
+
+    With h = clip(u, -1, 1) a pair costs log(1 + exp(-Y h_i . h_j / 2)), Y of 1 for similar pairs and -1 for others; a
+    sample costs the square of the mean of h over its bits. Metrics: those of `code_metrics` for h.
+
+    Args:
+        balance_weight: of the square; 0.1 in DeepHash-pytorch.
+
+    Example:
+        >>> import torch
+        >>> loss = DBDH(balance_weight=1.0)
+        >>> loss(torch.tensor([[3.0, 1.0], [1.0, 1.0]]), torch.tensor([0, 0]))
+        tensor(1.3133)
+    """
+
+    display_name = "DBDH"
+    reference = "Zheng, Zhang & Lu, Deep balanced discrete hashing for image retrieval, Neurocomputing 2020"
+    several_labels = True
+
+    @validated()
+    def __init__(self, balance_weight: Annotated[float, Field(ge=0)] = 0.1) -> None:
+        super().__init__()
+        self.balance_weight = balance_weight
+
+    def loss_and_metrics(self, u: Tensor, labels: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        """Compute the loss; see `HashingLoss.forward`."""
+        h = u.clamp(-1, 1)
+        supervision = supervision_matrix(labels).to(u.dtype)
+        cost = -functional.logsigmoid(supervision * pair_log_odds(h))
+        balance = h.mean(1).square().mean()
+        return mean_over(supervision.abs(), cost) + self.balance_weight * balance, code_metrics(u, h)

@@ -1,0 +1,70 @@
+"""DPN, deep polarized network."""
+
+from typing import Annotated
+
+import numpy as np
+import torch
+from pydantic import Field
+from torch import Tensor
+from torch.nn import functional
+
+from deephash_pipeline.losses.csq import distinct_codes
+from deephash_pipeline.losses.hashing_loss import HashingLoss, bit_accuracy, code_metrics, label_matrix
+from deephash_pipeline.parameters import validated
+
+
+class DPN(HashingLoss):
+    """Polarisation: bit k of u lies beyond a margin on the side of the class's centre c, max(0, m - c_k u_k).
+
+    Of several labels each pulls, and costs are added up. The mean is over samples and bits; the authors add the bits
+    up, a factor that is the learning rate's. Centres are codes of fair, independent bits, drawn once. Metrics: those of
+    `code_metrics` for u, and ``bit_accuracy``, the share of bits on the side of most labels.
+
+    Args:
+        code_length: bits.
+        classes: number of classes.
+        random_state: seed of the centres.
+        margin: m; 1 in the paper.
+
+    Attributes:
+        centres: float32 of shape (classes, code_length), of -1 and 1, no two rows alike.
+
+    Raises:
+        InputError: there are fewer codes than classes.
+
+    Example:
+        >>> loss = DPN(code_length=4, classes=3)
+        >>> labels = torch.tensor([0, 1, 2])
+        >>> loss(0.75 * loss.centres[labels], labels)
+        tensor(0.2500)
+    """
+
+    display_name = "DPN"
+    reference = (
+        "Fan et al., Deep polarized network for supervised learning of accurate binary hashing codes, IJCAI 2020"
+    )
+    needs = ("code_length", "classes", "random_state")
+    several_labels = True
+    centres: Tensor
+
+    @validated()
+    def __init__(
+        self,
+        code_length: Annotated[int, Field(ge=1)],
+        classes: Annotated[int, Field(ge=1)],
+        random_state: Annotated[int, Field(ge=0)] = 0,
+        margin: Annotated[float, Field(gt=0)] = 1.0,
+    ) -> None:
+        super().__init__()
+        self.margin = margin
+        codes = distinct_codes(classes, code_length, np.random.default_rng(random_state))
+        self.register_buffer("centres", torch.from_numpy(codes))
+
+    def loss_and_metrics(self, u: Tensor, labels: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        """Compute the loss; see `HashingLoss.forward`."""
+        own = label_matrix(labels, len(self.centres)).to(u.dtype)
+        for_one = own @ (self.centres > 0).to(u.dtype)
+        for_minus_one = own @ (self.centres < 0).to(u.dtype)
+        cost = for_one * functional.relu(self.margin - u) + for_minus_one * functional.relu(self.margin + u)
+        wanted = (for_one >= for_minus_one).to(u.dtype) * 2 - 1
+        return cost.mean(), {**code_metrics(u, u), "bit_accuracy": bit_accuracy(u, wanted)}

@@ -1,0 +1,79 @@
+"""OrthoHash, one loss for deep hashing."""
+
+from typing import Annotated
+
+import numpy as np
+import torch
+from pydantic import Field
+from torch import Tensor
+from torch.nn import functional
+
+from deephash_pipeline.losses.csq import distinct_codes
+from deephash_pipeline.losses.hashing_loss import HashingLoss, code_metrics, label_matrix
+from deephash_pipeline.parameters import validated
+
+
+class OrthoHash(HashingLoss):
+    """Classification by the cosines of u with fixed codes of the classes, nearly orthogonal to each other.
+
+    With cos_ik = u_i . c_k / (|u_i| |c_k|) a sample costs the cross-entropy of softmax_k s (cos_ik - m y_ik) with
+    y_i / |y_i|_1, where y_ik is 1 if it has label k. Centres c are codes of fair, independent bits, drawn once. The
+    authors normalise the hash layer by the batch: `HashLayerParameters.centring` and `scale`. Metrics: those of
+    `code_metrics` for u scaled to the length of a code, and ``accuracy``, the share of samples whose largest cosine is
+    with the centre of a label of theirs.
+
+    Args:
+        code_length: bits.
+        classes: number of classes.
+        random_state: seed of the centres.
+        margin: m; 0.2 in the authors' configuration.
+        scale: s; None for the root of the code length, the authors'.
+
+    Attributes:
+        centres: float32 of shape (classes, code_length), of -1 and 1, no two rows alike.
+
+    Raises:
+        InputError: there are fewer codes than classes.
+
+    Example:
+        >>> loss = OrthoHash(code_length=16, classes=3)
+        >>> labels = torch.tensor([0, 1, 2])
+        >>> bool(loss(loss.centres[labels], labels) < loss(loss.centres[labels].roll(1, 0), labels))
+        True
+        >>> loss.metrics["accuracy"]
+        tensor(0.)
+    """
+
+    display_name = "OrthoHash"
+    reference = (
+        "Hoe et al., One loss for all: deep hashing with a single cosine similarity based learning objective, "
+        "NeurIPS 2021"
+    )
+    needs = ("code_length", "classes", "random_state")
+    several_labels = True
+    centres: Tensor
+
+    @validated()
+    def __init__(
+        self,
+        code_length: Annotated[int, Field(ge=1)],
+        classes: Annotated[int, Field(ge=1)],
+        random_state: Annotated[int, Field(ge=0)] = 0,
+        margin: Annotated[float, Field(ge=0, lt=2)] = 0.2,
+        scale: Annotated[float, Field(gt=0)] | None = None,
+    ) -> None:
+        super().__init__()
+        self.margin = margin
+        self.scale = scale or code_length**0.5
+        codes = distinct_codes(classes, code_length, np.random.default_rng(random_state))
+        self.register_buffer("centres", torch.from_numpy(codes))
+
+    def loss_and_metrics(self, u: Tensor, labels: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        """Compute the loss; see `HashingLoss.forward`."""
+        own = label_matrix(labels, len(self.centres)).to(u.dtype)
+        direction = functional.normalize(u)
+        cosines = direction @ functional.normalize(self.centres.to(u.dtype)).T
+        target = own / own.sum(1, keepdim=True).clamp_min(1)
+        loss = functional.cross_entropy(self.scale * (cosines - self.margin * own), target)
+        right = own.gather(1, cosines.argmax(1, keepdim=True)).mean().detach()
+        return loss, {**code_metrics(u, direction * u.shape[1] ** 0.5), "accuracy": right}

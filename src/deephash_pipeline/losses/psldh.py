@@ -1,0 +1,73 @@
+"""PSLDH, partial-softmax loss based deep hashing."""
+
+from typing import Annotated
+
+import torch
+from pydantic import Field
+from torch import Tensor
+from torch.nn import functional
+
+from deephash_pipeline.losses.csq import hash_centres
+from deephash_pipeline.losses.hashing_loss import HashingLoss, accuracy, code_metrics, codes_of, signs
+from deephash_pipeline.parameters import validated
+
+
+class PSLDH(HashingLoss):
+    """Softmax over the products of h = tanh(u) with fixed codes of the classes, with a margin for the own one.
+
+    A sample costs the cross-entropy of slope (h . c_k - margin K [k is its class]), and the sum over bits of
+    (h - sign(h))^2. The authors find the centres by descent; here they are those of `hash_centres`. Metrics: those of
+    `code_metrics` for h, and ``accuracy``, the share of samples nearest to the centre of their class.
+
+    Args:
+        code_length: bits.
+        classes: number of classes.
+        random_state: seed of the centres where they are drawn.
+        slope: of the products; 0.2 in the authors' code.
+        margin: over the code length; 0.2 there.
+        quantisation_weight: of the sum over bits, a mean over samples; 0.01 there.
+
+    Attributes:
+        centres: float32 of shape (classes, code_length), of -1 and 1.
+
+    Raises:
+        InputError: there are fewer codes than classes.
+
+    Example:
+        >>> loss = PSLDH(code_length=16, classes=3)
+        >>> labels = torch.tensor([0, 1, 2])
+        >>> loss(9 * loss.centres[labels], labels)
+        tensor(0.1438)
+    """
+
+    display_name = "PSLDH"
+    reference = "Tu, Mao, Guo, Wei & Wang, Partial-softmax loss based deep hashing, WWW 2021"
+    needs = ("code_length", "classes", "random_state")
+    centres: Tensor
+
+    @validated()
+    def __init__(
+        self,
+        code_length: Annotated[int, Field(ge=1)],
+        classes: Annotated[int, Field(ge=1)],
+        random_state: Annotated[int, Field(ge=0)] = 0,
+        slope: Annotated[float, Field(gt=0)] = 0.2,
+        margin: Annotated[float, Field(ge=0, lt=2)] = 0.2,
+        quantisation_weight: Annotated[float, Field(ge=0)] = 0.01,
+    ) -> None:
+        super().__init__()
+        self.slope = slope
+        self.margin = margin
+        self.quantisation_weight = quantisation_weight
+        self.register_buffer("centres", torch.from_numpy(hash_centres(classes, code_length, random_state)))
+
+    def loss_and_metrics(self, u: Tensor, labels: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        """Compute the loss; see `HashingLoss.forward`."""
+        h = torch.tanh(u)
+        centres = self.centres.to(u.dtype)
+        own = codes_of(labels, torch.eye(len(centres), dtype=u.dtype, device=u.device))
+        products = h @ centres.T
+        classified = functional.cross_entropy(self.slope * (products - self.margin * u.shape[1] * own), labels)
+        quantisation = (h - signs(u)).square().sum(1).mean()
+        metrics = {**code_metrics(u, h), "accuracy": accuracy(products, labels)}
+        return classified + self.quantisation_weight * quantisation, metrics

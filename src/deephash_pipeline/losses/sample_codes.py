@@ -1,0 +1,68 @@
+"""Losses with a code for every image of the training set, for which they solve before each epoch."""
+
+from abc import abstractmethod
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.losses.hashing_loss import HashingLoss, label_matrix, number_of_classes, signs
+
+
+class SampleCodesLoss(HashingLoss):
+    """A loss whose variables are the network and a code for each image; the network alone makes the codes of a search.
+
+    Training calls `start_epoch` before each epoch and `set_batch` before each step. The codes are in `state_dict`, so
+    that a checkpoint has them.
+
+    Args:
+        code_length: bits.
+        labels: of the training set: class numbers (samples,), or multi-hot (samples, classes).
+
+    Attributes:
+        codes: of -1 and 1, float32 (samples, code_length); zeros before the first epoch.
+        has_label: 1 where an image has a label, float32 (images, classes).
+    """
+
+    codes: Tensor
+    has_label: Tensor
+
+    def __init__(self, code_length: int, labels: NDArray[np.int64]) -> None:
+        super().__init__()
+        given = torch.from_numpy(np.asarray(labels))
+        self.register_buffer("has_label", label_matrix(given, number_of_classes(given)), persistent=False)
+        self.register_buffer("codes", torch.zeros(len(given), code_length))
+        self.batch: Tensor | None = None
+
+    def start_epoch(self, u: Tensor) -> None:
+        """Solve for the codes.
+
+        Args:
+            u: of the training set without augmentation, (samples, code_length); a multiple of the images, where each
+                has several views, one after the other.
+        """
+        views = len(u) // len(self.has_label)
+        has_label = self.has_label.repeat_interleave(views, 0)
+        first = len(self.codes) != len(u) or not self.codes.any()
+        self.codes = self.solved(signs(u) if first else self.codes.clone(), u, has_label)
+
+    @abstractmethod
+    def solved(self, codes: Tensor, u: Tensor, has_label: Tensor) -> Tensor:
+        """Return better codes, (samples, code_length), for the network as it is."""
+
+    def set_batch(self, indices: Tensor) -> None:
+        """Say which samples the next batch consists of, (batch,)."""
+        self.batch = indices
+
+    def codes_of_batch(self, u: Tensor) -> Tensor:
+        """Codes of the samples of the batch, (batch, code_length).
+
+        Raises:
+            InputError: training has not said which they are.
+        """
+        if self.batch is None or len(self.batch) != len(u) or not self.codes.any():
+            name = type(self).__name__
+            raise InputError(f"{name} has a code for every image: call `start_epoch` and `set_batch` before it")
+        return self.codes[self.batch].to(u.dtype)

@@ -1,0 +1,210 @@
+"""Lists `path 0 1 0 ...`, and the benchmarks that are read from them."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from numpy.typing import NDArray
+from PIL import Image
+
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.images.__main__ import main
+from deephash_pipeline.images.decoding.ingestion import decode_splits
+from deephash_pipeline.images.sources.collection import ImageCollection, ImageSet
+from deephash_pipeline.images.sources.label_list import read_label_list, write_label_list
+from deephash_pipeline.images.sources.registry import parse_source, read_source
+from deephash_pipeline.images.sources.table import list_table
+from deephash_pipeline.images.splits import SplitParameters, split_collection, stratified_draw
+
+ROOT = Path(__file__).resolve().parents[3]
+LISTS = {
+    "train.txt": "a.png 0 1 1\nb c.png 1 0 0\nd.png 0 1 1\n",
+    "test.txt": "q.png 1 1 0\n",
+    "database.txt": "a.png 0 1 1\ne.png 0 0 1\n",
+}
+
+
+def paint(folder: Path, *names: str) -> None:
+    for number, name in enumerate(names):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (6, 4), (40 * number, 9, 9)).save(folder / name)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    paint(tmp_path, "a.png", "b c.png", "d.png", "e.png", "q.png")
+    for name, content in LISTS.items():
+        (tmp_path / name).write_text(content)
+    return tmp_path
+
+
+def read(folder: Path, **source: Any) -> ImageCollection:
+    parameters = {"kind": "list", "image_size": 8, "channels": 3, **source}
+    return read_source(parse_source(parameters), folder, folder / "decoded")
+
+
+def test_a_list_gives_each_image_the_labels_of_its_columns(folder: Path) -> None:
+    collection = read(folder, class_names=["sky", "sea", "sun"])
+    training = collection.splits["training"]
+    assert training.ids == ["a.png", "b c.png", "d.png"]
+    assert training.labels.dtype == np.uint8
+    assert training.labels.tolist() == [[0, 1, 1], [1, 0, 0], [0, 1, 1]]
+    assert collection.splits["query"].labels.tolist() == [[1, 1, 0]]
+    assert collection.class_names == ["sky", "sea", "sun"]
+
+
+def test_what_is_written_is_read_again(tmp_path: Path) -> None:
+    ids, labels = ["x/1 2.jpg", "y.jpg"], np.array([[0, 1, 1], [1, 0, 0]], dtype=np.uint8)
+    write_label_list(tmp_path / "list.txt", ids, labels, 3)
+    assert (tmp_path / "list.txt").read_text() == "x/1 2.jpg 0 1 1\ny.jpg 1 0 0\n"
+    found = read_label_list(tmp_path / "list.txt", classes=3)
+    assert found.ids == ids
+    np.testing.assert_array_equal(found.labels, labels)
+    write_label_list(tmp_path / "numbers.txt", ids, np.array([2, 0]), 3)
+    assert read_label_list(tmp_path / "numbers.txt", 3).labels.tolist() == [[0, 0, 1], [1, 0, 0]]
+
+
+def test_where_every_image_has_one_label_they_are_class_numbers(folder: Path) -> None:
+    for name, content in (("train.txt", "a.png 0 1\nd.png 1 0\n"), ("test.txt", "q.png 0 1\n")):
+        (folder / name).write_text(content)
+    collection = read(folder)
+    assert collection.class_names == ["0", "1"]
+    assert collection.splits["training"].labels.tolist() == [1, 0]
+    assert collection.splits["training"].labels.dtype == np.int64
+
+
+def test_names_of_classes_may_be_a_file(folder: Path) -> None:
+    (folder / "classes.txt").write_text("sky\nsea\nsun\n")
+    assert read(folder, class_names="classes.txt").class_names == ["sky", "sea", "sun"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("a.png 0 1 1\nd.png 0 1\n", r"train\.txt, line 2: 'd\.png 0 1' is no path and 3 columns of 0 and 1"),
+        ("a.png 0 1 2\n", r"train\.txt, line 1: 'a\.png 0 1 2'"),
+        ("a.png 0 1 1\nz.png 1 0 0\n", r"the file \S+z\.png is missing \(1 such lines"),
+        ("\n", r"train\.txt is empty"),
+        ("a.png 0 1 0\nd.png 0 1 1\n", r"class '0' has no image in the split 'training'"),
+        ("a.png 0 1 1\nq.png 1 0 0\n", r"the image id 'q\.png' occurs twice"),
+        ("a.png 0 1\nd.png 1 1\n", r"differ in their number of columns"),
+    ],
+)
+def test_faulty_lists_end_in_one_line_that_names_the_place(folder: Path, content: str, message: str) -> None:
+    (folder / "train.txt").write_text(content)
+    with pytest.raises(InputError, match=message) as raised:
+        read(folder)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_missing_list_is_named(folder: Path) -> None:
+    with pytest.raises(InputError, match=r"lost\.txt is missing"):
+        read(folder, splits={"training": "lost.txt", "query": "test.txt"})
+
+
+@pytest.mark.parametrize("benchmark", ["nuswide21", "coco", "mirflickr"])
+def test_benchmarks_of_published_lists_are_read_from_a_tree_of_their_layout(benchmark: str, folder: Path) -> None:
+    catalog = yaml.safe_load((ROOT / f"conf/{benchmark}/catalog_01_raw.yml").read_text())
+    parameters = yaml.safe_load((ROOT / f"conf/{benchmark}/parameters_data_ingestion.yml").read_text())
+    source = {**catalog["raw_images"]["source"], "image_size": 8}
+    collection = read_source(parse_source(source), folder, folder / "decoded")
+    splits = split_collection(collection, SplitParameters(**parameters["data_ingestion"]), seed=0)
+    decoded, broken = decode_splits(splits, collection.class_names, broken_share_limit=0)
+    assert broken == []
+    # Of the database's list, the training image is left out.
+    assert {name: images.ids for name, images in decoded.items()} == {
+        "training": ["a.png", "b c.png", "d.png"],
+        "validation": ["e.png"],
+        "query": ["q.png"],
+    }
+    assert decoded["training"].images.shape == (3, 3, 8, 8)
+    assert decoded["validation"].labels.tolist() == [[0, 0, 1]]
+
+
+def test_the_labels_of_a_csv_may_be_several(folder: Path) -> None:
+    (folder / "images.csv").write_text("path,label\na.png,sky; sea\nb c.png,sun\nd.png,sea\n")
+    collection = list_table(folder / "images.csv", 8, 3, folder / "decoded", label_separator=";")
+    assert collection.class_names == ["sea", "sky", "sun"]
+    assert collection.splits["all"].ids == ["a.png", "b c.png", "d.png"]
+    assert collection.splits["all"].labels.tolist() == [[1, 1, 0], [0, 0, 1], [1, 0, 0]]
+
+
+def several(images: int, seed: int = 0) -> NDArray[np.uint8]:
+    return (np.random.default_rng(seed).random((images, 4)) < 0.4).astype(np.uint8)
+
+
+def test_the_seed_decides_which_images_with_several_labels_are_drawn() -> None:
+    labels = several(60)
+    drawn = stratified_draw(labels, 20, seed=1)
+    assert len(set(drawn.tolist())) == 20
+    np.testing.assert_array_equal(drawn, stratified_draw(labels, 20, seed=1))
+    assert drawn.tolist() != stratified_draw(labels, 20, seed=2).tolist()
+
+
+def test_unseen_classes_are_refused_where_images_have_several_labels() -> None:
+    images = ImageSet(np.zeros((60, 1, 2, 2), dtype=np.uint8), several(60), [str(row) for row in range(60)])
+    parameters = SplitParameters(query_count=10, unseen_classes=("a", "b"))
+    with pytest.raises(InputError, match="unseen_classes needs one label an image"):
+        split_collection(ImageCollection({"all": images}, list("abcd")), parameters, seed=0)
+
+
+def test_labels_of_several_columns_are_checked() -> None:
+    pixels, ids = np.zeros((2, 1, 2, 2), dtype=np.uint8), ["a", "b"]
+    one, two = np.array([0, 1]), np.array([[1, 0], [1, 1]], dtype=np.uint8)
+    with pytest.raises(InputError, match="0 to 2 in 2 columns: give 0 or 1"):
+        ImageCollection({"all": ImageSet(pixels, 2 * two, ids)}, ["sky", "sea"])
+    with pytest.raises(InputError, match="some splits have one label an image and others several"):
+        ImageCollection(
+            {"training": ImageSet(pixels, two, ids), "query": ImageSet(pixels, one, ["c", "d"])}, list("xy")
+        )
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """A repository of Corel5k's layout: five images, four words, of which `sea` and `sky` are the most frequent."""
+    repository = tmp_path / "corel-5k"
+    paint(
+        repository, *(f"train_jpeg/{name}.jpeg" for name in (1, 2, 3)), *(f"test_jpeg/{name}.jpeg" for name in (4, 5))
+    )
+    (repository / "labels").mkdir()
+    (repository / "labels/words").write_bytes(b"sun\r\nsky\r\nsea\r\ncat\r\n")
+    (repository / "labels/training_label").write_bytes(b"1 2 3  \r\n2 3 \r\n3 1 2 \r\n")
+    (repository / "labels/test_label").write_bytes(b"4 4 \r\n5 3 4 \r\n")
+    return repository
+
+
+def test_corel5k_keeps_the_images_of_its_most_frequent_words(
+    clone: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    raw = tmp_path / "raw"
+    assert main(["corel5k", str(clone), str(raw), "--words", "2"]) == 0
+    assert "3 images, 1.33 of 2 words each" in capsys.readouterr().out
+    # Both words are in two training images; the one that comes first in the list of words is the first column.
+    assert (raw / "classes.txt").read_text() == "sky\nsea\n"
+    assert (raw / "train.txt").read_text() == "train/1.jpeg 1 1\ntrain/2.jpeg 0 1\ntrain/3.jpeg 1 0\n"
+    assert (raw / "test.txt").read_text() == "test/5.jpeg 0 1\n"
+    assert not (raw / "test/4.jpeg").exists()
+    collection = read(raw, class_names="classes.txt")
+    assert collection.class_names == ["sky", "sea"]
+    assert main(["corel5k", str(tmp_path / "nowhere"), str(raw)]) == 1
+    assert "clone the repository" in capsys.readouterr().err
+
+
+def test_the_splits_of_a_run_are_written_as_lists(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = tmp_path / "run"
+    for split, ids, labels in (
+        ("training", '["a.png", "b.png"]', [[1, 0], [1, 1]]),
+        ("validation", "[]", np.empty((0, 2))),
+        ("query", '["c.png"]', [[0, 1]]),
+    ):
+        (run / split).mkdir(parents=True)
+        (run / split / "ids.json").write_text(ids)
+        np.save(run / split / "labels.npy", np.array(labels, dtype=np.uint8))
+    assert main(["lists", str(run), str(tmp_path / "lists")]) == 1
+    assert "holds no splits" in capsys.readouterr().err
+    (run / "class_names.json").write_text('["sky", "sea"]')
+    assert main(["lists", str(run), str(tmp_path / "lists")]) == 0
+    written = {path.name: path.read_text() for path in (tmp_path / "lists").iterdir()}
+    assert written == {"train.txt": "a.png 1 0\nb.png 1 1\n", "test.txt": "c.png 0 1\n", "classes.txt": "sky\nsea\n"}

@@ -1,0 +1,152 @@
+"""The stages on images that have several labels: two bars, each at the left, in the middle or at the right."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from deephash_pipeline.deephash import Experiment, LabelledImages, PreTrainingParameters, Run, TrainingSet
+from deephash_pipeline.deephash.estimator import DeepHash
+from deephash_pipeline.deephash.fine_tune import FineTuningParameters
+from deephash_pipeline.deephash.initialise import HashLayerInitParameters
+from deephash_pipeline.deephash.training_set import LabelledFeatures
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.methods import Cell
+from deephash_pipeline.pipelines.baseline_hashing.nodes import make_classifier_baseline
+from deephash_pipeline.pipelines.cnn_pretraining.nodes import pre_train
+from deephash_pipeline.pipelines.data_ingestion.nodes import measure_pixels
+from deephash_pipeline.pipelines.feature_extraction.nodes import extract_z
+from deephash_pipeline.pipelines.fine_tuning.nodes import encode_images, tune
+from deephash_pipeline.pipelines.hash_layer_init.nodes import initialise
+from deephash_pipeline.pipelines.held_out_evaluation.nodes import measure_held_out
+from deephash_pipeline.pipelines.measured_cells.nodes import tabulate_measured_cells
+from deephash_pipeline.pipelines.shared.fitting import BaselineParameters, fit_hash_function
+from deephash_pipeline.pipelines.shared.measuring import (
+    Histograms,
+    Labels,
+    count_query_distances,
+    count_validation_distances,
+    measure_retrieval,
+)
+from deephash_pipeline.reports import retrieval_gallery
+from deephash_pipeline.retrieval import CodeSets, count_shared_labels, graded_metrics, pack_bits
+
+EXPERIMENT = Experiment(benchmark="bars", network="lenet", seed=7, device="cpu")
+CLASSES = ["left", "middle", "right"]
+TRAINING: dict[str, Any] = {"epochs": 2, "batch_size": 12, "learning_rate": 0.01}
+CODE_LENGTH = 12
+
+
+def bars(count: int, seed: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    generator = np.random.default_rng(seed)
+    labels = np.array([(1, 0, 0), (0, 1, 1), (1, 1, 0), (0, 0, 1)], dtype=np.uint8)[np.arange(count) % 4]
+    images = generator.integers(0, 90, size=(count, 1, 28, 28)).astype(np.uint8)
+    for image, of_image in zip(images, labels, strict=True):
+        for label in np.flatnonzero(of_image):
+            image[0, 4:24, 9 * label : 9 * label + 8] += 150
+    return images, labels
+
+
+IMAGES, LABELS = bars(36, seed=0)
+QUERY_IMAGES, QUERY_LABELS = bars(8, seed=1)
+TRAINING_SET = TrainingSet(IMAGES, LABELS, measure_pixels(IMAGES), CLASSES)
+QUERIES = LabelledImages(QUERY_IMAGES, QUERY_LABELS)
+
+
+def run_of(method: str) -> Run:
+    return Run(EXPERIMENT, Cell(method=method, code_length=CODE_LENGTH))
+
+
+@pytest.fixture(scope="module")
+def classifier() -> Any:
+    parameters = PreTrainingParameters.model_validate({"training": {**TRAINING, "epochs": 4}})
+    return pre_train(TRAINING_SET, QUERIES, parameters, Run(EXPERIMENT))
+
+
+@pytest.fixture(scope="module")
+def z(classifier: Any) -> NDArray[np.float32]:
+    return extract_z(IMAGES, TRAINING_SET.statistics, classifier[0], EXPERIMENT)
+
+
+@pytest.fixture(scope="module")
+def codes(z: NDArray[np.float32]) -> CodeSets:
+    encoder = fit_hash_function(
+        z, LABELS, Cell(method="itq", code_length=CODE_LENGTH), BaselineParameters({"itq": {}}), EXPERIMENT
+    )
+    packed = pack_bits(encoder.transform(z))
+    return CodeSets(database=packed, validation=packed[20:30], query=packed[30:], code_length=CODE_LENGTH)
+
+
+def test_the_classifier_learns_every_label_by_its_own_sigmoid(classifier: Any) -> None:
+    _, softmax, history = classifier
+    assert softmax["weight"].shape[0] == len(CLASSES)
+    assert history["loss"].iloc[-1] < history["loss"].iloc[0]
+    assert history["validation_accuracy"].between(0, 1).all()
+
+
+@pytest.mark.parametrize("method", ["bre", "mlh", "ksh", "ldah", "itq"])
+def test_hash_functions_of_pairs_and_unsupervised_ones_learn_from_several_labels(
+    method: str, z: NDArray[np.float32]
+) -> None:
+    few: dict[str, Any] = {
+        "mlh": {"batches_per_stage": 5, "stages": 2},
+        "ldah": {"positive_pairs": 200, "negative_pairs": 200},
+    }
+    parameters = BaselineParameters({method: few.get(method, {})})
+    encoder = fit_hash_function(z, LABELS, Cell(method=method, code_length=CODE_LENGTH), parameters, EXPERIMENT)
+    assert encoder.transform(z).shape == (36, CODE_LENGTH)
+
+
+def test_methods_of_classes_refuse_several_labels_in_one_line(classifier: Any, z: NDArray[np.float32]) -> None:
+    with pytest.raises(InputError, match="this method needs one label an image"):
+        fit_hash_function(z, LABELS, Cell(method="liong_sdh", code_length=8), BaselineParameters({}), EXPERIMENT)
+    with pytest.raises(InputError, match="1-of-C code of the classifier needs one label an image"):
+        make_classifier_baseline(classifier[1], LABELS)
+    parameters = FineTuningParameters.model_validate({"training": TRAINING, "loss": {"name": "greedy_hash"}})
+    with pytest.raises(InputError, match="greedy_hash: this method needs one label an image"):
+        tune(TRAINING_SET, parameters, run_of("greedy_hash"))
+
+
+def test_the_hash_layer_and_the_network_are_trained_on_several_labels(z: NDArray[np.float32]) -> None:
+    features = LabelledFeatures(z, LABELS, CLASSES)
+    weights, _, history = initialise(
+        features, HashLayerInitParameters.model_validate({"training": TRAINING}), run_of("deephash_pretrained")
+    )
+    assert weights["weight"].shape == (CODE_LENGTH, z.shape[1])
+    assert torch.isfinite(weights["weight"]).all()
+    hasher, history = tune(
+        TRAINING_SET, FineTuningParameters.model_validate({"training": TRAINING}), run_of("deephash_random_start")
+    )
+    assert np.isfinite(history["loss"]).all()
+    assert len(encode_images(hasher, IMAGES, IMAGES[:0], QUERY_IMAGES).query) == len(QUERY_IMAGES)
+
+
+def test_a_cell_is_measured_by_the_number_of_labels_shared(codes: CodeSets) -> None:
+    labels, validation = Labels(LABELS[30:], LABELS), Labels(LABELS[20:30], LABELS)
+    counted = Histograms(count_query_distances(codes, labels), count_validation_distances(codes, validation))
+    metrics, _ = measure_retrieval(counted, codes, labels, Cell(method="itq", code_length=CODE_LENGTH))
+    graded = count_shared_labels(codes.query, labels.queries, codes.database, labels.database, CODE_LENGTH)
+    for name, value in graded_metrics(graded).items():
+        assert metrics[name] == value
+    assert 0 < metrics["chance_level"] < metrics["mean_average_precision"] <= 1
+    table = tabulate_measured_cells({"itq/b12/metrics.json": metrics})
+    assert table[["ndcg_at_100", "acg_at_100", "wap_at_100"]].notna().all(axis=None)
+    held_out = measure_held_out({"itq/b12/codes.npz": codes}, LABELS[30:], LABELS[20:30], LABELS)
+    measured = held_out[held_out["state"] == "measured"]
+    assert measured["mean_average_precision"].between(0, 1).all()
+
+
+def test_the_gallery_names_all_labels_of_an_image_and_frames_it_green_if_it_shares_one(codes: CodeSets) -> None:
+    html = retrieval_gallery(
+        IMAGES[30:], LABELS[30:], IMAGES, LABELS, codes.query, codes.database, CLASSES, CODE_LENGTH, neighbours=3
+    )
+    assert "middle, right" in html
+
+
+def test_the_estimator_learns_from_columns_of_labels() -> None:
+    with pytest.raises(InputError, match="labels of several columns are 0 or 1"):
+        DeepHash(CODE_LENGTH, network="lenet").fit(IMAGES, 2 * LABELS)
+    with pytest.raises(InputError, match="36 images but 3 labels"):
+        DeepHash(CODE_LENGTH, network="lenet").fit(IMAGES, LABELS[:3])
