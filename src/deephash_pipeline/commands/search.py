@@ -12,7 +12,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from deephash_pipeline.commands.hashers import HASHER_HELP, is_cell, named_hasher
-from deephash_pipeline.commands.options import FOLDER, device_option
+from deephash_pipeline.commands.opening import opened
+from deephash_pipeline.commands.options import FOLDER, approximate_option, device_option, engine_option
 from deephash_pipeline.commands.project import run_catalog
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.image_index import AddedImages, ImageIndex, ListedImage, list_images
@@ -108,6 +109,8 @@ def info(index: Path, as_json: bool) -> None:
 @click.option("--radius", type=int, help="Find all at most so many bits away, at most k of them.")
 @click.option("--label", "labels", multiple=True, help="Only of this label; may be repeated.")
 @json_option
+@engine_option
+@approximate_option
 @device_option
 def search(
     index: Path,
@@ -117,6 +120,8 @@ def search(
     radius: int | None,
     labels: Sequence[str],
     as_json: bool,
+    engine: str | None,
+    approximate: bool,
     device: str,
 ) -> None:
     """Find the images of INDEX that are most like a PHOTO."""
@@ -124,7 +129,7 @@ def search(
         raise InputError("give either a photo or --id of an image of the index")
     if photo is not None and not photo.is_file():
         raise InputError(f"{photo} is not there: name an image file, or --id of an image of the index")
-    with ImageIndex.open(index, read_only=True, device=device if photo else "cpu") as images:
+    with opened(index, device if photo else "cpu", True, engine, approximate) as images:
         where = {"label": list(labels)} if labels else None
         if name is not None:
             answers = images.search_by_id(name, k, where)
@@ -135,7 +140,8 @@ def search(
     if as_json:
         click.echo(json.dumps(rows, ensure_ascii=False))
         return
-    table = Table("distance", "label", "id", box=None, header_style="bold")
+    caption = "approximate: near images may be missing" if approximate else None
+    table = Table("distance", "label", "id", box=None, header_style="bold", caption=caption)
     for row in rows:
         table.add_row(str(row["distance"]), escape(row.get("label") or ""), escape(row["id"]))
     Console().print(table)

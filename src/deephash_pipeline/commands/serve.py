@@ -9,9 +9,9 @@ from pathlib import Path
 import click
 import uvicorn
 
-from deephash_pipeline.commands.options import FOLDER, device_option
+from deephash_pipeline.commands.opening import opened as open_index
+from deephash_pipeline.commands.options import FOLDER, approximate_option, device_option, engine_option
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.image_index import ImageIndex
 from deephash_pipeline.image_index.index import Runtime
 from deephash_pipeline.serving import ServiceSettings, create_app, read_token
 
@@ -27,7 +27,8 @@ SECONDS_TO_END = 10
 @click.option("--allowed-host", multiple=True, help="A name the service is addressed by; may be repeated.")
 @click.option("--max-megabytes", default=10, show_default=True, type=click.IntRange(1, 1000), help="Of a request.")
 @click.option("--max-megapixels", default=40, show_default=True, type=click.IntRange(1, 1000), help="Of a picture.")
-@click.option("--max-pending", default=64, show_default=True, type=click.IntRange(1), help="Requests at once.")
+@click.option("--allow-urls", is_flag=True, help="Searches may name their picture by a URL of a public address.")
+@click.option("--max-pending", default=128, show_default=True, type=click.IntRange(1), help="Requests at once.")
 @click.option(
     "--runtime",
     default="torch",
@@ -35,6 +36,8 @@ SECONDS_TO_END = 10
     type=click.Choice(["torch", "onnx"]),
     help="What computes codes; onnx wants INDEX/hasher.onnx of export-onnx, and no PyTorch.",
 )
+@engine_option
+@approximate_option
 @device_option
 def serve(
     indexes: Sequence[Path],
@@ -44,8 +47,11 @@ def serve(
     allowed_host: Sequence[str],
     max_megabytes: int,
     max_megapixels: int,
+    allow_urls: bool,
     max_pending: int,
     runtime: Runtime,
+    engine: str | None,
+    approximate: bool,
     device: str,
 ) -> None:
     """Serve search in INDEXES over HTTP, with a page at /."""
@@ -54,16 +60,19 @@ def serve(
         most_bytes=max_megabytes * 2**20,
         most_pixels=max_megapixels * 10**6,
         most_pending=max_pending,
+        allow_urls=allow_urls,
         hosts=["*"] if host in ANYWHERE and not allowed_host else ["127.0.0.1", "localhost", host, *allowed_host],
     )
     if len({folder.resolve() for folder in indexes}) < len(indexes):
         raise InputError("an index is named twice: name each once")
+    if engine is not None and (len(indexes) > 1 or token_file is not None):
+        raise InputError("--engine is for one INDEX and without --token-file: change an index and export it again")
     with ExitStack() as stack:
         listener = stack.enter_context(_listener(host, port))
         opened = {}
         for folder in indexes:
             name = folder.name if folder.name and folder.name not in opened else str(folder)
-            index = ImageIndex.open(folder, read_only=settings.token is None, device=device, runtime=runtime)
+            index = open_index(folder, device, settings.token is None, engine, approximate, runtime)
             opened[name] = stack.enter_context(index)
         config = uvicorn.Config(
             create_app(opened, settings),

@@ -18,7 +18,7 @@ from deephash_pipeline.hashers import BaseHasher, OnnxHasher
 from deephash_pipeline.image_index.listing import ListedImage
 from deephash_pipeline.images.batches import Images, SkippedImage
 from deephash_pipeline.progress import count_steps
-from deephash_pipeline.search import Answers, HammingIndex, RangeAnswers
+from deephash_pipeline.search import Answers, HammingIndex, RangeAnswers, Searchable
 from deephash_pipeline.search.filters import Where
 from deephash_pipeline.search.segments import sync_folder
 from deephash_pipeline.search.store import LEDGER
@@ -56,7 +56,7 @@ class ImageIndex:
 
     Args:
         hasher: makes the codes.
-        index: has them.
+        index: has them; one in another engine is only read.
         folder: of the index; None for one in memory.
 
     Raises:
@@ -72,7 +72,7 @@ class ImageIndex:
         [('one', 0)]
     """
 
-    def __init__(self, hasher: BaseHasher, index: HammingIndex, folder: Path | None = None) -> None:
+    def __init__(self, hasher: BaseHasher, index: Searchable, folder: Path | None = None) -> None:
         if hasher.code_length != index.code_length:
             raise InputError(
                 f"the hasher makes {hasher.code_length} bits, the index has {index.code_length}: use the hasher that "
@@ -94,7 +94,12 @@ class ImageIndex:
 
     @classmethod
     def open(
-        cls, folder: str | Path, read_only: bool = False, device: str = "auto", runtime: Runtime = "torch"
+        cls,
+        folder: str | Path,
+        read_only: bool = False,
+        device: str = "auto",
+        runtime: Runtime = "torch",
+        engine: Searchable | None = None,
     ) -> Self:
         """Open an index.
 
@@ -104,6 +109,8 @@ class ImageIndex:
             device: to encode on, ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
             runtime: what computes codes. ``onnx`` takes the hasher that `deephash-pipeline export-onnx` has put into
                 the folder, and needs no PyTorch.
+            engine: has the codes in place of the folder, which then needs its hasher alone; see
+                `deephash_pipeline.engines`.
 
         Raises:
             InputError: there is no index, it is damaged, or, unless read_only, another process writes.
@@ -113,7 +120,7 @@ class ImageIndex:
             raise InputError(
                 f"there is no index {path}: make it by `deephash-pipeline index build {path} --hasher ...`"
             )
-        index = HammingIndex.open(path, read_only)
+        index = HammingIndex.open(path, read_only) if engine is None else engine
         try:
             return cls(_stored_hasher(path, device, runtime), index, path)
         except BaseException:
@@ -158,6 +165,12 @@ class ImageIndex:
         """Number of images."""
         return len(self.index)
 
+    def _own(self) -> HammingIndex:
+        """The index itself, where its items may be changed."""
+        if not isinstance(self.index, HammingIndex):
+            raise InputError("codes in another engine are read: change the index they are of, and export it again")
+        return self.index
+
     def add_files(self, images: Sequence[ListedImage]) -> AddedImages:
         """Add image files, decoded in parallel; what is added is stored for good batch by batch.
 
@@ -166,7 +179,7 @@ class ImageIndex:
         Args:
             images: with ids that differ.
         """
-        known = set(self.index)
+        known = set(self._own())
         new = [image for image in images if image.id not in known]
         report = AddedImages(there=len(images) - len(new))
         files = [(self.folder or Path()) / image.path for image in new]
@@ -185,7 +198,7 @@ class ImageIndex:
     def _store(self, codes: NDArray[np.uint8], images: Sequence[ListedImage], replace: bool = False) -> None:
         metadata: dict[str, Sequence[str | None]] = {"path": [str(image.path) for image in images]}
         metadata["label"] = [image.label for image in images]
-        self.index.add([image.id for image in images], codes, metadata, replace=replace)
+        self._own().add([image.id for image in images], codes, metadata, replace=replace)
 
     def add(
         self,
@@ -219,7 +232,7 @@ class ImageIndex:
     ) -> None:
         """Add images by their codes; see `add`."""
         none = [None] * len(ids)
-        self.index.add(ids, codes, {"path": paths or none, "label": labels or none}, replace=replace)
+        self._own().add(ids, codes, {"path": paths or none, "label": labels or none}, replace=replace)
 
     def keep_picture(self, image: Image.Image) -> str:
         """Write a picture into the index's folder, for good; return its path from there.
@@ -278,7 +291,7 @@ class ImageIndex:
         """
         present = [name for name in ids if name in self.index]
         paths = [item.metadata.get("path") for item in self.index.items(present)]
-        removed = self.index.remove(ids, missing_ok=missing_ok)
+        removed = self._own().remove(ids, missing_ok=missing_ok)
         for path in paths:
             self.forget_picture(path)
         return removed
@@ -307,11 +320,11 @@ class ImageIndex:
 
     def within(self, images: Images, radius: int, where: Where | None = None) -> RangeAnswers:
         """Find all images at most `radius` bits from each image."""
-        return self.index.within(self.hasher.encode(images), radius, where)
+        return self._own().within(self.hasher.encode(images), radius, where)
 
     def __iter__(self) -> Iterator[str]:
         """Ids in the order of insertion."""
-        return map(str, self.index)
+        return map(str, self._own())
 
 
 def _stored_hasher(folder: Path, device: str, runtime: Runtime) -> BaseHasher:

@@ -6,6 +6,7 @@ It knows numpy, numba and SQLite, and nothing of images, networks or pipelines.
 from deephash_pipeline.search.answers import Answers, Item, ItemId, RangeAnswers, merge_answers
 from deephash_pipeline.search.index import HammingIndex
 from deephash_pipeline.search.reranking import ByFeatures, ByOutputs
+from deephash_pipeline.search.searchable import Searchable
 
 __all__ = [
     "Answers",
@@ -15,5 +16,6 @@ __all__ = [
     "Item",
     "ItemId",
     "RangeAnswers",
+    "Searchable",
     "merge_answers",
 ]

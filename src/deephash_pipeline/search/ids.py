@@ -94,7 +94,7 @@ class ConsecutiveIds:
 
     def take(self, rows: NDArray[np.integer[Any]]) -> Ids:
         """See `IdColumn`."""
-        ids: Ids = rows.astype(np.int64) + self.first
+        ids: Ids = np.add(rows, self.first, dtype=np.int64)
         return ids
 
     def find(self, ids: Ids) -> NDArray[np.int64]:

@@ -28,6 +28,8 @@ class ReadableIndex:
         store: what the index consists of.
     """
 
+    approximate = False
+
     def __init__(self, store: Store) -> None:
         self._store = store
         self._conditions = Conditions(store.ledger)
@@ -75,6 +77,18 @@ class ReadableIndex:
             rows = first + source.rows()
             for start in range(0, len(rows), ROWS_AT_ONCE):
                 yield from snapshot.ids_of(rows[start : start + ROWS_AT_ONCE], self._store.kind).tolist()
+
+    def batches(self, size: int) -> Iterator[tuple[NDArray[np.int64], list[Item]]]:
+        """Positions, ascending, and items, so many at a time, as they are when the iteration begins.
+
+        A position is the number of an item in the order of insertion; another item never gets it.
+        """
+        snapshot = self._store.current()
+        for source, first in zip(snapshot.sources, snapshot.first_rows[:-1].tolist(), strict=True):
+            rows = first + source.rows()
+            for start in range(0, len(rows), size):
+                some = rows[start : start + size]
+                yield snapshot.positions_of(some), self._items_at(snapshot, some)
 
     def __contains__(self, item_id: object) -> bool:
         """Whether there is an item of this id."""
@@ -168,7 +182,10 @@ class ReadableIndex:
         ids = list(ids)
         if not ids:
             return []
-        snapshot, rows = self._known_rows(ids)
+        return self._items_at(*self._known_rows(ids))
+
+    def _items_at(self, snapshot: Snapshot, rows: NDArray[np.int64]) -> list[Item]:
+        ids = snapshot.ids_of(rows, self._store.kind).tolist()
         words = np.ascontiguousarray(snapshot.words_of(rows, self._store.words)).astype("<u8")
         codes = words.view(np.uint8)[:, : -(-self.code_length // 8)]
         return list(map(Item, ids, codes, self._metadata_at(snapshot, rows)))

@@ -7,23 +7,25 @@ from urllib.parse import quote, urlencode
 import numpy as np
 from numpy.typing import NDArray
 
+from deephash_pipeline.engines import EngineError
+from deephash_pipeline.engines.rows import bits_of, code_of_bits
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.image_index import ImageIndex
 from deephash_pipeline.search import Answers
 from deephash_pipeline.search import Item as IndexedItem
-from deephash_pipeline.serving.schemas import IndexInfo, Item, Query, Question, Result, Results
+from deephash_pipeline.serving.schemas import (
+    CodesAnswers,
+    CodesQuestion,
+    IndexInfo,
+    Item,
+    Lookup,
+    Query,
+    Question,
+    Result,
+    Results,
+)
 
 ATTEMPTS = 10
-
-
-def bits_of(code: NDArray[np.uint8], code_length: int) -> str:
-    """A packed code as its bits, first to last.
-
-    Example:
-        >>> bits_of(np.array([0b1010_0000], dtype=np.uint8), 4)
-        '1010'
-    """
-    return "".join(map(str, np.unpackbits(code, count=code_length).tolist()))
 
 
 def answer(
@@ -46,6 +48,8 @@ def answer(
             nearest = _within(found, question.radius)
             items = images.index.items([answered for answered, _ in nearest])
             break
+        except EngineError:
+            raise
         except InputError:
             # An answer may have been removed since; the next search does not find it.
             if attempt == ATTEMPTS - 1 or (item_id is not None and item_id not in images.index):
@@ -59,6 +63,7 @@ def answer(
             for (_, distance), item in zip(nearest, items, strict=True)
         ],
         more=len(nearest) == question.k < len(images),
+        approximate=images.index.approximate,
         milliseconds=round((time.perf_counter() - began) * 1000, 3),
     )
 
@@ -66,6 +71,35 @@ def answer(
 def _within(found: Answers, radius: int | None) -> Sequence[tuple[int | str, int]]:
     # Answers are ordered by distance: the k nearest within the radius are the first of the k nearest.
     return [(name, distance) for name, distance in found[0] if radius is None or distance <= radius]
+
+
+def answer_codes(images: ImageIndex, question: CodesQuestion) -> CodesAnswers:
+    """Search an index by codes.
+
+    Raises:
+        InputError: a code has another length, or no item has a label.
+    """
+    for bits in question.codes:
+        if len(bits) != images.index.code_length:
+            raise InputError(f"codes: one has {len(bits)} bits, this index has {images.index.code_length}")
+    codes = np.stack([np.frombuffer(code_of_bits(bits), dtype=np.uint8) for bits in question.codes])
+    found = images.index.search(codes, question.k, {"label": list(question.label)} if question.label else None)
+    return CodesAnswers(ids=[list(map(str, ids)) for ids in found.ids.tolist()], distances=found.distances.tolist())
+
+
+def look_up(name: str, images: ImageIndex, question: Lookup) -> list[Item]:
+    """Those of some items that an index has."""
+    for attempt in range(ATTEMPTS):
+        try:
+            there = [item_id for item_id in dict.fromkeys(question.ids) if item_id in images.index]
+            return [described(name, images, item) for item in images.index.items(there)]
+        except EngineError:
+            raise
+        except InputError:
+            # One may have been removed in between.
+            if attempt == ATTEMPTS - 1:
+                raise
+    raise AssertionError("the last attempt returns or raises")
 
 
 def described(name: str, images: ImageIndex, item: IndexedItem) -> Item:
@@ -90,4 +124,5 @@ def index_info(name: str, images: ImageIndex, writable: bool) -> IndexInfo:
         image_shape=images.hasher.description.image_shape,
         labels=images.labels(),
         writable=writable,
+        approximate=images.index.approximate,
     )

@@ -1,15 +1,12 @@
 """The service: routes, and what joins them."""
 
-import asyncio
-import os
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Annotated, Any
 from uuid import uuid4
 
 import numpy as np
-from anyio import CapacityLimiter, to_thread
 from fastapi import Depends, FastAPI, HTTPException, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse
@@ -21,18 +18,21 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
+from deephash_pipeline.engines import EngineError, GatheredIndex
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.image_index import ImageIndex
-from deephash_pipeline.serving.answering import answer, described, index_info
-from deephash_pipeline.serving.encoding import BatchingEncoder
-from deephash_pipeline.serving.observing import Metrics, Observed
-from deephash_pipeline.serving.pictures import read_picture, thumbnail
+from deephash_pipeline.serving.answering import answer, answer_codes, described, index_info, look_up
+from deephash_pipeline.serving.observing import Observed
+from deephash_pipeline.serving.pictures import thumbnail
 from deephash_pipeline.serving.requests import one_line, read_fields, require_token
 from deephash_pipeline.serving.schemas import (
+    CodesAnswers,
+    CodesQuestion,
     Health,
     ImageQuestion,
     IndexInfo,
     Item,
+    Lookup,
     NewItem,
     Problem,
     Question,
@@ -40,6 +40,7 @@ from deephash_pipeline.serving.schemas import (
     Results,
     Where,
 )
+from deephash_pipeline.serving.service import Service
 from deephash_pipeline.serving.settings import ServiceSettings
 
 PAGE = Path(__file__).with_name("page.html")
@@ -48,84 +49,8 @@ PAGE_POLICY = (
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 PROBLEMS: dict[int | str, dict[str, Any]] = {
-    code: {"model": Problem} for code in (400, 401, 403, 404, 408, 409, 413, 415, 422, 429)
+    code: {"model": Problem} for code in (400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 503)
 }
-
-
-class Service:
-    """What the routes share.
-
-    Args:
-        indexes: by the names they are asked by.
-        settings: limits.
-    """
-
-    def __init__(self, indexes: Mapping[str, ImageIndex], settings: ServiceSettings) -> None:
-        if not indexes:
-            raise InputError("no index is given: name at least one")
-        self.indexes, self.settings = dict(indexes), settings
-        self.metrics = Metrics(indexes)
-        self.encoders = {
-            name: BatchingEncoder(images.hasher, settings.batch_size) for name, images in self.indexes.items()
-        }
-        self.pending = 0
-        self.decoding = CapacityLimiter(os.cpu_count() or 1)
-
-    def named(self, where: Where) -> tuple[str, ImageIndex]:
-        """The index that is asked, the first by default."""
-        name = where.index if where.index is not None else next(iter(self.indexes))
-        if name not in self.indexes:
-            raise HTTPException(404, f"no index `{name[:100]}`; there are {', '.join(self.indexes)}")
-        return name, self.indexes[name]
-
-    def with_item(self, where: Where, item_id: str) -> tuple[str, ImageIndex]:
-        """The index that is asked, which has this item."""
-        name, images = self.named(where)
-        if item_id not in images.index:
-            raise HTTPException(404, f"no item `{item_id[:200]}` in {name}")
-        return name, images
-
-    def check_count(self, question: Question) -> None:
-        """Refuse a k beyond the limit."""
-        if question.k > self.settings.most_results:
-            raise HTTPException(422, f"k: at most {self.settings.most_results}")
-
-    @contextmanager
-    def admitted(self) -> Iterator[None]:
-        """Count a request while it is worked on; one too many is refused."""
-        if self.pending >= self.settings.most_pending:
-            raise HTTPException(429, "too many requests at once; ask again in a second", {"Retry-After": "1"})
-        self.pending += 1
-        self.metrics.pending.set(self.pending)
-        try:
-            yield
-        finally:
-            self.pending -= 1
-            self.metrics.pending.set(self.pending)
-
-    async def encoded(
-        self, name: str, content: bytes, keep: bool = False
-    ) -> tuple[NDArray[np.uint8], Image.Image | None]:
-        """The code of a picture and, if asked, what the index is to keep of it, computed on other threads."""
-        shape = self.indexes[name].hasher.description.image_shape
-        arguments = (content, shape, self.settings.most_pixels, keep)
-        # A large picture takes a hundred megabytes while it is decoded.
-        read = await to_thread.run_sync(read_picture, *arguments, limiter=self.decoding)
-        code = await asyncio.wrap_future(self.encoders[name].submit(read.pixels))
-        self.metrics.encoded.labels(name).inc()
-        return code, read.kept
-
-    def warm_up(self) -> None:
-        """Encode and search once: the first time takes seconds."""
-        for name, images in self.indexes.items():
-            black = np.zeros(images.hasher.description.image_shape, dtype=np.uint8)
-            code = self.encoders[name].submit(black).result()
-            images.index.search(code[np.newaxis], 1)
-
-    def close(self) -> None:
-        """End the threads."""
-        for encoder in self.encoders.values():
-            encoder.close()
 
 
 def create_app(image_indexes: Mapping[str, ImageIndex], settings: ServiceSettings | None = None) -> FastAPI:
@@ -178,6 +103,10 @@ def _add_errors(app: FastAPI) -> None:
     async def invalid(_: Request, error: RequestValidationError) -> Response:
         return told(422, one_line(error.errors()))
 
+    @app.exception_handler(EngineError)
+    async def engine_failed(_: Request, error: EngineError) -> Response:
+        return told(503, " ".join(str(error).split()))
+
     @app.exception_handler(InputError)
     async def bad_input(_: Request, error: InputError) -> Response:
         return told(400, " ".join(str(error).split()))
@@ -202,11 +131,19 @@ def _add_search(app: FastAPI, service: Service) -> None:
     async def search_by_image(request: Request) -> Results:
         """Find the pictures most like one that is sent."""
         with service.admitted():
-            content, question = await read_fields(request, ImageQuestion, service.settings.seconds)
+            content, question = await read_fields(request, ImageQuestion, service.settings)
             service.check_count(question)
             name, images = service.named(question)
             code, _ = await service.encoded(name, content)
             return await run_in_threadpool(answer, name, images, question, code)
+
+    @app.post("/v1/search/codes", responses=PROBLEMS)
+    async def search_by_codes(question: CodesQuestion) -> CodesAnswers:
+        """Find the items nearest to each of some codes, without what is known of them."""
+        with service.admitted():
+            service.check_count(question)
+            _, images = service.named(question)
+            return await run_in_threadpool(answer_codes, images, question)
 
     @app.get("/v1/search/{item_id:path}", responses=PROBLEMS)
     async def search_by_id(item_id: str, question: Annotated[Question, Query()]) -> Results:
@@ -233,7 +170,7 @@ def _add_items(app: FastAPI, service: Service) -> None:
     async def add_item(request: Request) -> Item:
         """Add a picture; when this is answered, it is stored for good and found by the next search."""
         with service.admitted():
-            content, new = await read_fields(request, NewItem, service.settings.seconds)
+            content, new = await read_fields(request, NewItem, service.settings)
             name, images = service.named(new)
             code, picture = await service.encoded(name, content, keep=True)
             assert picture is not None
@@ -263,6 +200,11 @@ def _add_items(app: FastAPI, service: Service) -> None:
         ids = [item_id for item_id in images.index.sample(sample.count, sample.seed) if item_id in images.index]
         return [described(name, images, item) for item in images.index.items(ids)]
 
+    @app.post("/v1/lookup", responses=PROBLEMS)
+    def look_up_items(question: Lookup) -> list[Item]:
+        """Those of some items that the index has."""
+        return look_up(*service.named(question), question)
+
     class Size(Where):
         size: int = Field(default=192, ge=16, le=1024, description="Pixels of the longer side, at most.")
 
@@ -270,6 +212,11 @@ def _add_items(app: FastAPI, service: Service) -> None:
     def item_thumbnail(item_id: str, where: Annotated[Size, Query()]) -> Response:
         """A small picture of an item."""
         _, images = service.with_item(where, item_id)
+        if isinstance(images.index, GatheredIndex):
+            gathered = images.index.thumbnail(item_id, where.size)
+            if gathered is None:
+                raise HTTPException(404, "no service has a picture of this item")
+            return Response(gathered[0], media_type=gathered[1], headers={"Cache-Control": "private, max-age=60"})
         path = images.path_of(images.index.get(item_id).metadata)
         if path is None:
             raise HTTPException(404, "this item has no picture, only its code")

@@ -7,9 +7,11 @@ from typing import Any, TypeVar
 from fastapi import HTTPException, Request
 from pydantic import BaseModel, ValidationError
 from python_multipart.exceptions import FormParserError
+from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import UploadFile
 
 from deephash_pipeline.serving.pictures import from_base64
+from deephash_pipeline.serving.remote import fetched
 from deephash_pipeline.serving.settings import ServiceSettings
 
 MOST_FIELDS = 50
@@ -18,30 +20,39 @@ MOST_FIELD_BYTES = 65_536
 Fields = TypeVar("Fields", bound=BaseModel)
 
 
-async def read_fields(request: Request, model: type[Fields], seconds: float) -> tuple[bytes, Fields]:
+async def read_fields(request: Request, model: type[Fields], settings: ServiceSettings) -> tuple[bytes, Fields]:
     """Read a picture and what comes with it.
 
     Args:
         request: its body is JSON with the picture in base64, or multipart with the picture as the file ``image``.
         model: of the JSON.
-        seconds: the body may take to arrive.
+        settings: how long the body may take to arrive, and whether the picture may be named by a URL.
 
     Raises:
         HTTPException: 400, 408, 413, 415 or 422, after what is wrong.
     """
+    seconds = settings.seconds
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     try:
         async with asyncio.timeout(seconds):
             if kind == "application/json":
                 fields = model.model_validate_json(await request.body())
-                return from_base64(fields.image), fields  # type: ignore[attr-defined]
-            if kind == "multipart/form-data":
+                url = getattr(fields, "url", None)
+                if url is None:
+                    return from_base64(fields.image), fields  # type: ignore[attr-defined]
+            elif kind == "multipart/form-data":
                 return await _read_form(request, model)
+            else:
+                raise HTTPException(415, "send multipart/form-data with a file `image`, or application/json")
     except TimeoutError:
         raise HTTPException(408, f"the request has not arrived within {seconds:g} seconds; send it again") from None
     except ValidationError as error:
         raise HTTPException(422, one_line(error.errors())) from error
-    raise HTTPException(415, "send multipart/form-data with a file `image`, or application/json")
+    if fields.image:  # type: ignore[attr-defined]
+        raise HTTPException(422, "url: give it or an image, not both")
+    if not settings.allow_urls:
+        raise HTTPException(403, "url: this service takes none; start it with --allow-urls, or send the picture")
+    return await run_in_threadpool(fetched, url, settings.most_bytes, seconds), fields
 
 
 async def _read_form(request: Request, model: type[Fields]) -> tuple[bytes, Fields]:

@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=1024)]
 Label = Annotated[str, StringConstraints(max_length=200)]
-FOUND = {"id": "photos/3/0013.png", "label": "3", "path": "photos/3/0013.png", "code": "011010011100"}
+MOST_CODES = 1000
 
 
 class Where(BaseModel):
@@ -34,7 +34,35 @@ class Question(Where):
 class ImageQuestion(Question):
     """A search by a picture in base64."""
 
-    image: str = Field(description="PNG, JPEG, WebP or BMP in base64, also as a data: URL.", examples=["iVBORw0KGgo="])
+    image: str = Field(
+        default="", description="PNG, JPEG, WebP or BMP in base64, also as a data: URL.", examples=["iVBORw0KGgo="]
+    )
+    url: str | None = Field(
+        default=None, description="Of the picture, in place of `image`, where the service allows it."
+    )
+
+
+class CodesQuestion(Where):
+    """A search by codes, for programs that join the answers of several services."""
+
+    codes: list[Annotated[str, StringConstraints(pattern="^[01]+$", max_length=256)]] = Field(
+        min_length=1, max_length=MOST_CODES, description="Bits, first to last.", examples=[["011010011100"]]
+    )
+    k: int = Field(default=20, ge=1, description="How many to find for each.", examples=[10])
+    label: list[Label] | None = Field(default=None, max_length=1000, description="Only of these labels.")
+
+
+class CodesAnswers(BaseModel):
+    """The nearest of each code."""
+
+    ids: list[list[str]]
+    distances: list[list[int]] = Field(description="Bits that differ from the query.")
+
+
+class Lookup(Where):
+    """Items that are asked for by their ids."""
+
+    ids: list[Name] = Field(min_length=1, max_length=MOST_CODES, examples=[["photos/3/0013.png"]])
 
 
 class NewItem(Where):
@@ -79,6 +107,7 @@ class Results(BaseModel):
     query: Query
     results: list[Result]
     more: bool = Field(description="Whether k has cut off others within the radius.")
+    approximate: bool = Field(description="Whether near items may be missing.")
     milliseconds: float
 
 
@@ -92,6 +121,7 @@ class IndexInfo(BaseModel):
     image_shape: tuple[int, int, int]
     labels: list[str]
     writable: bool
+    approximate: bool
 
 
 class Removed(BaseModel):

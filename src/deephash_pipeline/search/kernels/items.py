@@ -26,6 +26,11 @@ def _merge(answers: Any, found: int, rows: Any, allowed: Any, first_row: int, sp
     """Merge the allowed rows of a code, in order, into answers[:found], in order; what does not fit is left out."""
     if found == len(answers) and first_row + np.int64(rows[0]) > answers[found - 1]:
         return found
+    if found == 0 and len(allowed) == 0:
+        taken = min(len(answers), len(rows))
+        for place in range(taken):
+            answers[place] = first_row + np.int64(rows[place])
+        return taken
     kept, merged, place = found, 0, 0
     spare[:kept] = answers[:kept]
     read = 0

@@ -30,6 +30,10 @@ ROW_BITS = 40
 ROW_MASK = (1 << ROW_BITS) - 1
 # Codes that are asked at once whether any of them is near enough.
 CHUNK_CODES = 256
+# Codes that are compared first: where equal codes are many, these already set a limit.
+FIRST_CODES = 16
+# So few keys are sorted where they are.
+FEW_KEYS = 32
 LIMIT, NEARER, KEYS, STATUS = 0, 1, 2, 3
 """Columns of a query's status: its limit, items nearer than that, keys; and how many columns there are."""
 CODE, DISTANCE = 0, 1
@@ -150,6 +154,14 @@ def _make_room(k: int, keys: Any, counts: Any, status: Any) -> None:
 def sort_keys(k: int, keys: NDArray[np.int64], counts: NDArray[np.int64], status: NDArray[np.int64]) -> None:
     """Bring the keys of a query into the order of (distance, row) and drop those that cannot be among the nearest k."""
     last = _drop_far(k, keys, counts, status)
+    if status[KEYS] <= FEW_KEYS:
+        for place in range(1, status[KEYS]):
+            key, free = keys[place], place
+            while free and keys[free - 1] > key:
+                keys[free] = keys[free - 1]
+                free -= 1
+            keys[free] = key
+        return
     # Rows come nearly always in order, so the keys are dealt by distance, and sorted only if that was not enough.
     places = np.zeros(last + 2, dtype=np.int64)
     dealt = keys[: status[KEYS]].copy()
@@ -282,8 +294,7 @@ def search_part(
                     listed = _list_marked(marks, words[0], of_query[0], first, stop, near) if found else 0
                     code = stop
                 else:
-                    # Where equal codes are many, the first few already set a limit.
-                    until = stop if state[KEYS] else min(code + WORD_CODES, stop)
+                    until = stop if state[KEYS] else min(code + FIRST_CODES, stop)
                     code = next_near(words, code, until, of_query, state[LIMIT], distances)
                     listed = list_near(distances, code, until, state[LIMIT], near) if code < until else 0
                     code = min(code + CHUNK_CODES, until)

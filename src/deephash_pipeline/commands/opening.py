@@ -1,0 +1,28 @@
+"""An index as `search` and `serve` name it: a folder, with its codes there or in another engine."""
+
+from pathlib import Path
+
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.image_index import ImageIndex
+from deephash_pipeline.image_index.index import Runtime
+
+
+def opened(
+    folder: Path,
+    device: str,
+    read_only: bool = True,
+    engine: str | None = None,
+    approximate: bool = False,
+    runtime: Runtime = "torch",
+) -> ImageIndex:
+    """Open an index, or its hasher with codes in another engine."""
+    if engine is None:
+        if approximate:
+            raise InputError("--approximate is for --engine postgresql://...: this index answers exactly")
+        return ImageIndex.open(folder, read_only, device, runtime)
+    if not folder.is_dir():
+        raise InputError(f"there is no index {folder}: name the one whose hasher made the codes")
+    # A service without another engine needs none of their clients.
+    from deephash_pipeline.engines import default_name, open_engine  # noqa: PLC0415
+
+    return ImageIndex.open(folder, True, device, runtime, open_engine(engine, default_name(folder), approximate))

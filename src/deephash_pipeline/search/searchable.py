@@ -1,0 +1,58 @@
+"""What every index of codes can be asked, wherever its codes are stored."""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deephash_pipeline.search.answers import Answers, Item, ItemId
+from deephash_pipeline.search.filters import Where
+
+
+class Searchable(Protocol):
+    """An index that is searched: a `HammingIndex`, or codes in another engine.
+
+    Attributes:
+        approximate: whether near items may be missing from its answers.
+    """
+
+    approximate: bool
+
+    @property
+    def code_length(self) -> int:
+        """Bits per code."""
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns of metadata."""
+
+    def __len__(self) -> int:
+        """Number of items."""
+
+    def __contains__(self, item_id: object) -> bool:
+        """Whether there is an item of this id."""
+
+    def search(self, codes: NDArray[np.uint8], k: int, where: Where | None = None) -> Answers:
+        """The k nearest items of every query, in the order of (distance, insertion)."""
+
+    def search_by_id(self, item_id: ItemId, k: int, where: Where | None = None) -> Answers:
+        """The k items nearest to one of the index, without that one."""
+
+    def get(self, item_id: ItemId) -> Item:
+        """One item."""
+
+    def items(self, ids: Sequence[ItemId] | NDArray[Any]) -> list[Item]:
+        """Codes and metadata of some items."""
+
+    def sample(self, count: int, seed: int) -> list[ItemId]:
+        """Ids of some items drawn at random."""
+
+    def values(self, column: str, most: int = 1000) -> list[Any]:
+        """Distinct values of a column of metadata, ascending."""
+
+    def info(self) -> dict[str, Any]:
+        """What there is."""
+
+    def close(self) -> None:
+        """Give back what it uses."""
