@@ -14,6 +14,7 @@ from kedro.framework.project import pipelines
 from kedro.io import DatasetError
 from kedro.validation.exceptions import ParameterValidationError
 
+from deephash_pipeline.commands.encode import encode
 from deephash_pipeline.commands.project import hasher, new
 from deephash_pipeline.commands.provenance import RUN_OPTIONS, explain, skipping_what_is_up_to_date, status
 from deephash_pipeline.commands.search import index, search
@@ -95,7 +96,7 @@ assert kedro_run.callback is not None, "Kedro's run command does something"
 run.params = [*kedro_run.params, *RUN_OPTIONS]
 run.callback = one_line_errors(skipping_what_is_up_to_date(kedro_run.callback))
 cli.add_command(run)
-COMMANDS = (new, hasher, status, explain, index, search, serve)
+COMMANDS = (new, hasher, status, explain, encode, index, search, serve)
 for command in (*COMMANDS, *index.commands.values()):
     if command is not index:
         command.callback = one_line_errors(command.callback)

@@ -1,9 +1,6 @@
 """Datasets that are one local file, which appears under its name whole or not at all."""
 
-import os
 from abc import abstractmethod
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -20,6 +17,7 @@ from deephash_pipeline.provenance import (
     remember,
     verify,
 )
+from deephash_pipeline.stores import replacing
 
 Content = TypeVar("Content")
 
@@ -154,41 +152,3 @@ def _class_named(name: str | type) -> type:
     """Find the class that a catalog names; Kedro tries three modules for it, which takes milliseconds."""
     found: type = parse_dataset_definition({"type": name})[0]
     return found
-
-
-@contextmanager
-def replacing(path: Path, flush_folder: bool = True) -> Iterator[Path]:
-    """Give a temporary name in the folder of `path`; what is written there replaces `path` once it is on the disk.
-
-    If writing fails, nothing is left of it. The file gets the mode that the umask asks for, whatever wrote it.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
-    # What a killed process of the same number has left may be a link, through which another file would be written.
-    temporary.unlink(missing_ok=True)
-    try:
-        yield temporary
-        # safetensors gives its files to their owner alone.
-        temporary.chmod(0o666 & ~_umask())
-        _flush(temporary)
-        temporary.replace(path)
-        if flush_folder:
-            _flush(path.parent)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def _umask() -> int:
-    """Read the umask, which can only be read by setting it."""
-    umask = os.umask(0o077)
-    os.umask(umask)
-    return umask
-
-
-def _flush(path: Path) -> None:
-    """Wait until a file, or the entries of a folder, are on the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -54,9 +54,10 @@ class EncodedImages(NamedTuple):
 class ImageHasher:
     """Pixel statistics, trunk and encoder: everything between an image and its code.
 
-    Images are file paths, PIL images, uint8 arrays of shape (n, H, W), (n, H, W, C) or (n, C, H, W), or an iterable of
-    any of them; `deephash_pipeline.images.batches` says how they are read. They are resized to the size of the training
-    images. Codes are packed as `deephash_pipeline.retrieval.pack_bits` packs them: bit 0 is the highest of byte 0.
+    Images are file paths, contents of files as bytes, PIL images, uint8 arrays of shape (n, H, W), (n, H, W, C) or
+    (n, C, H, W), or an iterable of any of them; `deephash_pipeline.images.batches` says how they are read. They are
+    resized to the size of the training images. Codes are packed as `deephash_pipeline.retrieval.pack_bits` packs them:
+    bit 0 is the highest of byte 0.
 
     Args:
         trunk: the network below the hash layer, with its weights.
@@ -66,6 +67,7 @@ class ImageHasher:
 
     Attributes:
         batch_size: images decoded at a time; memory grows with it and not with the number of images.
+        threads: that decode; None for a few more than there are cores.
 
     >>> from deephash_pipeline import ImageHasher
     >>> from sklearn.datasets import load_digits
@@ -77,6 +79,7 @@ class ImageHasher:
 
     def __init__(self, trunk: Trunk, encoder: Encoder, description: HasherDescription, device: str = "auto") -> None:
         self.batch_size = DECODED_AT_A_TIME
+        self.threads: int | None = None
         self._compose(trunk, encoder, description, device)
 
     def _compose(self, trunk: Trunk, encoder: Encoder, description: HasherDescription, device: str) -> None:
@@ -224,7 +227,7 @@ class ImageHasher:
 
     def _batches(self, images: Images, errors: Literal["raise", "skip"]) -> Iterator[ImageBatch]:
         channels, height, width = self.description.image_shape
-        return image_batches(images, (height, width), channels, self.batch_size, errors)
+        return image_batches(images, (height, width), channels, self.batch_size, errors, self.threads)
 
     def _z(self, batch: NDArray[np.uint8]) -> NDArray[np.float32]:
         trunk, _, description = self._fitted()
