@@ -4,7 +4,6 @@ import io
 import logging
 import re
 import signal
-import time
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ from rich.console import Console
 from torch import Tensor, nn
 
 from deephash_pipeline import progress
-from deephash_pipeline.hooks import StageLog
 from deephash_pipeline.training import (
     ArrayInputs,
     CheckpointFolder,
@@ -111,6 +109,23 @@ def test_durations_read_like_those_of_people(seconds: float, text: str) -> None:
     assert progress.duration(seconds) == text
 
 
+def test_who_listens_is_told_instead_of_the_console(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
+    told: list[progress.Steps] = []
+    console = on_a_terminal(clock)
+    with (
+        caplog.at_level(logging.INFO, "deephash_pipeline"),
+        progress.reported_to(told.append),
+        progress.count_steps("deephash.b48", 1000, where="epoch 1 of 2", console=console) as advance,
+    ):
+        for _ in range(1000):
+            clock.now += 0.1
+            advance("epoch 2 of 2")
+    assert told[0] == ("deephash.b48", 0, 1000, "epoch 1 of 2")
+    assert told[-1] == ("deephash.b48", 1000, 1000, "epoch 2 of 2")
+    assert len(told) < 250
+    assert caplog.messages == drawn(console) == []
+
+
 # A training.
 
 
@@ -160,61 +175,3 @@ def test_a_log_names_the_epoch_within_it_and_counts_on_where_training_is_resumed
     caplog.clear()
     trained(Interrupting(clock), checkpoints)
     assert lines() == []
-
-
-# What shows no progress of its own.
-
-
-@pytest.fixture
-def lines(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
-    """Lines follow each other quickly."""
-    monkeypatch.setattr(progress, "SECONDS_BETWEEN_LINES", 0.01)
-    caplog.set_level(logging.INFO, "deephash_pipeline")
-    return caplog
-
-
-def wait_for_a_line(lines: pytest.LogCaptureFixture) -> None:
-    end = time.monotonic() + 60
-    while not lines.messages:
-        assert time.monotonic() < end, "no line"
-        time.sleep(0.01)
-
-
-def test_what_runs_for_long_says_so(lines: pytest.LogCaptureFixture) -> None:
-    with progress.lines_while_running("fit_ksh.b48"):
-        wait_for_a_line(lines)
-    assert lines.messages[0] == "fit_ksh.b48: running for 0 s"
-    said = len(lines.messages)
-    time.sleep(0.05)
-    assert len(lines.messages) == said
-
-
-def test_a_progress_of_its_own_is_enough(lines: pytest.LogCaptureFixture) -> None:
-    console = Console(file=io.StringIO(), force_terminal=True)
-    with progress.count_steps("shown", 3, console=console), progress.lines_while_running("silent"):
-        time.sleep(0.1)
-    assert lines.messages == []
-
-
-class Node:
-    """As much of a Kedro node as a line needs."""
-
-    name, tags = "fit_ksh.b48", frozenset({"baseline_hashing"})
-
-
-class OneNode:
-    nodes = (Node,)
-
-
-@pytest.mark.parametrize("failing", [False, True])
-def test_a_long_node_is_named_until_it_ends(lines: pytest.LogCaptureFixture, failing: bool) -> None:
-    log = StageLog()
-    log.before_pipeline_run(OneNode)
-    log.before_node_run(Node)
-    wait_for_a_line(lines)
-    log.on_node_error() if failing else log.after_node_run(Node)
-    assert lines.messages[0].startswith("fit_ksh.b48: running for ")
-    assert lines.messages[-1].startswith("baseline_hashing: 1 nodes in ") != failing
-    said = len(lines.messages)
-    time.sleep(0.05)
-    assert len(lines.messages) == said

@@ -3,7 +3,7 @@
 import ctypes
 import platform
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import numpy as np
@@ -86,6 +86,37 @@ class _Keepers:
     """How many blocks are open: the setting is one for the whole process."""
 
     open = 0
+
+
+@contextmanager
+def threads(number: int) -> Iterator[None]:
+    """Have PyTorch, NumPy, SciPy, scikit-learn and numba compute on so many threads inside the block.
+
+    Sums are cut by the number of threads, so results are equal bit for bit only where that is equal. Environment
+    variables cannot see to it: numba's OpenMP threads, once started, set PyTorch's number.
+
+    Args:
+        number: of threads; numba has no more than there are cores.
+
+    Example:
+        >>> with threads(1):
+        ...     torch.get_num_threads()
+        1
+    """
+    import numba  # noqa: PLC0415 - takes longer than most commands that never compute
+    from threadpoolctl import threadpool_limits  # noqa: PLC0415
+
+    former = torch.get_num_threads()
+    with ExitStack() as stack:
+        # Only where it changes something, for numba starts its threads then.
+        if number < numba.config.NUMBA_NUM_THREADS:  # type: ignore[attr-defined]
+            stack.callback(numba.set_num_threads, numba.get_num_threads())
+            numba.set_num_threads(number)
+        stack.enter_context(threadpool_limits(number))
+        # Last, for both of the others may set it; and set back last.
+        torch.set_num_threads(number)
+        yield
+    torch.set_num_threads(former)
 
 
 @contextmanager

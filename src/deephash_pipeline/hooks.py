@@ -4,8 +4,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import ExitStack
-from typing import Any
+from typing import Any, Self
 
 from kedro.framework.hooks import hook_impl
 from kedro.framework.project import pipelines
@@ -16,7 +15,6 @@ from rich.console import Console
 from rich.table import Table
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.progress import lines_while_running
 from deephash_pipeline.training import TrainingDiverged
 
 logger = logging.getLogger(__name__)
@@ -39,6 +37,10 @@ class KnownParameters:
 class LastGoodWeights:
     """Keeps what a training had learned before its loss ceased to be finite."""
 
+    def in_worker(self) -> Self:
+        """Give the hook for another process, where the training is."""
+        return self
+
     @hook_impl
     def on_node_error(self, error: Exception, catalog: CatalogProtocol[Any, Any]) -> None:
         """Save the weights that the error carries."""
@@ -49,42 +51,34 @@ class LastGoodWeights:
 
 
 class StageLog:
-    """Says when a stage is done and how long its nodes took; and now and then, which node a long stage is at."""
+    """Says when a stage is done and how long its nodes took together."""
 
     def __init__(self) -> None:
         self.remaining: Counter[str] = Counter()
         self.nodes: Counter[str] = Counter()
-        self.seconds: Counter[str] = Counter()
-        self.started = 0.0
-        self.lines = ExitStack()
+        self.seconds: dict[str, float] = {}
+        self.started: dict[str, float] = {}
 
     @hook_impl
     def before_pipeline_run(self, pipeline: Pipeline) -> None:
         """Count the nodes of each stage."""
         self.nodes = Counter(stage_of(node) for node in pipeline.nodes)
         self.remaining = self.nodes.copy()
-        self.seconds = Counter()
+        self.seconds = dict.fromkeys(self.nodes, 0.0)
 
     @hook_impl
     def before_node_run(self, node: Node) -> None:
         """Note the time."""
-        self.started = time.perf_counter()
-        self.lines.enter_context(lines_while_running(node.name))
+        self.started[node.name] = time.perf_counter()
 
     @hook_impl
     def after_node_run(self, node: Node) -> None:
         """Log the stage when its last node is done."""
-        self.lines.close()
         stage = stage_of(node)
-        self.seconds[stage] += time.perf_counter() - self.started  # type: ignore[assignment]
+        self.seconds[stage] += time.perf_counter() - self.started[node.name]
         self.remaining[stage] -= 1
         if not self.remaining[stage]:
             logger.info("%s: %d nodes in %.1f s", stage, self.nodes[stage], self.seconds[stage])
-
-    @hook_impl
-    def on_node_error(self) -> None:
-        """Say no more of the node."""
-        self.lines.close()
 
 
 class ResultTable:

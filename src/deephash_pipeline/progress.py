@@ -1,11 +1,10 @@
 """Progress of long computations: a bar on a terminal, a line now and then in a log; both say how much time is left."""
 
 import logging
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
@@ -14,6 +13,7 @@ logger = logging.getLogger(__name__)
 
 SECONDS_BETWEEN_LINES = 30.0
 SECONDS_BETWEEN_FRAMES = 0.1
+SECONDS_BETWEEN_REPORTS = 0.5
 
 SPEED_ESTIMATE_PERIOD = 3600.0
 """Seconds over which a bar averages its speed. By rich's default, 30, no time is left where a step takes longer."""
@@ -21,10 +21,43 @@ SPEED_ESTIMATE_PERIOD = 3600.0
 Item = TypeVar("Item")
 
 
-class _Open:
-    """How many bars or counts are open: `lines_while_running` is silent as long as one speaks for it."""
+class Steps(NamedTuple):
+    """How far a computation has come.
 
-    count = 0
+    Attributes:
+        description: what computes, such as ``"deephash.b48"``.
+        done: steps that are done.
+        total: all of them.
+        where: such as ``"epoch 14 of 20"``.
+    """
+
+    description: str
+    done: int
+    total: int
+    where: str
+
+
+class _Listener:
+    """Who is told of steps instead of the console; one for the process."""
+
+    receive: Callable[[Steps], None] | None = None
+
+
+@contextmanager
+def reported_to(receive: Callable[[Steps], None]) -> Iterator[None]:
+    """Have computations inside the block call `receive` now and then instead of showing their own progress.
+
+    Example:
+        >>> with reported_to(lambda steps: print(steps.description, steps.done, "of", steps.total)):
+        ...     total = sum(track([1, 2], "numbers", total=2))
+        numbers 0 of 2
+        numbers 2 of 2
+    """
+    former, _Listener.receive = _Listener.receive, receive
+    try:
+        yield
+    finally:
+        _Listener.receive = former
 
 
 def track(items: Iterable[Item], description: str, total: int, console: Console | None = None) -> Iterator[Item]:
@@ -68,15 +101,28 @@ def count_steps(
         ...         advance("epoch 1 of 1")
     """
     console = console or Console(stderr=True)
-    _Open.count += 1
-    try:
-        if console.is_terminal:
-            with _bar(description, total, done, where, console) as advance:
-                yield advance
-        else:
-            yield _lines(description, total, done)
-    finally:
-        _Open.count -= 1
+    if _Listener.receive is not None:
+        yield _reports(_Listener.receive, Steps(description, done, total, where))
+    elif console.is_terminal:
+        with _bar(description, total, done, where, console) as advance:
+            yield advance
+    else:
+        yield _lines(description, total, done)
+
+
+def _reports(receive: Callable[[Steps], None], steps: Steps) -> Callable[[str], None]:
+    receive(steps)
+    done, reported = steps.done, time.monotonic()
+
+    def advance(where: str) -> None:
+        nonlocal done, reported
+        done += 1
+        now = time.monotonic()
+        if done == steps.total or now - reported >= SECONDS_BETWEEN_REPORTS:
+            reported = now
+            receive(Steps(steps.description, done, steps.total, where))
+
+    return advance
 
 
 @contextmanager
@@ -116,34 +162,6 @@ def _lines(description: str, total: int, done: int) -> Callable[[str], None]:
             logger.info("%s: %s, %s left", description, where, duration(left))
 
     return advance
-
-
-@contextmanager
-def lines_while_running(name: str) -> Iterator[None]:
-    """Log now and then that a block still runs and for how long, unless a progress of its own shows that.
-
-    Args:
-        name: what runs, such as ``"fit_ksh.b48"``.
-
-    Example:
-        >>> with lines_while_running("fit_ksh.b48"):
-        ...     total = sum(range(10))
-    """
-    began = time.monotonic()
-    ended = threading.Event()
-
-    def log_lines() -> None:
-        while not ended.wait(SECONDS_BETWEEN_LINES):
-            if not _Open.count:
-                logger.info("%s: running for %s", name, duration(time.monotonic() - began))
-
-    thread = threading.Thread(target=log_lines, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
 
 
 def duration(seconds: float) -> str:

@@ -7,13 +7,14 @@ import pytest
 from kedro.framework.hooks.manager import _create_hook_manager, _register_hooks
 from kedro.framework.project import settings
 from kedro.framework.startup import bootstrap_project
-from kedro.io import DataCatalog, MemoryDataset, SharedMemoryDataCatalog
+from kedro.io import DataCatalog, MemoryDataset
 from kedro.pipeline import Node, Pipeline
+from kedro.runner import ThreadRunner
 
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.freshness import Provenance, nodes_to_run
-from deephash_pipeline.freshness.runners import ParallelRunner, SequentialRunner, ThreadRunner
 from deephash_pipeline.provenance import manifest_path, read_manifest
+from deephash_pipeline.runners import ParallelRunner, SequentialRunner
 from tests.datasets.kinds import KINDS
 
 
@@ -40,20 +41,20 @@ PIPELINE = Pipeline(
 STORED = ("result", "other", "total")
 
 
-def a_catalog(folder: Path, factor: int = 3, kind: type[DataCatalog] = DataCatalog) -> Any:
-    """A catalog in which `scaled` is passed on in memory."""
+def a_catalog(folder: Path, factor: int = 3, stored: tuple[str, ...] = STORED) -> Any:
+    """A catalog in which `scaled` is passed on in memory, unless it is stored."""
     entry = {"type": "deephash_pipeline.datasets.AtomicDataset", "dataset": KINDS["_json"]}
-    entries = {name: {**entry, "filepath": str(folder / f"{name}.json")} for name in ("start", *STORED)}
-    catalog = kind.from_config(entries)
+    catalog = DataCatalog.from_config(
+        {name: {**entry, "filepath": str(folder / f"{name}.json")} for name in ("start", *stored)}
+    )
     catalog["params:factor"] = MemoryDataset(factor)
     return catalog
 
 
-def run(folder: Path, runner: Any, factor: int = 3, kind: type[DataCatalog] = DataCatalog) -> None:
-    """Run what is not up to date, as a session would."""
-    catalog = a_catalog(folder, factor, kind)
+def run(folder: Path, runner: Any, factor: int = 3, stored: tuple[str, ...] = STORED) -> None:
+    """Run as a session would."""
+    catalog = a_catalog(folder, factor, stored)
     hooks = _create_hook_manager()
-    # The project's own: processes of a ParallelRunner find it there, as it was when they were forked.
     _register_hooks(hooks, [hook for hook in settings.HOOKS if isinstance(hook, Provenance)])
     hooks.hook.before_pipeline_run(run_params={"project_path": str(folder)}, pipeline=PIPELINE, catalog=catalog)
     runner.run(PIPELINE, catalog, hooks)
@@ -90,22 +91,32 @@ def test_threads_leave_the_same_files_and_manifests(folder: Path) -> None:
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
-def test_processes_leave_no_file_without_manifest(folder: Path) -> None:
-    run(folder, ParallelRunner(max_workers=2), kind=SharedMemoryDataCatalog)
-    for name in STORED:
-        assert manifest_path(folder / f"{name}.json").is_file()
+def test_processes_leave_the_same_files_and_manifests(folder: Path) -> None:
+    stored = ("scaled", *STORED)
+    run(folder, SequentialRunner(), stored=stored)
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    for name in stored:
+        (folder / f"{name}.json").unlink()
+        manifest_path(folder / f"{name}.json").unlink()
+    run(folder, ParallelRunner(workers=2), stored=stored)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_processes_refuse_to_run_what_is_passed_on_in_memory(folder: Path) -> None:
+    with pytest.raises(InputError, match="`scaled` is stored nowhere"):
+        run(folder, ParallelRunner(workers=2))
 
 
 def test_a_second_run_runs_nothing(folder: Path) -> None:
-    run(folder, SequentialRunner())
+    run(folder, SequentialRunner(skipping=True))
     before = {path: path.stat().st_mtime_ns for path in folder.iterdir()}
     assert nodes_to_run(PIPELINE, a_catalog(folder)) == []
-    run(folder, SequentialRunner())
+    run(folder, SequentialRunner(skipping=True))
     assert {path: path.stat().st_mtime_ns for path in folder.iterdir()} == before
 
 
 def test_a_parameter_of_a_node_whose_output_is_not_stored_makes_the_next_stored_one_stale(folder: Path) -> None:
-    run(folder, SequentialRunner())
+    run(folder, SequentialRunner(skipping=True))
     assert nodes_to_run(PIPELINE, a_catalog(folder, factor=4)) == ["scale", "add_one", "total"]
     with pytest.raises(InputError, match="was made with factor 3, this run has 4"):
         hook = Provenance()
@@ -121,11 +132,11 @@ def test_a_parameter_of_a_node_whose_output_is_not_stored_makes_the_next_stored_
 def test_what_is_remade_as_it_was_not_leaves_more_to_make_and_it_is_made(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run(folder, SequentialRunner())
+    run(folder, SequentialRunner(skipping=True))
     (folder / "other.json").unlink()
     assert nodes_to_run(PIPELINE, a_catalog(folder)) == ["add_one_to_start"]
     node = next(node for node in PIPELINE.nodes if node.name == "add_one_to_start")
     monkeypatch.setattr(node, "_func", lambda start: {"x": 100})
     monkeypatch.setattr("deephash_pipeline.provenance.lineage.sources", lambda function: {})
-    run(folder, SequentialRunner())
+    run(folder, SequentialRunner(skipping=True))
     assert a_catalog(folder).load("total") == {"total": 3 * 3 + 2 + 100}

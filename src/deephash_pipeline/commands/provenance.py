@@ -15,10 +15,10 @@ from kedro.pipeline import Pipeline
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.freshness import ProjectGraph, nodes_to_run, policy, states
 from deephash_pipeline.freshness.graph import Catalog
-from deephash_pipeline.freshness.runners import RUNNERS
 from deephash_pipeline.grid import SHOWN_CODE_LENGTH
 from deephash_pipeline.hooks import KnownParameters, ResultTable
 from deephash_pipeline.provenance import DamagedError, Kind, summarised
+from deephash_pipeline.runners import RUNNERS, count_cores
 
 logger = logging.getLogger(__name__)
 
@@ -38,6 +38,9 @@ NARROWING = (
 )
 """Options of Kedro's ``run`` that name the nodes to run: then they are run."""
 
+OURS = "deephash_pipeline.runners."
+"""Where the runners are that skip what is up to date."""
+
 SHOWN_DIGITS = 8
 
 RUN_OPTIONS = [
@@ -56,6 +59,20 @@ RUN_OPTIONS = [
         help="full: read large files again to compare them with their manifests, even if they seem unchanged.",
     ),
     click.Option(["--force"], is_flag=True, help="Run all nodes, also those whose outputs are up to date."),
+    click.Option(
+        ["--workers"],
+        type=click.IntRange(min=1),
+        envvar="DEEPHASH_WORKERS",
+        show_envvar=True,
+        help="How many nodes run side by side, one for each core by default; the results are the same.",
+    ),
+    click.Option(
+        ["--on-error"],
+        type=click.Choice(["continue", "stop"]),
+        default="continue",
+        show_default=True,
+        help="Whether nodes still run that do not need what a failed one would have made.",
+    ),
 ]
 
 
@@ -67,14 +84,19 @@ def skipping_what_is_up_to_date(command: Callable[..., Any]) -> Callable[..., An
         stale_allowed = options.pop("stale", "refuse") == "allow"
         verify_fully = options.pop("verify", "quick") == "full"
         force = options.pop("force", False)
+        workers, on_error = options.pop("workers", None), options.pop("on_error", "continue")
         whole = set(options.get("pipelines") or ["__default__"]) <= WHOLE
-        runner = options.get("runner") or "SequentialRunner"
+        runner = options.get("runner") or ("ParallelRunner" if (workers or count_cores()) > 1 else "SequentialRunner")
+        runner = RUNNERS.get(runner, runner)
         with policy(stale_allowed=stale_allowed, verify_fully=verify_fully):
-            if force or not whole or runner not in RUNNERS or any(options.get(name) for name in NARROWING):
+            if not runner.startswith(OURS):
                 return command(**options)
-            if not _is_up_to_date(options, stale_allowed):
-                return command(**{**options, "runner": RUNNERS[runner]})
-        return None
+            skipping = not force and whole and not any(options.get(name) for name in NARROWING)
+            if skipping and _is_up_to_date(options, stale_allowed):
+                return None
+            given = {"workers": workers, "on_error": on_error, "skipping": skipping}
+            parameters = {**given, **(options.get("runner_params") or {})}
+            return command(**{**options, "runner": runner, "runner_params": parameters})
 
     return wrapped
 

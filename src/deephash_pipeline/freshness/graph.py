@@ -75,6 +75,11 @@ class ProjectGraph:
         folder = self.benchmark_folder
         return [] if folder is None else sorted(folder.parents[1].glob(f"*/{folder.name}"))
 
+    @property
+    def nodes(self) -> list[Node]:
+        """All nodes."""
+        return self._nodes
+
     @staticmethod
     def _key(node: Node) -> tuple[str, frozenset[str]]:
         return node.name, frozenset(node.inputs)

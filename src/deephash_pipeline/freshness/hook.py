@@ -4,7 +4,7 @@ import json
 import logging
 import shlex
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -46,9 +46,11 @@ class Policy:
 
     Attributes:
         stale_allowed: whether a run may read what is stale.
+        verify_fully: whether all files are read whole.
     """
 
     stale_allowed: bool = False
+    verify_fully: bool = False
 
 
 POLICY = Policy()
@@ -57,58 +59,47 @@ POLICY = Policy()
 @contextmanager
 def policy(*, stale_allowed: bool = False, verify_fully: bool = False) -> Iterator[None]:
     """Run with another policy within it: `stale_allowed`, or with all files read whole."""
-    before, POLICY.stale_allowed = POLICY.stale_allowed, stale_allowed
+    before = vars(POLICY).copy()
+    POLICY.stale_allowed, POLICY.verify_fully = stale_allowed, verify_fully
     try:
         with everything_read(verify_fully):
             yield
     finally:
-        POLICY.stale_allowed = before
+        vars(POLICY).update(before)
 
 
-class Provenance:
-    """Stops a run before its first node if it would read what is stale, and records what its nodes make.
+class Recorder:
+    """Records what nodes make, in the process that runs them.
 
-    While it runs, no other run may work on the same benchmark.
+    Args:
+        nodes: of the graph.
+        project: whose code it is.
+        banner: what the readers of the report are told; empty if nothing.
     """
 
-    def __init__(self) -> None:
-        self._graph: ProjectGraph | None = None
+    def __init__(self, nodes: Sequence[Node], project: Path, banner: str) -> None:
+        self._nodes = list(nodes)
+        self._project = project
+        self._banner = banner
+        self._command = command()
         self._catalog: Catalog | None = None
-        self._lock: RunLock | None = None
+        self._graph: ProjectGraph | None = None
         self._origins: dict[str, Origin] = {}
-        self._project = Path()
-        self._banner = ""
 
-    @hook_impl
-    def before_pipeline_run(self, run_params: dict[str, Any], pipeline: Pipeline, catalog: Catalog) -> None:
-        """Take the lock, and compare what this run reads with what it would make itself.
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what another process finds for itself; but look up the code once, for all of them."""
+        return {"_code": self._code, **vars(self), "_catalog": None, "_graph": None, "_origins": {}}
 
-        Raises:
-            InputError: another run has the lock, or something is stale, damaged or without a manifest.
-        """
-        self._end()
-        known = (node for other in pipelines.values() for node in other.nodes)
-        graph = ProjectGraph([*pipeline.nodes, *known], catalog)
-        self._origins, self._banner = {}, ""
-        self._project = Path(run_params["project_path"])
-        if graph.benchmark_folder is not None:
-            self._lock = RunLock(graph.benchmark_folder)
-            self._lock.take()
-            sweep(graph.benchmark_folders())
-        try:
-            self._refuse_what_is_stale(graph, pipeline, run_params)
-        except InputError:
-            self._end()
-            raise
-        self._graph, self._catalog = graph, catalog
+    def start(self, catalog: Catalog, graph: ProjectGraph | None = None) -> None:
+        """Work on a catalog, in another process on the one that was sent there."""
+        self._catalog, self._graph = catalog, graph or ProjectGraph(self._nodes, catalog)
 
     @hook_impl
     def before_node_run(self, node: Node, catalog: Catalog, inputs: dict[str, Any]) -> dict[str, Any] | None:
         """Start a training over if its code has changed; name what is stale to the report's readers."""
-        if self._graph is None:
-            return None
-        # In a process of a ParallelRunner it is not the one that the run began with.
-        self._catalog = catalog
+        if self._graph is None or self._catalog is not catalog:
+            self.start(catalog)
+        assert self._graph is not None, "it has been started"
         for value in inputs.values():
             if isinstance(value, CheckpointFolder):
                 _start_over_if_changed(value, self._graph.step(node))
@@ -129,8 +120,60 @@ class Provenance:
         if isinstance(dataset, AtomicFileDataset):
             if node.name not in self._origins:
                 step = self._graph.step(node)
-                self._origins[node.name] = self._graph.lineage.origin(step, self._code, command())
+                self._origins[node.name] = self._graph.lineage.origin(step, self._code, self._command)
             dataset.expect(dataset_name, self._origins[node.name])
+
+    @cached_property
+    def _code(self) -> dict[str, str]:
+        return code_version(self._project)
+
+
+class Provenance:
+    """Stops a run before its first node if it would read what is stale, and records what its nodes make.
+
+    While it runs, no other run may work on the same benchmark.
+    """
+
+    def __init__(self) -> None:
+        self._recorder: Recorder | None = None
+        self._lock: RunLock | None = None
+
+    @hook_impl
+    def before_pipeline_run(self, run_params: dict[str, Any], pipeline: Pipeline, catalog: Catalog) -> None:
+        """Take the lock, and compare what this run reads with what it would make itself.
+
+        Raises:
+            InputError: another run has the lock, or something is stale, damaged or without a manifest.
+        """
+        self._end()
+        nodes = [*pipeline.nodes, *(node for other in pipelines.values() for node in other.nodes)]
+        graph = ProjectGraph(nodes, catalog)
+        if graph.benchmark_folder is not None:
+            self._lock = RunLock(graph.benchmark_folder)
+            self._lock.take()
+            sweep(graph.benchmark_folders())
+        try:
+            banner = _refuse_what_is_stale(graph, pipeline, run_params)
+        except InputError:
+            self._end()
+            raise
+        self._recorder = Recorder(graph.nodes, Path(run_params["project_path"]), banner)
+        self._recorder.start(catalog, graph)
+
+    @hook_impl
+    def before_node_run(self, node: Node, catalog: Catalog, inputs: dict[str, Any]) -> dict[str, Any] | None:
+        """Do what the recorder does."""
+        return self._recorder.before_node_run(node, catalog, inputs) if self._recorder else None
+
+    @hook_impl
+    def before_dataset_saved(self, dataset_name: str, node: Node) -> None:
+        """Do what the recorder does."""
+        if self._recorder is not None:
+            self._recorder.before_dataset_saved(dataset_name, node)
+
+    def in_worker(self) -> Recorder | None:
+        """Give the hook for another process; None outside a run."""
+        return self._recorder
 
     @hook_impl
     def after_pipeline_run(self) -> None:
@@ -142,35 +185,35 @@ class Provenance:
         """Give the lock back."""
         self._end()
 
-    @cached_property
-    def _code(self) -> dict[str, str]:
-        return code_version(self._project)
-
     def _end(self) -> None:
         lock, self._lock = self._lock, None
-        self._graph = self._catalog = None
-        self.__dict__.pop("_code", None)
+        self._recorder = None
         if lock is not None:
             lock.give_back()
 
-    def _refuse_what_is_stale(self, graph: ProjectGraph, pipeline: Pipeline, run_params: Mapping[str, Any]) -> None:
-        faults = list(_faults(graph, pipeline))
-        if not faults:
-            return
-        missing = [graph.lineage.artefacts[name].path for name, state in faults if state.kind is Kind.MISSING]
-        if missing:
-            more = f" and {len(missing) - 1} more are" if len(missing) > 1 else " is"
-            raise InputError(
-                f"{missing[0]}{more} not there: run the stage that makes it, or `{_mending_command(run_params)}`"
-            )
-        message = "; ".join(summarised(faults))
-        if not POLICY.stale_allowed or any(state.kind is Kind.DAMAGED for _, state in faults):
-            raise InputError(
-                f"{message}: `{_mending_command(run_params)}` makes again what is needed; "
-                "--stale=allow uses what is stale"
-            )
-        logger.warning("stale artefacts are used: %s", message)
-        self._banner = f"Stale artefacts were used for this report: {message}."
+
+def _refuse_what_is_stale(graph: ProjectGraph, pipeline: Pipeline, run_params: Mapping[str, Any]) -> str:
+    """Return what the report's readers are to know of what is stale; nothing if nothing is.
+
+    Raises:
+        InputError: a run may not read what this one reads.
+    """
+    faults = list(_faults(graph, pipeline))
+    if not faults:
+        return ""
+    missing = [graph.lineage.artefacts[name].path for name, state in faults if state.kind is Kind.MISSING]
+    if missing:
+        more = f" and {len(missing) - 1} more are" if len(missing) > 1 else " is"
+        raise InputError(
+            f"{missing[0]}{more} not there: run the stage that makes it, or `{_mending_command(run_params)}`"
+        )
+    message = "; ".join(summarised(faults))
+    if not POLICY.stale_allowed or any(state.kind is Kind.DAMAGED for _, state in faults):
+        raise InputError(
+            f"{message}: `{_mending_command(run_params)}` makes again what is needed; --stale=allow uses what is stale"
+        )
+    logger.warning("stale artefacts are used: %s", message)
+    return f"Stale artefacts were used for this report: {message}."
 
 
 def command() -> str:

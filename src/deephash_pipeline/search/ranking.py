@@ -7,7 +7,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from deephash_pipeline.retrieval.kernels.compiled import in_threads
+from deephash_pipeline.retrieval.kernels.compiled import in_threads, threads_to_use
 from deephash_pipeline.search.kernels.items import count_within, list_items, sort_ranges
 from deephash_pipeline.search.kernels.nearest import ROW_BITS, ROW_MASK, STATUS, search_part
 from deephash_pipeline.search.kernels.sliced import LONGEST_SLICED_CODE
@@ -49,7 +49,7 @@ def nearest_rows(
     if engine == "plain" or not COMPILED:
         found = nearest_keys(queries, parts, wanted)
         return found & ROW_MASK, (found >> ROW_BITS).astype(np.int32)
-    threads = min(len(queries), numba.get_num_threads())
+    threads = min(len(queries), threads_to_use())
     sliced = code_length <= LONGEST_SLICED_CODE and (
         engine == "sliced" or (engine == "auto" and len(queries) >= SLICED_QUERIES * threads)
     )
@@ -150,7 +150,7 @@ def _with_rare_rows_alone(part: SearchedPart) -> SearchedPart:
 
 def _on_all_threads(work: Callable[[int, int], None], queries: int) -> None:
     """Call work(start, stop) for one range of queries on each thread: a thread turns every block into a table once."""
-    threads = min(queries, numba.get_num_threads())
+    threads = min(queries, threads_to_use())
     if threads == 1:
         work(0, queries)
     elif threads:

@@ -1,8 +1,8 @@
 """The MLflow hook: a parent run for every `kedro run`, a child run for every cell.
 
-A cell's history and metrics are logged as soon as a node has made them, in the main process; with a runner of several
-processes, and where a run only reads what an earlier one has made, at its end. MLflow is never worth a training: what
-fails here is a warning.
+A cell's history and metrics are logged as soon as a node has made them, by the process that the run was started in;
+where a run only reads what an earlier one has made, at its end. MLflow is never worth a training: what fails here is a
+warning.
 """
 
 import atexit
@@ -114,7 +114,7 @@ class MlflowTracking:
         def content(name: str) -> Any:
             return outputs[name] if name in outputs else _stored(catalog, name)
 
-        for name in sorted(outputs):
+        for name in sorted(node.outputs):
             self._log(name, content)
 
     @hook_impl

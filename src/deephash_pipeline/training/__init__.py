@@ -9,7 +9,7 @@ from deephash_pipeline.training.loop import TrainingDiverged, train
 from deephash_pipeline.training.objectives import CrossEntropy
 from deephash_pipeline.training.parameters import TrainingParameters
 from deephash_pipeline.training.resuming.checkpoint import CheckpointFolder
-from deephash_pipeline.training.resuming.interruption import TrainingInterrupted
+from deephash_pipeline.training.resuming.interruption import StopRequest, TrainingInterrupted, stop_requests
 from deephash_pipeline.training.resuming.state import History
 from deephash_pipeline.training.sampling import first_batch
 
@@ -22,6 +22,7 @@ __all__ = [
     "History",
     "Inputs",
     "Objective",
+    "StopRequest",
     "TrainingDiverged",
     "TrainingInterrupted",
     "TrainingParameters",
@@ -30,6 +31,7 @@ __all__ = [
     "outputs_in_blocks",
     "resolve_device",
     "resolve_devices",
+    "stop_requests",
     "train",
     "train_on",
 ]

@@ -12,17 +12,30 @@ from numba.extending import intrinsic
 TASKS_PER_THREAD = 4
 
 
+def threads_to_use() -> int:
+    """Say on how many threads numba is set to run, without starting them.
+
+    `numba.get_num_threads` starts those of numba's own loops, which are not used here. In their OpenMP kind they set
+    PyTorch's number of threads along with their own, and a training after it would round otherwise.
+    """
+    try:
+        numba.threading_layer()  # type: ignore[attr-defined]
+    except ValueError:
+        return int(numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
+    return int(numba.get_num_threads())
+
+
 def in_threads(work: Callable[[int, int], None], items: int) -> None:
     """Call work(start, stop) for ranges that together make 0..items, on as many threads as numba is set to use.
 
     Kernels that release Python's lock need no more than Python's own threads. Those of numba would take it several
-    times as long to compile the kernel, and in their OpenMP kind set PyTorch's number of threads along with their own.
+    times as long to compile the kernel.
 
     Args:
         work: a compiled function; what it does to one range may not depend on another.
         items: how many there are.
     """
-    threads = numba.get_num_threads()
+    threads = threads_to_use()
     tasks = min(items, threads * TASKS_PER_THREAD)
     borders = [task * items // tasks for task in range(tasks + 1)]
     if threads == 1:

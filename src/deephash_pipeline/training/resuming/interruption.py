@@ -4,6 +4,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from multiprocessing import parent_process
 from types import FrameType
 
 from deephash_pipeline.errors import InputError
@@ -39,7 +40,7 @@ class StopRequest:
         if self.signal_number is None:
             self.signal_number = signal_number
         # One of several processes may get it twice, by the terminal and by the process that has started it.
-        if world_size() == 1:
+        if world_size() == 1 and parent_process() is None:
             signal.signal(signal_number, signal.SIG_DFL)
 
 

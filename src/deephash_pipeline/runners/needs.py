@@ -1,0 +1,133 @@
+"""What a node needs, and how long it takes compared with others."""
+
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import joblib
+import psutil
+from kedro.pipeline import Pipeline
+from kedro.pipeline.node import Node
+
+from deephash_pipeline.datasets.atomic_file import AtomicFileDataset
+from deephash_pipeline.freshness.graph import Catalog, is_parameter
+
+GIB = 2**30
+
+COSTS = {
+    "pre_train": 60.0,
+    "fine_tune": 12.0,
+    "train": 12.0,
+    "initialise": 4.0,
+    "fit": 1.0,
+    "fit.mlh": 12.0,
+    "fit.bre": 12.0,
+}
+"""Seconds that nodes take on the digits, by their last name and, where methods differ, the method: ratios count."""
+OTHER_COST = 0.2
+
+SMALL_NETWORKS = ("lenet", "cifar10_full", "kaggle_face")
+"""Their steps are too short for a second thread: a neighbour uses the core better."""
+RUN_THE_NETWORK = ("pre_train", "fine_tune", "train", "extract_training_z", "extract_validation_z", "extract_query_z")
+"""Nodes, by their last name, in which a large network takes all cores."""
+
+MEMORY_OF_A_PROCESS = GIB // 2
+MEMORY_OF_A_LARGE_NETWORK = 4 * GIB
+COPIES_OF_INPUTS = 3
+
+
+class Needs(NamedTuple):
+    """What a node takes up while it runs.
+
+    Attributes:
+        threads: that it computes on. They depend on the network and the machine, never on how many workers there are,
+            for its result does.
+        memory: bytes.
+    """
+
+    threads: int = 1
+    memory: int = 0
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """What may be taken up at the same time.
+
+    Attributes:
+        threads: as many as workers.
+        memory: bytes.
+        nodes: most that may run; None for as many as there is room for.
+    """
+
+    threads: int
+    memory: int
+    nodes: int | None = None
+
+    def has_room_for(self, needs: Needs, running: Iterable[Needs]) -> bool:
+        """Say whether a node may start; one alone always may."""
+        taken = list(running)
+        return not taken or (
+            (self.nodes is None or len(taken) < self.nodes)
+            and sum(each.threads for each in taken) + needs.threads <= self.threads
+            and sum(each.memory for each in taken) + needs.memory <= self.memory
+        )
+
+
+def needs_of(node: Node, catalog: Catalog, cores: int) -> Needs:
+    """Say what a node needs, whose inputs are stored.
+
+    Args:
+        node: of any pipeline.
+        catalog: with its datasets.
+        cores: of the machine.
+    """
+    is_large = _last_name(node) in RUN_THE_NETWORK and _experiment(node, catalog, "network") not in SMALL_NETWORKS
+    memory = MEMORY_OF_A_PROCESS + (MEMORY_OF_A_LARGE_NETWORK if is_large else 0)
+    for name in node.inputs:
+        dataset = None if is_parameter(name) else catalog.get(name)
+        if isinstance(dataset, AtomicFileDataset):
+            with suppress(OSError):
+                memory += COPIES_OF_INPUTS * dataset.filepath.stat().st_size
+    processes = _experiment(node, catalog, "devices")
+    return Needs(cores if is_large else processes if isinstance(processes, int) else 1, memory)
+
+
+def cost_of(node: Node) -> float:
+    """Estimate how long a node takes, in any unit."""
+    last = _last_name(node)
+    method = (node.namespace or "").split(".")[1:2]
+    return COSTS.get(".".join([last, *method]), COSTS.get(last, OTHER_COST))
+
+
+def costs_to_the_end(pipeline: Pipeline) -> dict[str, float]:
+    """Give for each node, by name, the cost of the longest way from its beginning to the end of the pipeline."""
+    costs: dict[str, float] = {}
+    after: dict[str, float] = {}
+    for node in reversed(pipeline.nodes):
+        costs[node.name] = cost_of(node) + max((after.get(output, 0.0) for output in node.outputs), default=0.0)
+        for name in node.inputs:
+            after[name] = max(after.get(name, 0.0), costs[node.name])
+    return costs
+
+
+def count_cores() -> int:
+    """Count the cores that this process may use, within the limits of a container."""
+    return int(joblib.cpu_count())
+
+
+def available_memory() -> int:
+    """Give the bytes of memory that are free, or can be made so."""
+    return int(psutil.virtual_memory().available)
+
+
+def _last_name(node: Node) -> str:
+    return str(node.name).rpartition(".")[2]
+
+
+def _experiment(node: Node, catalog: Catalog, name: str) -> Any:
+    """Give a parameter of the experiment that a node takes part in; None for one that takes part in none."""
+    if "params:experiment" not in node.inputs:
+        return SMALL_NETWORKS[0] if name == "network" else None
+    experiment = catalog.load("params:experiment")
+    return experiment.get(name) if isinstance(experiment, dict) else getattr(experiment, name, None)

@@ -1,0 +1,75 @@
+"""Which node starts next: the one with the longest way to the end of those whose inputs are stored."""
+
+from collections import Counter
+from collections.abc import Callable
+
+from kedro.pipeline import Pipeline
+from kedro.pipeline.node import Node
+
+from deephash_pipeline.runners.needs import Capacity, Needs, cost_of, costs_to_the_end
+
+
+class Schedule:
+    """The nodes of a run: waiting, running, done, failed, or not to be run because of a failure.
+
+    Args:
+        pipeline: with all its nodes still to be run.
+        capacity: what nodes may take up together.
+        needs_of: says what a node needs, once its inputs are stored.
+    """
+
+    def __init__(self, pipeline: Pipeline, capacity: Capacity, needs_of: Callable[[Node], Needs]) -> None:
+        self._capacity = capacity
+        self._needs_of = needs_of
+        self._parents = {node: set(parents) for node, parents in pipeline.node_dependencies.items()}
+        self._costs = costs_to_the_end(pipeline)
+        self.nodes = list(pipeline.nodes)
+        self.waiting = dict.fromkeys(self.nodes)
+        self.running: dict[Node, Needs] = {}
+        self.done: set[Node] = set()
+        self.skipped: list[Node] = []
+        self.attempts: Counter[Node] = Counter()
+
+    def start_next(self) -> tuple[Node, Needs] | None:
+        """Start a node, if one is ready and there is room for it."""
+        ready = [node for node in self.waiting if self._parents[node] <= self.done]
+        if not ready:
+            return None
+        # A smaller one is not let past the longest: a node that needs the whole machine would never start.
+        node = max(ready, key=lambda node: self._costs[node.name])
+        needs = self._needs_of(node)
+        if not self._capacity.has_room_for(needs, self.running.values()):
+            return None
+        del self.waiting[node]
+        self.running[node] = needs
+        self.attempts[node] += 1
+        return node, needs
+
+    def finish(self, node: Node) -> None:
+        """Note that a node is done."""
+        del self.running[node]
+        self.done.add(node)
+
+    def put_back(self, node: Node) -> None:
+        """Have a node run again."""
+        del self.running[node]
+        self.waiting[node] = None
+
+    def fail(self, node: Node) -> None:
+        """Leave out a node that has failed, and all that need what it would have made."""
+        del self.running[node]
+        lost = {node}
+        for other in self.nodes:
+            if self._parents[other] & lost:
+                lost.add(other)
+                self.waiting.pop(other, None)
+                self.skipped.append(other)
+
+    def cost_left(self) -> tuple[float, float]:
+        """Give the cost of what waits, and of the longest way to the end from any of it."""
+        # A copy: the display asks from a thread of its own.
+        waiting = list(self.waiting)
+        return (
+            sum(map(cost_of, waiting)),
+            max((self._costs[node.name] for node in waiting), default=0.0),
+        )
