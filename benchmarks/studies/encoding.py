@@ -16,12 +16,12 @@ import numpy as np
 import torch
 from PIL import Image
 
+from benchmarks.studies.local_cluster import start_cluster
 from deephash_pipeline import ImageHasher
 from deephash_pipeline.encoding import CodeFolder, Source, encode_source
 from deephash_pipeline.encoding.blocks import Work, encode_block
 from deephash_pipeline.encoding.encode import IMAGES_PER_BLOCK
 from deephash_pipeline.images.batches import image_batches
-from deephash_pipeline.ray_cluster import OBJECT_STORE_BYTES, QUIET
 
 SEED = 20261122
 HASHER = "cifar10-48"
@@ -72,11 +72,7 @@ class Killer(threading.Thread):
 
 def with_kills(source: str, codes: str, kills: int, expected: dict[str, list[int]], hasher: ImageHasher) -> None:
     """Encode on two nodes of one core while workers are killed, and compare."""
-    from ray.cluster_utils import Cluster  # noqa: PLC0415 - an extra
-
-    node = {"num_cpus": 1, "node_ip_address": "127.0.0.1", "object_store_memory": OBJECT_STORE_BYTES}
-    cluster = Cluster(initialize_head=True, head_node_args={**node, "include_dashboard": False})
-    cluster.add_node(**node)
+    cluster = start_cluster(nodes=2)
     killer = Killer(CodeFolder(codes), kills, -(-len(expected) // IMAGES_PER_BLOCK))
     killer.start()
     began = time.monotonic()
@@ -129,7 +125,6 @@ def main() -> None:
     parser.add_argument("--s3", action="store_true")
     parser.add_argument("--bare", action="store_true")
     given = parser.parse_args()
-    os.environ.update(QUIET)
     pictures = given.folder / f"pictures-{given.images}"
     if not pictures.is_dir():
         make_pictures(pictures, given.images)

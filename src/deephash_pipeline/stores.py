@@ -34,6 +34,16 @@ def is_remote(address: str | Path) -> bool:
     return found is not None and found[1] not in ("file", "local")
 
 
+def refuse_remote(address: str | Path, what: str) -> None:
+    """Raise InputError for what must be on a disk.
+
+    Example:
+        >>> refuse_remote("data/checkpoints", "checkpoints")
+    """
+    if is_remote(address):
+        raise InputError(f"{address}: {what} cannot be in an object store: give a folder that all machines see")
+
+
 def local_path(address: str | Path) -> Path:
     """Return the path of an address that is not remote.
 

@@ -10,10 +10,10 @@ from kedro.io import DataCatalog, MemoryDataset
 from kedro.pipeline import Node, Pipeline
 from kedro_datasets.json import JSONDataset
 
+from benchmarks.studies.local_cluster import start_cluster
 from deephash_pipeline.datasets import AtomicDataset
 from deephash_pipeline.encoding import CodeFolder, Source, encode_source
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.ray_cluster import OBJECT_STORE_BYTES, QUIET
 from deephash_pipeline.runners import RayRunner
 from deephash_pipeline.training import TrainingInterrupted
 from tests.cluster import nodes
@@ -22,20 +22,14 @@ from tests.encoding.conftest import BROKEN, code_of, folder, hasher, pictures
 __all__ = ["code_of", "folder", "hasher", "pictures"]
 pytestmark = pytest.mark.cluster
 
-NODE = {"num_cpus": 1, "node_ip_address": "127.0.0.1", "object_store_memory": OBJECT_STORE_BYTES}
-
 
 @pytest.fixture(scope="module")
 def cluster():
     """Two nodes of one core, on the loopback device."""
-    cluster_utils = pytest.importorskip("ray.cluster_utils")
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in QUIET.items():
-            patch.setenv(name, value)
-        started = cluster_utils.Cluster(initialize_head=True, head_node_args={**NODE, "include_dashboard": False})
-        started.other = started.add_node(**NODE)
-        yield started
-        started.shutdown()
+    pytest.importorskip("ray")
+    started = start_cluster(nodes=2)
+    yield started
+    started.shutdown()
 
 
 def catalog(folder, **texts):
@@ -112,7 +106,7 @@ def test_encoding_goes_on_without_a_lost_node_and_every_image_is_there_once(clus
     def lose_a_node():
         while len(codes.done()) < 4:
             time.sleep(0.01)
-        cluster.remove_node(cluster.other, allow_graceful=False)
+        cluster.remove_node(cluster.others[0], allow_graceful=False)
 
     threading.Thread(target=lose_a_node, daemon=True).start()
     source = Source(str(folder))

@@ -6,6 +6,7 @@ from typing import Any, NoReturn
 from kedro.io import AbstractDataset, DatasetError
 
 from deephash_pipeline.provenance import code_version
+from deephash_pipeline.stores import refuse_remote
 from deephash_pipeline.training import CheckpointFolder
 
 
@@ -19,6 +20,7 @@ class CheckpointsDataset(AbstractDataset[Any, CheckpointFolder]):
     """
 
     def __init__(self, filepath: str, seconds_between: float, metadata: dict[str, Any] | None = None) -> None:
+        refuse_remote(filepath, "checkpoints")
         self._path = Path(filepath)
         self._seconds_between = seconds_between
         self.metadata = metadata
