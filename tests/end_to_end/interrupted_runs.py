@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 ROOT = Path(__file__).resolve().parents[2]
 CELL = "b12"
 MODELS = Path("data/06_models/digits")
@@ -38,6 +40,9 @@ PARAMETERS = {
 # One thread, as equal bytes are promised for an equal number of them.
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", "NUMBA_THREADING_LAYER": "workqueue", "DO_NOT_TRACK": "true", "COLUMNS": "200"}
 LONGEST_DELAY = 0.06
+SHARE_OF_WORKERS = 0.5
+"""How often a worker is killed before the run itself is."""
+SECONDS_TO_END = 30
 SECONDS_OF_PATIENCE = 600
 POLITE = (signal.SIGTERM, signal.SIGINT)
 """Signals that ask a training to stop instead of killing it."""
@@ -75,6 +80,7 @@ class Ending:
         steps: of that training that were saved.
         status: exit status, negative for a process that the signal itself has ended.
         last_line: of its output.
+        killed_workers: how many of its workers were killed before.
     """
 
     number: signal.Signals
@@ -82,6 +88,7 @@ class Ending:
     steps: int
     status: int
     last_line: str
+    killed_workers: int
 
 
 @dataclass
@@ -90,10 +97,18 @@ class Run:
 
     process: subprocess.Popen[bytes]
     log: Path
+    killed_workers: int = 0
 
     def output(self) -> str:
         """What it has printed."""
         return self.log.read_text(encoding="utf-8")
+
+    def workers(self) -> list[psutil.Process]:
+        """Give the processes that run nodes: those that the fork server has forked."""
+        try:
+            return [process for child in psutil.Process(self.process.pid).children() for process in child.children()]
+        except psutil.NoSuchProcess:
+            return []
 
     def finish(self) -> None:
         """Wait until it is done.
@@ -149,10 +164,21 @@ def interrupt(project: Path, stage: Stage, number: signal.Signals, draw: random.
     if number in POLITE and run.process.poll() is None and not _stopped_in_training(run, project):
         # Too late for any training to hear it.
         number = signal.SIGKILL
+    workers = run.workers()
+    if workers and number == signal.SIGKILL and draw.random() < SHARE_OF_WORKERS:
+        # The run starts another worker for the node and goes on; then it is killed itself.
+        before, lost = saves(project, stage), draw.choice(workers)
+        lost.kill()
+        run.killed_workers += 1
+        _wait(run, lambda: saves(project, stage) > before or any(saves(project, other) for other in later))
+        workers = run.workers()
     if run.process.poll() is None:
         run.process.send_signal(number)
         run.process.send_signal(signal.SIGCONT)
     status = run.process.wait(SECONDS_OF_PATIENCE)
+    _, left = psutil.wait_procs(workers, timeout=SECONDS_TO_END)
+    if left:
+        raise RuntimeError(f"{len(left)} processes have outlived the run that has started them")
     if status == 0:
         return None
     training = training_in(project)
@@ -163,6 +189,7 @@ def interrupt(project: Path, stage: Stage, number: signal.Signals, draw: random.
         training.progress["steps"] if training else 0,
         status,
         lines[-1] if lines else "",
+        run.killed_workers,
     )
 
 
@@ -216,11 +243,11 @@ def _wait(run: Run, happened: Callable[[], bool]) -> None:
 
 
 def _stopped_in_training(run: Run, project: Path) -> bool:
-    """Stop a run for a moment: has a training at least one more epoch to go? Then it will hear what it is sent."""
+    """Stop a run for a moment: has a training some epochs to go? Then its worker will hear of what the run is sent."""
     run.process.send_signal(signal.SIGSTOP)
     _, status = os.waitpid(run.process.pid, os.WUNTRACED)
     if not os.WIFSTOPPED(status):
         run.process.returncode = os.waitstatus_to_exitcode(status)
         return False
     training = training_in(project)
-    return training is not None and training.progress["epoch"] < training.configuration["training.epochs"]
+    return training is not None and training.progress["epoch"] + 2 < training.configuration["training.epochs"]

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from kedro.runner import SequentialRunner
 from numpy.typing import NDArray
 
 from deephash_pipeline import cli
@@ -15,6 +14,7 @@ from deephash_pipeline.errors import InputError
 from deephash_pipeline.grid import BASELINES
 from deephash_pipeline.hashing import HASH_FUNCTIONS
 from deephash_pipeline.provenance import manifest_path
+from deephash_pipeline.runners import GridRunner
 from tests.end_to_end.refused_runs import refused, the_error
 
 
@@ -25,7 +25,7 @@ def without_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
     def come_to_nodes(*_arguments: Any, **_options: Any) -> None:
         raise AssertionError("the run came to its nodes")
 
-    monkeypatch.setattr(SequentialRunner, "run", come_to_nodes)
+    monkeypatch.setattr(GridRunner, "run", come_to_nodes)
 
 
 @pytest.fixture

@@ -1,7 +1,8 @@
 """Real runs that are killed at random moments end with the files of a run that nobody disturbed, bit for bit.
 
-A run is pre-training, stage 2 and fine-tuning at one code length, by the command that a user types. After each kill the
-same command is given again. `make chaos` kills a hundred times: DEEPHASH_KILLS sets how often, DEEPHASH_SEED when.
+A run is pre-training, stage 2 and fine-tuning at one code length, by the command that a user types, on several workers.
+Before some of the kills one of the workers is killed, which the run makes up for; after each the same command is given
+again. `make chaos` kills a hundred times: DEEPHASH_KILLS sets how often, DEEPHASH_SEED when.
 """
 
 import os
@@ -85,6 +86,10 @@ def outcome(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
 def test_kills_have_hit_training_in_every_stage(outcome: Outcome) -> None:
     assert outcome.hits_of(signal.SIGKILL) >= KILLS
     assert {stage for stage, name in outcome.hits() if name == "SIGKILL"} == {stage.name for stage in STAGES}
+
+
+def test_kills_have_hit_workers_and_no_worker_has_outlived_its_run(outcome: Outcome) -> None:
+    assert sum(ending.killed_workers for ending in outcome.endings) >= min(KILLS, 10) // 5
 
 
 def test_not_a_bit_of_any_result_was_lost(outcome: Outcome) -> None:

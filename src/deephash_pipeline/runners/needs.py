@@ -1,5 +1,6 @@
 """What a node needs, and how long it takes compared with others."""
 
+import os
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -7,6 +8,7 @@ from typing import Any, NamedTuple
 
 import joblib
 import psutil
+import torch
 from kedro.pipeline import Pipeline
 from kedro.pipeline.node import Node
 
@@ -16,16 +18,19 @@ from deephash_pipeline.freshness.graph import Catalog, is_parameter
 GIB = 2**30
 
 COSTS = {
-    "pre_train": 60.0,
-    "fine_tune": 12.0,
-    "train": 12.0,
-    "initialise": 4.0,
-    "fit": 1.0,
-    "fit.mlh": 12.0,
-    "fit.bre": 12.0,
+    "pre_train": 50.0,
+    "fine_tune": 15.0,
+    "train": 15.0,
+    "initialise": 5.5,
+    "fit": 0.2,
+    "fit.mlh": 14.0,
+    "fit.ksh": 4.0,
+    "fit.bre": 3.0,
+    "fit.ldah": 2.7,
+    "fit.liong_sdh": 2.7,
 }
 """Seconds that nodes take on the digits, by their last name and, where methods differ, the method: ratios count."""
-OTHER_COST = 0.2
+OTHER_COST = 0.1
 
 SMALL_NETWORKS = ("lenet", "cifar10_full", "kaggle_face")
 """Their steps are too short for a second thread: a neighbour uses the core better."""
@@ -35,6 +40,9 @@ RUN_THE_NETWORK = ("pre_train", "fine_tune", "train", "extract_training_z", "ext
 MEMORY_OF_A_PROCESS = GIB // 2
 MEMORY_OF_A_LARGE_NETWORK = 4 * GIB
 COPIES_OF_INPUTS = 3
+
+NODES_ON_A_DEVICE = 4
+"""How many nodes share a CUDA device; never measured."""
 
 
 class Needs(NamedTuple):
@@ -121,6 +129,19 @@ def available_memory() -> int:
     return int(psutil.virtual_memory().available)
 
 
+def cuda_devices(catalog: Catalog) -> tuple[str, ...]:
+    """Name the CUDA devices that nodes are spread over, one for each node.
+
+    None where the run computes on the CPU, on a device that it names by its index, or on several in each training.
+    """
+    experiment = catalog.load("params:experiment") if "params:experiment" in catalog else {}
+    device, devices = _entry(experiment, "device"), _entry(experiment, "devices")
+    if device not in ("auto", "cuda") or devices not in (1, "auto", None) or not torch.cuda.is_available():
+        return ()
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return tuple(visible.split(",")) if visible else tuple(map(str, range(torch.cuda.device_count())))
+
+
 def _last_name(node: Node) -> str:
     return str(node.name).rpartition(".")[2]
 
@@ -129,5 +150,8 @@ def _experiment(node: Node, catalog: Catalog, name: str) -> Any:
     """Give a parameter of the experiment that a node takes part in; None for one that takes part in none."""
     if "params:experiment" not in node.inputs:
         return SMALL_NETWORKS[0] if name == "network" else None
-    experiment = catalog.load("params:experiment")
+    return _entry(catalog.load("params:experiment"), name)
+
+
+def _entry(experiment: Any, name: str) -> Any:
     return experiment.get(name) if isinstance(experiment, dict) else getattr(experiment, name, None)

@@ -60,7 +60,7 @@ class RayRunner(GridRunner):
             finally:
                 self._ray = None
 
-    def capacity(self) -> Capacity:
+    def capacity(self, catalog: Catalog) -> Capacity:
         """Count cores and memory of the cluster."""
         there = self._ray.cluster_resources()
         return Capacity(self.workers or max(1, int(there.get("CPU", 1))), int(there.get("memory", 0)))

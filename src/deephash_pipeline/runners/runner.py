@@ -23,7 +23,14 @@ from deephash_pipeline.freshness import POLICY, nodes_to_run
 from deephash_pipeline.freshness.graph import Catalog
 from deephash_pipeline.runners.display import RunDisplay
 from deephash_pipeline.runners.job import Job, WorksInWorkers
-from deephash_pipeline.runners.needs import Capacity, available_memory, count_cores, needs_of
+from deephash_pipeline.runners.needs import (
+    NODES_ON_A_DEVICE,
+    Capacity,
+    available_memory,
+    count_cores,
+    cuda_devices,
+    needs_of,
+)
 from deephash_pipeline.runners.processes import WorkerProcesses, start_server
 from deephash_pipeline.runners.schedule import Schedule
 from deephash_pipeline.runners.workers import ThisProcess, WorkerLost, Workers
@@ -37,7 +44,8 @@ ROUNDS = 3
 ATTEMPTS = 3
 """How often a node is started whose worker is lost."""
 
-SECONDS_BETWEEN_LOOKS = 0.2
+SECONDS_BETWEEN_LOOKS = 0.05
+"""How long a signal may wait for a worker that is to hear of it."""
 
 
 class NodesFailed(InputError):
@@ -78,7 +86,7 @@ class GridRunner(AbstractRunner):
         """Get the places ready where nodes are to run."""
 
     @abstractmethod
-    def capacity(self) -> Capacity:
+    def capacity(self, catalog: Catalog) -> Capacity:
         """Say what may be taken up at the same time."""
 
     def hooks_of_node(self, hook_manager: Any, name: str) -> Any:
@@ -133,7 +141,7 @@ class GridRunner(AbstractRunner):
 
     def _run(self, pipeline: Pipeline, catalog: Catalog, hook_manager: Any = None, run_id: str | None = None) -> None:
         self.check(pipeline, catalog)
-        capacity, cores = self.capacity(), count_cores()
+        capacity, cores = self.capacity(catalog), count_cores()
         schedule = Schedule(pipeline, capacity, lambda node: needs_of(node, catalog, cores))
         with (
             self.interruptions() as stop,
@@ -158,22 +166,34 @@ class ParallelRunner(GridRunner):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        start_server()
+        if self.skipping:
+            # A whole pipeline: it will be wanted.
+            start_server()
 
-    def capacity(self) -> Capacity:
-        """Count cores and free memory."""
-        return Capacity(self.workers or count_cores(), available_memory())
+    def capacity(self, catalog: Catalog) -> Capacity:
+        """Count cores, free memory and, where the run computes on CUDA, places on its devices."""
+        devices = cuda_devices(catalog)
+        return Capacity(
+            self.workers or count_cores(), available_memory(), len(devices) * NODES_ON_A_DEVICE if devices else None
+        )
 
     def open_workers(self, catalog: Catalog, hook_manager: Any, run_id: str | None, display: RunDisplay) -> Workers:
         """Make a pool of processes."""
         job = Job.of(catalog, hook_manager.get_plugins(), run_id)
-        return WorkerProcesses(job, self.capacity().threads, display.receive)
+        return WorkerProcesses(job, self.capacity(catalog).threads, display.receive, cuda_devices(catalog))
+
+    def _run(self, pipeline: Pipeline, catalog: Catalog, hook_manager: Any = None, run_id: str | None = None) -> None:
+        if len(pipeline.nodes) == len(pipeline.grouped_nodes):
+            # Nodes in a row are not worth a second process.
+            SequentialRunner(on_error=self.on_error)._run(pipeline, catalog, hook_manager, run_id)
+        else:
+            super()._run(pipeline, catalog, hook_manager, run_id)
 
 
 class SequentialRunner(GridRunner):
     """Runs nodes one after the other in this process, on as many threads each as in any other."""
 
-    def capacity(self) -> Capacity:
+    def capacity(self, catalog: Catalog) -> Capacity:
         """Give room for one node."""
         return Capacity(1, available_memory(), nodes=1)
 
