@@ -19,6 +19,7 @@ def start_cluster(nodes: int) -> Any:
     Ray ends a node whose agents have not named their ports after 15 s, which they never do on a busy machine: here
     nobody asks the agents, and the ports are named for them.
     """
+    # Before the first import of Ray, which reads it.
     os.environ.update(QUIET)
     from ray._private.node import Node  # noqa: PLC0415 - an extra
     from ray.cluster_utils import Cluster  # noqa: PLC0415
