@@ -15,6 +15,7 @@ from kedro.framework.project import pipelines
 from kedro.io import DatasetError
 from kedro.validation.exceptions import ParameterValidationError
 
+from deephash_pipeline.commands.encode import encode
 from deephash_pipeline.commands.export import export
 from deephash_pipeline.commands.package import export_huggingface, export_onnx, log_model
 from deephash_pipeline.commands.partial import only_cells_that_are_there
@@ -114,7 +115,10 @@ assert kedro_run.callback is not None, "Kedro's run command does something"
 run.params = [*kedro_run.params, *RUN_OPTIONS]
 run.callback = one_line_errors(skipping_what_is_up_to_date(kedro_run.callback))
 cli.add_command(run)
-COMMANDS = (new, hasher, status, explain, index, search, serve, export, export_onnx, export_huggingface, log_model)
+COMMANDS = (
+    *(new, hasher, status, explain, encode, index, search, serve),
+    *(export, export_onnx, export_huggingface, log_model),
+)
 for command in (*COMMANDS, *index.commands.values()):
     if command is not index:
         command.callback = one_line_errors(command.callback)

@@ -1,4 +1,3 @@
-import os
 from pathlib import Path
 from typing import Any, Literal
 
@@ -8,6 +7,7 @@ from kedro.io import DatasetError
 from numpy.typing import NDArray
 
 from deephash_pipeline.datasets import CodesDataset, HistogramsDataset, NumpyDataset
+from deephash_pipeline.provenance import sweep
 from deephash_pipeline.retrieval import (
     CodeSets,
     DistanceHistograms,
@@ -16,6 +16,7 @@ from deephash_pipeline.retrieval import (
     count_shared_labels,
     pack_bits,
 )
+from deephash_pipeline.stores import temporary_name
 
 ARRAYS = [
     np.arange(2 * 1 * 3 * 4, dtype=np.uint8).reshape(2, 1, 3, 4),
@@ -65,17 +66,13 @@ def test_a_map_of_a_whole_file_is_saved_as_another_name_of_it(tmp_path: Path, wo
     assert [path.name for path in tmp_path.iterdir()] == ["array.npy"]
 
 
-def test_a_link_that_a_killed_process_has_left_is_no_hindrance(tmp_path: Path, working_file: Path) -> None:
-    (tmp_path / f".array.{os.getpid()}.npy").hardlink_to(working_file)
-    NumpyDataset(str(tmp_path / "array.npy")).save(np.load(working_file, mmap_mode="r"))
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["array.npy", "working.npy"]
-
-
-def test_nothing_is_written_through_a_link_that_a_killed_process_has_left(tmp_path: Path, working_file: Path) -> None:
-    before = working_file.read_bytes()
-    (tmp_path / f".array.{os.getpid()}.npy").hardlink_to(working_file)
-    NumpyDataset(str(tmp_path / "array.npy")).save(np.zeros(3))
-    assert working_file.read_bytes() == before
+def test_no_two_writers_share_a_temporary_file_and_those_of_killed_ones_are_swept(tmp_path: Path) -> None:
+    names = [temporary_name(tmp_path / name) for name in ("array.npy", "array.npy", "checkpoints")]
+    assert len(set(names)) == 3
+    for name in names:
+        name.touch()
+    assert sorted(sweep([tmp_path])) == sorted(names)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_where_there_are_no_links_a_mapped_file_is_copied(

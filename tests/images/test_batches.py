@@ -143,7 +143,10 @@ def test_where_two_axes_could_be_channels_it_is_the_one_of_the_size_asked_for() 
         (pixels(5, 1, 0, 8), "uint8 of shape"),
         (pixels(0, 8), "uint8 of shape"),
         (pixels(8), "uint8 of shape"),
-        ([(pixels(8, 8), 3)], "item 0 of the images is of type tuple: give paths, images of Pillow or uint8 arrays"),
+        (
+            [(pixels(8, 8), 3)],
+            "item 0 of the images is of type tuple: give paths, contents of files, images of Pillow or uint8 arrays",
+        ),
         (None, "images are of type NoneType"),
         (
             [pixels(8, 8), pixels(8, 9)],

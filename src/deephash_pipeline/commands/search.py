@@ -15,6 +15,7 @@ from deephash_pipeline.commands.hashers import HASHER_HELP, is_cell, named_hashe
 from deephash_pipeline.commands.opening import opened
 from deephash_pipeline.commands.options import FOLDER, approximate_option, device_option, engine_option
 from deephash_pipeline.commands.project import run_catalog
+from deephash_pipeline.encoding import CodeFolder, add_encoded
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.image_index import AddedImages, ImageIndex, ListedImage, list_images
 from deephash_pipeline.image_index.index import same_hasher
@@ -34,24 +35,32 @@ def index() -> None:
 
 @index.command()
 @click.argument("index", type=FOLDER)
-@click.option("--hasher", required=True, help=HASHER_HELP)
+@click.option("--hasher", help=HASHER_HELP)
 @click.argument("paths", nargs=-1)
+@click.option("--codes", help="Index the codes that `encode` has made into this folder; they bring their hasher.")
 @click.option("--anew", is_flag=True, help="Replace an index that was made with another hasher.")
 @device_option
-def build(index: Path, hasher: str, paths: Sequence[str], anew: bool, device: str) -> None:
+def build(index: Path, hasher: str | None, paths: Sequence[str], codes: str | None, anew: bool, device: str) -> None:
     """Make INDEX of the images in PATHS: folders, globs, files, or CSVs with a column path.
 
     Without PATHS, of the database of the run that the hasher is of. A build that was stopped goes on where it was.
     """
+    if (hasher is None) == (codes is None) or (codes and paths):
+        raise InputError("give either --hasher and PATHS, or --codes and neither")
     listed = list_images(paths) if paths else None
-    if listed is None and not is_cell(hasher):
+    if listed is None and hasher is not None and not is_cell(hasher):
         raise InputError("no PATHS are given: name folders, globs or CSV files of images")
-    made = named_hasher(hasher, device)
+    encoded = CodeFolder(codes) if codes else None
+    made = encoded.hasher(device) if encoded else named_hasher(str(hasher), device)
     if anew and (index / LEDGER).is_file() and not same_hasher(index, made):
         HammingIndex.open(index).close()  # refused while another process writes
         shutil.rmtree(index)
     with ImageIndex.create_or_open(index, made) as images:
-        files, skipped = (_images_of_run(images, hasher), []) if listed is None else listed
+        images.hasher.to(device)
+        if encoded is not None:
+            _report(index, images, add_encoded(images, encoded), [])
+            return
+        files, skipped = (_images_of_run(images, str(hasher)), []) if listed is None else listed
         _report(index, images, images.add_files(files), skipped)
 
 

@@ -1,9 +1,6 @@
-"""Datasets that are one local file, which appears under its name whole or not at all."""
+"""Datasets that are one file, on a disk or in an object store, which appears under its name whole or not at all."""
 
-import os
 from abc import abstractmethod
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -11,7 +8,9 @@ from typing import Any, Generic, TypeVar
 from kedro.io import AbstractDataset, DatasetError
 from kedro.io.core import parse_dataset_definition
 
+from deephash_pipeline.datasets.remote_file import fetched, is_there, storing
 from deephash_pipeline.provenance import (
+    DamagedError,
     Origin,
     describe,
     manifest_path,
@@ -20,6 +19,7 @@ from deephash_pipeline.provenance import (
     remember,
     verify,
 )
+from deephash_pipeline.stores import is_remote, replacing
 
 Content = TypeVar("Content")
 
@@ -29,23 +29,29 @@ class AtomicFileDataset(AbstractDataset[Content, Content], Generic[Content]):
 
     A subclass says how to read and write one file; a run killed while writing leaves the former file, or none. In a
     run the file gets a manifest that says what it was made from; a file that has one is compared with it when it is
-    read.
+    read. A file in an object store is written by one request, and read from a copy on this machine's disk.
 
     Args:
-        filepath: where the file lies, relative to the project.
+        filepath: where the file lies, relative to the project, or an address such as ``s3://bucket/codes.npz``.
         metadata: for Kedro-Viz (``layer``).
     """
 
     def __init__(self, filepath: str, metadata: dict[str, Any] | None = None) -> None:
         # The name under which Kedro-Viz looks for the size of the file.
         self._filepath = Path(filepath)
+        self._remote = filepath if is_remote(filepath) else None
         self._made_as: tuple[str, Origin] | None = None
         self.metadata = metadata
 
     @property
     def filepath(self) -> Path:
-        """Where the file lies."""
+        """Where the file lies, unless it is in an object store."""
         return self._filepath
+
+    @property
+    def remote(self) -> str | None:
+        """Its address in an object store; None on a disk."""
+        return self._remote
 
     def expect(self, name: str, origin: Origin) -> None:
         """Have the next content that is saved recorded as the dataset `name`, made from `origin`."""
@@ -67,13 +73,16 @@ class AtomicFileDataset(AbstractDataset[Content, Content], Generic[Content]):
             InputError: it is not what its manifest says.
         """
         if not self._exists():
-            raise DatasetError(
-                f"{self._filepath} is not there: run the stage that makes it, or `kedro run --pipelines=full`"
-            )
-        manifest = read_manifest(self._filepath)
+            place = self._remote or self._filepath
+            raise DatasetError(f"{place} is not there: run the stage that makes it, or `kedro run --pipelines=full`")
+        path = fetched(self._remote) if self._remote else self._filepath
+        manifest = read_manifest(path)
         if manifest is not None:
-            verify(self._filepath, manifest)
-        return self._read(self._filepath)
+            try:
+                verify(path, manifest)
+            except DamagedError as error:
+                raise DamagedError(str(error).replace(str(path), self._remote or str(path))) from None
+        return self._read(path)
 
     def save(self, content: Content) -> None:
         """Write the file under a temporary name, and its manifest likewise; then rename both.
@@ -81,6 +90,12 @@ class AtomicFileDataset(AbstractDataset[Content, Content], Generic[Content]):
         Killed between the two, a run leaves a file that is not the one of its manifest: neither is accepted.
         """
         made_as, self._made_as = self._made_as, None
+        if self._remote:
+            with storing(self._remote) as path:
+                self._write(path, content)
+                if made_as is not None:
+                    manifest_path(path).write_text(manifest_text(describe(made_as[0], path, made_as[1])), "utf-8")
+            return
         described = manifest_path(self._filepath)
         if made_as is None:
             described.unlink(missing_ok=True)
@@ -99,10 +114,10 @@ class AtomicFileDataset(AbstractDataset[Content, Content], Generic[Content]):
         remember(self._filepath, manifest.digest)
 
     def _exists(self) -> bool:
-        return self._filepath.is_file()
+        return is_there(self._remote) if self._remote else self._filepath.is_file()
 
     def _describe(self) -> dict[str, Any]:
-        return {"filepath": str(self._filepath)}
+        return {"filepath": self._remote or str(self._filepath)}
 
 
 class AtomicDataset(AtomicFileDataset[Any]):
@@ -146,7 +161,7 @@ class AtomicDataset(AtomicFileDataset[Any]):
         return AbstractDataset.from_config(path.name, found)
 
     def _describe(self) -> dict[str, Any]:
-        return {"filepath": str(self._filepath), "dataset": self._dataset["type"]}
+        return {"filepath": self._remote or str(self._filepath), "dataset": self._dataset["type"]}
 
 
 @cache
@@ -154,41 +169,3 @@ def _class_named(name: str | type) -> type:
     """Find the class that a catalog names; Kedro tries three modules for it, which takes milliseconds."""
     found: type = parse_dataset_definition({"type": name})[0]
     return found
-
-
-@contextmanager
-def replacing(path: Path, flush_folder: bool = True) -> Iterator[Path]:
-    """Give a temporary name in the folder of `path`; what is written there replaces `path` once it is on the disk.
-
-    If writing fails, nothing is left of it. The file gets the mode that the umask asks for, whatever wrote it.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
-    # What a killed process of the same number has left may be a link, through which another file would be written.
-    temporary.unlink(missing_ok=True)
-    try:
-        yield temporary
-        # safetensors gives its files to their owner alone.
-        temporary.chmod(0o666 & ~_umask())
-        _flush(temporary)
-        temporary.replace(path)
-        if flush_folder:
-            _flush(path.parent)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def _umask() -> int:
-    """Read the umask, which can only be read by setting it."""
-    umask = os.umask(0o077)
-    os.umask(umask)
-    return umask
-
-
-def _flush(path: Path) -> None:
-    """Wait until a file, or the entries of a folder, are on the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

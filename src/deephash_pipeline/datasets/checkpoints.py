@@ -8,6 +8,7 @@ from kedro.io import AbstractDataset, DatasetError
 
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.provenance import code_version
+from deephash_pipeline.stores import refuse_remote
 from deephash_pipeline.training import CheckpointFolder
 
 
@@ -32,6 +33,7 @@ class CheckpointsDataset(AbstractDataset[Any, CheckpointFolder]):
             raise InputError(
                 f"seconds_between_checkpoints is {seconds_between!r}: give a number of seconds, 0 for every step"
             )
+        refuse_remote(filepath, "checkpoints")
         self._path = Path(filepath)
         self._seconds_between = seconds_between
         self.metadata = metadata

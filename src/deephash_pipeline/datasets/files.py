@@ -5,6 +5,8 @@ from typing import Any, NoReturn
 
 from kedro.io import AbstractDataset, DatasetError
 
+from deephash_pipeline.stores import refuse_remote
+
 
 class FilesDataset(AbstractDataset[NoReturn, dict[str, Any]]):
     """Reads every file of a folder that a pattern matches; none at all is no error, but an empty mapping.
@@ -28,6 +30,7 @@ class FilesDataset(AbstractDataset[NoReturn, dict[str, Any]]):
         tracked: bool = True,
         metadata: dict[str, Any] | None = None,
     ) -> None:
+        refuse_remote(filepath, "files that are found by a pattern")
         self._path = Path(filepath)
         self._pattern = pattern
         self._dataset = dataset

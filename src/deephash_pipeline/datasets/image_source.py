@@ -12,6 +12,7 @@ from deephash_pipeline.images.decoding.image_files import ImageFiles
 from deephash_pipeline.images.sources.collection import ImageCollection
 from deephash_pipeline.images.sources.registry import parse_source, read_source
 from deephash_pipeline.provenance import files_digest, text_digest
+from deephash_pipeline.stores import refuse_remote
 
 
 class ImageSourceDataset(AbstractDataset[NoReturn, ImageCollection]):
@@ -32,6 +33,7 @@ class ImageSourceDataset(AbstractDataset[NoReturn, ImageCollection]):
         working_folder: str | None = None,
         metadata: dict[str, Any] | None = None,
     ) -> None:
+        refuse_remote(filepath, "raw images of a run")
         self._path = Path(filepath)
         self._working_folder = Path(working_folder or f"data/02_intermediate/{self._path.name}/decoded")
         self._source = parse_source(source)

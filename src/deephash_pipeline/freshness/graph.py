@@ -15,6 +15,7 @@ from pydantic import BaseModel, ValidationError
 
 from deephash_pipeline.datasets import CheckpointsDataset, FilesDataset, ImageSourceDataset
 from deephash_pipeline.datasets.atomic_file import AtomicFileDataset
+from deephash_pipeline.freshness.remote import RemoteFile
 from deephash_pipeline.images.sources.registry import read_source
 from deephash_pipeline.provenance import (
     Arguments,
@@ -66,9 +67,11 @@ class ProjectGraph:
 
     @cached_property
     def benchmark_folder(self) -> Path | None:
-        """``data/02_intermediate/<benchmark>``; None in a catalog that is not this project's."""
+        """``data/02_intermediate/<benchmark>``; None in an object store, or a catalog that is not this project's."""
         dataset = self._dataset(BENCHMARK_FILE)
-        return dataset.filepath.parent if isinstance(dataset, AtomicFileDataset) else None
+        if not isinstance(dataset, AtomicFileDataset) or dataset.remote:
+            return None
+        return dataset.filepath.parent
 
     def benchmark_folders(self) -> list[Path]:
         """Give the folders of the benchmark in all layers."""
@@ -110,6 +113,8 @@ class ProjectGraph:
     def _find_artefact(self, name: str) -> Artefact | None:
         dataset = self._dataset(name)
         if isinstance(dataset, AtomicFileDataset):
+            if dataset.remote:
+                return RemoteFile(dataset.remote)
             path = dataset.filepath
             if name in self._makers:
                 return StoredFile(path)

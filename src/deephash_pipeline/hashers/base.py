@@ -32,12 +32,14 @@ class EncodedImages(NamedTuple):
 class BaseHasher(ABC):
     """Everything between an image and its code.
 
-    Images are file paths, PIL images, uint8 arrays of shape (n, H, W), (n, H, W, C) or (n, C, H, W), or an iterable of
-    any of them; `deephash_pipeline.images.batches` says how they are read. They are resized to the size of the training
-    images. Codes are packed as `deephash_pipeline.retrieval.pack_bits` packs them: bit 0 is the highest of byte 0.
+    Images are file paths, contents of files as bytes, PIL images, uint8 arrays of shape (n, H, W), (n, H, W, C) or
+    (n, C, H, W), or an iterable of any of them; `deephash_pipeline.images.batches` says how they are read. They are
+    resized to the size of the training images. Codes are packed as `deephash_pipeline.retrieval.pack_bits` packs them:
+    bit 0 is the highest of byte 0.
 
     Attributes:
         batch_size: images decoded at a time; memory grows with it and not with the number of images.
+        threads: that decode; None for a few more than there are cores.
 
     Example:
         >>> class Brightness(BaseHasher):
@@ -52,6 +54,7 @@ class BaseHasher(ABC):
     """
 
     batch_size: int = DECODED_AT_A_TIME
+    threads: int | None = None
 
     @property
     @abstractmethod
@@ -93,7 +96,7 @@ class BaseHasher(ABC):
 
     def _batches(self, images: Images, errors: Literal["raise", "skip"]) -> Iterator[ImageBatch]:
         channels, height, width = self.description.image_shape
-        return image_batches(images, (height, width), channels, self.batch_size, errors)
+        return image_batches(images, (height, width), channels, self.batch_size, errors, self.threads)
 
     @property
     def code_length(self) -> int:

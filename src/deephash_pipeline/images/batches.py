@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from io import BytesIO
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -15,10 +16,10 @@ from deephash_pipeline.errors import InputError
 from deephash_pipeline.images.decoding.decode import BrokenImageError, decode_image
 from deephash_pipeline.images.decoding.image_files import Channels
 
-OneImage: TypeAlias = str | Path | Image.Image | NDArray[np.uint8]
+OneImage: TypeAlias = str | Path | bytes | Image.Image | NDArray[np.uint8]
 Images: TypeAlias = OneImage | Iterable[OneImage]
 
-FORMS = "give paths, images of Pillow or uint8 arrays (n, H, W), (n, H, W, C) or (n, C, H, W)"
+FORMS = "give paths, contents of files, images of Pillow or uint8 arrays (n, H, W), (n, H, W, C) or (n, C, H, W)"
 CHANNELS = (1, 3)
 IMAGES_PER_TASK = 16
 
@@ -51,6 +52,7 @@ def image_batches(
     channels: Channels,
     batch_size: int = 256,
     errors: Literal["raise", "skip"] = "raise",
+    threads: int | None = None,
 ) -> Iterator[ImageBatch]:
     """Decode images batch by batch, as the pipeline decodes those of a folder.
 
@@ -59,7 +61,8 @@ def image_batches(
     Args:
         images: in one of these forms.
 
-            - Paths of PNG, JPEG, WebP or BMP files, or images of Pillow (see `decode_image`): one, or any iterable.
+            - Paths of PNG, JPEG, WebP or BMP files, contents of such files as bytes, or images of Pillow (see
+              `decode_image`): one, or any iterable.
             - An array uint8 (n, H, W) of grey images, (n, H, W, C) or (n, C, H, W), where C is 1 or 3; if both axes
               could be C, it is the one of size `channels`. It may be memory-mapped, then only batches are read.
             - One image as an array: (H, W), (H, W, C) or (1, H, W). (3, H, W) is three grey images where `channels` is
@@ -74,6 +77,7 @@ def image_batches(
         batch_size: images in a batch, the last excepted.
         errors: ``raise`` for an error that names the first broken image, ``skip`` to leave broken images out and to
             report them with the batch.
+        threads: that decode; None for a few more than there are cores.
 
     Yields:
         Batches in order; none where there is no image.
@@ -95,7 +99,7 @@ def image_batches(
             f"channels={channels!r}, batch_size={batch_size!r}, errors={errors!r}: channels is 1 or 3, batch_size at "
             "least 1 and errors 'raise' or 'skip'."
         )
-    if isinstance(images, str | Path | Image.Image):
+    if isinstance(images, str | Path | bytes | Image.Image):
         single: Iterator[OneImage] = iter([images])
     elif _is_array(images):
         array = _stack(_checked(images, "images"), channels)
@@ -106,7 +110,7 @@ def image_batches(
         single = _single_images(images, channels)
     else:
         raise InputError(f"images are of type {type(images).__name__}: {FORMS}.")
-    return _decoded(single, image_size, channels, batch_size, errors)
+    return _decoded(single, image_size, channels, batch_size, errors, threads)
 
 
 def _slices(images: NDArray[np.uint8], batch_size: int) -> Iterator[ImageBatch]:
@@ -121,11 +125,12 @@ def _decoded(
     channels: Channels,
     batch_size: int,
     errors: Literal["raise", "skip"],
+    threads: int | None,
 ) -> Iterator[ImageBatch]:
     def decode(some: list[OneImage]) -> list[NDArray[np.uint8] | BrokenImageError]:
         return [_pixels_or_error(image, image_size, channels) for image in some]
 
-    pool = ThreadPoolExecutor()
+    pool = ThreadPoolExecutor(threads)
 
     def started() -> Iterator[tuple[list[OneImage], Iterator[list[NDArray[np.uint8] | BrokenImageError]]]]:
         while batch := list(islice(images, batch_size)):
@@ -186,7 +191,7 @@ def _pixels_or_error(
 def _pixels(image: OneImage, image_size: tuple[int, int] | None, channels: Channels) -> NDArray[np.uint8]:
     """Decode a file or an image of Pillow; convert an array (C, H, W) where it does not fit."""
     if not isinstance(image, np.ndarray):
-        return decode_image(image, image_size, channels)
+        return decode_image(BytesIO(image) if isinstance(image, bytes) else image, image_size, channels)
     if image.shape == (channels, *(image_size or image.shape[1:])):
         return image
     grey = len(image) == 1
@@ -196,7 +201,7 @@ def _pixels(image: OneImage, image_size: tuple[int, int] | None, channels: Chann
 def _single_images(images: Iterable[Any], channels: Channels) -> Iterator[OneImage]:
     """Yield paths, images of Pillow and arrays (C, H, W), one by one."""
     for number, image in enumerate(images):
-        if isinstance(image, str | Path | Image.Image):
+        if isinstance(image, str | Path | bytes | Image.Image):
             yield image
         elif not _is_array(image):
             raise InputError(f"item {number} of the images is of type {type(image).__name__}: {FORMS}.")

@@ -10,7 +10,7 @@ from typing import Final
 from deephash_pipeline.errors import InputError
 
 LOCK = "run.lock"
-TEMPORARY: Final = re.compile(r"\..+\.\d+(\.\w+)?")
+TEMPORARY: Final = re.compile(r"\..+\.(\d+|[\w.-]+-[0-9a-f]{32})(\.\w+)?")
 """Names of files that are being written."""
 
 

@@ -6,10 +6,11 @@ needs besides the node. `GridRunner` is the part that all runners share.
 
 from deephash_pipeline.runners.job import Failure, Job, attempt, run_node
 from deephash_pipeline.runners.needs import Capacity, Needs, count_cores
+from deephash_pipeline.runners.ray import RayRunner
 from deephash_pipeline.runners.runner import GridRunner, NodesFailed, ParallelRunner, SequentialRunner
 from deephash_pipeline.runners.workers import WorkerLost, Workers
 
-RUNNERS = {kind.__name__: f"{__name__}.{kind.__name__}" for kind in (ParallelRunner, SequentialRunner)}
+RUNNERS = {kind.__name__: f"{__name__}.{kind.__name__}" for kind in (ParallelRunner, RayRunner, SequentialRunner)}
 """Name of Kedro's runner -> path of the one here."""
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "Needs",
     "NodesFailed",
     "ParallelRunner",
+    "RayRunner",
     "SequentialRunner",
     "WorkerLost",
     "Workers",

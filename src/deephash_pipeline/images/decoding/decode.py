@@ -1,6 +1,7 @@
 """One image, a file or one in memory -> pixels, whatever its mode."""
 
 import errno
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -28,6 +29,8 @@ ONE_LARGE_IMAGE = threading.Lock()
 ONE_READER = threading.Lock()
 # The WebP decoder keeps two canvases of 4 bytes per pixel, and says nothing of memory where there is not enough.
 WEBP_BYTES = 2 * 4 * LARGE
+
+OBJECT = re.compile(r"<[\w.]+ object at 0x[0-9a-f]+>")
 
 
 class BrokenImageError(Exception):
@@ -120,7 +123,8 @@ def _machine_is_at_fault(error: Exception) -> bool:
 
 
 def _reason(error: Exception) -> str:
-    reason = " ".join(str(error).split()) or type(error).__name__
+    # Where in memory a file's content is differs from run to run.
+    reason = OBJECT.sub("", " ".join(str(error).split())).strip() or type(error).__name__
     return f"{reason} as PNG, JPEG, WebP or BMP" if isinstance(error, UnidentifiedImageError) else reason
 
 

@@ -22,7 +22,7 @@ SPLIT_NAMES = {
 FIRST_ROW = 2
 
 
-def read_csv(path: Path, columns: set[str]) -> pd.DataFrame:
+def read_csv(path: Path | str, columns: set[str]) -> pd.DataFrame:
     """Read a CSV as text, so that a class named `007` or `NA` keeps its name.
 
     Raises:

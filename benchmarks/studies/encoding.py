@@ -1,0 +1,158 @@
+"""Encoding that is killed, and what it costs beside bare work: `python -m benchmarks.studies.encoding FOLDER`.
+
+Makes PNG files of CIFAR's size, encodes them on two local Ray nodes while workers are killed with SIGKILL, and compares
+every code with one machine's. `--s3` reads from and writes to moto's server on the loopback device instead. With
+`--bare`, no Ray: CPU time of the files of codes beside that of decoding and forward pass alone, on one thread.
+"""
+
+import argparse
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image
+
+from benchmarks.studies.local_cluster import start_cluster
+from deephash_pipeline import ImageHasher
+from deephash_pipeline.encoding import CodeFolder, Source, encode_source
+from deephash_pipeline.encoding.blocks import Work, encode_block
+from deephash_pipeline.encoding.encode import IMAGES_PER_BLOCK
+from deephash_pipeline.images.batches import image_batches
+
+SEED = 20261122
+HASHER = "cifar10-48"
+FOLDER_OF = 1000
+ROUNDS = 5
+
+
+def make_pictures(folder: Path, count: int) -> None:
+    """Write smooth random pictures of 32 x 32 pixels, a thousand in a folder."""
+    draws = np.random.default_rng(SEED)
+    for number in range(count):
+        path = folder / f"{number // FOLDER_OF:05d}" / f"{number:08d}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        coarse = Image.fromarray(draws.integers(0, 256, (8, 8, 3), dtype=np.uint8))
+        coarse.resize((32, 32), Image.Resampling.BILINEAR).save(path, compress_level=1)
+
+
+def busy_workers() -> list[int]:
+    """Process numbers of Ray's workers that have a block under way."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if (process / "cmdline").read_bytes().startswith(b"ray::encode_block"):
+                found.append(int(process.name))
+        except OSError:
+            continue
+    return found
+
+
+class Killer(threading.Thread):
+    """Kills busy workers, evenly over the files that are to be made."""
+
+    def __init__(self, codes: CodeFolder, kills: int, blocks: int) -> None:
+        super().__init__(daemon=True)
+        self.codes, self.kills, self.blocks = codes, kills, blocks
+        self.killed: list[int] = []
+        self.ended = threading.Event()
+
+    def run(self) -> None:
+        """Kill until there were enough kills, or all is done."""
+        while len(self.killed) < self.kills and not self.ended.wait(0.2):
+            if len(self.codes.done()) * (self.kills + 1) < len(self.killed) * self.blocks:
+                continue
+            for process in busy_workers()[:1]:
+                os.kill(process, signal.SIGKILL)
+                self.killed.append(process)
+
+
+def with_kills(source: str, codes: str, kills: int, expected: dict[str, list[int]], hasher: ImageHasher) -> None:
+    """Encode on two nodes of one core while workers are killed, and compare."""
+    cluster = start_cluster(nodes=2)
+    killer = Killer(CodeFolder(codes), kills, -(-len(expected) // IMAGES_PER_BLOCK))
+    killer.start()
+    began = time.monotonic()
+    report = encode_source(hasher, Source(source), codes, engine="ray", address=cluster.address, device="cpu")
+    seconds = time.monotonic() - began
+    killer.ended.set()
+    killer.join()
+    cluster.shutdown()
+    names: list[str] = []
+    equal = True
+    for block in CodeFolder(codes):
+        names += block.names
+        equal &= block.codes.tolist() == [expected[name] for name in block.names]
+    once = sorted(names) == sorted(expected)
+    print(
+        f"{source}: {len(names)} images in {report.blocks} files, {len(killer.killed)} kills, {seconds:.0f} s: every "
+        f"id once {once}, codes equal to one machine's {equal}"
+    )
+
+
+def bare(folder: Path, codes: Path, hasher: ImageHasher) -> None:
+    """Compare CPU times of one thread, in turn."""
+    torch.set_num_threads(1)
+    hasher.threads = 1
+    paths = sorted(folder.rglob("*.png"))
+    encode_source(hasher, Source(str(folder)), codes, workers=1, device="cpu")
+    made = CodeFolder(codes).encoding
+    work = Work(made.source, str(codes), made.listing, made.hasher, "cpu")
+    ratios = []
+    for turn in range(ROUNDS + 1):
+        began = time.process_time()
+        for batch in image_batches(paths, (32, 32), 3, IMAGES_PER_BLOCK, threads=1):
+            hasher.encode(batch.pixels)
+        middle = time.process_time()
+        for block in made.source.blocks(IMAGES_PER_BLOCK):
+            encode_block(block, work)
+        alone, whole = middle - began, time.process_time() - middle
+        if turn:
+            ratios.append(alone / whole)
+            print(f"bare {len(paths) / alone:.0f} images a CPU second, with files of codes {len(paths) / whole:.0f}")
+    print(f"median share {np.median(ratios):.3f}")
+
+
+def main() -> None:
+    """Make the pictures where they are not there yet, and measure."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--images", type=int, default=100_000)
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--s3", action="store_true")
+    parser.add_argument("--bare", action="store_true")
+    given = parser.parse_args()
+    pictures = given.folder / f"pictures-{given.images}"
+    if not pictures.is_dir():
+        make_pictures(pictures, given.images)
+    hasher = ImageHasher.pretrained(HASHER, "cpu")
+    if given.bare:
+        bare(pictures, given.folder / f"bare-{given.images}", hasher)
+        return
+    paths = sorted(pictures.rglob("*.png"))
+    names = [path.relative_to(pictures).as_posix() for path in paths]
+    expected = dict(zip(names, hasher.encode(paths).tolist(), strict=True))
+    if not given.s3:
+        with_kills(str(pictures), str(given.folder / f"codes-{given.images}"), given.kills, expected, hasher)
+        return
+    from moto.server import ThreadedMotoServer  # noqa: PLC0415 - of the extra dev
+
+    server = ThreadedMotoServer("127.0.0.1", port=0, verbose=False)
+    server.start()
+    _, port = server.get_host_and_port()
+    os.environ.update(AWS_ENDPOINT_URL=f"http://127.0.0.1:{port}", AWS_DEFAULT_REGION="us-east-1")
+    os.environ.update(AWS_ACCESS_KEY_ID="test", AWS_SECRET_ACCESS_KEY="test")
+    import s3fs  # noqa: PLC0415 - of the extra s3
+
+    store = s3fs.S3FileSystem()
+    store.mkdir("bucket")
+    store.put(str(pictures) + "/", "bucket/pictures/", recursive=True)
+    with_kills("s3://bucket/pictures", "s3://bucket/codes", given.kills, expected, hasher)
+    server.stop()
+
+
+if __name__ == "__main__":
+    main()

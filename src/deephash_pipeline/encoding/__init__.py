@@ -1,0 +1,11 @@
+"""Codes of any number of images, on the cores of one machine or on a Ray cluster, each image encoded exactly once.
+
+It knows `deephash`, and neither Kedro nor a command line. Nothing of Ray is imported before it is asked for.
+"""
+
+from deephash_pipeline.encoding.code_folder import Broken, CodeBlock, CodeFolder, Encoding
+from deephash_pipeline.encoding.encode import EncodingReport, encode_source
+from deephash_pipeline.encoding.indexing import add_encoded
+from deephash_pipeline.encoding.listing import Source
+
+__all__ = ["Broken", "CodeBlock", "CodeFolder", "Encoding", "EncodingReport", "Source", "add_encoded", "encode_source"]

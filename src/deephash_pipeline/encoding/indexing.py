@@ -1,0 +1,42 @@
+"""A folder of codes -> an index that is searched."""
+
+import os
+
+from deephash_pipeline.encoding.code_folder import CodeFolder
+from deephash_pipeline.image_index import AddedImages, ImageIndex
+from deephash_pipeline.images.batches import SkippedImage
+from deephash_pipeline.progress import count_steps
+from deephash_pipeline.stores import is_remote, joined
+
+
+def add_encoded(images: ImageIndex, codes: CodeFolder) -> AddedImages:
+    """Add the images of a folder of codes to an index, a block at a time.
+
+    Those whose ids are there already are passed over, so a build that was killed goes on where it was. Image files on a
+    disk are shown from where they are; pictures in shards and stores are not.
+
+    Args:
+        images: the index; its hasher must be the folder's.
+        codes: of which no block may be missing or damaged.
+
+    Raises:
+        InputError: a block is missing or damaged, or the index cannot be written.
+    """
+    report = AddedImages()
+    encoding = codes.encoding
+    with count_steps("blocks", encoding.blocks) as advance:
+        for block in codes:
+            new = [row for row, name in enumerate(block.names) if name not in images.index]
+            names = [block.names[row] for row in new]
+            paths = [_path(encoding.source.root, name) for name in names]
+            images.add_codes(names, block.codes[new], paths, [block.labels[row] for row in new])
+            report.added += len(new)
+            report.there += len(block.names) - len(new)
+            report.skipped += [SkippedImage(0, broken.name, broken.reason) for broken in block.broken]
+            advance(f"{report.added + report.there:,} images")
+    return report
+
+
+def _path(root: str, name: str) -> str | None:
+    path = joined(root, name)
+    return None if is_remote(path) or not os.path.isfile(path) else path

@@ -1,0 +1,99 @@
+"""Blocks on the cores of this machine: processes of one thread each, and new ones for those that die."""
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing.connection import wait as wait_for_end
+from typing import Any
+
+import torch
+
+from deephash_pipeline.encoding.blocks import EncodedBlock, Work, encode_block
+from deephash_pipeline.encoding.listing import Block
+from deephash_pipeline.errors import InputError
+
+AHEAD = 2
+"""Blocks for each worker that are under way or wait beside it."""
+DEATHS_IN_A_ROW = 5
+
+
+def encode_locally(blocks: Iterator[Block], work: Work, workers: int) -> Iterator[EncodedBlock]:
+    """Encode blocks, each in one of some processes; yield them as they end.
+
+    A worker that dies takes the others with it, and all begin anew with what was not done: a block that is not whole
+    was not written. Several CUDA devices are shared out among the workers.
+
+    Args:
+        blocks: taken as workers ask for them.
+        work: what is the same for all.
+        workers: processes.
+
+    Raises:
+        InputError: workers die without a block done between, or see `encode_block`.
+    """
+    # Its server has imported what workers need, so a new worker takes no time.
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    waiting: deque[Block] = deque()
+    deaths = 0
+    while True:
+        under_way: dict[Future[EncodedBlock], Block] = {}
+        pool = ProcessPoolExecutor(workers, context, _prepare, (context.Value("i", 0), _devices(work.device)))
+        try:
+            while True:
+                while len(under_way) < AHEAD * workers:
+                    if not waiting and (following := next(blocks, None)) is not None:
+                        waiting.append(following)
+                    if not waiting:
+                        break
+                    future = pool.submit(encode_block, waiting[0], work)
+                    under_way[future] = waiting.popleft()
+                if not under_way:
+                    return
+                for future in wait(under_way, return_when=FIRST_COMPLETED).done:
+                    encoded = future.result()
+                    del under_way[future]
+                    deaths = 0
+                    yield encoded
+        except BrokenProcessPool:
+            deaths += 1
+            waiting.extendleft(reversed(under_way.values()))
+            if deaths == DEATHS_IN_A_ROW:
+                names = ", ".join(str(block.number) for block in under_way.values())
+                raise InputError(
+                    f"workers were killed {deaths} times in a row, without one of the blocks {names} done: give them "
+                    "more memory, or take fewer by --workers"
+                ) from None
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _devices(device: str) -> list[str]:
+    """Name the CUDA devices that workers share, as the system numbers them; none where one was named."""
+    if device not in ("auto", "cuda"):
+        return []
+    return list(filter(None, os.environ.get("CUDA_VISIBLE_DEVICES", "").split(","))) or [
+        str(number) for number in range(torch.cuda.device_count())
+    ]
+
+
+def _prepare(workers: Any, devices: list[str]) -> None:
+    """Make a process a worker: one device, no traceback at Ctrl-C, and no longer a life than the command's."""
+    if devices:
+        with workers.get_lock():
+            os.environ["CUDA_VISIBLE_DEVICES"] = devices[workers.value % len(devices)]
+            workers.value += 1
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    command = multiprocessing.parent_process()
+    assert command is not None, "a worker is another process's child"
+
+    def end_with_the_command() -> None:
+        wait_for_end([command.sentinel])
+        os._exit(1)
+
+    threading.Thread(target=end_with_the_command, daemon=True).start()

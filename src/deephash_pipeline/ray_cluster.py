@@ -1,0 +1,60 @@
+"""A Ray cluster: the one at an address, or one that is started on this machine for as long as it is used.
+
+Nothing of Ray is imported before `connected` is entered.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from deephash_pipeline.errors import InputError
+
+OBJECT_STORE_BYTES = 2 * 10**8
+"""Of a cluster on this machine: what is sent are names and small results, and ``/dev/shm`` may be small."""
+QUIET = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    # Else 127.0.0.1 is replaced by the machine's address in the network.
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
+}
+
+
+@contextmanager
+def connected(address: str | None, cpus: int | None = None) -> Iterator[Any]:
+    """Give the module ``ray``, connected.
+
+    Args:
+        address: of the cluster, ``auto`` for the one that this machine is a node of, or ``ray://host:port``; None for
+            one on this machine, on the loopback device alone, unless ``RAY_ADDRESS`` names one.
+        cpus: of a cluster on this machine; None for all cores.
+
+    Raises:
+        InputError: Ray is not installed, or there is no cluster at the address.
+    """
+    for name, value in QUIET.items():
+        os.environ.setdefault(name, value)
+    try:
+        import ray  # noqa: PLC0415 - an extra, and seconds of imports
+    except ImportError as error:
+        raise InputError(f"Ray cannot be imported ({error}): `pip install deephash-pipeline[ray]`") from error
+    if ray.is_initialized():
+        yield ray
+        return
+    options: dict[str, Any] = {"log_to_driver": False, "logging_level": "warning", "configure_logging": False}
+    address = address or os.environ.get("RAY_ADDRESS")
+    if address is None:
+        options |= {
+            "num_cpus": cpus,
+            "include_dashboard": False,
+            "object_store_memory": OBJECT_STORE_BYTES,
+            "_node_ip_address": "127.0.0.1",
+        }
+    try:
+        ray.init(address, **options)
+    except (ConnectionError, ValueError, RuntimeError, OSError) as error:
+        reason = " ".join(str(error).split())[:300]
+        raise InputError(f"there is no Ray cluster at {address} ({reason}): name another --address") from error
+    try:
+        yield ray
+    finally:
+        ray.shutdown()

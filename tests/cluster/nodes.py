@@ -1,0 +1,47 @@
+"""What the nodes of a small pipeline do, in workers of Ray."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import numpy as np
+
+from deephash_pipeline.errors import InputError
+
+
+def count(text):
+    return {"letters": len(text), "process": os.getpid()}
+
+
+def count_on_a_worker_that_dies_once(text):
+    mark = Path("died.txt")
+    if not mark.exists():
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return count(text)
+
+
+def refuse(text):
+    try:
+        raise KeyError("cause")
+    except KeyError as error:
+        raise InputError(f"{text} is refused: give another") from error
+
+
+def add(first, second):
+    return {"letters": first["letters"] + second["letters"]}
+
+
+def wait_for_interruption(text):
+    Path("began.txt").touch()
+    try:
+        time.sleep(300)
+    except KeyboardInterrupt:
+        Path("interrupted.txt").touch()
+        raise
+    return {}
+
+
+def pixels(text):
+    return np.arange(len(text))

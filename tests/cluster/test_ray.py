@@ -1,0 +1,122 @@
+"""On a Ray cluster of two local nodes: encoding and pipelines, with workers and nodes that are lost."""
+
+import os
+import signal
+import threading
+import time
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from kedro.io import DataCatalog, MemoryDataset
+from kedro.pipeline import Node, Pipeline
+from kedro_datasets.json import JSONDataset
+
+from benchmarks.studies.local_cluster import start_cluster
+from deephash_pipeline.datasets import AtomicDataset
+from deephash_pipeline.encoding import CodeFolder, Source, encode_source
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.runners import RayRunner
+from deephash_pipeline.training import TrainingInterrupted
+from tests.cluster import nodes
+from tests.encoding.conftest import BROKEN, code_of, folder, hasher, pictures
+
+__all__ = ["code_of", "folder", "hasher", "pictures"]
+pytestmark = pytest.mark.cluster
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Two nodes of one core, on the loopback device."""
+    if find_spec("ray") is None:
+        pytest.skip("the extra `ray` is not installed")
+    with pytest.MonkeyPatch.context() as patch:
+        # Workers import the nodes of these tests.
+        patch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
+        started = start_cluster(nodes=2)
+        yield started
+        started.shutdown()
+
+
+def catalog(folder, **texts):
+    datasets = {name: MemoryDataset(text) for name, text in texts.items()}
+    for name in ("first", "second", "sum"):
+        datasets[name] = AtomicDataset(str(folder / f"{name}.json"), dataset={"type": JSONDataset})
+    return DataCatalog(datasets)
+
+
+def run(cluster, pipeline, known, **options):
+    return RayRunner(address=cluster.address, **options).run(Pipeline(pipeline), known)
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+COUNTS = [
+    Node(nodes.count, "text", "first", name="count_first"),
+    Node(nodes.count_on_a_worker_that_dies_once, "text", "second", name="count_second"),
+    Node(nodes.add, ["first", "second"], "sum", name="add"),
+]
+
+
+def test_nodes_run_in_workers_and_again_where_a_worker_is_lost(cluster, project):
+    known = catalog(project, text="hash")
+    run(cluster, COUNTS, known)
+    assert known["sum"].load() == {"letters": 8}
+    assert (project / "died.txt").exists()
+    assert os.getpid() not in {known[name].load()["process"] for name in ("first", "second")}
+    assert not list(project.glob(".seen-*"))
+
+
+def test_an_error_in_a_worker_comes_back_with_its_cause_and_other_nodes_still_run(cluster, project):
+    known = catalog(project, text="hash")
+    failing = Node(nodes.refuse, "text", "second", name="refuse")
+    with pytest.raises(InputError, match="hash is refused: give another") as refused:
+        run(cluster, [COUNTS[0], failing, COUNTS[2]], known)
+    assert isinstance(refused.value.__cause__, KeyError)
+    assert known["first"].load()["letters"] == 4
+    assert not known.exists("sum")
+
+
+def test_what_would_live_in_memory_is_refused(cluster, project):
+    known = catalog(project, text="hash")
+    unstored = Node(nodes.count, "text", "nowhere", name="count")
+    with pytest.raises(InputError, match="`nowhere` is stored nowhere"):
+        run(cluster, [unstored], known)
+
+
+def test_an_interruption_reaches_the_workers(cluster, project):
+    def interrupt():
+        while not (project / "began.txt").exists():
+            time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt, daemon=True).start()
+    with pytest.raises(TrainingInterrupted):
+        run(cluster, [Node(nodes.wait_for_interruption, "text", "first", name="wait")], catalog(project, text="x"))
+    assert (project / "interrupted.txt").exists()
+
+
+def test_encoding_goes_on_without_a_lost_node_and_every_image_is_there_once(cluster, folder, hasher, code_of, tmp_path):
+    codes = CodeFolder(tmp_path / "codes")
+
+    def lose_a_node():
+        while len(codes.done()) < 4:
+            time.sleep(0.01)
+        cluster.remove_node(cluster.others[0], allow_graceful=False)
+
+    threading.Thread(target=lose_a_node, daemon=True).start()
+    source = Source(str(folder))
+    report = encode_source(
+        hasher, source, codes.address, images_per_block=2, engine="ray", address=cluster.address, device="cpu"
+    )
+    assert report.blocks == 20
+    blocks = list(codes)
+    assert [name for block in blocks for name in block.names] == list(code_of)
+    assert [code for block in blocks for code in block.codes.tolist()] == list(code_of.values())
+    assert {broken.name for block in blocks for broken in block.broken} == BROKEN
+    assert len([each for each in cluster.list_all_nodes() if each.live_processes()]) <= 2
