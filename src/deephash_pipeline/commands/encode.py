@@ -2,7 +2,9 @@
 
 import click
 
-from deephash_pipeline.commands.search import MOST_LISTED, device_option, named_hasher
+from deephash_pipeline.commands.hashers import named_hasher
+from deephash_pipeline.commands.options import device_option
+from deephash_pipeline.commands.search import MOST_LISTED
 from deephash_pipeline.encoding import Source, encode_source
 from deephash_pipeline.encoding.encode import IMAGES_PER_BLOCK
 

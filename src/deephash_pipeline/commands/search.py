@@ -56,7 +56,6 @@ def build(index: Path, hasher: str | None, paths: Sequence[str], codes: str | No
         HammingIndex.open(index).close()  # refused while another process writes
         shutil.rmtree(index)
     with ImageIndex.create_or_open(index, made) as images:
-        images.hasher.to(device)
         if encoded is not None:
             _report(index, images, add_encoded(images, encoded), [])
             return

@@ -45,7 +45,7 @@ class LinearHashFunction(LinearEncoder, HashFunction):
     Example:
         >>> from deephash_pipeline.hashing import HASH_FUNCTIONS
         >>> [name for name, method in HASH_FUNCTIONS.items() if issubclass(method, LinearHashFunction)]
-        ['lsh', 'pcah', 'itq', 'ldah', 'bre', 'mlh']
+        ['lsh', 'pcah', 'itq', 'ldah', 'bre', 'mlh', 'itq_cca']
     """
 
 
