@@ -3,14 +3,14 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 ENV ?=
-PROCESSES := -n 2 --dist loadgroup --no-loadscope-reorder
+PROCESSES := -n 2 --dist loadgroup --no-loadscope-reorder -m 'not cluster'
 NUMERICAL := $(wildcard $(addprefix tests/,losses retrieval hashing networks search training))
 BENCHMARK = $(if $(ENV),$(ENV),digits)
 # One word for Kedro, Kedro-Viz and MLflow; every one of them honours it.
 export DO_NOT_TRACK := true
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: run test test-avx2 coverage lint docs viz mlflow report search bench chaos clean
+.PHONY: run test test-avx2 test-cluster coverage lint docs viz mlflow report search bench chaos clean
 
 run: $(VENV)/installed
 	$(BIN)/kedro run --pipelines=full $(if $(ENV),--env=$(ENV))
@@ -29,6 +29,10 @@ coverage: $(VENV)/installed
 test-avx2: $(VENV)/installed
 	OMP_NUM_THREADS=1 ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2 MKL_CBWR=AVX2 \
 		$(BIN)/python -m pytest -q $(PROCESSES) $(NUMERICAL)
+
+# What starts a Ray cluster of two nodes on this machine, alone on its cores: services of Ray that starve end by themselves.
+test-cluster: $(VENV)/installed
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/cluster
 
 lint: $(VENV)/installed
 	$(BIN)/ruff format --check .
