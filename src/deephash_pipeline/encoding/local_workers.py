@@ -43,7 +43,8 @@ def encode_locally(blocks: Iterator[Block], work: Work, workers: int) -> Iterato
     deaths = 0
     while True:
         under_way: dict[Future[EncodedBlock], Block] = {}
-        pool = ProcessPoolExecutor(workers, context, _prepare, (context.Value("i", 0), _devices(work.device)))
+        prepared_with = (context.Value("i", 0), _devices(work.device), dict(os.environ))
+        pool = ProcessPoolExecutor(workers, context, _prepare, prepared_with)
         try:
             while True:
                 while len(under_way) < AHEAD * workers:
@@ -82,8 +83,10 @@ def _devices(device: str) -> list[str]:
     ]
 
 
-def _prepare(workers: Any, devices: list[str]) -> None:
+def _prepare(workers: Any, devices: list[str], environment: dict[str, str]) -> None:
     """Make a process a worker: one device, no traceback at Ctrl-C, and no longer a life than the command's."""
+    # The server that it comes from may have been started with other credentials of a store.
+    os.environ.update(environment)
     if devices:
         with workers.get_lock():
             os.environ["CUDA_VISIBLE_DEVICES"] = devices[workers.value % len(devices)]
