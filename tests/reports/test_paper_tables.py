@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.grid import CODE_LENGTHS, METHODS
+from deephash_pipeline.grid import CODE_LENGTHS, METHODS, PAPER_METHODS
 from deephash_pipeline.reports import (
     all_methods_table,
     cited_map,
@@ -25,7 +25,7 @@ from deephash_pipeline.reports import (
 )
 from deephash_pipeline.reports.paper_tables import BENCHMARKS, FEATURE_METHODS, HAND_CRAFTED_FEATURES, NOT_RUN
 
-NAMES = {method: name for method, name in METHODS.items() if method != "one_of_c"}
+NAMES = {method: METHODS[method] for method in PAPER_METHODS if method != "one_of_c"}
 
 
 def cell(method: str, code_length: int, score: float) -> dict[str, object]:
