@@ -71,7 +71,8 @@ def speak(start: Content) -> Content:
 
 def train_for_long(start: Content, name: str) -> Content:
     inputs = ArrayInputs(np.zeros((64, 4), np.float32), torch.device("cpu"))
-    parameters = TrainingParameters(epochs=10**6, batch_size=8, learning_rate=0.1)
+    # By the default schedule training ends where the loss stands still.
+    parameters = TrainingParameters(epochs=10**6, batch_size=8, learning_rate=0.1, schedule="one_cycle")
     checkpoints = CheckpointFolder(Path(start["folder"]) / name, 1e9)
     labels = np.zeros(64, np.int64)
     train(nn.Linear(4, 3), CrossEntropy(), inputs, labels, parameters, 0, torch.device("cpu"), name, None, checkpoints)
