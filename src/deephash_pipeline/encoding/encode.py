@@ -136,7 +136,7 @@ def _listed(source: Source, images_per_block: int) -> Iterator[tuple[IO[str], in
             digest.update(line.encode())
             listing.write(line)
             count, images = count + 1, images + len(block.entries)
-        logger.info("%s: %d blocks%s", source.address, count, f" of {images:,} files" if images else "")
+        logger.debug("%s: %d blocks%s", source.address, count, f" of {images:,} files" if images else "")
         listing.seek(0)
         yield listing, count, digest.hexdigest()
 
