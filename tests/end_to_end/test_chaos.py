@@ -63,6 +63,8 @@ def plan_round(kills: int, polite: list[signal.Signals]) -> list[tuple[Stage, si
 @pytest.fixture(scope="module")
 def outcome(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     """Run undisturbed and disturbed, in as many rounds as it takes to hit training so often."""
+    if "DEEPHASH_KILLS" not in os.environ:
+        pytest.skip("kills of whole runs are aimed at one process a run and often miss several: `make chaos`")
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         # In the background of a shell Ctrl-C is ignored, and would be in every process that is started here.
         signal.signal(signal.SIGINT, signal.default_int_handler)
