@@ -35,10 +35,11 @@ SMALL = {
 }
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Give each process of pytest-xdist whole files, and one of them all tests of the small run: it is made once.
 
-    That run takes longest, so it comes first.
+    That run takes longest, so it comes first. xdist's own hook, which reads these marks, comes after this one.
     """
     for item in items:
         of_small_run = "small_run" in getattr(item, "fixturenames", ())
