@@ -10,8 +10,8 @@ from scipy.linalg import eig
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.hashing import ksh
 from deephash_pipeline.hashing.anchors import gaussian_kernels, signs, squared_distances
-from deephash_pipeline.hashing.base import VALUES_PER_BLOCK
 from deephash_pipeline.hashing.ksh import KSH, Similarity, draw_in_turn, refine, spectral_start
+from deephash_pipeline.hashing.rows import VALUES_PER_BLOCK
 from deephash_pipeline.retrieval import count_distances, pack_bits, retrieval_metrics
 
 LABELS = np.arange(300) % 5
