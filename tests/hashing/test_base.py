@@ -196,7 +196,7 @@ def test_parameters_of_a_wrong_type_are_refused_all_in_one_line(z: NDArray[np.fl
     with pytest.raises(InputError) as caught:
         BRE(12, anchors="3", centre=1, supervised=False).fit(z)
     assert str(caught.value) == (
-        "BRE: centre is 1: Input should be a valid boolean; anchors is '3': Input should be a valid integer"
+        "BRE: centre: Input should be a valid boolean (got 1); anchors: Input should be a valid integer (got '3')"
     )
 
 

@@ -272,5 +272,5 @@ def test_equal_rows_are_refused() -> None:
 
 @pytest.mark.parametrize("wrong", [{"anchors": 0}, {"labelled_samples": 1}, {"iterations": -1}])
 def test_parameters_that_leave_nothing_to_learn_from_are_refused(wrong: dict[str, int], z: NDArray[np.float32]) -> None:
-    with pytest.raises(InputError, match=rf"^KSH: {next(iter(wrong))} is .* greater than"):
+    with pytest.raises(InputError, match=rf"^KSH: {next(iter(wrong))}: .* greater than"):
         KSH(4, **wrong).fit(z, LABELS)
