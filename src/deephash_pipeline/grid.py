@@ -8,12 +8,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.hashing import HASH_FUNCTIONS
+from deephash_pipeline.hashing import HASH_FUNCTIONS, Encoder
 from deephash_pipeline.losses import LOSSES
 from deephash_pipeline.methods import Cell
 
 CODE_LENGTHS = (12, 16, 24, 32, 48)
-LONGEST_CODE = 256
 REPLICATES = 3
 """Trainings of a cell that differ in their seed: the cell of the grid itself, and those of the pipeline ``seeds``."""
 FURTHER_REPLICATES = range(2, REPLICATES + 1)
@@ -91,8 +90,8 @@ def check_code_lengths(code_lengths: object) -> None:
     if not isinstance(code_lengths, tuple | list) or not code_lengths:
         raise InputError(f"{said}: write a tuple of code lengths in bits, such as (16, 32)")
     for code_length in code_lengths:
-        if type(code_length) is not int or not 1 < code_length <= LONGEST_CODE:
-            raise InputError(f"{said}: {code_length!r} is no whole number of bits from 2 to {LONGEST_CODE}")
+        if type(code_length) is not int or not 1 < code_length <= Encoder.longest_code:
+            raise InputError(f"{said}: {code_length!r} is no whole number of bits from 2 to {Encoder.longest_code}")
     if len(set(code_lengths)) < len(code_lengths):
         raise InputError(f"{said}: name every code length once")
     if SHOWN_CODE_LENGTH not in code_lengths:

@@ -61,13 +61,16 @@ def parameters_model(
     return create_model(title, __base__=base, **fields, **keywords)  # type: ignore[no-any-return, call-overload]
 
 
-def check_parameters(model: type[BaseModel], values: Mapping[str, Any], owner: str) -> dict[str, Any]:
+def check_parameters(
+    model: type[BaseModel], values: Mapping[str, Any], owner: str, strict: bool | None = None
+) -> dict[str, Any]:
     """Validate values by a model, and return them as the types that it wants.
 
     Args:
         model: what `parameters_model` made.
         values: by name.
         owner: whose they are, for the message.
+        strict: whether to refuse values of other types instead of converting them.
 
     Raises:
         InputError: one line with every value that is wrong.
@@ -82,7 +85,7 @@ def check_parameters(model: type[BaseModel], values: Mapping[str, Any], owner: s
         deephash_pipeline.errors.InputError: Clock: hands: Input should be a valid integer, ... (got 'two')
     """
     try:
-        checked = model.model_validate(dict(values))
+        checked = model.model_validate(dict(values), strict=strict)
     except ValidationError as error:
         raise InputError(f"{owner}: {faults_in_one_line(error)}") from error
     return {name: getattr(checked, name) for name in values}

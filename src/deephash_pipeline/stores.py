@@ -213,10 +213,10 @@ def replacing(path: Path, flush_folder: bool = True) -> Iterator[Path]:
         yield temporary
         # safetensors gives its files to their owner alone.
         temporary.chmod(0o666 & ~_umask())
-        _flush(temporary)
+        flush(temporary)
         temporary.replace(path)
         if flush_folder:
-            _flush(path.parent)
+            flush(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -228,8 +228,8 @@ def _umask() -> int:
     return umask
 
 
-def _flush(path: Path) -> None:
-    """Wait until a file, or the entries of a folder, are on the disk."""
+def flush(path: Path) -> None:
+    """Wait until a file, or the entries of a folder, are on the disk, where they survive a power cut."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

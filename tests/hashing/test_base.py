@@ -15,10 +15,10 @@ from deephash_pipeline.hashing import (
     PCAH,
     HashFunction,
     SpectralHashing,
-    base,
     principal_directions,
+    rows,
 )
-from deephash_pipeline.hashing.base import VALUES_PER_BLOCK
+from deephash_pipeline.hashing.rows import VALUES_PER_BLOCK
 
 Quick = Callable[..., HashFunction]
 METHODS = list(HASH_FUNCTIONS.values())
@@ -88,9 +88,9 @@ def test_the_size_of_blocks_changes_nothing_but_rounding(
 ) -> None:
     parameters = {"centre": True} if method is LSH else {}
     whole = quick(method, 12, **parameters).fit(z, labels)
-    monkeypatch.setattr(base, "VALUES_PER_BLOCK", 7 * z.shape[1])
+    monkeypatch.setattr(rows, "VALUES_PER_BLOCK", 7 * z.shape[1])
     monkeypatch.setattr(principal_directions, "COVARIANCE_ROWS", 7)
-    assert len(list(base.row_blocks(z))) == 43
+    assert len(list(rows.row_blocks(z))) == 43
     in_blocks = quick(method, 12, **parameters).fit(z, labels)
     for name, array in whole.arrays().items():
         np.testing.assert_allclose(in_blocks.arrays()[name], array, rtol=1e-5, atol=1e-5)
@@ -115,7 +115,7 @@ def test_an_empty_batch_gives_no_codes(z: NDArray[np.float32]) -> None:
 def test_values_that_are_not_finite_are_refused_with_the_number_of_rows(
     broken_value: float, z: NDArray[np.float32], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(base, "VALUES_PER_BLOCK", 5 * z.shape[1])
+    monkeypatch.setattr(rows, "VALUES_PER_BLOCK", 5 * z.shape[1])
     broken = z.copy()
     broken[3, 1:4] = broken[7, 0] = broken_value
     hash_function = LSH(12).fit(z)
@@ -196,7 +196,7 @@ def test_parameters_of_a_wrong_type_are_refused_all_in_one_line(z: NDArray[np.fl
     with pytest.raises(InputError) as caught:
         BRE(12, anchors="3", centre=1, supervised=False).fit(z)
     assert str(caught.value) == (
-        "BRE: centre is 1: Input should be a valid boolean; anchors is '3': Input should be a valid integer"
+        "BRE: centre: Input should be a valid boolean (got 1); anchors: Input should be a valid integer (got '3')"
     )
 
 

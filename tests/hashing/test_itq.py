@@ -63,5 +63,5 @@ def test_fifty_iterations_are_the_default(z: NDArray[np.float32]) -> None:
 
 
 def test_no_iterations_are_refused(z: NDArray[np.float32]) -> None:
-    with pytest.raises(InputError, match=r"^ITQ: iterations is 0: Input should be greater than 0"):
+    with pytest.raises(InputError, match=r"^ITQ: iterations: Input should be greater than 0 .got 0.$"):
         ITQ(4, iterations=0).fit(z)

@@ -10,8 +10,8 @@ from scipy.linalg import eig
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.hashing import ksh
 from deephash_pipeline.hashing.anchors import gaussian_kernels, signs, squared_distances
-from deephash_pipeline.hashing.base import VALUES_PER_BLOCK
 from deephash_pipeline.hashing.ksh import KSH, Similarity, draw_in_turn, refine, spectral_start
+from deephash_pipeline.hashing.rows import VALUES_PER_BLOCK
 from deephash_pipeline.retrieval import count_distances, pack_bits, retrieval_metrics
 
 LABELS = np.arange(300) % 5
@@ -272,5 +272,5 @@ def test_equal_rows_are_refused() -> None:
 
 @pytest.mark.parametrize("wrong", [{"anchors": 0}, {"labelled_samples": 1}, {"iterations": -1}])
 def test_parameters_that_leave_nothing_to_learn_from_are_refused(wrong: dict[str, int], z: NDArray[np.float32]) -> None:
-    with pytest.raises(InputError, match=rf"^KSH: {next(iter(wrong))} is .* greater than"):
+    with pytest.raises(InputError, match=rf"^KSH: {next(iter(wrong))}: .* greater than"):
         KSH(4, **wrong).fit(z, LABELS)

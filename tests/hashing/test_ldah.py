@@ -164,5 +164,5 @@ def test_equal_rows_are_refused() -> None:
 
 
 def test_no_pairs_are_refused(z: NDArray[np.float64]) -> None:
-    with pytest.raises(InputError, match=r"^LDAH: positive_pairs is 0: Input should be greater than or equal to 1"):
+    with pytest.raises(InputError, match=r"^LDAH: positive_pairs: Input should be greater than or equal to 1"):
         LDAH(4, positive_pairs=0).fit(z, LABELS)

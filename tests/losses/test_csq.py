@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.losses import CSQ, hash_centres
-from deephash_pipeline.losses.csq import smallest_distance
+from deephash_pipeline.losses.class_centres import smallest_distance
 
 
 def slow_loss(u, wanted, weight):

@@ -2,17 +2,16 @@
 
 import math
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
-from kedro.io import AbstractDataset, DatasetError
-
+from deephash_pipeline.datasets.read_only import ReadOnlyDataset
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.provenance import code_version
 from deephash_pipeline.stores import refuse_remote
 from deephash_pipeline.training import CheckpointFolder
 
 
-class CheckpointsDataset(AbstractDataset[Any, CheckpointFolder]):
+class CheckpointsDataset(ReadOnlyDataset[CheckpointFolder]):
     """A folder of checkpoints: loading hands it to the training, which writes and reads it by itself.
 
     Args:
@@ -24,6 +23,8 @@ class CheckpointsDataset(AbstractDataset[Any, CheckpointFolder]):
         InputError: `seconds_between` is no number of seconds.
     """
 
+    written_by = "the training that reads it"
+
     def __init__(self, filepath: str, seconds_between: float, metadata: dict[str, Any] | None = None) -> None:
         if (
             isinstance(seconds_between, bool)
@@ -34,24 +35,12 @@ class CheckpointsDataset(AbstractDataset[Any, CheckpointFolder]):
                 f"seconds_between_checkpoints is {seconds_between!r}: give a number of seconds, 0 for every step"
             )
         refuse_remote(filepath, "checkpoints")
-        self._path = Path(filepath)
+        super().__init__(filepath, metadata)
         self._seconds_between = seconds_between
-        self.metadata = metadata
 
     def load(self) -> CheckpointFolder:
         """Hand over the folder; it need not exist."""
         return CheckpointFolder(self._path, self._seconds_between, code_version(Path.cwd()))
-
-    def save(self, data: Any) -> NoReturn:
-        """Refuse: no node has checkpoints as its output.
-
-        Raises:
-            DatasetError: always.
-        """
-        raise DatasetError(f"{self._path} is written by the training that reads it, not by the catalog")
-
-    def _exists(self) -> bool:
-        return True
 
     def _describe(self) -> dict[str, Any]:
         return {"filepath": str(self._path), "seconds_between": self._seconds_between}

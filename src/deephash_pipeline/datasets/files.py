@@ -1,14 +1,15 @@
 """Files that other runs have left: whatever of them is there."""
 
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
-from kedro.io import AbstractDataset, DatasetError
+from kedro.io import AbstractDataset
 
+from deephash_pipeline.datasets.read_only import ReadOnlyDataset
 from deephash_pipeline.stores import refuse_remote
 
 
-class FilesDataset(AbstractDataset[NoReturn, dict[str, Any]]):
+class FilesDataset(ReadOnlyDataset[dict[str, Any]]):
     """Reads every file of a folder that a pattern matches; none at all is no error, but an empty mapping.
 
     So a table can be made of the cells and the benchmarks that were run, without naming those that were not.
@@ -22,6 +23,8 @@ class FilesDataset(AbstractDataset[NoReturn, dict[str, Any]]):
         metadata: for Kedro-Viz.
     """
 
+    written_by = "the runs that make the files"
+
     def __init__(
         self,
         filepath: str,
@@ -31,11 +34,10 @@ class FilesDataset(AbstractDataset[NoReturn, dict[str, Any]]):
         metadata: dict[str, Any] | None = None,
     ) -> None:
         refuse_remote(filepath, "files that are found by a pattern")
-        self._path = Path(filepath)
+        super().__init__(filepath, metadata)
         self._pattern = pattern
         self._dataset = dataset
         self.tracked = tracked
-        self.metadata = metadata
 
     def load(self) -> dict[str, Any]:
         """Read them all.
@@ -47,14 +49,6 @@ class FilesDataset(AbstractDataset[NoReturn, dict[str, Any]]):
             path.relative_to(self._path).as_posix(): self._one(path).load()
             for path in sorted(self._path.glob(self._pattern))
         }
-
-    def save(self, data: NoReturn) -> None:
-        """Refuse: the runs that make the files write them.
-
-        Raises:
-            DatasetError: always.
-        """
-        raise DatasetError(f"{self._path}/{self._pattern} is read only")
 
     @property
     def folder(self) -> Path:
@@ -68,9 +62,6 @@ class FilesDataset(AbstractDataset[NoReturn, dict[str, Any]]):
 
     def _one(self, path: Path) -> AbstractDataset[Any, Any]:
         return AbstractDataset.from_config(path.name, {**self._dataset, "filepath": str(path)})
-
-    def _exists(self) -> bool:
-        return True
 
     def _describe(self) -> dict[str, Any]:
         return {"filepath": str(self._path), "pattern": self._pattern}

@@ -2,11 +2,11 @@
 
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import sklearn
-from kedro.io import AbstractDataset, DatasetError
 
+from deephash_pipeline.datasets.read_only import ReadOnlyDataset
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.images.decoding.image_files import ImageFiles
 from deephash_pipeline.images.sources.collection import ImageCollection
@@ -15,7 +15,7 @@ from deephash_pipeline.provenance import files_digest, text_digest
 from deephash_pipeline.stores import refuse_remote
 
 
-class ImageSourceDataset(AbstractDataset[NoReturn, ImageCollection]):
+class ImageSourceDataset(ReadOnlyDataset[ImageCollection]):
     """Reads the raw images that a `source` describes; a new benchmark is a new entry of this type, not new code.
 
     Args:
@@ -26,6 +26,8 @@ class ImageSourceDataset(AbstractDataset[NoReturn, ImageCollection]):
         metadata: for Kedro-Viz.
     """
 
+    written_by = "whoever gives the images, or the download"
+
     def __init__(
         self,
         filepath: str,
@@ -34,10 +36,9 @@ class ImageSourceDataset(AbstractDataset[NoReturn, ImageCollection]):
         metadata: dict[str, Any] | None = None,
     ) -> None:
         refuse_remote(filepath, "raw images of a run")
-        self._path = Path(filepath)
+        super().__init__(filepath, metadata)
         self._working_folder = Path(working_folder or f"data/02_intermediate/{self._path.name}/decoded")
         self._source = parse_source(source)
-        self.metadata = metadata
 
     def load(self) -> ImageCollection:
         """Read every image, or list the files that `split_images` is to decode.
@@ -76,10 +77,6 @@ class ImageSourceDataset(AbstractDataset[NoReturn, ImageCollection]):
                 names = {name for listed in files for name in listed.names}
                 names |= {self._source.file} if self._source.kind == "csv" else set()
         return self._path, sorted(names)
-
-    def save(self, data: NoReturn) -> None:
-        """Raw images are not ours to write."""
-        raise DatasetError("raw images are read only")
 
     def _exists(self) -> bool:
         fetched = self._source.kind == "digits" or getattr(self._source, "download", False)

@@ -11,9 +11,10 @@ from torch import Tensor
 
 from deephash_pipeline.deephash.experiment import Run, StageParameters
 from deephash_pipeline.deephash.training_set import LabelledFeatures
-from deephash_pipeline.hashing.base import Encoder, row_blocks
+from deephash_pipeline.hashing.base import Encoder
 from deephash_pipeline.hashing.learned import LearnedHashLayer
 from deephash_pipeline.hashing.linear import feature_mean, hyperplanes_through
+from deephash_pipeline.hashing.rows import row_blocks
 from deephash_pipeline.images.sources.collection import require_labels
 from deephash_pipeline.networks import HashLayer, HashLayerParameters, HashSoftmaxNetwork, initialise
 from deephash_pipeline.randomness import derive_seed

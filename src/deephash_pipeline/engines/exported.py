@@ -1,16 +1,17 @@
 """What PostgreSQL and Milvus have in common: an export that is written, and one that is searched."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from deephash_pipeline.engines.base import EngineIndex
 from deephash_pipeline.engines.rows import About, Row
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.retrieval.codes import check_codes
-from deephash_pipeline.search import Answers, Item, ItemId
+from deephash_pipeline.search import Answers, ItemId
 from deephash_pipeline.search.checks import checked_count
 from deephash_pipeline.search.filters import Where
 
@@ -25,17 +26,14 @@ class Hit(NamedTuple):
     distance: int
 
 
-class ExportedIndex(ABC):
+class ExportedIndex(EngineIndex):
     """Codes that `export_index` has written into another engine, with the questions of a `HammingIndex`.
 
     Attributes:
-        place: what messages call it, without a password.
         about: what the export says of itself; None if there is none yet.
     """
 
-    place: str
     about: About | None
-    approximate = False
 
     # Written by an export.
 
@@ -70,10 +68,6 @@ class ExportedIndex(ABC):
         """The k nearest rows of each query, in the order of (distance, position)."""
 
     @abstractmethod
-    def found(self, ids: Sequence[ItemId]) -> dict[ItemId, Item]:
-        """Those of some items that are there."""
-
-    @abstractmethod
     def at(self, positions: Sequence[int]) -> dict[int, ItemId]:
         """Ids of the rows at some positions, of those that are there."""
 
@@ -100,6 +94,11 @@ class ExportedIndex(ABC):
         return self.finished.code_length
 
     @property
+    def text_ids(self) -> bool:
+        """Whether ids are strings."""
+        return self.finished.text_ids
+
+    @property
     def columns(self) -> list[str]:
         """Names of the columns of metadata."""
         return self.finished.columns
@@ -107,10 +106,6 @@ class ExportedIndex(ABC):
     def __len__(self) -> int:
         """Number of items, when the export ended."""
         return self.finished.items or 0
-
-    def __contains__(self, item_id: object) -> bool:
-        """Whether there is an item of this id."""
-        return isinstance(item_id, str if self.finished.text_ids else int) and item_id in self.found([item_id])
 
     def search(self, codes: NDArray[np.uint8], k: int, where: Where | None = None) -> Answers:
         """Find the k nearest items of every query; see `HammingIndex.search`.
@@ -121,38 +116,6 @@ class ExportedIndex(ABC):
         queries = check_codes(codes, self.code_length)
         hits = self.nearest(queries, checked_count(k, "k"), where)
         return self._answers(hits)
-
-    def search_by_id(self, item_id: ItemId, k: int, where: Where | None = None) -> Answers:
-        """Find the k items nearest to one of the index, without that one; see `HammingIndex.search_by_id`.
-
-        Raises:
-            InputError: there is no such item, or the engine does not answer.
-        """
-        item = self.get(item_id)
-        (hits,) = self.nearest(item.code[np.newaxis], checked_count(k, "k") + 1, where)
-        return self._answers([[hit for hit in hits if hit.id != item_id][:k]])
-
-    def get(self, item_id: ItemId) -> Item:
-        """One item: code and metadata.
-
-        Raises:
-            InputError: there is no such item.
-        """
-        return self.items([item_id])[0]
-
-    def items(self, ids: Sequence[ItemId] | NDArray[Any]) -> list[Item]:
-        """Codes and metadata of some items.
-
-        Raises:
-            InputError: one of them is not there.
-        """
-        wanted: list[ItemId] = [item_id.item() if isinstance(item_id, np.generic) else item_id for item_id in ids]
-        kind = str if self.finished.text_ids else int
-        there = self.found([item_id for item_id in wanted if isinstance(item_id, kind)])
-        for item_id in wanted:
-            if item_id not in there:
-                raise InputError(f"id {item_id!r} is not in {self.place}; give ids of items that are.")
-        return [there[item_id] for item_id in wanted]
 
     def sample(self, count: int, seed: int) -> list[ItemId]:
         """Ids of some items drawn at random, or of all; equal seeds draw equal items of equal exports."""
@@ -178,13 +141,9 @@ class ExportedIndex(ABC):
             raise InputError(f"{column!r} is no column of few values; those are: {', '.join(self.finished.values)}.")
         return self.finished.values[column][: checked_count(most, "most")]
 
-    def info(self) -> dict[str, Any]:
-        """What there is."""
-        return {"items": len(self), "code_length": self.code_length, "columns": self.columns, "place": self.place}
-
     def _answers(self, hits: list[list[Hit]]) -> Answers:
         found = min(map(len, hits), default=0)
-        ids = np.empty((len(hits), found), dtype=object if self.finished.text_ids else np.int64)
+        ids = np.empty((len(hits), found), dtype=object if self.text_ids else np.int64)
         distances = np.empty((len(hits), found), dtype=np.int32)
         for query, of_query in enumerate(hits):
             for place, hit in enumerate(of_query[:found]):

@@ -9,6 +9,7 @@ import httpx
 import numpy as np
 from numpy.typing import NDArray
 
+from deephash_pipeline.engines.base import EngineIndex
 from deephash_pipeline.engines.clients import EngineError
 from deephash_pipeline.engines.rows import bits_of, code_of_bits
 from deephash_pipeline.errors import InputError
@@ -21,7 +22,7 @@ SECONDS_TO_ANSWER = 60.0
 LABEL = "label"
 
 
-class GatheredIndex:
+class GatheredIndex(EngineIndex):
     """Services of `deephash-pipeline serve`, each of which is asked every question.
 
     Answers are exact and in the order of (distance, service, insertion): where the services' indexes were filled one
@@ -35,18 +36,18 @@ class GatheredIndex:
         InputError: a service does not answer, or they have codes of different lengths.
     """
 
-    approximate = False
+    text_ids = True
 
     def __init__(self, addresses: Sequence[str], name: str | None = None) -> None:
         self.place = ", ".join(addresses)
         self.name = name
         self._shards = [httpx.Client(base_url=address, timeout=SECONDS_TO_ANSWER) for address in addresses]
         self._pool = ThreadPoolExecutor(4 * len(addresses), "gathering")
-        lengths = {about["code_length"] for about in self._about()}
+        lengths: set[int] = {about["code_length"] for about in self._about()}
         if len(lengths) > 1:
             self.close()
             raise InputError(f"{self.place} have codes of {sorted(lengths)} bits; give services of one length.")
-        (self.code_length,) = lengths
+        (self._code_length,) = lengths
 
     def _about(self) -> list[dict[str, Any]]:
         """What each service says of its index."""
@@ -60,6 +61,11 @@ class GatheredIndex:
         return found
 
     @property
+    def code_length(self) -> int:
+        """Bits per code."""
+        return self._code_length
+
+    @property
     def columns(self) -> list[str]:
         """Names of the columns of metadata."""
         return [LABEL, "path"]
@@ -67,10 +73,6 @@ class GatheredIndex:
     def __len__(self) -> int:
         """Number of items."""
         return sum(about["images"] for about in self._about())
-
-    def __contains__(self, item_id: object) -> bool:
-        """Whether there is an item of this id."""
-        return isinstance(item_id, str) and item_id in self._found([item_id])
 
     def search(self, codes: NDArray[np.uint8], k: int, where: Where | None = None) -> Answers:
         """Find the k nearest items of every query; see `HammingIndex.search`.
@@ -94,37 +96,8 @@ class GatheredIndex:
         ]
         return merge_answers(shards, k)
 
-    def search_by_id(self, item_id: ItemId, k: int, where: Where | None = None) -> Answers:
-        """Find the k items nearest to one of the index, without that one; see `HammingIndex.search_by_id`.
-
-        Raises:
-            InputError: there is no such item, or a service does not answer.
-        """
-        found = self.search(self.get(item_id).code[np.newaxis], checked_count(k, "k") + 1, where)
-        others = np.flatnonzero(found.ids[0] != item_id)[:k]
-        return Answers(found.ids[:, others], found.distances[:, others])
-
-    def get(self, item_id: ItemId) -> Item:
-        """One item: code and metadata.
-
-        Raises:
-            InputError: there is no such item.
-        """
-        return self.items([item_id])[0]
-
-    def items(self, ids: Sequence[ItemId] | NDArray[Any]) -> list[Item]:
-        """Codes and metadata of some items.
-
-        Raises:
-            InputError: one of them is not there.
-        """
-        there = self._found([item_id for item_id in ids if isinstance(item_id, str)])
-        for item_id in ids:
-            if item_id not in there:
-                raise InputError(f"id {item_id!r} is not in {self.place}; give ids of items that are.")
-        return [there[item_id] for item_id in ids]
-
-    def _found(self, ids: Sequence[str]) -> dict[ItemId, Item]:
+    def found(self, ids: Sequence[ItemId]) -> dict[ItemId, Item]:
+        """Those of some items that are there."""
         there: dict[ItemId, Item] = {}
         if ids:
             for found in self._scattered("POST", "/v1/lookup", json={"ids": list(ids), "index": self.name}):
@@ -155,10 +128,6 @@ class GatheredIndex:
             if answer.status_code == httpx.codes.OK:
                 return answer.content, answer.headers["content-type"]
         return None
-
-    def info(self) -> dict[str, Any]:
-        """What there is."""
-        return {"items": len(self), "code_length": self.code_length, "columns": self.columns, "place": self.place}
 
     def close(self) -> None:
         """Give back the connections."""

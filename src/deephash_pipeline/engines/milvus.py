@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 
 from deephash_pipeline.engines.clients import EngineError, required
 from deephash_pipeline.engines.exported import ExportedIndex, Hit
-from deephash_pipeline.engines.postgres import named_conditions
-from deephash_pipeline.engines.rows import About, Row, item_of
+from deephash_pipeline.engines.rows import About, Row, item_of, plain_value
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.search import Item, ItemId
-from deephash_pipeline.search.filters import Where
+from deephash_pipeline.search.filters import Where, named_conditions
 
 PADDED_BITS = 64
 # Milvus answers with so many hits at most.
@@ -264,7 +263,7 @@ def expression_of(where: Where, columns: Sequence[str]) -> str:
 
 
 def _expressions(where: Where, columns: Sequence[str]) -> Iterator[str]:
-    for name, wanted in named_conditions(where, columns):
+    for name, wanted in named_conditions(where, columns, plain_value):
         conditions = wanted if isinstance(wanted, Mapping) else {"in" if isinstance(wanted, list) else "==": wanted}
         for operator, value in conditions.items():
             if value is None or (isinstance(value, list) and None in value):

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from deephash_pipeline.engines.clients import EngineError, required
 from deephash_pipeline.engines.exported import ExportedIndex, Hit
-from deephash_pipeline.engines.rows import About, Row, bits_of, code_of_bits, item_of
+from deephash_pipeline.engines.rows import About, Row, bits_of, code_of_bits, item_of, plain_value
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.search import Item, ItemId
-from deephash_pipeline.search.filters import OPERATORS, Where
+from deephash_pipeline.search.filters import Where, named_conditions
 
 LARGEST_EF_SEARCH = 1000
 SMALLEST_EF_SEARCH = 40
@@ -225,7 +225,7 @@ def condition_of(where: Where, columns: Sequence[str]) -> tuple[str, list[Any]]:
         ('true AND (metadata->%s = ANY(%s::jsonb[]) OR metadata->%s IS NULL)', ['label', ['"a"'], 'label'])
     """
     parts, values = ["true"], list[Any]()
-    for name, wanted in named_conditions(where, columns):
+    for name, wanted in named_conditions(where, columns, plain_value):
         column = "metadata->%s"
         if isinstance(wanted, Mapping):
             for operator, value in wanted.items():
@@ -256,34 +256,3 @@ def _comparison(name: str, operator: str, value: Any) -> tuple[str, list[Any]]:
     all_others = (operator in ("<", "<=")) == text
     compared = f"CASE jsonb_typeof(metadata->%s) WHEN '{ours}' THEN {read} {operator} %s"
     return f"{compared} WHEN '{others}' THEN {str(all_others).lower()} ELSE false END", [name, name, value]
-
-
-def named_conditions(where: Where, columns: Sequence[str]) -> Iterator[tuple[str, Any]]:
-    """Conditions by the names that columns have, with lists of plain values.
-
-    Raises:
-        InputError: there is no such column, or a condition has another form.
-    """
-    if not isinstance(where, Mapping):
-        raise InputError(f'where is {where!r}; give a mapping from columns to values, such as {{"label": 3}}.')
-    known = {name.lower(): name for name in columns}
-    for name, wanted in where.items():
-        if not isinstance(name, str) or name.lower() not in known:
-            there_are = ", ".join(columns) or "none"
-            raise InputError(f"where names a column {name!r} that this index lacks; columns are: {there_are}.")
-        if isinstance(wanted, Mapping):
-            for operator in wanted:
-                if operator not in OPERATORS:
-                    raise InputError(f"where has {operator!r} for {name!r}; use one of {', '.join(OPERATORS)}.")
-            yield known[name.lower()], {operator: _plain(name, value) for operator, value in wanted.items()}
-        elif isinstance(wanted, list | tuple | set | frozenset | np.ndarray):
-            yield known[name.lower()], [_plain(name, value) for value in wanted]
-        else:
-            yield known[name.lower()], _plain(name, wanted)
-
-
-def _plain(name: str, value: Any) -> Any:
-    value = value.item() if isinstance(value, np.generic) else value
-    if value is not None and not isinstance(value, str | int | float):
-        raise InputError(f"where has a {type(value).__name__} for {name!r}; give str, int, float, bool or None.")
-    return int(value) if isinstance(value, bool) else value

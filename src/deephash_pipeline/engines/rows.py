@@ -116,3 +116,15 @@ def code_of_bits(bits: str) -> bytes:
         [160]
     """
     return np.packbits(np.frombuffer(bits.encode(), dtype=np.uint8) == ord("1")).tobytes()
+
+
+def plain_value(column: str, value: Any) -> Any:
+    """A value that a column is compared with, as JSON has it.
+
+    Raises:
+        InputError: it is of another type than the values that rows have.
+    """
+    value = value.item() if isinstance(value, np.generic) else value
+    if value is not None and not isinstance(value, str | int | float):
+        raise InputError(f"where has a {type(value).__name__} for {column!r}; give str, int, float, bool or None.")
+    return int(value) if isinstance(value, bool) else value

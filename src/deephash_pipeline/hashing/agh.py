@@ -9,7 +9,9 @@ from pydantic import Field, PositiveInt
 
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.hashing.anchors import squared_distances
-from deephash_pipeline.hashing.base import HashFunction, StoredArray, row_blocks
+from deephash_pipeline.hashing.base import HashFunction, StoredArray
+from deephash_pipeline.hashing.principal_directions import with_signs_fixed
+from deephash_pipeline.hashing.rows import row_blocks
 
 # Eigenvalues above it belong to functions that are constant on each part of the graph, and say nothing within one.
 LARGEST_EIGENVALUE = 1 - 1e-3
@@ -155,9 +157,7 @@ def smoothest_functions(weights: NDArray[np.float64], at_most: int) -> NDArray[n
     scaled = weights / np.sqrt(degrees)
     values, vectors = np.linalg.eigh(scaled.T @ scaled)
     kept = np.flatnonzero((values < LARGEST_EIGENVALUE) & (values > 1e-9))[::-1][:at_most]
-    vectors = vectors[:, kept]
-    leading = vectors[np.abs(vectors).argmax(axis=0), np.arange(len(kept))]
-    vectors = vectors * np.where(leading < 0, -1.0, 1.0)
+    vectors = with_signs_fixed(vectors[:, kept])
     return np.asarray(np.sqrt(len(weights)) * vectors / np.sqrt(degrees)[:, np.newaxis] / np.sqrt(values[kept]))
 
 

@@ -1,5 +1,6 @@
 """Gaussian kernels between rows and anchors: the features that kernel methods learn from and encode by."""
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple
 
@@ -7,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
-from deephash_pipeline.errors import InputError
-from deephash_pipeline.hashing.base import HashFunction, StoredArray, row_blocks
+from deephash_pipeline.hashing.base import HashFunction, StoredArray
+from deephash_pipeline.hashing.rows import require_different_rows, row_blocks
 
 # Share of the mean squared kernel value that is added to every anchor's: some anchors may be equal.
 RIDGE = 1e-8
@@ -78,8 +79,7 @@ def draw_anchors(z: NDArray[Any], count: int, generator: np.random.Generator) ->
     Raises:
         InputError: all rows of `z` are equal.
     """
-    if all(bool((z[rows] == z[0]).all()) for rows in row_blocks(z)):
-        raise InputError("X has only equal rows, so no distances: check the network that gave these features")
+    require_different_rows(z, "distances")
     drawn = generator.choice(len(z), min(count, len(z)), replace=False)
     anchors = z[drawn].astype(np.float32)
     mean_distance = sum(squared_distances(z[rows], anchors).sum() for rows in row_blocks(z)) / len(z) / len(anchors)
@@ -106,6 +106,35 @@ class KernelRegression:
     def solve(self, codes: NDArray[np.float64]) -> NDArray[np.float64]:
         """P = (phi' phi)^-1 phi' B for codes B of shape (n, K), shape (m, K)."""
         return np.asarray(cho_solve(self.factor, self.kernels.T @ codes))
+
+    def fitted(self, codes: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Phi P, what the kernels can say of codes of shape (n, K), shape (n, K)."""
+        return np.asarray(self.kernels @ self.solve(codes))
+
+
+class DiscreteHashFunction(KernelHashFunction):
+    """Learns the training set's codes as discrete variables, and how to tell them from kernels by regression."""
+
+    anchors: int
+
+    def _learn(self, z: NDArray[Any], labels: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+        generator = np.random.default_rng(self.random_state)
+        anchors = draw_anchors(z, self.anchors, generator)
+        regression = KernelRegression(z, anchors)
+        codes = self._learn_codes(label_matrix(labels), regression, generator)
+        return anchors.arrays(regression.solve(codes))
+
+    @abstractmethod
+    def _learn_codes(
+        self, classes: NDArray[np.float64], regression: KernelRegression, generator: np.random.Generator
+    ) -> NDArray[np.float64]:
+        """Codes of the training set, 1 and -1, shape (n, K).
+
+        Args:
+            classes: Y, 1 for each label of a row, shape (n, C).
+            regression: onto codes, from the training set's kernels.
+            generator: source of the draws.
+        """
 
 
 def signs(projected: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -6,7 +6,7 @@ transformer of scikit-learn. One convention holds everywhere: a bit is 1 if and 
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, ClassVar, Self
@@ -19,10 +19,8 @@ from sklearn.utils.validation import validate_data
 
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.hashing.parameters import check_parameters
+from deephash_pipeline.hashing.rows import row_blocks
 from deephash_pipeline.retrieval.codes import check_code_length
-
-# 4 MiB of float64, so that a block and its projections stay near the processor however many rows there are.
-VALUES_PER_BLOCK = 2**19
 
 
 class NotFitted(InputError, NotFittedError):  # type: ignore[misc]
@@ -281,13 +279,6 @@ class HashFunction(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Encoder): 
             z: checked features, float32 or float64, shape (n, D).
             labels: classes as 0..C-1, C at least 2, shape (n,), or multi-hot, shape (n, C); empty if not `supervised`.
         """
-
-
-def row_blocks(z: NDArray[Any], at_least: int = 1) -> Iterator[slice]:
-    """Consecutive slices over the rows of `z` (n, D), of `VALUES_PER_BLOCK` values or `at_least` rows each."""
-    rows_per_block = max(at_least, VALUES_PER_BLOCK // z.shape[1])
-    for start in range(0, z.shape[0], rows_per_block):
-        yield slice(start, start + rows_per_block)
 
 
 def _count_broken(z: NDArray[Any]) -> int:

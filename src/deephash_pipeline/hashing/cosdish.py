@@ -1,22 +1,14 @@
 """COSDISH: discrete codes from columns of the similarity matrix, a few of them drawn in each round."""
 
-from typing import Any
-
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 from pydantic import PositiveInt
 
-from deephash_pipeline.hashing.anchors import (
-    KernelHashFunction,
-    KernelRegression,
-    draw_anchors,
-    label_matrix,
-    random_signs,
-)
+from deephash_pipeline.hashing.anchors import DiscreteHashFunction, KernelRegression, random_signs
 
 
-class COSDISH(KernelHashFunction):
+class COSDISH(DiscreteHashFunction):
     """Column sampling based discrete supervised hashing (Kang, Li & Zhou, AAAI 2016), with kernels out of sample.
 
     Codes B in {-1, 1}^(n x K) are to give B B' = K S, where S is 1 for two rows of one class and -1 otherwise. A round
@@ -63,18 +55,17 @@ class COSDISH(KernelHashFunction):
         self.alternations = alternations
         self.columns_per_bit = columns_per_bit
 
-    def _learn(self, z: NDArray[Any], labels: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
-        generator = np.random.default_rng(self.random_state)
-        anchors = draw_anchors(z, self.anchors, generator)
-        classes = label_matrix(labels)
-        codes = random_signs((len(z), self.code_length), generator)
-        columns = min(len(z), self.columns_per_bit * self.code_length)
+    def _learn_codes(
+        self, classes: NDArray[np.float64], regression: KernelRegression, generator: np.random.Generator
+    ) -> NDArray[np.float64]:
+        codes = random_signs((len(classes), self.code_length), generator)
+        columns = min(len(classes), self.columns_per_bit * self.code_length)
         for _ in range(self.rounds):
-            drawn = generator.choice(len(z), columns, replace=False)
+            drawn = generator.choice(len(classes), columns, replace=False)
             for _ in range(self.alternations):
                 codes = solve_rows(codes, classes, drawn)
                 codes[drawn] = solve_columns(codes, classes, drawn)
-        return anchors.arrays(KernelRegression(z, anchors).solve(codes))
+        return codes
 
 
 def solve_rows(

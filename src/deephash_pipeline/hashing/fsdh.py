@@ -1,19 +1,12 @@
 """FSDH: supervised discrete hashing from labels to codes, all steps in closed form."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, PositiveInt
 
-from deephash_pipeline.hashing.anchors import (
-    KernelHashFunction,
-    KernelRegression,
-    draw_anchors,
-    label_matrix,
-    random_signs,
-    signs,
-)
+from deephash_pipeline.hashing.anchors import DiscreteHashFunction, KernelRegression, random_signs, signs
 
 Weight = Annotated[float, Field(ge=0, le=1e6)]
 
@@ -21,7 +14,7 @@ TRIES = 100
 """Random starts, of which the first that gives each class a code of its own is taken, or else the one with most."""
 
 
-class FSDH(KernelHashFunction):
+class FSDH(DiscreteHashFunction):
     """Fast supervised discrete hashing (Gui, Liu, Sun, Tao & Tan, PAMI 2018).
 
     SDH the other way round: labels Y (n, C) are regressed onto codes B in {-1, 1}^(n x K), so that with centred
@@ -72,15 +65,14 @@ class FSDH(KernelHashFunction):
         self.regression_decay = regression_decay
         self.fit_weight = fit_weight
 
-    def _learn(self, z: NDArray[Any], labels: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
-        generator = np.random.default_rng(self.random_state)
-        anchors = draw_anchors(z, self.anchors, generator)
-        regression, classes = KernelRegression(z, anchors), label_matrix(labels)
+    def _learn_codes(
+        self, classes: NDArray[np.float64], regression: KernelRegression, generator: np.random.Generator
+    ) -> NDArray[np.float64]:
         codes = self._start(classes, generator)
         for _ in range(self.rounds):
             of_classes = classes @ self._regress(classes, codes)
-            codes = signs(of_classes + self.fit_weight * regression.kernels @ regression.solve(codes))
-        return anchors.arrays(regression.solve(codes))
+            codes = signs(of_classes + self.fit_weight * regression.fitted(codes))
+        return codes
 
     def _regress(self, classes: NDArray[np.float64], codes: NDArray[np.float64]) -> NDArray[np.float64]:
         """W = (Y'Y + lambda I)^-1 Y'B, shape (C, K)."""

@@ -7,9 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import PositiveInt
 
-from deephash_pipeline.hashing.base import StoredArray, row_blocks
+from deephash_pipeline.hashing.base import StoredArray
 from deephash_pipeline.hashing.linear import HYPERPLANES, LinearHashFunction, feature_mean, hyperplanes_through, project
 from deephash_pipeline.hashing.principal_directions import one_direction_per_bit
+from deephash_pipeline.hashing.rows import row_blocks
 
 
 class ITQ(LinearHashFunction):

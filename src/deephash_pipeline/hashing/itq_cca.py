@@ -8,9 +8,10 @@ from pydantic import Field, PositiveInt
 from scipy.linalg import cholesky, solve_triangular
 
 from deephash_pipeline.hashing.anchors import label_matrix
-from deephash_pipeline.hashing.base import row_blocks
 from deephash_pipeline.hashing.itq import ITQ
 from deephash_pipeline.hashing.linear import feature_mean, hyperplanes_through, project
+from deephash_pipeline.hashing.principal_directions import with_signs_fixed
+from deephash_pipeline.hashing.rows import row_blocks
 
 
 class ITQCCA(ITQ):
@@ -79,10 +80,7 @@ class ITQCCA(ITQ):
         whitened = solve_triangular(lower, crossed, lower=True)
         whitened = solve_triangular(lower_classes, whitened.T, lower=True).T
         left, correlations, _ = np.linalg.svd(whitened, full_matrices=False)
-        directions = solve_triangular(lower, left * correlations, lower=True, trans="T")
-        # An eigenvector's sign is open: its largest component is made positive, so that all machines agree.
-        leading = directions[np.abs(directions).argmax(axis=0), np.arange(directions.shape[1])]
-        directions *= np.where(leading < 0, -1.0, 1.0)
+        directions = with_signs_fixed(solve_triangular(lower, left * correlations, lower=True, trans="T"))
         padded = np.zeros((features, self.code_length))
         found = min(self.code_length, directions.shape[1])
         padded[:, :found] = directions[:, :found] * np.sqrt(len(z))

@@ -6,7 +6,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from deephash_pipeline.hashing.base import Encoder, HashFunction, StoredArray, row_blocks
+from deephash_pipeline.hashing.base import Encoder, HashFunction, StoredArray
+from deephash_pipeline.hashing.rows import row_blocks
 
 HYPERPLANES: Mapping[str, StoredArray] = {
     "projection": StoredArray(("features", "code_length"), np.float32),

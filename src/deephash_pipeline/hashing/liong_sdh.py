@@ -9,9 +9,10 @@ from pydantic import NonNegativeFloat, PositiveInt
 from scipy.optimize import minimize
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.hashing.base import HashFunction, StoredArray, row_blocks
+from deephash_pipeline.hashing.base import HashFunction, StoredArray
 from deephash_pipeline.hashing.linear import feature_mean, project
 from deephash_pipeline.hashing.principal_directions import principal_directions
+from deephash_pipeline.hashing.rows import row_blocks
 
 Layer = tuple[NDArray[np.float64], NDArray[np.float64]]
 """Weights (units below, units) and bias (units,)."""

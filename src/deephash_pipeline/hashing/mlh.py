@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.hashing.base import StoredArray, row_blocks
+from deephash_pipeline.hashing.base import StoredArray
 from deephash_pipeline.hashing.kernels.mlh import Features, Step, Weights, descend
 from deephash_pipeline.hashing.linear import (
     HYPERPLANES,
@@ -17,6 +17,7 @@ from deephash_pipeline.hashing.linear import (
     hyperplanes_through,
     project,
 )
+from deephash_pipeline.hashing.rows import row_blocks
 from deephash_pipeline.hashing.similarity import PartnerSampler
 
 # These constants are the authors'. Standard deviations of the weights of bits that start, and that start anew:

@@ -3,11 +3,10 @@
 from functools import cache
 
 import numpy as np
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 from sklearn.base import BaseEstimator
 
 from deephash_pipeline import parameters
-from deephash_pipeline.errors import InputError
 
 GIVEN_TO_ALL = ("code_length", "random_state")
 """Parameters that every hash function has; in a pipeline the cell and the experiment's seed give them."""
@@ -34,15 +33,11 @@ def check_parameters(estimator: BaseEstimator) -> None:
     Raises:
         InputError: names each parameter, its value and what is allowed.
     """
-    owner = estimator.__class__
     values = {
         name: value.item() if isinstance(value, np.generic) else value
         for name, value in estimator.get_params().items()
         if name not in GIVEN_TO_ALL
     }
-    try:
-        # Strict: the method works with the value as it was given, not with what pydantic would make of it.
-        parameters_model(owner).model_validate(values, strict=True)
-    except ValidationError as error:
-        faults = (f"{fault['loc'][0]} is {values[fault['loc'][0]]!r}: {fault['msg']}" for fault in error.errors())
-        raise InputError(f"{owner.__name__}: {'; '.join(faults)}") from error
+    method = estimator.__class__
+    # Strict: the method works with the value as it was given, not with what pydantic would make of it.
+    parameters.check_parameters(parameters_model(method), values, method.__name__, strict=True)

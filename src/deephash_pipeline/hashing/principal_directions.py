@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.hashing.base import row_blocks
+from deephash_pipeline.hashing.rows import require_different_rows, row_blocks
 
 # With fewer rows per update, passes over the D x D matrix (0.7 GB at D = 9,216) would cost more than the products.
 COVARIANCE_ROWS = 2048
@@ -17,7 +17,7 @@ def principal_directions(z: NDArray[Any], centre: NDArray[np.float64], at_most: 
     """Orthonormal directions of largest variance, the largest first.
 
     Directions along which `z` varies by no more than rounding are left out: a bit read off such a direction is noise.
-    The largest component of each direction is positive, which fixes the sign that an eigenvector leaves open.
+    The largest component of each direction is positive.
 
     Args:
         z: features, shape (n, D).
@@ -37,18 +37,25 @@ def principal_directions(z: NDArray[Any], centre: NDArray[np.float64], at_most: 
         array([[1.],
                [0.]])
     """
-    if all(bool((z[rows] == z[0]).all()) for rows in row_blocks(z)):
-        raise InputError(
-            "X has only equal rows, so no direction of variance: check the network that gave these features"
-        )
+    require_different_rows(z, "direction of variance")
     covariance = _covariance(z, centre)
     features = covariance.shape[0]
     count = min(at_most, features)
     variances, directions = eigh(covariance, subset_by_index=(features - count, features - 1))
     variances, directions = variances[::-1], directions[:, ::-1]
     directions = directions[:, variances > variances[0] * features * np.finfo(np.float64).eps]
-    leading = directions[np.abs(directions).argmax(axis=0), np.arange(directions.shape[1])]
-    return np.asarray(directions * np.where(leading < 0, -1.0, 1.0))
+    return with_signs_fixed(directions)
+
+
+def with_signs_fixed(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Columns (m, k) with the largest component of each positive: an eigenvector's sign is open, machines are to agree.
+
+    Example:
+        >>> with_signs_fixed(np.array([[1.0], [-2.0]])).tolist()
+        [[-1.0], [2.0]]
+    """
+    leading = vectors[np.abs(vectors).argmax(axis=0), np.arange(vectors.shape[1])]
+    return np.asarray(vectors * np.where(leading < 0, -1.0, 1.0))
 
 
 def one_direction_per_bit(z: NDArray[Any], centre: NDArray[np.float64], code_length: int) -> NDArray[np.float64]:

@@ -1,19 +1,12 @@
 """SDH: codes from which a linear classifier reads the class, learned bit by bit as discrete variables."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, PositiveInt
 
-from deephash_pipeline.hashing.anchors import (
-    KernelHashFunction,
-    KernelRegression,
-    draw_anchors,
-    label_matrix,
-    random_signs,
-    signs,
-)
+from deephash_pipeline.hashing.anchors import DiscreteHashFunction, KernelRegression, random_signs, signs
 
 Weight = Annotated[float, Field(ge=0, le=1e6)]
 
@@ -21,7 +14,7 @@ MOST_PASSES = 10
 """Passes over the bits of a round, which end earlier where one changes nothing; the authors' number."""
 
 
-class SDH(KernelHashFunction):
+class SDH(DiscreteHashFunction):
     """Supervised discrete hashing (Shen, Shen, Liu & Shen, CVPR 2015); not the SDH of Liong et al., `LiongSDH`.
 
     With one-hot labels Y (n, C) and centred Gaussian kernels phi (n, m) to some anchors, codes B in {-1, 1}^(n x K), a
@@ -70,17 +63,16 @@ class SDH(KernelHashFunction):
         self.classifier_decay = classifier_decay
         self.fit_weight = fit_weight
 
-    def _learn(self, z: NDArray[Any], labels: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
-        generator = np.random.default_rng(self.random_state)
-        anchors = draw_anchors(z, self.anchors, generator)
-        regression, classes = KernelRegression(z, anchors), label_matrix(labels)
-        codes = random_signs((len(z), self.code_length), generator)
+    def _learn_codes(
+        self, classes: NDArray[np.float64], regression: KernelRegression, generator: np.random.Generator
+    ) -> NDArray[np.float64]:
+        codes = random_signs((len(classes), self.code_length), generator)
         for _ in range(self.rounds):
             gram = codes.T @ codes + self.classifier_decay * np.eye(self.code_length)
             classifier = np.asarray(np.linalg.lstsq(gram, codes.T @ classes, rcond=None)[0], np.float64)
-            target = classes @ classifier.T + self.fit_weight * regression.kernels @ regression.solve(codes)
+            target = classes @ classifier.T + self.fit_weight * regression.fitted(codes)
             codes = solve_bits(codes, target, classifier)
-        return anchors.arrays(regression.solve(codes))
+        return codes
 
 
 def solve_bits(

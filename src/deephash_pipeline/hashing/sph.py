@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, PositiveInt
 
-from deephash_pipeline.errors import InputError
 from deephash_pipeline.hashing.anchors import squared_distances
-from deephash_pipeline.hashing.base import HashFunction, StoredArray, row_blocks
+from deephash_pipeline.hashing.base import HashFunction, StoredArray
+from deephash_pipeline.hashing.rows import require_different_rows
 
 # The authors' tolerances, as shares of n/4: mean deviation of the overlaps from it, and their standard deviation.
 MEAN_TOLERANCE, SPREAD_TOLERANCE = 0.1, 0.15
@@ -69,8 +69,7 @@ class SphericalHashing(HashFunction):
         self.iterations = iterations
 
     def _learn(self, z: NDArray[Any], labels: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
-        if all(bool((z[rows] == z[0]).all()) for rows in row_blocks(z)):
-            raise InputError("X has only equal rows, so no distances: check the network that gave these features")
+        require_different_rows(z, "distances")
         generator = np.random.default_rng(self.random_state)
         drawn = np.sort(generator.choice(len(z), min(self.samples, len(z)), replace=False))
         rows = z[drawn].astype(np.float64)

@@ -20,8 +20,8 @@ from deephash_pipeline.images.batches import Images, SkippedImage
 from deephash_pipeline.progress import count_steps
 from deephash_pipeline.search import Answers, HammingIndex, RangeAnswers, Searchable
 from deephash_pipeline.search.filters import Where
-from deephash_pipeline.search.segments import sync_folder
 from deephash_pipeline.search.store import LEDGER
+from deephash_pipeline.stores import flush
 
 if TYPE_CHECKING:
     from deephash_pipeline.deephash import ImageHasher
@@ -277,7 +277,7 @@ class ImageIndex:
                     file.flush()
                     os.fsync(file.fileno())
             if sync:
-                sync_folder(folder)
+                flush(folder)
         except OSError as error:
             path.unlink(missing_ok=True)
             raise InputError(f"{self.folder} cannot be written ({error}): make room on its disk") from error

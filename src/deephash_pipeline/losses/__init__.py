@@ -12,8 +12,9 @@
 
 from deephash_pipeline.losses.adsh import ADSH
 from deephash_pipeline.losses.bihalf import BiHalf
+from deephash_pipeline.losses.class_centres import hash_centres
 from deephash_pipeline.losses.cnnh import CNNH, CNNHPlus
-from deephash_pipeline.losses.csq import CSQ, hash_centres
+from deephash_pipeline.losses.csq import CSQ
 from deephash_pipeline.losses.dbdh import DBDH
 from deephash_pipeline.losses.dch import DCH
 from deephash_pipeline.losses.dhn import DHN

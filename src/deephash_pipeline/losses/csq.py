@@ -3,22 +3,17 @@
 from typing import Annotated
 
 import numpy as np
-import scipy.linalg
 import torch
-from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor
 from torch.nn import functional
 
-from deephash_pipeline.errors import InputError
-from deephash_pipeline.losses.hashing_loss import HashingLoss, bit_accuracy, code_metrics, codes_of, is_multi_hot
+from deephash_pipeline.losses.class_centres import ClassCentresLoss, hash_centres
+from deephash_pipeline.losses.hashing_loss import bit_accuracy, code_metrics, codes_of, is_multi_hot, label_matrix
 from deephash_pipeline.parameters import validated
 
-DRAWS = 20
-"""Sets of Bernoulli centres of which the one with the largest smallest distance is kept."""
 
-
-class CSQ(HashingLoss):
+class CSQ(ClassCentresLoss):
     """Every class has a fixed code, its centre c; bit k of h = tanh(u) is to be that of its class.
 
     An image with several labels is drawn to the majority of their centres bit by bit, the paper's centroid; where votes
@@ -51,9 +46,7 @@ class CSQ(HashingLoss):
 
     display_name = "CSQ"
     reference = "Yuan et al., Central similarity quantization for efficient image and video retrieval, CVPR 2020"
-    needs = ("code_length", "classes", "random_state")
     several_labels = True
-    centres: Tensor
     tied: Tensor
 
     @validated()
@@ -64,9 +57,8 @@ class CSQ(HashingLoss):
         random_state: Annotated[int, Field(ge=0)] = 0,
         quantisation_weight: Annotated[float, Field(ge=0)] = 0.05,
     ) -> None:
-        super().__init__()
+        super().__init__(hash_centres(classes, code_length, random_state))
         self.quantisation_weight = quantisation_weight
-        self.register_buffer("centres", torch.from_numpy(hash_centres(classes, code_length, random_state)))
         tied = np.random.default_rng([random_state, code_length]).choice(np.array([-1, 1], np.float32), code_length)
         self.register_buffer("tied", torch.from_numpy(tied), persistent=False)
 
@@ -83,62 +75,5 @@ class CSQ(HashingLoss):
         """Code that each sample is drawn to, (batch, code_length), of -1 and 1."""
         if not is_multi_hot(labels):
             return codes_of(labels, self.centres)
-        if labels.shape[1] != len(self.centres):
-            raise InputError(f"labels have {labels.shape[1]} classes, but the loss was made for {len(self.centres)}")
-        votes = labels.float() @ self.centres
+        votes = label_matrix(labels, len(self.centres)) @ self.centres
         return torch.where(votes == 0, self.tied, votes.sign())
-
-
-def hash_centres(classes: int, code_length: int, random_state: int = 0) -> NDArray[np.float32]:
-    """Choose codes of -1 and 1 that lie far apart, one for each class.
-
-    Rows of a Hadamard matrix, and of its negative where they do not suffice, lie half the bits apart or all of them;
-    they exist where the code length is a power of two that is at least half the number of classes. Otherwise bits are
-    drawn, fair and independent: about half of them differ, too.
-
-    Returns:
-        float32 of shape (classes, code_length), no two rows alike.
-
-    Raises:
-        InputError: there are fewer codes than classes.
-
-    Example:
-        >>> hash_centres(classes=3, code_length=4)
-        array([[ 1.,  1.,  1.,  1.],
-               [ 1., -1.,  1., -1.],
-               [ 1.,  1., -1., -1.]], dtype=float32)
-    """
-    require_enough_codes(classes, code_length)
-    if code_length & (code_length - 1) == 0 and classes <= 2 * code_length:
-        hadamard = scipy.linalg.hadamard(code_length)
-        return np.concatenate([hadamard, -hadamard])[:classes].astype(np.float32)
-    generator = np.random.default_rng(random_state)
-    drawn = [distinct_codes(classes, code_length, generator) for _ in range(DRAWS)]
-    return max(drawn, key=smallest_distance)
-
-
-def smallest_distance(centres: NDArray[np.float32]) -> int:
-    """Smallest Hamming distance between two rows of -1 and 1."""
-    products = centres @ centres.T
-    np.fill_diagonal(products, -centres.shape[1])
-    return int((centres.shape[1] - products.max()) / 2)
-
-
-def distinct_codes(classes: int, code_length: int, generator: np.random.Generator) -> NDArray[np.float32]:
-    """Draw codes of fair, independent bits, float32 (classes, code_length) of -1 and 1, until no two are alike.
-
-    Raises:
-        InputError: there are fewer codes than classes.
-    """
-    require_enough_codes(classes, code_length)
-    codes: dict[bytes, NDArray[np.float32]] = {}
-    while len(codes) < classes:
-        code = generator.choice(np.array([-1, 1], dtype=np.float32), code_length)
-        codes[code.tobytes()] = code
-    return np.stack(list(codes.values()))
-
-
-def require_enough_codes(classes: int, code_length: int) -> None:
-    """Refuse with an InputError more classes than there are codes."""
-    if classes > 2**code_length:
-        raise InputError(f"{code_length} bits have fewer codes than the {classes} classes: use longer codes")

@@ -3,17 +3,16 @@
 from typing import Annotated
 
 import numpy as np
-import torch
 from pydantic import Field
 from torch import Tensor
 from torch.nn import functional
 
-from deephash_pipeline.losses.csq import distinct_codes
-from deephash_pipeline.losses.hashing_loss import HashingLoss, bit_accuracy, code_metrics, label_matrix
+from deephash_pipeline.losses.class_centres import ClassCentresLoss, distinct_codes
+from deephash_pipeline.losses.hashing_loss import bit_accuracy, code_metrics, label_matrix
 from deephash_pipeline.parameters import validated
 
 
-class DPN(HashingLoss):
+class DPN(ClassCentresLoss):
     """Polarisation: bit k of u lies beyond a margin on the side of the class's centre c, max(0, m - c_k u_k).
 
     Of several labels each pulls, and costs are added up. The mean is over samples and bits; the authors add the bits
@@ -43,9 +42,7 @@ class DPN(HashingLoss):
     reference = (
         "Fan et al., Deep polarized network for supervised learning of accurate binary hashing codes, IJCAI 2020"
     )
-    needs = ("code_length", "classes", "random_state")
     several_labels = True
-    centres: Tensor
 
     @validated()
     def __init__(
@@ -55,10 +52,8 @@ class DPN(HashingLoss):
         random_state: Annotated[int, Field(ge=0)] = 0,
         margin: Annotated[float, Field(gt=0)] = 1.0,
     ) -> None:
-        super().__init__()
+        super().__init__(distinct_codes(classes, code_length, np.random.default_rng(random_state)))
         self.margin = margin
-        codes = distinct_codes(classes, code_length, np.random.default_rng(random_state))
-        self.register_buffer("centres", torch.from_numpy(codes))
 
     def loss_and_metrics(self, u: Tensor, labels: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         """Compute the loss; see `HashingLoss.forward`."""

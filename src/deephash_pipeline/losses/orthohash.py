@@ -3,17 +3,16 @@
 from typing import Annotated
 
 import numpy as np
-import torch
 from pydantic import Field
 from torch import Tensor
 from torch.nn import functional
 
-from deephash_pipeline.losses.csq import distinct_codes
-from deephash_pipeline.losses.hashing_loss import HashingLoss, code_metrics, label_matrix
+from deephash_pipeline.losses.class_centres import ClassCentresLoss, distinct_codes
+from deephash_pipeline.losses.hashing_loss import code_metrics, label_matrix
 from deephash_pipeline.parameters import validated
 
 
-class OrthoHash(HashingLoss):
+class OrthoHash(ClassCentresLoss):
     """Classification by the cosines of u with fixed codes of the classes, nearly orthogonal to each other.
 
     With cos_ik = u_i . c_k / (|u_i| |c_k|) a sample costs the cross-entropy of softmax_k s (cos_ik - m y_ik) with
@@ -49,9 +48,7 @@ class OrthoHash(HashingLoss):
         "Hoe et al., One loss for all: deep hashing with a single cosine similarity based learning objective, "
         "NeurIPS 2021"
     )
-    needs = ("code_length", "classes", "random_state")
     several_labels = True
-    centres: Tensor
 
     @validated()
     def __init__(
@@ -62,11 +59,9 @@ class OrthoHash(HashingLoss):
         margin: Annotated[float, Field(ge=0, lt=2)] = 0.2,
         scale: Annotated[float, Field(gt=0)] | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(distinct_codes(classes, code_length, np.random.default_rng(random_state)))
         self.margin = margin
         self.scale = scale or code_length**0.5
-        codes = distinct_codes(classes, code_length, np.random.default_rng(random_state))
-        self.register_buffer("centres", torch.from_numpy(codes))
 
     def loss_and_metrics(self, u: Tensor, labels: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         """Compute the loss; see `HashingLoss.forward`."""

@@ -7,12 +7,12 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn import functional
 
-from deephash_pipeline.losses.csq import hash_centres
-from deephash_pipeline.losses.hashing_loss import HashingLoss, accuracy, code_metrics, codes_of, signs
+from deephash_pipeline.losses.class_centres import ClassCentresLoss, hash_centres
+from deephash_pipeline.losses.hashing_loss import accuracy, code_metrics, label_matrix, signs
 from deephash_pipeline.parameters import validated
 
 
-class PSLDH(HashingLoss):
+class PSLDH(ClassCentresLoss):
     """Softmax over the products of h = tanh(u) with fixed codes of the classes, with a margin for the own one.
 
     A sample costs the cross-entropy of slope (h . c_k - margin K [k is its class]), and the sum over bits of
@@ -42,8 +42,6 @@ class PSLDH(HashingLoss):
 
     display_name = "PSLDH"
     reference = "Tu, Mao, Guo, Wei & Wang, Partial-softmax loss based deep hashing, WWW 2021"
-    needs = ("code_length", "classes", "random_state")
-    centres: Tensor
 
     @validated()
     def __init__(
@@ -55,17 +53,16 @@ class PSLDH(HashingLoss):
         margin: Annotated[float, Field(ge=0, lt=2)] = 0.2,
         quantisation_weight: Annotated[float, Field(ge=0)] = 0.01,
     ) -> None:
-        super().__init__()
+        super().__init__(hash_centres(classes, code_length, random_state))
         self.slope = slope
         self.margin = margin
         self.quantisation_weight = quantisation_weight
-        self.register_buffer("centres", torch.from_numpy(hash_centres(classes, code_length, random_state)))
 
     def loss_and_metrics(self, u: Tensor, labels: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         """Compute the loss; see `HashingLoss.forward`."""
         h = torch.tanh(u)
         centres = self.centres.to(u.dtype)
-        own = codes_of(labels, torch.eye(len(centres), dtype=u.dtype, device=u.device))
+        own = label_matrix(labels, len(centres)).to(u.dtype)
         products = h @ centres.T
         classified = functional.cross_entropy(self.slope * (products - self.margin * u.shape[1] * own), labels)
         quantisation = (h - signs(u)).square().sum(1).mean()

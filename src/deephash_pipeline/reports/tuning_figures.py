@@ -28,8 +28,8 @@ def figure_tuning_progress(
     Raises:
         InputError: there are no trials.
     """
-    figure = _panels(trials, display_names, groups)
-    for panel, method in _placed(trials, display_names, groups):
+    figure, placed = _panels(trials, display_names, groups)
+    for panel, method in placed:
         own = trials[trials["method"] == method]
         best = own[score].where(own["state"] == "complete").cummax()
         trace = go.Scatter(
@@ -68,8 +68,8 @@ def figure_tuning_rates(
     Raises:
         InputError: there are no trials.
     """
-    figure = _panels(trials, display_names, groups)
-    for panel, method in _placed(trials, display_names, groups):
+    figure, placed = _panels(trials, display_names, groups)
+    for panel, method in placed:
         own = trials[(trials["method"] == method) & trials[score].notna()]
         style = method_styles(display_names)[method]
         symbols = np.where(own["state"] == "complete", style.symbol, f"{style.symbol}-open")
@@ -93,18 +93,13 @@ def figure_tuning_rates(
     return figure
 
 
-def _placed(
+def _panels(
     trials: pd.DataFrame, display_names: Mapping[str, str], groups: Mapping[str, Collection[str]]
-) -> list[tuple[int, str]]:
-    """Give each method that was searched with the number of its panel."""
-    there = set(trials["method"])
-    placed = by_group([method for method in display_names if method in there], groups)
-    return [(panel, method) for panel, methods in enumerate(placed.values()) for method in methods]
-
-
-def _panels(trials: pd.DataFrame, display_names: Mapping[str, str], groups: Mapping[str, Collection[str]]) -> go.Figure:
+) -> tuple[go.Figure, list[tuple[int, str]]]:
+    """Make a panel for each group, and give each method that was searched with the number of its panel."""
     if trials.empty:
         raise InputError("there are no trials to draw: search the parameters of a method first")
     there = set(trials["method"])
-    placed = by_group([method for method in display_names if method in there], groups)
-    return panels_beside_each_other([*placed], [len(methods) for methods in placed.values()])
+    grouped = by_group([method for method in display_names if method in there], groups)
+    figure = panels_beside_each_other([*grouped], [len(methods) for methods in grouped.values()])
+    return figure, [(panel, method) for panel, methods in enumerate(grouped.values()) for method in methods]

@@ -45,14 +45,14 @@ def count_distances(
     Raises:
         InputError: if an argument has another type or shape, or there is no query or no item.
     """
+    if getattr(query_labels, "ndim", 1) == 2:
+        return count_shared_labels(query_codes, query_labels, database_codes, database_labels, code_length).distances
     code_length = check_code_length(code_length)
     query_words = code_words(check_codes(query_codes, code_length, "query_codes"))
     check_code_shape(database_codes, code_length, "database_codes")
     query_labels, database_labels = check_label_pair(
         query_labels, len(query_codes), database_labels, len(database_codes)
     )
-    if query_labels.ndim == 2:
-        return _count_sharing(query_words, query_labels, database_codes, database_labels, code_length).distances
     counts = _no_counts(2, len(query_codes), code_length)
     for shard in _shards(len(database_codes)):
         # Sorted by label, the items relevant to a query are neighbours.
@@ -104,17 +104,6 @@ def count_shared_labels(
     )
     if query_labels.ndim != 2:
         raise InputError("shared labels are counted where labels are (items, classes) of 0 and 1; use count_distances.")
-    return _count_sharing(query_words, query_labels, database_codes, database_labels, code_length)
-
-
-def _count_sharing(
-    query_words: NDArray[np.uint64],
-    query_labels: NDArray[np.bool_],
-    database_codes: NDArray[np.uint8],
-    database_labels: NDArray[np.bool_],
-    code_length: int,
-) -> GradedHistograms:
-    """Count what is checked already but for the padding of the database's codes."""
     grades = min(int(np.count_nonzero(labels, axis=1).max()) for labels in (query_labels, database_labels))
     counts = _no_counts(1 + grades, len(query_words), code_length)
     carried = np.ascontiguousarray(np.nonzero(query_labels)[1])

@@ -1,6 +1,6 @@
 """Metadata columns, and conditions on them: `where={"label": [3, 5], "year": {">=": 2020}}`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -50,33 +50,55 @@ def condition_of(where: Where, columns: Sequence[str]) -> tuple[str, tuple[Any, 
     Raises:
         InputError: if there is no such column, or a condition has another form.
     """
-    if not isinstance(where, Mapping):
-        raise InputError(f'where is {where!r}; give a mapping from columns to values, such as {{"label": 3}}.')
     parts, values = ["1"], []
-    known = {name.lower() for name in columns}
-    for name, wanted in where.items():
-        if not isinstance(name, str) or name.lower() not in known:
-            there_are = ", ".join(columns) or "none"
-            raise InputError(f"where names a column {name!r} that this index lacks; columns are: {there_are}.")
+    for name, wanted in named_conditions(where, columns, _storable):
         column = quoted(name)
         if isinstance(wanted, Mapping):
             for operator, value in wanted.items():
-                if operator not in OPERATORS:
-                    raise InputError(f"where has {operator!r} for {name!r}; use one of {', '.join(OPERATORS)}.")
                 parts.append(f"{column} {operator} ?" if value is not None else f"{column} IS NOT NULL")
-                values += [] if value is None else [_storable(name, value)]
-        elif isinstance(wanted, list | tuple | set | frozenset | np.ndarray):
-            listed = [_storable(name, value) for value in wanted]
-            present = [value for value in listed if value is not None]
+                values += [] if value is None else [value]
+        elif isinstance(wanted, list):
+            present = [value for value in wanted if value is not None]
             if len(present) > MOST_VALUES:
                 raise InputError(f"where lists {len(present)} values for {name!r}; give at most {MOST_VALUES}.")
-            empty = f" OR {column} IS NULL" if len(present) < len(listed) else ""
+            empty = f" OR {column} IS NULL" if len(present) < len(wanted) else ""
             parts.append(f"({column} IN ({', '.join('?' * len(present))}){empty})")
             values += present
         else:
             parts.append(f"{column} IS ?")
-            values.append(_storable(name, wanted))
+            values.append(wanted)
     return " AND ".join(parts), tuple(values)
+
+
+def named_conditions(
+    where: Where, columns: Sequence[str], value_of: Callable[[str, Any], Any]
+) -> Iterator[tuple[str, Any]]:
+    """Conditions by the names that columns have, with lists for all that holds several values.
+
+    Args:
+        where: see `condition_of`.
+        columns: the columns that there are.
+        value_of: checks a value of a column, and converts it.
+
+    Raises:
+        InputError: if there is no such column, or a condition has another form.
+    """
+    if not isinstance(where, Mapping):
+        raise InputError(f'where is {where!r}; give a mapping from columns to values, such as {{"label": 3}}.')
+    known = {name.lower(): name for name in columns}
+    for name, wanted in where.items():
+        if not isinstance(name, str) or name.lower() not in known:
+            there_are = ", ".join(columns) or "none"
+            raise InputError(f"where names a column {name!r} that this index lacks; columns are: {there_are}.")
+        if isinstance(wanted, Mapping):
+            for operator in wanted:
+                if operator not in OPERATORS:
+                    raise InputError(f"where has {operator!r} for {name!r}; use one of {', '.join(OPERATORS)}.")
+            yield known[name.lower()], {operator: value_of(name, value) for operator, value in wanted.items()}
+        elif isinstance(wanted, list | tuple | set | frozenset | np.ndarray):
+            yield known[name.lower()], [value_of(name, value) for value in wanted]
+        else:
+            yield known[name.lower()], value_of(name, wanted)
 
 
 def _storable(name: str, value: Any) -> Any:

@@ -23,6 +23,7 @@ from deephash_pipeline.errors import InputError
 from deephash_pipeline.search.answers import Ids
 from deephash_pipeline.search.ids import FEW, MISSING, IdColumn, column_from_arrays, id_column
 from deephash_pipeline.search.parts import CodeGroups, group_codes
+from deephash_pipeline.stores import flush
 
 MAGIC = b"deephash codes 1\n"
 ALIGNMENT = 64
@@ -147,7 +148,7 @@ def write_segment(segment: Segment, folder: Path) -> str:
             bytes(-array.nbytes % ALIGNMENT),
         ]
     digest = _write(folder / segment.name, pieces)
-    sync_folder(folder)
+    flush(folder)
     return digest
 
 
@@ -214,12 +215,3 @@ def _write(path: Path, pieces: Iterable[Any]) -> str:
         file.flush()
         os.fsync(file.fileno())
     return digest.hexdigest()
-
-
-def sync_folder(folder: Path) -> None:
-    """Make the names of new files survive a power cut."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -26,10 +26,10 @@ from deephash_pipeline.search.segments import (
     joined,
     read_segment,
     segment_of,
-    sync_folder,
     write_segment,
 )
 from deephash_pipeline.search.snapshots import SeenTail, Snapshot, Source, Tail, snapshot_of
+from deephash_pipeline.stores import flush
 
 LEDGER = "index.sqlite"
 SEGMENTS = "segments"
@@ -71,7 +71,7 @@ class Store:
                     {"format": FORMAT, "code_length": code_length, "width": width, "next_position": 0, "generation": 0}
                 )
                 if folder is not None:
-                    sync_folder(folder)
+                    flush(folder)
             settings = self._checked_settings()
             self.code_length, self.width = int(settings["code_length"]), int(settings["width"])
             self.words = -(-self.code_length // 64)

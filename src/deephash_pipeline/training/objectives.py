@@ -7,7 +7,15 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 
-class CrossEntropy(nn.Module):
+class _Objective(nn.Module):
+    metrics: dict[str, Tensor]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.metrics = {}
+
+
+class CrossEntropy(_Objective):
     """Softmax classification error, with the ``accuracy`` in `metrics`.
 
     Example:
@@ -17,12 +25,6 @@ class CrossEntropy(nn.Module):
         >>> objective.metrics
         {'accuracy': tensor(0.5000)}
     """
-
-    metrics: dict[str, Tensor]
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.metrics = {}
 
     def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Compute the mean over a batch.
@@ -36,7 +38,7 @@ class CrossEntropy(nn.Module):
         return nn.functional.cross_entropy(logits, labels)
 
 
-class BinaryCrossEntropy(nn.Module):
+class BinaryCrossEntropy(_Objective):
     """Classification error of images with any number of labels: each logit's sigmoid says whether its label is there.
 
     Cross-entropies are added up over the classes: the negative log-likelihood of an image, as that of softmax is. In
@@ -49,12 +51,6 @@ class BinaryCrossEntropy(nn.Module):
         >>> objective.metrics
         {'accuracy': tensor(0.5000)}
     """
-
-    metrics: dict[str, Tensor]
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.metrics = {}
 
     def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Compute the mean over a batch.

@@ -19,6 +19,7 @@ import safetensors.torch
 from torch import Tensor
 
 from deephash_pipeline.errors import InputError
+from deephash_pipeline.stores import flush
 
 logger = logging.getLogger(__name__)
 
@@ -200,8 +201,4 @@ def _write(path: Path, content: bytes) -> None:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    flush(path.parent)

@@ -1,0 +1,40 @@
+"""What the catalog reads and does not write."""
+
+from pathlib import Path
+from typing import Any, ClassVar, Generic, NoReturn, TypeVar
+
+from kedro.io import AbstractDataset, DatasetError
+
+Content = TypeVar("Content")
+
+
+class ReadOnlyDataset(AbstractDataset[NoReturn, Content], Generic[Content]):
+    """A dataset that is no node's output, and counts as there whether or not its file is.
+
+    Args:
+        filepath: of the file or folder, relative to the project.
+        metadata: for Kedro-Viz (``layer``).
+
+    Attributes:
+        written_by: who writes it.
+    """
+
+    written_by: ClassVar[str]
+
+    def __init__(self, filepath: str, metadata: dict[str, Any] | None = None) -> None:
+        self._path = Path(filepath)
+        self.metadata = metadata
+
+    def save(self, data: NoReturn) -> None:
+        """Refuse.
+
+        Raises:
+            DatasetError: always.
+        """
+        raise DatasetError(f"{self._path} is read only to the catalog: it is written by {self.written_by}")
+
+    def _exists(self) -> bool:
+        return True
+
+    def _describe(self) -> dict[str, Any]:
+        return {"filepath": str(self._path)}

@@ -1,0 +1,24 @@
+"""Rows of features: read a block at a time, and refused where they do not differ."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from numpy.typing import NDArray
+
+from deephash_pipeline.errors import InputError
+
+# 4 MiB of float64, so that a block and its projections stay near the processor however many rows there are.
+VALUES_PER_BLOCK = 2**19
+
+
+def row_blocks(z: NDArray[Any], at_least: int = 1) -> Iterator[slice]:
+    """Consecutive slices over the rows of `z` (n, D), of `VALUES_PER_BLOCK` values or `at_least` rows each."""
+    rows_per_block = max(at_least, VALUES_PER_BLOCK // z.shape[1])
+    for start in range(0, z.shape[0], rows_per_block):
+        yield slice(start, start + rows_per_block)
+
+
+def require_different_rows(z: NDArray[Any], otherwise: str) -> None:
+    """Refuse with an InputError a `z` (n, D) all of whose rows are equal, and so have no `otherwise`."""
+    if all(bool((z[rows] == z[0]).all()) for rows in row_blocks(z)):
+        raise InputError(f"X has only equal rows, so no {otherwise}: check the network that gave these features")

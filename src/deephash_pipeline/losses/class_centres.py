@@ -1,0 +1,120 @@
+"""Losses with a fixed code for every class, and how such codes are chosen."""
+
+import math
+
+import numpy as np
+import scipy.linalg
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.losses.hashing_loss import HashingLoss
+
+DRAWS = 20
+"""Sets of Bernoulli centres of which the one with the largest smallest distance is kept."""
+
+
+class ClassCentresLoss(HashingLoss):
+    """A loss that draws u to the code of its class, the centre.
+
+    Args:
+        centres: of -1 and 1, no two rows alike, float32 (classes, code_length).
+    """
+
+    needs = ("code_length", "classes", "random_state")
+    centres: Tensor
+
+    def __init__(self, centres: NDArray[np.float32]) -> None:
+        super().__init__()
+        self.register_buffer("centres", torch.from_numpy(centres))
+
+
+def hash_centres(classes: int, code_length: int, random_state: int = 0) -> NDArray[np.float32]:
+    """Choose codes of -1 and 1 that lie far apart, one for each class.
+
+    Rows of a Hadamard matrix, and of its negative where they do not suffice, lie half the bits apart or all of them;
+    they exist where the code length is a power of two that is at least half the number of classes. Otherwise bits are
+    drawn, fair and independent: about half of them differ, too.
+
+    Returns:
+        float32 of shape (classes, code_length), no two rows alike.
+
+    Raises:
+        InputError: there are fewer codes than classes.
+
+    Example:
+        >>> hash_centres(classes=3, code_length=4)
+        array([[ 1.,  1.,  1.,  1.],
+               [ 1., -1.,  1., -1.],
+               [ 1.,  1., -1., -1.]], dtype=float32)
+    """
+    require_enough_codes(classes, code_length)
+    if code_length & (code_length - 1) == 0 and classes <= 2 * code_length:
+        hadamard = scipy.linalg.hadamard(code_length)
+        return np.concatenate([hadamard, -hadamard])[:classes].astype(np.float32)
+    generator = np.random.default_rng(random_state)
+    drawn = [distinct_codes(classes, code_length, generator) for _ in range(DRAWS)]
+    return max(drawn, key=smallest_distance)
+
+
+def smallest_distance(centres: NDArray[np.float32]) -> int:
+    """Smallest Hamming distance between two rows of -1 and 1."""
+    products = centres @ centres.T
+    np.fill_diagonal(products, -centres.shape[1])
+    return int((centres.shape[1] - products.max()) / 2)
+
+
+def distinct_codes(classes: int, code_length: int, generator: np.random.Generator) -> NDArray[np.float32]:
+    """Draw codes of fair, independent bits, float32 (classes, code_length) of -1 and 1, until no two are alike.
+
+    Raises:
+        InputError: there are fewer codes than classes.
+    """
+    require_enough_codes(classes, code_length)
+    codes: dict[bytes, NDArray[np.float32]] = {}
+    while len(codes) < classes:
+        code = generator.choice(np.array([-1, 1], dtype=np.float32), code_length)
+        codes[code.tobytes()] = code
+    return np.stack(list(codes.values()))
+
+
+def require_enough_codes(classes: int, code_length: int) -> None:
+    """Refuse with an InputError more classes than there are codes."""
+    if classes > 2**code_length:
+        raise InputError(f"{code_length} bits have fewer codes than the {classes} classes: use longer codes")
+
+
+def gilbert_varshamov_distance(classes: int, code_length: int) -> int:
+    """Smallest distance that codes of so many classes surely can keep: any fewer codes leave room for one more.
+
+    Example:
+        >>> gilbert_varshamov_distance(classes=10, code_length=48)
+        20
+    """
+    taken, distance = 0, 0
+    while (
+        distance <= code_length and (classes - 1) * (taken := taken + math.comb(code_length, distance)) < 2**code_length
+    ):
+        distance += 1
+    return distance
+
+
+def separated_centres(classes: int, code_length: int, random_state: int) -> NDArray[np.float32]:
+    """Draw codes until there is one for each class that lies far enough from all before it.
+
+    Returns:
+        float32 of shape (classes, code_length), of -1 and 1.
+
+    Raises:
+        InputError: there are fewer codes than classes.
+    """
+    require_enough_codes(classes, code_length)
+    generator = np.random.default_rng(random_state)
+    distance = gilbert_varshamov_distance(classes, code_length)
+    centres = np.empty((0, code_length), dtype=np.float32)
+    while len(centres) < classes:
+        drawn = generator.choice(np.array([-1, 1], dtype=np.float32), code_length)
+        if (code_length - centres @ drawn >= 2 * distance).all():
+            centres = np.concatenate([centres, drawn[None]])
+    return centres
