@@ -97,7 +97,7 @@ class DeferredPipeline(Pipeline):
     Args:
         create: makes it.
 
-    >>> deferred = DeferredPipeline(comparison.create_pipeline)
+    >>> deferred = DeferredPipeline(measured_cells.create_pipeline)
     >>> vars(deferred).keys()
     dict_keys(['_create'])
     >>> len(deferred.nodes)

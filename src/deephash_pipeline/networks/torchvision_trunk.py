@@ -93,7 +93,7 @@ class TorchvisionTrunk(Trunk):
         if channels not in (1, CHANNELS):
             raise InputError(f"`{network}` takes images of 1 or {CHANNELS} channels, got {channels}: convert them")
         try:
-            self.layers, self.z_dimension, self._last_layer = self._make(seed=0, weights=None)
+            self.layers, self.z_dimension, self._names = self._make(seed=0, weights=None)
             # An image goes through, so that what cannot work is refused before any work is done.
             self.layers.eval()
             with torch.no_grad():
@@ -143,8 +143,8 @@ class TorchvisionTrunk(Trunk):
             weights = {name: tensor for name, tensor in weights.items() if name != "conv1.weight"} | {
                 "conv1.weight": own["conv1.weight"]
             }
-        heads = (f"{self._last_layer}.", "aux", "AuxLogits.")
-        unknown = [name for name in weights if name not in own and not name.startswith(heads)]
+        known = own.keys() | self._names
+        unknown = [name for name in weights if name not in known and not name.startswith(("aux", "AuxLogits."))]
         # Files of older versions do not count batches.
         missing = [name for name in own if name not in weights and not name.endswith("num_batches_tracked")]
         other = [name for name in own.keys() & weights.keys() if own[name].shape != weights[name].shape]
@@ -157,11 +157,11 @@ class TorchvisionTrunk(Trunk):
                 )
         self.layers.load_state_dict({name: weights.get(name, own[name]) for name in own})
 
-    def _make(self, seed: int, weights: str | None) -> tuple[nn.Module, int, str]:
+    def _make(self, seed: int, weights: str | None) -> tuple[nn.Module, int, set[str]]:
         """Build the model, with all of its draws from `seed`, and take off the last linear layer.
 
         Returns:
-            The model, and the inputs and the name of that layer.
+            The model, how many inputs that layer had, and the names of what torchvision's model has.
         """
         from torchvision.models import ResNet, SqueezeNet, get_model  # noqa: PLC0415 - takes seconds; the paper's networks do without
 
@@ -178,6 +178,7 @@ class TorchvisionTrunk(Trunk):
                     _give_small_image_stem(model)
             elif self.small_image_stem is True:
                 raise InputError(f"`{self.network}` has no stem for small images: leave out `trunk.small_image_stem`")
+        names = set(model.state_dict())
         if getattr(model, "aux_logits", False):
             # The pretrained Inception cannot be built without its auxiliary classifier.
             model.aux_logits, model.AuxLogits = False, None
@@ -189,7 +190,7 @@ class TorchvisionTrunk(Trunk):
         z_dimension = model.get_submodule(linear[-1]).in_features
         _replace(model, linear[-1], nn.Identity())
         _replace_stochastic_depth(model)
-        return model, z_dimension, linear[-1]
+        return model, z_dimension, names
 
     def _options_of_builder(self, weights: str | None) -> dict[str, Any]:
         """Give some families the size of the images, and let others leave out their auxiliary classifiers."""
