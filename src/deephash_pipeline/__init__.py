@@ -1,16 +1,17 @@
 """Short binary codes for images, after "Deep Hashing: A Joint Approach for Image Signature Learning" (Mu & Liu).
 
-`DeepHash` learns to hash images and `ImageHasher` does it. The library packages (`images`, `networks`, `losses`,
-`training`, `hashing`, `deephash`, `retrieval`, `reports`) know no Kedro; `pipelines` composes them.
+`DeepHash` learns to hash images, `FeatureHash` does so without labels, and `ImageHasher` hashes. The library packages
+(`images`, `networks`, `losses`, `training`, `hashing`, `deephash`, `retrieval`, `reports`) know no Kedro; `pipelines`
+composes them.
 """
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from deephash_pipeline.deephash import DeepHash, ImageHasher
+    from deephash_pipeline.deephash import DeepHash, FeatureHash, ImageHasher
 
-__all__ = ["DeepHash", "ImageHasher"]
+__all__ = ["DeepHash", "FeatureHash", "ImageHasher"]
 __version__ = "0.2.0"
 
 

@@ -58,6 +58,8 @@ class SoundRun:
                 f"the benchmark is `{experiment.benchmark}`, but its files would lie in {at}: choose a benchmark by "
                 "--env, or name it once, as `benchmark` in conf/<env>/globals.yml"
             )
+        if experiment.trunk.weights is not None and not (project / experiment.trunk.weights).is_file():
+            raise InputError(f"`experiment.trunk.weights`: there is no file {experiment.trunk.weights}: name one")
         resolve_devices(experiment.devices, resolve_device(experiment.device))
 
 

@@ -53,6 +53,9 @@ _NAMES = {
 METHODS = {method: _NAMES[method] for method in (*PAPER_METHODS, *_NAMES)}
 """Method -> name in tables and figures, in their order: the paper's first, so that no other changes their colours."""
 
+WITHOUT_LABELS = tuple(method for method, hash_function in HASH_FUNCTIONS.items() if not hash_function.supervised)
+"""Methods that learn from features alone."""
+
 METHOD_GROUPS = {
     "Shallow methods on z": PAPER_BASELINES,
     "Deep rivals": PAPER_RIVALS,

@@ -20,7 +20,7 @@ from deephash_pipeline.training import TrainingDiverged
 
 logger = logging.getLogger(__name__)
 
-AT_ALL_LENGTHS = {"full", "__default__", FIELD, SEEDS}
+AT_ALL_LENGTHS = {"full", "__default__", FIELD, SEEDS, "without_labels"}
 """Pipelines that take longest to make."""
 
 

@@ -16,6 +16,7 @@ from deephash_pipeline.grid import (
     PAPER_METHODS,
     SEEDS,
     SHOWN_CODE_LENGTH,
+    WITHOUT_LABELS,
     cells,
     check_code_lengths,
     replicated,
@@ -70,6 +71,9 @@ STAGES: dict[str, Callable[[Sequence[Cell]], Pipeline]] = {
 }
 """The eight stages of a grid of cells, in their order."""
 
+UP_TO_CODES = ("data_ingestion", "cnn_pretraining", "feature_extraction", "baseline_hashing")
+"""Stages of images without labels."""
+
 OTHERS: dict[str, Callable[[], Pipeline]] = {
     "descriptor_extraction": descriptor_extraction.create_pipeline,
     "hand_crafted": hand_crafted.create_pipeline,
@@ -93,7 +97,7 @@ class DeferredPipeline(Pipeline):
     Args:
         create: makes it.
 
-    >>> deferred = DeferredPipeline(comparison.create_pipeline)
+    >>> deferred = DeferredPipeline(measured_cells.create_pipeline)
     >>> vars(deferred).keys()
     dict_keys(['_create'])
     >>> len(deferred.nodes)
@@ -120,7 +124,8 @@ def register_pipelines() -> dict[str, Pipeline]:
     ``full`` has the methods of the paper's tables. ``field`` has all there are: it shares the cells of ``full``, and
     what it joins and reports has names and files of its own. ``full_at_32_bits`` is a quick run, and the picture that
     ``make viz`` opens with: with five code lengths the codes that walk between the stages hide the stages.
-    ``field_at_32_bits`` is that of all methods.
+    ``field_at_32_bits`` is that of all methods. ``without_labels`` is what images without labels can have: codes of
+    the methods that learn from features alone, and no evaluation.
     """
     check_code_lengths(CODE_LENGTHS)
     grid = list(cells(*PAPER_METHODS))
@@ -138,6 +143,9 @@ def register_pipelines() -> dict[str, Pipeline]:
             lambda: create_stages(list(cells(code_lengths=[SHOWN_CODE_LENGTH])), reported_as=FIELD)
         ),
         SEEDS: DeferredPipeline(lambda: Pipeline(list(map(create_replicate, FURTHER_REPLICATES)))),
+        "without_labels": DeferredPipeline(
+            lambda: Pipeline([create_stage(stage, list(cells(*WITHOUT_LABELS))) for stage in UP_TO_CODES])
+        ),
         "__default__": full,
     }
 

@@ -31,7 +31,7 @@ def add(project: Path, heading: str, import_line: str, after: str, table: str) -
 
 
 @pytest.fixture(scope="module")
-def project(finished_project: Path, new_project: Callable[[str], Path]) -> Path:
+def with_methods(finished_project: Path, new_project: Callable[[str], Path]) -> Path:
     """A finished project with sources of its own, to which both documented methods are added."""
     added = new_project("with_methods")
     shutil.copytree(finished_project / "data", added / "data")
@@ -56,15 +56,15 @@ def project(finished_project: Path, new_project: Callable[[str], Path]) -> Path:
     return added
 
 
-def test_the_documented_methods_run_and_are_evaluated(project: Path, small_parameters: str) -> None:
+def test_the_documented_methods_run_and_are_evaluated(with_methods: Path, small_parameters: str) -> None:
     finished = subprocess.run(
         [
             *(sys.executable, "-m", "kedro", "run", "--pipelines=field"),
             "--namespaces=median_lsh.b12,cosine_pairs.b12",
             f"{small_parameters},fine_tuning.cosine_pairs.training.epochs=3",
         ],
-        cwd=project,
-        env={**os.environ, "PYTHONPATH": str(project / "src")},
+        cwd=with_methods,
+        env={**os.environ, "PYTHONPATH": str(with_methods / "src")},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -72,7 +72,7 @@ def test_the_documented_methods_run_and_are_evaluated(project: Path, small_param
         check=False,
     )
     assert finished.returncode == 0, finished.stdout
-    results = project / "data" / "07_model_output" / "digits"
+    results = with_methods / "data" / "07_model_output" / "digits"
     for method, factor in {"median_lsh": 1, "cosine_pairs": 2}.items():
         metrics = pd.read_json(results / method / "b12" / "metrics.json", typ="series")
         assert metrics["method"] == method

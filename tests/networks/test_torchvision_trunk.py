@@ -1,11 +1,14 @@
 """A classifier of torchvision without its last layer is a trunk like the paper's own."""
 
+from pathlib import Path
 from urllib.error import URLError
 
 import numpy as np
 import pytest
+import safetensors.torch
 import torch
 import torchvision
+from pydantic import ValidationError
 from torch import nn
 from torchvision.models import get_model
 
@@ -288,3 +291,61 @@ def test_running_statistics_are_learned_saved_and_restored_with_the_weights(tmp_
     assert state["trunk.layers.features.0.1.num_batches_tracked"] == 4
     assert state["trunk.layers.features.0.1.running_mean"].any()
     assert all(torch.equal(tensor, state[name]) for name, tensor in resumed.state_dict().items())
+
+
+@pytest.fixture(scope="module")
+def squeezenet_state():
+    with torch.random.fork_rng():
+        torch.manual_seed(5)
+        return torchvision.models.squeezenet1_1(num_classes=3).state_dict()
+
+
+def trunk_with(file, network="squeezenet1_1", side=64):
+    return build_trunk(network, (3, side, side), TrunkParameters(weights=str(file)))
+
+
+@pytest.mark.parametrize("name", ["weights.pth", "weights.safetensors"])
+def test_weights_of_a_file_are_taken_but_for_the_last_layer(name, squeezenet_state, tmp_path):
+    file = tmp_path / name
+    if file.suffix == ".pth":
+        torch.save({"state_dict": squeezenet_state}, file)
+    else:
+        safetensors.torch.save_file(squeezenet_state, file)
+    trunk = trunk_with(file)
+    initialise(trunk, seed=1, pretrained=True)
+    own = trunk.layers.state_dict()
+    assert own and all(torch.equal(tensor, squeezenet_state[name]) for name, tensor in own.items())
+    initialise(trunk, seed=1)
+    assert not torch.equal(trunk.layers.state_dict()["features.0.weight"], squeezenet_state["features.0.weight"])
+
+
+def test_the_stem_for_small_images_is_never_one_of_a_file(tmp_path):
+    state = torchvision.models.resnet18().state_dict()
+    torch.save({name: tensor for name, tensor in state.items() if "num_batches" not in name}, tmp_path / "resnet18.pth")
+    trunk = trunk_with(tmp_path / "resnet18.pth", "resnet18", side=32)
+    initialise(trunk, seed=1, pretrained=True)
+    assert trunk.layers.conv1.kernel_size == (3, 3)
+    assert torch.equal(trunk.layers.state_dict()["layer4.1.conv2.weight"], state["layer4.1.conv2.weight"])
+
+
+def test_a_file_that_is_not_the_networks_weights_is_refused_in_one_line(squeezenet_state, tmp_path):
+    def refusal(content):
+        torch.save(content, tmp_path / "file.pth")
+        with pytest.raises(InputError) as refused:
+            initialise(trunk_with(tmp_path / "file.pth"), seed=1, pretrained=True)
+        assert "\n" not in str(refused.value)
+        return str(refused.value)
+
+    assert "has no features.0.weight and" in refusal({"classifier.1.bias": torch.zeros(3)})
+    assert "has a_layer;" in refusal({**squeezenet_state, "a_layer": torch.zeros(1)})
+    assert "another shape of features.0.bias;" in refusal({**squeezenet_state, "features.0.bias": torch.zeros(1)})
+    assert "no names with tensors" in refusal([1, 2])
+    # Nothing of a file is run.
+    assert "cannot be read" in refusal({"code": Path})
+    with pytest.raises(InputError, match="are not there: name a file"):
+        initialise(trunk_with(tmp_path / "none.safetensors"), seed=1, pretrained=True)
+
+
+def test_random_weights_are_not_frozen():
+    with pytest.raises(ValidationError, match="set `pretrained: true`, or `weights`"):
+        TrunkParameters(frozen=True)

@@ -150,7 +150,7 @@ def hashing_stage(cell: Cell) -> str:
 
 
 def test_each_stage_can_be_run_alone_and_all_together(pipelines: dict[str, Pipeline]) -> None:
-    assert set(pipelines) == {*STAGES, *OTHERS, *GRIDS, "seeds", "__default__"}
+    assert set(pipelines) == {*STAGES, *OTHERS, *GRIDS, "seeds", "without_labels", "__default__"}
 
 
 def test_what_runs_without_a_name_is_the_full_pipeline(pipelines: dict[str, Pipeline]) -> None:
@@ -298,7 +298,7 @@ def test_the_gallery_shows_a_cell_of_the_grid() -> None:
     assert GALLERY in GRID
 
 
-@pytest.mark.parametrize("name", [*STAGES, *GRIDS, "seeds", *OTHERS])
+@pytest.mark.parametrize("name", [*STAGES, *GRIDS, "seeds", "without_labels", *OTHERS])
 @pytest.mark.parametrize("environment", [None, "mnist"])
 def test_nothing_stays_in_memory_by_accident(
     configured: Callable[[str | None], Configuration], environment: str | None, name: str

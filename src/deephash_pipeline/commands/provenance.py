@@ -22,7 +22,7 @@ from deephash_pipeline.runners import RUNNERS, count_cores
 
 logger = logging.getLogger(__name__)
 
-WHOLE = {"__default__", "full", FULL_AT_A_GLANCE, FIELD, FIELD_AT_A_GLANCE}
+WHOLE = {"__default__", "full", FULL_AT_A_GLANCE, FIELD, FIELD_AT_A_GLANCE, "without_labels"}
 """Pipelines that make all they need from raw images."""
 
 NARROWING = (

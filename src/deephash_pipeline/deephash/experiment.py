@@ -122,7 +122,8 @@ class StageRun:
         made = parameters.model_copy(update={"training": self.experiment.training(parameters.training)})
         described = made.model_dump(mode="json")
         if self.experiment.network not in NETWORKS:
-            described["trunk"] = self.experiment.trunk.model_dump(mode="json")
+            weights = self.experiment.trunk.weights
+            described["trunk"] = self.experiment.trunk.of_hasher() | ({"weights": weights} if weights else {})
         named = pd.json_normalize(described).to_dict("records")[0]
         if named.get("augmentation.ten_crop") is False:
             del named["augmentation.ten_crop"]

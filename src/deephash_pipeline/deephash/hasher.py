@@ -70,7 +70,7 @@ class ImageHasher(BaseHasher):
         """Put a hasher together from what a training has left."""
         description = HasherDescription(
             network=run.experiment.network,
-            trunk=run.experiment.trunk.model_dump(),
+            trunk=run.experiment.trunk.of_hasher(),
             image_shape=training_set.images.shape[1:],
             code_length=encoder.code_length,
             method=run.cell.method,

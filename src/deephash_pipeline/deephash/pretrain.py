@@ -14,9 +14,13 @@ from deephash_pipeline.deephash.training_set import LabelledImages, TrainingSet
 from deephash_pipeline.images.augmentation import AugmentationParameters
 from deephash_pipeline.images.inputs import ImageInputs
 from deephash_pipeline.images.sources.collection import require_labels
-from deephash_pipeline.networks import SoftmaxNetwork, initialise
+from deephash_pipeline.networks import SoftmaxNetwork, Trunk, initialise
+from deephash_pipeline.networks.layers import Shape
 from deephash_pipeline.randomness import derive_seed
 from deephash_pipeline.training import classification_objective, outputs_in_blocks, train_on
+
+NO_HISTORY = pd.DataFrame({"epoch": pd.Series(dtype=int), "loss": pd.Series(dtype=float)})
+"""Of a trunk that is not trained."""
 
 
 class PreTrainingParameters(StageParameters):
@@ -60,6 +64,8 @@ def pretrain(
 ) -> PreTrained:
     """Train trunk and softmax layer on the class labels; where images have several, by the sigmoid of each logit.
 
+    Nothing is trained if the experiment's trunk is frozen: then there is no softmax layer, and no history.
+
     Args:
         training_set: what is learned from.
         validation_set: whose accuracy is reported after each epoch, unless it is empty or of other classes.
@@ -70,12 +76,14 @@ def pretrain(
         InputError: images that do not fit the network or are of one class alone, and what
             `deephash_pipeline.training.train` raises.
     """
-    require_labels(training_set.labels, run.name)
     experiment, device = run.experiment, run.device
+    if experiment.trunk.frozen:
+        return PreTrained(frozen_trunk(experiment, training_set.images.shape[1:]).state_dict(), {}, NO_HISTORY)
+    require_labels(training_set.labels, run.name)
     seed = derive_seed(experiment.seed, "pre-training, stage 1")
     trunk = experiment.trunk_for(training_set.images.shape[1:])
     network = SoftmaxNetwork(trunk, len(training_set.class_names))
-    initialise(network, derive_seed(seed, "weights"), experiment.trunk.pretrained)
+    initialise(network, derive_seed(seed, "weights"), experiment.trunk.learned_elsewhere)
     statistics, size = training_set.statistics, trunk.image_size
     validation = ImageInputs(validation_set.images, statistics, device, size=size)
     # No classifier can be right about classes it was not shown, so there its accuracy would say nothing.
@@ -97,6 +105,17 @@ def pretrain(
     )
     network.cpu()
     return PreTrained(network.trunk.state_dict(), network.softmax.state_dict(), pd.DataFrame(history))
+
+
+def frozen_trunk(experiment: Experiment, image_shape: Shape) -> Trunk:
+    """Make the trunk of weights that were learned on other images, as it is.
+
+    Raises:
+        InputError: the weights cannot be had.
+    """
+    trunk = experiment.trunk_for(image_shape)
+    initialise(trunk, derive_seed(experiment.seed, "pre-training, stage 1"), pretrained=True)
+    return trunk
 
 
 def extract_features(

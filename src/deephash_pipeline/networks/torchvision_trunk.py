@@ -3,11 +3,14 @@
 import os
 from functools import cache
 from http.client import HTTPException
+from pathlib import Path
 from pickle import UnpicklingError
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
+import safetensors
+import safetensors.torch
 import torch
-from pydantic import BaseModel, ConfigDict, PositiveInt
+from pydantic import BaseModel, ConfigDict, PositiveInt, model_validator
 from torch import Tensor, nn
 
 from deephash_pipeline.errors import InputError
@@ -18,6 +21,8 @@ LARGEST_SMALL_IMAGE = 64
 """Side in pixels up to which a ResNet gets the stem for small images by itself."""
 
 CHANNELS = 3
+UNREADABLE = (OSError, EOFError, KeyError, UnpicklingError, RuntimeError, ValueError)
+"""What reading a file of weights that is damaged, or no such file, ends in."""
 LAST_LAYER = "`{}` does not end in one linear layer below which z could be: choose another `network`"
 
 
@@ -27,6 +32,9 @@ class TrunkParameters(BaseModel):
     Attributes:
         pretrained: stage 1 starts from torchvision's best weights (``DEFAULT``), which are downloaded at first use,
             instead of from random ones. Random initialisation stays random.
+        weights: a file of the network's state as torchvision names its parts, ``.safetensors`` or what `torch.save`
+            writes; stage 1 starts from it, and nothing is downloaded.
+        frozen: there is no stage 1: the trunk stays as these weights have it, and no labels are needed for it.
         small_image_stem: for ResNets, a first convolution of 3x3 pixels with stride 1 and no pooling after it, so that
             small images are not made smaller at once; it starts from random weights even where the rest is pretrained.
             ``auto`` is for images of at most 64 pixels. All other networks keep their stem.
@@ -37,8 +45,25 @@ class TrunkParameters(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     pretrained: bool = False
+    weights: str | None = None
+    frozen: bool = False
     small_image_stem: bool | Literal["auto"] = "auto"
     image_size: PositiveInt | None = None
+
+    @model_validator(mode="after")
+    def _what_is_frozen_was_learned(self) -> Self:
+        if self.frozen and not self.learned_elsewhere:
+            raise ValueError("random weights are not to be `frozen`: set `pretrained: true`, or `weights` to a file")
+        return self
+
+    @property
+    def learned_elsewhere(self) -> bool:
+        """Whether stage 1 starts from weights that were learned on other images."""
+        return self.pretrained or self.weights is not None
+
+    def of_hasher(self) -> dict[str, Any]:
+        """Give what the trunk of a hasher is built by, which has its weights."""
+        return self.model_dump(mode="json", exclude={"weights", "frozen"})
 
 
 class TorchvisionTrunk(Trunk):
@@ -64,10 +89,11 @@ class TorchvisionTrunk(Trunk):
         self.image_shape = (channels, height, width)
         self.network = network
         self.small_image_stem = parameters.small_image_stem
+        self.weights = parameters.weights
         if channels not in (1, CHANNELS):
             raise InputError(f"`{network}` takes images of 1 or {CHANNELS} channels, got {channels}: convert them")
         try:
-            self.layers, self.z_dimension = self._make(seed=0, weights=None)
+            self.layers, self.z_dimension, self._names = self._make(seed=0, weights=None)
             # An image goes through, so that what cannot work is refused before any work is done.
             self.layers.eval()
             with torch.no_grad():
@@ -90,23 +116,53 @@ class TorchvisionTrunk(Trunk):
         return z
 
     def initialise(self, seed: int, pretrained: bool) -> None:
-        """Draw weights as torchvision does, or load those that it offers.
+        """Draw weights as torchvision does, or load those that it offers, or those of the file that is given.
 
         Raises:
             InputError: pretrained weights that cannot be loaded.
         """
+        from_file = pretrained and self.weights is not None
         try:
-            model, _ = self._make(seed, "DEFAULT" if pretrained else None)
+            model, _, _ = self._make(seed, "DEFAULT" if pretrained and not from_file else None)
         # No connection, a file that is cut short, or weights for another size of images.
-        except (OSError, HTTPException, EOFError, KeyError, UnpicklingError, RuntimeError, ValueError) as error:
+        except (*UNREADABLE, HTTPException) as error:
             raise InputError(
                 f"pretrained weights of `{self.network}` cannot be loaded ({_one_line(error)}): check the connection "
                 "and `trunk.image_size`, or set `trunk.pretrained` to false"
             ) from error
         self.layers.load_state_dict(model.state_dict())
+        if from_file:
+            self._load(Path(str(self.weights)))
 
-    def _make(self, seed: int, weights: str | None) -> tuple[nn.Module, int]:
-        """Build the model, with all of its draws from `seed`, and take off the last linear layer; return its inputs."""
+    def _load(self, path: Path) -> None:
+        """Load a file of torchvision's names over the weights there are, the last layer and other heads left out."""
+        own = self.layers.state_dict()
+        weights = stored_weights(path)
+        if isinstance(getattr(self.layers, "maxpool", None), nn.Identity):
+            # The stem for small images is one of its own, of random weights.
+            weights = {name: tensor for name, tensor in weights.items() if name != "conv1.weight"} | {
+                "conv1.weight": own["conv1.weight"]
+            }
+        known = own.keys() | self._names
+        unknown = [name for name in weights if name not in known and not name.startswith(("aux", "AuxLogits."))]
+        # Files of older versions do not count batches.
+        missing = [name for name in own if name not in weights and not name.endswith("num_batches_tracked")]
+        other = [name for name in own.keys() & weights.keys() if own[name].shape != weights[name].shape]
+        for what, names in {"has no": missing, "has": unknown, "has another shape of": sorted(other)}.items():
+            if names:
+                raise InputError(
+                    f"weights {path} are not those of `{self.network}`: the file {what} {names[0]}"
+                    + (f" and {len(names) - 1} more" if len(names) > 1 else "")
+                    + "; save `state_dict()` of this network, or set `network`"
+                )
+        self.layers.load_state_dict({name: weights.get(name, own[name]) for name in own})
+
+    def _make(self, seed: int, weights: str | None) -> tuple[nn.Module, int, set[str]]:
+        """Build the model, with all of its draws from `seed`, and take off the last linear layer.
+
+        Returns:
+            The model, how many inputs that layer had, and the names of what torchvision's model has.
+        """
         from torchvision.models import ResNet, SqueezeNet, get_model  # noqa: PLC0415 - takes seconds; the paper's networks do without
 
         _, height, width = self.image_shape
@@ -122,6 +178,7 @@ class TorchvisionTrunk(Trunk):
                     _give_small_image_stem(model)
             elif self.small_image_stem is True:
                 raise InputError(f"`{self.network}` has no stem for small images: leave out `trunk.small_image_stem`")
+        names = set(model.state_dict())
         if getattr(model, "aux_logits", False):
             # The pretrained Inception cannot be built without its auxiliary classifier.
             model.aux_logits, model.AuxLogits = False, None
@@ -133,7 +190,7 @@ class TorchvisionTrunk(Trunk):
         z_dimension = model.get_submodule(linear[-1]).in_features
         _replace(model, linear[-1], nn.Identity())
         _replace_stochastic_depth(model)
-        return model, z_dimension
+        return model, z_dimension, names
 
     def _options_of_builder(self, weights: str | None) -> dict[str, Any]:
         """Give some families the size of the images, and let others leave out their auxiliary classifiers."""
@@ -147,6 +204,28 @@ class TorchvisionTrunk(Trunk):
                 # Pretrained, neither may be given; else the builders warn where `init_weights` is left to them.
                 return {} if weights else {"aux_logits": False, "init_weights": True}
         return {}
+
+
+def stored_weights(path: str | Path) -> dict[str, Tensor]:
+    """Read the state of a network from a file, ``.safetensors`` or of `torch.save`, without unpickling any code.
+
+    Raises:
+        InputError: it is not there, cannot be read, or is no mapping of names to tensors.
+    """
+    path = Path(path)
+    try:
+        if path.suffix == ".safetensors":
+            return safetensors.torch.load_file(path)
+        content = torch.load(path, map_location="cpu", weights_only=True)
+    except FileNotFoundError:
+        raise InputError(f"weights {path} are not there: name a file, or leave `trunk.weights` out") from None
+    except (*UNREADABLE, safetensors.SafetensorError) as error:
+        raise InputError(f"weights {path} cannot be read ({_one_line(error)}): save `state_dict()` alone") from error
+    if isinstance(content, dict) and isinstance(content.get("state_dict"), dict):
+        content = content["state_dict"]
+    if not isinstance(content, dict) or not all(isinstance(tensor, Tensor) for tensor in content.values()):
+        raise InputError(f"weights {path} are no names with tensors: save `state_dict()` alone")
+    return content
 
 
 class DroppedSamples(nn.Module):

@@ -6,6 +6,7 @@ from typing import Any
 from numpy.typing import NDArray
 from torch import Tensor
 
+from deephash_pipeline.errors import InputError
 from deephash_pipeline.hashing.base import Encoder
 from deephash_pipeline.hashing.one_of_c import OneOfC
 from deephash_pipeline.images.sources.collection import require_one_label
@@ -18,5 +19,10 @@ def make_classifier_baseline(softmax_weights: Mapping[str, Tensor], training_lab
         InputError: images have several labels, of which one bit says too little.
     """
     require_one_label(training_labels, "the 1-of-C code of the classifier")
+    if not softmax_weights:
+        raise InputError(
+            "the 1-of-C code is that of a classifier, and on a `frozen` trunk there is none: leave out one_of_c, "
+            "or set experiment.trunk.frozen to false"
+        )
     weight, bias = softmax_weights["weight"].numpy(), softmax_weights["bias"].numpy()
     return OneOfC.from_arrays(len(bias), {"weights": weight.T, "bias": bias})

@@ -1,0 +1,69 @@
+"""Codes of images without labels, from a trunk that was trained on others."""
+
+import numpy as np
+import pytest
+import torch
+import torchvision
+
+from deephash_pipeline import FeatureHash, ImageHasher
+from deephash_pipeline.deephash import ClassifierRun, Experiment, LabelledImages, PreTrainingParameters, TrainingSet
+from deephash_pipeline.deephash import pretrain as pretrain_trunk
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.hashing import ITQ, KSH, LSH
+from deephash_pipeline.images.statistics import pixel_statistics
+from deephash_pipeline.pipelines.baseline_hashing.nodes import make_classifier_baseline
+
+IMAGES = np.random.default_rng(0).integers(0, 256, (24, 40, 40, 3), dtype=np.uint8)
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory):
+    file = tmp_path_factory.mktemp("weights") / "squeezenet1_1.pth"
+    with torch.random.fork_rng():
+        torch.manual_seed(5)
+        torch.save(torchvision.models.squeezenet1_1().state_dict(), file)
+    return str(file)
+
+
+def test_images_without_labels_get_a_hasher_that_is_saved_and_loaded(weights, tmp_path):
+    hasher = FeatureHash(ITQ(12), "squeezenet1_1", weights=weights, image_size=(48, 64)).fit(IMAGES)
+    codes = hasher.encode(IMAGES)
+    assert codes.shape == (24, 2) and len(np.unique(codes, axis=0)) > 1
+    hasher.save(tmp_path / "itq.safetensors")
+    loaded = ImageHasher.load(tmp_path / "itq.safetensors")
+    np.testing.assert_array_equal(loaded.encode(IMAGES), codes)
+    assert loaded.description.image_shape == (3, 48, 64)
+    assert not [value for value in loaded.description.trunk.values() if value == weights]
+    z = hasher.features(IMAGES)
+    np.testing.assert_array_equal(hasher.encoder.projection_, ITQ(12).fit(z).projection_)
+
+
+def test_a_hash_function_that_needs_labels_says_so_before_any_image_is_read(weights):
+    with pytest.raises(InputError, match="KSH learns from labels: pass them, or take ITQ"):
+        FeatureHash(KSH(12), "squeezenet1_1", weights=weights).fit(["no such file.png"])
+
+
+def test_networks_without_pretrained_weights_and_bad_files_are_refused():
+    with pytest.raises(InputError, match="no pretrained weights of `lenet`"):
+        FeatureHash(LSH(12), "lenet").fit(IMAGES)
+    with pytest.raises(InputError, match="call fit"):
+        FeatureHash().encode(IMAGES)
+
+
+def test_a_frozen_trunk_is_not_trained_and_needs_no_labels(weights):
+    trunk = {"weights": weights, "frozen": True, "image_size": 40}
+    experiment = Experiment.model_validate(
+        {"benchmark": "images", "network": "squeezenet1_1", "seed": 1, "device": "cpu", "trunk": trunk}
+    )
+    images, labels = IMAGES.transpose(0, 3, 1, 2), np.zeros(24, np.int64)
+    training_set = TrainingSet(images, labels, pixel_statistics(images), ["unlabelled"])
+    parameters = PreTrainingParameters.model_validate(
+        {"training": {"epochs": 1, "batch_size": 8, "learning_rate": 0.1}}
+    )
+    nothing = LabelledImages(images[:0], labels[:0])
+    made = pretrain_trunk(training_set, nothing, parameters, ClassifierRun(experiment))
+    stored = torch.load(weights, weights_only=True)
+    assert torch.equal(made.trunk["layers.features.0.weight"], stored["features.0.weight"])
+    assert made.softmax == {} and made.history.empty
+    with pytest.raises(InputError, match="leave out one_of_c"):
+        make_classifier_baseline(made.softmax, labels)
