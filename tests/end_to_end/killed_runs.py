@@ -3,6 +3,7 @@
 import hashlib
 import os
 import random
+import re
 import shutil
 import signal
 import sqlite3
@@ -39,6 +40,8 @@ from tests.end_to_end.killer import (
 PARAMETERS = {
     **SMALL,
     "data_ingestion.query_count": 1500,
+    "cnn_pretraining.training.epochs": 10,
+    "hash_layer_init.training.epochs": 10,
     "baseline_hashing.mlh.batches_per_stage": 2,
     "baseline_hashing.liong_sdh.iterations": 2,
     "baseline_hashing.ldah.positive_pairs": 1000,
@@ -52,7 +55,9 @@ COMMAND = ["run", "--pipelines=full_at_32_bits", "--workers=2"]
 # One thread, as equal bytes are promised for an equal number of them.
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", "NUMBA_THREADING_LAYER": "workqueue", "DO_NOT_TRACK": "true", "COLUMNS": "200"}
 CHECKPOINT = "checkpoint-"
-OF_RUN = 4
+FIRST_TRAINING = "cnn_pretraining."
+NUMBER = re.compile(rf"{CHECKPOINT}(\d+)")
+OF_RUN = 5
 """One kill of so many is of the run, by turns of its process alone and of all that it has started."""
 LOSSES_OF_A_NODE = 2
 """How often a run starts a node again whose worker is lost."""
@@ -199,16 +204,30 @@ def plan(moments: list[Moment], number: int, draw: random.Random) -> list[Kill]:
     of_trainings = [moment for moment in certain if CHECKPOINT in moment.file]
     drawn = _spread(of_trainings, number - number // 2, draw)
     drawn += _spread([moment for moment in certain if moment not in drawn], number // 2, draw)
-    asking = [moment for moment in of_trainings if moment.event == BEGINS and moment not in drawn]
     victims = islice(cycle([WORKER] * (OF_RUN - 1) + [None]), number)
     of_run = cycle([RUN, GROUP])
     kills = [Kill(moment, victim or next(of_run)) for moment, victim in zip(drawn, victims, strict=False)]
     requests = [
         Kill(moment, victim, number)
-        for moment, victim, number in zip(_spread(asking, len(ASKED), draw), (RUN, GROUP), ASKED, strict=True)
+        for moment, victim, number in zip(_undisturbed(of_trainings, drawn, draw), (RUN, GROUP), ASKED, strict=True)
     ]
     last = [moment for moment in moments if moment.event == ALL_IS_MADE]
     return [*_without_too_many_losses(kills, moments), *(Kill(moment, RUN) for moment in last), *requests]
+
+
+def _undisturbed(of_trainings: list[Moment], drawn: list[Moment], draw: random.Random) -> list[Moment]:
+    """Draw moments to ask a run to stop: in pre-training, beside which little runs, before its last step."""
+    pre_training = [moment for moment in of_trainings if moment.node.startswith(FIRST_TRAINING)]
+    steps = {moment: int(NUMBER.findall(moment.file)[0]) for moment in pre_training}
+    taken = {steps[moment] for moment in drawn if moment in steps}
+    asking: list[Moment] = []
+    for moment in draw.sample(pre_training, len(pre_training)):
+        following = {steps[moment], steps[moment] + 1}
+        # The last is not made by a step, but when all are made.
+        if moment.event == BEGINS and max(following) < max(steps.values()) and not following & taken:
+            asking.append(moment)
+            taken |= following
+    return asking[: len(ASKED)]
 
 
 def _comes_again(moments: list[Moment], at: int) -> bool:
