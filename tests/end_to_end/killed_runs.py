@@ -201,33 +201,35 @@ def plan(moments: list[Moment], number: int, draw: random.Random) -> list[Kill]:
         for at, moment in enumerate(moments)
         if moment.node and (moment.event != IS_REMOVED or _comes_again(moments, at))
     ]
-    of_trainings = [moment for moment in certain if CHECKPOINT in moment.file]
-    drawn = _spread(of_trainings, number - number // 2, draw)
-    drawn += _spread([moment for moment in certain if moment not in drawn], number // 2, draw)
+    requests, reserved = _requests([moment for moment in certain if CHECKPOINT in moment.file], draw)
+    free = [moment for moment in certain if moment not in reserved]
+    drawn = _spread([moment for moment in free if CHECKPOINT in moment.file], number - number // 2, draw)
+    drawn += _spread([moment for moment in free if moment not in drawn], number // 2, draw)
     victims = islice(cycle([WORKER] * (OF_RUN - 1) + [None]), number)
     of_run = cycle([RUN, GROUP])
     kills = [Kill(moment, victim or next(of_run)) for moment, victim in zip(drawn, victims, strict=False)]
-    requests = [
-        Kill(moment, victim, number)
-        for moment, victim, number in zip(_undisturbed(of_trainings, drawn, draw), (RUN, GROUP), ASKED, strict=True)
-    ]
     last = [moment for moment in moments if moment.event == ALL_IS_MADE]
     return [*_without_too_many_losses(kills, moments), *(Kill(moment, RUN) for moment in last), *requests]
 
 
-def _undisturbed(of_trainings: list[Moment], drawn: list[Moment], draw: random.Random) -> list[Moment]:
-    """Draw moments to ask a run to stop: in pre-training, beside which little runs, before its last step."""
-    pre_training = [moment for moment in of_trainings if moment.node.startswith(FIRST_TRAINING)]
-    steps = {moment: int(NUMBER.findall(moment.file)[0]) for moment in pre_training}
-    taken = {steps[moment] for moment in drawn if moment in steps}
-    asking: list[Moment] = []
-    for moment in draw.sample(pre_training, len(pre_training)):
-        following = {steps[moment], steps[moment] + 1}
-        # The last is not made by a step, but when all are made.
-        if moment.event == BEGINS and max(following) < max(steps.values()) and not following & taken:
-            asking.append(moment)
-            taken |= following
-    return asking[: len(ASKED)]
+def _requests(of_trainings: list[Moment], draw: random.Random) -> tuple[list[Kill], set[Moment]]:
+    """Draw requests to stop in pre-training, beside which little runs, each before its last step.
+
+    Returns:
+        The requests, and the moments up to the stop, which no kill may hit.
+    """
+    steps = {
+        moment: int(NUMBER.findall(moment.file)[0]) for moment in of_trainings if moment.node.startswith(FIRST_TRAINING)
+    }
+    # The last checkpoint is not made by a step, but when all are made.
+    earlier = range(1, max(steps.values()) - 1)
+    first = draw.choice(earlier[:-2])
+    requests, reserved = [], set()
+    for step, victim, number in zip((first, draw.choice(earlier[first + 1 :])), (RUN, GROUP), ASKED, strict=True):
+        begun = [moment for moment, at in steps.items() if at == step and moment.event == BEGINS]
+        requests.append(Kill(draw.choice(begun), victim, number))
+        reserved |= {moment for moment, at in steps.items() if at in (step, step + 1)}
+    return requests, reserved
 
 
 def _comes_again(moments: list[Moment], at: int) -> bool:
