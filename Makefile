@@ -85,9 +85,9 @@ bench: $(VENV)/bench-installed
 	$(BIN)/python -m benchmarks.training_loop $(if $(QUICK),--quick)
 	$(BIN)/python -m benchmarks.search $(if $(QUICK),--quick)
 
-# Kills real runs a hundred times and compares every file they end with with an undisturbed run's. Takes about half an hour.
+# Kills a run of all stages a hundred times and compares every file it ends with with an undisturbed run's.
 chaos: $(VENV)/installed
-	DEEPHASH_KILLS=100 $(BIN)/python -m pytest -q tests/end_to_end/test_chaos.py
+	DEEPHASH_KILLS=100 $(BIN)/python -m pytest -q -s --timeout=7200 tests/end_to_end/test_chaos.py
 
 # Removes what runs have made. Raw images and the environment stay.
 clean:

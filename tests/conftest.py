@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -18,6 +19,9 @@ os.environ["DO_NOT_TRACK"] = "true"
 # its threads to itself, for those of OpenMP it would share, and set, with PyTorch.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("NUMBA_THREADING_LAYER", "workqueue")
+# In the background of a shell, or under `nohup`, Ctrl-C is ignored, and would be in every process that a test starts.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).resolve().parent.parent
 # Read, not imported: what it takes to import the package looks at the environment too.

@@ -45,6 +45,9 @@ def one_line_errors(command: Callable[..., Any] | None) -> Callable[..., Any]:
             # Those that work in a project; files that others name are relative to where they are.
             if "params" in options and not options.get("conf_source"):
                 enter_project()
+            if options.get("env") == "":
+                # As of a variable that is not set, whose benchmark Kedro takes for the default.
+                raise InputError("--env is empty: name a benchmark, a folder of conf/, or leave it out")
             if "runner" in options:
                 options = checked_run(options)
             return command(**options)

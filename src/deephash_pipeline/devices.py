@@ -1,6 +1,7 @@
 """Where to compute, how batches get there, and what becomes of memory that is freed on the way."""
 
 import ctypes
+import os
 import platform
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -62,6 +63,19 @@ def resolve_devices(devices: int | str, device: torch.device) -> int:
     if int(devices) > 1:
         require_no_index(device)
     return int(devices)
+
+
+def cuda_devices() -> tuple[str, ...]:
+    """Name the CUDA devices that this process sees, as ``CUDA_VISIBLE_DEVICES`` names them to another; none without.
+
+    Example:
+        >>> len(cuda_devices()) == torch.cuda.device_count()
+        True
+    """
+    if not torch.cuda.is_available():
+        return ()
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return tuple(visible.split(",")) if visible else tuple(map(str, range(torch.cuda.device_count())))
 
 
 def require_no_index(device: torch.device) -> None:

@@ -45,6 +45,7 @@ NAMES = [
     ("--namespaces=itq.b49", "unknown namespace `itq.b49`", "itq.b48"),
     ("--pipelines=reporting --namespaces=itq.b48", "unknown namespace `itq.b48`", "a stage"),
     ("--env=foo", "conf/foo", "not"),
+    ("--env=", "--env is empty", "conf/"),
     ("--env=../../etc", "etc", "not"),
     ("--env=digits/parameters.yml", "parameters.yml", "not"),
     ("--load-versions=report:2020-01-01T00.00.00.000Z", "--load-versions", "no dataset of this project has versions"),

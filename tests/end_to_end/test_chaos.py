@@ -1,142 +1,113 @@
-"""Real runs that are killed at random moments end with the files of a run that nobody disturbed, bit for bit.
+"""A run that is killed again and again ends with the files of one that nobody disturbed, bit for bit.
 
-A run is pre-training, stage 2 and fine-tuning at one code length, by the command that a user types, on several workers.
-Before some of the kills one of the workers is killed, which the run makes up for; after each the same command is given
-again. `make chaos` kills a hundred times: DEEPHASH_KILLS sets how often, DEEPHASH_SEED when.
+The run is all stages at one code length, ``full_at_32_bits`` on the digits, by the command that a user types. Kills are
+of workers, of the run, and of both together, at moments that `tests.end_to_end.killer` explains; most fall into
+trainings, which save themselves at every step. Here it has one method of each kind and ten kills. `make chaos` kills a
+hundred times in a run of all methods: DEEPHASH_KILLS sets how often, DEEPHASH_SEED when.
 """
 
 import os
 import random
 import signal
+import sys
 from collections import Counter
-from dataclasses import dataclass, field
-from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.interrupted_runs import (
-    MODELS,
-    POLITE,
-    STAGES,
-    Ending,
-    Stage,
-    begin,
-    interrupt,
-    make_project,
-    results,
+from tests.end_to_end.killed_runs import CHECKPOINT, LOSSES_OF_A_NODE, Outcome, plan, run_both
+from tests.end_to_end.killer import (
+    ALL_IS_MADE,
+    ASKED,
+    BEGINS,
+    GROUP,
+    IN_THE_MIDST,
+    IS_NAMED,
+    IS_REMOVED,
+    RUN,
+    WORKER,
+    Moment,
 )
 
 KILLS = int(os.environ.get("DEEPHASH_KILLS", "10"))
 SEED = int(os.environ.get("DEEPHASH_SEED", "1"))
-KILLS_IN_A_ROUND = 12
-"""A round is one run from its beginning to its end; more kills in it would leave too few steps between them."""
-ASKED_TO_STOP = {signal.SIGTERM: STAGES[0], signal.SIGINT: STAGES[-1]}
-
-
-@dataclass
-class Outcome:
-    """All endings by a signal, all files that are not those of the undisturbed run, and the project of each round."""
-
-    endings: list[Ending] = field(default_factory=list)
-    differing: list[str] = field(default_factory=list)
-    projects: list[Path] = field(default_factory=list)
-
-    def hits(self) -> Counter[tuple[str, str]]:
-        """How often which signal has hit the training of which stage."""
-        return Counter((ending.stage.name, ending.number.name) for ending in self.endings if ending.stage)
-
-    def hits_of(self, number: signal.Signals) -> int:
-        """How often a signal has hit any training."""
-        return sum(hits for (_, name), hits in self.hits().items() if name == number.name)
-
-
-def plan_round(kills: int, polite: list[signal.Signals]) -> list[tuple[Stage, signal.Signals]]:
-    """Spread over the stages of a round what is still to be sent; nothing if nothing is."""
-    share = min(max(kills, 0), KILLS_IN_A_ROUND)
-    plan = []
-    for at, stage in enumerate(STAGES):
-        plan += [(stage, signal.SIGKILL)] * ((share + at) // len(STAGES))
-        plan += [(stage, number) for number in polite if stage is ASKED_TO_STOP[number]]
-    return plan
+WHOLE = "DEEPHASH_KILLS" in os.environ
+TRAININGS = {"cnn_pretraining", "hash_layer_init", "fine_tuning"}
 
 
 @pytest.fixture(scope="module")
 def outcome(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
-    """Run undisturbed and disturbed, in as many rounds as it takes to hit training so often."""
-    if "DEEPHASH_KILLS" not in os.environ:
-        pytest.skip("kills of whole runs are aimed at one process a run and often miss several: `make chaos`")
-    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
-        # In the background of a shell Ctrl-C is ignored, and would be in every process that is started here.
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-    folder, outcome, draw = tmp_path_factory.mktemp("chaos"), Outcome(), random.Random(SEED)
-    reference = make_project(folder / "undisturbed")
-    undisturbed = begin(reference)
-    while plan := plan_round(KILLS - outcome.hits_of(signal.SIGKILL), [n for n in POLITE if not outcome.hits_of(n)]):
-        assert len(outcome.projects) < 3 + KILLS, f"signals miss trainings: {outcome.hits()}"
-        project = make_project(folder / f"round-{len(outcome.projects) + 1}")
-        outcome.projects.append(project)
-        endings = (interrupt(project, stage, number, draw) for stage, number in plan)
-        outcome.endings += [ending for ending in endings if ending is not None]
-        begin(project).finish()
-        undisturbed.finish()
-        expected, found = results(reference), results(project)
-        unlike = [name for name in expected.keys() | found.keys() if expected.get(name) != found.get(name)]
-        outcome.differing += sorted(f"{project.name}/{name}" for name in unlike)
+    outcome = run_both(tmp_path_factory.mktemp("chaos"), KILLS, SEED, WHOLE)
+    victims = Counter(kill.victim for kill in outcome.kills if kill.number == signal.SIGKILL)
+    sys.stdout.write(f"\n{victims.total()} kills {dict(victims)}, seed {SEED}, in {len(outcome.endings)} starts\n")
     return outcome
 
 
-def test_kills_have_hit_training_in_every_stage(outcome: Outcome) -> None:
-    assert outcome.hits_of(signal.SIGKILL) >= KILLS
-    assert {stage for stage, name in outcome.hits() if name == "SIGKILL"} == {stage.name for stage in STAGES}
+def test_every_kill_has_come_true(outcome: Outcome) -> None:
+    assert sum(kill.number == signal.SIGKILL for kill in outcome.kills) == KILLS
+    assert set().union(*(ending.kills for ending in outcome.endings)) == set(range(len(outcome.kills)))
 
 
-def test_kills_have_hit_workers_and_no_worker_has_outlived_its_run(outcome: Outcome) -> None:
-    assert sum(ending.killed_workers for ending in outcome.endings) >= min(KILLS, 10) // 5
+def test_kills_have_hit_workers_and_runs_in_trainings_of_every_stage_and_elsewhere(outcome: Outcome) -> None:
+    kills = [kill for kill in outcome.kills if kill.number == signal.SIGKILL]
+    assert {kill.victim for kill in kills} == {WORKER, RUN, GROUP}
+    trainings = [kill.moment.node.partition(".")[0] for kill in kills if CHECKPOINT in kill.moment.file]
+    assert len(trainings) >= KILLS // 2
+    assert set(trainings) == TRAININGS
+    assert {kill.moment.node.partition(".")[0] for kill in kills} > {*TRAININGS, ""}
 
 
-def test_not_a_bit_of_any_result_was_lost(outcome: Outcome) -> None:
-    assert outcome.differing == []
-    made = results(outcome.projects[-1])
-    compared = {
-        *(f"{MODELS}/pre_training/{name}.safetensors" for name in ("trunk", "softmax")),
-        *(f"{MODELS}/deephash_pretrained/b12/{name}" for name in ("hash_layer.safetensors", "encoder.safetensors")),
-        *(f"{MODELS}/deephash/b12/{name}" for name in ("hasher.safetensors", "history.csv")),
-        f"{MODELS}/pre_training_history.csv",
-        f"{MODELS}/deephash_pretrained/b12/history.csv",
-    }
-    assert compared <= made.keys()
+def test_artefacts_and_manifests_are_those_of_the_undisturbed_run_and_no_other_file_is_left(outcome: Outcome) -> None:
+    expected, found = outcome.undisturbed.made(), outcome.disturbed.made()
+    assert [name for name in sorted(expected.keys() | found.keys()) if expected.get(name) != found.get(name)] == []
+    kinds = ("codes.npz", "hasher.safetensors", "history.csv", "metrics.json", "report.html")
+    for kind in kinds:
+        for name in (kind, f"{kind}.provenance.json"):
+            assert any(path.endswith(f"/{name}") for path in expected), name
 
 
-@pytest.mark.parametrize("number", POLITE, ids=lambda number: number.name)
+def test_a_training_leaves_its_last_two_checkpoints_and_nothing_else(outcome: Outcome) -> None:
+    assert outcome.disturbed.checkpoints().keys() == outcome.undisturbed.checkpoints().keys()
+    for names in outcome.disturbed.checkpoints().values():
+        assert [name.rpartition(".")[2] for name in names] == ["json", "safetensors"] * 2
+        assert all(name.startswith(CHECKPOINT) for name in names)
+
+
+def test_mlflow_shows_one_finished_run_with_one_of_each_cell(outcome: Outcome) -> None:
+    assert outcome.disturbed.tracked_runs() == outcome.undisturbed.tracked_runs()
+    assert {status for _, status in outcome.disturbed.tracked_runs()} == {"FINISHED"}
+
+
+def test_no_process_has_outlived_its_run(outcome: Outcome) -> None:
+    assert [ending.left for ending in outcome.endings] == [0] * len(outcome.endings)
+
+
+def test_the_same_command_goes_on_with_trainings(outcome: Outcome) -> None:
+    assert ": goes on in epoch" in outcome.disturbed.log
+    assert ": goes on in epoch" not in outcome.undisturbed.log
+
+
+@pytest.mark.parametrize("asked", ASKED, ids=lambda number: number.name)
 def test_a_run_that_is_asked_to_stop_says_so_in_one_line_with_the_exit_code_of_the_signal(
-    outcome: Outcome, number: signal.Signals
+    outcome: Outcome, asked: signal.Signals
 ) -> None:
-    endings = [ending for ending in outcome.endings if ending.number == number]
-    assert endings
-    for ending in endings:
-        assert ending.status == 128 + number
-        assert ending.last_line.startswith("Error: ")
-        assert f" step {ending.steps};" in ending.last_line or "interrupted in epoch" in ending.last_line
-        assert ending.last_line.endswith("the same command goes on from there")
+    endings = [ending for ending in outcome.endings if ending.status == 128 + asked]
+    assert len(endings) == 1
+    assert endings[0].last_line.startswith("Error: ")
+    assert "interrupted in epoch" in endings[0].last_line
+    assert endings[0].last_line.endswith("the same command goes on from there")
 
 
-def test_no_stage_leaves_more_than_its_last_two_checkpoints(outcome: Outcome) -> None:
-    for stage in STAGES:
-        names = sorted(path.name for path in (outcome.projects[-1] / stage.checkpoints).iterdir())
-        assert len(names) == 4
-        assert {Path(name).suffix for name in names} == {".json", ".safetensors"}
-
-
-def test_the_same_command_goes_on_with_the_last_stage_and_starts_none_over(outcome: Outcome) -> None:
-    output = (outcome.projects[-1] / "output.txt").read_text()
-    assert "cnn_pretraining: finished before" in output
-    assert "deephash_pretrained.b12: finished before" in output
-    assert "deephash.b12: goes on in epoch" in output
-
-
-def test_every_kill_that_is_wanted_is_planned_and_nothing_else() -> None:
-    for kills in range(1, 13):
-        plan = plan_round(kills, [])
-        assert [number for _, number in plan] == [signal.SIGKILL] * kills
-    assert plan_round(0, []) == []
-    assert sorted(number for _, number in plan_round(-3, list(POLITE))) == sorted(POLITE)
+def test_a_plan_has_as_many_kills_as_are_wanted_and_no_run_gives_a_node_up() -> None:
+    files = [f"models/checkpoints/{CHECKPOINT}{step:08d}.json" for step in range(1, 61)]
+    events = (BEGINS, IN_THE_MIDST, IS_NAMED, IS_REMOVED)
+    nodes = [f"{stage}.train" for stage in sorted(TRAININGS)]
+    moments = [Moment(node, event, file) for node in nodes for file in files for event in events]
+    moments.append(Moment("", ALL_IS_MADE))
+    for number in range(1, 100):
+        planned = plan(moments, number, random.Random(number))
+        assert [kill.number for kill in planned] == [signal.SIGKILL] * number + list(ASKED)
+        assert len({kill.moment for kill in planned}) == len(planned)
+        order = sorted(planned[:number], key=lambda kill: moments.index(kill.moment))
+        for node in nodes:
+            victims = [kill.victim for kill in order if kill.moment.node == node]
+            assert "".join(victim[0] for victim in victims).count("w" * (LOSSES_OF_A_NODE + 1)) == 0

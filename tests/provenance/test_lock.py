@@ -43,8 +43,11 @@ def test_a_killed_run_has_the_lock_no_longer(tmp_path: Path, other: subprocess.P
     other.send_signal(signal.SIGKILL)
     other.wait()
     lock = RunLock(tmp_path)
+    # Its file says so, until a run has come to its end.
+    assert lock.is_left
     lock.take()
     lock.give_back()
+    assert not lock.is_left
 
 
 def test_given_back_it_leaves_no_file_and_can_be_taken_again(tmp_path: Path) -> None:

@@ -146,12 +146,11 @@ def test_a_cell_that_was_still_training_is_killed_with_its_run(
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_outside_training_ends_the_run_as_killed(project: Path, number: int) -> None:
     program = f"""
-import os, signal, sys
+import os, sys
 from pathlib import Path
 from kedro.pipeline import Node, Pipeline
 from tests.tracking.tracked_runs import run, stored_catalog
 
-signal.signal(signal.SIGINT, signal.default_int_handler)
 wait = Node(lambda seed: os.kill(os.getpid(), {int(number)}), "params:seed", "report", name="wait")
 run(Path(sys.argv[1]), stored_catalog("signal{int(number)}"), Pipeline([wait]))
 """

@@ -17,7 +17,7 @@ from deephash_pipeline.freshness import ProjectGraph, nodes_to_run, policy, stat
 from deephash_pipeline.freshness.graph import Catalog
 from deephash_pipeline.grid import FIELD, FIELD_AT_A_GLANCE, FULL_AT_A_GLANCE
 from deephash_pipeline.hooks import KnownParameters, ResultTable
-from deephash_pipeline.provenance import DamagedError, Kind, summarised
+from deephash_pipeline.provenance import DamagedError, Kind, RunLock, summarised
 from deephash_pipeline.runners import RUNNERS, count_cores
 
 logger = logging.getLogger(__name__)
@@ -109,7 +109,10 @@ def _is_up_to_date(options: Mapping[str, Any], stale_allowed: bool) -> bool:
     catalog = open_catalog(options.get("env"), options.get("params"), options.get("conf_source"), names)
     KnownParameters().before_pipeline_run(catalog=catalog)
     pipeline = joined(names)
-    if nodes_to_run(pipeline, catalog, stale_allowed):
+    folder = ProjectGraph(pipeline.nodes, catalog).benchmark_folder
+    # All was made, but temporary files may be left, and MLflow shows the run as at work: a run of no nodes ends that.
+    was_killed = folder is not None and RunLock(folder).is_left
+    if was_killed or nodes_to_run(pipeline, catalog, stale_allowed):
         return False
     logger.info("everything is up to date; --force makes it again")
     ResultTable().after_pipeline_run(pipeline=pipeline, catalog=catalog, run_params={"env": options.get("env")})

@@ -3,16 +3,14 @@
 import multiprocessing
 import os
 import signal
-import threading
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing.connection import wait as wait_for_end
 from typing import Any
 
-import torch
-
+from deephash_pipeline.child_process import end_with_parent
+from deephash_pipeline.devices import cuda_devices
 from deephash_pipeline.encoding.blocks import EncodedBlock, Work, encode_block
 from deephash_pipeline.encoding.listing import Block
 from deephash_pipeline.errors import InputError
@@ -41,9 +39,10 @@ def encode_locally(blocks: Iterator[Block], work: Work, workers: int) -> Iterato
     context.set_forkserver_preload([__name__])
     waiting: deque[Block] = deque()
     deaths = 0
+    devices = cuda_devices() if work.device in ("auto", "cuda") else ()
     while True:
         under_way: dict[Future[EncodedBlock], Block] = {}
-        prepared_with = (context.Value("i", 0), _devices(work.device), dict(os.environ))
+        prepared_with = (context.Value("i", 0), devices, dict(os.environ))
         pool = ProcessPoolExecutor(workers, context, _prepare, prepared_with)
         try:
             while True:
@@ -74,16 +73,7 @@ def encode_locally(blocks: Iterator[Block], work: Work, workers: int) -> Iterato
             pool.shutdown(cancel_futures=True)
 
 
-def _devices(device: str) -> list[str]:
-    """Name the CUDA devices that workers share, as the system numbers them; none where one was named."""
-    if device not in ("auto", "cuda"):
-        return []
-    return list(filter(None, os.environ.get("CUDA_VISIBLE_DEVICES", "").split(","))) or [
-        str(number) for number in range(torch.cuda.device_count())
-    ]
-
-
-def _prepare(workers: Any, devices: list[str], environment: dict[str, str]) -> None:
+def _prepare(workers: Any, devices: tuple[str, ...], environment: dict[str, str]) -> None:
     """Make a process a worker: one device, no traceback at Ctrl-C, and no longer a life than the command's."""
     # The server that it comes from may have been started with other credentials of a store.
     os.environ.update(environment)
@@ -92,11 +82,4 @@ def _prepare(workers: Any, devices: list[str], environment: dict[str, str]) -> N
             os.environ["CUDA_VISIBLE_DEVICES"] = devices[workers.value % len(devices)]
             workers.value += 1
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    command = multiprocessing.parent_process()
-    assert command is not None, "a worker is another process's child"
-
-    def end_with_the_command() -> None:
-        wait_for_end([command.sentinel])
-        os._exit(1)
-
-    threading.Thread(target=end_with_the_command, daemon=True).start()
+    end_with_parent()

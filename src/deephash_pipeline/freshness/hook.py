@@ -176,12 +176,13 @@ class Provenance:
         """Give the hook for another process; None outside a run."""
         return self._recorder
 
-    @hook_impl
+    # The lock covers what other hooks still have to write, and a file of it that is left says that they have not.
+    @hook_impl(trylast=True)
     def after_pipeline_run(self) -> None:
         """Give the lock back."""
         self._end()
 
-    @hook_impl
+    @hook_impl(trylast=True)
     def on_pipeline_error(self) -> None:
         """Give the lock back."""
         self._end()

@@ -18,12 +18,18 @@ class RunLock:
     """The right to write the artefacts of one benchmark, by ``flock``: the system takes it from a process that dies.
 
     Args:
-        folder: of the benchmark; the file ``run.lock`` is made in it.
+        folder: of the benchmark. The file ``run.lock`` is made in it, and removed at the end; one that a killed run has
+            left locks nothing, and says that the run had not come to its end.
     """
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / LOCK
         self._file: int | None = None
+
+    @property
+    def is_left(self) -> bool:
+        """Whether a run is at work, or was killed and none has come to its end after it."""
+        return self._path.exists()
 
     def take(self) -> None:
         """Take it.

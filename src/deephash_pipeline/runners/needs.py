@@ -1,6 +1,5 @@
 """What a node needs, and how long it takes compared with others."""
 
-import os
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -8,11 +7,11 @@ from typing import Any, NamedTuple
 
 import joblib
 import psutil
-import torch
 from kedro.pipeline import Pipeline
 from kedro.pipeline.node import Node
 
 from deephash_pipeline.datasets.atomic_file import AtomicFileDataset
+from deephash_pipeline.devices import cuda_devices as devices_of_machine
 from deephash_pipeline.freshness.graph import Catalog, is_parameter
 
 GIB = 2**30
@@ -141,10 +140,7 @@ def cuda_devices(catalog: Catalog) -> tuple[str, ...]:
     """
     experiment = catalog.load("params:experiment") if "params:experiment" in catalog else {}
     device, devices = _entry(experiment, "device"), _entry(experiment, "devices")
-    if device not in ("auto", "cuda") or devices not in (1, "auto", None) or not torch.cuda.is_available():
-        return ()
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    return tuple(visible.split(",")) if visible else tuple(map(str, range(torch.cuda.device_count())))
+    return devices_of_machine() if device in ("auto", "cuda") and devices in (1, "auto", None) else ()
 
 
 def _last_name(node: Node) -> str:

@@ -22,6 +22,7 @@ from typing import Any
 import cloudpickle
 from kedro.pipeline.node import Node
 
+from deephash_pipeline.child_process import end_with_parent
 from deephash_pipeline.progress import Steps, reported_to
 from deephash_pipeline.runners.job import Failure, Job, attempt
 from deephash_pipeline.runners.needs import Needs
@@ -189,7 +190,7 @@ class _ToPipe(QueueHandler):
 def _serve(pipe: connection.Connection, job: bytes, device: str | None) -> None:
     # The terminal sends Ctrl-C to all processes; the one that has started this one passes it on, as SIGTERM and once.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    end_with_parent()
     if device is not None:
         os.environ["CUDA_VISIBLE_DEVICES"] = device
     lock = threading.Lock()
@@ -207,10 +208,3 @@ def _serve(pipe: connection.Connection, job: bytes, device: str | None) -> None:
             except EOFError:
                 return
             send(attempt(loaded, node, thread_count))
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    assert parent is not None, "a worker has one"
-    parent.join()
-    os._exit(1)

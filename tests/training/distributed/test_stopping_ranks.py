@@ -133,8 +133,11 @@ def test_where_one_process_is_killed_all_end_and_one_line_says_so(tmp_path: Path
         train_on(2, **slow_digits(checkpoints=CheckpointFolder(tmp_path, 0)))
 
 
-def test_where_the_parent_is_killed_no_process_survives_it(tmp_path: Path) -> None:
+def test_where_the_parent_is_killed_no_process_survives_it_even_where_ctrl_c_is_ignored(tmp_path: Path) -> None:
+    # In the background of a shell; PyTorch would have SIGINT sent to them.
+    former = signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = start(tmp_path, 2, 0, 4000)
+    signal.signal(signal.SIGINT, former)
     try:
         until(lambda: list((tmp_path / STAGES[0]).glob("*.json")) or parent.poll() is not None)
         started = descendants(parent.pid)

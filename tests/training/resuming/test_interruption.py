@@ -34,8 +34,6 @@ import numpy as np, torch
 from pathlib import Path
 from deephash_pipeline.training import *
 
-# A command in the background of a shell, as tests may be, inherits that Ctrl-C is ignored.
-signal.signal(signal.SIGINT, signal.default_int_handler)
 CPU = torch.device("cpu")
 
 class Loss(CrossEntropy):
@@ -140,12 +138,9 @@ def run(checkpoints=None, objective=None, epochs=2, after_epoch=None):
 @pytest.fixture(autouse=True)
 def handlers_as_before():
     """Every way out of a training gives the handlers back."""
-    # Tests in the background of a shell inherit that Ctrl-C is ignored.
-    inherited = signal.signal(signal.SIGINT, signal.default_int_handler)
     before = [signal.getsignal(number) for number in SIGNALS]
     yield
     after = [signal.getsignal(number) for number in SIGNALS]
-    signal.signal(signal.SIGINT, inherited)
     assert after == before
 
 

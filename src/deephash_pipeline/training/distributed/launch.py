@@ -12,7 +12,6 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from logging.handlers import QueueHandler, QueueListener
-from multiprocessing import parent_process
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +19,7 @@ import torch
 from torch.multiprocessing import get_context
 from torch.multiprocessing.spawn import ProcessExitedException, ProcessRaisedException, start_processes
 
+from deephash_pipeline.child_process import end_with_parent
 from deephash_pipeline.devices import require_no_index
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.training.distributed.ranks import backend, share_of
@@ -93,11 +93,9 @@ class _Job(NamedTuple):
 
 
 def _train_one_rank(rank: int, job: _Job) -> None:
-    # Until `train` listens to them, signals end the process; one says that the parent has died, if it has not already.
+    # Until `train` listens to them, signals end the process.
     signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
-    parent = parent_process()
-    if parent is None or not parent.is_alive():
-        raise SystemExit(1)
+    end_with_parent()
     logging.getLogger().addHandler(QueueHandler(job.records) if rank == 0 else logging.NullHandler())
     logging.getLogger().setLevel(job.log_level)
     arguments = pickle.loads(job.arguments)

@@ -1,0 +1,305 @@
+"""Real ``kedro run`` commands that are killed as planned and given again, until they have made everything."""
+
+import hashlib
+import os
+import random
+import re
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+from itertools import cycle, islice
+from pathlib import Path
+
+import psutil
+
+from tests.conftest import ROOT, SMALL, copied_project
+from tests.end_to_end.killer import (
+    ALL_IS_MADE,
+    ASKED,
+    BEGINS,
+    FOLDER,
+    GROUP,
+    IS_REMOVED,
+    RUN,
+    WORKER,
+    Kill,
+    Moment,
+    come_true,
+    installed_in,
+    read_moments,
+    write_plan,
+)
+
+PARAMETERS = {
+    **SMALL,
+    "data_ingestion.query_count": 1500,
+    "cnn_pretraining.training.epochs": 10,
+    "hash_layer_init.training.epochs": 10,
+    "baseline_hashing.mlh.batches_per_stage": 2,
+    "baseline_hashing.liong_sdh.iterations": 2,
+    "baseline_hashing.ldah.positive_pairs": 1000,
+    "baseline_hashing.ldah.negative_pairs": 1000,
+    "baseline_hashing.ksh.iterations": 5,
+}
+"""Some 240 training images, and a few steps of each training."""
+FEW_METHODS = '"itq", PRE_TRAINING, "deephash", "one_of_c"'
+"""One of each kind: without training, stage 2 alone, both stages, and the classifier's."""
+COMMAND = ["run", "--pipelines=full_at_32_bits", "--workers=2"]
+# One thread, as equal bytes are promised for an equal number of them.
+ENVIRONMENT = {"OMP_NUM_THREADS": "1", "NUMBA_THREADING_LAYER": "workqueue", "DO_NOT_TRACK": "true", "COLUMNS": "200"}
+CHECKPOINT = "checkpoint-"
+FIRST_TRAINING = "cnn_pretraining."
+NUMBER = re.compile(rf"{CHECKPOINT}(\d+)")
+OF_RUN = 5
+"""One kill of so many is of the run, by turns of its process alone and of all that it has started."""
+LOSSES_OF_A_NODE = 2
+"""How often a run starts a node again whose worker is lost."""
+SECONDS_TO_END = 30
+SECONDS_OF_PATIENCE = 900
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How one start of the command has ended.
+
+    Attributes:
+        kills: those of the plan that came true meanwhile, by number.
+        status: exit status; negative for a process that a signal has ended.
+        last_line: of the output.
+        left: processes that were still there some time after.
+    """
+
+    kills: frozenset[int]
+    status: int
+    last_line: str
+    left: int
+
+
+@dataclass
+class Project:
+    """A project whose trainings save themselves at every step, and the command in it.
+
+    Attributes:
+        folder: of the project.
+        sources: where the package is, if it is the project's own.
+        log: of all starts.
+    """
+
+    folder: Path
+    sources: Path | None = None
+    log: str = field(default="", init=False)
+
+    @classmethod
+    def make(cls, folder: Path, whole: bool) -> "Project":
+        """Make a project, with all methods of the paper's tables or with few."""
+        copied_project(folder)
+        with (folder / "conf" / "digits" / "globals.yml").open("a", encoding="utf-8") as settings:
+            settings.write("\nseconds_between_checkpoints: 0\n")
+        if whole:
+            return cls(folder)
+        shutil.copytree(ROOT / "src", folder / "src", dirs_exist_ok=True)
+        grid = folder / "src" / "deephash_pipeline" / "grid.py"
+        lines = grid.read_text(encoding="utf-8").splitlines()
+        at = next(number for number, line in enumerate(lines) if line.startswith("PAPER_METHODS = "))
+        lines[at] = f"PAPER_METHODS = ({FEW_METHODS})"
+        grid.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        return cls(folder, folder / "src")
+
+    @property
+    def kills(self) -> Path:
+        """The folder of the plan, and of what has come true of it."""
+        return self.folder.with_name(f"{self.folder.name}-kills")
+
+    def run(self) -> Ending:
+        """Give the command, and wait for its end and that of all it has started."""
+        before = come_true(self.kills)
+        parameters = ",".join(f"{name}={value}" for name, value in PARAMETERS.items())
+        plugin = self.folder.with_name("plugin")
+        path = [plugin if plugin.exists() else installed_in(plugin), ROOT, self.sources or ROOT / "src"]
+        process = subprocess.Popen(
+            [sys.executable, "-m", "kedro", *COMMAND, f"--params={parameters}"],
+            cwd=self.folder,
+            env={
+                **os.environ,
+                **ENVIRONMENT,
+                FOLDER: str(self.kills),
+                "PYTHONPATH": os.pathsep.join(map(str, reversed(path))),
+            },
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        try:
+            output = process.communicate(timeout=SECONDS_OF_PATIENCE)[0]
+        finally:
+            left = wait_for_end(process.pid)
+        self.log += output
+        lines = output.splitlines() or [""]
+        return Ending(frozenset(come_true(self.kills) - before), process.returncode, lines[-1], left)
+
+    def made(self) -> dict[str, str]:
+        """SHA-256 of every file below ``data/`` but checkpoints: artefacts, manifests, and what should not be there."""
+        files = (path for path in sorted((self.folder / "data").rglob("*")) if path.is_file())
+        return {
+            str(path.relative_to(self.folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+            for path in files
+            if not path.name.startswith(CHECKPOINT)
+        }
+
+    def checkpoints(self) -> dict[str, list[str]]:
+        """Names of the files in each folder of checkpoints."""
+        folders = sorted((self.folder / "data").rglob("checkpoints"))
+        return {str(folder.relative_to(self.folder)): sorted(os.listdir(folder)) for folder in folders}
+
+    def tracked_runs(self) -> list[tuple[str, str]]:
+        """Name and status of each run in MLflow: that of the command and those of cells."""
+        with closing(sqlite3.connect(self.folder / "mlflow.db")) as database:
+            return sorted(database.execute("select name, status from runs"))
+
+
+def wait_for_end(session: int) -> int:
+    """Wait until nothing is left of a session, and end what will not.
+
+    Returns:
+        How many processes had to be ended.
+    """
+    patience = time.monotonic() + SECONDS_TO_END
+    while (left := list(processes_of(session))) and time.monotonic() < patience:
+        time.sleep(0.02)
+    for process in left:
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
+    return len(left)
+
+
+def processes_of(session: int) -> Iterator[psutil.Process]:
+    """Yield the processes of a session that are alive."""
+    for process in psutil.process_iter():
+        with suppress(psutil.NoSuchProcess, ProcessLookupError):
+            # One that has ended may wait for ever to be asked for its exit code, where nobody does so for orphans.
+            if os.getsid(process.pid) == session and process.status() != psutil.STATUS_ZOMBIE:
+                yield process
+
+
+def plan(moments: list[Moment], number: int, draw: random.Random) -> list[Kill]:
+    """Draw kills from the moments of an undisturbed run, and a request to stop by each signal that makes one.
+
+    The last kill is of a run that has made everything, but not come to its end. Half of the others are of trainings,
+    spread over the stages; the rest over all nodes of all stages.
+    """
+    number -= 1
+    certain = [
+        moment
+        for at, moment in enumerate(moments)
+        if moment.node and (moment.event != IS_REMOVED or _comes_again(moments, at))
+    ]
+    requests, reserved = _requests([moment for moment in certain if CHECKPOINT in moment.file], draw)
+    free = [moment for moment in certain if moment not in reserved]
+    drawn = _spread([moment for moment in free if CHECKPOINT in moment.file], number - number // 2, draw)
+    drawn += _spread([moment for moment in free if moment not in drawn], number // 2, draw)
+    victims = islice(cycle([WORKER] * (OF_RUN - 1) + [None]), number)
+    of_run = cycle([RUN, GROUP])
+    kills = [Kill(moment, victim or next(of_run)) for moment, victim in zip(drawn, victims, strict=False)]
+    last = [moment for moment in moments if moment.event == ALL_IS_MADE]
+    return [*_without_too_many_losses(kills, moments), *(Kill(moment, RUN) for moment in last), *requests]
+
+
+def _requests(of_trainings: list[Moment], draw: random.Random) -> tuple[list[Kill], set[Moment]]:
+    """Draw requests to stop in pre-training, beside which little runs, each before its last step.
+
+    Returns:
+        The requests, and the moments up to the stop, which no kill may hit.
+    """
+    steps = {
+        moment: int(NUMBER.findall(moment.file)[0]) for moment in of_trainings if moment.node.startswith(FIRST_TRAINING)
+    }
+    # The last checkpoint is not made by a step, but when all are made.
+    earlier = range(1, max(steps.values()) - 1)
+    first = draw.choice(earlier[:-2])
+    requests, reserved = [], set()
+    for step, victim, number in zip((first, draw.choice(earlier[first + 1 :])), (RUN, GROUP), ASKED, strict=True):
+        begun = [moment for moment, at in steps.items() if at == step and moment.event == BEGINS]
+        requests.append(Kill(draw.choice(begun), victim, number))
+        reserved |= {moment for moment, at in steps.items() if at in (step, step + 1)}
+    return requests, reserved
+
+
+def _comes_again(moments: list[Moment], at: int) -> bool:
+    """Say whether what is removed is an old checkpoint, with another after it: then no restart makes it needless."""
+    later = (other for other in moments[at:] if other.node == moments[at].node and other.event == BEGINS)
+    return any(CHECKPOINT in other.file for other in later)
+
+
+def _spread(moments: Iterable[Moment], number: int, draw: random.Random) -> list[Moment]:
+    """Draw moments from all stages by turns, and inside a stage from nodes at random."""
+    stages: dict[str, dict[str, list[Moment]]] = defaultdict(lambda: defaultdict(list))
+    for moment in moments:
+        stages[moment.node.partition(".")[0]][moment.node].append(moment)
+    drawn: list[Moment] = []
+    for stage in cycle(sorted(stages)):
+        if len(drawn) == number:
+            return drawn
+        if nodes := {node: left for node, left in stages[stage].items() if left}:
+            left = nodes[draw.choice(sorted(nodes))]
+            drawn.append(left.pop(draw.randrange(len(left))))
+    return drawn
+
+
+def _without_too_many_losses(kills: list[Kill], moments: list[Moment]) -> list[Kill]:
+    """Have a node lose its worker no more often than a run bears: the next kill is of the run."""
+    order = {moment: at for at, moment in enumerate(moments)}
+    losses: dict[str, int] = defaultdict(int)
+    borne = []
+    for kill in sorted(kills, key=lambda kill: order[kill.moment]):
+        node = kill.moment.node
+        too_many = kill.victim == WORKER and losses[node] == LOSSES_OF_A_NODE
+        victim = RUN if too_many else kill.victim
+        losses[node] = losses[node] + 1 if victim == WORKER else 0
+        borne.append(Kill(kill.moment, victim))
+    return borne
+
+
+@dataclass
+class Outcome:
+    """What an undisturbed run and one that was killed again and again have made.
+
+    Attributes:
+        undisturbed: its project.
+        disturbed: the other's.
+        kills: the plan.
+        endings: of the starts of the disturbed run, the last with exit status 0.
+    """
+
+    undisturbed: Project
+    disturbed: Project
+    kills: list[Kill]
+    endings: list[Ending]
+
+
+def run_both(folder: Path, number: int, seed: int, whole: bool) -> Outcome:
+    """Run once undisturbed; then plan kills, and give the same command until it ends by itself.
+
+    Raises:
+        RuntimeError: a run has ended with an error that no kill explains.
+    """
+    undisturbed, disturbed = (Project.make(folder / name, whole) for name in ("undisturbed", "disturbed"))
+    undisturbed.kills.mkdir()
+    if undisturbed.run().status:
+        raise RuntimeError(undisturbed.log)
+    kills = plan(read_moments(undisturbed.kills), number, random.Random(seed))
+    write_plan(disturbed.kills, kills)
+    endings = [disturbed.run()]
+    while endings[-1].status:
+        stopped = {-signal.SIGKILL, *(128 + asked for asked in ASKED)}
+        if not endings[-1].kills or endings[-1].status not in stopped:
+            raise RuntimeError(disturbed.log)
+        endings.append(disturbed.run())
+    return Outcome(undisturbed, disturbed, kills, endings)

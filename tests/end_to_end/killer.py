@@ -1,0 +1,229 @@
+"""A plugin of Kedro that kills a run at moments counted in what its nodes do to files, never in seconds.
+
+A node of a run does the same to the same files, under the same names, however often and wherever it is run: it begins
+to write one, gives it its name, removes one. So a moment is a node, an event and a file; it comes on a slow machine as
+on a fast one. A run without a plan writes its moments down; with one, each kill of the plan comes true once.
+
+The plugin is found by an entry point in a folder of PYTHONPATH, and the command stays the one that a user types.
+"""
+
+import json
+import os
+import re
+import signal
+import sys
+import threading
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from kedro.framework.hooks import hook_impl
+from kedro.pipeline.node import Node
+
+FOLDER = "FOLDER_OF_KILLS"
+"""Variable of the environment that names the folder of the plan."""
+PLAN, MOMENTS = "plan.json", "moments.jsonl"
+ALL_IS_MADE, STARTS = "all is made", "starts"
+BEGINS, IN_THE_MIDST, IS_NAMED, IS_REMOVED = "begins", "in the midst", "is named", "is removed"
+WORKER, RUN, GROUP = "worker", "run", "group"
+"""What is killed: the process of the node, the one that the command is, or all that it has started as well."""
+SECONDS_OF_PATIENCE = 120
+ASKED = (signal.SIGTERM, signal.SIGINT)
+NUMBERS = re.compile(r"\.\d+(?=\.\w+$|$)|-[0-9a-f]{32}")
+"""What tells the temporary files of one process from those of another."""
+
+
+@dataclass(frozen=True)
+class Moment:
+    """When a node does something.
+
+    Attributes:
+        node: its name; empty for the run itself.
+        event: what it does.
+        file: to which file below ``data/``; empty for a node that starts.
+    """
+
+    node: str
+    event: str
+    file: str = ""
+
+
+@dataclass(frozen=True)
+class Kill:
+    """A signal at a moment.
+
+    Attributes:
+        moment: when.
+        victim: who gets it.
+        number: of the signal.
+    """
+
+    moment: Moment
+    victim: str
+    number: int = signal.SIGKILL
+
+
+def write_plan(folder: Path, kills: list[Kill]) -> None:
+    """Store a plan for the runs to come."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / PLAN).write_text(json.dumps([asdict(kill) for kill in kills]), encoding="utf-8")
+
+
+def read_moments(folder: Path) -> list[Moment]:
+    """Read what a run without a plan has written down, each moment once."""
+    lines = (folder / MOMENTS).read_text(encoding="utf-8").splitlines()
+    return list(dict.fromkeys(Moment(**json.loads(line)) for line in lines))
+
+
+def come_true(folder: Path) -> set[int]:
+    """Give the numbers of the kills of a plan that have come true."""
+    return {int(path.name) for path in folder.glob("[0-9]*")}
+
+
+def installed_in(folder: Path) -> Path:
+    """Make the folder that Kedro finds this plugin in."""
+    information = folder / "killer-0.dist-info"
+    information.mkdir(parents=True)
+    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: killer\nVersion: 0\n", encoding="utf-8")
+    (information / "entry_points.txt").write_text(f"[kedro.hooks]\nkiller = {__name__}:KILLER\n", encoding="utf-8")
+    return folder
+
+
+class Killer:
+    """The hook, in the process that a node runs in.
+
+    Args:
+        run: the process that the command is.
+    """
+
+    def __init__(self, run: int) -> None:
+        self._run = run
+
+    def in_worker(self) -> "Killer":
+        """Give the hook for a worker."""
+        return Killer(os.getpid())
+
+    @hook_impl
+    def before_node_run(self, node: Node) -> None:
+        """Watch what the node does."""
+        watch = _Watch.of_process(self._run)
+        watch.node = node.name
+        watch.notice(STARTS)
+
+    @hook_impl(tryfirst=True)
+    def after_pipeline_run(self) -> None:
+        """Note that all is made, but neither tracked to the end nor given back."""
+        watch = _Watch.of_process(self._run)
+        watch.node = ""
+        watch.notice(ALL_IS_MADE)
+
+
+class _Watch:
+    """What a process does to files below ``data/``."""
+
+    _of_process: "_Watch | None" = None
+
+    def __init__(self, run: int) -> None:
+        self.node = ""
+        self._run = run
+        self._folder = Path(os.environ[FOLDER])
+        self._data = Path("data").absolute()
+        self._pending: tuple[int, Kill] | None = None
+        plan = self._folder / PLAN
+        self._plan: dict[Moment, tuple[int, Kill]] | None = None
+        if plan.exists():
+            kills = [Kill(**each | {"moment": Moment(**each["moment"])}) for each in json.loads(plan.read_text())]
+            self._plan = {kill.moment: (number, kill) for number, kill in enumerate(kills)}
+
+    @classmethod
+    def of_process(cls, run: int) -> "_Watch":
+        """Watch from now on, for Python knows no end of it."""
+        if cls._of_process is None:
+            cls._of_process = cls(run)
+            sys.addaudithook(cls._of_process.hear)
+        return cls._of_process
+
+    def hear(self, event: str, arguments: tuple[Any, ...]) -> None:
+        """Take one of Python's audit events, which come before what they announce."""
+        if event == "open" and isinstance(arguments[2], int) and arguments[2] & (os.O_WRONLY | os.O_RDWR):
+            self.notice(BEGINS, arguments[0])
+        elif event == "os.rename":
+            self.notice(IS_NAMED, arguments[1])
+        elif event == "os.remove":
+            self.notice(IS_REMOVED, arguments[0])
+
+    def notice(self, event: str, path: Any = None) -> None:
+        """Write a moment down, or do what is planned for it."""
+        file = self._below_data(path)
+        if path is not None and not file:
+            return
+        if self._pending is not None:
+            self._strike(*self._pending)
+        events = (event, IN_THE_MIDST) if event == BEGINS else (event,)
+        for each in events:
+            moment = Moment(self.node, each, file)
+            if self._plan is None and (self.node or event == ALL_IS_MADE):
+                with (self._folder / MOMENTS).open("a", encoding="utf-8") as moments:
+                    moments.write(json.dumps(asdict(moment)) + "\n")
+            elif self._plan is None or moment not in self._plan:
+                continue
+            elif each == IN_THE_MIDST:
+                self._pending = self._plan[moment]
+                threading.Thread(target=self._strike_once_written, args=(path, *self._pending), daemon=True).start()
+            else:
+                self._strike(*self._plan[moment])
+
+    def _below_data(self, path: Any) -> str:
+        """Name a file as every process would; an empty text for one that lies elsewhere."""
+        if not isinstance(path, str | os.PathLike):
+            return ""
+        absolute = Path(path).absolute()
+        if not absolute.is_relative_to(self._data):
+            return ""
+        name = NUMBERS.sub("", absolute.name) if absolute.name.startswith(".") else absolute.name
+        return absolute.relative_to(self._data).with_name(name).as_posix()
+
+    def _strike_once_written(self, path: Any, number: int, kill: Kill) -> None:
+        """Strike as soon as something is in the file; the next event of this process strikes if that goes unseen."""
+        while self._pending is not None:
+            try:
+                if os.stat(path).st_size:
+                    break
+            except FileNotFoundError:
+                pass
+        self._strike(number, kill)
+
+    def _strike(self, number: int, kill: Kill) -> None:
+        self._pending = None
+        try:
+            # Once: the same moment comes again when the node is run again.
+            os.close(os.open(self._folder / str(number), os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            return
+        if kill.number in ASKED:
+            self._ask(kill)
+        elif kill.victim == GROUP:
+            os.killpg(os.getpgid(self._run), kill.number)
+        else:
+            os.kill(self._run if kill.victim == RUN else os.getpid(), kill.number)
+
+    def _ask(self, kill: Kill) -> None:
+        """Ask the run to stop, as the terminal does, and go on when this process has heard of it from the run."""
+        heard: list[FrameType | None] = []
+        of_training = signal.signal(signal.SIGTERM, lambda number, frame: heard.append(frame))
+        assert callable(of_training), "requests to stop are for trainings"
+        if kill.victim == GROUP:
+            os.killpg(os.getpgid(self._run), kill.number)
+        else:
+            os.kill(self._run, kill.number)
+        patience = time.monotonic() + SECONDS_OF_PATIENCE
+        while not heard:
+            assert time.monotonic() < patience, "the run has not passed the request on"
+            time.sleep(0.01)
+        signal.signal(signal.SIGTERM, of_training)
+        of_training(signal.SIGTERM, heard[0])
+
+
+KILLER = Killer(os.getpid())
