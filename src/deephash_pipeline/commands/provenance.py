@@ -38,6 +38,9 @@ NARROWING = (
 )
 """Options of Kedro's ``run`` that name the nodes to run: then they are run."""
 
+INDEXING = "indexing"
+"""The pipeline that makes indexes of cells."""
+
 OURS = "deephash_pipeline.runners."
 """Where the runners are that skip what is up to date."""
 
@@ -127,8 +130,9 @@ params_option = click.option(
 @click.option("--verify", type=click.Choice(["quick", "full"]), default="quick", show_default=True)
 def status(env: str | None, names: list[str], params: dict[str, Any], verify: str) -> None:
     """Print what is fresh, stale, missing, damaged or without a manifest."""
+    catalog = open_catalog(env, params)
     with policy(verify_fully=verify == "full"):
-        found = states(_joined(names), open_catalog(env, params))
+        found = states(_with_indexes(_joined(names), catalog), catalog)
     counts = Counter(state.kind for state in found.values())
     click.echo(", ".join(f"{counts[kind]} {kind}" for kind in Kind if counts[kind]) or "nothing is made by it")
     for kind in Kind:
@@ -144,7 +148,8 @@ def status(env: str | None, names: list[str], params: dict[str, Any], verify: st
 @params_option
 def explain(name: str, env: str | None, names: list[str], params: dict[str, Any]) -> None:
     """Print what a dataset, or a cell such as deephash.b48, was made from: from raw images to mAP."""
-    pipeline, catalog = _joined(names), open_catalog(env, params)
+    catalog = open_catalog(env, params)
+    pipeline = _with_indexes(_joined(names), catalog)
     explained = [output for output in pipeline.all_outputs() if output == name or output.startswith(f"{name}.")]
     if not explained:
         raise InputError(f"unknown `{name}`: name a dataset such as report, or a cell such as deephash.b48")
@@ -195,6 +200,11 @@ def open_catalog(
     with created as session:
         catalog: Catalog = session.load_context().catalog
     return catalog
+
+
+def _with_indexes(pipeline: Pipeline, catalog: Catalog) -> Pipeline:
+    """Add the nodes of those indexes that were made: none is needed, but what there is should be known."""
+    return pipeline + Pipeline([node for node in pipelines[INDEXING].nodes if catalog.exists(node.outputs[0])])
 
 
 def _joined(names: Iterable[str]) -> Pipeline:
