@@ -67,6 +67,7 @@ def write_index(folder: Path, encoded: EncodedImages) -> AddedImages:
         os.sync()
         names, labels = ([of_all[row] for row in new] for of_all in (encoded.ids, encoded.labels))
         images.add_codes(names, encoded.codes[new], paths, labels)
+        images.compact()
     return AddedImages(added=len(new), there=len(encoded.ids) - len(new))
 
 

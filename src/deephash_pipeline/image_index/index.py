@@ -263,6 +263,10 @@ class ImageIndex:
             self.forget_picture(path)
         return removed
 
+    def compact(self) -> None:
+        """Bring all codes into one file with a checksum; see `HammingIndex.compact`."""
+        self._own().compact()
+
     def forget_picture(self, path: str | None) -> None:
         """Delete a picture that `keep_picture` wrote; other files stay."""
         if self.folder is not None and path is not None and path.startswith(f"{PICTURES}/"):
