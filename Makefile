@@ -72,7 +72,7 @@ report:
 # Serves a page that searches the database of the run by picture. Its index is made at the first time, and anew after another run.
 SEARCHED = data/07_model_output/$(BENCHMARK)/deephash/b48/index
 search: $(VENV)/installed
-	$(BIN)/deephash-pipeline index build $(SEARCHED) --hasher $(BENCHMARK)/deephash.b48 --anew
+	$(BIN)/kedro run --pipelines=indexing $(if $(ENV),--env=$(ENV))
 	@$(call open,8000,http://127.0.0.1:8000/) & \
 	$(BIN)/deephash-pipeline serve $(SEARCHED)
 

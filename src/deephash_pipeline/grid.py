@@ -75,6 +75,8 @@ SEEDS = "seeds"
 CLASSIFIER_BASELINE = Cell(method="one_of_c", code_length=None)
 GALLERY = Cell(method="deephash", code_length=SHOWN_CODE_LENGTH)
 """The cell whose neighbours the report shows."""
+INDEXED = Cell(method="deephash", code_length=48)
+"""The cell whose index the pipeline ``indexing`` makes where none is named, and ``make search`` serves."""
 
 
 def check_code_lengths(code_lengths: object) -> None:

@@ -4,12 +4,10 @@ import json
 import shutil
 import socket
 
-import numpy as np
 import pytest
 
 from deephash_pipeline import ImageHasher
 from deephash_pipeline.image_index import ImageIndex, list_images
-from deephash_pipeline.images.sources.digits import read_digits
 
 PRETRAINED = ("--hasher", "pretrained:digits-48")
 
@@ -172,34 +170,9 @@ def test_a_second_writer_is_told(command, index, photos):
         assert "is being written by process" in one_line(command("index", "add", index, photos))
 
 
-@pytest.fixture
-def finished(new_project, monkeypatch):
-    """A project with what a finished run of the digits leaves of its database and of one cell."""
-    project = new_project("finished")
-    digits = read_digits().splits["all"]
-    database = project / "data/02_intermediate/digits/training"
-    database.mkdir(parents=True)
-    np.save(database / "images.npy", digits.images[:30])
-    np.save(database / "labels.npy", digits.labels[:30])
-    (database / "ids.json").write_text(json.dumps(digits.ids[:30]))
-    (database.parent / "class_names.json").write_text(json.dumps(list("0123456789")))
-    cell = project / "data/06_models/digits/deephash/b48"
-    cell.mkdir(parents=True)
-    ImageHasher.pretrained("digits-48").save(cell / "hasher.safetensors")
-    monkeypatch.chdir(project)
-    return project
-
-
-def test_an_index_of_a_run_has_its_database_with_pictures(command, finished, tmp_path):
-    build = ("index", "build", tmp_path / "i", "--hasher", "digits/deephash.b48")
-    assert "30 added, 30 images" in command(*build).output
-    assert "0 added, 30 there already" in command(*build).output
-    found = answers(command("search", tmp_path / "i", tmp_path / "i/pictures/0000003.png", "--json"))
-    assert (found[0]["id"], found[0]["label"], found[0]["distance"]) == ("digits/0003", "3", 0)
-
-
-def test_a_cell_that_has_not_been_run_is_told_with_its_remedy(command, finished, tmp_path):
-    told = one_line(command("index", "build", tmp_path / "i", "--hasher", "digits/itq.b48"))
+def test_a_cell_that_has_not_been_run_is_told_with_its_remedy(command, photos, new_project, monkeypatch):
+    monkeypatch.chdir(new_project("nothing has been run"))
+    told = one_line(command("index", "build", "i", "--hasher", "digits/itq.b48", photos))
     assert "itq.b48 of digits has not been run" in told
     assert "deephash-pipeline run --env=digits" in told
 

@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 from kedro.framework.startup import bootstrap_project
 
 from deephash_pipeline import cli
+from deephash_pipeline.image_index import ImageIndex
 from deephash_pipeline.provenance import manifest_path
 from tests.end_to_end.refused_runs import refused, run, stored
 
@@ -149,6 +150,34 @@ def test_a_cell_is_explained_from_raw_images_to_map(small_parameters: str) -> No
         assert node in nodes
     assert "experiment.seed=42" in result.output
     assert "stale" not in result.output
+
+
+def test_an_index_of_a_cell_is_searched_explained_and_known_to_be_stale_or_damaged(
+    copy: Path, small_parameters: str
+) -> None:
+    invoke("--pipelines=indexing", "--namespaces=itq.b12,deephash.b48", small_parameters)
+    places = [copy / f"data/07_model_output/digits/{cell}/index" for cell in ("itq/b12", "deephash/b48")]
+    for folder in places:
+        with ImageIndex.open(folder, read_only=True, device="cpu") as index:
+            picture = folder / "pictures/0000003.png"
+            (found,) = index.index.items([list(index)[3]])
+            assert index.search(picture, 1).distances.tolist() == [[0]]
+            assert index.hasher.encode(picture)[0].tolist() == found.code.tolist()
+    fresh = CliRunner().invoke(cli.explain, ("itq.b12.index", small_parameters)).output
+    other = f"{small_parameters},baseline_hashing.itq.iterations=7"
+    stale = CliRunner().invoke(cli.explain, ("itq.b12.index", other)).output
+    (segment,) = (places[0] / "segments").iterdir()
+    content = segment.read_bytes()
+    segment.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    damaged = CliRunner().invoke(cli.status, (small_parameters,)).output
+    for folder in places:
+        shutil.rmtree(folder)
+    assert "indexing.itq.b12.make_index: itq.b12.encoder, trunk_weights, itq.b12.codes" in fresh
+    assert re.search(r"    itq.b12.index \w{8}\n", fresh)
+    assert re.search(
+        r"    itq.b12.index \w{8} \(stale: was made from `itq.b12.encoder`, .* 50, this run has 7\)", stale
+    )
+    assert "damaged: `itq.b12.index` is damaged" in damaged
 
 
 @pytest.mark.usefixtures("copy")

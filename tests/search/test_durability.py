@@ -109,6 +109,20 @@ def test_a_ledger_that_is_no_database_is_refused_by_name(folder: Path) -> None:
         HammingIndex.open(folder)
 
 
+def test_the_log_of_an_index_that_is_changed_often_grows_once(tmp_path: Path) -> None:
+    folder = tmp_path / "index"
+    with HammingIndex.create(folder, CODE_LENGTH) as index, HammingIndex.open(folder, read_only=True) as reader:
+        lengths = set()
+        for item in range(40):
+            index.add([item], code_of(item), {"label": [item % 3]})
+            assert reader.search(code_of(item), 1)[0][0][1] == 0
+            if item >= 8:
+                lengths.add((folder / "index.sqlite-wal").stat().st_size)
+        assert len(lengths) == 1
+    with HammingIndex.open(folder) as index:
+        assert list(index) == list(range(40))
+
+
 def test_a_second_writer_is_refused_until_the_first_is_done(folder: Path) -> None:
     with HammingIndex.open(folder):
         with pytest.raises(InputError, match=f"is being written by process {os.getpid()}"):

@@ -1,4 +1,4 @@
-"""``--pipelines=evaluation`` where not all cells have codes: those that have are evaluated, the others are listed."""
+"""Runs that name no cell: evaluation is of those that have codes, indexing of one."""
 
 import logging
 from collections.abc import Iterable, Mapping
@@ -6,8 +6,8 @@ from typing import Any
 
 from kedro.framework.project import pipelines
 
-from deephash_pipeline.commands.provenance import NARROWING, open_catalog
-from deephash_pipeline.grid import FULL_AT_A_GLANCE
+from deephash_pipeline.commands.provenance import INDEXING, NARROWING, open_catalog
+from deephash_pipeline.grid import FULL_AT_A_GLANCE, INDEXED
 
 logger = logging.getLogger(__name__)
 
@@ -16,7 +16,7 @@ CODES = ".codes"
 
 
 def only_cells_that_are_there(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Narrow an evaluation of all cells to those that have codes.
+    """Narrow an evaluation of all cells to those that have codes, and an indexing of all to one cell.
 
     Args:
         options: of Kedro's ``run``.
@@ -25,8 +25,12 @@ def only_cells_that_are_there(options: Mapping[str, Any]) -> dict[str, Any]:
         The options: as they are, if they name nodes themselves or all cells are there or none is; else for the cells
         that are there. What all cells make together, `all_metrics`, is made only if these are those of
         `FULL_AT_A_GLANCE`.
+        An index has the pictures of the whole database, so one is made, that of `INDEXED`.
     """
     narrowed = any(options.get(name) for name in NARROWING)
+    if list(options.get("pipelines") or []) == [INDEXING] and not narrowed:
+        logger.info("the index of %s is made; --namespaces=itq.b32 makes that of another cell", INDEXED.namespace)
+        return {**options, "namespaces": [f"{INDEXING}.{INDEXED.namespace}"]}
     if list(options.get("pipelines") or []) != [EVALUATION] or narrowed:
         return dict(options)
     catalog = open_catalog(options.get("env"), options.get("params"), options.get("conf_source"))

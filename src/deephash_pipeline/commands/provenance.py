@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 from kedro.framework.cli.utils import _split_params, env_option, split_string
+from kedro.framework.project import pipelines
 from kedro.framework.session import KedroSession
 from kedro.pipeline import Pipeline
 
@@ -37,6 +38,9 @@ NARROWING = (
     "only_missing_outputs",
 )
 """Options of Kedro's ``run`` that name the nodes to run: then they are run."""
+
+INDEXING = "indexing"
+"""The pipeline that makes indexes of cells."""
 
 OURS = "deephash_pipeline.runners."
 """Where the runners are that skip what is up to date."""
@@ -131,8 +135,9 @@ params_option = click.option(
 @click.option("--verify", type=click.Choice(["quick", "full"]), default="quick", show_default=True)
 def status(env: str | None, names: list[str], params: dict[str, Any], verify: str) -> None:
     """Print what is fresh, stale, missing, damaged or without a manifest."""
+    catalog = open_catalog(env, params, names=names)
     with policy(verify_fully=verify == "full"):
-        found = states(joined(names), open_catalog(env, params, names=names))
+        found = states(_with_indexes(joined(names), catalog), catalog)
     counts = Counter(state.kind for state in found.values())
     click.echo(", ".join(f"{counts[kind]} {kind}" for kind in Kind if counts[kind]) or "nothing is made by it")
     for kind in Kind:
@@ -148,7 +153,8 @@ def status(env: str | None, names: list[str], params: dict[str, Any], verify: st
 @params_option
 def explain(name: str, env: str | None, names: list[str], params: dict[str, Any]) -> None:
     """Print what a dataset, or a cell such as deephash.b48, was made from: from raw images to mAP."""
-    pipeline, catalog = joined(names), open_catalog(env, params, names=names)
+    catalog = open_catalog(env, params, names=names)
+    pipeline = _with_indexes(joined(names), catalog)
     explained = [output for output in pipeline.all_outputs() if output == name or output.startswith(f"{name}.")]
     if not explained:
         raise InputError(f"unknown `{name}`: name a dataset such as report, or a cell such as deephash.b48")
@@ -217,3 +223,8 @@ def catalog_of(session: Any, names: Iterable[str] = ("full",)) -> Catalog:
     context._pipelines_to_validate = list(names)
     catalog: Catalog = context.catalog
     return catalog
+
+
+def _with_indexes(pipeline: Pipeline, catalog: Catalog) -> Pipeline:
+    """Add the nodes of those indexes that were made: none is needed, but what there is should be known."""
+    return pipeline + Pipeline([node for node in pipelines[INDEXING].nodes if catalog.exists(node.outputs[0])])

@@ -1,7 +1,6 @@
 """``deephash-pipeline index``, ``search`` and ``serve``: from a folder of pictures to a search in it."""
 
 import json
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,14 +13,10 @@ from rich.table import Table
 from deephash_pipeline.commands.hashers import HASHER_HELP, is_cell, named_hasher
 from deephash_pipeline.commands.opening import opened
 from deephash_pipeline.commands.options import FOLDER, approximate_option, device_option, engine_option
-from deephash_pipeline.commands.project import run_catalog
 from deephash_pipeline.encoding import CodeFolder, add_encoded
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.image_index import AddedImages, ImageIndex, ListedImage, list_images
-from deephash_pipeline.image_index.index import same_hasher
-from deephash_pipeline.retrieval.labels import label_names
-from deephash_pipeline.search import Answers, HammingIndex
-from deephash_pipeline.search.store import LEDGER
+from deephash_pipeline.image_index import AddedImages, ImageIndex, list_images
+from deephash_pipeline.search import Answers
 
 MOST_LISTED = 20
 FACTS = ("code_length", "columns", "segments", "removed", "bytes_on_disk")
@@ -43,24 +38,18 @@ def index() -> None:
 def build(index: Path, hasher: str | None, paths: Sequence[str], codes: str | None, anew: bool, device: str) -> None:
     """Make INDEX of the images in PATHS: folders, globs, files, or CSVs with a column path.
 
-    Without PATHS, of the database of the run that the hasher is of. A build that was stopped goes on where it was.
+    A build that was stopped goes on where it was. The database of a run is indexed by the pipeline `indexing`.
     """
     if (hasher is None) == (codes is None) or (codes and paths):
         raise InputError("give either --hasher and PATHS, or --codes and neither")
-    listed = list_images(paths) if paths else None
-    if listed is None and hasher is not None and not is_cell(hasher):
-        raise InputError("no PATHS are given: name folders, globs or CSV files of images")
+    if hasher is not None and not paths:
+        of_run = " (a run's database: kedro run --pipelines=indexing)" if is_cell(hasher) else ""
+        raise InputError(f"no PATHS are given: name folders, globs or CSV files of images{of_run}")
+    files, skipped = list_images(paths) if paths else ([], [])
     encoded = CodeFolder(codes) if codes else None
     made = encoded.hasher(device) if encoded else named_hasher(str(hasher), device)
-    if anew and (index / LEDGER).is_file() and not same_hasher(index, made):
-        HammingIndex.open(index).close()  # refused while another process writes
-        shutil.rmtree(index)
-    with ImageIndex.create_or_open(index, made) as images:
-        if encoded is not None:
-            _report(index, images, add_encoded(images, encoded), [])
-            return
-        files, skipped = (_images_of_run(images, str(hasher)), []) if listed is None else listed
-        _report(index, images, images.add_files(files), skipped)
+    with ImageIndex.create_or_open(index, made, anew) as images:
+        _report(index, images, images.add_files(files) if encoded is None else add_encoded(images, encoded), skipped)
 
 
 @index.command()
@@ -164,14 +153,6 @@ def _rows(images: ImageIndex, answers: Answers, radius: int | None) -> list[dict
         {"id": name, "distance": distance, **item.metadata, "path": str(images.path_of(item.metadata) or "")}
         for (name, distance), item in zip(found, items, strict=True)
     ]
-
-
-def _images_of_run(images: ImageIndex, hasher: str) -> list[ListedImage]:
-    """Put the pictures of a run's database, which are rows of an array, into the index's folder."""
-    with run_catalog(hasher.partition("/")[0]) as catalog:
-        names = ("training_ids", "training_images", "training_labels", "class_names")
-        ids, pixels, labels, class_names = map(catalog.load, names)
-    return images.keep_pictures(ids, pixels, label_names(labels, class_names))
 
 
 def _report(folder: Path, images: ImageIndex, report: AddedImages, unnamed: Sequence[Any]) -> None:

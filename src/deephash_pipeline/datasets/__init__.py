@@ -8,6 +8,7 @@ from deephash_pipeline.datasets.atomic_file import AtomicDataset
 from deephash_pipeline.datasets.checkpoints import CheckpointsDataset
 from deephash_pipeline.datasets.files import FilesDataset
 from deephash_pipeline.datasets.image_source import ImageSourceDataset
+from deephash_pipeline.datasets.indexes import IndexDataset
 from deephash_pipeline.datasets.models import EncoderDataset, HasherDataset, TensorsDataset
 from deephash_pipeline.datasets.origins import OriginDataset
 from deephash_pipeline.datasets.studies import StudyDataset
@@ -21,6 +22,7 @@ __all__ = [
     "HasherDataset",
     "HistogramsDataset",
     "ImageSourceDataset",
+    "IndexDataset",
     "NumpyDataset",
     "OriginDataset",
     "StudyDataset",

@@ -13,8 +13,9 @@ from kedro.pipeline import Pipeline
 from kedro.pipeline.node import Node
 from pydantic import BaseModel, ValidationError
 
-from deephash_pipeline.datasets import CheckpointsDataset, FilesDataset, ImageSourceDataset
+from deephash_pipeline.datasets import CheckpointsDataset, FilesDataset, ImageSourceDataset, IndexDataset
 from deephash_pipeline.datasets.atomic_file import AtomicFileDataset
+from deephash_pipeline.freshness.indexes import StoredIndex
 from deephash_pipeline.freshness.remote import RemoteFile
 from deephash_pipeline.images.sources.registry import read_source
 from deephash_pipeline.provenance import (
@@ -117,7 +118,7 @@ class ProjectGraph:
                 return RemoteFile(dataset.remote)
             path = dataset.filepath
             if name in self._makers:
-                return StoredFile(path)
+                return StoredIndex(path) if isinstance(dataset, IndexDataset) else StoredFile(path)
             return Source(path, lambda: file_digest(path) if path.is_file() else None)
         if isinstance(dataset, FilesDataset) and dataset.tracked:
             return FoundFiles(dataset.folder, dataset.pattern, self._name_of_file)

@@ -1,6 +1,6 @@
 """`ImageIndex`: images under ids, searched by image or by id, added and removed."""
 
-import os
+import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -16,19 +16,18 @@ from PIL import Image
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.hashers import BaseHasher, OnnxHasher
 from deephash_pipeline.image_index.listing import ListedImage
+from deephash_pipeline.image_index.pictures import PICTURES, write_picture
 from deephash_pipeline.images.batches import Images, SkippedImage
 from deephash_pipeline.progress import count_steps
 from deephash_pipeline.search import Answers, HammingIndex, RangeAnswers, Searchable
 from deephash_pipeline.search.filters import Where
 from deephash_pipeline.search.store import LEDGER
-from deephash_pipeline.stores import flush
 
 if TYPE_CHECKING:
     from deephash_pipeline.deephash import ImageHasher
 
 HASHER = "hasher.safetensors"
 ONNX_HASHER = "hasher.onnx"
-PICTURES = "pictures"
 
 Runtime = Literal["torch", "onnx"]
 
@@ -128,13 +127,20 @@ class ImageIndex:
             raise
 
     @classmethod
-    def create_or_open(cls, folder: str | Path, hasher: "ImageHasher") -> Self:
+    def create_or_open(cls, folder: str | Path, hasher: "ImageHasher", anew: bool = False) -> Self:
         """Make an index, or go on with one that was made with the same hasher.
+
+        Args:
+            folder: of the index.
+            hasher: makes its codes.
+            anew: whether an index that was made with another hasher gives way.
 
         Raises:
             InputError: the one that is there was made with another hasher; see also `create` and `open`.
         """
         path = Path(folder)
+        if anew and (path / LEDGER).is_file() and not same_hasher(path, hasher):
+            delete_index(path)
         if not (path / HASHER).exists():
             # One that was killed between index and hasher has no item.
             if not (path / LEDGER).exists():
@@ -240,48 +246,9 @@ class ImageIndex:
         Raises:
             InputError: the index is in memory, or the disk is full.
         """
-        return self._picture(image, uuid4().hex, sync=True)
-
-    def keep_pictures(self, ids: Sequence[str], images: NDArray[np.uint8], labels: Sequence[str]) -> list[ListedImage]:
-        """Write the pictures of an array into the index's folder, those that the index does not have, for `add_files`.
-
-        Args:
-            ids: of all images.
-            images: uint8 (n, C, H, W).
-            labels: names of their classes.
-
-        Raises:
-            InputError: the index is in memory, or the disk is full.
-        """
-        listed = []
-        for row, (name, label) in enumerate(zip(ids, labels, strict=True)):
-            path = f"{PICTURES}/{row:07d}.png"
-            if name not in self.index:
-                pixels = np.asarray(images[row])
-                image = Image.fromarray(pixels[0] if len(pixels) == 1 else pixels.transpose(1, 2, 0))
-                path = self._picture(image, f"{row:07d}", sync=False)
-            listed.append(ListedImage(name, Path(path), label))
-        os.sync()
-        return listed
-
-    def _picture(self, image: Image.Image, name: str, sync: bool) -> str:
         if self.folder is None:
             raise InputError("an index in memory keeps no pictures: make one in a folder")
-        folder = self.folder / PICTURES
-        path = folder / f"{name}.png"
-        try:
-            folder.mkdir(exist_ok=True)
-            with open(path, "wb") as file:
-                image.save(file, "PNG")
-                if sync:
-                    file.flush()
-                    os.fsync(file.fileno())
-            if sync:
-                flush(folder)
-        except OSError as error:
-            path.unlink(missing_ok=True)
-            raise InputError(f"{self.folder} cannot be written ({error}): make room on its disk") from error
-        return f"{PICTURES}/{path.name}"
+        return write_picture(self.folder, image, uuid4().hex)
 
     def remove(self, ids: Sequence[str], missing_ok: bool = False) -> int:
         """Remove images, and their pictures where the index's folder has them; return how many.
@@ -295,6 +262,10 @@ class ImageIndex:
         for path in paths:
             self.forget_picture(path)
         return removed
+
+    def compact(self) -> None:
+        """Bring all codes into one file with a checksum; see `HammingIndex.compact`."""
+        self._own().compact()
 
     def forget_picture(self, path: str | None) -> None:
         """Delete a picture that `keep_picture` wrote; other files stay."""
@@ -341,6 +312,18 @@ def _stored_hasher(folder: Path, device: str, runtime: Runtime) -> BaseHasher:
 
 def same_hasher(folder: Path, hasher: "ImageHasher") -> bool:
     """Tell whether the index in a folder was made with this hasher."""
+    if not (folder / HASHER).is_file():
+        return False
     with tempfile.TemporaryDirectory() as temporary:
         hasher.save(Path(temporary) / HASHER)
         return (Path(temporary) / HASHER).read_bytes() == (folder / HASHER).read_bytes()
+
+
+def delete_index(folder: Path) -> None:
+    """Delete an index with all that is in its folder.
+
+    Raises:
+        InputError: another process writes it.
+    """
+    HammingIndex.open(folder).close()
+    shutil.rmtree(folder)

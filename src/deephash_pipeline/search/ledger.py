@@ -6,7 +6,7 @@ Every change of an index is one transaction here, and it has happened once that 
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,10 @@ CREATE TABLE metadata (position INTEGER PRIMARY KEY);
 """
 BUSY_SECONDS = 30.0
 POSITIONS_AT_ONCE = 500
+# SQLite begins its log again after a thousand pages and one transaction; who makes few changes needs no room for them.
+LOG_PAGES = 1024
+CHECKPOINT_PAGES = 1000
+CHANGES_BEFORE_ROOM = 8
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,7 @@ class Ledger:
             self._connection.execute("PRAGMA synchronous=FULL")
         if read_only:
             self._connection.execute("PRAGMA query_only=ON")
+        self._changes = 0
 
     def create(self, settings: Mapping[str, Any]) -> None:
         """Make the tables of a new index."""
@@ -94,6 +99,27 @@ class Ledger:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
             raise
+        self._changes += not reading
+        if self._changes == CHANGES_BEFORE_ROOM and self._path is not None:
+            with suppress(sqlite3.OperationalError):
+                self._make_room_in_log()
+
+    def _make_room_in_log(self) -> None:
+        """Lengthen the log before it is needed.
+
+        A transaction that makes a file longer waits for the file system's own journal too. Without waiting for the
+        disk, the log is filled by changes of a number that nothing reads, and then begins anew at its old length.
+        """
+        self._connection.execute("PRAGMA wal_autocheckpoint=0")
+        # In WAL mode this waits at checkpoints alone, so what was acknowledged stays on the disk.
+        self._connection.execute("PRAGMA synchronous=NORMAL")
+        try:
+            for number in range(LOG_PAGES):
+                self._connection.execute(f"PRAGMA user_version={number}")
+            self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+        finally:
+            self._connection.execute("PRAGMA synchronous=FULL")
+            self._connection.execute(f"PRAGMA wal_autocheckpoint={CHECKPOINT_PAGES}")
 
     def version(self) -> int:
         """A number that changes when another connection has changed the database."""

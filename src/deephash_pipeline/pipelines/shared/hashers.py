@@ -3,10 +3,12 @@
 from typing import Any
 
 from kedro.io import CatalogProtocol
+from torch import Tensor
 
 from deephash_pipeline.deephash.experiment import Run
 from deephash_pipeline.deephash.hasher import ImageHasher
 from deephash_pipeline.deephash.training_set import TrainingSet
+from deephash_pipeline.hashing import Encoder
 from deephash_pipeline.methods import Cell
 
 
@@ -23,7 +25,11 @@ def hasher_of(catalog: CatalogProtocol[str, Any], cell: Cell) -> ImageHasher:
     encoder, weights = catalog.load(f"{cell.namespace}.encoder"), catalog.load("trunk_weights")
     names = ("training_images", "training_labels", "pixel_statistics", "class_names")
     training_set = TrainingSet(*map(catalog.load, names))
-    run = Run(catalog.load("params:experiment"), cell)
+    return assembled(encoder, weights, training_set, Run(catalog.load("params:experiment"), cell))
+
+
+def assembled(encoder: Encoder, weights: dict[str, Tensor], training_set: TrainingSet, run: Run) -> ImageHasher:
+    """Put the hasher of a cell together from its encoder and the weights of the shared trunk."""
     trunk = run.experiment.trunk_for(training_set.images.shape[1:])
     trunk.load_state_dict(weights)
     return ImageHasher.assemble(trunk, encoder, training_set, run)

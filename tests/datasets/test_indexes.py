@@ -1,0 +1,93 @@
+"""An index as an artefact: written whole, made again without losing what others added."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from kedro.io import DatasetError
+
+from deephash_pipeline import ImageHasher
+from deephash_pipeline.datasets import IndexDataset
+from deephash_pipeline.freshness.indexes import StoredIndex
+from deephash_pipeline.image_index import EncodedImages, ImageIndex
+from deephash_pipeline.images.sources.digits import read_digits
+from deephash_pipeline.provenance import Kind, Origin
+from deephash_pipeline.provenance.artefacts import NO_GRAPH
+
+NAME = "deephash.b48.index"
+ORIGIN = Origin("make_index", {}, {}, {}, {}, {}, "kedro run")
+
+
+@pytest.fixture(scope="module")
+def database():
+    """Thirty digits under their codes."""
+    digits, hasher = read_digits().splits["all"], ImageHasher.pretrained("digits-48", device="cpu")
+    images = digits.images[:30]
+    labels = [str(label) for label in digits.labels[:30]]
+    return EncodedImages(hasher, digits.ids[:30], hasher.encode(images), images, labels)
+
+
+@pytest.fixture
+def dataset(tmp_path, database):
+    """The index of the digits, saved as in a run."""
+    made = IndexDataset(str(tmp_path / "index" / "hasher.safetensors"))
+    made.expect(NAME, ORIGIN)
+    made.save(database)
+    return made
+
+
+def state(dataset):
+    return StoredIndex(dataset.filepath).state(NO_GRAPH, NAME).kind
+
+
+def test_what_is_loaded_finds_the_images_by_their_codes(dataset, database):
+    with dataset.load() as index:
+        answers = index.index.search(database.codes[:3], 1)
+        assert answers.ids[:, 0].tolist() == database.ids[:3]
+        found = index.index.get(database.ids[3])
+        assert found.metadata["label"] == "3"
+        assert index.path_of(found.metadata).is_file()
+
+
+def test_an_index_that_is_saved_again_has_what_was_added_meanwhile_and_what_was_removed(dataset, database):
+    with ImageIndex.open(dataset.filepath.parent) as index:
+        index.add_codes(["mine"], database.codes[:1])
+        index.remove([database.ids[5]])
+    dataset.save(database)
+    with dataset.load() as index:
+        assert len(index) == 31
+        assert {"mine", database.ids[5]} <= set(index)
+
+
+@pytest.mark.parametrize("change", [{"labels": ["other"] * 30}, {"codes": np.zeros((30, 6), np.uint8)}])
+def test_an_index_whose_labels_or_codes_have_changed_is_made_anew(dataset, database, change):
+    with ImageIndex.open(dataset.filepath.parent) as index:
+        index.add_codes(["mine"], database.codes[:1])
+    dataset.save(replace(database, **change))
+    with dataset.load() as index:
+        assert list(index) == database.ids
+        assert index.index.get(database.ids[0]).metadata["label"] == change.get("labels", database.labels)[0]
+
+
+def test_an_index_is_not_written_while_another_process_changes_it(dataset, database):
+    with ImageIndex.open(dataset.filepath.parent), pytest.raises(DatasetError, match="is being written by"):
+        dataset.save(database)
+
+
+def test_an_index_whose_making_was_broken_off_is_not_taken_for_a_whole_one(dataset, database, monkeypatch):
+    monkeypatch.setattr(ImageIndex, "add_codes", lambda *_: 1 / 0)
+    dataset.expect(NAME, ORIGIN)
+    with pytest.raises(DatasetError, match="division by zero"):
+        dataset.save(replace(database, labels=["other"] * 30))
+    assert state(dataset) is Kind.UNRECORDED
+
+
+def test_damage_to_codes_or_hasher_is_seen(dataset):
+    sound = state(dataset)
+    (segment,) = (dataset.filepath.parent / "segments").iterdir()
+    content = segment.read_bytes()
+    segment.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    of_codes = state(dataset)
+    segment.write_bytes(content)
+    dataset.filepath.write_bytes(dataset.filepath.read_bytes()[:-1])
+    assert [sound, of_codes, state(dataset)] == [Kind.FRESH, Kind.DAMAGED, Kind.DAMAGED]
