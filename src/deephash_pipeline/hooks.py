@@ -16,23 +16,27 @@ from rich.table import Table
 
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.grid import FIELD
+from deephash_pipeline.protocols import require_protocol
 from deephash_pipeline.training import TrainingDiverged
 
 logger = logging.getLogger(__name__)
 
 
 class KnownParameters:
-    """Refuses parameters that nothing reads: a misspelt group would otherwise be passed over in silence."""
+    """Refuses parameters that nothing reads, a misspelt group for example, and a protocol that there is not."""
 
     @hook_impl
     def before_pipeline_run(self, catalog: CatalogProtocol[Any, Any]) -> None:
         """Compare all configured parameters with those that any pipeline reads."""
         inputs = set[str]().union(*(pipeline.inputs() for pipeline in pipelines.values()))
         read = {name.removeprefix("params:") for name in inputs if name.startswith("params:")}
-        unread = sorted(unread_parameters(catalog.load("parameters"), read))
+        parameters = catalog.load("parameters")
+        unread = sorted(unread_parameters(parameters, read))
         if unread:
             groups = sorted({name.partition(".")[0] for name in read})
             raise InputError(f"unknown parameter `{unread[0]}`: nothing reads it; the groups are {', '.join(groups)}")
+        if "protocol" in parameters:
+            require_protocol(parameters["protocol"])
 
 
 class LastGoodWeights:

@@ -199,7 +199,8 @@ def test_dataset_names_are_the_same_in_a_stage_and_in_the_full_pipeline(pipeline
 def test_a_cell_is_evaluated_alone_by_its_namespace(pipelines: dict[str, Pipeline], cell: Cell, name: str) -> None:
     selected = pipelines[name].only_nodes_with_namespaces([f"evaluation.{cell.namespace}"])
     assert selected.all_outputs() == {
-        f"{cell.namespace}.{name}" for name in ("query_histograms", "validation_histograms", "metrics", "curves")
+        f"{cell.namespace}.{name}"
+        for name in ("query_histograms", "beside_histograms", "validation_histograms", "metrics", "curves")
     }
 
 

@@ -1,0 +1,45 @@
+"""What queries search: codes and labels of the database that a protocol names."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.protocols import Protocol
+from deephash_pipeline.retrieval import CodeSets
+
+
+class LabelSets(NamedTuple):
+    """Labels of the three sets, each int64 of shape (n,), or uint8 of shape (n, classes)."""
+
+    query: NDArray[Any]
+    training: NDArray[Any]
+    validation: NDArray[Any]
+
+
+class Database(NamedTuple):
+    """Packed codes, uint8 (items, bytes), and labels of what is searched."""
+
+    codes: NDArray[np.uint8]
+    labels: NDArray[Any]
+
+
+def searched(protocol: Protocol, codes: CodeSets, labels: LabelSets) -> Database:
+    """Put the sets that the queries search into one.
+
+    Raises:
+        InputError: the codes are of other images than the labels.
+    """
+    sets = {"training": (codes.database, labels.training), "validation": (codes.validation, labels.validation)}
+    if len(codes.query) != len(labels.query) or any(len(own) != len(of) for own, of in sets.values()):
+        raise InputError("the codes are not those of the images here: encode them again")
+    own = [sets[name] for name in protocol.database]
+    return Database(np.concatenate([codes for codes, _ in own]), np.concatenate([labels for _, labels in own]))
+
+
+def finds_anything(query_labels: NDArray[Any], database_labels: NDArray[Any]) -> bool:
+    """Say whether any query has a relevant image in a database."""
+    if query_labels.ndim == 2:
+        return bool((query_labels.any(axis=0) & database_labels.any(axis=0)).any())
+    return bool(np.isin(query_labels, database_labels).any())
