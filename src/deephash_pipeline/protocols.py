@@ -53,6 +53,19 @@ class Protocol:
         return self.metric if self.k is None else f"{self.metric}_by_hits"
 
 
+BESIDE_METRICS = (
+    "mean_average_precision",
+    "mean_average_precision_at_1000",
+    "mean_average_precision_at_1000_by_hits",
+    "queries_without_relevant_items",
+    "database_size",
+    "chance_level",
+    "ndcg_at_100",
+    "acg_at_100",
+    "wap_at_100",
+)
+"""What is measured by the protocol beside; its name stands before: ``held_out_mean_average_precision``."""
+
 PROTOCOLS = {
     protocol.name: protocol
     for protocol in (

@@ -11,8 +11,8 @@ from deephash_pipeline.errors import InputError
 from deephash_pipeline.images.sources.collection import require_labels
 from deephash_pipeline.methods import Cell
 from deephash_pipeline.pipelines.shared.inputs import Bundle, node
-from deephash_pipeline.pipelines.shared.searching import LabelSets, finds_anything, searched
-from deephash_pipeline.protocols import Protocol, require_protocol
+from deephash_pipeline.pipelines.shared.searching import LABEL_SETS, LabelSets, finds_anything, searched
+from deephash_pipeline.protocols import BESIDE_METRICS, Protocol, require_protocol
 from deephash_pipeline.retrieval import (
     CodeSets,
     DistanceHistograms,
@@ -33,19 +33,6 @@ from deephash_pipeline.retrieval.metrics import TRUNCATION_RANK
 
 POINTS_BY_RANK = 200
 
-
-BESIDE_METRICS = (
-    "mean_average_precision",
-    "mean_average_precision_at_1000",
-    "mean_average_precision_at_1000_by_hits",
-    "queries_without_relevant_items",
-    "database_size",
-    "chance_level",
-    "ndcg_at_100",
-    "acg_at_100",
-    "wap_at_100",
-)
-"""What is measured by the protocol beside, each with its name before: ``held_out_mean_average_precision``."""
 
 Counts = DistanceHistograms | GradedHistograms
 
@@ -136,12 +123,11 @@ def measure_retrieval(
 def measuring_nodes() -> list[Node]:
     """Make the nodes that lead from the codes of a cell to its metrics."""
     histograms = Bundle(Histograms, ("query_histograms", "beside_histograms", "validation_histograms"))
-    labels = Bundle(LabelSets, ("query_labels", "training_labels", "validation_labels"))
-    of_queries: list[str | Bundle] = ["codes", labels, "params:protocol"]
+    of_queries: list[str | Bundle] = ["codes", LABEL_SETS, "params:protocol"]
     return [
         node(count_query_distances, of_queries, "query_histograms", "count_distances"),
         node(count_beside_distances, of_queries, "beside_histograms", "count_beside_distances"),
-        node(count_validation_distances, ["codes", labels], "validation_histograms", "count_validation_distances"),
+        node(count_validation_distances, ["codes", LABEL_SETS], "validation_histograms", "count_validation_distances"),
         node(measure_retrieval, [histograms, *of_queries, "params:cell"], ["metrics", "curves"], "measure"),
     ]
 

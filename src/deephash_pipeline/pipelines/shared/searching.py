@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.errors import InputError
+from deephash_pipeline.pipelines.shared.inputs import Bundle
 from deephash_pipeline.protocols import Protocol
 from deephash_pipeline.retrieval import CodeSets
 
@@ -16,6 +17,9 @@ class LabelSets(NamedTuple):
     query: NDArray[Any]
     training: NDArray[Any]
     validation: NDArray[Any]
+
+
+LABEL_SETS = Bundle(LabelSets, ("query_labels", "training_labels", "validation_labels"))
 
 
 class Database(NamedTuple):
@@ -43,3 +47,31 @@ def finds_anything(query_labels: NDArray[Any], database_labels: NDArray[Any]) ->
     if query_labels.ndim == 2:
         return bool((query_labels.any(axis=0) & database_labels.any(axis=0)).any())
     return bool(np.isin(query_labels, database_labels).any())
+
+
+class JoinedImages:
+    """Images of several arrays, which may be memory-mapped, as those of one: an image is read when it is asked for.
+
+    Args:
+        parts: uint8 (n, channels, height, width) each.
+    """
+
+    def __init__(self, parts: list[NDArray[np.uint8]]) -> None:
+        self._parts = parts
+        self._ends = np.cumsum([len(part) for part in parts])
+        self.shape = (len(self), *parts[0].shape[1:])
+        self.dtype, self.ndim = parts[0].dtype, parts[0].ndim
+
+    def __len__(self) -> int:
+        return sum(map(len, self._parts))
+
+    def __getitem__(self, row: int) -> NDArray[np.uint8]:
+        part = int(np.searchsorted(self._ends, row, side="right"))
+        image: NDArray[np.uint8] = self._parts[part][row - self._ends[part]]
+        return image
+
+
+def searched_images(protocol: Protocol, training: NDArray[np.uint8], validation: NDArray[np.uint8]) -> Any:
+    """Give the images whose codes and labels are those of `searched`, in the same order."""
+    sets = {"training": training, "validation": validation}
+    return JoinedImages([sets[name] for name in protocol.database])
