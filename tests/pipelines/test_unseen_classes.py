@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import yaml
 
-from deephash_pipeline.deephash import Experiment, LabelledImages, PreTrainingParameters, Run, TrainingSet
+from deephash_pipeline.deephash import ClassifierRun, Experiment, LabelledImages, PreTrainingParameters, TrainingSet
 from deephash_pipeline.images.sources.collection import ImageCollection, ImageSet
 from deephash_pipeline.images.splits import SplitParameters, split_class_names, split_collection
 from deephash_pipeline.pipelines.cnn_pretraining.nodes import pre_train
@@ -37,7 +37,7 @@ def test_a_network_learns_from_the_classes_that_are_left_and_watches_no_accuracy
         ),
         LabelledImages(splits["validation"].images, splits["validation"].labels),
         PreTrainingParameters.model_validate({"training": training}),
-        Run(Experiment(benchmark="bars", network="lenet", seed=1, device="cpu")),
+        ClassifierRun(Experiment(benchmark="bars", network="lenet", seed=1, device="cpu")),
     )
     assert set(splits["training"].labels.tolist()) == {0, 1, 2}
     assert set(splits["query"].labels.tolist()) == {3, 4}
