@@ -16,6 +16,7 @@ from rich.table import Table
 
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.grid import FIELD, SEEDS, every_cell
+from deephash_pipeline.protocols import require_protocol
 from deephash_pipeline.training import TrainingDiverged
 
 logger = logging.getLogger(__name__)
@@ -25,16 +26,19 @@ AT_ALL_LENGTHS = {"full", "__default__", FIELD, SEEDS, "without_labels"}
 
 
 class KnownParameters:
-    """Refuses parameters that nothing reads: a misspelt group would otherwise be passed over in silence."""
+    """Refuses parameters that nothing reads, a misspelt group for example, and a protocol that there is not."""
 
     @hook_impl
     def before_pipeline_run(self, catalog: CatalogProtocol[Any, Any]) -> None:
         """Compare all configured parameters with those that any pipeline reads."""
         read = parameters_read()
-        unread = sorted(unread_parameters(catalog.load("parameters"), read))
+        parameters = catalog.load("parameters")
+        unread = sorted(unread_parameters(parameters, read))
         if unread:
             groups = sorted({name.partition(".")[0] for name in read})
             raise InputError(f"unknown parameter `{unread[0]}`: nothing reads it; the groups are {', '.join(groups)}")
+        if "protocol" in parameters:
+            require_protocol(parameters["protocol"])
 
 
 class LastGoodWeights:

@@ -63,6 +63,7 @@ PARAMETERS = [
     ("experiment.device=mps", "`mps`"),
     ("experiment.benchmark=mnist", "the benchmark is `mnist`"),
     (f"cnn_pretraining.training.epochs={HUGE}", "cnn_pretraining.training.epochs"),
+    ("protocol=cifar10", "protocol is 'cifar10': choose among paper"),
     ("colour=red", "unknown parameter `colour`"),
 ]
 

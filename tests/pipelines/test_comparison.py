@@ -13,6 +13,7 @@ from deephash_pipeline.methods import Cell
 from deephash_pipeline.pipelines.comparison.nodes import compare_methods, draw_comparison, write_page
 from deephash_pipeline.pipelines.shared.fitting import BaselineParameters, fit_hash_function
 from deephash_pipeline.pipelines.shared.inputs import classifier_run_of_replicate, training_run
+from deephash_pipeline.pipelines.shared.searching import LabelSets
 from deephash_pipeline.retrieval import CodeSets, average_precision, count_distances, pack_bits
 from deephash_pipeline.significance import SignificanceParameters
 from tests.pipelines.squares import EXPERIMENT, LABELS, TRAINING_SET
@@ -48,8 +49,10 @@ FILES = {
 }
 
 
-def compared(files: dict[str, CodeSets], training: NDArray[np.int64] = TRAINING_LABELS) -> pd.DataFrame:
-    return compare_methods(files, QUERY_LABELS, VALIDATION_LABELS, training, QUICK, EXPERIMENT)
+def compared(
+    files: dict[str, CodeSets], training: NDArray[np.int64] = TRAINING_LABELS, protocol: str = "paper"
+) -> pd.DataFrame:
+    return compare_methods(files, LabelSets(QUERY_LABELS, training, VALIDATION_LABELS), protocol, QUICK, EXPERIMENT)
 
 
 @pytest.fixture(scope="module")
@@ -58,34 +61,45 @@ def table() -> pd.DataFrame:
 
 
 def test_each_cell_that_is_there_has_the_mean_of_the_seeds_that_are_there(table: pd.DataFrame) -> None:
-    found = {(row.database, row.method, row.code_length): row.seeds for row in table.itertuples()}
+    found = {(row.protocol, row.method, row.code_length): row.seeds for row in table.itertuples()}
     of_one_database = {("ITQ", 12): 3, (METHODS["deephash"], 12): 2, ("CSQ", 12): 1, ("LSH", 48): 1}
     assert found == {
-        (database, *cell): seeds for database in ("training", "held out") for cell, seeds in of_one_database.items()
+        (protocol, *cell): seeds for protocol in ("paper", "held_out") for cell, seeds in of_one_database.items()
     }
     scores = []
     for name in ("", "r2/", "r3/"):
         own = FILES[f"itq/b12/{name}codes.npz"]
         histograms = count_distances(own.query, QUERY_LABELS, own.validation, VALIDATION_LABELS, 12)
         scores.append(average_precision(histograms).mean())
-    row = table[(table["database"] == "held out") & (table["method"] == "ITQ")].iloc[0]
+    row = table[(table["protocol"] == "held_out") & (table["method"] == "ITQ")].iloc[0]
     assert row["mean"] == pytest.approx(np.mean(scores))
     assert row["standard_deviation"] == pytest.approx(np.std(scores, ddof=1))
 
 
 def test_the_worse_method_is_worse_and_close_ones_are_tied(table: pd.DataFrame) -> None:
-    of_twelve = table[(table["database"] == "held out") & (table["code_length"] == 12)].set_index("method")["tied"]
+    of_twelve = table[(table["protocol"] == "held_out") & (table["code_length"] == 12)].set_index("method")["tied"]
     assert of_twelve.to_dict() == {"ITQ": False, METHODS["deephash"]: True, "CSQ": True}
 
 
 def test_where_queries_find_nothing_in_the_training_set_only_held_out_images_are_searched() -> None:
-    assert set(compared(FILES, TRAINING_LABELS + 3)["database"]) == {"held out"}
+    assert set(compared(FILES, TRAINING_LABELS + 3)["protocol"]) == {"held_out"}
+    assert set(compared(FILES, TRAINING_LABELS + 3, "unseen")["protocol"]) == {"unseen"}
+
+
+def test_a_protocol_that_searches_both_sets_is_compared_over_both_and_with_held_out_images_beside() -> None:
+    table = compared(FILES, protocol="cifar10_1")
+    assert table["protocol"].unique().tolist() == ["cifar10_1", "held_out"]
+    own = FILES["csq/b12/codes.npz"]
+    both = np.concatenate([own.database, own.validation]), np.concatenate([TRAINING_LABELS, VALIDATION_LABELS])
+    scores = average_precision(count_distances(own.query, QUERY_LABELS, *both, 12))
+    row = table[(table["protocol"] == "cifar10_1") & (table["method"] == "CSQ")].iloc[0]
+    assert row["mean"] == pytest.approx(scores.mean())
 
 
 def test_the_page_shows_spread_seeds_and_ties(table: pd.DataFrame) -> None:
     page = write_page(table, EXPERIMENT, QUICK)
-    lines = page[page.index("## Database: images that no training has seen") :].splitlines()
-    row = table[(table["database"] == "held out") & (table["method"] == "ITQ")].iloc[0]
+    lines = page[page.index("## Protocol held_out") :].splitlines()
+    row = table[(table["protocol"] == "held_out") & (table["method"] == "ITQ")].iloc[0]
     assert f"| ITQ | {row['mean']:.4f} ± {row['standard_deviation']:.4f} (3) | \N{EN DASH} |" in lines
     (csq,) = (line for line in lines if line.startswith("| CSQ"))
     assert csq.count("**") == 2

@@ -9,12 +9,14 @@ from deephash_pipeline.errors import InputError
 from deephash_pipeline.methods import Cell
 from deephash_pipeline.pipelines.shared.measuring import (
     Histograms,
-    Labels,
+    count_beside_distances,
     count_query_distances,
     count_validation_distances,
     measure_retrieval,
 )
-from deephash_pipeline.retrieval import CodeSets, pack_bits
+from deephash_pipeline.pipelines.shared.searching import LabelSets
+from deephash_pipeline.protocols import PROTOCOLS
+from deephash_pipeline.retrieval import CodeSets, mean_average_precision, pack_bits
 
 CELL = Cell(method="deephash", code_length=12)
 LABELS = np.arange(36, dtype=np.int64) % 3
@@ -30,17 +32,21 @@ def perfect_codes(*label_sets: NDArray[np.int64]) -> CodeSets:
     return CodeSets(database, validation, query, 12)
 
 
-def measured(validation_labels: NDArray[np.int64]) -> tuple[dict[str, Any], pd.DataFrame]:
+def measured(validation_labels: NDArray[np.int64], protocol: str = "paper") -> tuple[dict[str, Any], pd.DataFrame]:
     codes = perfect_codes(LABELS, validation_labels, QUERY_LABELS)
-    return measured_codes(codes, validation_labels)
+    return measured_codes(codes, validation_labels, protocol)
 
 
-def measured_codes(codes: CodeSets, validation_labels: NDArray[np.int64]) -> tuple[dict[str, Any], pd.DataFrame]:
-    labels = Labels(QUERY_LABELS, LABELS)
+def measured_codes(
+    codes: CodeSets, validation_labels: NDArray[np.int64], protocol: str = "paper"
+) -> tuple[dict[str, Any], pd.DataFrame]:
+    labels = LabelSets(QUERY_LABELS, LABELS, validation_labels)
     histograms = Histograms(
-        count_query_distances(codes, labels), count_validation_distances(codes, Labels(validation_labels, LABELS))
+        count_query_distances(codes, labels, protocol),
+        count_beside_distances(codes, labels, protocol),
+        count_validation_distances(codes, labels),
     )
-    return measure_retrieval(histograms, codes, labels, CELL)
+    return measure_retrieval(histograms, codes, labels, protocol, CELL)
 
 
 def test_the_figures_of_a_cell_say_what_was_measured_on_what() -> None:
@@ -70,8 +76,89 @@ def test_the_validation_figure_knows_nothing_of_the_queries() -> None:
 
 
 def test_queries_of_classes_that_the_database_lacks_are_refused() -> None:
-    with pytest.raises(InputError, match="held_out_evaluation"):
-        count_query_distances(perfect_codes(LABELS, NO_LABELS, QUERY_LABELS), Labels(QUERY_LABELS + 3, LABELS))
+    codes = perfect_codes(LABELS, NO_LABELS, QUERY_LABELS)
+    with pytest.raises(InputError, match="set protocol to another"):
+        count_query_distances(codes, LabelSets(QUERY_LABELS + 3, LABELS, NO_LABELS), "paper")
+
+
+# Protocols.
+
+
+def noisy_codes(validation_labels: NDArray[np.int64]) -> CodeSets:
+    """Perfect codes of the training set, and random ones of the validation images."""
+    codes = perfect_codes(LABELS, validation_labels, QUERY_LABELS)
+    random = np.random.default_rng(0).integers(0, 2, (len(validation_labels), 12)).astype(bool)
+    return CodeSets(codes.database, pack_bits(random), codes.query, 12)
+
+
+def slow_map(codes: CodeSets, protocol: str, validation_labels: NDArray[np.int64]) -> float:
+    """Mean average precision over the sets that a protocol names, each query against one list of images."""
+    named = {"training": (codes.database, LABELS), "validation": (codes.validation, validation_labels)}
+    items = [pair for name in PROTOCOLS[protocol].database for pair in zip(*named[name], strict=True)]
+    scores = []
+    for query, label in zip(codes.query, QUERY_LABELS, strict=True):
+        by_distance: dict[int, list[bool]] = {}
+        for code, own in items:
+            by_distance.setdefault(int(np.bitwise_count(code ^ query).sum()), []).append(own == label)
+        seen = hits = 0
+        total = 0.0
+        for _, relevant in sorted(by_distance.items()):
+            n, r = len(relevant), sum(relevant)
+            for place in range(1, n + 1):
+                before = (place - 1) * (r - 1) / (n - 1) if n > 1 else 0
+                total += r / n * (hits + 1 + before) / (seen + place)
+            seen, hits = seen + n, hits + r
+        scores.append(total / hits)
+    return float(np.mean(scores))
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_queries_search_the_sets_that_the_protocol_names(protocol: str) -> None:
+    validation = np.arange(15, dtype=np.int64) % 3
+    codes = noisy_codes(validation)
+    metrics, _ = measured_codes(codes, validation, protocol)
+    assert metrics["protocol"] == protocol
+    assert metrics["mean_average_precision"] == pytest.approx(slow_map(codes, protocol, validation), abs=1e-12)
+    assert metrics["database_size"] == sum(
+        {"training": 36, "validation": 15}[name] for name in PROTOCOLS[protocol].database
+    )
+
+
+@pytest.mark.parametrize("protocol", [name for name, protocol in PROTOCOLS.items() if protocol.beside])
+def test_the_protocol_beside_is_measured_under_its_own_name(protocol: str) -> None:
+    validation = np.arange(15, dtype=np.int64) % 3
+    codes = noisy_codes(validation)
+    beside = str(PROTOCOLS[protocol].beside)
+    metrics, _ = measured_codes(codes, validation, protocol)
+    alone, _ = measured_codes(codes, validation, beside)
+    own = {name.removeprefix(f"{beside}_"): value for name, value in metrics.items() if name.startswith(f"{beside}_")}
+    assert own == {name: alone[name] for name in own}
+    assert {"mean_average_precision", "mean_average_precision_at_1000_by_hits", "chance_level"} <= set(own)
+    assert metrics["mean_average_precision"] != own["mean_average_precision"]
+
+
+def test_both_conventions_of_every_protocol_are_among_the_metrics() -> None:
+    metrics, _ = measured(QUERY_LABELS)
+    for protocol in PROTOCOLS.values():
+        assert {protocol.metric, protocol.published_metric} <= set(metrics)
+
+
+def test_nothing_is_measured_beside_where_there_is_nothing_to_search() -> None:
+    for protocol, validation in (("paper", NO_LABELS), ("cifar10_2", QUERY_LABELS), ("unseen", QUERY_LABELS)):
+        metrics, _ = measured(validation, protocol)
+        assert not [name for name in metrics if name.startswith(("held_out_", "paper_"))]
+
+
+def test_validation_images_of_other_classes_choose_nothing() -> None:
+    labels = LabelSets(QUERY_LABELS + 3, LABELS, QUERY_LABELS + 3)
+    codes = perfect_codes(LABELS, QUERY_LABELS, QUERY_LABELS)
+    assert not len(count_validation_distances(codes, labels).all)
+    assert mean_average_precision(count_query_distances(codes, labels, "unseen")) == 1
+
+
+def test_codes_of_other_images_are_refused() -> None:
+    with pytest.raises(InputError, match="not those of the images"):
+        count_query_distances(noisy_codes(QUERY_LABELS), LabelSets(QUERY_LABELS, LABELS[:-1], QUERY_LABELS), "paper")
 
 
 def test_curves_by_radius_and_by_rank_are_of_the_same_ranking() -> None:

@@ -171,7 +171,8 @@ def test_a_node_is_tagged_with_its_stage_alone(pipelines: dict[str, Pipeline]) -
 
 
 def test_a_stage_reads_only_what_is_given_or_what_stages_before_it_write(pipelines: dict[str, Pipeline]) -> None:
-    known = {"raw_images"}
+    # What another environment leaves stands beside, if it is there.
+    known = {"raw_images", "unseen_cells"}
     for stage in STAGES:
         needed = {name for name in pipelines[stage].inputs() if not name.startswith("params:")}
         # Checkpoints are a place that a training is given, not something that is there before it.
@@ -201,7 +202,8 @@ def test_dataset_names_are_the_same_in_a_stage_and_in_the_full_pipeline(pipeline
 def test_a_cell_is_evaluated_alone_by_its_namespace(pipelines: dict[str, Pipeline], cell: Cell, name: str) -> None:
     selected = pipelines[name].only_nodes_with_namespaces([f"evaluation.{cell.namespace}"])
     assert selected.all_outputs() == {
-        f"{cell.namespace}.{name}" for name in ("query_histograms", "validation_histograms", "metrics", "curves")
+        f"{cell.namespace}.{name}"
+        for name in ("query_histograms", "beside_histograms", "validation_histograms", "metrics", "curves")
     }
 
 

@@ -7,7 +7,8 @@ from kedro.runner import SequentialRunner
 from numpy.typing import NDArray
 from torch import Tensor
 
-from deephash_pipeline.deephash import ClassifierRun, LabelledImages, PreTrainingParameters
+from deephash_pipeline.deephash import ClassifierRun, LabelledImages, PreTrainingParameters, TrainingSet
+from deephash_pipeline.deephash.pretrain import ValidationAccuracy
 from deephash_pipeline.hashing import ITQ, LSH, OneOfC
 from deephash_pipeline.images.sources.collection import ImageCollection, ImageSet
 from deephash_pipeline.methods import Cell
@@ -45,7 +46,8 @@ def bits_of(codes: NDArray[np.uint8], code_length: int) -> NDArray[np.bool_]:
 def test_images_are_split_into_what_the_catalog_names() -> None:
     everything = ImageSet(IMAGES, LABELS, [f"square {row}" for row in range(len(LABELS))])
     parameters = IngestionParameters(query_count=9, validation_share=0.25)
-    artefacts = split_images(ImageCollection({"all": everything}, CLASSES), parameters, EXPERIMENT.seed, "squares")
+    collection = ImageCollection({"all": everything}, CLASSES)
+    artefacts = split_images(collection, parameters, "paper", EXPERIMENT.seed, "squares")
     assert set(artefacts) == {
         "class_names",
         "quarantined_images",
@@ -78,6 +80,20 @@ def test_pre_training_watches_validation_images_where_there_are_some() -> None:
         TRAINING_SET, LabelledImages(QUERY_IMAGES, QUERY_LABELS), parameters, ClassifierRun(EXPERIMENT)
     )
     assert history["validation_accuracy"].between(0, 1).all()
+
+
+def test_of_more_validation_than_training_images_a_sample_is_watched(monkeypatch: pytest.MonkeyPatch) -> None:
+    watched = []
+
+    def watch(self: ValidationAccuracy) -> dict[str, float]:
+        watched.append((len(self.images), len(self.labels)))
+        return {}
+
+    monkeypatch.setattr(ValidationAccuracy, "__call__", watch)
+    few = TrainingSet(IMAGES[:12], LABELS[:12], STATISTICS, CLASSES)
+    parameters = PreTrainingParameters.model_validate({"training": TRAINING})
+    pre_train(few, LabelledImages(IMAGES, LABELS), parameters, ClassifierRun(EXPERIMENT))
+    assert watched == [(12, 12), (12, 12)]
 
 
 def test_the_same_seed_trains_the_same_classifier(trunk_weights: dict[str, Tensor]) -> None:
@@ -170,6 +186,7 @@ def test_a_cell_runs_from_z_to_its_figures_in_memory(z: NDArray[np.float32], que
         "params:cells.pcah.b12": Cell(method="pcah", code_length=12),
         "params:baseline_hashing": BaselineParameters.model_validate({}),
         "params:experiment": EXPERIMENT,
+        "params:protocol": "paper",
     }
     outputs = SequentialRunner().run(cell, DataCatalog({name: MemoryDataset(value) for name, value in given.items()}))
     metrics = outputs["pcah.b12.metrics"].load()

@@ -8,12 +8,15 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from deephash_pipeline.protocols import PROTOCOLS
 from deephash_pipeline.reports import (
+    by_other_protocols,
     comparison_table,
     figure_map_by_code_length,
     figure_precision_recall,
     figure_training_curves,
     map_table,
+    protocols_table,
     render_report,
 )
 
@@ -57,6 +60,8 @@ def render(metrics, curves, history, display_names, groups):
         arguments = {
             "title": "Codes for small images",
             "benchmark": benchmark,
+            "protocol": PROTOCOLS["paper"],
+            "by_protocol": (),
             "summary": {"Database": "5,000 images"},
             "map_table": map_table(metrics, display_names),
             "comparison_table": comparison_table(metrics, benchmark, display_names),
@@ -92,8 +97,18 @@ def test_plotly_is_in_the_page_once(render):
 
 def test_the_page_states_the_protocol(render):
     text = " ".join(" ".join(PageReader(render()).text).split())
-    assert "The database is the training set; the queries are the test set." in text
+    assert "protocol paper . The database is the training set; no query is in it." in text
     assert "tie-aware" in text
+
+
+def test_other_protocols_stand_below_in_tables_of_their_own(render, metrics, display_names):
+    cells = [{**cell, "protocol": "unseen", "mean_average_precision": 0.1234} for cell in metrics]
+    others = by_other_protocols(protocols_table(metrics, cells), display_names)
+    text = " ".join(" ".join(PageReader(render(by_protocol=others)).text).split())
+    assert "By other protocols" in text
+    assert "1,000 queries; the database is other images of classes that no training has seen: 5,000 images." in text
+    assert "0.1234" in text
+    assert "By other protocols" not in render()
 
 
 def test_every_figure_stands_under_its_title_with_how_to_read_it(render, metrics, display_names, groups):

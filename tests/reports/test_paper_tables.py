@@ -241,32 +241,41 @@ def test_the_figure_of_curves_leaves_panels_that_were_not_run_empty_with_their_a
     assert len(figure.to_json()) < 50_000
 
 
-def held_out(score: float, training: float) -> pd.DataFrame:
-    return pd.DataFrame(
-        {
-            "method": ["ITQ", "KSH", METHODS["one_of_c"]],
-            "code_length": [12, 12, 10],
-            "mean_average_precision": [score, math.nan, 0.5],
-            "training_mean_average_precision": [training, math.nan, math.nan],
-            "queries": 3000,
-            "database_size": 15000,
-            "chance_level": 0.3335,
-        }
-    )
+def of_protocol(protocol: str, scores: dict[str, float], **beside: float) -> list[dict[str, object]]:
+    sizes = {"protocol": protocol, "queries": 3000, "database_size": 15000, "chance_level": 0.3335}
+    return [
+        {"method": method, "code_length": 10 if method == "one_of_c" else 12, "mean_average_precision": score}
+        | sizes
+        | beside
+        for method, score in scores.items()
+    ]
 
 
 def test_three_protocols_stand_side_by_side():
-    frames = {"cifar10": held_out(0.2, 0.3), "cifar10_unseen": held_out(0.4, math.nan)}
-    table = unseen_table(frames, PAPER, CODE_LENGTHS)
+    held_out = {"mean_average_precision": 0.2, "database_size": 500, "chance_level": 0.1}
+    beside = {f"held_out_{name}": value for name, value in held_out.items()}
+    results = {
+        "cifar10": of_protocol("paper", {"itq": 0.3}, **beside),
+        "cifar10_unseen": of_protocol("unseen", {"itq": 0.4, "one_of_c": 0.5}),
+    }
+    table = unseen_table(results, PAPER, CODE_LENGTHS)
     protocols = ["training_database", "held_out_database", "unseen_classes"]
     by_cell = table.set_index(["method", "code_length"])
     assert by_cell.loc[("ITQ", 12), protocols].tolist() == [0.3, 0.2, 0.4]
     assert by_cell.loc[("KSH", 12), protocols].isna().all()
     assert len(table) == len(NAMES) * len(CODE_LENGTHS) + 1
-    page = unseen_page("Unseen", table, frames, METHODS["one_of_c"])
+    page = unseen_page("Unseen", table, results, METHODS["one_of_c"])
     assert "| ITQ | 0.3000 | 0.2000 | 0.4000 | not run |" in page
-    assert "1-of-C code of the classifier, 10 bits: training not run, held out 0.5000, unseen classes 0.5000." in page
-    assert "Unseen classes: 3,000 queries, database of 15,000 images, chance 0.3335." in page
+    assert "1-of-C code of the classifier, 10 bits: training not run, held out not run, unseen classes 0.5000." in page
+    assert "- Held out: 3,000 queries, database of 500 images, chance 0.1000." in page
+    assert "- Unseen classes: 3,000 queries, database of 15,000 images, chance 0.3335." in page
+
+
+def test_what_was_measured_by_another_protocol_is_in_no_column_of_the_papers():
+    for protocol in ("held_out", "cifar10_1", "cifar10_2"):
+        results = {"cifar10": of_protocol(protocol, {"itq": 0.3})}
+        assert all_methods_table(results, NAMES)["measured"].isna().all()
+        assert unseen_table(results, PAPER, CODE_LENGTHS).iloc[:, 2:].isna().all(axis=None)
 
 
 def test_protocols_that_were_not_run_say_so():

@@ -14,6 +14,8 @@ from deephash_pipeline.deephash.fine_tune import build_network
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.grid import TUNED_METHODS
 from deephash_pipeline.losses import LOSS_PARAMETERS
+from deephash_pipeline.pipelines.tuning.nodes import search_parameters
+from deephash_pipeline.protocols import PROTOCOLS
 from deephash_pipeline.tuning import (
     SCORE,
     HeldOutScore,
@@ -60,7 +62,7 @@ def test_every_loss_is_searched_over_the_same_rates_and_around_the_authors_own_w
     space = search_space(method, TuningParameters())
     rate, decay, *own = space
     assert (rate, decay) == ("training.learning_rate", "training.weight_decay")
-    assert (space[rate].low, space[rate].high) == (0.001, 0.3)
+    assert (space[rate].low, space[rate].high) == (0.001, 1.0)
     for name in own:
         default = LOSS_PARAMETERS[loss].model_fields[name.removeprefix("loss.")].default
         assert default / 10**1.5 <= space[name].low * 1.000001
@@ -219,3 +221,13 @@ def test_without_a_finished_trial_there_is_no_winner() -> None:
 
 def test_every_method_that_is_tuned_is_a_loss_or_a_way_to_use_deephashs() -> None:
     assert {method for method in TUNED_METHODS if not method.startswith("deephash")} <= set(LOSS_PARAMETERS)
+
+
+@pytest.mark.parametrize("protocol", [name for name, own in PROTOCOLS.items() if "validation" in own.database])
+def test_what_queries_search_chooses_no_parameter(protocol: str, tmp_path: Path) -> None:
+    given = job()
+    with pytest.raises(InputError, match=f"tuning judges by validation images, and protocol {protocol} searches them"):
+        search_parameters(
+            TRAINING_SET, VALIDATION_SET, DPSH, TUNING, given.run, given.start, protocol, tmp_path / "study.db"
+        )
+    assert not list(tmp_path.iterdir())

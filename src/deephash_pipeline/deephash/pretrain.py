@@ -68,7 +68,8 @@ def pretrain(
 
     Args:
         training_set: what is learned from.
-        validation_set: whose accuracy is reported after each epoch, unless it is empty or of other classes.
+        validation_set: whose accuracy, or that of a sample as large as the training set, is reported after each epoch,
+            unless it is empty or of other classes.
         parameters: training and augmentation.
         run: network, seed, device, checkpoints.
 
@@ -85,9 +86,12 @@ def pretrain(
     network = SoftmaxNetwork(trunk, len(training_set.class_names))
     initialise(network, derive_seed(seed, "weights"), experiment.trunk.learned_elsewhere)
     statistics, size = training_set.statistics, trunk.image_size
-    validation = ImageInputs(validation_set.images, statistics, device, size=size)
+    # Of more validation than training images every so-manyth: watching should not cost more than training.
+    watched = slice(None, None, -(-len(validation_set.labels) // len(training_set.labels)) or 1)
+    validation_labels = validation_set.labels[watched]
+    validation = ImageInputs(validation_set.images[watched], statistics, device, size=size)
     # No classifier can be right about classes it was not shown, so there its accuracy would say nothing.
-    known_classes = len(validation) > 0 and np.isin(validation_set.labels, training_set.labels).all()
+    known_classes = len(validation) > 0 and np.isin(validation_labels, training_set.labels).all()
     inputs = ImageInputs(training_set.images, statistics, device, parameters.augmentation, size)
     history = train_on(
         run.devices,
@@ -99,7 +103,7 @@ def pretrain(
         seed=seed,
         device=device,
         description=run.name,
-        after_epoch=ValidationAccuracy(network, validation, validation_set.labels) if known_classes else None,
+        after_epoch=ValidationAccuracy(network, validation, validation_labels) if known_classes else None,
         checkpoints=run.checkpoints,
         configuration=run.configuration(parameters),
     )

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from deephash_pipeline.images.decoding.image_files import Channels, ImageFiles
     from deephash_pipeline.images.decoding.ingestion import BrokenImage, decode_splits
     from deephash_pipeline.images.inputs import ImageInputs
+    from deephash_pipeline.images.protocol_splits import split_by_protocol
     from deephash_pipeline.images.sources.collection import ImageCollection, ImageSet
     from deephash_pipeline.images.sources.registry import ImageSource, parse_source, read_source
     from deephash_pipeline.images.splits import SplitParameters, split_class_names, split_collection, stratified_draw
@@ -44,6 +45,7 @@ __all__ = [
     "pixel_statistics",
     "random_crop",
     "read_source",
+    "split_by_protocol",
     "split_class_names",
     "split_collection",
     "stratified_draw",
@@ -57,6 +59,7 @@ _MODULES = {
     "decoding.image_files": ("Channels", "ImageFiles"),
     "decoding.ingestion": ("BrokenImage", "decode_splits"),
     "inputs": ("ImageInputs",),
+    "protocol_splits": ("split_by_protocol",),
     "sources.collection": ("ImageCollection", "ImageSet"),
     "sources.registry": ("ImageSource", "parse_source", "read_source"),
     "splits": ("SplitParameters", "split_class_names", "split_collection", "stratified_draw"),

@@ -1,5 +1,6 @@
 """Reports: from metrics, curves and images to tables, Plotly figures, a gallery and one HTML page."""
 
+from deephash_pipeline.reports.cells import cell_protocol
 from deephash_pipeline.reports.figures import figure_map_by_code_length, figure_precision_recall
 from deephash_pipeline.reports.gallery import retrieval_gallery
 from deephash_pipeline.reports.page import render_report
@@ -19,6 +20,7 @@ from deephash_pipeline.reports.paper_tables import (
     refuse_to_lose,
     unseen_table,
 )
+from deephash_pipeline.reports.protocols import ByProtocol, by_other_protocols, protocols_table
 from deephash_pipeline.reports.published import cited_map, published_hand_crafted_map, published_map
 from deephash_pipeline.reports.seeds import Scores, figure_seeds, seeds_page, seeds_table
 from deephash_pipeline.reports.tables import comparison_table, map_table, metrics_table
@@ -27,8 +29,11 @@ from deephash_pipeline.reports.tuning_figures import figure_tuning_progress, fig
 
 __all__ = [
     "HAND_CRAFTED_FEATURES",
+    "ByProtocol",
     "Scores",
     "all_methods_table",
+    "by_other_protocols",
+    "cell_protocol",
     "cited_map",
     "code_lengths_table",
     "compared_page",
@@ -48,6 +53,7 @@ __all__ = [
     "paper_figure_precision_recall",
     "precision_recall_page",
     "precision_recall_table",
+    "protocols_table",
     "published_hand_crafted_map",
     "published_map",
     "refuse_to_lose",

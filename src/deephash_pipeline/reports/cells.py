@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import SupportsFloat, TypeAlias
 
 from deephash_pipeline.errors import InputError
+from deephash_pipeline.protocols import Protocol, require_protocol
 
 CellMetrics: TypeAlias = Mapping[str, object]
 
@@ -57,6 +58,28 @@ def cell_metric(cell: CellMetrics, name: str) -> float:
     if isinstance(value, SupportsFloat):
         return float(value)
     raise InputError(f"{name!r} of {cell.get('method', 'a cell')!r} is {value!r}: it must be a number")
+
+
+def cell_protocol(cell: CellMetrics) -> Protocol:
+    """Protocol that a cell was measured by; the paper's where none is named, as there was no other once.
+
+    Example:
+        >>> cell_protocol({"method": "itq"}).name, cell_protocol({"method": "itq", "protocol": "unseen"}).name
+        ('paper', 'unseen')
+    """
+    return require_protocol(str(cell.get("protocol", "paper")))
+
+
+def shared_protocol(cells: Iterable[CellMetrics]) -> Protocol:
+    """Protocol of some cells, which stand in one column.
+
+    Raises:
+        InputError: there are several.
+    """
+    names = sorted({cell_protocol(cell).name for cell in cells})
+    if len(names) > 1:
+        raise InputError(f"cells were measured by {' and '.join(names)}: evaluate all of them by one protocol")
+    return require_protocol(names[0])
 
 
 def grid_cells(metrics: Iterable[CellMetrics], display_names: Mapping[str, str]) -> list[CellMetrics]:

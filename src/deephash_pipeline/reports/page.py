@@ -10,6 +10,8 @@ import plotly.graph_objects as go
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
+from deephash_pipeline.protocols import Protocol
+from deephash_pipeline.reports.protocols import ByProtocol
 from deephash_pipeline.reports.published import CITED_HEADING, CITED_NOTE, FEATURE_CODE_LENGTHS, MAIN_CODE_LENGTHS
 from deephash_pipeline.reports.tables import citations, is_reference_row
 from deephash_pipeline.reports.templates import render
@@ -68,8 +70,10 @@ class PlacedFigure:
 def render_report(
     title: str,
     benchmark: str,
+    protocol: Protocol,
     summary: Mapping[str, str],
     map_table: pd.DataFrame,
+    by_protocol: Sequence[ByProtocol],
     comparison_table: pd.DataFrame,
     figures: Mapping[str, go.Figure],
     gallery: str,
@@ -81,8 +85,10 @@ def render_report(
     Args:
         title: heading of the page.
         benchmark: name of the benchmark, as the paper's metrics are looked up by.
+        protocol: that the cells were measured by.
         summary: facts at the top of the page, label to text.
         map_table: as `tables.map_table` returns it.
+        by_protocol: what other protocols measured.
         comparison_table: as `tables.comparison_table` returns it; shown are the methods and code lengths
             for which the paper prints or cites a metric, in the paper's tables.
         figures: anchor in the page to figure; the heading is the figure's title, the line below it the
@@ -97,7 +103,9 @@ def render_report(
         benchmark=benchmark,
         summary=summary,
         code_lengths=list(map_table.columns),
+        protocol=protocol,
         map_rows=_map_rows(map_table),
+        by_protocol=[(other, list(other.table.columns), _map_rows(other.table)) for other in by_protocol],
         comparisons=_comparisons(comparison_table),
         cited_heading=CITED_HEADING,
         cited_note=CITED_NOTE,

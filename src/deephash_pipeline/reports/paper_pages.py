@@ -5,7 +5,15 @@ from collections.abc import Iterable, Mapping, Sequence
 import pandas as pd
 
 from deephash_pipeline.reports.cells import CellMetrics, cell_code_length, cell_metric, classifier_baseline_cell
-from deephash_pipeline.reports.paper_tables import BENCHMARKS, NOT_PRINTED, NOT_RUN, Results, for_readers
+from deephash_pipeline.reports.paper_tables import (
+    BENCHMARKS,
+    NOT_PRINTED,
+    NOT_RUN,
+    UNSEEN_COLUMNS,
+    Results,
+    cells_of_column,
+    for_readers,
+)
 from deephash_pipeline.reports.published import CITED_HEADING, CITED_NOTE, MAIN_CODE_LENGTHS
 from deephash_pipeline.reports.tables import citations
 
@@ -87,13 +95,13 @@ def precision_recall_page(title: str, curves: pd.DataFrame, results: Results) ->
     return _page(title, parts)
 
 
-def unseen_page(title: str, table: pd.DataFrame, held_out: Mapping[str, pd.DataFrame], baseline: str) -> str:
+def unseen_page(title: str, table: pd.DataFrame, results: Results, baseline: str) -> str:
     """Write CIFAR-10's mAP by three protocols.
 
     Args:
         title: heading of the page.
         table: of `paper_tables.unseen_table`.
-        held_out: what it was made of; benchmark to a frame with columns `queries`, `database_size`, `chance_level`.
+        results: metrics of the cells that were run.
         baseline: display name of the 1-of-C code, which stands below the table.
     """
     headers = {"training_database": "training", "held_out_database": "held out", "unseen_classes": "unseen classes"}
@@ -103,14 +111,16 @@ def unseen_page(title: str, table: pd.DataFrame, held_out: Mapping[str, pd.DataF
         "classes`: the network and the hash functions learn from the other classes, and queries and database are of "
         f'classes that they have never seen. The paper has neither of the last two. "{NOT_RUN}": not measured here.\n'
     ]
-    for benchmark, what in (("cifar10", "Held out"), ("cifar10_unseen", "Unseen classes")):
-        if benchmark not in held_out:
+    for column, what in (("held_out_database", "Held out"), ("unseen_classes", "Unseen classes")):
+        shown = cells_of_column(results, column)
+        if not shown:
             parts.append(f"- {what}: {NOT_RUN}.")
             continue
-        facts = held_out[benchmark].iloc[0]
+        cell, prefix = shown[0][0], UNSEEN_COLUMNS[column][2]
         parts.append(
-            f"- {what}: {facts['queries']:,.0f} queries, database of {facts['database_size']:,.0f} images, chance "
-            f"{facts['chance_level']:.4f}."
+            f"- {what}: {cell_metric(cell, 'queries'):,.0f} queries, database of "
+            f"{cell_metric(cell, f'{prefix}database_size'):,.0f} images, chance "
+            f"{cell_metric(cell, f'{prefix}chance_level'):.4f}."
         )
     on_grid = table["code_length"].isin(MAIN_CODE_LENGTHS) & (table["method"] != baseline)
     parts += ["", _wide(for_readers(table[on_grid]), MAIN_CODE_LENGTHS, headers, {})]

@@ -10,7 +10,13 @@ from typing import TypeAlias
 import pandas as pd
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.reports.cells import CLASSIFIER_BASELINE, CellMetrics, cell_code_length, cell_metric
+from deephash_pipeline.reports.cells import (
+    CLASSIFIER_BASELINE,
+    CellMetrics,
+    cell_code_length,
+    cell_metric,
+    cell_protocol,
+)
 from deephash_pipeline.reports.published import (
     FEATURE_CODE_LENGTHS,
     MAIN_CODE_LENGTHS,
@@ -42,6 +48,13 @@ _MEASURED_COLUMNS = {
 
 NOT_RUN = "not run"
 NOT_PRINTED = "\N{EN DASH}"
+
+UNSEEN_COLUMNS = {
+    "training_database": ("cifar10", "paper", ""),
+    "held_out_database": ("cifar10", "paper", "held_out_"),
+    "unseen_classes": ("cifar10_unseen", "unseen", ""),
+}
+"""Column of the table of unseen classes -> benchmark, protocol of its cells, and what stands before their metrics."""
 
 Results: TypeAlias = Mapping[str, Sequence[CellMetrics]]
 """Benchmark -> metrics of the cells that were run there."""
@@ -119,15 +132,11 @@ def features_table(
     return pd.DataFrame(rows, columns=columns)
 
 
-def unseen_table(
-    held_out: Mapping[str, pd.DataFrame], display_names: Mapping[str, str], code_lengths: Iterable[int]
-) -> pd.DataFrame:
+def unseen_table(results: Results, display_names: Mapping[str, str], code_lengths: Iterable[int]) -> pd.DataFrame:
     """CIFAR-10 by three protocols, of which the paper has the first.
 
     Args:
-        held_out: what `held_out_evaluation` has measured on `cifar10` and on `cifar10_unseen`, if anything: frames with
-            columns `method` (display name), `code_length`, `mean_average_precision` and
-            `training_mean_average_precision`.
+        results: metrics of the cells that were run.
         display_names: display name of each method key, in the order of the rows.
         code_lengths: of the grid, in bits.
 
@@ -135,15 +144,13 @@ def unseen_table(
         Frame with columns `method`, `code_length`, `training_database`, `held_out_database`, `unseen_classes`; a row
         for each cell of the grid, and for the 1-of-C code where it was measured.
     """
-    scores: dict[str, dict[tuple[str, int], float]] = {}
-    for column, benchmark, name in (
-        ("training_database", "cifar10", "training_mean_average_precision"),
-        ("held_out_database", "cifar10", "mean_average_precision"),
-        ("unseen_classes", "cifar10_unseen", "mean_average_precision"),
-    ):
-        frame = held_out.get(benchmark, pd.DataFrame(columns=["method", "code_length", name]))
-        frame = frame.dropna(subset=[name])
-        scores[column] = dict(zip(_cells_of(frame), frame[name], strict=True))
+    scores = {
+        column: {
+            (display_names[str(cell["method"])], cell_code_length(cell)): cell_metric(cell, metric)
+            for cell, metric in cells_of_column(results, column)
+        }
+        for column in UNSEEN_COLUMNS
+    }
     grid = {
         (name, length)
         for method, name in display_names.items()
@@ -156,6 +163,15 @@ def unseen_table(
     for column, of_cells in scores.items():
         table[column] = [of_cells.get(cell, math.nan) for cell in cells]
     return table
+
+
+def cells_of_column(results: Results, column: str) -> list[tuple[CellMetrics, str]]:
+    """Give the cells that a column of the table of unseen classes shows, each with the name of its mAP."""
+    benchmark, protocol, prefix = UNSEEN_COLUMNS[column]
+    metric = f"{prefix}mean_average_precision"
+    return [
+        (cell, metric) for cell in results.get(benchmark, ()) if cell_protocol(cell).name == protocol and metric in cell
+    ]
 
 
 def for_readers(table: pd.DataFrame) -> pd.DataFrame:
@@ -216,7 +232,7 @@ def _measured(results: Results) -> dict[tuple[str, str, int], float]:
         (benchmark, str(cell["method"]), cell_code_length(cell)): cell_metric(cell, "mean_average_precision")
         for benchmark, cells in results.items()
         for cell in cells
-        if cell["method"] != CLASSIFIER_BASELINE
+        if cell["method"] != CLASSIFIER_BASELINE and cell_protocol(cell).name == "paper"
     }
 
 

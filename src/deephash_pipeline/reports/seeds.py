@@ -10,6 +10,7 @@ import pandas as pd
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
+from deephash_pipeline.protocols import require_protocol
 from deephash_pipeline.reports.figures import by_group
 from deephash_pipeline.reports.panels import add_to_panel, panels_beside_each_other
 from deephash_pipeline.reports.style import line_and_markers, method_styles
@@ -19,11 +20,6 @@ Scores: TypeAlias = Mapping[tuple[str, int], NDArray[np.float64]]
 """(method, code length) to every query's average precision with every seed, (seeds, queries)."""
 
 _ABSENT = "\N{EN DASH}"
-
-_DATABASES = {
-    "training": "the training set, as in the paper",
-    "held out": "images that no training has seen",
-}
 
 
 def seeds_table(
@@ -57,10 +53,10 @@ def seeds_table(
 
 
 def seeds_page(table: pd.DataFrame, benchmark: str, parameters: SignificanceParameters) -> str:
-    """Write the comparison as Markdown: a table of methods by code lengths for each database.
+    """Write the comparison as Markdown: a table of methods by code lengths for each protocol.
 
     Args:
-        table: of `seeds_table`, with the column ``database``.
+        table: of `seeds_table`, with the column ``protocol``.
         benchmark: name.
         parameters: that the table was made with.
     """
@@ -71,9 +67,9 @@ def seeds_page(table: pd.DataFrame, benchmark: str, parameters: SignificancePara
         f"averaged difference ({parameters.resamples:,} resamples, Holm's correction over the methods, level "
         f"{parameters.level:g}). The deviation of one seed is unknown.\n",
     ]
-    for database, own in table.groupby("database", sort=False):
+    for protocol, own in table.groupby("protocol", sort=False):
         lengths = sorted(own["code_length"].unique())
-        parts.append(f"## Database: {_DATABASES[str(database)]}\n")
+        parts.append(f"## Protocol {protocol}\n\nThe database is {require_protocol(str(protocol)).described}.\n")
         parts.append(f"| method | {' | '.join(f'{length} bits' for length in lengths)} |")
         parts.append(f"|---|{'---:|' * len(lengths)}")
         cells = own.set_index(["method", "code_length"])
@@ -92,15 +88,15 @@ def figure_seeds(
 ) -> go.Figure:
     """Mean mAP against code length with error bars of one standard deviation over seeds, a panel for each group.
 
-    Drawn is the held-out database where there is one, else the training set.
+    Drawn is the last protocol: that of held-out images where there are such.
 
     Args:
-        table: of `seeds_table`, with the column ``database``.
+        table: of `seeds_table`, with the column ``protocol``.
         display_names: display name of each method key; its order gives colours and legend.
         groups: heading of each group to its methods.
     """
-    database = str(table["database"].iloc[-1])
-    drawn = table[table["database"] == database]
+    protocol = require_protocol(str(table["protocol"].iloc[-1]))
+    drawn = table[table["protocol"] == protocol.name]
     there = set(drawn["method"])
     placed = by_group([method for method, name in display_names.items() if name in there], groups)
     figure = panels_beside_each_other([*placed], [len(methods) for methods in placed.values()])
@@ -122,7 +118,7 @@ def figure_seeds(
         title_text="Several seeds",
         meta=figure.layout.meta
         | {
-            "how_to_read": f"Means over seeds; the database is {_DATABASES[database]}. Error bars are one standard "
+            "how_to_read": f"Means over seeds; the database is {protocol.described}. Error bars are one standard "
             "deviation of the seeds; a method with one seed has none."
         },
     )

@@ -5,15 +5,18 @@ from collections.abc import Iterable, Mapping
 
 import pandas as pd
 
+from deephash_pipeline.protocols import BESIDE_METRICS, PROTOCOLS
 from deephash_pipeline.reports.cells import (
     CLASSIFIER_BASELINE,
     CellMetrics,
     cell_code_length,
     cell_metric,
+    cell_protocol,
     classifier_baseline_cell,
     grid_cells,
     method_name,
     shared_chance_level,
+    shared_protocol,
 )
 from deephash_pipeline.reports.published import cited_map, published_map
 
@@ -21,6 +24,9 @@ _REFERENCE_SUFFIX = " (reference)"
 
 _GRADED = ("ndcg_at_100", "acg_at_100", "wap_at_100")
 """Of images with several labels."""
+
+_BESIDE = tuple(f"{name}_{metric}" for name in PROTOCOLS for metric in BESIDE_METRICS)
+"""By the protocol beside that of the cells."""
 
 _METRICS = (
     "mean_average_precision",
@@ -39,14 +45,16 @@ _METRICS = (
     "queries",
     "queries_without_relevant_items",
     "database_size",
+    *_BESIDE,
 )
 
 
 def map_table(metrics: Iterable[CellMetrics], display_names: Mapping[str, str]) -> pd.DataFrame:
-    """Mean average precision, methods by code lengths.
+    """The metric of the cells' protocol, methods by code lengths: mAP over the whole database, or mAP@k.
 
     Two reference rows end the table, with one value in every column: the 1-of-C code, whose C bits do not follow
-    the grid (its label says how many), if it was evaluated, and the chance level of constant codes.
+    the grid (its label says how many), if it was evaluated, and, where all of the database counts, the chance level of
+    constant codes.
 
     Args:
         metrics: metrics of the cells, in any order.
@@ -57,7 +65,7 @@ def map_table(metrics: Iterable[CellMetrics], display_names: Mapping[str, str]) 
         NaN where a cell was not evaluated.
 
     Raises:
-        InputError: no cells, a repeated cell, an unnamed method, or cells of different databases.
+        InputError: no cells, a repeated cell, an unnamed method, or cells of different protocols or databases.
 
     Example:
         >>> cell = {"method": "itq", "code_length": 12, "mean_average_precision": 0.5, "chance_level": 0.1}
@@ -66,19 +74,22 @@ def map_table(metrics: Iterable[CellMetrics], display_names: Mapping[str, str]) 
     """
     given = list(metrics)
     cells = grid_cells(given, display_names)
+    protocol = shared_protocol(given)
     code_lengths = sorted({cell_code_length(cell) for cell in cells})
     rows: dict[str, dict[str, float]] = {}
     for cell in cells:
         row = rows.setdefault(method_name(str(cell["method"]), display_names), {})
-        row[str(cell_code_length(cell))] = cell_metric(cell, "mean_average_precision")
+        row[str(cell_code_length(cell))] = cell_metric(cell, protocol.metric)
     columns = [str(code_length) for code_length in code_lengths]
     baseline = classifier_baseline_cell(given)
     if baseline is not None:
         label = (
             f"{method_name(CLASSIFIER_BASELINE, display_names)}, {cell_code_length(baseline)} bits{_REFERENCE_SUFFIX}"
         )
-        rows[label] = dict.fromkeys(columns, cell_metric(baseline, "mean_average_precision"))
-    rows[f"Chance{_REFERENCE_SUFFIX}"] = dict.fromkeys(columns, shared_chance_level(given))
+        rows[label] = dict.fromkeys(columns, cell_metric(baseline, protocol.metric))
+    chance = shared_chance_level(given)
+    if protocol.k is None:
+        rows[f"Chance{_REFERENCE_SUFFIX}"] = dict.fromkeys(columns, chance)
     table = pd.DataFrame.from_dict(rows, orient="index", columns=columns, dtype="float64")
     table.index.name = "method"
     return table
@@ -93,8 +104,9 @@ def metrics_table(metrics: Iterable[CellMetrics], display_names: Mapping[str, st
     """All metrics of all cells, one row per cell, the 1-of-C code last.
 
     Returns:
-        Frame with columns `method` (display name), `code_length`, then the metrics under their names; those that a cell
-        does not have are NaN. Metrics of graded relevance have a column where images have several labels.
+        Frame with columns `method` (display name), `code_length`, `protocol`, then the metrics under their names; those
+        that a cell does not have are NaN. Metrics of graded relevance have a column where images have several labels,
+        those by the protocol beside where there are images to search.
 
     Raises:
         InputError: no cells, a repeated cell or an unnamed method.
@@ -104,17 +116,19 @@ def metrics_table(metrics: Iterable[CellMetrics], display_names: Mapping[str, st
     baseline = classifier_baseline_cell(given)
     if baseline is not None:
         cells.append(baseline)
-    names = [name for name in _METRICS if name not in _GRADED or any(name in cell for cell in cells)]
+    optional = {*_GRADED, *_BESIDE}
+    names = [name for name in _METRICS if name not in optional or any(name in cell for cell in cells)]
     return pd.DataFrame.from_records(
         [
             {
                 **{name: math.nan if cell.get(name) is None else cell[name] for name in names},
                 "method": method_name(str(cell["method"]), display_names),
                 "code_length": cell_code_length(cell),
+                "protocol": cell_protocol(cell).name,
             }
             for cell in cells
         ],
-        columns=["method", "code_length", *names],
+        columns=["method", "code_length", "protocol", *names],
     )
 
 
@@ -122,7 +136,8 @@ def comparison_table(metrics: Iterable[CellMetrics], benchmark: str, display_nam
     """Measured beside published mean average precision, one row per evaluated cell of the grid.
 
     The 1-of-C code is left out: the paper has no such row. Where the paper prints no value, `published` and
-    `difference` are NaN; so they are for the deep methods that the paper cites from publications with other protocols.
+    `difference` are NaN; so they are for the deep methods that the paper cites from publications with other protocols,
+    and for all where the cells were measured by another protocol than the paper's.
 
     Returns:
         Frame with columns `method` (display name), `code_length`, `measured`, `published`,
@@ -130,16 +145,19 @@ def comparison_table(metrics: Iterable[CellMetrics], benchmark: str, display_nam
         at its true code length; NaN elsewhere).
 
     Raises:
-        InputError: no cells, a repeated cell or an unnamed method.
+        InputError: no cells, a repeated cell, an unnamed method, or cells of different protocols.
     """
     rows = []
-    for cell in grid_cells(metrics, display_names):
+    cells = grid_cells(metrics, display_names)
+    protocol = shared_protocol(cells)
+    of_paper = protocol.name == "paper"
+    for cell in cells:
         code_length = cell_code_length(cell)
-        measured = cell_metric(cell, "mean_average_precision")
-        printed = published_map(benchmark, str(cell["method"]), code_length)
+        measured = cell_metric(cell, protocol.published_metric)
+        printed = published_map(benchmark, str(cell["method"]), code_length) if of_paper else None
         published = math.nan if printed is None else printed
         name = method_name(str(cell["method"]), display_names)
-        cited = cited_map(benchmark, str(cell["method"])).get(code_length, math.nan)
+        cited = cited_map(benchmark, str(cell["method"])).get(code_length, math.nan) if of_paper else math.nan
         rows.append((name, code_length, measured, published, measured - published, cited))
     return pd.DataFrame(rows, columns=["method", "code_length", "measured", "published", "difference", "cited"])
 

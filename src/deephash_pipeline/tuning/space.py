@@ -11,7 +11,7 @@ from deephash_pipeline.deephash.fine_tune import FineTuningParameters
 from deephash_pipeline.losses import LOSS_PARAMETERS
 from deephash_pipeline.parameters import Parameters
 
-SCORE = "held_out_mean_average_precision"
+SCORE = "trial_mean_average_precision"
 """What trials are judged by: tie-aware mAP of one half of the validation images against the other half."""
 
 LEARNING_RATE = "training.learning_rate"
@@ -51,7 +51,7 @@ class TuningParameters(Parameters):
 
     trials: PositiveInt = 20
     epoch_share: float = Field(default=0.5, gt=0, le=1)
-    learning_rate: Bounds = Bounds(low=1e-3, high=0.3)
+    learning_rate: Bounds = Bounds(low=1e-3, high=1.0)
     weight_decay: Bounds = Bounds(low=1e-6, high=1e-2)
     decades: PositiveFloat = 1.5
     sampler: Literal["tpe", "random"] = "tpe"

@@ -99,18 +99,23 @@ def test_faulty_lists_end_in_one_line_that_names_the_place(folder: Path, content
     assert "\n" not in str(raised.value)
 
 
+def test_a_query_that_the_list_of_the_database_holds_too_is_refused(folder: Path) -> None:
+    (folder / "database.txt").write_text(LISTS["database.txt"] + LISTS["test.txt"])
+    with pytest.raises(InputError, match=r"the image id 'q\.png' occurs twice"):
+        read(folder, splits={"training": "train.txt", "validation": "database.txt", "query": "test.txt"})
+
+
 def test_a_missing_list_is_named(folder: Path) -> None:
     with pytest.raises(InputError, match=r"lost\.txt is missing"):
         read(folder, splits={"training": "lost.txt", "query": "test.txt"})
 
 
-@pytest.mark.parametrize("benchmark", ["nuswide21", "coco", "mirflickr"])
+@pytest.mark.parametrize("benchmark", ["nuswide21", "coco", "mirflickr", "imagenet100"])
 def test_benchmarks_of_published_lists_are_read_from_a_tree_of_their_layout(benchmark: str, folder: Path) -> None:
     catalog = yaml.safe_load((ROOT / f"conf/{benchmark}/catalog_01_raw.yml").read_text())
-    parameters = yaml.safe_load((ROOT / f"conf/{benchmark}/parameters_data_ingestion.yml").read_text())
     source = {**catalog["raw_images"]["source"], "image_size": 8}
     collection = read_source(parse_source(source), folder, folder / "decoded")
-    splits = split_collection(collection, SplitParameters(**parameters["data_ingestion"]), seed=0)
+    splits = split_collection(collection, SplitParameters(), seed=0)
     decoded, broken = decode_splits(splits, collection.class_names, broken_share_limit=0)
     assert broken == []
     # Of the database's list, the training image is left out.

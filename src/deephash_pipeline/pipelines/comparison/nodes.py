@@ -11,6 +11,8 @@ from deephash_pipeline import reports
 from deephash_pipeline.deephash.experiment import Experiment
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.grid import FURTHER_REPLICATES, METHOD_GROUPS, METHODS, cells, replicated
+from deephash_pipeline.pipelines.shared.searching import LabelSets, finds_anything, searched
+from deephash_pipeline.protocols import Protocol, require_protocol
 from deephash_pipeline.randomness import derive_seed
 from deephash_pipeline.reports import Scores
 from deephash_pipeline.retrieval import CodeSets, average_precision, count_distances
@@ -24,11 +26,14 @@ REPLICATES = {
 """File of the codes of each replicate of each cell of the grid -> method and code length, by order of the seeds."""
 
 
+NAMES_OF_DRAWS = {"paper": "training", "held_out": "held out", "unseen": "held out"}
+"""Where resamples derive from another name than the protocol's: that of the time when results were published."""
+
+
 def compare_methods(
     codes: Mapping[str, CodeSets],
-    query_labels: NDArray[np.int64],
-    validation_labels: NDArray[np.int64],
-    training_labels: NDArray[np.int64],
+    labels: LabelSets,
+    protocol: str,
     parameters: SignificanceParameters,
     experiment: Experiment,
 ) -> pd.DataFrame:
@@ -36,43 +41,45 @@ def compare_methods(
 
     Args:
         codes: ``<method>/b<bits>/codes.npz``, ``<method>/b<bits>/r<replicate>/codes.npz`` to the codes of a cell.
-        query_labels: of the queries, (queries,).
-        validation_labels: of images that no training has seen, (items,); none, no comparison with them as the database.
-        training_labels: of the paper's database, (training images,).
+        labels: of the three sets.
+        protocol: that the methods are compared by; by the one beside it they are compared too.
         parameters: of the bootstrap.
         experiment: whose seed the resamples derive from.
 
     Returns:
-        The rows of `reports.seeds_table` for each database, named in the first column: ``training`` or ``held out``.
+        The rows of `reports.seeds_table` for each protocol, named in the first column.
 
     Raises:
         InputError: there are no codes, codes of other images, or no database has what the queries look for.
     """
     tables = []
-    for name, labels in (("training", training_labels), ("held out", validation_labels)):
-        if np.isin(query_labels, labels).any():
-            scores = score_queries(codes, query_labels, name, labels)
-            table = reports.seeds_table(scores, METHODS, parameters, derive_seed(experiment.seed, "comparison", name))
-            table.insert(0, "database", name)
+    of_codes = require_protocol(protocol)
+    for by in (of_codes, *([require_protocol(of_codes.beside)] if of_codes.beside else [])):
+        scores = score_queries(codes, labels, by)
+        if scores is not None:
+            draws = derive_seed(experiment.seed, "comparison", NAMES_OF_DRAWS.get(by.name, by.name))
+            table = reports.seeds_table(scores, METHODS, parameters, draws)
+            table.insert(0, "protocol", by.name)
             tables.append(table)
     if not tables:
-        raise InputError("no query has an image of its class in the training or the validation set")
+        raise InputError(f"no query has an image of its class to find by protocol {protocol}: set protocol to another")
     return pd.concat(tables, ignore_index=True)
 
 
-def score_queries(
-    codes: Mapping[str, CodeSets], query_labels: NDArray[np.int64], database: str, labels: NDArray[np.int64]
-) -> Scores:
-    """Measure every query's average precision in each replicate of each cell that is there."""
+def score_queries(codes: Mapping[str, CodeSets], labels: LabelSets, protocol: Protocol) -> Scores | None:
+    """Measure every query's average precision in each replicate of each cell that is there; None, if none finds any."""
     scores: dict[tuple[str, int], list[NDArray[np.float64]]] = {}
     for path, cell in REPLICATES.items():
         own = codes.get(path)
         if own is None:
             continue
-        searched = own.database if database == "training" else own.validation
-        if [len(own.query), len(searched)] != [len(query_labels), len(labels)]:
-            raise InputError(f"the codes in {path} are not those of the images here: encode them again")
-        histograms = count_distances(own.query, query_labels, searched, labels, own.code_length)
+        try:
+            database = searched(protocol, own, labels)
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from error
+        if not finds_anything(labels.query, database.labels):
+            return None
+        histograms = count_distances(own.query, labels.query, database.codes, database.labels, own.code_length)
         scores.setdefault(cell, []).append(average_precision(histograms))
     if not scores:
         raise InputError("there are no codes to compare: run some cells first, and `--pipelines=seeds` for more seeds")

@@ -3,19 +3,19 @@
 from kedro.pipeline import Node, Pipeline
 
 from deephash_pipeline.pipelines.comparison.nodes import compare_methods, draw_comparison, write_page
-
-LABELS = ("query_labels", "validation_labels", "training_labels")
+from deephash_pipeline.pipelines.shared.inputs import node
+from deephash_pipeline.pipelines.shared.searching import LABEL_SETS
 
 
 def create_pipeline() -> Pipeline:
     """codes_of_seeds (those that are there), labels -> compare_methods -> seeds_table -> page, figure."""
     return Pipeline(
         [
-            Node(
+            node(
                 compare_methods,
-                inputs=["codes_of_seeds", *LABELS, "params:comparison", "params:experiment"],
-                outputs="seeds_table",
-                name="compare_methods",
+                ["codes_of_seeds", LABEL_SETS, "params:protocol", "params:comparison", "params:experiment"],
+                "seeds_table",
+                "compare_methods",
             ),
             Node(
                 write_page,

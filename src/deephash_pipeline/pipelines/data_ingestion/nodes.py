@@ -9,9 +9,11 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from deephash_pipeline.images.decoding.ingestion import BrokenImage, decode_splits
+from deephash_pipeline.images.protocol_splits import split_by_protocol
 from deephash_pipeline.images.sources.collection import ImageCollection
-from deephash_pipeline.images.splits import SplitParameters, split_class_names, split_collection
+from deephash_pipeline.images.splits import SplitParameters, split_class_names
 from deephash_pipeline.images.statistics import pixel_statistics
+from deephash_pipeline.protocols import require_protocol
 
 logger = logging.getLogger(__name__)
 
@@ -27,9 +29,9 @@ class IngestionParameters(SplitParameters):
 
 
 def split_images(
-    raw_images: ImageCollection, parameters: IngestionParameters, seed: int, benchmark: str
+    raw_images: ImageCollection, parameters: IngestionParameters, protocol: str, seed: int, benchmark: str
 ) -> dict[str, Any]:
-    """Split a collection into disjoint sets, and decode them.
+    """Split a collection into disjoint sets, as the protocol wants them, and decode them.
 
     Returns:
         ``<split>_images`` uint8 (n, channels, height, width), ``<split>_labels`` int64 (n,) and ``<split>_ids`` for the
@@ -37,7 +39,7 @@ def split_images(
         broken image.
     """
     class_names = split_class_names(raw_images.class_names, parameters, seed)
-    splits = split_collection(raw_images, parameters, seed)
+    splits = split_by_protocol(raw_images, parameters, seed, require_protocol(protocol))
     decoded, broken = decode_splits(splits, class_names, parameters.broken_share_limit)
     quarantined = pd.DataFrame(broken, columns=list(BrokenImage._fields))
     artefacts: dict[str, Any] = {"class_names": class_names, "quarantined_images": quarantined}

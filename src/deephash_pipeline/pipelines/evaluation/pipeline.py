@@ -26,7 +26,7 @@ def create_pipeline(grid: Sequence[Cell]) -> Pipeline:
                 "codes": f"{cell.namespace}.codes",
                 **{name: name for name in ("training_labels", "validation_labels", "query_labels")},
             },
-            parameters={"params:cell": f"params:{cell.parameter}"},
+            parameters={"params:cell": f"params:{cell.parameter}", "params:protocol": "params:protocol"},
         )
         for cell in grid
     ]

@@ -14,7 +14,7 @@ from deephash_pipeline.grid import METHODS, compared_cells, on_descriptor
 from deephash_pipeline.hashing.base import Encoder
 from deephash_pipeline.methods import Cell
 from deephash_pipeline.pipelines.shared.histories import of_cell
-from deephash_pipeline.reports import HAND_CRAFTED_FEATURES, published_hand_crafted_map, published_map
+from deephash_pipeline.reports import HAND_CRAFTED_FEATURES, cell_protocol, published_hand_crafted_map, published_map
 
 
 def initialise_on_descriptor(
@@ -41,11 +41,13 @@ def tabulate_features(
 
     Returns:
         Columns `feature`, `method` (display names), `code_length`, `measured`, `published`, `difference`; NaN where the
-        grid's cell has not been evaluated, or the paper prints nothing for this descriptor.
+        grid's cell has not been evaluated by the paper's protocol, or the paper prints nothing for this descriptor.
     """
+    of_all = (*evaluated_cells.values(), *descriptor_metrics)
     measured = {
         (metrics["method"], metrics["code_length"]): metrics["mean_average_precision"]
-        for metrics in (*evaluated_cells.values(), *descriptor_metrics)
+        for metrics in of_all
+        if cell_protocol(metrics).name == "paper"
     }
     benchmark = experiment.benchmark
     feature = DESCRIPTORS[parameters.descriptor]

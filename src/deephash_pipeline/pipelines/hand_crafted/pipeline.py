@@ -43,7 +43,8 @@ def _on_descriptor(cell: Cell) -> Pipeline:
     inputs = {f"{split}_z": f"{split}_descriptor" for split in SPLITS}
     inputs |= {name: name for name in (f"{split}_labels" for split in SPLITS)}
     # Each method has the parameters that it has on z, and the same seed.
-    parameters = {"params:cell": f"params:cells.{namespace}", "params:experiment": "params:experiment"}
+    parameters = {"params:cell": f"params:cells.{namespace}"}
+    parameters |= {name: name for name in ("params:experiment", "params:protocol")}
     if cell.method == PRE_TRAINING:
         learn = _initialise()
         inputs["class_names"] = "class_names"

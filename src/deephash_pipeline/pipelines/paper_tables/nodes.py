@@ -20,7 +20,6 @@ def tabulate(
     metrics: Mapping[str, Any],
     curves: Mapping[str, pd.DataFrame],
     hand_crafted: Mapping[str, pd.DataFrame],
-    held_out: Mapping[str, pd.DataFrame],
     stored: Mapping[str, pd.DataFrame],
 ) -> dict[str, pd.DataFrame]:
     """Lay out all tables, before any of them is written.
@@ -29,7 +28,6 @@ def tabulate(
         metrics: ``<benchmark>/<method>/b<bits>/metrics.json`` to the metrics of a cell.
         curves: ``<benchmark>/<method>/b32/precision_recall.csv`` to the curves of a cell.
         hand_crafted: ``<benchmark>/hand_crafted.csv`` to mAP on hand-crafted features.
-        held_out: ``<benchmark>/held_out.csv`` to mAP by the protocols that do not reward memory.
         stored: ``<name>.csv`` to a table as it is before the run.
 
     Raises:
@@ -45,7 +43,7 @@ def tabulate(
         "hand_crafted_against_cnn": reports.features_table(results, tables_of_benchmarks(hand_crafted), COMPARED),
         "map_against_bits": reports.code_lengths_table(results, COMPARED, CODE_LENGTHS),
         "precision_recall_at_32_bits": reports.precision_recall_table(joined, COMPARED),
-        "unseen_classes": reports.unseen_table(tables_of_benchmarks(held_out), NAMES, CODE_LENGTHS),
+        "unseen_classes": reports.unseen_table(results, NAMES, CODE_LENGTHS),
     }
     for name, table in tables.items():
         if f"{name}.csv" in stored:
@@ -83,11 +81,11 @@ def draw_precision_recall(tables: Tables, metrics: Mapping[str, Any]) -> tuple[p
     return shown, page, reports.paper_figure_precision_recall(table, COMPARED, SHOWN_CODE_LENGTH)
 
 
-def write_unseen(tables: Tables, held_out: Mapping[str, pd.DataFrame]) -> tuple[pd.DataFrame, str]:
+def write_unseen(tables: Tables, metrics: Mapping[str, Any]) -> tuple[pd.DataFrame, str]:
     """Write mAP on CIFAR-10 by the paper's protocol and by two that do not reward memory."""
-    table, frames = tables["unseen_classes"], tables_of_benchmarks(held_out)
+    table, results = tables["unseen_classes"], cells_of_benchmarks(metrics)
     baseline = NAMES[CLASSIFIER_BASELINE.method]
-    page = reports.unseen_page("CIFAR-10: images and classes never seen", table, frames, baseline)
+    page = reports.unseen_page("CIFAR-10: images and classes never seen", table, results, baseline)
     return reports.for_readers(table), page
 
 

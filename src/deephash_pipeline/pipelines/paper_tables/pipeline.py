@@ -16,7 +16,6 @@ from deephash_pipeline.pipelines.paper_tables.nodes import (
 )
 
 METRICS = "metrics_of_benchmarks"
-HELD_OUT = "held_out_of_benchmarks"
 
 
 def create_pipeline() -> Pipeline:
@@ -33,7 +32,7 @@ def create_pipeline() -> Pipeline:
         "hand_crafted_against_cnn": (write_features, METRICS),
         "map_against_bits": (draw_map, METRICS),
         "precision_recall_at_32_bits": (draw_precision_recall, METRICS),
-        "unseen_classes": (write_unseen, HELD_OUT),
+        "unseen_classes": (write_unseen, METRICS),
     }
     drawn = (draw_map, draw_precision_recall)
     return Pipeline(
@@ -44,7 +43,6 @@ def create_pipeline() -> Pipeline:
                     METRICS,
                     "curves_of_benchmarks",
                     "hand_crafted_of_benchmarks",
-                    HELD_OUT,
                     "stored_paper_tables",
                 ],
                 outputs="paper_tables",

@@ -1,5 +1,6 @@
 """Tables, figures, gallery and page out of the cells' metrics."""
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -11,6 +12,8 @@ from deephash_pipeline.deephash.experiment import Experiment
 from deephash_pipeline.deephash.training_set import LabelledImages, TrainingSet
 from deephash_pipeline.grid import DEEP_RIVALS, METHOD_GROUPS, METHODS
 from deephash_pipeline.methods import Cell
+from deephash_pipeline.pipelines.shared.searching import LabelSets, searched, searched_images
+from deephash_pipeline.protocols import require_protocol
 from deephash_pipeline.provenance import Origin
 from deephash_pipeline.retrieval import CodeSets
 
@@ -37,16 +40,27 @@ class ReportingParameters(BaseModel):
     notes: tuple[str, ...] = ()
 
 
-def tabulate_metrics(metrics: list[Metrics], experiment: Experiment) -> tuple[pd.DataFrame, ...]:
+def tabulate_metrics(
+    metrics: list[Metrics], unseen: Mapping[str, Metrics], experiment: Experiment
+) -> tuple[pd.DataFrame, ...]:
     """Lay out the metrics of all cells.
 
+    Args:
+        metrics: of the cells.
+        unseen: of the cells that were run on the same benchmark with unseen classes, by their files' names.
+        experiment: says which benchmark it is.
+
     Returns:
-        The mAP table (methods by code lengths), all metrics in long form, and measured beside published mAP.
+        The mAP table (methods by code lengths), all metrics in long form, measured beside published mAP, and mAP by all
+        protocols.
     """
+    own = {(cell["method"], cell["code_length"]) for cell in metrics}
+    of_own = [cell for cell in unseen.values() if (cell["method"], cell["code_length"]) in own]
     return (
         reports.map_table(metrics, METHODS).reset_index(),
         reports.metrics_table(metrics, METHODS),
         reports.comparison_table(metrics, experiment.benchmark, METHODS),
+        reports.protocols_table(metrics, of_own),
     )
 
 
@@ -67,20 +81,24 @@ def draw_training_curves(*histories: pd.DataFrame) -> Figure:
 
 def draw_gallery(
     queries: LabelledImages,
-    database: TrainingSet,
+    training_set: TrainingSet,
+    validation_set: LabelledImages,
     codes: CodeSets,
+    protocol: str,
     parameters: ReportingParameters,
     experiment: Experiment,
 ) -> str:
     """Show some queries with their nearest images."""
+    by = require_protocol(protocol)
+    database = searched(by, codes, LabelSets(queries.labels, training_set.labels, validation_set.labels))
     return reports.retrieval_gallery(
         queries.images,
         queries.labels,
-        database.images,
+        searched_images(by, training_set.images, validation_set.images),
         database.labels,
         codes.query,
-        codes.database,
-        list(database.class_names),
+        database.codes,
+        list(training_set.class_names),
         codes.code_length,
         queries=parameters.gallery_queries,
         neighbours=parameters.gallery_neighbours,
@@ -108,6 +126,7 @@ class ReportContent(NamedTuple):
 
     map_table: pd.DataFrame
     comparison_table: pd.DataFrame
+    protocols_table: pd.DataFrame
     map_by_code_length: Figure
     precision_recall: Figure
     training_curves: Figure
@@ -124,19 +143,23 @@ def write_report(
 ) -> str:
     """Compose one self-contained page; what the metrics were made with is what their manifest says (`origin`)."""
     made_with = described(origin)
+    protocol = reports.cell_protocol(metrics[0])
     summary = {
         "Benchmark": experiment.benchmark,
         "Network": made_with.get("Network", NOT_RECORDED),
         "Queries": f"{metrics[0]['queries']:,}",
-        "Database": f"{metrics[0]['database_size']:,} images, the training set",
+        "Database": f"{metrics[0]['database_size']:,} images",
+        "Protocol": protocol.name,
         "Gallery": f"{METHODS[gallery_cell.method]}, {gallery_cell.code_length} bits",
     }
     figures = {name: getattr(content, name) for name in ("map_by_code_length", "precision_recall", "training_curves")}
     return reports.render_report(
         f"Deep hashing on {experiment.benchmark}",
         experiment.benchmark,
+        protocol,
         summary,
         content.map_table.set_index("method"),
+        reports.by_other_protocols(content.protocols_table, METHODS),
         content.comparison_table,
         figures,
         content.gallery,

@@ -12,21 +12,27 @@ from deephash_pipeline.pipelines.reporting.nodes import (
     tabulate_metrics,
     write_report,
 )
-from deephash_pipeline.pipelines.shared.inputs import QUERIES, TRAINING_SET, Bundle, node
+from deephash_pipeline.pipelines.shared.inputs import QUERIES, TRAINING_SET, VALIDATION_SET, Bundle, node
 
-TABLES = ["map_table", "metrics_table", "comparison_table"]
+TABLES = ["map_table", "metrics_table", "comparison_table", "protocols_table"]
 FIGURES = ["figure_map_by_code_length", "figure_precision_recall", "figure_training_curves"]
 
-CONTENT = Bundle(ReportContent, ("map_table", "comparison_table", *FIGURES, "gallery"))
+CONTENT = Bundle(ReportContent, ("map_table", "comparison_table", "protocols_table", *FIGURES, "gallery"))
 
 
 def create_pipeline() -> Pipeline:
-    """Metrics, curves, histories, images and codes -> tables, figures, gallery -> report."""
+    """Metrics, curves, histories, images and codes -> tables, figures, gallery -> report.
+
+    Read besides: unseen_cells, the metrics of the same benchmark with unseen classes, as far as they were run.
+    """
     shown = GALLERY.namespace
     return Pipeline(
         [
             Node(
-                tabulate_metrics, inputs=["all_metrics", "params:experiment"], outputs=TABLES, name="tabulate_metrics"
+                tabulate_metrics,
+                inputs=["all_metrics", "unseen_cells", "params:experiment"],
+                outputs=TABLES,
+                name="tabulate_metrics",
             ),
             Node(
                 draw_map_by_code_length,
@@ -48,7 +54,15 @@ def create_pipeline() -> Pipeline:
             ),
             node(
                 draw_gallery,
-                [QUERIES, TRAINING_SET, f"{shown}.codes", "params:reporting", "params:experiment"],
+                [
+                    QUERIES,
+                    TRAINING_SET,
+                    VALIDATION_SET,
+                    f"{shown}.codes",
+                    "params:protocol",
+                    "params:reporting",
+                    "params:experiment",
+                ],
                 "gallery",
                 "draw_gallery",
             ),

@@ -7,6 +7,8 @@ import pandas as pd
 from deephash_pipeline.deephash.experiment import Run
 from deephash_pipeline.deephash.fine_tune import FineTuningParameters, PreTrainedWeights
 from deephash_pipeline.deephash.training_set import LabelledImages, TrainingSet
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.protocols import require_protocol
 from deephash_pipeline.randomness import derive_seed
 from deephash_pipeline.tuning import HeldOutScore, TrialJob, TuningParameters, halves, search
 
@@ -18,9 +20,19 @@ def search_parameters(
     tuning: TuningParameters,
     run: Run,
     start: PreTrainedWeights,
+    protocol: str,
     study: Path,
 ) -> pd.DataFrame:
-    """Make the trials of a cell's method that its study lacks; returns a row for each trial."""
+    """Make the trials of a cell's method that its study lacks; returns a row for each trial.
+
+    Raises:
+        InputError: the protocol searches the validation images, which trials are judged by.
+    """
+    if "validation" in require_protocol(protocol).database:
+        raise InputError(
+            f"tuning judges by validation images, and protocol {protocol} searches them: tune by protocol paper, and "
+            "carry the winners over"
+        )
     asking, searched = halves(validation_set, derive_seed(run.experiment.seed, "tuning"))
     score = HeldOutScore(asking, searched, training_set)
     trials = search(TrialJob(training_set, score, method, start, run, tuning), study)

@@ -22,6 +22,7 @@ def create_pipeline() -> Pipeline:
         "params:tuning",
         TRIAL_RUN,
         PRE_TRAINED,
+        "params:protocol",
         "study",
     ]
     template = Pipeline([node(search_parameters, inputs, "trials", "search")])
@@ -43,5 +44,6 @@ def _instance(template: Pipeline, cell: Cell) -> Pipeline:
             "params:fine_tuning": f"params:fine_tuning.{cell.method}",
             "params:tuning": "params:tuning",
             "params:experiment": "params:experiment",
+            "params:protocol": "params:protocol",
         },
     )

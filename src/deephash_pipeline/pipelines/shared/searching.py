@@ -1,0 +1,77 @@
+"""What queries search: codes and labels of the database that a protocol names."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.pipelines.shared.inputs import Bundle
+from deephash_pipeline.protocols import Protocol
+from deephash_pipeline.retrieval import CodeSets
+
+
+class LabelSets(NamedTuple):
+    """Labels of the three sets, each int64 of shape (n,), or uint8 of shape (n, classes)."""
+
+    query: NDArray[Any]
+    training: NDArray[Any]
+    validation: NDArray[Any]
+
+
+LABEL_SETS = Bundle(LabelSets, ("query_labels", "training_labels", "validation_labels"))
+
+
+class Database(NamedTuple):
+    """Packed codes, uint8 (items, bytes), and labels of what is searched."""
+
+    codes: NDArray[np.uint8]
+    labels: NDArray[Any]
+
+
+def searched(protocol: Protocol, codes: CodeSets, labels: LabelSets) -> Database:
+    """Put the sets that the queries search into one.
+
+    Raises:
+        InputError: the codes are of other images than the labels.
+    """
+    sets = {"training": (codes.database, labels.training), "validation": (codes.validation, labels.validation)}
+    if len(codes.query) != len(labels.query) or any(len(own) != len(of) for own, of in sets.values()):
+        raise InputError("the codes are not those of the images here: encode them again")
+    own = [sets[name] for name in protocol.database]
+    return Database(np.concatenate([codes for codes, _ in own]), np.concatenate([labels for _, labels in own]))
+
+
+def finds_anything(query_labels: NDArray[Any], database_labels: NDArray[Any]) -> bool:
+    """Say whether any query has a relevant image in a database."""
+    if query_labels.ndim == 2:
+        return bool((query_labels.any(axis=0) & database_labels.any(axis=0)).any())
+    return bool(np.isin(query_labels, database_labels).any())
+
+
+class JoinedImages:
+    """Images of several arrays, which may be memory-mapped, as those of one: an image is read when it is asked for.
+
+    Args:
+        parts: uint8 (n, channels, height, width) each.
+    """
+
+    def __init__(self, parts: list[NDArray[np.uint8]]) -> None:
+        self._parts = parts
+        self._ends = np.cumsum([len(part) for part in parts])
+        self.shape = (len(self), *parts[0].shape[1:])
+        self.dtype, self.ndim = parts[0].dtype, parts[0].ndim
+
+    def __len__(self) -> int:
+        return sum(map(len, self._parts))
+
+    def __getitem__(self, row: int) -> NDArray[np.uint8]:
+        part = int(np.searchsorted(self._ends, row, side="right"))
+        image: NDArray[np.uint8] = self._parts[part][row - self._ends[part]]
+        return image
+
+
+def searched_images(protocol: Protocol, training: NDArray[np.uint8], validation: NDArray[np.uint8]) -> Any:
+    """Give the images whose codes and labels are those of `searched`, in the same order."""
+    sets = {"training": training, "validation": validation}
+    return JoinedImages([sets[name] for name in protocol.database])

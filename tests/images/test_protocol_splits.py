@@ -1,0 +1,148 @@
+"""The sets of each protocol, on as many generated images as the benchmark has, or on a small tree of files."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from PIL import Image
+
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.images.protocol_splits import split_by_protocol
+from deephash_pipeline.images.sources.collection import ImageCollection, ImageSet
+from deephash_pipeline.images.sources.folder import list_folder
+from deephash_pipeline.images.splits import SplitParameters
+from deephash_pipeline.protocols import PROTOCOLS
+
+DEFAULTS = SplitParameters()
+CLASSES = [f"class {label}" for label in range(10)]
+
+
+def dots(count: int, prefix: str, classes: int = 10) -> ImageSet:
+    """Images of one pixel, as many of each class."""
+    labels = np.arange(count, dtype=np.int64) % classes
+    return ImageSet(np.zeros((count, 1, 1, 1), np.uint8), labels, [f"{prefix}/{row}" for row in range(count)])
+
+
+@pytest.fixture(scope="module")
+def cifar10() -> ImageCollection:
+    return ImageCollection({"training": dots(50_000, "train"), "query": dots(10_000, "test")}, CLASSES)
+
+
+def sizes(splits: dict[str, ImageSet]) -> dict[str, int]:
+    return {name: len(images) for name, images in splits.items()}
+
+
+def test_cifar10_1_has_a_hundred_queries_and_five_hundred_training_images_of_each_class(
+    cifar10: ImageCollection,
+) -> None:
+    splits = split_by_protocol(cifar10, DEFAULTS, 42, PROTOCOLS["cifar10_1"])
+    assert np.bincount(splits["query"].labels).tolist() == [100] * 10
+    assert np.bincount(splits["training"].labels).tolist() == [500] * 10
+    searched = sum(len(splits[name]) for name in PROTOCOLS["cifar10_1"].database)
+    assert searched == 59_000
+    ids = [name for images in splits.values() for name in images.ids]
+    assert len(set(ids)) == 60_000
+    # From all images, not from the test images alone.
+    assert {name.partition("/")[0] for name in splits["query"].ids} == {"train", "test"}
+
+
+def test_the_seed_decides_the_sets_of_cifar10_1(cifar10: ImageCollection) -> None:
+    first, again, other = (
+        split_by_protocol(cifar10, DEFAULTS, seed, PROTOCOLS["cifar10_1"])["query"].ids for seed in (42, 42, 43)
+    )
+    assert first == again
+    assert first != other
+
+
+def test_cifar10_2_is_the_official_split_and_searches_the_training_set(cifar10: ImageCollection) -> None:
+    splits = split_by_protocol(cifar10, DEFAULTS, 42, PROTOCOLS["cifar10_2"])
+    assert sizes(splits) == {"training": 50_000, "validation": 0, "query": 10_000}
+    assert splits["query"].ids == cifar10.splits["query"].ids
+    assert PROTOCOLS["cifar10_2"].database == ("training",)
+
+
+def test_imagenet100_searches_its_published_list_with_the_training_set_in_it() -> None:
+    lists = {"training": dots(13_000, "t", 100), "validation": dots(115_503, "d", 100), "query": dots(5_000, "q", 100)}
+    collection = ImageCollection(lists, [str(label) for label in range(100)])
+    splits = split_by_protocol(collection, DEFAULTS, 42, PROTOCOLS["imagenet100"])
+    assert sum(len(splits[name]) for name in PROTOCOLS["imagenet100"].database) == 128_503
+    assert PROTOCOLS["imagenet100"].k == 1_000
+
+
+@pytest.fixture
+def cifar10_tree(tmp_path: Path) -> Path:
+    """CIFAR-10's layout, two classes of eight training and four test images."""
+    for split, count in (("train", 8), ("test", 4)):
+        for name in ("cat", "dog"):
+            folder = tmp_path / split / name
+            folder.mkdir(parents=True)
+            for row in range(count):
+                Image.new("RGB", (4, 4), (row, 0, 0)).save(folder / f"{row}.png")
+    return tmp_path
+
+
+SMALL = replace(PROTOCOLS["cifar10_1"], sizes={"query": 4, "training": 6, "validation": 14})
+
+
+def listed(tree: Path) -> ImageCollection:
+    return list_folder(tree, {"training": "train", "query": "test"}, 4, 3, tree / "decoded")
+
+
+def test_files_of_both_folders_are_drawn_from_and_keep_their_labels(cifar10_tree: Path) -> None:
+    splits = split_by_protocol(listed(cifar10_tree), DEFAULTS, 1, SMALL)
+    assert sizes(splits) == {"query": 4, "training": 6, "validation": 14}
+    for images in splits.values():
+        assert [name.split("/")[1] == "dog" for name in images.ids] == images.labels.astype(bool).tolist()
+        assert list(images.images.names) == images.ids  # type: ignore[union-attr]
+
+
+def test_a_benchmark_of_other_sizes_is_no_benchmark_of_that_name(cifar10_tree: Path) -> None:
+    with pytest.raises(InputError, match="protocol cifar10_1 divides 60,000 images, and here are 24"):
+        split_by_protocol(listed(cifar10_tree), DEFAULTS, 1, PROTOCOLS["cifar10_1"])
+    with pytest.raises(InputError, match=r"cifar10_2 has 10,000 images in the set 'query', and here are 8"):
+        split_by_protocol(listed(cifar10_tree), DEFAULTS, 1, PROTOCOLS["cifar10_2"])
+
+
+@pytest.mark.parametrize("protocol", ["cifar10_1", "cifar10_2", "imagenet100"])
+@pytest.mark.parametrize("given", [{"query_count": 5}, {"validation_share": 0.1}, {"training_count": 3}])
+def test_what_a_protocol_fixes_is_not_configured_beside_it(
+    cifar10: ImageCollection, protocol: str, given: dict[str, Any]
+) -> None:
+    with pytest.raises(
+        InputError, match=rf"protocol {protocol} fixes its sets: remove data_ingestion\.{next(iter(given))}"
+    ):
+        split_by_protocol(cifar10, SplitParameters(**given), 42, PROTOCOLS[protocol])
+
+
+def test_unseen_classes_and_the_protocol_of_that_name_go_together(cifar10: ImageCollection) -> None:
+    with pytest.raises(InputError, match="set unseen_classes"):
+        split_by_protocol(cifar10, DEFAULTS, 42, PROTOCOLS["unseen"])
+    with pytest.raises(InputError, match="set protocol to unseen"):
+        split_by_protocol(cifar10, SplitParameters(unseen_classes=3), 42, PROTOCOLS["paper"])
+    splits = split_by_protocol(cifar10, SplitParameters(unseen_classes=3), 42, PROTOCOLS["unseen"])
+    assert sizes(splits) == {"training": 35_000, "validation": 15_000, "query": 3_000}
+    assert not set(splits["training"].labels.tolist()) & set(splits["query"].labels.tolist())
+
+
+def test_held_out_images_are_asked_for_before_anything_is_trained(cifar10: ImageCollection) -> None:
+    with pytest.raises(InputError, match=r"there are none: set data_ingestion\.validation_share"):
+        split_by_protocol(cifar10, DEFAULTS, 42, PROTOCOLS["held_out"])
+    splits = split_by_protocol(cifar10, SplitParameters(validation_share=0.1), 42, PROTOCOLS["held_out"])
+    assert sizes(splits) == {"training": 45_000, "validation": 5_000, "query": 10_000}
+
+
+def test_every_environment_names_a_protocol_that_its_sets_fit() -> None:
+    conf = Path(__file__).resolve().parents[2] / "conf"
+    for file in sorted(conf.glob("*/globals.yml")):
+        name = yaml.safe_load(file.read_text()).get("protocol", "paper")
+        ingestion = file.parent / "parameters_data_ingestion.yml"
+        own = yaml.safe_load(ingestion.read_text())["data_ingestion"] if ingestion.is_file() else {}
+        parameters = SplitParameters.model_validate(
+            {key: value for key, value in own.items() if key in SplitParameters.model_fields}
+        )
+        protocol = PROTOCOLS[name]
+        assert bool(parameters.unseen_classes) == protocol.unseen, file
+        assert not protocol.sizes or parameters == SplitParameters(), file

@@ -1,0 +1,21 @@
+"""The gallery shows the images that the protocol searches."""
+
+import numpy as np
+import pytest
+
+from deephash_pipeline.pipelines.shared.searching import LabelSets, searched, searched_images
+from deephash_pipeline.protocols import PROTOCOLS
+from deephash_pipeline.retrieval import CodeSets
+
+TRAINING, VALIDATION = (np.full((count, 1, 2, 2), count, np.uint8) for count in (5, 3))
+CODES = CodeSets(TRAINING[:, 0, 0, :1], VALIDATION[:, 0, 0, :1], np.zeros((2, 1), np.uint8), 8)
+LABELS = LabelSets(np.arange(2), np.arange(5), np.arange(3))
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_the_images_are_those_of_the_codes_and_labels_that_are_searched(name: str) -> None:
+    database = searched(PROTOCOLS[name], CODES, LABELS)
+    images = searched_images(PROTOCOLS[name], TRAINING, VALIDATION)
+    assert images.shape == (len(database.codes), 1, 2, 2)
+    assert len(images) == len(database.labels)
+    assert [int(images[row].max()) for row in range(len(images))] == database.codes[:, 0].tolist()

@@ -1,0 +1,62 @@
+"""Classes that training has not seen."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import yaml
+
+from deephash_pipeline.deephash import ClassifierRun, Experiment, LabelledImages, PreTrainingParameters, TrainingSet
+from deephash_pipeline.images.sources.collection import ImageCollection, ImageSet
+from deephash_pipeline.images.splits import SplitParameters, split_class_names, split_collection
+from deephash_pipeline.pipelines.cnn_pretraining.nodes import pre_train
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def bars(classes: int, count: int) -> ImageSet:
+    generator = np.random.default_rng(0)
+    labels = np.arange(count, dtype=np.int64) % classes
+    images = generator.integers(0, 90, size=(count, 1, 28, 28)).astype(np.uint8)
+    for image, label in zip(images, labels, strict=True):
+        image[0, :, 4 * label : 4 * label + 4] += 150
+    return ImageSet(images, labels, [f"bar {row}" for row in range(count)])
+
+
+def test_a_network_learns_from_the_classes_that_are_left_and_watches_no_accuracy() -> None:
+    names = ["a", "b", "c", "d", "e"]
+    parameters = SplitParameters(query_count=20, unseen_classes=2)
+    splits = split_collection(ImageCollection({"all": bars(5, 80)}, names), parameters, seed=1)
+    training = {"epochs": 1, "batch_size": 12, "learning_rate": 0.01}
+    _, softmax, history = pre_train(
+        TrainingSet(
+            splits["training"].images,
+            splits["training"].labels,
+            {"mean": [0.3], "standard_deviation": [0.3]},
+            split_class_names(names, parameters, seed=1),
+        ),
+        LabelledImages(splits["validation"].images, splits["validation"].labels),
+        PreTrainingParameters.model_validate({"training": training}),
+        ClassifierRun(Experiment(benchmark="bars", network="lenet", seed=1, device="cpu")),
+    )
+    assert set(splits["training"].labels.tolist()) == {0, 1, 2}
+    assert set(splits["query"].labels.tolist()) == {3, 4}
+    assert len(softmax["bias"]) == 5
+    assert "validation_accuracy" not in history
+
+
+def test_the_unseen_classes_of_cifar10_choose_nothing() -> None:
+    seen, unseen = (
+        {file.name: yaml.safe_load(file.read_text()) for file in (ROOT / "conf" / folder).glob("*.yml")}
+        for folder in ("cifar10", "cifar10_unseen")
+    )
+    assert set(unseen) == {"catalog_01_raw.yml", "globals.yml", "parameters_data_ingestion.yml"}
+    assert unseen["catalog_01_raw.yml"] == seen["catalog_01_raw.yml"]
+    assert unseen["globals.yml"] == {**seen["globals.yml"], "benchmark": "cifar10_unseen", "protocol": "unseen"}
+
+
+def test_the_environment_of_unseen_classes_has_files_of_its_own(new_project: Callable[[str], Path]) -> None:
+    conf = new_project("unseen") / "conf" / "cifar10_unseen"
+    assert yaml.safe_load((conf / "globals.yml").read_text())["benchmark"] == "cifar10_unseen"
+    split = yaml.safe_load((conf / "parameters_data_ingestion.yml").read_text())["data_ingestion"]
+    assert SplitParameters.model_validate(split).unseen_classes == 3
