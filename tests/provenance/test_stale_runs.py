@@ -208,7 +208,7 @@ def test_a_change_of_one_method_makes_its_cells_their_figures_and_the_report(cat
         *(
             f"evaluation.{cell}.{step}"
             for cell in cells
-            for step in ("count_distances", "count_validation_distances", "measure")
+            for step in ("count_distances", "count_beside_distances", "count_validation_distances", "measure")
         ),
         *(f"evaluation.{step}" for step in ("collect_metrics", "join_curves")),
         *(f"reporting.{step}" for step in ("tabulate_metrics", "draw_map_by_code_length", "draw_precision_recall")),

@@ -28,11 +28,14 @@ from deephash_pipeline.tuning import (
     tuned_parameters,
     with_values,
 )
+from deephash_pipeline.tuning.space import Bounds
 from deephash_pipeline.tuning.trial import run_trial
 from tests.pipelines.squares import IMAGES, LABELS, TRAINING, TRAINING_SET, run_of, squares
 
 DPSH = FineTuningParameters.model_validate({"training": {**TRAINING, "epochs": 4}, "loss": {"name": "dpsh"}})
-TUNING = TuningParameters(trials=6, workers=1, random_trials=2, trials_before_pruning=2)
+# Rates at which this loss stays finite.
+RATES = Bounds(low=1e-3, high=0.3)
+TUNING = TuningParameters(trials=6, workers=1, random_trials=2, trials_before_pruning=2, learning_rate=RATES)
 VALIDATION_SET = LabelledImages(*squares(18, seed=2))
 
 
