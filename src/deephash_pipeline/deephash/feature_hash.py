@@ -26,7 +26,7 @@ from deephash_pipeline.training import outputs_in_blocks
 IMAGENET = {"mean": [0.485, 0.456, 0.406], "standard_deviation": [0.229, 0.224, 0.225]}
 """Of the images that torchvision's weights were trained on, as torchvision documents them."""
 
-DECODED_AT_A_TIME = 256
+DECODED_AT_A_TIME = 64
 
 
 class FeatureHash(BaseEstimator, ImageHasher):  # type: ignore[misc]

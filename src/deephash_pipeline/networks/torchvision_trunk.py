@@ -128,7 +128,7 @@ class TorchvisionTrunk(Trunk):
         except (*UNREADABLE, HTTPException) as error:
             raise InputError(
                 f"pretrained weights of `{self.network}` cannot be loaded ({_one_line(error)}): check the connection "
-                "and `trunk.image_size`, or set `trunk.pretrained` to false"
+                "and `trunk.image_size`, give a file by `trunk.weights`, or set `trunk.pretrained` to false"
             ) from error
         self.layers.load_state_dict(model.state_dict())
         if from_file:

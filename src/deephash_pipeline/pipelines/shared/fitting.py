@@ -9,6 +9,7 @@ from pydantic import RootModel, ValidationError, model_validator
 
 from deephash_pipeline.deephash.experiment import Experiment
 from deephash_pipeline.hashing import HASH_FUNCTIONS, Encoder, parameters_model
+from deephash_pipeline.images.sources.collection import require_labels
 from deephash_pipeline.methods import Cell
 from deephash_pipeline.randomness import derive_seed
 
@@ -42,9 +43,15 @@ def fit_hash_function(
     parameters: BaselineParameters,
     experiment: Experiment,
 ) -> Encoder:
-    """Fit the cell's method on the training set."""
+    """Fit the cell's method on the training set.
+
+    Raises:
+        InputError: the method learns from labels, and all images are of one class.
+    """
     seed = seed_of_fit(experiment.of_replicate(cell.replicate), cell.method)
     hash_function = HASH_FUNCTIONS[cell.method](cell.bits, random_state=seed, **parameters.root[cell.method])
+    if hash_function.supervised and len(training_labels):
+        require_labels(training_labels, cell.method)
     return hash_function.fit(training_z, training_labels)
 
 
