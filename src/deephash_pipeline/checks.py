@@ -9,12 +9,13 @@ from typing import Any
 from kedro.framework.hooks import hook_impl
 from kedro.io import CatalogProtocol
 from kedro.pipeline import Pipeline
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from deephash_pipeline.datasets.atomic_file import AtomicFileDataset
 from deephash_pipeline.deephash.experiment import Experiment
 from deephash_pipeline.devices import resolve_device, resolve_devices
 from deephash_pipeline.errors import InputError
+from deephash_pipeline.parameters import faults_in_one_line
 
 Catalog = CatalogProtocol[Any, Any]
 
@@ -47,7 +48,10 @@ class SoundRun:
         folder = catalog.get(BENCHMARK_FILE) if BENCHMARK_FILE in catalog else None
         if not isinstance(given, Mapping) or not isinstance(folder, AtomicFileDataset):
             return
-        experiment = Experiment.model_validate(given)
+        try:
+            experiment = Experiment.model_validate(given)
+        except ValidationError as error:
+            raise InputError(f"parameter `experiment`: {faults_in_one_line(error)}") from error
         at = folder.filepath.parent
         if at.name != experiment.benchmark or not at.resolve().is_relative_to(project.resolve()):
             raise InputError(

@@ -13,6 +13,7 @@ from kedro.config import MissingConfigException
 from kedro.framework.cli.project import run as kedro_run
 from kedro.framework.project import pipelines
 from kedro.io import DatasetError
+from kedro.pipeline import Pipeline
 from kedro.validation.exceptions import ParameterValidationError
 
 from deephash_pipeline.commands.encode import encode
@@ -21,7 +22,7 @@ from deephash_pipeline.commands.package import export_huggingface, export_onnx, 
 from deephash_pipeline.commands.partial import only_cells_that_are_there
 from deephash_pipeline.commands.project import hasher, new
 from deephash_pipeline.commands.provenance import RUN_OPTIONS, explain, skipping_what_is_up_to_date, status
-from deephash_pipeline.commands.refusals import check_options, enter_project, explained
+from deephash_pipeline.commands.refusals import check_options, enter_project, explained, joined
 from deephash_pipeline.commands.search import index, search
 from deephash_pipeline.commands.serve import serve
 from deephash_pipeline.errors import InputError
@@ -44,16 +45,8 @@ def one_line_errors(command: Callable[..., Any] | None) -> Callable[..., Any]:
             # Those that work in a project; files that others name are relative to where they are.
             if "params" in options and not options.get("conf_source"):
                 enter_project()
-            names = options.get("pipelines") or options.get("names") or ["__default__"]
-            for name in names:
-                if name not in pipelines:
-                    raise InputError(f"unknown pipeline `{name}`: choose among {', '.join(pipelines)}")
             if "runner" in options:
-                check_options(options, names)
-            if options.get("namespaces"):
-                options["namespaces"] = within_stages(options["namespaces"], names)
-            if "runner" in options:
-                options = only_cells_that_are_there(options)
+                options = checked_run(options)
             return command(**options)
         except SystemExit as stopped:
             if stopped.code == STOPPED:
@@ -74,17 +67,34 @@ def one_line_errors(command: Callable[..., Any] | None) -> Callable[..., Any]:
     return wrapped
 
 
-def within_stages(namespaces: list[str], names: list[str]) -> list[str]:
+def checked_run(options: dict[str, Any]) -> dict[str, Any]:
+    """Give the options of a run with its pipelines, and namespaces and cells as the pipelines have them.
+
+    Raises:
+        InputError: one of them cannot be used.
+    """
+    names = options.get("pipelines") or ["full"]
+    # As the session will ask for them: when others are asked for, Kedro has all of them made again.
+    pipelines.set_requested(names)
+    pipeline = joined(names)
+    check_options(options, pipeline)
+    options = {**options, "pipelines": names}
+    if options.get("namespaces"):
+        options["namespaces"] = within_stages(options["namespaces"], pipeline)
+    return only_cells_that_are_there(options)
+
+
+def within_stages(namespaces: list[str], pipeline: Pipeline) -> list[str]:
     """Put the stages before namespaces of cells: ``itq`` means ``baseline_hashing.itq`` and ``evaluation.itq``.
 
     Args:
         namespaces: as given, of stages, methods or cells.
-        names: of the pipelines to run.
+        pipeline: that runs.
 
     Raises:
-        InputError: none of the pipelines has such a namespace.
+        InputError: the pipeline has no such namespace.
     """
-    there = {node.namespace or "" for name in names for node in pipelines[name].nodes}
+    there = {node.namespace or "" for node in pipeline.nodes}
     stages = {namespace.partition(".")[0] for namespace in there}
     expanded = []
     for namespace in namespaces:

@@ -65,6 +65,10 @@ METHOD_GROUPS = {
 
 FIELD = "field"
 """The pipeline of all methods. Before the names of what it joins or reports: ``field.map_table``."""
+FULL_AT_A_GLANCE, FIELD_AT_A_GLANCE = (f"{name}_at_{SHOWN_CODE_LENGTH}_bits" for name in ("full", FIELD))
+"""The same with one code length, as that of the paper's methods."""
+SEEDS = "seeds"
+"""The pipeline of further seeds."""
 
 CLASSIFIER_BASELINE = Cell(method="one_of_c", code_length=None)
 GALLERY = Cell(method="deephash", code_length=SHOWN_CODE_LENGTH)
@@ -122,14 +126,21 @@ def on_descriptor(cell: Cell) -> Cell:
     return Cell(method=f"descriptor_{cell.method}", code_length=cell.code_length)
 
 
+def every_cell() -> Iterator[Cell]:
+    """Yield the cells that any pipeline has: of the grid, on hand-crafted features, and with further seeds."""
+    yield from cells()
+    yield from map(on_descriptor, compared_cells())
+    for replicate in FURTHER_REPLICATES:
+        yield from replicated(replicate)
+
+
 def cell_parameters() -> dict[str, Any]:
     """Give every cell as a parameter, so that the configuration repeats nothing.
 
     ``cells.<method>.b<bits>``, and of further replicates ``cells.r<replicate>.<method>.b<bits>``.
     """
     parameters: dict[str, Any] = {}
-    further = (cell for replicate in FURTHER_REPLICATES for cell in replicated(replicate))
-    for cell in (*cells(), *map(on_descriptor, compared_cells()), *further):
+    for cell in every_cell():
         *above, length = cell.parameter.split(".")[1:]
         group = parameters
         for name in above:

@@ -15,10 +15,13 @@ from rich.console import Console
 from rich.table import Table
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.grid import FIELD
+from deephash_pipeline.grid import FIELD, SEEDS, every_cell
 from deephash_pipeline.training import TrainingDiverged
 
 logger = logging.getLogger(__name__)
+
+AT_ALL_LENGTHS = {"full", "__default__", FIELD, SEEDS}
+"""Pipelines that take longest to make."""
 
 
 class KnownParameters:
@@ -27,8 +30,7 @@ class KnownParameters:
     @hook_impl
     def before_pipeline_run(self, catalog: CatalogProtocol[Any, Any]) -> None:
         """Compare all configured parameters with those that any pipeline reads."""
-        inputs = set[str]().union(*(pipeline.inputs() for pipeline in pipelines.values()))
-        read = {name.removeprefix("params:") for name in inputs if name.startswith("params:")}
+        read = parameters_read()
         unread = sorted(unread_parameters(catalog.load("parameters"), read))
         if unread:
             groups = sorted({name.partition(".")[0] for name in read})
@@ -112,6 +114,13 @@ class ResultTable:
             console.print(f"Report      make report{environment}   (data/08_reporting/{benchmark}/report.html)")
         console.print(f"Pipelines   make viz{environment}      (http://127.0.0.1:4141)")
         console.print("MLflow      make mlflow   (http://127.0.0.1:5000)")
+
+
+def parameters_read() -> set[str]:
+    """Name the parameters that any pipeline reads: but for the cells, they are the same at all code lengths."""
+    inputs = set[str]().union(*(pipelines[name].inputs() for name in pipelines if name not in AT_ALL_LENGTHS))
+    read = {name.removeprefix("params:") for name in inputs if name.startswith("params:")}
+    return read | {cell.parameter for cell in every_cell()}
 
 
 def unread_parameters(parameters: Mapping[str, Any], read: Collection[str], above: str = "") -> Iterator[str]:

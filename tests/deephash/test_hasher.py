@@ -37,7 +37,7 @@ def assembled(
     run = Run(Experiment(benchmark="noise", network=network, seed=1), Cell(method=method, code_length=code_length))
     trunk = run.experiment.trunk_for(images.shape[1:])
     initialise(trunk, 3)
-    z = extract_features(images, statistics, trunk.state_dict(), run)
+    z = extract_features(images, statistics, trunk.state_dict(), run.experiment)
     labels = np.arange(40) % 4
     quick = {"ksh": {"anchors": 20, "iterations": 3}, "mlh": {"batches_per_stage": 3}, "liong_sdh": {"iterations": 2}}
     encoder = HASH_FUNCTIONS[method](code_length, **quick.get(method, {})).fit(z, labels)

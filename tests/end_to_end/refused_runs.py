@@ -1,8 +1,8 @@
-"""Runs that are to be refused: what they say, and that they write nothing."""
+"""Runs in the process of the tests, and those to be refused: what they say, and that they write nothing."""
 
 from pathlib import Path
 
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 from deephash_pipeline import cli
 
@@ -20,10 +20,15 @@ def the_error(output: str) -> str:
     return errors[0]
 
 
+def run(*arguments: str) -> Result:
+    """Run the project's `kedro run` without workers, which take seconds to start."""
+    return CliRunner().invoke(cli.run, (*arguments, "--runner=SequentialRunner"))
+
+
 def refused(*arguments: str) -> str:
     """Run the project's `kedro run`, expect it to refuse, and return the line that says why."""
     before = stored(Path.cwd())
-    result = CliRunner().invoke(cli.run, arguments)
+    result = run(*arguments)
     assert result.exit_code == 1, result.output
     assert isinstance(result.exception, SystemExit), result.exception
     assert stored(Path.cwd()) == before

@@ -12,12 +12,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 from numpy.typing import NDArray
 from PIL import Image
 
-from deephash_pipeline import cli
-from tests.end_to_end.refused_runs import refused, stored, the_error
+from tests.end_to_end.refused_runs import refused, run, stored, the_error
 
 IMAGES = np.random.default_rng(0).integers(256, size=(40, 28, 28)).astype(np.uint8)
 LABELS = (np.arange(40) % 10).astype(np.uint8)
@@ -66,7 +64,7 @@ def test_a_missing_raw_file_is_named_with_its_origin_and_the_command_that_gets_i
 
 @pytest.mark.usefixtures("raw_files")
 def test_whole_raw_files_are_accepted(here: Path) -> None:
-    result = CliRunner().invoke(cli.run, INGESTION)
+    result = run(*INGESTION)
     assert result.exit_code == 0, result.output
     assert np.load(here / "data/02_intermediate/mnist/training/images.npy").shape == (40, 1, 28, 28)
 
@@ -138,7 +136,7 @@ def image_files(here: Path) -> Iterator[Path]:
 
 
 def test_own_images_of_many_kinds_are_ingested(here: Path, image_files: Path) -> None:
-    result = CliRunner().invoke(cli.run, OWN_IMAGES)
+    result = run(*OWN_IMAGES)
     assert result.exit_code == 0, result.output
     made = here / "data/02_intermediate/images"
     assert np.load(made / "training/images.npy").shape == (43, 3, 32, 32)
@@ -151,7 +149,7 @@ def test_own_images_of_many_kinds_are_ingested(here: Path, image_files: Path) ->
 
 def test_a_broken_image_is_left_out_and_listed(here: Path, image_files: Path) -> None:
     (image_files / "train/owl/3.jpg").write_bytes(b"")
-    result = CliRunner().invoke(cli.run, (*OWN_IMAGES[:2], "--params=data_ingestion.broken_share_limit=0.02"))
+    result = run(*OWN_IMAGES[:2], "--params=data_ingestion.broken_share_limit=0.02")
     assert result.exit_code == 0, result.output
     made = here / "data/02_intermediate/images"
     listed = pd.read_csv(made / "quarantined_images.csv")
@@ -166,7 +164,7 @@ def test_a_broken_image_is_left_out_and_listed(here: Path, image_files: Path) ->
 
 def test_too_many_broken_images_stop_the_run(here: Path, image_files: Path) -> None:
     (image_files / "train/owl/3.jpg").write_bytes(b"")
-    result = CliRunner().invoke(cli.run, OWN_IMAGES)
+    result = run(*OWN_IMAGES)
     assert result.exit_code == 1
     error = the_error(result.output)
     assert "train/owl/3.jpg" in error
@@ -207,7 +205,7 @@ def test_a_folder_that_cannot_be_used_is_told_why(image_files: Path, spoil: Call
 
 def test_an_image_in_two_splits_is_told(image_files: Path, caplog: pytest.LogCaptureFixture) -> None:
     shutil.copy(image_files / "train/owl/0.png", image_files / "test/owl/copy.png")
-    result = CliRunner().invoke(cli.run, OWN_IMAGES)
+    result = run(*OWN_IMAGES)
     assert result.exit_code == 0, result.output
     told = [record.getMessage() for record in caplog.records if "same pixels" in record.getMessage()]
     assert len(told) == 1

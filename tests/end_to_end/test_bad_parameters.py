@@ -6,16 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from numpy.typing import NDArray
 
-from deephash_pipeline import cli
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.grid import BASELINES, PAPER_BASELINES
 from deephash_pipeline.hashing import HASH_FUNCTIONS
 from deephash_pipeline.provenance import manifest_path
 from deephash_pipeline.runners import GridRunner
-from tests.end_to_end.refused_runs import refused, the_error
+from tests.end_to_end.refused_runs import refused, run, the_error
 
 
 @pytest.fixture
@@ -55,7 +53,7 @@ def test_more_queries_than_images_are_refused() -> None:
 
 
 def test_fewer_images_than_one_batch_are_refused_with_the_key_to_change(here: Path) -> None:
-    ingested = CliRunner().invoke(cli.run, ("--pipelines=data_ingestion", "--params=data_ingestion.query_count=1700"))
+    ingested = run("--pipelines=data_ingestion", "--params=data_ingestion.query_count=1700")
     assert ingested.exit_code == 0, ingested.output
     few = "data_ingestion.query_count=1700,cnn_pretraining.training.batch_size=98"
     error = refused("--pipelines=cnn_pretraining", f"--params={few}")
@@ -64,10 +62,10 @@ def test_fewer_images_than_one_batch_are_refused_with_the_key_to_change(here: Pa
 
 
 def test_a_diverged_training_keeps_its_last_good_weights_apart(here: Path) -> None:
-    ingested = CliRunner().invoke(cli.run, ("--pipelines=data_ingestion",))
+    ingested = run("--pipelines=data_ingestion")
     assert ingested.exit_code == 0, ingested.output
     diverging = "--params=cnn_pretraining.training.learning_rate=1e30,cnn_pretraining.training.epochs=2"
-    result = CliRunner().invoke(cli.run, ("--pipelines=cnn_pretraining", diverging))
+    result = run("--pipelines=cnn_pretraining", diverging)
     assert result.exit_code == 1
     assert "lower `learning_rate`" in the_error(result.output)
     models = here / "data/06_models/digits"
@@ -139,7 +137,7 @@ def test_a_pipeline_a_namespace_and_an_environment_that_are_not_there_are_named(
 
 @pytest.mark.usefixtures("here")
 def test_an_unknown_device_is_refused_with_those_there_are() -> None:
-    ingested = CliRunner().invoke(cli.run, ("--pipelines=data_ingestion",))
+    ingested = run("--pipelines=data_ingestion")
     assert ingested.exit_code == 0, ingested.output
     error = refused("--pipelines=cnn_pretraining", "--params=experiment.device=tpu")
     assert "`tpu`" in error

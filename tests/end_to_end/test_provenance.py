@@ -15,7 +15,7 @@ from kedro.framework.startup import bootstrap_project
 from deephash_pipeline import cli
 from deephash_pipeline.image_index import ImageIndex
 from deephash_pipeline.provenance import manifest_path
-from tests.end_to_end.refused_runs import refused, stored
+from tests.end_to_end.refused_runs import refused, run, stored
 
 METRICS = Path("data/07_model_output/digits/metrics.json")
 
@@ -34,7 +34,7 @@ def copy(copied: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def invoke(*arguments: str) -> Result:
-    result = CliRunner().invoke(cli.run, arguments)
+    result = run(*arguments)
     assert result.exit_code == 0, result.output
     return result
 
@@ -96,7 +96,8 @@ def test_images_split_with_another_seed_do_not_get_under_the_old_classifier(
     for seed, stage in ((42, "feature_extraction"), (42, "evaluation"), (7, "feature_extraction"), (7, "evaluation")):
         error = refused(f"--pipelines={stage}", f"{small_parameters},experiment.seed={seed}")
         assert f"was made with seed {49 - seed}, this run has {seed}" in error
-    invoke("--pipelines=full", small_parameters)
+    invoke("--pipelines=data_ingestion", small_parameters)
+    assert "Mean average precision on digits" in invoke("--pipelines=full", small_parameters).output
     assert (copy / METRICS).read_bytes() == (finished_project / METRICS).read_bytes()
 
 
@@ -122,7 +123,7 @@ def test_of_two_runs_at_once_the_second_is_refused(copy: Path, small_parameters:
     assert other.stdout is not None
     assert other.stdout.readline() == "taken\n"
     try:
-        result = CliRunner().invoke(cli.run, ("--pipelines=evaluation", small_parameters))
+        result = run("--pipelines=evaluation", small_parameters)
         assert result.exit_code == 1
         assert f"another run, process {other.pid}, works on" in result.output.replace("\n", "")
     finally:

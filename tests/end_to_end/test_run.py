@@ -7,15 +7,14 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 from kedro.framework.session import KedroSession
 from kedro.framework.startup import bootstrap_project
 from mlflow import MlflowClient
 from mlflow.entities import Run
 
-from deephash_pipeline import cli
 from deephash_pipeline.grid import METHODS, PAPER_METHODS, cells
 from deephash_pipeline.provenance import manifest_path
+from tests.end_to_end.refused_runs import run
 
 GRID = list(cells(*PAPER_METHODS))
 NAMES = [METHODS[method] for method in PAPER_METHODS]
@@ -140,6 +139,6 @@ def test_the_same_seed_gives_the_same_codes_when_a_cell_is_trained_alone(
     bootstrap_project(project)
     monkeypatch.chdir(project)
     cell = ("--pipelines=fine_tuning", "--namespaces=fine_tuning.deephash.b12")
-    result = CliRunner().invoke(cli.run, (*cell, small_parameters))
+    result = run(*cell, small_parameters)
     assert result.exit_code == 0, result.output
     assert (project / codes).read_bytes() == (finished_project / codes).read_bytes()

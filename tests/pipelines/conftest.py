@@ -6,7 +6,7 @@ import pytest
 from numpy.typing import NDArray
 from torch import Tensor
 
-from deephash_pipeline.deephash import PreTrainingParameters, Run
+from deephash_pipeline.deephash import ClassifierRun, PreTrainingParameters
 from deephash_pipeline.pipelines.cnn_pretraining.nodes import pre_train
 from deephash_pipeline.pipelines.feature_extraction.nodes import extract_z
 from tests.pipelines.squares import EXPERIMENT, IMAGES, NO_SET, QUERY_IMAGES, STATISTICS, TRAINING, TRAINING_SET
@@ -15,7 +15,7 @@ from tests.pipelines.squares import EXPERIMENT, IMAGES, NO_SET, QUERY_IMAGES, ST
 @pytest.fixture(scope="session")
 def classifier() -> tuple[dict[str, Tensor], dict[str, Tensor], pd.DataFrame]:
     parameters = PreTrainingParameters.model_validate({"training": {**TRAINING, "epochs": 4}})
-    return pre_train(TRAINING_SET, NO_SET, parameters, Run(EXPERIMENT))
+    return pre_train(TRAINING_SET, NO_SET, parameters, ClassifierRun(EXPERIMENT))
 
 
 @pytest.fixture(scope="session")

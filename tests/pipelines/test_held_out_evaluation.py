@@ -10,7 +10,7 @@ from kedro.runner import SequentialRunner
 from numpy.typing import NDArray
 
 from deephash_pipeline.datasets import CodesDataset, FilesDataset
-from deephash_pipeline.deephash import Experiment, LabelledImages, PreTrainingParameters, Run, TrainingSet
+from deephash_pipeline.deephash import ClassifierRun, Experiment, LabelledImages, PreTrainingParameters, TrainingSet
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.grid import METHODS, cells
 from deephash_pipeline.images.sources.collection import ImageCollection, ImageSet
@@ -130,7 +130,7 @@ def test_a_network_learns_from_the_classes_that_are_left_and_watches_no_accuracy
         ),
         LabelledImages(splits["validation"].images, splits["validation"].labels),
         PreTrainingParameters.model_validate({"training": training}),
-        Run(Experiment(benchmark="bars", network="lenet", seed=1, device="cpu")),
+        ClassifierRun(Experiment(benchmark="bars", network="lenet", seed=1, device="cpu")),
     )
     assert set(splits["training"].labels.tolist()) == {0, 1, 2}
     assert set(splits["query"].labels.tolist()) == {3, 4}

@@ -23,7 +23,8 @@ from deephash_pipeline.grid import (
     Cell,
     cells,
 )
-from deephash_pipeline.pipeline_registry import create_others, register_pipelines
+from deephash_pipeline.hooks import parameters_read, unread_parameters
+from deephash_pipeline.pipeline_registry import OTHERS, register_pipelines
 
 STAGES = [
     "data_ingestion",
@@ -36,6 +37,7 @@ STAGES = [
     "reporting",
 ]
 GRID = list(cells(*PAPER_METHODS))
+GRIDS = ["full", "full_at_32_bits", "field", "field_at_32_bits"]
 
 LAYERS = {
     "01_raw": "raw",
@@ -148,7 +150,7 @@ def hashing_stage(cell: Cell) -> str:
 
 
 def test_each_stage_can_be_run_alone_and_all_together(pipelines: dict[str, Pipeline]) -> None:
-    assert set(pipelines) == {*STAGES, "full", "full_at_32_bits", "field", "seeds", "__default__", *create_others()}
+    assert set(pipelines) == {*STAGES, *OTHERS, *GRIDS, "seeds", "__default__"}
 
 
 def test_what_runs_without_a_name_is_the_full_pipeline(pipelines: dict[str, Pipeline]) -> None:
@@ -234,6 +236,33 @@ def test_the_run_at_32_bits_is_the_part_of_the_full_run_with_that_code_length(pi
     assert datasets < pipelines["full"].datasets()
 
 
+def test_the_field_at_32_bits_is_the_part_of_the_field_with_that_code_length(pipelines: dict[str, Pipeline]) -> None:
+    made = pipelines["field_at_32_bits"].all_outputs()
+    assert {name for name in made if name.endswith(".codes")} == {
+        f"{cell.namespace}.codes" for cell in cells() if cell.code_length in (32, None)
+    }
+    assert made < pipelines["field"].all_outputs()
+
+
+def test_a_pipeline_is_made_when_it_is_looked_at() -> None:
+    registered = register_pipelines()
+    assert len(registered["cnn_pretraining"].nodes) == 1
+    made = {name for name, pipeline in registered.items() if "_nodes" in vars(pipeline)}
+    assert made == {"cnn_pretraining"}
+    with pytest.raises(AttributeError, match="nothing"):
+        _ = registered["cnn_pretraining"].nothing
+
+
+def test_any_parameter_that_a_pipeline_reads_is_known_and_no_other(
+    configured: Callable[[str | None], Configuration], pipelines: dict[str, Pipeline]
+) -> None:
+    read = set[str]().union(*(pipeline.inputs() for pipeline in pipelines.values()))
+    parameters = {name.removeprefix("params:") for name in read if name.startswith("params:")}
+    # Of `experiment`, which most read as a whole, data_ingestion reads two.
+    assert parameters_read() == parameters
+    assert not list(unread_parameters(configured(None).parameters, parameters_read()))
+
+
 def test_the_full_pipeline_has_the_methods_of_the_papers_tables_and_the_field_has_all(
     pipelines: dict[str, Pipeline],
 ) -> None:
@@ -269,7 +298,7 @@ def test_the_gallery_shows_a_cell_of_the_grid() -> None:
     assert GALLERY in GRID
 
 
-@pytest.mark.parametrize("name", [*STAGES, "full", "full_at_32_bits", "field", "seeds", *create_others()])
+@pytest.mark.parametrize("name", [*STAGES, *GRIDS, "seeds", *OTHERS])
 @pytest.mark.parametrize("environment", [None, "mnist"])
 def test_nothing_stays_in_memory_by_accident(
     configured: Callable[[str | None], Configuration], environment: str | None, name: str

@@ -7,7 +7,14 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from deephash_pipeline.deephash import Experiment, LabelledImages, PreTrainingParameters, Run, TrainingSet
+from deephash_pipeline.deephash import (
+    ClassifierRun,
+    Experiment,
+    LabelledImages,
+    PreTrainingParameters,
+    Run,
+    TrainingSet,
+)
 from deephash_pipeline.deephash.estimator import DeepHash
 from deephash_pipeline.deephash.fine_tune import FineTuningParameters
 from deephash_pipeline.deephash.initialise import HashLayerInitParameters
@@ -62,7 +69,7 @@ def run_of(method: str) -> Run:
 @pytest.fixture(scope="module")
 def classifier() -> Any:
     parameters = PreTrainingParameters.model_validate({"training": {**TRAINING, "epochs": 4}})
-    return pre_train(TRAINING_SET, QUERIES, parameters, Run(EXPERIMENT))
+    return pre_train(TRAINING_SET, QUERIES, parameters, ClassifierRun(EXPERIMENT))
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from kedro.runner import SequentialRunner
 from numpy.typing import NDArray
 from torch import Tensor
 
-from deephash_pipeline.deephash import LabelledImages, PreTrainingParameters, Run
+from deephash_pipeline.deephash import ClassifierRun, LabelledImages, PreTrainingParameters
 from deephash_pipeline.hashing import ITQ, LSH, OneOfC
 from deephash_pipeline.images.sources.collection import ImageCollection, ImageSet
 from deephash_pipeline.methods import Cell
@@ -45,7 +45,7 @@ def bits_of(codes: NDArray[np.uint8], code_length: int) -> NDArray[np.bool_]:
 def test_images_are_split_into_what_the_catalog_names() -> None:
     everything = ImageSet(IMAGES, LABELS, [f"square {row}" for row in range(len(LABELS))])
     parameters = IngestionParameters(query_count=9, validation_share=0.25)
-    artefacts = split_images(ImageCollection({"all": everything}, CLASSES), parameters, EXPERIMENT)
+    artefacts = split_images(ImageCollection({"all": everything}, CLASSES), parameters, EXPERIMENT.seed, "squares")
     assert set(artefacts) == {
         "class_names",
         "quarantined_images",
@@ -74,13 +74,15 @@ def test_pre_training_has_a_row_of_figures_for_each_epoch(
 
 def test_pre_training_watches_validation_images_where_there_are_some() -> None:
     parameters = PreTrainingParameters.model_validate({"training": TRAINING})
-    _, _, history = pre_train(TRAINING_SET, LabelledImages(QUERY_IMAGES, QUERY_LABELS), parameters, Run(EXPERIMENT))
+    _, _, history = pre_train(
+        TRAINING_SET, LabelledImages(QUERY_IMAGES, QUERY_LABELS), parameters, ClassifierRun(EXPERIMENT)
+    )
     assert history["validation_accuracy"].between(0, 1).all()
 
 
 def test_the_same_seed_trains_the_same_classifier(trunk_weights: dict[str, Tensor]) -> None:
     parameters = PreTrainingParameters.model_validate({"training": {**TRAINING, "epochs": 4}})
-    again, _, _ = pre_train(TRAINING_SET, NO_SET, parameters, Run(EXPERIMENT))
+    again, _, _ = pre_train(TRAINING_SET, NO_SET, parameters, ClassifierRun(EXPERIMENT))
     assert all(torch.equal(again[name], tensor) for name, tensor in trunk_weights.items())
 
 

@@ -13,6 +13,7 @@ from torch import nn
 
 from deephash_pipeline.datasets import TensorsDataset
 from deephash_pipeline.deephash import (
+    ClassifierRun,
     Experiment,
     FineTuningParameters,
     LabelledImages,
@@ -52,7 +53,9 @@ def stage_one(**changes: Any) -> PreTrainingParameters:
 
 
 def trained_classifier(images, labels, parameters, chosen):
-    return pre_train(training_set(images, labels), LabelledImages(images[:0], labels[:0]), parameters, Run(chosen))
+    return pre_train(
+        training_set(images, labels), LabelledImages(images[:0], labels[:0]), parameters, ClassifierRun(chosen)
+    )
 
 
 def training_set(images: NDArray[np.uint8], labels: NDArray[np.int64]) -> TrainingSet:
@@ -146,13 +149,13 @@ def test_a_network_of_torchvision_is_chosen_by_name_and_its_block_is_for_it_alon
 
 
 def test_a_configuration_tells_of_options_only_where_they_change_something() -> None:
-    plain = Run(experiment()).configuration(stage_one())
+    plain = ClassifierRun(experiment()).configuration(stage_one())
     assert not [name for name in plain if "ten_crop" in name or "trunk" in name]
-    assert Run(experiment()).configuration(stage_one(augmentation={"ten_crop": True})) == {
+    assert ClassifierRun(experiment()).configuration(stage_one(augmentation={"ten_crop": True})) == {
         **plain,
         "augmentation.ten_crop": True,
     }
-    assert Run(experiment("resnet18", image_size=32)).configuration(stage_one()) == {
+    assert ClassifierRun(experiment("resnet18", image_size=32)).configuration(stage_one()) == {
         **plain,
         "network": "resnet18",
         "trunk.pretrained": False,

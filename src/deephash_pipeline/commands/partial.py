@@ -7,12 +7,11 @@ from typing import Any
 from kedro.framework.project import pipelines
 
 from deephash_pipeline.commands.provenance import INDEXING, NARROWING, open_catalog
-from deephash_pipeline.grid import INDEXED, SHOWN_CODE_LENGTH
+from deephash_pipeline.grid import FULL_AT_A_GLANCE, INDEXED
 
 logger = logging.getLogger(__name__)
 
 EVALUATION = "evaluation"
-GLANCE = f"full_at_{SHOWN_CODE_LENGTH}_bits"
 CODES = ".codes"
 
 
@@ -24,8 +23,8 @@ def only_cells_that_are_there(options: Mapping[str, Any]) -> dict[str, Any]:
 
     Returns:
         The options: as they are, if they name nodes themselves or all cells are there or none is; else for the cells
-        that are there. What all cells make together, `all_metrics`, is made only if these are those of ``GLANCE``.
-        An index has the pictures of the whole database, so one is made, that of `INDEXED`.
+        that are there. What all cells make together, `all_metrics`, is made only if these are those of
+        `FULL_AT_A_GLANCE`. An index has the pictures of the whole database, so one is made, that of `INDEXED`.
     """
     narrowed = any(options.get(name) for name in NARROWING)
     if list(options.get("pipelines") or []) == [INDEXING] and not narrowed:
@@ -39,8 +38,8 @@ def only_cells_that_are_there(options: Mapping[str, Any]) -> dict[str, Any]:
     if there in (set(), wanted):
         return dict(options)
     logger.warning("%d of %d cells are evaluated; without codes: %s", len(there), len(wanted), listed(wanted - there))
-    if there == codes_read(GLANCE):
-        return {**options, "pipelines": [GLANCE], "namespaces": [EVALUATION]}
+    if there == codes_read(FULL_AT_A_GLANCE):
+        return {**options, "pipelines": [FULL_AT_A_GLANCE], "namespaces": [EVALUATION]}
     return {**options, "namespaces": sorted(f"{EVALUATION}.{name.removesuffix(CODES)}" for name in there)}
 
 

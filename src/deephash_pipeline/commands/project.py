@@ -11,6 +11,7 @@ from kedro import __version__ as kedro_version
 from kedro.framework.session import KedroSession
 from kedro.io import DatasetError
 
+from deephash_pipeline.commands.provenance import catalog_of
 from deephash_pipeline.deephash import ImageHasher
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.grid import METHODS, cells
@@ -99,4 +100,4 @@ def run_catalog(benchmark: str) -> Iterator[Any]:
         known.remove("base")
         raise InputError(f"unknown benchmark `{benchmark}`: conf/ has {', '.join(known)}")
     with KedroSession.create(project, env=benchmark) as session:
-        yield session.load_context().catalog  # type: ignore[attr-defined]
+        yield catalog_of(session)

@@ -8,21 +8,21 @@ from typing import Any
 
 import click
 from kedro.framework.cli.utils import _split_params, env_option, split_string
-from kedro.framework.project import pipelines
 from kedro.framework.session import KedroSession
 from kedro.pipeline import Pipeline
 
+from deephash_pipeline.commands.refusals import joined
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.freshness import ProjectGraph, nodes_to_run, policy, states
 from deephash_pipeline.freshness.graph import Catalog
-from deephash_pipeline.grid import FIELD, SHOWN_CODE_LENGTH
+from deephash_pipeline.grid import FIELD, FIELD_AT_A_GLANCE, FULL_AT_A_GLANCE
 from deephash_pipeline.hooks import KnownParameters, ResultTable
 from deephash_pipeline.provenance import DamagedError, Kind, summarised
 from deephash_pipeline.runners import RUNNERS, count_cores
 
 logger = logging.getLogger(__name__)
 
-WHOLE = {"__default__", "full", f"full_at_{SHOWN_CODE_LENGTH}_bits", FIELD}
+WHOLE = {"__default__", "full", FULL_AT_A_GLANCE, FIELD, FIELD_AT_A_GLANCE}
 """Pipelines that make all they need from raw images."""
 
 NARROWING = (
@@ -88,7 +88,7 @@ def skipping_what_is_up_to_date(command: Callable[..., Any]) -> Callable[..., An
         verify_fully = options.pop("verify", "quick") == "full"
         force = options.pop("force", False)
         workers, on_error = options.pop("workers", None), options.pop("on_error", "continue")
-        whole = set(options.get("pipelines") or ["__default__"]) <= WHOLE
+        whole = set(options["pipelines"]) <= WHOLE
         runner = options.get("runner") or ("ParallelRunner" if (workers or count_cores()) > 1 else "SequentialRunner")
         runner = RUNNERS.get(runner, runner)
         with policy(stale_allowed=stale_allowed, verify_fully=verify_fully):
@@ -108,9 +108,10 @@ def skipping_what_is_up_to_date(command: Callable[..., Any]) -> Callable[..., An
 
 def _is_up_to_date(options: Mapping[str, Any], stale_allowed: bool) -> bool:
     """Say whether a run would do nothing; then show what it would have shown."""
-    catalog = open_catalog(options.get("env"), options.get("params"), options.get("conf_source"))
+    names = options["pipelines"]
+    catalog = open_catalog(options.get("env"), options.get("params"), options.get("conf_source"), names)
     KnownParameters().before_pipeline_run(catalog=catalog)
-    pipeline = _joined(options.get("pipelines") or ["__default__"])
+    pipeline = joined(names)
     if nodes_to_run(pipeline, catalog, stale_allowed):
         return False
     logger.info("everything is up to date; --force makes it again")
@@ -130,9 +131,9 @@ params_option = click.option(
 @click.option("--verify", type=click.Choice(["quick", "full"]), default="quick", show_default=True)
 def status(env: str | None, names: list[str], params: dict[str, Any], verify: str) -> None:
     """Print what is fresh, stale, missing, damaged or without a manifest."""
-    catalog = open_catalog(env, params)
+    catalog = open_catalog(env, params, names=names)
     with policy(verify_fully=verify == "full"):
-        found = states(_with_indexes(_joined(names), catalog), catalog)
+        found = states(_with_indexes(joined(names), catalog), catalog)
     counts = Counter(state.kind for state in found.values())
     click.echo(", ".join(f"{counts[kind]} {kind}" for kind in Kind if counts[kind]) or "nothing is made by it")
     for kind in Kind:
@@ -148,8 +149,8 @@ def status(env: str | None, names: list[str], params: dict[str, Any], verify: st
 @params_option
 def explain(name: str, env: str | None, names: list[str], params: dict[str, Any]) -> None:
     """Print what a dataset, or a cell such as deephash.b48, was made from: from raw images to mAP."""
-    catalog = open_catalog(env, params)
-    pipeline = _with_indexes(_joined(names), catalog)
+    catalog = open_catalog(env, params, names=names)
+    pipeline = _with_indexes(joined(names), catalog)
     explained = [output for output in pipeline.all_outputs() if output == name or output.startswith(f"{name}.")]
     if not explained:
         raise InputError(f"unknown `{name}`: name a dataset such as report, or a cell such as deephash.b48")
@@ -193,29 +194,33 @@ def explanation(pipeline: Pipeline, catalog: Catalog) -> Iterable[str]:
 
 
 def open_catalog(
-    env: str | None, parameters: Mapping[str, Any] | None = None, conf_source: str | None = None
+    env: str | None,
+    parameters: Mapping[str, Any] | None = None,
+    conf_source: str | None = None,
+    names: Iterable[str] = ("full",),
 ) -> Catalog:
-    """Read the catalog of the project in the working directory, with its parameters."""
+    """Read the catalog of the project in the working directory, with its parameters.
+
+    Args:
+        env: environment; None for the one that runs without a name.
+        parameters: beside those of the environment.
+        conf_source: folder of the configuration; None for the project's.
+        names: of the pipelines whose nodes say which types parameters have.
+    """
     created: Any = KedroSession.create(env=env, runtime_params=dict(parameters or {}), conf_source=conf_source)
     with created as session:
-        catalog: Catalog = session.load_context().catalog
+        return catalog_of(session, names)
+
+
+def catalog_of(session: Any, names: Iterable[str] = ("full",)) -> Catalog:
+    """Give the catalog of a session, see `open_catalog`."""
+    context = session.load_context()
+    # As `KedroSession.run` does: else every pipeline there is would be made, to look at the types that it expects.
+    context._pipelines_to_validate = list(names)
+    catalog: Catalog = context.catalog
     return catalog
 
 
 def _with_indexes(pipeline: Pipeline, catalog: Catalog) -> Pipeline:
     """Add the nodes of those indexes that were made: none is needed, but what there is should be known."""
-    return pipeline + Pipeline([node for node in pipelines[INDEXING].nodes if catalog.exists(node.outputs[0])])
-
-
-def _joined(names: Iterable[str]) -> Pipeline:
-    """Join pipelines by name.
-
-    Raises:
-        InputError: there is none of this name.
-    """
-    joined = Pipeline([])
-    for name in names:
-        if name not in pipelines:
-            raise InputError(f"unknown pipeline `{name}`: choose among {', '.join(pipelines)}")
-        joined += pipelines[name]
-    return joined
+    return pipeline + Pipeline([node for node in joined([INDEXING]).nodes if catalog.exists(node.outputs[0])])

@@ -1,9 +1,11 @@
 """Options and configuration that no run can be made of, explained in one line before a session begins."""
 
 import errno
+import operator
 import os
 import pickle
 from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -18,18 +20,11 @@ from omegaconf.errors import OmegaConfBaseException
 
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.project import project_root
+from deephash_pipeline.runners import RUNNERS
 
 LOGGING_FILE = Path("conf/logging.yml")
-FILTERS = {
-    "tags": "tags",
-    "from_nodes": "from_nodes",
-    "to_nodes": "to_nodes",
-    "node_names": "node_names",
-    "from_inputs": "from_inputs",
-    "to_outputs": "to_outputs",
-}
-"""Options of Kedro's ``run`` -> arguments of `Pipeline.filter`."""
-RUNNERS = "SequentialRunner, ThreadRunner or ParallelRunner"
+FILTERS = ("tags", "from_nodes", "to_nodes", "node_names", "from_inputs", "to_outputs")
+"""Options of Kedro's ``run``, and arguments of `Pipeline.filter`."""
 NOT_IN_PATHS = "?%"
 """What SQLAlchemy, which opens MLflow's database, takes for the end or an escape of a path."""
 
@@ -51,12 +46,27 @@ def enter_project() -> None:
         LOGGING.configure(yaml.safe_load(LOGGING_FILE.read_text(encoding="utf-8")))
 
 
-def check_options(options: Mapping[str, Any], names: Iterable[str]) -> None:
+def joined(names: Iterable[str]) -> Pipeline:
+    """Join pipelines by name.
+
+    Raises:
+        InputError: there is none of this name.
+    """
+    found: list[Pipeline] = []
+    for name in names:
+        if name not in pipelines:
+            raise InputError(f"unknown pipeline `{name}`: choose among {', '.join(pipelines)}")
+        found.append(pipelines[name])
+    joint: Pipeline = reduce(operator.add, found)
+    return joint
+
+
+def check_options(options: Mapping[str, Any], pipeline: Pipeline) -> None:
     """Look at the options of a run that Kedro would answer with a traceback, or pass over.
 
     Args:
         options: of Kedro's ``run``.
-        names: of the pipelines, which are there.
+        pipeline: that runs.
 
     Raises:
         InputError: one names what is not there.
@@ -64,12 +74,11 @@ def check_options(options: Mapping[str, Any], names: Iterable[str]) -> None:
     check_runner(options.get("runner"))
     if options.get("load_versions"):
         raise InputError("--load-versions: no dataset of this project has versions; leave it out")
-    pipeline: Pipeline = sum((pipelines[name] for name in names), Pipeline([]))
     tags = {tag for node in pipeline.nodes for tag in node.tags}
     unknown = sorted(set(options.get("tags") or ()) - tags)
     if unknown:
         raise InputError(f"unknown tag `{unknown[0]}`: choose among {', '.join(sorted(tags))}")
-    given = {argument: options[option] for option, argument in FILTERS.items() if options.get(option)}
+    given = {option: options[option] for option in FILTERS if options.get(option)}
     try:
         pipeline.filter(**given)
     except ValueError as error:
@@ -92,7 +101,7 @@ def check_runner(name: str | None) -> None:
     except (ImportError, AttributeError, TypeError, ValueError):
         found = None
     if not isinstance(found, type) or not issubclass(found, AbstractRunner):
-        raise InputError(f"unknown runner `{name}`: use {RUNNERS}")
+        raise InputError(f"unknown runner `{name}`: use one of {', '.join(RUNNERS)}")
 
 
 def explained(links: Sequence[BaseException], environment: str | None) -> InputError | None:

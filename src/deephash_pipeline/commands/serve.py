@@ -7,13 +7,11 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import click
-import uvicorn
 
 from deephash_pipeline.commands.opening import opened as open_index
 from deephash_pipeline.commands.options import FOLDER, approximate_option, device_option, engine_option
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.image_index.index import Runtime
-from deephash_pipeline.serving import ServiceSettings, create_app, read_token
 
 ANYWHERE = ("0.0.0.0", "::")
 SECONDS_TO_END = 10
@@ -55,6 +53,11 @@ def serve(
     device: str,
 ) -> None:
     """Serve search in INDEXES over HTTP, with a page at /."""
+    # A third of a second, which other commands can do without.
+    import uvicorn  # noqa: PLC0415
+
+    from deephash_pipeline.serving import ServiceSettings, create_app, read_token  # noqa: PLC0415
+
     settings = ServiceSettings(
         token=None if token_file is None else read_token(token_file),
         most_bytes=max_megabytes * 2**20,

@@ -4,7 +4,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
-import sklearn.datasets
+import sklearn
 from kedro.io import AbstractDataset, DatasetError
 
 from deephash_pipeline.errors import InputError
@@ -65,7 +65,7 @@ class ImageSourceDataset(AbstractDataset[NoReturn, ImageCollection]):
 
     def _files(self) -> tuple[Path, list[str]]:
         if self._source.kind == "digits":
-            root = Path(sklearn.datasets.__file__).parent / "data"
+            root = Path(sklearn.__file__).parent / "datasets" / "data"
             return root, ["digits.csv.gz"]
         names = {path.relative_to(self._path).as_posix() for path in self._path.rglob("*") if path.is_file()}
         if self._source.kind in ("folder", "csv") and names:

@@ -5,7 +5,7 @@ The stages of Algorithm 1 are functions of a training set, parameters and a run:
 """
 
 from deephash_pipeline.deephash.estimator import DeepHash
-from deephash_pipeline.deephash.experiment import Experiment, Run
+from deephash_pipeline.deephash.experiment import ClassifierRun, Experiment, Run
 from deephash_pipeline.deephash.fine_tune import FineTuned, FineTuningParameters, PreTrainedWeights, fine_tune
 from deephash_pipeline.deephash.hasher import ImageHasher
 from deephash_pipeline.deephash.initialise import (
@@ -21,6 +21,7 @@ from deephash_pipeline.hashers import BaseHasher, EncodedImages, HasherDescripti
 
 __all__ = [
     "BaseHasher",
+    "ClassifierRun",
     "DeepHash",
     "EncodedImages",
     "Experiment",

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 from sklearn.base import BaseEstimator
 
-from deephash_pipeline.deephash.experiment import Experiment, Run
+from deephash_pipeline.deephash.experiment import ClassifierRun, Experiment, Run
 from deephash_pipeline.deephash.fine_tune import FineTuningParameters, PreTrainedWeights, fine_tune
 from deephash_pipeline.deephash.hasher import ImageHasher
 from deephash_pipeline.deephash.initialise import HashLayerInitParameters, initialise_hash_layer
@@ -125,20 +125,21 @@ class DeepHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
         training_set = self._training_set(images, labels)
         cell = Cell(method="deephash", code_length=self.code_length)
 
-        def run(stage: str, of: Cell | None) -> Run:
-            folder = None if self.checkpoints is None else CheckpointFolder(Path(self.checkpoints) / stage, 30)
-            return Run(experiment, of, folder)
+        def checkpoints(stage: str) -> CheckpointFolder | None:
+            return None if self.checkpoints is None else CheckpointFolder(Path(self.checkpoints) / stage, 30)
 
         nothing = LabelledImages(training_set.images[:0], training_set.labels[:0])
-        stage_1 = pretrain(training_set, nothing, self.pretraining or PRETRAINING, run("pretraining", None))
-        z = extract_features(training_set.images, training_set.statistics, stage_1.trunk, Run(experiment))
+        classifier_run = ClassifierRun(experiment, checkpoints("pretraining"))
+        stage_1 = pretrain(training_set, nothing, self.pretraining or PRETRAINING, classifier_run)
+        z = extract_features(training_set.images, training_set.statistics, stage_1.trunk, experiment)
         stage_2 = initialise_hash_layer(
             LabelledFeatures(z, training_set.labels, training_set.class_names),
             self.hash_layer_init or HASH_LAYER_INIT,
-            run("hash_layer_init", cell),
+            Run(experiment, cell, checkpoints("hash_layer_init")),
         )
         start = PreTrainedWeights(stage_1.trunk, stage_2.weights)
-        tuned = fine_tune(training_set, self.fine_tuning or FINE_TUNING, run("fine_tuning", cell), start)
+        run = Run(experiment, cell, checkpoints("fine_tuning"))
+        tuned = fine_tune(training_set, self.fine_tuning or FINE_TUNING, run, start)
         trunk, encoder, description = tuned.hasher._fitted()
         self._compose(trunk, encoder, description, self.device)
         self.history_ = tuned.history

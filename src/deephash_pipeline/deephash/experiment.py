@@ -1,7 +1,7 @@
 """What all trainings of an experiment share, and what one of them is called."""
 
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import pandas as pd
 import torch
@@ -69,6 +69,15 @@ class Experiment(BaseModel):
         """Build the trunk for images of shape (channels, height, width), with weights still to be drawn or loaded."""
         return build_trunk(self.network, image_shape, self.trunk)
 
+    @property
+    def torch_device(self) -> torch.device:
+        """Where it computes.
+
+        Raises:
+            InputError: there is no such device.
+        """
+        return resolve_device(self.device)
+
     def training(self, parameters: TrainingParameters) -> TrainingParameters:
         """Return the parameters of a training with the epochs that are made of those configured."""
         if self.effort == 1:
@@ -86,35 +95,19 @@ class StageParameters(BaseModel):
 
 
 @dataclass(frozen=True)
-class Run:
+class StageRun:
     """One training of an experiment.
 
     Attributes:
         experiment: what it shares with the others.
-        cell: the method and the code length that it is for; None for the classifier that all cells start from.
-        checkpoints: where it saves and looks for checkpoints; None for nowhere.
     """
 
     experiment: Experiment
-    cell: Cell | None = None
-    checkpoints: CheckpointFolder | None = None
-
-    @property
-    def name(self) -> str:
-        """Name in progress and errors: ``deephash.b48``."""
-        return self.cell.namespace if self.cell else "cnn_pretraining"
-
-    @property
-    def code_length(self) -> int:
-        """Bits of the codes."""
-        if self.cell is None:
-            raise ValueError("the classifier has no code length")
-        return self.cell.bits
 
     @property
     def device(self) -> torch.device:
         """Where it computes."""
-        return resolve_device(self.experiment.device)
+        return self.experiment.torch_device
 
     @property
     def devices(self) -> int:
@@ -134,3 +127,43 @@ class Run:
         if named.get("augmentation.ten_crop") is False:
             del named["augmentation.ten_crop"]
         return {"network": self.experiment.network, **{str(name): value for name, value in named.items()}}
+
+
+@dataclass(frozen=True)
+class ClassifierRun(StageRun):
+    """The training of the classifier that all cells start from.
+
+    Attributes:
+        checkpoints: where it saves and looks for checkpoints; None for nowhere.
+    """
+
+    checkpoints: CheckpointFolder | None = None
+    name: ClassVar[str] = "cnn_pretraining"
+    """In progress and errors."""
+
+
+@dataclass(frozen=True)
+class Run(StageRun):
+    """The training of a cell.
+
+    Attributes:
+        cell: the method and the code length that it is for.
+        checkpoints: where it saves and looks for checkpoints; None for nowhere.
+
+    >>> experiment = Experiment(benchmark="digits", network="lenet", seed=42)
+    >>> Run(experiment, Cell(method="deephash", code_length=48)).name, ClassifierRun(experiment).name
+    ('deephash.b48', 'cnn_pretraining')
+    """
+
+    cell: Cell
+    checkpoints: CheckpointFolder | None = None
+
+    @property
+    def name(self) -> str:
+        """In progress and errors."""
+        return self.cell.namespace
+
+    @property
+    def code_length(self) -> int:
+        """Bits of the codes."""
+        return self.cell.bits

@@ -73,7 +73,7 @@ class ImageHasher(BaseHasher):
             trunk=run.experiment.trunk.model_dump(),
             image_shape=training_set.images.shape[1:],
             code_length=encoder.code_length,
-            method=run.cell.method if run.cell else "",
+            method=run.cell.method,
             encoder=next(name for name, kind in ENCODERS.items() if kind is type(encoder)),
             class_names=tuple(training_set.class_names),
             statistics=dict(training_set.statistics),

@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from torch import Tensor
 
-from deephash_pipeline.deephash.experiment import Run, StageParameters
+from deephash_pipeline.deephash.experiment import ClassifierRun, Experiment, StageParameters
 from deephash_pipeline.deephash.training_set import LabelledImages, TrainingSet
 from deephash_pipeline.images.augmentation import AugmentationParameters
 from deephash_pipeline.images.inputs import ImageInputs
@@ -56,7 +56,7 @@ class ValidationAccuracy:
 
 
 def pretrain(
-    training_set: TrainingSet, validation_set: LabelledImages, parameters: PreTrainingParameters, run: Run
+    training_set: TrainingSet, validation_set: LabelledImages, parameters: PreTrainingParameters, run: ClassifierRun
 ) -> PreTrained:
     """Train trunk and softmax layer on the class labels; where images have several, by the sigmoid of each logit.
 
@@ -100,7 +100,10 @@ def pretrain(
 
 
 def extract_features(
-    images: NDArray[np.uint8], statistics: Mapping[str, list[float]], trunk_weights: Mapping[str, Tensor], run: Run
+    images: NDArray[np.uint8],
+    statistics: Mapping[str, list[float]],
+    trunk_weights: Mapping[str, Tensor],
+    experiment: Experiment,
 ) -> NDArray[np.float32]:
     """Compute z = phi(x), the responses below the hash layer, without augmentation; of large images, of the centre.
 
@@ -108,13 +111,13 @@ def extract_features(
         images: uint8 of shape (n, channels, height, width).
         statistics: of the training images.
         trunk_weights: state of the trunk.
-        run: network and device.
+        experiment: network and device.
 
     Returns:
         float32 of shape (n, z_dimension).
     """
-    trunk = run.experiment.trunk_for(images.shape[1:])
+    trunk, device = experiment.trunk_for(images.shape[1:]), experiment.torch_device
     trunk.load_state_dict(dict(trunk_weights))
     if not len(images):
         return np.empty((0, trunk.z_dimension), dtype=np.float32)
-    return outputs_in_blocks(trunk.to(run.device), ImageInputs(images, statistics, run.device, size=trunk.image_size))
+    return outputs_in_blocks(trunk.to(device), ImageInputs(images, statistics, device, size=trunk.image_size))

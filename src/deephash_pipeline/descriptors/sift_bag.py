@@ -15,7 +15,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
-from sklearn.cluster import MiniBatchKMeans
 
 from deephash_pipeline.descriptors.grey import check_images, grey_images
 from deephash_pipeline.devices import to_device
@@ -121,6 +120,8 @@ def fit_vocabulary(images: NDArray[np.uint8], parameters: SiftBagParameters, see
             f"the {len(chosen)} images sampled give {len(descriptors)} descriptors for {parameters.words} words: "
             "choose fewer words or a smaller step, or give more images."
         )
+    from sklearn.cluster import MiniBatchKMeans  # noqa: PLC0415 - a fifth of a second, for every command
+
     clusters = MiniBatchKMeans(
         parameters.words,
         batch_size=max(SMALLEST_BATCH, BATCH_PER_WORD * parameters.words),

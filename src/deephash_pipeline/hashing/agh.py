@@ -6,7 +6,6 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, PositiveInt
-from sklearn.cluster import MiniBatchKMeans
 
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.hashing.anchors import squared_distances
@@ -108,6 +107,8 @@ class AGH(HashFunction):
     def _cluster(self, z: NDArray[Any]) -> NDArray[np.float32]:
         count = min(self.anchors, len(np.unique(z[: 10 * self.anchors], axis=0)))
         seed = self.random_state % 2**32
+        from sklearn.cluster import MiniBatchKMeans  # noqa: PLC0415 - a fifth of a second, for every command
+
         means = MiniBatchKMeans(count, init="random", n_init=1, max_iter=10, random_state=seed).fit(z)
         return np.unique(means.cluster_centers_.astype(np.float32), axis=0)
 

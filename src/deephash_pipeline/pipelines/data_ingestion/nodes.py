@@ -8,7 +8,6 @@ import pandas as pd
 from numpy.typing import NDArray
 from pydantic import Field
 
-from deephash_pipeline.deephash.experiment import Experiment
 from deephash_pipeline.images.decoding.ingestion import BrokenImage, decode_splits
 from deephash_pipeline.images.sources.collection import ImageCollection
 from deephash_pipeline.images.splits import SplitParameters, split_class_names, split_collection
@@ -28,7 +27,7 @@ class IngestionParameters(SplitParameters):
 
 
 def split_images(
-    raw_images: ImageCollection, parameters: IngestionParameters, experiment: Experiment
+    raw_images: ImageCollection, parameters: IngestionParameters, seed: int, benchmark: str
 ) -> dict[str, Any]:
     """Split a collection into disjoint sets, and decode them.
 
@@ -37,8 +36,8 @@ def split_images(
         splits training, validation and query, ``class_names``, and ``quarantined_images``: split, id and reason of each
         broken image.
     """
-    class_names = split_class_names(raw_images.class_names, parameters, experiment.seed)
-    splits = split_collection(raw_images, parameters, experiment.seed)
+    class_names = split_class_names(raw_images.class_names, parameters, seed)
+    splits = split_collection(raw_images, parameters, seed)
     decoded, broken = decode_splits(splits, class_names, parameters.broken_share_limit)
     quarantined = pd.DataFrame(broken, columns=list(BrokenImage._fields))
     artefacts: dict[str, Any] = {"class_names": class_names, "quarantined_images": quarantined}
@@ -50,7 +49,7 @@ def split_images(
         logger.warning(
             "%d broken images are left out, data/02_intermediate/%s/quarantined_images.csv says which and why",
             len(broken),
-            experiment.benchmark,
+            benchmark,
         )
     return artefacts
 

@@ -17,7 +17,7 @@ def create_pipeline() -> Pipeline:
         [
             Node(
                 split_images,
-                inputs=["raw_images", "params:data_ingestion", "params:experiment"],
+                inputs=["raw_images", "params:data_ingestion", "params:experiment.seed", "params:experiment.benchmark"],
                 outputs={name: name for name in ["class_names", "quarantined_images", *arrays]},
                 name="split_images",
             ),

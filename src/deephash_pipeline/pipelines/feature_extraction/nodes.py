@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from deephash_pipeline.deephash.experiment import Experiment, Run
+from deephash_pipeline.deephash.experiment import Experiment
 from deephash_pipeline.deephash.pretrain import extract_features
 
 
@@ -17,4 +17,4 @@ def extract_z(
     experiment: Experiment,
 ) -> NDArray[np.float32]:
     """Compute z of shape (n, z_dimension) for images, without augmentation."""
-    return extract_features(images, pixel_statistics, trunk_weights, Run(experiment))
+    return extract_features(images, pixel_statistics, trunk_weights, experiment)

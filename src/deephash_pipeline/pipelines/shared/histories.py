@@ -11,7 +11,6 @@ from deephash_pipeline.methods import Cell
 
 def of_cell(history: pd.DataFrame, run: Run, stage: str) -> pd.DataFrame:
     """Add the columns `method`, `code_length` and `stage` to a table with a row for each epoch."""
-    assert run.cell is not None, "only cells have histories of their own"
     return history.assign(method=run.cell.method, code_length=run.cell.code_length, stage=stage)
 
 

@@ -11,7 +11,7 @@ from typing import Any, get_type_hints
 
 from kedro.pipeline import Node
 
-from deephash_pipeline.deephash.experiment import Experiment, Run
+from deephash_pipeline.deephash.experiment import ClassifierRun, Experiment, Run
 from deephash_pipeline.deephash.fine_tune import PreTrainedWeights
 from deephash_pipeline.deephash.training_set import LabelledFeatures, LabelledImages, TrainingSet
 from deephash_pipeline.methods import Cell
@@ -86,14 +86,11 @@ def training_run(cell: Cell, experiment: Experiment, checkpoints: CheckpointFold
     return Run(experiment.of_replicate(cell.replicate), cell, checkpoints)
 
 
-def classifier_run(experiment: Experiment, checkpoints: CheckpointFolder | None) -> Run:
-    """Make the run of the classifier that all cells start from."""
-    return Run(experiment, None, checkpoints)
-
-
-def classifier_run_of_replicate(experiment: Experiment, cell: Cell, checkpoints: CheckpointFolder | None) -> Run:
+def classifier_run_of_replicate(
+    experiment: Experiment, cell: Cell, checkpoints: CheckpointFolder | None
+) -> ClassifierRun:
     """Make the run of the classifier that the cells of a further replicate start from."""
-    return Run(experiment.of_replicate(cell.replicate), None, checkpoints)
+    return ClassifierRun(experiment.of_replicate(cell.replicate), checkpoints)
 
 
 TRAINING_SET = Bundle(TrainingSet, ("training_images", "training_labels", "pixel_statistics", "class_names"))
@@ -103,7 +100,7 @@ TRAINING_FEATURES = Bundle(LabelledFeatures, ("training_z", "training_labels", "
 CELL_RUN = Bundle(training_run, ("params:cell", "params:experiment", "checkpoints"))
 TRIAL_RUN = Bundle(Run, ("params:experiment", "params:cell"))
 PRE_TRAINED = Bundle(PreTrainedWeights, ("trunk_weights", "initial_hash_layer"))
-CLASSIFIER_RUN = Bundle(classifier_run, ("params:experiment", "pre_training_checkpoints"))
+CLASSIFIER_RUN = Bundle(ClassifierRun, ("params:experiment", "pre_training_checkpoints"))
 CLASSIFIER_RUN_OF_REPLICATE = Bundle(
     classifier_run_of_replicate, ("params:experiment", "params:cell", "pre_training_checkpoints")
 )

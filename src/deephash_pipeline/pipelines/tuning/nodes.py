@@ -24,7 +24,6 @@ def search_parameters(
     asking, searched = halves(validation_set, derive_seed(run.experiment.seed, "tuning"))
     score = HeldOutScore(asking, searched, training_set)
     trials = search(TrialJob(training_set, score, method, start, run, tuning), study)
-    assert run.cell is not None, "a search is of a cell's method"
     trials.insert(0, "method", run.cell.method)
     trials.insert(1, "code_length", run.code_length)
     return trials
