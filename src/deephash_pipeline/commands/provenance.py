@@ -227,4 +227,8 @@ def catalog_of(session: Any, names: Iterable[str] = ("full",)) -> Catalog:
 
 def _with_indexes(pipeline: Pipeline, catalog: Catalog) -> Pipeline:
     """Add the nodes of those indexes that were made: none is needed, but what there is should be known."""
+<<<<<<< HEAD
     return pipeline + Pipeline([node for node in pipelines[INDEXING].nodes if catalog.exists(node.outputs[0])])
+=======
+    return pipeline + Pipeline([node for node in joined([INDEXING]).nodes if catalog.exists(node.outputs[0])])
+>>>>>>> search
