@@ -58,7 +58,7 @@ CHECKPOINT = "checkpoint-"
 FIRST_TRAINING = "cnn_pretraining."
 NUMBER = re.compile(rf"{CHECKPOINT}(\d+)")
 OF_RUN = 5
-"""One kill of so many is of the run, by turns of its process alone and of all that it has started."""
+"""One kill of so many is of the run, by turns with all that it has started and of its process alone."""
 LOSSES_OF_A_NODE = 2
 """How often a run starts a node again whose worker is lost."""
 SECONDS_TO_END = 30
@@ -206,7 +206,7 @@ def plan(moments: list[Moment], number: int, draw: random.Random) -> list[Kill]:
     drawn = _spread([moment for moment in free if CHECKPOINT in moment.file], number - number // 2, draw)
     drawn += _spread([moment for moment in free if moment not in drawn], number // 2, draw)
     victims = islice(cycle([WORKER] * (OF_RUN - 1) + [None]), number)
-    of_run = cycle([RUN, GROUP])
+    of_run = cycle([GROUP, RUN])
     kills = [Kill(moment, victim or next(of_run)) for moment, victim in zip(drawn, victims, strict=False)]
     last = [moment for moment in moments if moment.event == ALL_IS_MADE]
     return [*_without_too_many_losses(kills, moments), *(Kill(moment, RUN) for moment in last), *requests]
