@@ -29,6 +29,7 @@ from tests.end_to_end.killer import (
     IS_REMOVED,
     RUN,
     WORKER,
+    Hit,
     Kill,
     Moment,
     come_true,
@@ -58,9 +59,7 @@ CHECKPOINT = "checkpoint-"
 FIRST_TRAINING = "cnn_pretraining."
 NUMBER = re.compile(rf"{CHECKPOINT}(\d+)")
 OF_RUN = 5
-"""One kill of so many is of the run, by turns of its process alone and of all that it has started."""
-LOSSES_OF_A_NODE = 2
-"""How often a run starts a node again whose worker is lost."""
+"""One kill of so many is of the run, by turns with all that it has started and of its process alone."""
 SECONDS_TO_END = 30
 SECONDS_OF_PATIENCE = 900
 
@@ -70,13 +69,13 @@ class Ending:
     """How one start of the command has ended.
 
     Attributes:
-        kills: those of the plan that came true meanwhile, by number.
+        hits: what came true of the plan meanwhile, by number.
         status: exit status; negative for a process that a signal has ended.
         last_line: of the output.
         left: processes that were still there some time after.
     """
 
-    kills: frozenset[int]
+    hits: dict[int, Hit]
     status: int
     last_line: str
     left: int
@@ -143,7 +142,8 @@ class Project:
             left = wait_for_end(process.pid)
         self.log += output
         lines = output.splitlines() or [""]
-        return Ending(frozenset(come_true(self.kills) - before), process.returncode, lines[-1], left)
+        hits = {number: hit for number, hit in come_true(self.kills).items() if number not in before}
+        return Ending(hits, process.returncode, lines[-1], left)
 
     def made(self) -> dict[str, str]:
         """SHA-256 of every file below ``data/`` but checkpoints: artefacts, manifests, and what should not be there."""
@@ -206,10 +206,10 @@ def plan(moments: list[Moment], number: int, draw: random.Random) -> list[Kill]:
     drawn = _spread([moment for moment in free if CHECKPOINT in moment.file], number - number // 2, draw)
     drawn += _spread([moment for moment in free if moment not in drawn], number // 2, draw)
     victims = islice(cycle([WORKER] * (OF_RUN - 1) + [None]), number)
-    of_run = cycle([RUN, GROUP])
+    of_run = cycle([GROUP, RUN])
     kills = [Kill(moment, victim or next(of_run)) for moment, victim in zip(drawn, victims, strict=False)]
     last = [moment for moment in moments if moment.event == ALL_IS_MADE]
-    return [*_without_too_many_losses(kills, moments), *(Kill(moment, RUN) for moment in last), *requests]
+    return [*kills, *(Kill(moment, RUN) for moment in last), *requests]
 
 
 def _requests(of_trainings: list[Moment], draw: random.Random) -> tuple[list[Kill], set[Moment]]:
@@ -253,20 +253,6 @@ def _spread(moments: Iterable[Moment], number: int, draw: random.Random) -> list
     return drawn
 
 
-def _without_too_many_losses(kills: list[Kill], moments: list[Moment]) -> list[Kill]:
-    """Have a node lose its worker no more often than a run bears: the next kill is of the run."""
-    order = {moment: at for at, moment in enumerate(moments)}
-    losses: dict[str, int] = defaultdict(int)
-    borne = []
-    for kill in sorted(kills, key=lambda kill: order[kill.moment]):
-        node = kill.moment.node
-        too_many = kill.victim == WORKER and losses[node] == LOSSES_OF_A_NODE
-        victim = RUN if too_many else kill.victim
-        losses[node] = losses[node] + 1 if victim == WORKER else 0
-        borne.append(Kill(kill.moment, victim))
-    return borne
-
-
 @dataclass
 class Outcome:
     """What an undisturbed run and one that was killed again and again have made.
@@ -282,6 +268,11 @@ class Outcome:
     disturbed: Project
     kills: list[Kill]
     endings: list[Ending]
+
+    @property
+    def hits(self) -> dict[int, Hit]:
+        """What came true of the plan, by number."""
+        return {number: hit for ending in self.endings for number, hit in ending.hits.items()}
 
 
 def run_both(folder: Path, number: int, seed: int, whole: bool) -> Outcome:
@@ -299,7 +290,7 @@ def run_both(folder: Path, number: int, seed: int, whole: bool) -> Outcome:
     endings = [disturbed.run()]
     while endings[-1].status:
         stopped = {-signal.SIGKILL, *(128 + asked for asked in ASKED)}
-        if not endings[-1].kills or endings[-1].status not in stopped:
+        if not endings[-1].hits or endings[-1].status not in stopped:
             raise RuntimeError(disturbed.log)
         endings.append(disturbed.run())
     return Outcome(undisturbed, disturbed, kills, endings)

@@ -29,6 +29,9 @@ ALL_IS_MADE, STARTS = "all is made", "starts"
 BEGINS, IN_THE_MIDST, IS_NAMED, IS_REMOVED = "begins", "in the midst", "is named", "is removed"
 WORKER, RUN, GROUP = "worker", "run", "group"
 """What is killed: the process of the node, the one that the command is, or all that it has started as well."""
+ASKED_TO_STOP = "asked to stop"
+LOSSES_OF_A_NODE = 2
+"""How often a run starts a node again whose worker is lost; then it is the run that is killed, not one more worker."""
 SECONDS_OF_PATIENCE = 120
 ASKED = (signal.SIGTERM, signal.SIGINT)
 NUMBERS = re.compile(r"\.\d+(?=\.\w+$|$)|-[0-9a-f]{32}")
@@ -77,9 +80,26 @@ def read_moments(folder: Path) -> list[Moment]:
     return list(dict.fromkeys(Moment(**json.loads(line)) for line in lines))
 
 
-def come_true(folder: Path) -> set[int]:
-    """Give the numbers of the kills of a plan that have come true."""
-    return {int(path.name) for path in folder.glob("[0-9]*")}
+@dataclass(frozen=True)
+class Hit:
+    """A kill that has come true.
+
+    Attributes:
+        victim: who was killed.
+        run: process of the run whose node it was.
+        node: at work.
+    """
+
+    victim: str
+    run: int
+    node: str
+
+
+def come_true(folder: Path) -> dict[int, Hit]:
+    """Give what has come true of a plan, by the number of the kill in it."""
+    contents = ((path, path.read_text(encoding="utf-8")) for path in folder.glob("[0-9]*"))
+    # One that another process is just writing is empty.
+    return {int(path.name): Hit(**json.loads(content)) for path, content in contents if content}
 
 
 def installed_in(folder: Path) -> Path:
@@ -127,6 +147,7 @@ class _Watch:
 
     def __init__(self, run: int) -> None:
         self.node = ""
+        self._is_over = False
         self._run = run
         self._folder = Path(os.environ[FOLDER])
         self._data = Path("data").absolute()
@@ -159,6 +180,8 @@ class _Watch:
         file = self._below_data(path)
         if path is not None and not file:
             return
+        if self._is_over:
+            self._await_the_end()
         if self._pending is not None:
             self._strike(*self._pending)
         events = (event, IN_THE_MIDST) if event == BEGINS else (event,)
@@ -197,17 +220,31 @@ class _Watch:
 
     def _strike(self, number: int, kill: Kill) -> None:
         self._pending = None
+        hits = come_true(self._folder).values()
+        if any(hit.run == self._run and hit.victim in (RUN, GROUP) for hit in hits):
+            self._await_the_end()
+        lost = sum(hit == Hit(WORKER, self._run, self.node) for hit in hits)
+        victim = RUN if kill.victim == WORKER and lost == LOSSES_OF_A_NODE else kill.victim
         try:
             # Once: the same moment comes again when the node is run again.
-            os.close(os.open(self._folder / str(number), os.O_CREAT | os.O_EXCL))
+            mark = os.open(self._folder / str(number), os.O_CREAT | os.O_EXCL | os.O_WRONLY)
         except FileExistsError:
             return
+        hit = Hit(ASKED_TO_STOP if kill.number in ASKED else victim, self._run, self.node)
+        os.write(mark, json.dumps(asdict(hit)).encode())
+        os.close(mark)
         if kill.number in ASKED:
             self._ask(kill)
-        elif kill.victim == GROUP:
+        elif victim == GROUP:
             os.killpg(os.getpgid(self._run), kill.number)
         else:
-            os.kill(self._run if kill.victim == RUN else os.getpid(), kill.number)
+            os.kill(self._run if victim == RUN else os.getpid(), kill.number)
+            self._await_the_end()
+
+    def _await_the_end(self) -> None:
+        """Go no further than the planned moment at which the run was killed: the next run is to come to it."""
+        self._is_over = True
+        time.sleep(SECONDS_OF_PATIENCE)
 
     def _ask(self, kill: Kill) -> None:
         """Ask the run to stop, as the terminal does, and go on when this process has heard of it from the run."""
