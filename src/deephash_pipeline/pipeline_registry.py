@@ -78,10 +78,6 @@ OTHERS: dict[str, Callable[[], Pipeline]] = {
     "descriptor_extraction": descriptor_extraction.create_pipeline,
     "hand_crafted": hand_crafted.create_pipeline,
     "comparison": comparison.create_pipeline,
-<<<<<<< HEAD
-=======
-    "held_out_evaluation": held_out_evaluation.create_pipeline,
->>>>>>> search
     "indexing": indexing.create_pipeline,
     "measured_cells": measured_cells.create_pipeline,
     "paper_tables": paper_tables.create_pipeline,

@@ -24,12 +24,7 @@ def only_cells_that_are_there(options: Mapping[str, Any]) -> dict[str, Any]:
     Returns:
         The options: as they are, if they name nodes themselves or all cells are there or none is; else for the cells
         that are there. What all cells make together, `all_metrics`, is made only if these are those of
-<<<<<<< HEAD
-        `FULL_AT_A_GLANCE`.
-        An index has the pictures of the whole database, so one is made, that of `INDEXED`.
-=======
         `FULL_AT_A_GLANCE`. An index has the pictures of the whole database, so one is made, that of `INDEXED`.
->>>>>>> search
     """
     narrowed = any(options.get(name) for name in NARROWING)
     if list(options.get("pipelines") or []) == [INDEXING] and not narrowed:

@@ -8,7 +8,6 @@ from typing import Any
 
 import click
 from kedro.framework.cli.utils import _split_params, env_option, split_string
-from kedro.framework.project import pipelines
 from kedro.framework.session import KedroSession
 from kedro.pipeline import Pipeline
 
@@ -227,8 +226,4 @@ def catalog_of(session: Any, names: Iterable[str] = ("full",)) -> Catalog:
 
 def _with_indexes(pipeline: Pipeline, catalog: Catalog) -> Pipeline:
     """Add the nodes of those indexes that were made: none is needed, but what there is should be known."""
-<<<<<<< HEAD
-    return pipeline + Pipeline([node for node in pipelines[INDEXING].nodes if catalog.exists(node.outputs[0])])
-=======
     return pipeline + Pipeline([node for node in joined([INDEXING]).nodes if catalog.exists(node.outputs[0])])
->>>>>>> search
