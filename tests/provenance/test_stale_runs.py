@@ -14,7 +14,7 @@ from kedro.framework.startup import bootstrap_project
 from deephash_pipeline.commands.provenance import open_catalog
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.freshness import nodes_to_run, policy, states
-from deephash_pipeline.freshness.graph import Catalog
+from deephash_pipeline.freshness.graph import Catalog, ProjectGraph
 from deephash_pipeline.provenance import Kind, lineage, manifest_path, read_manifest
 from tests.provenance.situations import (
     CORRUPTIONS,
@@ -128,6 +128,21 @@ def test_other_epochs_of_one_cell_are_told_where_evaluation_would_read_it(catalo
     message = refusal("evaluation", changed)
     assert "`deephash.b12.codes` was made from `deephash.b12.hasher`" in message
     assert "which was made with fine_tuning.deephash.training.epochs 10, this run has 3" in message
+
+
+def test_a_file_of_weights_counts_by_its_content_wherever_it_lies(project: Path, tmp_path: Path) -> None:
+    def received(weights: Path) -> object:
+        catalog = open_catalog(None, {"experiment": {"network": "resnet18", "trunk": {"weights": str(weights)}}})
+        graph = ProjectGraph(pipelines["cnn_pretraining"].nodes, catalog)
+        step = graph.step(pipelines["cnn_pretraining"].nodes[0])
+        return graph.lineage.origin(step, {}, "").parameters["experiment.trunk.weights"]
+
+    assert project.is_dir()
+    one, same, other = tmp_path / "one.pth", tmp_path / "same.pth", tmp_path / "other.pth"
+    for path, content in ((one, b"one"), (same, b"one"), (other, b"two")):
+        path.write_bytes(content)
+    assert received(one) == received(same) != received(other)
+    assert received(tmp_path / "missing.pth") == str(tmp_path / "missing.pth")
 
 
 def test_changed_code_is_told_by_the_name_of_its_module(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:

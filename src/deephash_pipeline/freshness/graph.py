@@ -36,6 +36,9 @@ Catalog = CatalogProtocol[Any, Any]
 WHERE_IT_RUNS = ("experiment.device", "experiment.devices")
 """Parameters that say where something is computed, not what."""
 
+FILES = ("experiment.trunk.weights",)
+"""Parameters that name a file whose content counts, wherever it lies."""
+
 BENCHMARK_FILE = "class_names"
 """A dataset that lies directly in the folder of the benchmark: data/02_intermediate/<benchmark>."""
 
@@ -154,6 +157,10 @@ class ProjectGraph:
         for name, value in sorted(values.items()):
             own = methods & value.keys() if isinstance(value, dict) else set()
             received |= flatten(name, {method: value[method] for method in own} if own else value)
+        for name in (name for name in FILES if received.get(name)):
+            # A file that is not there is refused by the node that reads it.
+            with suppress(OSError, TypeError):
+                received[name] = file_digest(Path(received[name]))
         return {name: value for name, value in received.items() if name not in WHERE_IT_RUNS}
 
     def _read_parameter(self, name: str, model: type[BaseModel] | None) -> Any:
