@@ -39,6 +39,7 @@ lint: $(VENV)/installed
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/hadolint Dockerfile
 
 # The documentation, in site/; a link that leads nowhere is an error.
 docs: $(VENV)/installed
