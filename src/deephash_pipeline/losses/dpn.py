@@ -32,6 +32,7 @@ class DPN(ClassCentresLoss):
         InputError: there are fewer codes than classes.
 
     Example:
+        >>> import torch
         >>> loss = DPN(code_length=4, classes=3)
         >>> labels = torch.tensor([0, 1, 2])
         >>> loss(0.75 * loss.centres[labels], labels)

@@ -35,6 +35,7 @@ class OrthoHash(ClassCentresLoss):
         InputError: there are fewer codes than classes.
 
     Example:
+        >>> import torch
         >>> loss = OrthoHash(code_length=16, classes=3)
         >>> labels = torch.tensor([0, 1, 2])
         >>> bool(loss(loss.centres[labels], labels) < loss(loss.centres[labels].roll(1, 0), labels))

@@ -74,7 +74,7 @@ def search_space(method: FineTuningParameters, tuning: TuningParameters) -> dict
         >>> dpsh = FineTuningParameters(loss=LOSS_PARAMETERS["dpsh"](), training=training)
         >>> for name, bounds in search_space(dpsh, TuningParameters()).items():
         ...     print(f"{name}: {bounds.low:.2g} to {bounds.high:.2g}")
-        training.learning_rate: 0.001 to 0.3
+        training.learning_rate: 0.001 to 1
         training.weight_decay: 1e-06 to 0.01
         loss.quantisation_weight: 0.0032 to 3.2
     """
