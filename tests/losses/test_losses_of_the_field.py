@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from deephash_pipeline.errors import InputError
@@ -371,6 +371,7 @@ def test_an_unsupervised_loss_does_not_depend_on_labels(name):
 
 @settings(max_examples=15, deadline=None)
 @given(st.integers(0, 1000), st.integers(1, 20), st.integers(6, 48))
+@example(seed=515, classes=2, code_length=35)
 def test_separated_centres_keep_the_distance_of_the_bound(seed, classes, code_length):
     centres = separated_centres(classes, code_length, seed)
     assert centres.shape == (classes, code_length)

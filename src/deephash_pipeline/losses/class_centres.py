@@ -115,6 +115,9 @@ def separated_centres(classes: int, code_length: int, random_state: int) -> NDAr
     centres = np.empty((0, code_length), dtype=np.float32)
     while len(centres) < classes:
         drawn = generator.choice(np.array([-1, 1], dtype=np.float32), code_length)
+        if len(centres) and distance == code_length:
+            # Of two classes: one code alone is as far away, and would be drawn once in 2 ** code_length times.
+            drawn = -centres[0]
         if (code_length - centres @ drawn >= 2 * distance).all():
             centres = np.concatenate([centres, drawn[None]])
     return centres
