@@ -3,14 +3,14 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 ENV ?=
-PROCESSES := -n 2 --dist loadgroup --no-loadscope-reorder -m 'not cluster'
+PROCESSES := -n 2 --dist loadgroup --no-loadscope-reorder -m 'not cluster and not chaos'
 NUMERICAL := $(wildcard $(addprefix tests/,losses retrieval hashing networks search training))
 BENCHMARK = $(if $(ENV),$(ENV),digits)
 # One word for Kedro, Kedro-Viz and MLflow; every one of them honours it.
 export DO_NOT_TRACK := true
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: run test test-avx2 test-cluster coverage lint docs viz mlflow report search bench chaos clean
+.PHONY: run test test-avx2 test-chaos test-cluster coverage lint docs viz mlflow report search bench chaos clean
 
 run: $(VENV)/installed
 	$(BIN)/kedro run --pipelines=full $(if $(ENV),--env=$(ENV))

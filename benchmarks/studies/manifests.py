@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from click.testing import CliRunner
+from kedro.framework.startup import bootstrap_project
 
 from deephash_pipeline import cli
 from deephash_pipeline.commands import provenance as command
@@ -64,6 +65,7 @@ def main() -> None:
             seconds["to the disk"] += time.perf_counter() - begun
 
     setattr(atomic_file, "replacing", replacing_timed)  # noqa: B010
+    bootstrap_project(Path.cwd())
     begun = time.perf_counter()
     result = CliRunner().invoke(cli.run, ["--pipelines=full", "--runner=SequentialRunner"])
     assert result.exit_code == 0, result.output

@@ -29,6 +29,8 @@ from tests.end_to_end.killer import (
     Moment,
 )
 
+pytestmark = pytest.mark.chaos
+
 KILLS = int(os.environ.get("DEEPHASH_KILLS", "10"))
 SEED = int(os.environ.get("DEEPHASH_SEED", "1"))
 WHOLE = "DEEPHASH_KILLS" in os.environ
