@@ -96,7 +96,9 @@ def test_a_run_that_is_asked_to_stop_says_so_in_one_line_with_the_exit_code_of_t
     endings = [ending for ending in outcome.endings if ending.status == 128 + asked]
     assert len(endings) == 1
     assert endings[0].last_line.startswith("Error: ")
-    assert "interrupted in epoch" in endings[0].last_line
+    # A kill may come between the request and the end of the step, where the training would have heard of it.
+    if WORKER not in {hit.victim for hit in endings[0].hits.values()}:
+        assert "interrupted in epoch" in endings[0].last_line
     assert endings[0].last_line.endswith("the same command goes on from there")
 
 
