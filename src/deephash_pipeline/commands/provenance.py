@@ -13,7 +13,7 @@ from kedro.pipeline import Pipeline
 
 from deephash_pipeline.commands.refusals import joined
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.freshness import ProjectGraph, nodes_to_run, policy, states
+from deephash_pipeline.freshness import ProjectGraph, is_up_to_date, policy, states
 from deephash_pipeline.freshness.graph import Catalog
 from deephash_pipeline.grid import FIELD, FIELD_AT_A_GLANCE, FULL_AT_A_GLANCE
 from deephash_pipeline.hooks import KnownParameters, ResultTable
@@ -112,10 +112,10 @@ def _is_up_to_date(options: Mapping[str, Any], stale_allowed: bool) -> bool:
     catalog = open_catalog(options.get("env"), options.get("params"), options.get("conf_source"), names)
     KnownParameters().before_pipeline_run(catalog=catalog)
     pipeline = joined(names)
-    folder = ProjectGraph(pipeline.nodes, catalog).benchmark_folder
+    graph = ProjectGraph(pipeline.nodes, catalog)
     # All was made, but temporary files may be left, and MLflow shows the run as at work: a run of no nodes ends that.
-    was_killed = folder is not None and RunLock(folder).is_left
-    if was_killed or nodes_to_run(pipeline, catalog, stale_allowed):
+    was_killed = graph.benchmark_folder is not None and RunLock(graph.benchmark_folder).is_left
+    if was_killed or not is_up_to_date(graph, stale_allowed):
         return False
     logger.info("everything is up to date; --force makes it again")
     ResultTable().after_pipeline_run(pipeline=pipeline, catalog=catalog, run_params={"env": options.get("env")})

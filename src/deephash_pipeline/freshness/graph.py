@@ -208,13 +208,21 @@ def nodes_to_run(pipeline: Pipeline, catalog: Catalog, stale_allowed: bool = Fal
     Returns:
         Names of nodes, in the order of the graph; empty if everything is up to date.
     """
-    accepted = (Kind.FRESH, Kind.STALE, Kind.UNRECORDED) if stale_allowed else (Kind.FRESH,)
     graph = ProjectGraph(pipeline.nodes, catalog)
-    waiting = set(graph.lineage.steps_to_run(accepted))
+    waiting = set(_steps_to_run(graph, stale_allowed))
     needed = {
         each.name for node in pipeline.nodes if node.name in waiting for each in graph.with_what_only_memory_has(node)
     }
     return [node.name for node in pipeline.nodes if node.name in needed]
+
+
+def is_up_to_date(graph: ProjectGraph, stale_allowed: bool = False) -> bool:
+    """Say whether `nodes_to_run` would name none; it ends at the first."""
+    return next(_steps_to_run(graph, stale_allowed), None) is None
+
+
+def _steps_to_run(graph: ProjectGraph, stale_allowed: bool) -> Iterator[str]:
+    return graph.lineage.steps_to_run((Kind.FRESH, Kind.STALE, Kind.UNRECORDED) if stale_allowed else (Kind.FRESH,))
 
 
 def states(pipeline: Pipeline, catalog: Catalog) -> dict[str, State]:

@@ -5,7 +5,7 @@ the manifests of those, up to the raw images. Where an artefact on the way is go
 digests and parameters of all that it came from.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -188,13 +188,11 @@ class Lineage:
             command=command,
         )
 
-    def steps_to_run(self, accepted: Collection[Kind] = (Kind.FRESH,)) -> list[str]:
+    def steps_to_run(self, accepted: Collection[Kind] = (Kind.FRESH,)) -> Iterator[str]:
         """Name the steps that have an output which is not of an accepted kind, in the order of the steps."""
-        return [
-            step.name
-            for step in self.steps
-            if any(self.state(output).kind not in accepted for output in step.outputs if output in self.artefacts)
-        ]
+        for step in self.steps:
+            if any(self.state(output).kind not in accepted for output in step.outputs if output in self.artefacts):
+                yield step.name
 
     def _own_fault(self, step: Step, origin: Origin) -> str:
         if set(step.inputs) != set(origin.inputs):
