@@ -86,6 +86,10 @@ bench: $(VENV)/bench-installed
 	$(BIN)/python -m benchmarks.training_loop $(if $(QUICK),--quick)
 	$(BIN)/python -m benchmarks.search $(if $(QUICK),--quick)
 
+# Kills a real run ten times, and compares every file it ends with with those of one that nobody disturbed.
+test-chaos: $(VENV)/installed
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/end_to_end/test_chaos.py
+
 # Kills a run of all stages a hundred times and compares every file it ends with with an undisturbed run's.
 chaos: $(VENV)/installed
 	DEEPHASH_KILLS=100 $(BIN)/python -m pytest -q -s --timeout=7200 tests/end_to_end/test_chaos.py
