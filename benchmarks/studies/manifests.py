@@ -19,7 +19,7 @@ from deephash_pipeline import cli
 from deephash_pipeline.commands import provenance as command
 from deephash_pipeline.datasets import atomic_file
 from deephash_pipeline.freshness import hook
-from deephash_pipeline.provenance import manifest_path
+from deephash_pipeline.provenance.manifest import SUFFIX
 from deephash_pipeline.stores import replacing
 
 PLACES: list[tuple[Any, str]] = [
@@ -54,14 +54,13 @@ def main() -> None:
     seconds: dict[str, float] = defaultdict(float)
     for place, name in PLACES:
         setattr(place, name, timed(getattr(place, name), name, seconds))
-    is_manifest = manifest_path(Path("x")).name.removeprefix("x")
 
     @contextmanager
     def replacing_timed(path: Path, **options: Any) -> Iterator[Path]:
         with replacing(path, **options) as temporary:
             yield temporary
             begun = time.perf_counter()
-        if path.name.endswith(is_manifest):
+        if path.name.endswith(SUFFIX):
             seconds["to the disk"] += time.perf_counter() - begun
 
     setattr(atomic_file, "replacing", replacing_timed)  # noqa: B010

@@ -9,7 +9,7 @@ from kedro.io import DatasetError
 from deephash_pipeline import ImageHasher
 from deephash_pipeline.datasets import IndexDataset
 from deephash_pipeline.freshness.indexes import StoredIndex
-from deephash_pipeline.image_index import EncodedImages, ImageIndex
+from deephash_pipeline.image_index import EncodedDatabase, ImageIndex
 from deephash_pipeline.images.sources.digits import read_digits
 from deephash_pipeline.provenance import Kind, Origin
 from deephash_pipeline.provenance.artefacts import NO_GRAPH
@@ -24,7 +24,7 @@ def database():
     digits, hasher = read_digits().splits["all"], ImageHasher.pretrained("digits-48", device="cpu")
     images = digits.images[:30]
     labels = [str(label) for label in digits.labels[:30]]
-    return EncodedImages(hasher, digits.ids[:30], hasher.encode(images), images, labels)
+    return EncodedDatabase(hasher, digits.ids[:30], hasher.encode(images), images, labels)
 
 
 @pytest.fixture

@@ -25,6 +25,13 @@ def run(*arguments: str) -> Result:
     return CliRunner().invoke(cli.run, (*arguments, "--runner=SequentialRunner"))
 
 
+def finished(*arguments: str) -> Result:
+    """Run it, and expect it to come to its end."""
+    result = run(*arguments)
+    assert result.exit_code == 0, result.output
+    return result
+
+
 def refused(*arguments: str) -> str:
     """Run the project's `kedro run`, expect it to refuse, and return the line that says why."""
     before = stored(Path.cwd())

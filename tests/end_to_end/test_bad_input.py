@@ -15,7 +15,7 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from tests.end_to_end.refused_runs import refused, run, stored, the_error
+from tests.end_to_end.refused_runs import finished, refused, run, stored, the_error
 
 IMAGES = np.random.default_rng(0).integers(256, size=(40, 28, 28)).astype(np.uint8)
 LABELS = (np.arange(40) % 10).astype(np.uint8)
@@ -64,8 +64,7 @@ def test_a_missing_raw_file_is_named_with_its_origin_and_the_command_that_gets_i
 
 @pytest.mark.usefixtures("raw_files")
 def test_whole_raw_files_are_accepted(here: Path) -> None:
-    result = run(*INGESTION)
-    assert result.exit_code == 0, result.output
+    finished(*INGESTION)
     assert np.load(here / "data/02_intermediate/mnist/training/images.npy").shape == (40, 1, 28, 28)
 
 
@@ -136,8 +135,7 @@ def image_files(here: Path) -> Iterator[Path]:
 
 
 def test_own_images_of_many_kinds_are_ingested(here: Path, image_files: Path) -> None:
-    result = run(*OWN_IMAGES)
-    assert result.exit_code == 0, result.output
+    finished(*OWN_IMAGES)
     made = here / "data/02_intermediate/images"
     assert np.load(made / "training/images.npy").shape == (43, 3, 32, 32)
     assert np.load(made / "validation/images.npy").shape == (5, 3, 32, 32)
@@ -149,8 +147,7 @@ def test_own_images_of_many_kinds_are_ingested(here: Path, image_files: Path) ->
 
 def test_a_broken_image_is_left_out_and_listed(here: Path, image_files: Path) -> None:
     (image_files / "train/owl/3.jpg").write_bytes(b"")
-    result = run(*OWN_IMAGES[:2], "--params=data_ingestion.broken_share_limit=0.02")
-    assert result.exit_code == 0, result.output
+    finished(*OWN_IMAGES[:2], "--params=data_ingestion.broken_share_limit=0.02")
     made = here / "data/02_intermediate/images"
     listed = pd.read_csv(made / "quarantined_images.csv")
     assert listed["id"].tolist() == ["train/owl/3.jpg"]
@@ -205,8 +202,7 @@ def test_a_folder_that_cannot_be_used_is_told_why(image_files: Path, spoil: Call
 
 def test_an_image_in_two_splits_is_told(image_files: Path, caplog: pytest.LogCaptureFixture) -> None:
     shutil.copy(image_files / "train/owl/0.png", image_files / "test/owl/copy.png")
-    result = run(*OWN_IMAGES)
-    assert result.exit_code == 0, result.output
+    finished(*OWN_IMAGES)
     told = [record.getMessage() for record in caplog.records if "same pixels" in record.getMessage()]
     assert len(told) == 1
     assert told[0].startswith("1 images have the same pixels")

@@ -13,7 +13,7 @@ from deephash_pipeline.grid import BASELINES, PAPER_BASELINES
 from deephash_pipeline.hashing import HASH_FUNCTIONS
 from deephash_pipeline.provenance import manifest_path
 from deephash_pipeline.runners import GridRunner
-from tests.end_to_end.refused_runs import refused, run, the_error
+from tests.end_to_end.refused_runs import finished, refused, run, the_error
 
 
 @pytest.fixture
@@ -53,8 +53,7 @@ def test_more_queries_than_images_are_refused() -> None:
 
 
 def test_fewer_images_than_one_batch_are_refused_with_the_key_to_change(here: Path) -> None:
-    ingested = run("--pipelines=data_ingestion", "--params=data_ingestion.query_count=1700")
-    assert ingested.exit_code == 0, ingested.output
+    finished("--pipelines=data_ingestion", "--params=data_ingestion.query_count=1700")
     few = "data_ingestion.query_count=1700,cnn_pretraining.training.batch_size=98"
     error = refused("--pipelines=cnn_pretraining", f"--params={few}")
     assert "97 training images" in error
@@ -62,8 +61,7 @@ def test_fewer_images_than_one_batch_are_refused_with_the_key_to_change(here: Pa
 
 
 def test_a_diverged_training_keeps_its_last_good_weights_apart(here: Path) -> None:
-    ingested = run("--pipelines=data_ingestion")
-    assert ingested.exit_code == 0, ingested.output
+    finished("--pipelines=data_ingestion")
     diverging = "--params=cnn_pretraining.training.learning_rate=1e30,cnn_pretraining.training.epochs=2"
     result = run("--pipelines=cnn_pretraining", diverging)
     assert result.exit_code == 1
@@ -137,8 +135,7 @@ def test_a_pipeline_a_namespace_and_an_environment_that_are_not_there_are_named(
 
 @pytest.mark.usefixtures("here")
 def test_an_unknown_device_is_refused_with_those_there_are() -> None:
-    ingested = run("--pipelines=data_ingestion")
-    assert ingested.exit_code == 0, ingested.output
+    finished("--pipelines=data_ingestion")
     error = refused("--pipelines=cnn_pretraining", "--params=experiment.device=tpu")
     assert "`tpu`" in error
     assert "cuda" in error

@@ -9,13 +9,13 @@ import time
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 from kedro.framework.startup import bootstrap_project
 
 from deephash_pipeline import cli
 from deephash_pipeline.image_index import ImageIndex
 from deephash_pipeline.provenance import manifest_path
-from tests.end_to_end.refused_runs import refused, run, stored
+from tests.end_to_end.refused_runs import finished, refused, run, stored
 
 METRICS = Path("data/07_model_output/digits/metrics.json")
 
@@ -33,12 +33,6 @@ def copy(copied: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return copied
 
 
-def invoke(*arguments: str) -> Result:
-    result = run(*arguments)
-    assert result.exit_code == 0, result.output
-    return result
-
-
 @pytest.mark.usefixtures("copy")
 def test_a_report_for_another_seed_and_network_is_refused(small_parameters: str) -> None:
     other = f"{small_parameters},experiment.seed=7,experiment.network=cifar10_full"
@@ -50,7 +44,7 @@ def test_a_report_for_another_seed_and_network_is_refused(small_parameters: str)
 def test_everything_is_as_it_was_after_a_second_run_of_the_whole(copy: Path, small_parameters: str) -> None:
     before = stored(copy)
     begun = time.monotonic()
-    result = invoke("--pipelines=full", small_parameters)
+    result = finished("--pipelines=full", small_parameters)
     assert stored(copy) == before
     assert "Mean average precision on digits" in result.output
     assert time.monotonic() - begun < 60
@@ -64,7 +58,7 @@ def test_a_deleted_file_is_missed_by_status_and_made_again_alone(copy: Path, sma
     result = CliRunner().invoke(cli.status, (small_parameters,))
     assert "missing: `itq.b12.codes` is not there" in result.output
     assert "1 missing" in result.output
-    invoke("--pipelines=full", small_parameters)
+    finished("--pipelines=full", small_parameters)
     assert codes.read_bytes() == content
     changed = {path for path, written in stored(copy).items() if before.get(path) != written}
     assert changed == {codes, manifest_path(codes)}
@@ -80,11 +74,11 @@ def test_codes_of_another_method_are_not_evaluated(copy: Path, small_parameters:
 
 def test_one_cell_with_other_epochs_does_not_get_among_the_others(copy: Path, small_parameters: str) -> None:
     cell = ("--pipelines=fine_tuning", "--namespaces=deephash.b12")
-    invoke(*cell, f"{small_parameters},fine_tuning.deephash.training.epochs=2")
+    finished(*cell, f"{small_parameters},fine_tuning.deephash.training.epochs=2")
     error = refused("--pipelines=evaluation", small_parameters)
     assert "`deephash.b12.codes`" in error
     assert "fine_tuning.deephash.training.epochs 2, this run has 1" in error
-    invoke("--pipelines=full", small_parameters)
+    finished("--pipelines=full", small_parameters)
     manifest = json.loads(manifest_path(copy / "data/06_models/digits/deephash/b12/hasher.safetensors").read_text())
     assert manifest["content"]["origin"]["parameters"]["fine_tuning.deephash.training.epochs"] == 1
 
@@ -92,19 +86,19 @@ def test_one_cell_with_other_epochs_does_not_get_among_the_others(copy: Path, sm
 def test_images_split_with_another_seed_do_not_get_under_the_old_classifier(
     copy: Path, finished_project: Path, small_parameters: str
 ) -> None:
-    invoke("--pipelines=data_ingestion", f"{small_parameters},experiment.seed=7")
+    finished("--pipelines=data_ingestion", f"{small_parameters},experiment.seed=7")
     for seed, stage in ((42, "feature_extraction"), (42, "evaluation"), (7, "feature_extraction"), (7, "evaluation")):
         error = refused(f"--pipelines={stage}", f"{small_parameters},experiment.seed={seed}")
         assert f"was made with seed {49 - seed}, this run has {seed}" in error
-    invoke("--pipelines=data_ingestion", small_parameters)
-    assert "Mean average precision on digits" in invoke("--pipelines=full", small_parameters).output
+    finished("--pipelines=data_ingestion", small_parameters)
+    assert "Mean average precision on digits" in finished("--pipelines=full", small_parameters).output
     assert (copy / METRICS).read_bytes() == (finished_project / METRICS).read_bytes()
 
 
 def test_a_report_that_used_what_is_stale_says_so(copy: Path, small_parameters: str) -> None:
     report = copy / "data/08_reporting/digits/report.html"
     kept = {path: path.read_bytes() for path in (copy / "data/08_reporting/digits").iterdir()}
-    invoke("--pipelines=reporting", "--stale=allow", f"{small_parameters},experiment.seed=7")
+    finished("--pipelines=reporting", "--stale=allow", f"{small_parameters},experiment.seed=7")
     text = report.read_text(encoding="utf-8")
     assert "Stale artefacts were used for this report" in text
     assert "was made with seed 42, this run has 7" in text
@@ -155,7 +149,7 @@ def test_a_cell_is_explained_from_raw_images_to_map(small_parameters: str) -> No
 def test_an_index_of_a_cell_is_searched_explained_and_known_to_be_stale_or_damaged(
     copy: Path, small_parameters: str
 ) -> None:
-    invoke("--pipelines=indexing", "--namespaces=itq.b12,deephash.b48", small_parameters)
+    finished("--pipelines=indexing", "--namespaces=itq.b12,deephash.b48", small_parameters)
     places = [copy / f"data/07_model_output/digits/{cell}/index" for cell in ("itq/b12", "deephash/b48")]
     for folder in places:
         with ImageIndex.open(folder, read_only=True, device="cpu") as index:

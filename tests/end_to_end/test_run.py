@@ -14,7 +14,7 @@ from mlflow.entities import Run
 
 from deephash_pipeline.grid import METHODS, PAPER_METHODS, cells
 from deephash_pipeline.provenance import manifest_path
-from tests.end_to_end.refused_runs import run
+from tests.end_to_end.refused_runs import finished
 
 GRID = list(cells(*PAPER_METHODS))
 NAMES = [METHODS[method] for method in PAPER_METHODS]
@@ -139,6 +139,5 @@ def test_the_same_seed_gives_the_same_codes_when_a_cell_is_trained_alone(
     bootstrap_project(project)
     monkeypatch.chdir(project)
     cell = ("--pipelines=fine_tuning", "--namespaces=fine_tuning.deephash.b12")
-    result = run(*cell, small_parameters)
-    assert result.exit_code == 0, result.output
+    finished(*cell, small_parameters)
     assert (project / codes).read_bytes() == (finished_project / codes).read_bytes()

@@ -4,13 +4,13 @@ from pathlib import Path
 from typing import Any
 
 from deephash_pipeline.datasets.atomic_file import AtomicFileDataset
-from deephash_pipeline.image_index import EncodedImages, ImageIndex, write_index
+from deephash_pipeline.image_index import EncodedDatabase, ImageIndex, write_index
 from deephash_pipeline.provenance import manifest_path
 from deephash_pipeline.stores import refuse_remote
 
 
 class IndexDataset(AtomicFileDataset[Any]):
-    """Saves `EncodedImages` as an index in the folder of `filepath`, and loads the `ImageIndex`, to be read.
+    """Saves `EncodedDatabase` as an index in the folder of `filepath`, and loads the `ImageIndex`, to be read.
 
     Codes, labels and pictures are written first and the hasher last, so an index whose making was broken off has no
     manifest. An index is changed where it lies, by ``deephash-pipeline index add`` or over HTTP; what was added stays
@@ -25,7 +25,7 @@ class IndexDataset(AtomicFileDataset[Any]):
         refuse_remote(filepath, "an index")
         super().__init__(filepath, metadata)
 
-    def save(self, content: EncodedImages) -> None:
+    def save(self, content: EncodedDatabase) -> None:
         """Write the index, and then the hasher with its manifest.
 
         Raises:
@@ -38,5 +38,5 @@ class IndexDataset(AtomicFileDataset[Any]):
     def _read(self, path: Path) -> ImageIndex:
         return ImageIndex.open(path.parent, read_only=True)
 
-    def _write(self, path: Path, content: EncodedImages) -> None:
+    def _write(self, path: Path, content: EncodedDatabase) -> None:
         content.hasher.save(path)

@@ -158,7 +158,7 @@ class ProjectGraph:
             own = methods & value.keys() if isinstance(value, dict) else set()
             received |= flatten(name, {method: value[method] for method in own} if own else value)
         for name in (name for name in FILES if received.get(name)):
-            # A file that is not there is refused by the node that reads it.
+            # A run is refused whose file is not there; here it may be looked at all the same.
             with suppress(OSError, TypeError):
                 received[name] = file_digest(Path(received[name]))
         return {name: value for name, value in received.items() if name not in WHERE_IT_RUNS}

@@ -3,8 +3,8 @@
 It knows `deephash` and `search`, and neither Kedro nor a command line nor HTTP.
 """
 
-from deephash_pipeline.image_index.encoded import EncodedImages, write_index
+from deephash_pipeline.image_index.encoded import EncodedDatabase, write_index
 from deephash_pipeline.image_index.index import AddedImages, ImageIndex
 from deephash_pipeline.image_index.listing import ListedImage, list_images
 
-__all__ = ["AddedImages", "EncodedImages", "ImageIndex", "ListedImage", "list_images", "write_index"]
+__all__ = ["AddedImages", "EncodedDatabase", "ImageIndex", "ListedImage", "list_images", "write_index"]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class EncodedImages:
+class EncodedDatabase:
     """Images and what a hasher made of them.
 
     Attributes:
@@ -42,7 +42,7 @@ class EncodedImages:
             raise InputError(f"there are {len(self.codes)} codes of {len(self.images)} images: encode them again")
 
 
-def write_index(folder: Path, encoded: EncodedImages) -> AddedImages:
+def write_index(folder: Path, encoded: EncodedDatabase) -> AddedImages:
     """Make an index with pictures of its own, or add to one what it lacks.
 
     What others have added to the index stays, unless its hasher, a code or a label has become another: then the index
@@ -56,24 +56,24 @@ def write_index(folder: Path, encoded: EncodedImages) -> AddedImages:
         InputError: another process writes the index, it is damaged, or the disk is full.
     """
     images = ImageIndex.create_or_open(folder, encoded.hasher, anew=True)
-    if not _agree(images, encoded):
+    there = {row for row, name in enumerate(encoded.ids) if name in images.index}
+    if not _agree(images, encoded, sorted(there)):
         images.close()
         delete_index(folder)
-        images = ImageIndex.create(folder, encoded.hasher)
+        images, there = ImageIndex.create(folder, encoded.hasher), set()
     with images:
-        new = [row for row, name in enumerate(encoded.ids) if name not in images.index]
+        new = [row for row in range(len(encoded.ids)) if row not in there]
         paths = [write_picture(folder, _picture(encoded.images[row]), f"{row:07d}", sync=False) for row in new]
         # At once for all of them; a file at a time takes a disk's patience.
         os.sync()
         names, labels = ([of_all[row] for row in new] for of_all in (encoded.ids, encoded.labels))
         images.add_codes(names, encoded.codes[new], paths, labels)
         images.compact()
-    return AddedImages(added=len(new), there=len(encoded.ids) - len(new))
+    return AddedImages(added=len(new), there=len(there))
 
 
-def _agree(images: ImageIndex, encoded: EncodedImages) -> bool:
-    """Whether those images that the index has already have the same codes and labels there."""
-    there = [row for row, name in enumerate(encoded.ids) if name in images.index]
+def _agree(images: ImageIndex, encoded: EncodedDatabase, there: list[int]) -> bool:
+    """Whether those images that the index has already, by their rows, have the same codes and labels there."""
     items = images.index.items([encoded.ids[row] for row in there])
     return all(
         item.metadata.get("label") == encoded.labels[row] and np.array_equal(item.code, encoded.codes[row])

@@ -11,7 +11,7 @@ from deephash_pipeline.deephash.experiment import Run
 from deephash_pipeline.deephash.hasher import ImageHasher
 from deephash_pipeline.deephash.training_set import TrainingSet
 from deephash_pipeline.hashing import Encoder
-from deephash_pipeline.image_index import EncodedImages
+from deephash_pipeline.image_index import EncodedDatabase
 from deephash_pipeline.pipelines.shared.hashers import assembled
 from deephash_pipeline.retrieval import CodeSets
 from deephash_pipeline.retrieval.labels import label_names
@@ -24,9 +24,9 @@ def join_codes(
     images: NDArray[np.uint8],
     labels: NDArray[Any],
     class_names: Sequence[str],
-) -> EncodedImages:
+) -> EncodedDatabase:
     """Join the images of the database with their codes and the hasher that made them."""
-    return EncodedImages(hasher, ids, codes.database, images, label_names(labels, class_names))
+    return EncodedDatabase(hasher, ids, codes.database, images, label_names(labels, class_names))
 
 
 def assemble_and_join_codes(
@@ -36,7 +36,7 @@ def assemble_and_join_codes(
     ids: Sequence[str],
     training_set: TrainingSet,
     run: Run,
-) -> EncodedImages:
+) -> EncodedDatabase:
     """Put the hasher together from trunk and encoder first."""
     hasher = assembled(encoder, trunk_weights, training_set, run)
     return join_codes(hasher, codes, ids, training_set.images, training_set.labels, training_set.class_names)
