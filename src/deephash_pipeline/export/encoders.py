@@ -94,7 +94,7 @@ def _(encoder: FastHash, z: Tensor) -> Tensor:
     for _ in range((nodes + 1).bit_length() - 2):
         looked_at = z.float().double().gather(1, feature[root + node])
         node = 2 * node + 1 + (looked_at > value[root + node])
-    return value[root + node].unflatten(1, (bits, trees)).sum(2)
+    return value[root + node].reshape(-1, bits, trees).sum(2)
 
 
 @outputs.register
