@@ -15,7 +15,7 @@ def create_pipeline() -> Pipeline:
     ::
 
         z of three sets, labels -> measure_z -> z_reference
-        training_z, validation_z -> quantise -> quantised_z; query_z, labels -> measure_pq -> pq_reference
+        training_z, validation_z -> quantise -> quantised_features; query_z, labels -> measure_pq -> pq_reference
     """
     return Pipeline(
         [
@@ -23,9 +23,14 @@ def create_pipeline() -> Pipeline:
             Node(
                 quantise,
                 inputs=["training_z", "validation_z", "params:experiment"],
-                outputs="quantised_z",
+                outputs="quantised_features",
                 name="quantise",
             ),
-            node(measure_pq, ["query_z", "quantised_z", LABEL_SETS, "params:protocol"], "pq_reference", "measure_pq"),
+            node(
+                measure_pq,
+                ["query_z", "quantised_features", LABEL_SETS, "params:protocol"],
+                "pq_reference",
+                "measure_pq",
+            ),
         ]
     )
