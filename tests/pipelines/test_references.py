@@ -11,7 +11,7 @@ from deephash_pipeline.deephash.experiment import Experiment
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.grid import CODE_LENGTHS
 from deephash_pipeline.hashing.product_quantisation import quantise_products
-from deephash_pipeline.pipelines.references.nodes import Searched, measure_pq, measure_z, quantise
+from deephash_pipeline.pipelines.references.nodes import Features, measure_pq, measure_z, unit
 from deephash_pipeline.pipelines.shared.searching import LabelSets
 from deephash_pipeline.reports.tables import is_reference_row, map_table
 
@@ -26,23 +26,30 @@ def features(rows: int, seed: int) -> tuple[NDArray[np.float32], NDArray[np.int6
 
 
 TRAINING, VALIDATION, QUERIES = features(300, 0), features(50, 1), features(40, 2)
-Z = Searched(TRAINING[0], VALIDATION[0])
+Z = Features(QUERIES[0], TRAINING[0], VALIDATION[0])
 LABELS = LabelSets(QUERIES[1], TRAINING[1], VALIDATION[1])
 
 
 def test_real_valued_z_is_searched_in_the_sets_of_the_protocol() -> None:
     for protocol, size in (("paper", 300), ("held_out", 50), ("cifar10_1", 350)):
-        [found] = measure_z(QUERIES[0], Z, LABELS, protocol)
+        [found] = measure_z(Z, LABELS, protocol)
         assert (found["method"], found["protocol"], found["database_size"]) == ("z", protocol, size)
         assert 0.5 < found["mean_average_precision"] < 1
 
 
+def test_z_is_ranked_by_cosines_and_zeros_are_far_from_all() -> None:
+    z = np.array([[3.0, 4.0], [0.0, 0.0]], dtype=np.float32)
+    np.testing.assert_allclose(unit(z), [[0.6, 0.8], [0, 0]])
+    scaled = Features(*(each * np.float32(7) for each in Z))
+    assert measure_z(scaled, LABELS, "paper") == [pytest.approx(found) for found in measure_z(Z, LABELS, "paper")]
+
+
 def test_product_quantisation_keeps_more_the_more_bits_it_has() -> None:
     pytest.importorskip("faiss")
-    quantised = quantise(TRAINING[0], VALIDATION[0], EXPERIMENT)
-    lost = [float(((kept.validation - VALIDATION[0]) ** 2).sum()) for kept in quantised.values()]
+    kept = [quantise_products(TRAINING[0], [VALIDATION[0]], code_length)[0] for code_length in CODE_LENGTHS]
+    lost = [float(((each - VALIDATION[0]) ** 2).sum()) for each in kept]
     assert lost == sorted(lost, reverse=True)
-    found = measure_pq(QUERIES[0], quantised, LABELS, "held_out")
+    found = measure_pq(Z, LABELS, "held_out", EXPERIMENT)
     assert [cell["code_length"] for cell in found] == list(CODE_LENGTHS)
     assert all(0.4 < cell["mean_average_precision"] < 1 for cell in found)
 
@@ -63,7 +70,7 @@ def test_a_part_of_the_features_is_one_of_so_many_centroids(code_length: int, ro
 def test_without_faiss_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "faiss", None)
     with pytest.raises(InputError, match=r"^`faiss` cannot be imported .*pip install 'deephash-pipeline\[faiss\]'$"):
-        quantise(TRAINING[0], VALIDATION[0], EXPERIMENT)
+        measure_pq(Z, LABELS, "paper", EXPERIMENT)
 
 
 def test_they_are_references_in_the_table_if_measured_by_its_protocol() -> None:

@@ -1,4 +1,4 @@
-"""Retrieval by real-valued features: what no code is expected to surpass, measured as codes are."""
+"""Retrieval by real-valued features, measured as retrieval by codes is."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -16,41 +16,38 @@ from deephash_pipeline.retrieval.real_valued import real_valued_metrics
 Metrics = dict[str, Any]
 
 
-class Searched(NamedTuple):
-    """Real-valued features of what may be searched, float32 (n, z_dimension), or what stands for them."""
+class Features(NamedTuple):
+    """Real-valued features of the three sets, float32 (n, z_dimension)."""
 
+    query: NDArray[np.float32]
     training: NDArray[np.float32]
     validation: NDArray[np.float32]
 
 
-def quantise(
-    training_z: NDArray[np.float32], validation_z: NDArray[np.float32], experiment: Experiment
-) -> dict[int, Searched]:
-    """Replace both sets by product quantisation, at each code length."""
-    quantised = {}
+def measure_z(z: Features, labels: LabelSets, protocol: str) -> list[Metrics]:
+    """Search by real-valued features, by their cosines; they have no code length."""
+    return [{"method": "z", "code_length": None, **_measured(Features(*map(unit, z)), labels, protocol)}]
+
+
+def measure_pq(z: Features, labels: LabelSets, protocol: str, experiment: Experiment) -> list[Metrics]:
+    """Search what product quantisation keeps of features of length 1, by the queries as they are."""
+    query, training, validation = map(unit, z)
+    found = []
     for code_length in CODE_LENGTHS:
         seed = derive_seed(experiment.seed, "pq", code_length)
-        quantised[code_length] = Searched(*quantise_products(training_z, [training_z, validation_z], code_length, seed))
-    return quantised
+        kept = Features(query, *quantise_products(training, [training, validation], code_length, seed))
+        found.append({"method": "pq", "code_length": code_length, **_measured(kept, labels, protocol)})
+    return found
 
 
-def measure_z(query_z: NDArray[np.float32], z: Searched, labels: LabelSets, protocol: str) -> list[Metrics]:
-    """Search by real-valued features; they have no code length."""
-    return [{"method": "z", "code_length": None, **_measured(query_z, z, labels, protocol)}]
+def unit(z: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Scale features (n, D) to length 1, whose Euclidean distances rank as cosines do; zeros stay zeros."""
+    lengths: NDArray[np.float32] = np.linalg.norm(z, axis=1, keepdims=True)
+    return np.divide(z, np.maximum(lengths, np.finfo(np.float32).tiny))
 
 
-def measure_pq(
-    query_z: NDArray[np.float32], quantised: dict[int, Searched], labels: LabelSets, protocol: str
-) -> list[Metrics]:
-    """Search what product quantisation keeps, by the queries as they are, at each code length."""
-    return [
-        {"method": "pq", "code_length": code_length, **_measured(query_z, kept, labels, protocol)}
-        for code_length, kept in quantised.items()
-    ]
-
-
-def _measured(query_z: NDArray[np.float32], z: Searched, labels: LabelSets, protocol: str) -> Metrics:
+def _measured(z: Features, labels: LabelSets, protocol: str) -> Metrics:
     by = require_protocol(protocol)
     items = np.concatenate([getattr(z, name) for name in by.database])
     item_labels = np.concatenate([getattr(labels, name) for name in by.database])
-    return {"protocol": by.name, **real_valued_metrics(query_z, labels.query, items, item_labels)}
+    return {"protocol": by.name, **real_valued_metrics(z.query, labels.query, items, item_labels)}
