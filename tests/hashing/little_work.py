@@ -13,5 +13,5 @@ LITTLE_WORK: dict[type[HashFunction], dict[str, Any]] = {
     SDH: {"anchors": 40},
     FSDH: {"anchors": 40},
     COSDISH: {"anchors": 40, "rounds": 2},
-    FastHash: {"trees": 3, "partners": 20},
+    FastHash: {"trees": 2, "partners": 10},
 }
