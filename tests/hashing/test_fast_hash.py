@@ -129,6 +129,7 @@ def test_a_perfect_tree_is_the_last_and_one_class_needs_no_second() -> None:
     for bits in (np.where(z[:, 0] > 0, 1, -1), np.ones(len(z), np.int64), -np.ones(len(z), np.int64)):
         ensemble = boost(z, bits, np.zeros(len(z)), 4, 2, 5, np.random.default_rng(0))
         assert ensemble.value[0].any() and not ensemble.value[1:].any()
+        assert ensemble.splits[0] == len(set(bits)) - 1
         np.testing.assert_array_equal(add_votes(z, ensemble.feature[None], ensemble.value[None])[:, 0] > 0, bits > 0)
 
 

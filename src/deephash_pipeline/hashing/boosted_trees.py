@@ -21,10 +21,12 @@ class Ensemble(NamedTuple):
         feature: int32 (trees, nodes), which feature an inner node looks at.
         value: float64 (trees, nodes): of an inner node the threshold, beyond which a row goes on to the second child;
             of a leaf its vote.
+        splits: int64 (D,), how many splits look at each feature.
     """
 
     feature: NDArray[np.int32]
     value: NDArray[np.float64]
+    splits: NDArray[np.int64]
 
 
 def boost(
@@ -53,7 +55,7 @@ def boost(
         generator: of these draws.
     """
     nodes = 2 ** (depth + 1) - 1
-    ensemble = Ensemble(np.zeros((trees, nodes), np.int32), np.zeros((trees, nodes)))
+    ensemble = Ensemble(np.zeros((trees, nodes), np.int32), np.zeros((trees, nodes)), np.zeros(z.shape[1], np.int64))
     weights = weights / weights.sum() if weights.any() else np.full(len(bits), 1 / len(bits))
     for place in range(trees):
         tree = DecisionTreeClassifier(
@@ -67,6 +69,7 @@ def boost(
             break
         vote = 0.5 * np.log((1 - error) / max(error, SMALLEST_ERROR))
         lay_out(tree, vote, ensemble.feature[place], ensemble.value[place])
+        np.add.at(ensemble.splits, tree.tree_.feature[tree.tree_.feature >= 0], 1)
         if error < SMALLEST_ERROR:
             break
         weights = weights * np.exp(-vote * bits * votes)

@@ -100,12 +100,8 @@ class FastHash(HashFunction):
             learned.append(trees)
             said = add_votes(z, trees.feature[np.newaxis], trees.value[np.newaxis])[:, 0] >= 0
             distance += said[pairs.first] != said[pairs.second]
-        feature, value = (np.stack(part) for part in zip(*learned, strict=True))
-        inner = value.shape[2] // 2
-        # A vote of 0 is that of a tree that is missing, whose nodes split nothing.
-        there = np.broadcast_to(value[:, :, inner:].any(axis=2, keepdims=True), (*value.shape[:2], inner))
-        splits = np.bincount(feature[:, :, :inner][there], minlength=z.shape[1])
-        return {"feature": feature, "value": value, "splits": splits}
+        feature, value, splits = (np.stack(part) for part in zip(*learned, strict=True))
+        return {"feature": feature, "value": value, "splits": splits.sum(axis=0)}
 
     def _encode_block(self, z: NDArray[np.float64]) -> NDArray[np.bool_]:
         return np.greater_equal(add_votes(z.astype(np.float32), self.feature_, self.value_), 0)
