@@ -11,7 +11,7 @@ from deephash_pipeline.hashing.product_quantisation import quantise_products
 from deephash_pipeline.pipelines.shared.searching import LabelSets
 from deephash_pipeline.protocols import require_protocol
 from deephash_pipeline.randomness import derive_seed
-from deephash_pipeline.retrieval.real_valued import real_valued_metrics
+from deephash_pipeline.retrieval import real_valued_metrics
 
 Metrics = dict[str, Any]
 
