@@ -33,7 +33,7 @@ COLUMNS = (
 
 
 def by_workers(trainings: list[dict[str, Any]], workers: int) -> tuple[float, list[dict[str, str]]]:
-    """Train by the runner; seconds have the start of its processes in them."""
+    """Train by the runner; seconds have the start of its processes in them, but not what their server imports."""
     with tempfile.TemporaryDirectory() as folder:
         pipeline, catalog = as_pipeline(trainings, folder)
         began = perf_counter()
@@ -65,12 +65,19 @@ def _multiply() -> None:
 def measure(network: str, steps: int, count: int, workers: int) -> dict[str, Any]:
     """Measure one network; ratios are to the seconds of one thread, more is faster."""
     trainings = [{"network": network, "seed": seed, "steps": steps} for seed in range(count)]
-    one_thread, expected = one_after_the_other(trainings, processes=1, thread_count=1)
-    two_threads, _ = one_after_the_other(trainings, processes=1, thread_count=2)
-    bare, of_bare = one_after_the_other(trainings, processes=workers, thread_count=1)
-    quiet, of_workers = by_workers(trainings, workers)
+
+    def done(what: str, measured: tuple[float, list[dict[str, str]]]) -> tuple[float, list[dict[str, str]]]:
+        print(f"{network}, {what}: {measured[0]:.1f} s", flush=True)
+        return measured
+
+    one_thread, expected = done("one thread", one_after_the_other(trainings, processes=1, thread_count=1))
+    two_threads, _ = done("two threads", one_after_the_other(trainings, processes=1, thread_count=2))
+    bare, of_bare = done("processes alone", one_after_the_other(trainings, processes=workers, thread_count=1))
+    # A run starts the server of its workers while it reads the configuration.
+    by_workers([{**training, "steps": 1} for training in trainings[:workers]], workers)
+    quiet, of_workers = done("workers", by_workers(trainings, workers))
     with busy_neighbour():
-        disturbed, of_disturbed = by_workers(trainings, workers)
+        disturbed, of_disturbed = done("workers beside a neighbour", by_workers(trainings, workers))
     if not expected == of_bare == of_workers == of_disturbed:
         raise AssertionError(f"{network}: weights differ")
     return {
