@@ -5,7 +5,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,13 @@ SMALL = {
     "baseline_hashing.mlh.batches_per_stage": 20,
     "baseline_hashing.liong_sdh.iterations": 10,
 }
+
+
+def nested_parameters(named: Mapping[str, Any]) -> dict[str, Any]:
+    """Nest parameters with dotted names."""
+    nested = OmegaConf.to_container(OmegaConf.from_dotlist([f"{key}={value}" for key, value in named.items()]))
+    assert isinstance(nested, dict)
+    return {str(key): value for key, value in nested.items()}
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -100,9 +107,7 @@ def small_parameters() -> str:
 @pytest.fixture(scope="session")
 def small_runtime_parameters() -> dict[str, Any]:
     """The same for a session that no command line has begun."""
-    nested = OmegaConf.to_container(OmegaConf.from_dotlist([f"{key}={value}" for key, value in SMALL.items()]))
-    assert isinstance(nested, dict)
-    return {str(key): value for key, value in nested.items()}
+    return nested_parameters(SMALL)
 
 
 @pytest.fixture(scope="session")

@@ -7,12 +7,13 @@ every code with one machine's. `--s3` reads from and writes to moto's server on 
 
 import argparse
 import os
-import signal
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
+import psutil
 import torch
 from PIL import Image
 
@@ -39,35 +40,47 @@ def make_pictures(folder: Path, count: int) -> None:
         coarse.resize((32, 32), Image.Resampling.BILINEAR).save(path, compress_level=1)
 
 
-def busy_workers() -> list[int]:
-    """Process numbers of Ray's workers that have a block under way."""
+def busy_workers() -> list[psutil.Process]:
+    """Ray's workers that have a block under way."""
     found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            if (process / "cmdline").read_bytes().startswith(b"ray::encode_block"):
-                found.append(int(process.name))
-        except OSError:
-            continue
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if process.cmdline()[:1] == ["ray::encode_block"]:
+                found.append(process)
     return found
 
 
 class Killer(threading.Thread):
-    """Kills busy workers, evenly over the files that are to be made."""
+    """Kills busy workers, evenly over the files that are to be made, and watches the memory of the others."""
 
     def __init__(self, codes: CodeFolder, kills: int, blocks: int) -> None:
         super().__init__(daemon=True)
         self.codes, self.kills, self.blocks = codes, kills, blocks
         self.killed: list[int] = []
         self.ended = threading.Event()
+        self.memory: list[tuple[float, int, int]] = []
+        """Share of the files that are there, bytes of this process, bytes of the largest worker."""
 
     def run(self) -> None:
-        """Kill until there were enough kills, or all is done."""
-        while len(self.killed) < self.kills and not self.ended.wait(0.2):
-            if len(self.codes.done()) * (self.kills + 1) < len(self.killed) * self.blocks:
-                continue
-            for process in busy_workers()[:1]:
-                os.kill(process, signal.SIGKILL)
-                self.killed.append(process)
+        """Kill until there were enough kills, and watch until all is done."""
+        while not self.ended.wait(0.2):
+            done, workers = len(self.codes.done()), busy_workers()
+            with suppress(psutil.Error):
+                largest = max((worker.memory_info().rss for worker in workers), default=0)
+                self.memory.append((done / self.blocks, psutil.Process().memory_info().rss, largest))
+            if len(self.killed) < self.kills and done * (self.kills + 1) >= len(self.killed) * self.blocks:
+                for worker in workers[:1]:
+                    worker.kill()
+                    self.killed.append(worker.pid)
+
+    def memory_by_quarters(self) -> str:
+        """Give the most that this process and a worker had in each quarter of the files."""
+        quarters = []
+        for quarter in range(4):
+            seen = [each for each in self.memory if quarter <= 4 * each[0] < quarter + 1] or [(0.0, 0, 0)]
+            own, worker = (max(each[at] for each in seen) / 2**20 for at in (1, 2))
+            quarters.append(f"{own:.0f} and {worker:.0f}")
+        return ", ".join(quarters)
 
 
 def with_kills(source: str, codes: str, kills: int, expected: dict[str, list[int]], hasher: ImageHasher) -> None:
@@ -89,7 +102,8 @@ def with_kills(source: str, codes: str, kills: int, expected: dict[str, list[int
     once = sorted(names) == sorted(expected)
     print(
         f"{source}: {len(names)} images in {report.blocks} files, {len(killer.killed)} kills, {seconds:.0f} s: every "
-        f"id once {once}, codes equal to one machine's {equal}"
+        f"id once {once}, codes equal to one machine's {equal}; MiB of this process and of the largest worker in each "
+        f"quarter: {killer.memory_by_quarters()}"
     )
 
 

@@ -2,27 +2,70 @@
 
 import os
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
+
+import psutil
 
 from deephash_pipeline.ray_cluster import OBJECT_STORE_BYTES, QUIET
 
 AGENT_PORTS = ("metrics_agent_port", "metrics_export_port", "dashboard_agent_listen_port")
 NO_PORT = "-1"
 """What an agent writes that serves nothing, as without grpcio."""
+TASK = "ray::"
+"""How the titles of workers begin, before the name of what they do."""
 
 
 def start_cluster(nodes: int) -> Any:
-    """Start a cluster of so many nodes of one core; the attribute `others` has all but the first.
-
-    Ray ends a node whose agents have not named their ports after 15 s, which they never do on a busy machine: here
-    nobody asks the agents, and the ports are named for them.
-    """
+    """Start a cluster of so many nodes of one core; the attribute `others` has all but the first."""
     # Before the first import of Ray, which reads it.
     os.environ.update(QUIET)
+    from ray.cluster_utils import Cluster  # noqa: PLC0415 - an extra
+
+    with _ports_are_named():
+        cluster = Cluster(initialize_head=True, head_node_args={**_node(), "include_dashboard": False})
+    cluster.others = [add_node(cluster) for _ in range(nodes - 1)]
+    return cluster
+
+
+def add_node(cluster: Any) -> Any:
+    """Start one more node of one core."""
+    with _ports_are_named():
+        return cluster.add_node(**_node())
+
+
+def lose_node(cluster: Any, node: Any) -> None:
+    """End a node as a machine ends that loses its power: its workers and its services at once."""
+    raylet = psutil.Process(node.all_processes["raylet"][0].process.pid)
+    for process in (raylet, *raylet.children(recursive=True)):
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
+    cluster.remove_node(node, allow_graceful=False)
+
+
+def work_on(node: Any) -> list[str]:
+    """Name the tasks that workers of a node have under way."""
+    names = []
+    for process in psutil.Process(node.all_processes["raylet"][0].process.pid).children(recursive=True):
+        with suppress(psutil.NoSuchProcess, IndexError):
+            # What follows in the line is what the shorter title has not overwritten.
+            title = process.cmdline()[0]
+            if title.startswith(TASK) and not title.startswith(f"{TASK}IDLE"):
+                names.append(title.removeprefix(TASK))
+    return names
+
+
+@contextmanager
+def _ports_are_named() -> Iterator[None]:
+    """Name the ports of a new node's agents for them.
+
+    Ray ends a node whose agents have not done so after 15 s, which they never do on a busy machine; and here nobody
+    asks the agents.
+    """
     from ray._private.node import Node  # noqa: PLC0415 - an extra
-    from ray.cluster_utils import Cluster  # noqa: PLC0415
 
     make_folder = Node._init_temp
 
@@ -34,9 +77,7 @@ def start_cluster(nodes: int) -> Any:
         Path(node._session_dir, f"runtime_env_agent_port_{node._node_id}").write_text(str(runtime))
 
     with patch.object(Node, "_init_temp", make_folder_with_ports):
-        cluster = Cluster(initialize_head=True, head_node_args={**_node(), "include_dashboard": False})
-        cluster.others = [cluster.add_node(**_node()) for _ in range(nodes - 1)]
-    return cluster
+        yield
 
 
 def _node() -> dict[str, Any]:

@@ -3,7 +3,7 @@
 import ctypes
 import os
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -63,6 +63,27 @@ def resolve_devices(devices: int | str, device: torch.device) -> int:
     if int(devices) > 1:
         require_no_index(device)
     return int(devices)
+
+
+def resolve_precision(precision: str, device: torch.device) -> str:
+    """Turn ``auto`` into ``bfloat16`` where a device multiplies that by itself, else into ``float32``.
+
+    CUDA devices do so from compute capability 8.0 on, x86 processors with AMX or AVX-512 for bfloat16. Where PyTorch
+    does not say what a processor can do, it is ``float32``; so it is on Arm, where nothing was measured.
+
+    Example:
+        >>> resolve_precision("float32", torch.device("cpu"))
+        'float32'
+    """
+    if precision != "auto":
+        return precision
+    if device.type == "cuda":
+        with torch.cuda.device(device):
+            multiplies = torch.cuda.is_bf16_supported(including_emulation=False)
+    else:
+        capabilities: Mapping[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
+        multiplies = any(capabilities.get(name, False) for name in ("amx_bf16", "avx512_bf16"))
+    return "bfloat16" if multiplies else "float32"
 
 
 def cuda_devices() -> tuple[str, ...]:

@@ -1,18 +1,16 @@
-"""On a Ray cluster of two local nodes: encoding and pipelines, with workers and nodes that are lost."""
+"""On a Ray cluster: encoding and small pipelines, with workers and nodes that are lost."""
 
 import os
 import signal
 import threading
 import time
-from importlib.util import find_spec
-from pathlib import Path
 
 import pytest
 from kedro.io import DataCatalog, MemoryDataset
 from kedro.pipeline import Node, Pipeline
 from kedro_datasets.json import JSONDataset
 
-from benchmarks.studies.local_cluster import start_cluster
+from benchmarks.studies.local_cluster import lose_node
 from deephash_pipeline.datasets import AtomicDataset
 from deephash_pipeline.encoding import CodeFolder, Source, encode_source
 from deephash_pipeline.errors import InputError
@@ -23,20 +21,6 @@ from tests.encoding.conftest import BROKEN, code_of, folder, hasher, pictures
 
 __all__ = ["code_of", "folder", "hasher", "pictures"]
 pytestmark = pytest.mark.cluster
-ROOT = Path(__file__).resolve().parents[2]
-
-
-@pytest.fixture(scope="module")
-def cluster():
-    """Two nodes of one core, on the loopback device."""
-    if find_spec("ray") is None:
-        pytest.skip("the extra `ray` is not installed")
-    with pytest.MonkeyPatch.context() as patch:
-        # Workers import the nodes of these tests.
-        patch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
-        started = start_cluster(nodes=2)
-        yield started
-        started.shutdown()
 
 
 def catalog(folder, **texts):
@@ -101,13 +85,15 @@ def test_an_interruption_reaches_the_workers(cluster, project):
     assert (project / "interrupted.txt").exists()
 
 
-def test_encoding_goes_on_without_a_lost_node_and_every_image_is_there_once(cluster, folder, hasher, code_of, tmp_path):
+def test_encoding_goes_on_without_a_lost_node_and_every_image_is_there_once(
+    cluster, other_node, folder, hasher, code_of, tmp_path
+):
     codes = CodeFolder(tmp_path / "codes")
 
     def lose_a_node():
         while len(codes.done()) < 4:
             time.sleep(0.01)
-        cluster.remove_node(cluster.others[0], allow_graceful=False)
+        lose_node(cluster, other_node)
 
     threading.Thread(target=lose_a_node, daemon=True).start()
     source = Source(str(folder))

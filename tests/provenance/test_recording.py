@@ -13,6 +13,7 @@ from kedro.runner import ThreadRunner
 
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.freshness import Provenance, nodes_to_run
+from deephash_pipeline.freshness.graph import ProjectGraph
 from deephash_pipeline.provenance import manifest_path, read_manifest
 from deephash_pipeline.runners import ParallelRunner, SequentialRunner
 from tests.datasets.kinds import KINDS
@@ -51,14 +52,21 @@ def a_catalog(folder: Path, factor: int = 3, stored: tuple[str, ...] = STORED) -
     return catalog
 
 
-def run(folder: Path, runner: Any, factor: int = 3, stored: tuple[str, ...] = STORED) -> None:
+def run(
+    folder: Path,
+    runner: Any,
+    factor: int = 3,
+    stored: tuple[str, ...] = STORED,
+    pipeline: Pipeline = PIPELINE,
+    catalog: Any = None,
+) -> None:
     """Run as a session would."""
-    catalog = a_catalog(folder, factor, stored)
+    catalog = catalog or a_catalog(folder, factor, stored)
     hooks = _create_hook_manager()
     _register_hooks(hooks, [hook for hook in settings.HOOKS if isinstance(hook, Provenance)])
-    hooks.hook.before_pipeline_run(run_params={"project_path": str(folder)}, pipeline=PIPELINE, catalog=catalog)
-    runner.run(PIPELINE, catalog, hooks)
-    hooks.hook.after_pipeline_run(run_params={}, run_result={}, pipeline=PIPELINE, catalog=catalog)
+    hooks.hook.before_pipeline_run(run_params={"project_path": str(folder)}, pipeline=pipeline, catalog=catalog)
+    runner.run(pipeline, catalog, hooks)
+    hooks.hook.after_pipeline_run(run_params={}, run_result={}, pipeline=pipeline, catalog=catalog)
 
 
 @pytest.fixture
@@ -80,6 +88,52 @@ def test_every_output_has_a_manifest_with_inputs_and_parameters(folder: Path) ->
     assert final.origin.inputs["result"] == manifest.digest
     assert final.origin.ancestors == manifest.origin.inputs
     assert final.origin.inherited == {"factor": 3}
+
+
+def train(start: dict[str, int], stage: dict[str, Any]) -> dict[str, int]:
+    return {**start, "epochs": stage["training"]["epochs"]}
+
+
+def measure(trained: dict[str, int]) -> dict[str, int]:
+    return {"total": sum(trained.values())}
+
+
+TRAINING = Pipeline(
+    [
+        Node(train, inputs=["start", "params:stage"], outputs="result", name="train"),
+        Node(measure, inputs="result", outputs="total", name="measure"),
+    ]
+)
+
+
+def a_catalog_of_trainings(folder: Path, precision: str) -> Any:
+    catalog = a_catalog(folder)
+    catalog["params:stage"] = MemoryDataset({"training": {"epochs": 2, "precision": precision}})
+    catalog["params:experiment"] = MemoryDataset({"device": "cpu"})
+    return catalog
+
+
+def test_what_an_automatic_precision_was_is_recorded_with_all_that_is_made_from_it_and_makes_nothing_stale(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def processor_of(precision: str) -> None:
+        monkeypatch.setattr("deephash_pipeline.freshness.graph.resolve_precision", lambda *arguments: precision)
+
+    processor_of("bfloat16")
+    run(folder, SequentialRunner(), pipeline=TRAINING, catalog=a_catalog_of_trainings(folder, "auto"))
+    processor_of("float32")
+    for name in ("result", "total"):
+        manifest = read_manifest(folder / f"{name}.json")
+        assert manifest is not None
+        assert manifest.origin.resolved == {"stage.training.precision": "bfloat16"}
+        assert manifest.origin.known_parameters == {"stage.training.epochs": 2, "stage.training.precision": "bfloat16"}
+    assert nodes_to_run(TRAINING, a_catalog_of_trainings(folder, "auto")) == []
+    assert nodes_to_run(TRAINING, a_catalog_of_trainings(folder, "float32")) == ["train", "measure"]
+
+
+def test_a_precision_that_was_named_needs_no_second_record(folder: Path) -> None:
+    graph = ProjectGraph(TRAINING.nodes, a_catalog_of_trainings(folder, "bfloat16"))
+    assert [graph.resolved(node) for node in TRAINING.nodes] == [{}, {}]
 
 
 def test_threads_leave_the_same_files_and_manifests(folder: Path) -> None:

@@ -1,10 +1,13 @@
 """The engine: reproducible from its seed, honest about divergence, and stepping as the paper says."""
 
+import logging
+
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
+from deephash_pipeline.devices import resolve_precision
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.randomness import derive_seed
 from deephash_pipeline.training import (
@@ -227,3 +230,35 @@ def test_a_cuda_device_learns_the_same_classes():
     device = torch.device("cuda")
     history = train(linear(), CrossEntropy(), ArrayInputs(x, device), labels, parameters(), 1, device, "test")
     assert history[-1]["accuracy"] > 0.9
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "precision"),
+    [
+        ({"avx512_bf16": True, "amx_bf16": False}, "bfloat16"),
+        ({"avx512_bf16": False, "amx_bf16": True}, "bfloat16"),
+        ({"avx512_f": True, "avx512_bf16": False}, "float32"),
+        ({"bf16": True, "sve_bf16": True}, "float32"),
+    ],
+)
+def test_an_automatic_precision_is_bfloat16_where_the_processor_multiplies_it(monkeypatch, capabilities, precision):
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: capabilities, raising=False)
+    assert resolve_precision("auto", CPU) == precision
+    assert [resolve_precision(named, CPU) for named in ("float32", "bfloat16")] == ["float32", "bfloat16"]
+
+
+def test_an_automatic_precision_is_float32_where_pytorch_does_not_say(monkeypatch):
+    monkeypatch.delattr(torch.cpu, "get_capabilities", raising=False)
+    assert resolve_precision("auto", CPU) == "float32"
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_an_automatic_precision_trains_bit_for_bit_as_what_it_is_and_says_so(monkeypatch, caplog, precision):
+    monkeypatch.setattr("deephash_pipeline.training.loop.resolve_precision", lambda *arguments: precision)
+    automatic, named, other = linear(), linear(), linear()
+    with caplog.at_level(logging.INFO):
+        assert run(automatic, precision="auto") == run(named, precision=precision)
+    assert [record.getMessage() for record in caplog.records] == [f"test: precision auto is {precision} here"]
+    assert torch.equal(automatic.weight, named.weight)
+    run(other, precision=next(each for each in ("float32", "bfloat16") if each != precision))
+    assert not torch.equal(automatic.weight, other.weight)

@@ -185,7 +185,8 @@ def explanation(pipeline: Pipeline, catalog: Catalog) -> Iterable[str]:
                 origin = None
         if origin is not None:
             if origin.parameters:
-                yield "    with " + ", ".join(f"{key}={value}" for key, value in sorted(origin.parameters.items()))
+                known = origin.known_parameters
+                yield "    with " + ", ".join(f"{key}={known[key]}" for key in sorted(origin.parameters))
             commit = origin.code.get("git_commit", "")[:SHOWN_DIGITS]
             changed = " with changes" if origin.code.get("git_dirty") == "true" else ""
             version = f"version {origin.code.get('version')}" + (f", commit {commit}{changed}" if commit else "")

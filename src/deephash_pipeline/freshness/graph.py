@@ -15,6 +15,7 @@ from pydantic import BaseModel, ValidationError
 
 from deephash_pipeline.datasets import CheckpointsDataset, FilesDataset, ImageSourceDataset, IndexDataset
 from deephash_pipeline.datasets.atomic_file import AtomicFileDataset
+from deephash_pipeline.devices import resolve_device, resolve_precision
 from deephash_pipeline.freshness.indexes import StoredIndex
 from deephash_pipeline.freshness.remote import RemoteFile
 from deephash_pipeline.images.sources.registry import read_source
@@ -35,6 +36,10 @@ Catalog = CatalogProtocol[Any, Any]
 
 WHERE_IT_RUNS = ("experiment.device", "experiment.devices")
 """Parameters that say where something is computed, not what."""
+
+EXPERIMENT, AUTO = "params:experiment", "auto"
+PRECISION = ".training.precision"
+"""How the names of parameters end that may be ``auto`` and change what is computed."""
 
 FILES = ("experiment.trunk.weights",)
 """Parameters that name a file whose content counts, wherever it lies."""
@@ -64,6 +69,16 @@ class ProjectGraph:
     def step(self, node: Node) -> Step:
         """Give the step that a node is."""
         return self._steps[self._key(node)]
+
+    def resolved(self, node: Node) -> dict[str, str]:
+        """Say what parameters of a node that are ``auto`` come to in this process, where it runs."""
+        found = [
+            name for name, value in self.step(node).parameters.items() if name.endswith(PRECISION) and value == AUTO
+        ]
+        if not found:
+            return {}
+        experiment = self._parameter(EXPERIMENT, None)
+        return dict.fromkeys(found, resolve_precision(AUTO, resolve_device(experiment.get("device", AUTO))))
 
     def artefact(self, name: str) -> Artefact | None:
         """Give what is stored under a name; None for what is only passed on in memory."""

@@ -122,7 +122,9 @@ class Recorder:
         if isinstance(dataset, AtomicFileDataset):
             if node.name not in self._origins:
                 step = self._graph.step(node)
-                self._origins[node.name] = self._graph.lineage.origin(step, self._code, self._command)
+                self._origins[node.name] = self._graph.lineage.origin(
+                    step, self._code, self._command, self._graph.resolved(node)
+                )
             dataset.expect(dataset_name, self._origins[node.name])
 
     @cached_property

@@ -166,17 +166,22 @@ class Lineage:
                 return State(Kind.STALE, f"was made from {cause}", manifest.digest, cause)
         return State(Kind.FRESH, "", manifest.digest)
 
-    def origin(self, step: Step, code: Mapping[str, str], command: str) -> Origin:
-        """Describe what the outputs of a step are made from when it runs now."""
+    def origin(
+        self, step: Step, code: Mapping[str, str], command: str, resolved: Mapping[str, str] | None = None
+    ) -> Origin:
+        """Describe what the outputs of a step are made from when it runs now, and what was `resolved` for it."""
         inputs: dict[str, str] = {}
         ancestors: dict[str, str] = {}
         inherited: dict[str, Any] = {}
+        resolved = dict(resolved or {})
         for name in step.inputs:
             inputs[name] = self.artefacts[name].digest_now(self)
             above = self.artefacts[name].origin()
             if above is not None:
                 ancestors |= {**above.ancestors, **above.inputs}
                 inherited |= {**above.inherited, **above.parameters}
+                # What an input was made with stays what it was.
+                resolved |= above.resolved
         return Origin(
             node=step.name,
             sources=step.sources,
@@ -186,6 +191,7 @@ class Lineage:
             inherited={name: inherited[name] for name in sorted(inherited.keys() - step.parameters.keys())},
             code={**code, **platform_version()},
             command=command,
+            resolved=resolved,
         )
 
     def steps_to_run(self, accepted: Collection[Kind] = (Kind.FRESH,)) -> Iterator[str]:

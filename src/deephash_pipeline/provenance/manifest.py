@@ -32,6 +32,7 @@ class Origin:
         inherited: dotted name -> value of the parameters that their nodes received.
         code: version and commit of the package, versions of Python and PyTorch.
         command: that was given.
+        resolved: dotted name -> what a parameter of ``auto`` was where the node ran, or one of those before it.
     """
 
     node: str
@@ -42,6 +43,17 @@ class Origin:
     inherited: Mapping[str, Any] = field(default_factory=dict)
     code: Mapping[str, str] = field(default_factory=dict)
     command: str = ""
+    resolved: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def known_parameters(self) -> dict[str, Any]:
+        """Dotted name -> value of all parameters that the artefact owes itself to; ``auto`` as what it was.
+
+        Example:
+            >>> Origin("train", parameters={"precision": "auto"}, resolved={"precision": "float32"}).known_parameters
+            {'precision': 'float32'}
+        """
+        return {**self.inherited, **self.parameters, **self.resolved}
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from kedro.pipeline.node import Node
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.freshness.graph import Catalog
 from deephash_pipeline.progress import Steps, reported_to
-from deephash_pipeline.ray_cluster import connected
+from deephash_pipeline.ray_cluster import LastOfEach, connected, is_there
 from deephash_pipeline.runners.display import RunDisplay
 from deephash_pipeline.runners.job import Failure, Job, attempt
 from deephash_pipeline.runners.needs import RUN_THE_NETWORK, Capacity, Needs
@@ -92,7 +92,7 @@ class RayTasks(Workers):
         self._receive = receive
         self._nodes: dict[str, Node] = {}
         self._under_way: dict[str, Any] = {}
-        self._steps = ray.remote(num_cpus=0, max_restarts=-1)(_LastSteps).remote()
+        self._steps = ray.remote(num_cpus=0, max_restarts=-1)(LastOfEach).remote()
         self._closed = Event()
         self._listener = Thread(target=self._listen, daemon=True)
         self._listener.start()
@@ -159,20 +159,6 @@ class RayTasks(Workers):
                     self._receive(self._nodes[name], last)
 
 
-class _LastSteps:
-    """An actor that has how far each node has come, since somebody asked last."""
-
-    def __init__(self) -> None:
-        self._last: dict[str, Steps] = {}
-
-    def note(self, name: str, steps: Steps) -> None:
-        self._last[name] = steps
-
-    def take(self) -> dict[str, Steps]:
-        taken, self._last = self._last, {}
-        return taken
-
-
 def _attempt(job: bytes, node: bytes, thread_count: int, listener: Any) -> bytes | None:
     """Run a node, in a worker."""
     loaded: Node = cloudpickle.loads(node)
@@ -190,7 +176,7 @@ def _refuse_hidden_folders(ray: Any, project: Path) -> None:
     probe = project / f".seen-{uuid4().hex}"
     probe.touch()
     try:
-        look = ray.remote(num_cpus=0)(_is_there)
+        look = ray.remote(num_cpus=0)(is_there)
         seen = [
             look.options(scheduling_strategy=strategy(node["NodeID"], soft=False)).remote(str(probe)) for node in others
         ]
@@ -206,7 +192,3 @@ def _refuse_hidden_folders(ray: Any, project: Path) -> None:
         ) from error
     finally:
         probe.unlink(missing_ok=True)
-
-
-def _is_there(path: str) -> bool:
-    return Path(path).exists()

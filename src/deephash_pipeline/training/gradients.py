@@ -90,7 +90,7 @@ class BatchGradients:
         objective: maps (outputs, labels) of a whole batch to its loss; its metrics are read if it `HasMetrics`.
         inputs: the training set.
         labels: of the training set, on the device.
-        parameters: `batch_size`, `chunk_size`, `precision` and `compile`.
+        parameters: `batch_size`, `chunk_size`, `precision`, which is not ``auto`` any more, and `compile`.
         device: where to compute.
 
     Raises:

@@ -1,5 +1,6 @@
 """The training loop: one module, one objective, one schedule; every random draw derives from (seed, epoch, step)."""
 
+import logging
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -9,11 +10,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from deephash_pipeline.devices import freed_memory_is_kept
+from deephash_pipeline.devices import freed_memory_is_kept, resolve_precision
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.progress import count_steps
 from deephash_pipeline.randomness import derive_seed
-from deephash_pipeline.training.distributed.ranks import join_ranks, rank, share_state, take_from_first_rank
+from deephash_pipeline.training.distributed.ranks import any_rank, join_ranks, rank, share_state, take_from_first_rank
 from deephash_pipeline.training.gradients import BatchGradients, FollowsProgress, LearnsCodes, Objective
 from deephash_pipeline.training.inference import outputs_in_blocks
 from deephash_pipeline.training.inputs import Inputs
@@ -24,6 +25,8 @@ from deephash_pipeline.training.resuming.interruption import stop_requests
 from deephash_pipeline.training.resuming.state import History, Training
 from deephash_pipeline.training.sampling import epoch_batches, steps_per_epoch
 from deephash_pipeline.training.schedule import build_schedule
+
+logger = logging.getLogger(__name__)
 
 
 class TrainingDiverged(InputError):
@@ -97,6 +100,7 @@ def train(
     if len(labels) != len(inputs):
         raise InputError(f"{description}: {len(inputs)} inputs but {len(labels)} labels")
     join_ranks(device)
+    parameters = _of_one_precision(parameters, device, description)
     steps = steps_per_epoch(len(inputs), parameters)
     module.to(device=device, memory_format=torch.channels_last)  # type: ignore[call-overload]
     share_state(module)
@@ -153,6 +157,17 @@ def train(
                 break
     module.eval()
     return training.progress.history
+
+
+def _of_one_precision(parameters: TrainingParameters, device: torch.device, description: str) -> TrainingParameters:
+    """Say what a precision of ``auto`` is, on all ranks the same: a checkpoint is continued in its own precision."""
+    if parameters.precision != "auto":
+        return parameters
+    resolved = resolve_precision("auto", device)
+    resolved = "float32" if any_rank(resolved == "float32") else resolved
+    if rank() == 0:
+        logger.info("%s: precision auto is %s here", description, resolved)
+    return parameters.model_copy(update={"precision": resolved})
 
 
 def _shown_steps(

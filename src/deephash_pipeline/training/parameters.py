@@ -27,6 +27,7 @@ class TrainingParameters(BaseModel):
         chunk_size: images that go through the trunk at a time, so that memory does not grow with `batch_size`; the
             gradient is that of the whole batch, for a second forward pass. None for all at once.
         precision: ``bfloat16`` computes the trunk in half precision where that is safe; the loss is always float32.
+            ``auto`` is bfloat16 where the device multiplies it by itself, else float32.
         compile: fuse the trunk's layers with torch.compile; worth its minute of compilation on a GPU.
 
     Example:
@@ -49,5 +50,5 @@ class TrainingParameters(BaseModel):
     sampler: Literal["shuffle", "random_skip"] = "shuffle"
     random_skip_maximum: int = Field(default=200, ge=0)
     chunk_size: PositiveInt | None = None
-    precision: Literal["float32", "bfloat16"] = "float32"
+    precision: Literal["float32", "bfloat16", "auto"] = "float32"
     compile: bool = False

@@ -90,6 +90,23 @@ def test_a_refusal_gives_both_values(tmp_path):
         fine_tune(CheckpointFolder(tmp_path, 0), learning_rate=0.04)
 
 
+def test_a_training_of_automatic_precision_goes_on_in_the_one_it_began_in(tmp_path, monkeypatch):
+    def processor_of(precision):
+        monkeypatch.setattr("deephash_pipeline.training.loop.resolve_precision", lambda *arguments: precision)
+
+    configuration = {"training.precision": "auto"}
+    processor_of("bfloat16")
+    with pytest.raises(Killed):
+        fine_tune(KilledAfterSaving(tmp_path, saves=4), precision="auto", configuration=configuration)
+    processor_of("float32")
+    with pytest.raises(InputError, match=r"`training.precision` bfloat16 instead of float32"):
+        fine_tune(CheckpointFolder(tmp_path, 0), precision="auto", configuration=configuration)
+    goes_on = fine_tune(
+        CheckpointFolder(tmp_path, 30), precision="bfloat16", configuration={"training.precision": "bfloat16"}
+    )
+    assert goes_on == fine_tune(precision="bfloat16")
+
+
 def test_a_refusal_says_which_value_one_of_them_lacks(tmp_path):
     with pytest.raises(Killed):
         fine_tune(KilledAfterSaving(tmp_path, saves=1))

@@ -114,14 +114,18 @@ def draw_gallery(
 def described(origin: Origin | None) -> dict[str, str]:
     """Name network, seed, version, commit and command of what has a manifest; nothing of what has none.
 
+    Precision is named where any training had another than float32.
+
     Example:
         >>> described(Origin("measure", inherited={"experiment.seed": 42}, code={"git_commit": "0abc"}))
         {'Seed': '42', 'Git commit': '0abc'}
     """
     if origin is None:
         return {}
-    known = {**origin.inherited, **origin.parameters}
+    known = origin.known_parameters
     shown = {name: known[f"experiment.{name}"] for name in ("network", "seed") if f"experiment.{name}" in known}
+    precisions = {value for name, value in known.items() if name.endswith(".training.precision")}
+    shown |= {"precision": ", ".join(sorted(precisions))} if precisions - {"float32"} else {}
     shown |= {**origin.code, **({"command": origin.command} if origin.command else {})}
     return {name.replace("_", " ").capitalize(): str(value) for name, value in shown.items()}
 

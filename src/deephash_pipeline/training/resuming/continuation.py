@@ -66,8 +66,9 @@ class Continuation:
         if self.checkpoints is None:
             return
         self.configuration = {
-            **{f"training.{name}": value for name, value in parameters.model_dump().items()},
             **configuration,
+            # Last: what was configured as `auto` is what it came to.
+            **{f"training.{name}": value for name, value in parameters.model_dump().items()},
             "seed": seed,
             INITIAL_WEIGHTS: weights_digest(self.training.module.state_dict()),
             TRAINING_SET: training_set_digest(inputs, labels),
