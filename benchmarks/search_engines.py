@@ -26,6 +26,8 @@ from tests.engines import servers
 WIDTH = 8
 SHARDS = 3
 SINGLE_QUERIES = 10
+# usearch has room for the distances of all items from all queries that it is asked at once.
+QUERIES_AT_ONCE = 16
 Codes = NDArray[np.uint8]
 
 
@@ -50,10 +52,15 @@ class UsearchArray:
 
     def search(self, codes: Codes, k: int) -> Answers:
         """Find the k nearest."""
-        hamming = self.usearch.MetricKind.Hamming
-        found = self.usearch.search(self.codes, rows_of_width(codes, WIDTH), k, hamming, exact=True, threads=1)
-        shape = (len(codes), k)
-        return Answers(found.keys.reshape(shape), found.distances.reshape(shape).astype(np.int32))
+        queries, found = rows_of_width(codes, WIDTH), []
+        for first in range(0, len(queries), QUERIES_AT_ONCE):
+            some, hamming = queries[first : first + QUERIES_AT_ONCE], self.usearch.MetricKind.Hamming
+            found.append(self.usearch.search(self.codes, some, k, hamming, exact=True, threads=1))
+        rows, distances = (
+            np.concatenate([np.reshape(getattr(part, name), (-1, k)) for part in found])
+            for name in ("keys", "distances")
+        )
+        return Answers(rows, distances.astype(np.int32))
 
 
 def measure_engines(items: int, queries: int, folder: Path) -> list[dict[str, Any]]:
