@@ -5,9 +5,10 @@ needs besides the node. `GridRunner` is the part that all runners share.
 """
 
 from deephash_pipeline.runners.job import Failure, Job, attempt, run_node
+from deephash_pipeline.runners.loop import NodesFailed
 from deephash_pipeline.runners.needs import Capacity, Needs, count_cores
 from deephash_pipeline.runners.ray import RayRunner
-from deephash_pipeline.runners.runner import GridRunner, NodesFailed, ParallelRunner, SequentialRunner
+from deephash_pipeline.runners.runner import GridRunner, ParallelRunner, SequentialRunner
 from deephash_pipeline.runners.workers import WorkerLost, Workers
 
 RUNNERS = {kind.__name__: f"{__name__}.{kind.__name__}" for kind in (ParallelRunner, RayRunner, SequentialRunner)}

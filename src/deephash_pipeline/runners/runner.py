@@ -1,6 +1,6 @@
 """Kedro's runners for this project: side by side or one after the other, with equal results bit for bit.
 
-A runner has three parts. The `Schedule` says which node starts next, `Workers` are where it runs, and what is here
+A runner has three parts. The `Schedule` says which node starts next, `Workers` are where it runs, and the `Loop`
 starts nodes, calls the hooks that belong to where the run was started, and deals with errors. Another kind of workers,
 on other machines, is a runner that overrides `open_workers` and `capacity`.
 """
@@ -8,14 +8,12 @@ on other machines, is a runner that overrides `open_workers` and `capacity`.
 import logging
 from abc import abstractmethod
 from collections.abc import Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Literal
 
 from kedro.framework.hooks.manager import _create_hook_manager
 from kedro.io import MemoryDataset
 from kedro.pipeline import Pipeline
-from kedro.pipeline.node import Node
 from kedro.runner import AbstractRunner
 
 from deephash_pipeline.errors import InputError
@@ -23,6 +21,7 @@ from deephash_pipeline.freshness import POLICY, nodes_to_run
 from deephash_pipeline.freshness.graph import Catalog
 from deephash_pipeline.runners.display import RunDisplay
 from deephash_pipeline.runners.job import Job, WorksInWorkers
+from deephash_pipeline.runners.loop import Loop
 from deephash_pipeline.runners.needs import (
     NODES_ON_A_DEVICE,
     Capacity,
@@ -33,23 +32,13 @@ from deephash_pipeline.runners.needs import (
 )
 from deephash_pipeline.runners.processes import WorkerProcesses, start_server
 from deephash_pipeline.runners.schedule import Schedule
-from deephash_pipeline.runners.workers import ThisProcess, WorkerLost, Workers
-from deephash_pipeline.training import StopRequest, TrainingInterrupted, stop_requests
+from deephash_pipeline.runners.workers import ThisProcess, Workers
+from deephash_pipeline.training import StopRequest, stop_requests
 
 logger = logging.getLogger(__name__)
 
 ROUNDS = 3
 """What was missing and is made again as it was not before leaves something else to make."""
-
-ATTEMPTS = 3
-"""How often a node is started whose worker is lost."""
-
-SECONDS_BETWEEN_LOOKS = 0.05
-"""How long a signal may wait for a worker that is to hear of it."""
-
-
-class NodesFailed(InputError):
-    """Several nodes failed, each with its line above."""
 
 
 class GridRunner(AbstractRunner):
@@ -141,6 +130,10 @@ class GridRunner(AbstractRunner):
 
     def _run(self, pipeline: Pipeline, catalog: Catalog, hook_manager: Any = None, run_id: str | None = None) -> None:
         self.check(pipeline, catalog)
+
+        def call_hook(name: str, /, **arguments: Any) -> None:
+            self.hooks_of_node(hook_manager, name)(catalog=catalog, is_async=False, run_id=run_id, **arguments)
+
         capacity, cores = self.capacity(catalog), count_cores()
         schedule = Schedule(pipeline, capacity, lambda node: needs_of(node, catalog, cores))
         with (
@@ -148,7 +141,7 @@ class GridRunner(AbstractRunner):
             RunDisplay(schedule, capacity.threads) as display,
             self._opened(catalog, hook_manager, run_id, display) as workers,
         ):
-            _Loop(self, schedule, display, workers, stop, catalog, hook_manager, run_id).run()
+            Loop(schedule, display, workers, stop, call_hook, self.on_error == "stop").run()
 
     @contextmanager
     def _opened(
@@ -211,117 +204,3 @@ class SequentialRunner(GridRunner):
 
     def check(self, pipeline: Pipeline, catalog: Catalog) -> None:
         """Accept what is passed on in memory."""
-
-
-class _Loop:
-    """One run: starts nodes and takes in what becomes of them."""
-
-    def __init__(
-        self,
-        runner: GridRunner,
-        schedule: Schedule,
-        display: RunDisplay,
-        workers: Workers,
-        stop: StopRequest,
-        catalog: Catalog,
-        hook_manager: Any,
-        run_id: str | None,
-    ) -> None:
-        self.runner, self.schedule, self.display, self.workers, self.stop = runner, schedule, display, workers, stop
-        self.common = {"catalog": catalog, "inputs": {}, "is_async": False, "run_id": run_id}
-        self.hooks = {
-            name: runner.hooks_of_node(hook_manager, name)
-            for name in ("before_node_run", "after_node_run", "on_node_error")
-        }
-        self.futures: dict[Future[None], Node] = {}
-        self.errors: dict[Node, BaseException] = {}
-        self.interrupted: list[TrainingInterrupted] = []
-        self.stopping = False
-
-    def run(self) -> None:
-        """Run all nodes that can run.
-
-        Raises:
-            TrainingInterrupted: somebody has asked to stop.
-            NodesFailed: several nodes have failed; the error of one, if it was one.
-        """
-        while True:
-            self._start_nodes()
-            if not self.futures:
-                break
-            done, _ = wait(self.futures, timeout=SECONDS_BETWEEN_LOOKS, return_when=FIRST_COMPLETED)
-            if self.stop and not self.stopping:
-                self._stop()
-            ended = [(self.futures.pop(future), future.exception()) for future in done]
-            for node, error in ended:
-                self._note(node, error)
-            # Hooks take time, in which the next nodes run already.
-            self._start_nodes()
-            for node, error in ended:
-                self._call_hooks(node, error)
-        self._raise_what_happened()
-
-    def _start_nodes(self) -> None:
-        while not self.stopping and not self.stop and (following := self.schedule.start_next()) is not None:
-            node, needs = following
-            if self.schedule.attempts[node] == 1:
-                self.hooks["before_node_run"](node=node, **self.common)
-            self.display.start(node)
-            self.futures[self.workers.submit(node, needs)] = node
-
-    def _note(self, node: Node, error: BaseException | None) -> None:
-        self.display.end(node, done=error is None)
-        if error is None:
-            self.schedule.finish(node)
-        elif isinstance(error, TrainingInterrupted):
-            # In this process it is the training that hears the signal.
-            self.interrupted.append(error)
-            self.schedule.fail(node)
-            self._stop()
-        elif self.stopping and isinstance(error, WorkerLost):
-            self.schedule.fail(node)
-        elif isinstance(error, WorkerLost) and self.schedule.attempts[node] < ATTEMPTS:
-            logger.warning("%s; it is run again", error)
-            self.schedule.put_back(node)
-        else:
-            self.errors[node] = error
-            self.schedule.fail(node)
-            if self.runner.on_error == "stop":
-                self._stop()
-
-    def _stop(self) -> None:
-        if not self.stopping:
-            self.stopping = True
-            self.workers.ask_to_stop()
-
-    def _call_hooks(self, node: Node, error: BaseException | None) -> None:
-        if error is None:
-            self.hooks["after_node_run"](node=node, outputs={}, **self.common)
-        elif node in self.errors:
-            self.hooks["on_node_error"](node=node, error=error, **self.common)
-
-    def _raise_what_happened(self) -> None:
-        number = self.stop.signal_number
-        if number is not None or (self.interrupted and not self.errors):
-            raise _interruption(self.interrupted, number)
-        if not self.errors:
-            return
-        skipped = f", {len(self.schedule.skipped)} that need them were not run" if self.schedule.skipped else ""
-        if len(self.errors) == 1:
-            error = next(iter(self.errors.values()))
-            if skipped:
-                logger.error("1 node failed%s", skipped.replace("them", "it"))
-            raise error
-        for node, error in self.errors.items():
-            logger.error("%s failed: %s", node.name, error, exc_info=None if isinstance(error, InputError) else error)
-        raise NodesFailed(f"{len(self.errors)} nodes failed{skipped}: {', '.join(node.name for node in self.errors)}")
-
-
-def _interruption(interrupted: list[TrainingInterrupted], number: int | None) -> TrainingInterrupted:
-    """Make one error of those of all trainings, with the signal that this process has heard."""
-    if len(interrupted) == 1:
-        message = str(interrupted[0])
-    else:
-        places = [str(error).partition(";")[0].replace(": interrupted", "") for error in interrupted]
-        message = f"interrupted: {', '.join(places) or 'no training was at work'}; the same command goes on from there"
-    return TrainingInterrupted(message, number or interrupted[0].args[1])
