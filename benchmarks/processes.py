@@ -24,9 +24,9 @@ print(json.dumps(seconds))
 """
 
 
-def process_bytes(entry: Literal["VmRSS", "VmHWM"]) -> int:
-    """Bytes resident now (VmRSS), or at most so far (VmHWM), pages of mapped files included; on Linux."""
-    status = Path("/proc/self/status").read_text(encoding="ascii")
+def process_bytes(entry: Literal["VmRSS", "VmHWM", "RssAnon"], process: int | Literal["self"] = "self") -> int:
+    """Bytes of a process resident now (VmRSS; RssAnon without pages of files), or at most so far (VmHWM); on Linux."""
+    status = Path(f"/proc/{process}/status").read_text(encoding="ascii")
     return 1024 * int(status.split(f"{entry}:")[1].split()[0])
 
 

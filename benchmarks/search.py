@@ -1,15 +1,13 @@
 """The index beside faiss, its durable writes and its opening: `python -m benchmarks.search`.
 
-Ratios are of CPU times of one thread, measured in turn in one process. With `--quick` the database has 100,000 codes.
+Ratios are of CPU times of one thread, measured in turn in one process. With `--huge 100000000` a third folder has so
+many codes; with `--quick` the database has 100,000.
 """
 
-import os
 import sys
 import tempfile
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,19 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.documents import PROJECT, Benchmark, Results, Rows, Settings, rows_by
+from benchmarks.index_folders import BATCH, NEIGHBOURS, measure_in_new_process
 from benchmarks.measuring import Method, calls_lasting, interleaved, require_packages, use_one_thread
+from benchmarks.search_engines import measure_engines
 from benchmarks.studies.search_indexes import rows_of_width
-from deephash_pipeline import ImageHasher
-from deephash_pipeline.engines import GatheredIndex, export_index
-from deephash_pipeline.engines.exported import ExportedIndex
-from deephash_pipeline.engines.milvus import MilvusIndex
-from deephash_pipeline.engines.postgres import PostgresIndex
-from deephash_pipeline.image_index import ImageIndex
 from deephash_pipeline.search import HammingIndex
-from tests.engines import servers
 
-NEIGHBOURS = 100
-BATCH = 1000
 DISTINCT_TRAINED_CODES = 2767
 SECONDS_OF_A_MEASUREMENT = 0.3
 
@@ -95,99 +86,13 @@ def compare(case: Case, items: int, rounds: int) -> dict[str, Any]:
     return {"case": case.name, "items": items, "target": case.target, **found}
 
 
-def measure_folder(items: int, folder: Path, changes: int) -> dict[str, Any]:
-    """Build an index in a folder, open it, and time single durable changes and the query that sees them."""
-    rng = np.random.default_rng(0)
-    codes = rng.integers(0, 256, (items, 6), dtype=np.uint8)
-    # Ids in no order, so that they are stored as they are.
-    ids = rng.permutation(2 * items)[:items]
-    started = time.perf_counter()
-    with HammingIndex.create(folder, 48) as index:
-        index.add(ids, codes)
-    built = time.perf_counter() - started
-    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-    started = time.perf_counter()
-    index = HammingIndex.open(folder)
-    opened = time.perf_counter() - started
-    result = {"items": items, "build_seconds": built, "open_seconds": opened, "bytes_per_item": size / items}
-    queries = rng.integers(0, 256, (BATCH, 6), dtype=np.uint8)
-    index.search(queries, NEIGHBOURS)
-    started = time.process_time()
-    index.search(queries, NEIGHBOURS)
-    result["queries_per_second"] = BATCH / (time.process_time() - started)
-    seconds: dict[str, list[float]] = {"add": [], "remove": [], "fsync": []}
-    new = rng.integers(0, 256, (changes, 6), dtype=np.uint8)
-    probe = folder.parent / "probe"
-    with probe.open("wb", buffering=0) as file:
-        for number in range(changes):
-            seconds["add"].append(_seconds(partial(index.add, [2 * items + number], new[number : number + 1])))
-            if index.search(new[number : number + 1], 1).distances[0, 0] != 0:
-                raise AssertionError("an added item was not found by the next query")
-            seconds["remove"].append(_seconds(partial(index.remove, [int(ids[number])])))
-            # What one synchronised write costs on this disk, without any index.
-            seconds["fsync"].append(_seconds(partial(_write_and_sync, file)))
-    for name, each in seconds.items():
-        result[f"{name}_p50_ms"], result[f"{name}_p95_ms"] = (1000 * np.percentile(each, [50, 95])).tolist()
-    index.close()
-    return result
-
-
-def measure_engines(items: int, queries: int, folder: Path) -> list[dict[str, Any]]:
-    """Ask the same of the index, of three services with a third each, of PostgreSQL and of Milvus; all must agree."""
-    rng = np.random.default_rng(1)
-    codes, asked = (rng.integers(0, 256, (count, 6), dtype=np.uint8) for count in (items, queries))
-    names, hasher = [f"item {row}" for row in range(items)], ImageHasher.pretrained("digits-48", device="cpu")
-    (folder / "milvus").mkdir()
-
-    def index_of(rows: slice) -> HammingIndex:
-        index = HammingIndex(48)
-        index.add(names[rows], codes[rows])
-        return index
-
-    thirds = [slice(third * items // 3, (third + 1) * items // 3) for third in range(3)]
-    with ExitStack() as stack:
-        services = [
-            stack.enter_context(servers.service({"part": ImageIndex(hasher, index_of(rows))})) for rows in thirds
-        ]
-        whole, found = index_of(slice(None)), []
-        engines: dict[str, Any] = {"HammingIndex": whole, "three services": GatheredIndex(services)}
-        engines["PostgreSQL, pgvector"] = PostgresIndex(
-            stack.enter_context(servers.postgres(folder / "postgres")), "codes"
-        )
-        engines["Milvus Lite"] = MilvusIndex(stack.enter_context(servers.milvus(folder / "milvus")), "codes")
-        expected = whole.search(asked, NEIGHBOURS)
-        for name, engine in engines.items():
-            load = _seconds(partial(export_index, whole, engine)) if isinstance(engine, ExportedIndex) else 0.0
-            started = time.perf_counter()
-            answers = engine.search(asked, NEIGHBOURS)
-            batch = time.perf_counter() - started
-            single = [_seconds(partial(engine.search, asked[row : row + 1], NEIGHBOURS)) for row in range(10)]
-            same = (answers.ids == expected.ids) & (answers.distances == expected.distances)
-            cost = {"single_ms": 1000 * float(np.median(single)), "batch_ms": 1000 * batch / queries, "load": load}
-            found.append({"engine": name, "items": items, "queries": queries, "agree": int(same.all(1).sum()), **cost})
-        return found
-
-
-def _write_and_sync(file: Any) -> None:
-    file.write(bytes(4096))
-    os.fsync(file.fileno())
-
-
-def _seconds(work: Callable[[], Any]) -> float:
-    started = time.perf_counter()
-    work()
-    return time.perf_counter() - started
-
-
 def measure(settings: Settings) -> Results:
-    """Measure all cases, and folders of two sizes."""
-    require_packages(["faiss"])
+    """Measure all cases, folders of several sizes, and other engines."""
+    require_packages(["faiss", "usearch"])
     use_one_thread()
     compared = [compare(case, settings["items"], settings["rounds"]) for case in CASES]
-    folders = []
-    for size in (settings["items"], settings["large"]):
-        with tempfile.TemporaryDirectory() as folder:
-            folders.append(measure_folder(size, Path(folder) / "index", settings["changes"]))
+    sizes = [settings[name] for name in ("items", "large", "huge") if settings[name]]
+    folders = [measure_in_new_process(size, settings["changes"]) for size in sizes]
     with tempfile.TemporaryDirectory() as folder:
         engines = measure_engines(settings["engine_items"], settings["queries"], Path(folder))
     return {"compared": compared, "folders": folders, "engines": engines}
@@ -199,7 +104,8 @@ def tables(results: Results) -> dict[str, Rows]:
     folders = (
         "items: {items:,} | build, s: {build_seconds:.1f} | open, s: {open_seconds:.2f} | bytes a code: "
         "{bytes_per_item:.0f} | queries a second: {queries_per_second:,.0f} | add, p95 ms: {add_p95_ms:.1f} | "
-        "remove, p95 ms: {remove_p95_ms:.1f} | fsync alone, p95 ms: {fsync_p95_ms:.1f}"
+        "remove, p95 ms: {remove_p95_ms:.1f} | fsync alone, p95 ms: {fsync_p95_ms:.1f} | MiB at the peak: "
+        "{mebibytes_peak:,.0f}"
     )
     engines = (
         "engine: {engine} | codes: {items:,} | written, s: {load:.0f} | ms, one query: {single_ms:.1f} | "
@@ -216,10 +122,10 @@ SEARCH = Benchmark(
     "search",
     measure,
     tables,
-    settings={"items": 1_000_000, "large": 10_000_000, "rounds": 5, "changes": 200}
+    settings={"items": 1_000_000, "large": 10_000_000, "huge": 0, "rounds": 5, "changes": 200}
     | {"engine_items": 1_000_000, "queries": 1000},
     quick={"items": 100_000, "large": 200_000, "rounds": 1, "changes": 20, "engine_items": 3000, "queries": 50},
-    distributions=("numpy", "numba", "faiss-cpu"),
+    distributions=("numpy", "numba", "faiss-cpu", "usearch"),
     document=PROJECT / "docs" / "search.md",
 )
 

@@ -12,16 +12,19 @@ from benchmarks.documents import Benchmark, describe_run, markdown_table, replac
 from benchmarks.evaluation import EVALUATION
 from benchmarks.large_database import LARGE_DATABASE
 from benchmarks.loss import LOSS
+from benchmarks.search import SEARCH
 from benchmarks.studies.approximate_search import APPROXIMATE_SEARCH
 from benchmarks.studies.batch_size import BATCH_SIZE
 from benchmarks.studies.large_batch import LARGE_BATCH
 from benchmarks.studies.nearer_items import NEARER_ITEMS
+from benchmarks.studies.reranking import RERANKING
+from benchmarks.studies.service import SERVICE
 from benchmarks.studies.shallow_baselines import SHALLOW_BASELINES
 from benchmarks.training_loop import TRAINING_LOOP
 from deephash_pipeline.errors import InputError
 
-TIMINGS = (EVALUATION, LARGE_DATABASE, LOSS, TRAINING_LOOP)
-STUDIES = (APPROXIMATE_SEARCH, BATCH_SIZE, LARGE_BATCH, NEARER_ITEMS, SHALLOW_BASELINES)
+TIMINGS = (EVALUATION, LARGE_DATABASE, LOSS, SEARCH, TRAINING_LOOP)
+STUDIES = (APPROXIMATE_SEARCH, BATCH_SIZE, LARGE_BATCH, NEARER_ITEMS, RERANKING, SERVICE, SHALLOW_BASELINES)
 DOCUMENT = "# Title\n\n<!-- a: begin -->\nold\n<!-- a: end -->\n\n<!-- b: begin -->\nstays\n<!-- b: end -->\n"
 
 

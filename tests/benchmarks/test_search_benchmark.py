@@ -4,7 +4,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.search import Case, compare, draw, measure_folder
+from benchmarks.index_folders import measure_folder
+from benchmarks.search import Case, compare, draw
 
 
 def test_codes_of_a_case_have_no_bits_beyond_their_length() -> None:

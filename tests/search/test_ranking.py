@@ -42,7 +42,7 @@ def parts_of(rng: np.random.Generator, codes: Any, borders: list[int], grouped: 
     seed=st.integers(0, 2**32),
     code_length=LENGTHS,
     items=st.sampled_from([1, 2, 70, 400, 9000, 17_000]),
-    different=st.sampled_from([1, 3, 200, None]),
+    different=st.sampled_from([1, 3, 200, 3000, None]),
     grouped=st.booleans(),
     share=st.sampled_from([None, 0.0, 0.01, 0.5, 0.99]),
     k=st.sampled_from([1, 2, 10, 300, 20_000]),

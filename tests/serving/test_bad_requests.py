@@ -1,5 +1,6 @@
 """Every bad request is a client's error with one line, and harms nobody."""
 
+import gzip
 import io
 import struct
 import zlib
@@ -14,20 +15,20 @@ from tests.serving.pictures import ADDRESS, WRITER, in_base64, picture
 THREE = "photos/3/0003.png"
 
 
-def png_of(width, height):
+def png_of(width, height, bits=8):
     """A PNG that says it is of some size, with next to no data."""
 
     def chunk(kind, content):
         return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
 
-    header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+    header = struct.pack(">IIBBBBB", width, height, bits, 0, 0, 0, 0)
     pixels = chunk(b"IDAT", zlib.compress(b""))
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + pixels + chunk(b"IEND", b"")
 
 
-def gif():
+def file_of(form):
     buffer = io.BytesIO()
-    Image.new("L", (4, 4)).save(buffer, "GIF")
+    Image.new("RGB", (16, 16)).save(buffer, form)
     return buffer.getvalue()
 
 
@@ -46,15 +47,29 @@ MULTIPART = "multipart/form-data; boundary=x"
 PICTURES = {
     "empty": (b"", 400),
     "text": (b"not a picture", 400),
-    "gif": (gif(), 400),
+    "gif": (file_of("GIF"), 400),
+    "tiff": (file_of("TIFF"), 400),
+    "icon": (file_of("ICO"), 400),
+    "jpeg 2000": (file_of("JPEG2000"), 400),
+    "ppm": (file_of("PPM"), 400),
+    "targa": (file_of("TGA"), 400),
+    "zip": (b"PK\x03\x04" + bytes(26), 400),
+    "gzip": (gzip.compress(picture(3)), 400),
     "svg": (b"<svg xmlns='http://www.w3.org/2000/svg'/>", 400),
     "pdf": (b"%PDF-1.4 nothing", 400),
     "postscript": (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 1 1\n", 400),
     "truncated png": (picture(3, size=64)[:200], 400),
     "truncated jpeg": (picture(3, size=64, form="JPEG")[:300], 400),
+    "truncated webp": (picture(3, size=64, form="WEBP")[:60], 400),
+    "truncated bmp": (picture(3, size=64, form="BMP")[:200], 400),
+    "jpeg header alone": (b"\xff\xd8\xff\xe0", 400),
+    "webp header alone": (b"RIFF\x00\x00\x00\x00WEBP", 400),
+    "bmp header alone": (b"BM" + bytes(12), 400),
     "png header alone": (GOOD[:20], 400),
     "png of no width": (png_of(0, 10), 400),
     "png without pixels": (png_of(10, 10), 400),
+    "png of no height": (png_of(10, 0), 400),
+    "png of eleven bits": (png_of(10, 10, bits=11), 400),
     "bomb": (png_of(60_000, 60_000), 413),
     "bomb beyond Pillow": (png_of(2**31 - 1, 2**31 - 1), 413),
     "more pixels than allowed": (picture(3, size=600), 413),
@@ -75,6 +90,9 @@ QUESTIONS = {
     "unknown field": {"limit": "3"},
     "empty name of an index": {"index": ""},
     "label too long": {"label": "x" * 201},
+    "radius that is half": {"radius": "0.5"},
+    "empty radius": {"radius": ""},
+    "infinite radius": {"radius": "inf"},
     "index named at length": {"index": "x" * 1025},
 }
 BODIES = {
@@ -105,6 +123,16 @@ BODIES = {
     "unknown field of json": {"json": {"image": TEXT, "path": "/etc/passwd"}},
     "k of json a list": {"json": {"image": TEXT, "k": [1]}},
     "k of json infinite": raw(f'{{"image": "{TEXT}", "k": 1e999}}'.encode(), "application/json"),
+    "json with a comma too many": raw(f'{{"image": "{TEXT}",}}'.encode(), "application/json"),
+    "json in utf-16": raw(f'{{"image": "{TEXT}"}}'.encode("utf-16"), "application/json"),
+    "json with a key of numbers": raw(f'{{7: "{TEXT}"}}'.encode(), "application/json"),
+    "two bodies of json": raw(f'{{"image": "{TEXT}"}}{{}}'.encode(), "application/json"),
+    "k of json text": {"json": {"image": TEXT, "k": "ten"}},
+    "radius of json a list": {"json": {"image": TEXT, "radius": [8]}},
+    "index a number": {"json": {"image": TEXT, "index": 7}},
+    "url a number": {"json": {"url": 7}},
+    "url and picture": {"json": {"image": TEXT, "url": "http://example.com/"}},
+    "compressed json": raw(gzip.compress(f'{{"image": "{TEXT}"}}'.encode()), "application/json"),
     "bare picture": raw(GOOD, "image/png"),
     "xml": raw(b"<image/>", "application/xml"),
     "url-encoded": {"data": {"image": TEXT}},
@@ -139,6 +167,18 @@ ADDRESSES = {
     "thumbnail too large": ("GET", f"/v1/items/{THREE}/thumbnail?size=100000", 422),
     "thumbnail of no size": ("GET", f"/v1/items/{THREE}/thumbnail?size=0", 422),
     "size that is text": ("GET", f"/v1/items/{THREE}/thumbnail?size=big", 422),
+    "radius too large": ("GET", f"/v1/search/{THREE}?radius=257", 422),
+    "label too long": ("GET", f"/v1/search/{THREE}?label={'x' * 201}", 422),
+    "no items": ("GET", "/v1/items?count=0", 422),
+    "too many items": ("GET", "/v1/items?count=1001", 422),
+    "count that is text": ("GET", "/v1/items?count=all", 422),
+    "negative seed": ("GET", "/v1/items?seed=-1", 422),
+    "seed too large": ("GET", "/v1/items?seed=99999999999", 422),
+    "items of an unknown index": ("GET", "/v1/items?index=other", 404),
+    "items with an unknown option": ("GET", "/v1/items?k=3", 422),
+    "item with an unknown option": ("GET", f"/v1/items/{THREE}?k=3", 422),
+    "thumbnail with an unknown option": ("GET", f"/v1/items/{THREE}/thumbnail?width=3", 422),
+    "thumbnail of an unknown item": ("GET", "/v1/items/nobody/thumbnail", 404),
     "unknown route": ("GET", "/v1/nothing", 404),
     "version that is not": ("GET", "/v2/search", 404),
     "search got": ("GET", "/v1/search", 405),
@@ -146,6 +186,19 @@ ADDRESSES = {
     "item put": ("PUT", f"/v1/items/{THREE}", 405),
     "item posted": ("POST", f"/v1/items/{THREE}", 405),
     "health deleted": ("DELETE", "/healthz", 405),
+    "lookup got": ("GET", "/v1/lookup", 405),
+    "indexes posted": ("POST", "/v1/indexes", 405),
+    "numbers posted": ("POST", "/metrics", 405),
+    "search patched": ("PATCH", "/v1/search", 405),
+}
+HOSTS = ["", "example.com", "127.0.0.1.example.com", "localhost.example.com:8000", "[::1]", "user@127.0.0.1"]
+REMOVALS = {
+    "unknown item": ("/v1/items/nobody", 404),
+    "no item": ("/v1/items/", 404),
+    "of an unknown index": (f"/v1/items/{THREE}?index=other", 404),
+    "with an unknown option": (f"/v1/items/{THREE}?all=true", 422),
+    "of a thumbnail": (f"/v1/items/{THREE}/thumbnail", 404),
+    "of a path": ("/v1/items/..%2Findex.sqlite", 404),
 }
 CODES = {
     "no codes": {},
@@ -215,6 +268,28 @@ URLS = [
     "http://224.0.0.1/",
     "http://255.255.255.255/",
 ]
+TOKENS = [
+    "",
+    "Bearer",
+    "Bearer ",
+    "Bearer another-token-of-tests",
+    "Basic a-token-of-the-tests",
+    "a-token-of-the-tests",
+    b"Bearer \xff\xe4",
+]
+NEW_ITEMS = [
+    {"id": ""},
+    {"id": "x" * 1025},
+    {"id": "a/thumbnail"},
+    {"label": "x" * 201},
+    {"replace": "perhaps"},
+    {"k": "1"},
+]
+
+
+def test_there_are_two_hundred_kinds_of_bad_requests():
+    kinds = (PICTURES, QUESTIONS, BODIES, ADDRESSES, CODES, LOOKUPS, URLS, HOSTS, REMOVALS, TOKENS, NEW_ITEMS)
+    assert sum(map(len, kinds)) >= 200
 
 
 def refused(response, *codes):
@@ -281,18 +356,18 @@ def test_an_address_that_leads_nowhere_is_refused(client, name):
     refused(client.request(method, address), code)
 
 
-@pytest.mark.parametrize(
-    "header",
-    [
-        "",
-        "Bearer",
-        "Bearer ",
-        "Bearer another-token-of-tests",
-        "Basic a-token-of-the-tests",
-        "a-token-of-the-tests",
-        b"Bearer \xff\xe4",
-    ],
-)
+@pytest.mark.parametrize("host", HOSTS)
+def test_a_service_that_is_addressed_by_another_name_refuses(client, host):
+    assert client.get(f"/v1/search/{THREE}", headers={"Host": host}).status_code == 400
+
+
+@pytest.mark.parametrize("name", REMOVALS)
+def test_what_is_not_there_is_not_removed(client, name):
+    address, code = REMOVALS[name]
+    refused(client.delete(address, headers=WRITER), code)
+
+
+@pytest.mark.parametrize("header", TOKENS)
 def test_who_has_no_token_may_not_write(client, header):
     headers = {"Authorization": header} if header else {}
     refused(client.post("/v1/items", **form(GOOD, id="intruder"), headers=headers), 401)
@@ -301,10 +376,7 @@ def test_who_has_no_token_may_not_write(client, header):
     assert client.get("/v1/items/intruder").status_code == 404
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [{"id": ""}, {"id": "x" * 1025}, {"id": "a/thumbnail"}, {"label": "x" * 201}, {"replace": "perhaps"}, {"k": "1"}],
-)
+@pytest.mark.parametrize("fields", NEW_ITEMS)
 def test_an_item_of_another_form_is_refused(client, fields):
     refused(client.post("/v1/items", **form(GOOD, **fields), headers=WRITER), 422)
 

@@ -104,8 +104,8 @@ def bits_of(code: NDArray[np.uint8] | bytes, code_length: int) -> str:
         >>> bits_of(bytes([160]), 4)
         '1010'
     """
-    bits = np.unpackbits(np.frombuffer(bytes(code), dtype=np.uint8), count=code_length)
-    return (bits + ord("0")).tobytes().decode()
+    packed = bytes(code)
+    return f"{int.from_bytes(packed):0{8 * len(packed)}b}"[:code_length]
 
 
 def code_of_bits(bits: str) -> bytes:

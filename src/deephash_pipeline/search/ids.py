@@ -1,7 +1,6 @@
 """Ids of items: 64-bit integers or strings, one kind in an index, and how to find an item by them."""
 
 import hashlib
-from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
@@ -12,11 +11,10 @@ from numpy.typing import NDArray
 
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.search.answers import Ids, ItemId
+from deephash_pipeline.search.kernels.halving import places_in_order
 
 INTEGER, TEXT = "integer", "text"
 MISSING = -1
-# A few ids are found one by one; for more, all of the column is brought into order once.
-FEW = 64
 LOWEST, HIGHEST = -(2**63), 2**63 - 1
 
 
@@ -58,19 +56,11 @@ class IntegerIds:
 
     def find(self, ids: Ids) -> NDArray[np.int64]:
         """See `IdColumn`."""
-        if len(ids) <= FEW:
-            return np.array([self._find_one(int(value)) for value in ids], dtype=np.int64)
         if not len(self.values):
             return np.full(len(ids), MISSING, dtype=np.int64)
-        in_order = self.values[self.order]
-        places = np.minimum(np.searchsorted(in_order, ids), len(in_order) - 1)
-        return np.where(in_order[places] == ids, self.order[places].astype(np.int64), MISSING)
-
-    def _find_one(self, value: int) -> int:
-        place = bisect_left(range(len(self.values)), value, key=lambda place: int(self.values[self.order[place]]))
-        if place < len(self.values) and self.values[self.order[place]] == value:
-            return int(self.order[place])
-        return MISSING
+        places = np.minimum(places_in_order(self.values, self.order, ids), len(self.order) - 1)
+        rows = self.order[places].astype(np.int64)
+        return np.where(self.values[rows] == ids, rows, MISSING)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """See `IdColumn`."""
@@ -139,13 +129,7 @@ class TextIds:
     def find(self, ids: Ids) -> NDArray[np.int64]:
         """See `IdColumn`."""
         wanted = hashes_of(ids)
-        if len(ids) <= FEW:
-            places = [
-                bisect_left(range(len(self.order)), int(key), key=lambda place: int(self.hashes[self.order[place]]))
-                for key in wanted
-            ]
-        else:
-            places = np.searchsorted(self.hashes[self.order], wanted).tolist()
+        places = places_in_order(self.hashes, self.order, wanted).tolist()
         found = [self._from(place, key, text) for place, key, text in zip(places, wanted, ids, strict=True)]
         return np.array(found, dtype=np.int64)
 

@@ -72,6 +72,11 @@ class SearchedPart:
     first_row: int
     allowed: NDArray[np.uint64] = field(default_factory=lambda: EVERY_ROW)
 
+    @property
+    def by_code(self) -> bool:
+        """Whether its rows are found by their codes, see `kernels.nearest.search_part`."""
+        return len(self.groups.code_of) > 0 and not len(self.allowed)
+
     def allowed_count(self) -> int:
         """How many rows may be found."""
         return int(np.bitwise_count(self.allowed).sum()) if len(self.allowed) else self.size

@@ -83,12 +83,12 @@ def _nearest_of_some(
         for part in searched:
             search_part(
                 first, stop, queries, part.groups.words, part.groups.codes, part.groups.starts, part.groups.rows,
-                part.allowed, part.first_row, code_length, wanted, sliced, keys, counts, firm, status,
+                part.allowed, part.by_code, part.first_row, code_length, wanted, sliced, keys, counts, firm, status,
             )  # fmt: skip
         for part in searched:
             list_items(
-                first, stop, part.groups.starts, part.groups.rows, part.groups.code_of, part.allowed, part.first_row,
-                part.first_row + part.size, keys, counts, listed, status, rows, distances,
+                first, stop, part.groups.starts, part.groups.rows, part.groups.code_of, part.allowed, part.by_code,
+                part.first_row, part.first_row + part.size, keys, counts, listed, status, rows, distances,
             )  # fmt: skip
 
     _on_all_threads(answer, len(queries))

@@ -21,10 +21,12 @@ from numpy.typing import NDArray
 
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.search.answers import Ids
-from deephash_pipeline.search.ids import FEW, MISSING, IdColumn, column_from_arrays, id_column
+from deephash_pipeline.search.ids import MISSING, IdColumn, column_from_arrays, id_column
 from deephash_pipeline.search.parts import CodeGroups, group_codes
 from deephash_pipeline.stores import flush
 
+# Up to so many positions are found by halving: numpy would first convert all there are to the type of those.
+FEW = 64
 MAGIC = b"deephash codes 1\n"
 ALIGNMENT = 64
 DIGEST_BYTES = 16
@@ -86,7 +88,6 @@ class Segment:
         if self.offsets is None:
             return np.where((wanted >= 0) & (wanted < self.size), wanted, MISSING)
         if len(wanted) <= FEW:
-            # numpy would first convert all offsets to the type of what is looked up.
             places = np.array([bisect_left(self.offsets, value) for value in wanted.tolist()], dtype=np.int64)
         else:
             places = np.searchsorted(self.offsets, wanted)

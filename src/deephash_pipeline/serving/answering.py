@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from typing import Any
 from urllib.parse import quote, urlencode
 
 import numpy as np
@@ -59,7 +60,7 @@ def answer(
         code_length=images.index.code_length,
         query=Query(id=item_id, code=bits_of(query, images.index.code_length)),
         results=[
-            Result(distance=distance, **described(name, images, item).model_dump())
+            Result(distance=distance, **_fields(name, images, item))
             for (_, distance), item in zip(nearest, items, strict=True)
         ],
         more=len(nearest) == question.k < len(images),
@@ -104,14 +105,18 @@ def look_up(name: str, images: ImageIndex, question: Lookup) -> list[Item]:
 
 def described(name: str, images: ImageIndex, item: IndexedItem) -> Item:
     """An item of an index."""
+    return Item(**_fields(name, images, item))
+
+
+def _fields(name: str, images: ImageIndex, item: IndexedItem) -> dict[str, Any]:
     label, path = item.metadata.get("label"), images.path_of(item.metadata)
-    return Item(
-        id=str(item.id),
-        label=None if label is None else str(label),
-        path=None if path is None else str(path),
-        code=bits_of(item.code, images.index.code_length),
-        thumbnail=f"/v1/items/{quote(str(item.id), safe='')}/thumbnail?{urlencode({'index': name})}",
-    )
+    return {
+        "id": str(item.id),
+        "label": None if label is None else str(label),
+        "path": None if path is None else str(path),
+        "code": bits_of(item.code, images.index.code_length),
+        "thumbnail": f"/v1/items/{quote(str(item.id), safe='')}/thumbnail?{urlencode({'index': name})}",
+    }
 
 
 def index_info(name: str, images: ImageIndex, writable: bool) -> IndexInfo:

@@ -57,6 +57,7 @@ def list_items(
     rows: NDArray[np.uint32],
     code_of: NDArray[np.uint32],
     allowed: NDArray[np.uint64],
+    by_code: bool,
     first_row: int,
     stop_row: int,
     keys: NDArray[np.int64],
@@ -75,6 +76,7 @@ def list_items(
         rows: likewise.
         code_of: uint32 (items,), code of every row of the part; empty if every row has its own.
         allowed: see `nearest.search_part`.
+        by_code: likewise.
         first_row: number of the part's first row in the index,
         stop_row: and of the row after its last.
         keys: of `nearest.search_part`, brought into order with the first part.
@@ -102,9 +104,11 @@ def list_items(
                     continue
                 single = len(code_of) == 0
                 if not single:
-                    code = np.int64(code_of[row - first_row])
+                    code = row - first_row if by_code else np.int64(code_of[row - first_row])
                     begin, end = np.int64(starts[code]), np.int64(starts[code + 1])
                     single = end == begin + 1
+                    if by_code:
+                        row = first_row + np.int64(rows[begin])
                 if single and (found == 0 or of_query[first + found - 1] < row):
                     if first + found < stop:
                         of_query[first + found] = row

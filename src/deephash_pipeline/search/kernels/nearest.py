@@ -1,6 +1,7 @@
 """The k nearest items of every query, exactly, in the order of (distance, row).
 
-What a scan keeps of a query are *keys*, distance and row in one number, and two counts for every distance: of items
+What a scan keeps of a query are *keys*, distance and row in one number (in place of its first row, the code itself
+where rows are found by their code: their order is the same), and two counts for every distance: of items
 found, and of those among them that certainly precede all that are still to come (*firm* ones). A code at distance d is
 of use as long as fewer than k items are nearer than d or firm at d; the largest such d is the query's *limit*, and it
 only falls. Codes come in the order of their first items, so as soon as k items are found below a distance, codes at
@@ -25,7 +26,7 @@ from deephash_pipeline.search.kernels.sliced import (
     tabulate,
 )
 
-# A key is distance << ROW_BITS | row.
+# A key is distance << ROW_BITS | row, or | the number of the part's first row + code.
 ROW_BITS = 40
 ROW_MASK = (1 << ROW_BITS) - 1
 # Codes that are asked at once whether any of them is near enough.
@@ -109,10 +110,10 @@ def list_near(distances: Any, chunk: int, stop: int, limit: int, near: Any) -> i
 
 
 @njit(cache=True, nogil=True)
-def _list_marked(marks: Any, row: Any, bits: Any, first: int, stop: int, near: Any) -> int:
-    """List the codes of a block that are marked, see `mark_near`, as `list_near` does."""
+def _list_marked(marks: Any, row: Any, bits: Any, first: int, begin: int, stop: int, near: Any) -> int:
+    """List the codes begin..stop of a block that are marked, see `mark_near`, as `list_near` does."""
     listed = 0
-    for word in range(BLOCK_WORDS):
+    for word in range((begin - first) // WORD_CODES, (stop - first + WORD_CODES - 1) // WORD_CODES):
         marked = marks[word]
         while marked != NONE:
             lowest = marked & (~marked + np.uint64(1))
@@ -192,6 +193,7 @@ def _accept(
     starts: Any,
     rows: Any,
     allowed: Any,
+    by_code: bool,
     first_row: int,
     k: int,
     keys: Any,
@@ -211,7 +213,9 @@ def _accept(
             if not is_allowed(allowed, code):
                 continue
         elif len(allowed) == 0:
-            row, items = np.int64(rows[starts[code]]), min(k, np.int64(starts[code + 1]) - np.int64(starts[code]))
+            items = min(k, np.int64(starts[code + 1]) - np.int64(starts[code]))
+            if not by_code:
+                row = np.int64(rows[starts[code]])
         else:
             start, items = np.int64(starts[code]), 0
             for of_code in range(start, np.int64(starts[code + 1])):
@@ -245,6 +249,7 @@ def search_part(
     starts: NDArray[np.uint32],
     rows: NDArray[np.uint32],
     allowed: NDArray[np.uint64],
+    by_code: bool,
     first_row: int,
     code_length: int,
     k: int,
@@ -266,6 +271,7 @@ def search_part(
             own, in order.
         rows: uint32 (items,), rows of the part in the order of their codes, then their own; empty likewise.
         allowed: uint64, bitmap of the rows that may be found; empty if all may.
+        by_code: whether keys have codes, which takes no look at `rows`; only if all rows may be found.
         first_row: number of the part's first row in the index.
         code_length: bits per code.
         k: how many items to find, at least 1.
@@ -278,7 +284,7 @@ def search_part(
     distances = np.empty(CHUNK_CODES, dtype=np.uint64)
     marks = np.empty(BLOCK_WORDS, dtype=np.uint64)
     near = np.empty((BLOCK_CODES + 1, 2), dtype=np.int64)
-    for query in range(first_query, stop_query):
+    for query in range(first_query, stop_query if first_row else first_query):
         # All that was found in earlier parts precedes this one.
         firm[query] = counts[query]
         _lower_limit(k, counts[query], firm[query], status[query])
@@ -288,25 +294,28 @@ def search_part(
         entries = table_entries(queries[first_query:stop_query, 0], code_length)
     for first in range(0, codes, BLOCK_CODES):
         stop = min(first + BLOCK_CODES, codes)
-        # The first block is scanned in small steps: before that there is no limit to compare with.
-        by_bits = sliced and first > 0
+        # The first codes are scanned in small steps: before that there is no limit to compare with.
+        scanned = first if first else min(CHUNK_CODES, stop)
+        by_bits = sliced and scanned < stop
+        words_of_block = min(BLOCK_WORDS, (stop - first + 8 * WORD_CODES - 1) // (8 * WORD_CODES) * 8)
         if by_bits:
             tabulate(words[0], first, stop, code_length, table)
         for query in range(first_query, stop_query):
             state, code = status[query], first
             of_query, of_keys, of_counts, of_firm = queries[query], keys[query], counts[query], firm[query]
             while code < stop and state[LIMIT] >= 0:
-                if by_bits:
-                    found = mark_near(table, entries[query - first_query], state[LIMIT], marks)
-                    listed = _list_marked(marks, words[0], of_query[0], first, stop, near) if found else 0
+                if by_bits and code >= scanned:
+                    found = mark_near(table, entries[query - first_query], state[LIMIT], words_of_block, marks)
+                    listed = _list_marked(marks, words[0], of_query[0], first, code, stop, near) if found else 0
                     code = stop
                 else:
-                    until = stop if state[KEYS] else min(code + FIRST_CODES, stop)
+                    until = scanned if by_bits else stop
+                    until = until if state[KEYS] else min(code + FIRST_CODES, until)
                     code = next_near(words, code, until, of_query, state[LIMIT], distances)
                     listed = list_near(distances, code, until, state[LIMIT], near) if code < until else 0
                     code = min(code + CHUNK_CODES, until)
                 if listed:
                     _accept(
-                        near, listed, starts, rows, allowed, first_row, k,
+                        near, listed, starts, rows, allowed, by_code, first_row, k,
                         of_keys, of_counts, of_firm, state,
                     )  # fmt: skip

@@ -143,13 +143,16 @@ def _exceeds(digit: Any, of_limit: Any, lower: Any) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def mark_near(table: NDArray[np.uint64], e: NDArray[np.uint64], limit: int, near: NDArray[np.uint64]) -> bool:
+def mark_near(
+    table: NDArray[np.uint64], e: NDArray[np.uint64], limit: int, words: int, near: NDArray[np.uint64]
+) -> bool:
     """Mark the codes of a block whose distance is at most `limit`, and return whether there is one.
 
     Args:
         table: of `tabulate`.
         e: of `table_entries`, those of one query: 8, 16 or 24.
         limit: 0..64.
+        words: how many of the block's words to mark, at most BLOCK_WORDS.
         near: uint64 (BLOCK_WORDS,), written: bit `i` of word `g` stands for code 64 g + i.
     """
     l0, l1 = ALL if limit & 1 else NONE, ALL if limit & 2 else NONE
@@ -159,7 +162,7 @@ def mark_near(table: NDArray[np.uint64], e: NDArray[np.uint64], limit: int, near
     found = NONE
     e0, e1, e2, e3, e4, e5, e6, e7 = e[0], e[1], e[2], e[3], e[4], e[5], e[6], e[7]
     if len(e) == TRIPLES_PER_SUM:
-        for place in range(BLOCK_WORDS):
+        for place in range(words):
             word = np.uint64(place)
             a0, a1, a2, a3, a4 = _sum_of_eight(table, e0, e1, e2, e3, e4, e5, e6, e7, word)
             far = _exceeds(a2, l2, _exceeds(a1, l1, a0 & ~l0))
@@ -168,7 +171,7 @@ def mark_near(table: NDArray[np.uint64], e: NDArray[np.uint64], limit: int, near
         return bool(found != NONE)
     f0, f1, f2, f3, f4, f5, f6, f7 = e[8], e[9], e[10], e[11], e[12], e[13], e[14], e[15]
     if len(e) == 2 * TRIPLES_PER_SUM:
-        for place in range(BLOCK_WORDS):
+        for place in range(words):
             word = np.uint64(place)
             a0, a1, a2, a3, a4 = _sum_of_eight(table, e0, e1, e2, e3, e4, e5, e6, e7, word)
             b0, b1, b2, b3, b4 = _sum_of_eight(table, f0, f1, f2, f3, f4, f5, f6, f7, word)
@@ -182,7 +185,7 @@ def mark_near(table: NDArray[np.uint64], e: NDArray[np.uint64], limit: int, near
             found |= near[word]
         return bool(found != NONE)
     g0, g1, g2, g3, g4, g5, g6, g7 = e[16], e[17], e[18], e[19], e[20], e[21], e[22], e[23]
-    for place in range(BLOCK_WORDS):
+    for place in range(words):
         word = np.uint64(place)
         a0, a1, a2, a3, a4 = _sum_of_eight(table, e0, e1, e2, e3, e4, e5, e6, e7, word)
         b0, b1, b2, b3, b4 = _sum_of_eight(table, f0, f1, f2, f3, f4, f5, f6, f7, word)

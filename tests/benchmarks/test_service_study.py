@@ -1,0 +1,62 @@
+"""The study of the service asks a real one, counts what goes wrong and reads a process's memory."""
+
+import os
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+import pytest
+
+from benchmarks.studies.service import (
+    BY_ID,
+    BY_IMAGE,
+    Client,
+    Request,
+    all_at_once,
+    drawn_requests,
+    item_id,
+    memory_during,
+    one_after_the_other,
+    write_random_index,
+)
+from deephash_pipeline.image_index import ImageIndex
+from tests.engines import servers
+
+ITEMS = 300
+
+
+@pytest.fixture(scope="module")
+def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    folder = tmp_path_factory.mktemp("service") / "random.index"
+    write_random_index(folder, ITEMS)
+    with ImageIndex.open(folder, read_only=True, device="cpu") as index, servers.service({"random": index}) as address:
+        port = urlsplit(address).port
+        assert port is not None
+        yield port
+
+
+def test_requests_are_answered_and_timed(port: int) -> None:
+    requests = {kind: some[:5] for kind, some in drawn_requests(ITEMS).items()}
+    for kind, some in requests.items():
+        measured = one_after_the_other(port, some, 5)
+        assert (measured["kind"], measured["requests"], measured["errors"]) == (kind, 5, {})
+        assert 0 < measured["p50_ms"] <= measured["p95_ms"]
+    by_id, by_image = all_at_once(port, requests, clients=3, seconds=0.2)
+    assert (by_id["kind"], by_image["kind"], by_id["clients"]) == (BY_ID, BY_IMAGE, 3)
+    assert by_id["errors"] == by_image["errors"] == {}
+
+
+def test_what_is_not_answered_is_counted(port: int) -> None:
+    client = Client(port)
+    client.ask(Request(BY_ID, "GET", "/v1/search/nobody?k=20"))
+    client.ask(Request(BY_ID, "GET", f"/v1/search/{item_id(0)}?k=3"))
+    assert client.errors == {"status 404": 1, "answers missing": 1}
+    nobody = Client(1)
+    nobody.ask(Request(BY_ID, "GET", "/"))
+    assert nobody.errors == {"ConnectionRefusedError": 1}
+
+
+def test_memory_is_read_before_in_the_middle_and_after() -> None:
+    result, memory = memory_during(os.getpid(), lambda: "done", 0.02)
+    assert result == "done"
+    assert [entry["when"] for entry in memory] == ["before", "in the middle", "after"]
+    assert all(entry["resident"] > entry["own"] > 1 for entry in memory)
