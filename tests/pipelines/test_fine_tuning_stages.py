@@ -192,6 +192,16 @@ def test_a_share_of_the_bits_keeps_what_pre_training_found_similar(
     assert history["similarity_error"].iloc[-1] < 0.9 * history["similarity_error"].iloc[0]
 
 
+def test_over_a_frozen_trunk_the_hash_layer_alone_is_trained(
+    initialised: tuple[dict[str, Tensor], Any, pd.DataFrame], trunk_weights: dict[str, Tensor]
+) -> None:
+    layer, encoder, _ = initialised
+    parameters = fine_tuning_parameters(weight_decay=0.01).model_copy(update={"frozen_trunk": True})
+    hasher, _ = tune(TRAINING_SET, parameters, RUN, PreTrainedWeights(trunk_weights, layer))
+    assert all(torch.equal(hasher.trunk.state_dict()[name], tensor) for name, tensor in trunk_weights.items())
+    assert (hasher.encoder.arrays()["projection"] != encoder.arrays()["projection"]).any()
+
+
 def test_logits_are_compared_for_the_classes_that_were_trained(
     trunk_weights: dict[str, Tensor], softmax_weights: dict[str, Tensor]
 ) -> None:
@@ -227,9 +237,10 @@ def test_a_loss_of_more_than_u_has_all_bits(name: str) -> None:
 
 def test_a_checkpoint_from_before_there_were_similarities_still_fits() -> None:
     parameters = fine_tuning_parameters()
-    assert not any(name.startswith("similarity") for name in RUN.configuration(parameters))
-    kept = parameters.model_copy(update={"similarity": SimilarityParameters(share=0.5)})
-    assert RUN.configuration(kept)["similarity.share"] == 0.5
+    assert not {"frozen_trunk", "similarity.share", "similarity.of"} & set(RUN.configuration(parameters))
+    changed = parameters.model_copy(update={"frozen_trunk": True, "similarity": SimilarityParameters(share=0.5)})
+    described = RUN.configuration(changed)
+    assert (described["frozen_trunk"], described["similarity.share"]) == (True, 0.5)
 
 
 def test_random_initialisation_trains_without_pre_training() -> None:

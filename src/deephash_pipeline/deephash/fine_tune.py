@@ -49,12 +49,15 @@ class FineTuningParameters(StageParameters):
         initial_hash_layer: for methods that start from pre-training, what goes onto its trunk: the hash layer of stage
             2, or one of ``random`` weights, for losses that want other bits than stage 2 has found. A divided hash
             layer is always random.
+        frozen_trunk: train the hash layer alone, on what pre-training sees in the images; nothing that tells unseen
+            classes apart is then unlearned.
         similarity: bits that the loss is not given, because they keep what pre-training has found similar.
     """
 
     hash_layer: HashLayerParameters = HashLayerParameters()
     initial_hash_layer: Literal["pre_trained", "random"] = "pre_trained"
     loss: LossParameters = LOSS_PARAMETERS["exponentiated"]()
+    frozen_trunk: bool = False
     similarity: SimilarityParameters = SimilarityParameters()
     augmentation: AugmentationParameters = AugmentationParameters()
 
@@ -150,12 +153,13 @@ def build_network(training_set: TrainingSet, parameters: FineTuningParameters, r
     )
     loss = LOSSES[parameters.loss.name]
     reads = loss.classification_head
+    frozen = parameters.frozen_trunk or loss.reads_features
     if reads is None:
-        return HashNetwork(trunk, hash_layer, frozen_trunk=loss.reads_features)
+        return HashNetwork(trunk, hash_layer, None, frozen, loss.reads_features)
     classes = number_of_classes(training_set.labels)
     classifier = ClassificationHead(reads, trunk.z_dimension if reads == "z" else code_length, classes)
     initialise(classifier, derive_seed(seed, "classifier"))
-    return HashNetwork(trunk, hash_layer, classifier)
+    return HashNetwork(trunk, hash_layer, classifier, frozen)
 
 
 @torch.no_grad()

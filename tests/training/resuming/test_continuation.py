@@ -87,7 +87,7 @@ def divided_network():
 def frozen_network():
     """With a trunk that is not trained."""
     network = hash_network()
-    return HashNetwork(network.trunk, network.hash_layer, frozen_trunk=True)
+    return HashNetwork(network.trunk, network.hash_layer, frozen_trunk=True, gives_z=True)
 
 
 def similarity_bits():
