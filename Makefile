@@ -4,7 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 ENV ?=
 PROCESSES := -n 2 --dist loadgroup --no-loadscope-reorder -m 'not cluster and not chaos'
-NUMERICAL := $(wildcard $(addprefix tests/,losses retrieval hashing networks search training))
+# What computes, without those of its tests that kill processes.
+NUMERICAL := $(wildcard $(addprefix tests/,losses retrieval hashing networks search training)) \
+	$(addprefix --ignore=tests/,search/test_durability.py training/resuming/test_interruption.py training/distributed/test_stopping_ranks.py)
 BENCHMARK = $(if $(ENV),$(ENV),digits)
 # One word for Kedro, Kedro-Viz and MLflow; every one of them honours it.
 export DO_NOT_TRACK := true
@@ -17,8 +19,7 @@ run: $(VENV)/installed
 
 # Two processes of one thread each; whole files go to one of them, in the order of tests/conftest.py.
 test: $(VENV)/installed
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q --doctest-modules src
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q $(PROCESSES)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q $(PROCESSES) --doctest-modules src tests
 
 # The same, a fifth slower, with the share of lines of src that the tests run.
 coverage: $(VENV)/installed

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.image_index import ImageIndex
-from deephash_pipeline.image_index.index import Runtime
+from deephash_pipeline.image_index.stored import Runtime
 
 
 def opened(

@@ -11,7 +11,7 @@ import click
 from deephash_pipeline.commands.opening import opened as open_index
 from deephash_pipeline.commands.options import FOLDER, approximate_option, device_option, engine_option
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.image_index.index import Runtime
+from deephash_pipeline.image_index.stored import Runtime
 
 ANYWHERE = ("0.0.0.0", "::")
 SECONDS_TO_END = 10

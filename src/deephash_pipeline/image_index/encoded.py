@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.image_index.index import AddedImages, ImageIndex, delete_index
+from deephash_pipeline.image_index.index import AddedImages, ImageIndex
 from deephash_pipeline.image_index.pictures import write_picture
+from deephash_pipeline.image_index.stored import delete_index
 
 if TYPE_CHECKING:
     from deephash_pipeline.deephash import ImageHasher

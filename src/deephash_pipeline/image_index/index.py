@@ -1,12 +1,10 @@
 """`ImageIndex`: images under ids, searched by image or by id, added and removed."""
 
-import shutil
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Self
 from uuid import uuid4
 
 import numpy as np
@@ -14,9 +12,10 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.hashers import BaseHasher, OnnxHasher
+from deephash_pipeline.hashers import BaseHasher
 from deephash_pipeline.image_index.listing import ListedImage
 from deephash_pipeline.image_index.pictures import PICTURES, write_picture
+from deephash_pipeline.image_index.stored import HASHER, Runtime, delete_index, same_hasher, stored_hasher
 from deephash_pipeline.images.batches import Images, SkippedImage
 from deephash_pipeline.progress import count_steps
 from deephash_pipeline.search import Answers, HammingIndex, RangeAnswers, Searchable
@@ -25,11 +24,6 @@ from deephash_pipeline.search.store import LEDGER
 
 if TYPE_CHECKING:
     from deephash_pipeline.deephash import ImageHasher
-
-HASHER = "hasher.safetensors"
-ONNX_HASHER = "hasher.onnx"
-
-Runtime = Literal["torch", "onnx"]
 
 
 @dataclass
@@ -121,7 +115,7 @@ class ImageIndex:
             )
         index = HammingIndex.open(path, read_only) if engine is None else engine
         try:
-            return cls(_stored_hasher(path, device, runtime), index, path)
+            return cls(stored_hasher(path, device, runtime), index, path)
         except BaseException:
             index.close()
             raise
@@ -296,34 +290,3 @@ class ImageIndex:
     def __iter__(self) -> Iterator[str]:
         """Ids in the order of insertion."""
         return map(str, self._own())
-
-
-def _stored_hasher(folder: Path, device: str, runtime: Runtime) -> BaseHasher:
-    if runtime == "onnx":
-        if device not in ("auto", "cpu"):
-            raise InputError(f"ONNX Runtime computes on the CPU, not on `{device}`: leave out --device")
-        hasher = OnnxHasher.load(folder / ONNX_HASHER)
-        hasher.require_made_from(folder / HASHER)
-        return hasher
-    from deephash_pipeline.deephash import ImageHasher  # noqa: PLC0415 - a service by ONNX Runtime has no PyTorch
-
-    return ImageHasher.load(folder / HASHER, device)
-
-
-def same_hasher(folder: Path, hasher: "ImageHasher") -> bool:
-    """Tell whether the index in a folder was made with this hasher."""
-    if not (folder / HASHER).is_file():
-        return False
-    with tempfile.TemporaryDirectory() as temporary:
-        hasher.save(Path(temporary) / HASHER)
-        return (Path(temporary) / HASHER).read_bytes() == (folder / HASHER).read_bytes()
-
-
-def delete_index(folder: Path) -> None:
-    """Delete an index with all that is in its folder.
-
-    Raises:
-        InputError: another process writes it.
-    """
-    HammingIndex.open(folder).close()
-    shutil.rmtree(folder)
