@@ -36,6 +36,7 @@ from deephash_pipeline.pipelines import (
     indexing,
     measured_cells,
     paper_tables,
+    references,
     reporting,
     tuning,
     tuning_results,
@@ -81,6 +82,7 @@ OTHERS: dict[str, Callable[[], Pipeline]] = {
     "indexing": indexing.create_pipeline,
     "measured_cells": measured_cells.create_pipeline,
     "paper_tables": paper_tables.create_pipeline,
+    "references": references.create_pipeline,
     "tuning": tuning.create_pipeline,
     "tuning_results": tuning_results.create_pipeline,
 }

@@ -94,6 +94,7 @@ def encoders(z: NDArray[np.float32]) -> dict[str, Encoder]:
         "hash_layer": LearnedHashLayer.from_arrays(12, {"projection": weights, "threshold": weights[0]}),
     }
     made |= {name: HASH_FUNCTIONS[name](12, anchors=30).fit(z, labels) for name in ("agh", "sdh", "fsdh", "cosdish")}
+    made["fast_hash"] = HASH_FUNCTIONS["fast_hash"](12, trees=3).fit(z, labels)
     made["sph"] = HASH_FUNCTIONS["sph"](12).fit(z)
     assert all(issubclass(kind, LinearEncoder) for name, kind in ENCODERS.items() if name not in made)
     return made

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from deephash_pipeline.hashing import AGH, COSDISH, FSDH, KSH, LDAH, MLH, SDH, HashFunction, LiongSDH
+from deephash_pipeline.hashing import AGH, COSDISH, FSDH, KSH, LDAH, MLH, SDH, FastHash, HashFunction, LiongSDH
 
 LITTLE_WORK: dict[type[HashFunction], dict[str, Any]] = {
     LDAH: {"positive_pairs": 2000, "negative_pairs": 2000, "principal_components": 64},
@@ -13,4 +13,5 @@ LITTLE_WORK: dict[type[HashFunction], dict[str, Any]] = {
     SDH: {"anchors": 40},
     FSDH: {"anchors": 40},
     COSDISH: {"anchors": 40, "rounds": 2},
+    FastHash: {"trees": 2, "partners": 10},
 }

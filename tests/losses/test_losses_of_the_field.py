@@ -240,7 +240,17 @@ def test_a_class_as_a_row_of_zeros_and_a_one_gives_the_same_loss(name):
 
 def test_every_loss_of_the_field_has_a_transcription():
     earlier = {"exponentiated", "cnnh", "cnnh_plus", "dnnh", "dpsh", "hashnet", "greedy_hash", "csq"}
-    assert set(LOSSES) == {*earlier, *OF_U, "dsdh", "adsh", "dshsd", "bihalf", "greedy_hash_unsupervised"}
+    assert set(LOSSES) == {
+        *earlier,
+        *OF_U,
+        "dsdh",
+        "adsh",
+        "dfh",
+        "dshsd",
+        "bihalf",
+        "greedy_hash_unsupervised",
+        "cibhash",
+    }
 
 
 @pytest.fixture(scope="module")
@@ -299,7 +309,46 @@ def test_adsh_solves_for_codes_of_all_images_and_compares_those_of_a_batch_with_
     assert loss(u[batch], labels[batch]).item() == pytest.approx(costs / (5 * 15 * 36), rel=1e-6)
 
 
-@pytest.mark.parametrize("name", ["dsdh", "adsh"])
+def test_dfh_finds_centres_near_to_codes_and_far_from_each_other_and_pulls_u_to_codes_near_them(training_set):
+    u, labels, sets, batch = training_set
+    weights = {"centre_weight": 0.7, "separation_weight": 0.5, "centre_quantisation_weight": 2.0}
+    loss = LOSSES["dfh"](6, labels.numpy(), margin=1.5, quantisation_weight=0.3, **weights)
+    loss.start_epoch(u.float())
+    start = torch.where(u >= 0, 1.0, -1.0)
+    y = torch.nn.functional.one_hot(labels, CLASSES).double()
+    centres = torch.zeros(CLASSES, 6, dtype=torch.float64, requires_grad=True)
+    for step in range(200):
+        near = (y @ centres - start).square().mean()
+        apart = (centres @ centres.T - 6 * (2 * torch.eye(CLASSES) - 1)).square().mean()
+        (gradient,) = torch.autograd.grad(near + 0.5 * apart + 2 * (centres - centres.sign()).square().mean(), centres)
+        with torch.no_grad():
+            centres -= 0.03 * 0.1 ** ((step > 147) + (step > 177)) * gradient
+    torch.testing.assert_close(loss.relaxed_centres.double(), centres.detach(), atol=1e-4, rtol=0)
+    assert torch.unique(loss.relaxed_centres.sign(), dim=0).shape == (CLASSES, 6)
+
+    codes = [
+        [sign(0.7 * sign(c) + v) for c, v in zip(centres[k], row, strict=True)]
+        for k, row in zip(labels, u, strict=True)
+    ]
+    np.testing.assert_array_equal(loss.codes, codes)
+    loss.set_batch(batch)
+    rows = u[batch].tolist()
+    pairs = pairs_of(rows, [sets[i] for i in batch])
+    likelihood = mean(softplus(1.5 - dot(a, b) / 2 if similar else 1.5 + dot(a, b) / 2) for a, b, similar in pairs)
+    pull = mean(squared_distance(row, codes[i]) / 6 for row, i in zip(rows, batch, strict=True))
+    assert loss(u[batch], labels[batch]).item() == pytest.approx(likelihood + 0.3 * pull, abs=1e-12)
+
+
+@pytest.mark.parametrize(("classes", "code_length"), [(2, 256), (2, 48), (10, 48)])
+def test_the_descent_of_dfh_stays_in_the_valley_and_ends_at_different_centres(classes, code_length):
+    labels = np.arange(200) % classes
+    loss = LOSSES["dfh"](code_length, labels)
+    loss.start_epoch(torch.randn(200, code_length, generator=torch.Generator().manual_seed(0)))
+    assert 0.5 < loss.relaxed_centres.abs().mean() < 2
+    assert len(torch.unique(loss.relaxed_centres.sign(), dim=0)) == classes
+
+
+@pytest.mark.parametrize("name", ["dsdh", "adsh", "dfh"])
 def test_codes_of_images_that_a_loss_has_not_been_given_are_asked_for(name, training_set):
     u, labels, _, _ = training_set
     loss = build_loss(LOSS_PARAMETERS[name](), 6, labels.numpy(), 0)
@@ -307,7 +356,7 @@ def test_codes_of_images_that_a_loss_has_not_been_given_are_asked_for(name, trai
         loss(u, labels)
 
 
-@pytest.mark.parametrize("name", ["dsdh", "adsh"])
+@pytest.mark.parametrize("name", ["dsdh", "adsh", "dfh"])
 def test_views_of_an_image_have_its_labels_and_codes_of_their_own(name, training_set):
     u, labels, _, _ = training_set
     loss = build_loss(LOSS_PARAMETERS[name](), 6, labels.numpy(), 0)
@@ -360,6 +409,39 @@ def test_greedy_hash_without_labels_is_the_distortion_of_signs_and_the_pull_of_u
     pull = mean(abs(abs(value) - 1) ** 3 for row in u.tolist() for value in row)
     found = built("greedy_hash_unsupervised")((u, x), labels).item()
     assert found == pytest.approx(distortion + 0.1 * pull, abs=1e-12)
+
+
+@pytest.mark.parametrize("odd", [0, 1])
+def test_cibhash_finds_the_other_view_of_each_image_among_all_and_pulls_their_probabilities_together(odd):
+    u, _, _ = drawn(9, 8 + odd, several=False)
+    rows = u[:8].tolist()
+    b = [list(map(sign, row)) for row in rows]
+    costs = []
+    for i in range(8):
+        logits = {j: cosine(b[i], b[j]) / 0.5 for j in range(8) if j != i}
+        costs.append(math.log(sum(map(math.exp, logits.values()))) - logits[(i + 4) % 8])
+
+    def divergence(row, other):
+        p, q = list(map(sigma, row)), list(map(sigma, other))
+        return sum(x * math.log(x / y) + (1 - x) * math.log((1 - x) / (1 - y)) for x, y in zip(p, q, strict=True))
+
+    both = mean((divergence(rows[i], rows[i + 4]) + divergence(rows[i + 4], rows[i])) / 2 for i in range(4))
+    loss = LOSSES["cibhash"](temperature=0.5, divergence_weight=0.2)
+    found = loss((u, torch.zeros(8 + odd, 3)), torch.zeros(8 + odd).long()).item()
+    assert found == pytest.approx(mean(costs) + 0.2 * both, abs=1e-12)
+
+
+def test_the_gradient_of_cibhash_is_that_of_the_codes_for_the_probabilities_and_half_that_of_each_divergence():
+    u, labels, _ = drawn(10, 6, several=False)
+    codes = torch.where(u >= 0, 1.0, -1.0).double().requires_grad_()
+    cosines = torch.nn.functional.cosine_similarity(codes[:, None], codes[None], dim=2).fill_diagonal_(-math.inf)
+    torch.nn.functional.cross_entropy(cosines / 0.3, torch.tensor([3, 4, 5, 0, 1, 2])).backward()
+    p = u.sigmoid()
+    # Of KL(sigma(u) || q): the difference of log-odds, by the derivative of p.
+    of_divergence = (u - u.roll(3, 0)) * p * (1 - p) / (2 * 3)
+    u.requires_grad_()
+    LOSSES["cibhash"](divergence_weight=0.2)((u, torch.zeros(6, 3)), labels).backward()
+    torch.testing.assert_close(u.grad, codes.grad * p * (1 - p) + 0.2 * of_divergence)
 
 
 @pytest.mark.parametrize("name", [name for name, loss in LOSSES.items() if not loss.supervised])

@@ -24,7 +24,7 @@ def test_every_method_but_the_classifier_is_in_one_group() -> None:
 
 def test_the_table_and_the_figure_show_every_method_once() -> None:
     experiment = Experiment(benchmark="digits", network="lenet", seed=1)
-    table, metrics, *_ = tabulate_metrics(METRICS, {}, experiment)
+    table, metrics, *_ = tabulate_metrics(METRICS, {}, {}, experiment)
     names = {METHODS[method] for method in METHODS if method != CLASSIFIER_BASELINE.method}
     assert names <= set(table["method"])
     assert len(metrics) == len(METRICS)

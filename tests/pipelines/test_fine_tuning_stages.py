@@ -115,7 +115,14 @@ RIVALS: list[dict[str, Any]] = [
     {"loss": {"name": "hashnet"}, "hash_layer": {"bias": True}},
     {"loss": {"name": "greedy_hash"}, "hash_layer": {"centring": True, "scale": 2.0}, "initial_hash_layer": "random"},
     {"loss": {"name": "csq"}, "initial_hash_layer": "random"},
-    *({"loss": {"name": name}, "hash_layer": {"centring": True, "scale": 1.0}} for name in DEEP_RIVALS[7:]),
+    *(
+        {
+            "loss": {"name": name},
+            "hash_layer": {"centring": True, "scale": 1.0},
+            "augmentation": {"shift_pixels": LOSSES[name].views - 1},
+        }
+        for name in DEEP_RIVALS[7:]
+    ),
 ]
 
 
@@ -151,6 +158,13 @@ def test_a_loss_without_a_name_is_the_papers() -> None:
 def test_an_unknown_loss_is_refused_with_the_known_ones() -> None:
     with pytest.raises(ValidationError, match="'exponentiated', 'cnnh', 'cnnh_plus'"):
         FineTuningParameters.model_validate({"training": TRAINING, "loss": {"name": "hamming"}})
+
+
+def test_views_of_an_image_are_not_alike() -> None:
+    block = {"training": TRAINING, "loss": {"name": "cibhash"}}
+    with pytest.raises(ValidationError, match="cibhash compares views of an image, which are alike without augment"):
+        FineTuningParameters.model_validate(block)
+    FineTuningParameters.model_validate({**block, "augmentation": {"horizontal_flip": True}})
 
 
 def test_a_divided_hash_layer_is_not_one_of_stage_two() -> None:

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.images.augmentation import AugmentationParameters
 from deephash_pipeline.images.inputs import ImageInputs
-from deephash_pipeline.losses import CNNHPlus, ExponentiatedLoss
+from deephash_pipeline.losses import CIBHash, CNNHPlus, ExponentiatedLoss
 from deephash_pipeline.networks import (
     ClassificationHead,
     HashLayer,
@@ -159,6 +159,24 @@ def test_the_gradient_is_autograds_through_the_whole_network(case: str) -> None:
     expected.backward()
     assert loss == pytest.approx(expected.item(), rel=1e-12)
     assert relative_difference(ours, {name: held.grad for name, held in network.named_parameters()}) < 1e-12
+
+
+def test_two_views_are_a_batch_followed_by_itself_and_moved_by_other_draws() -> None:
+    inputs, labels = training_set()
+    seen = {}
+
+    class Remembered(CIBHash):
+        def loss_and_metrics(self, outputs: tuple[Tensor, Tensor], labels: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+            seen["z"], seen["labels"] = outputs[1], labels
+            return super().loss_and_metrics(outputs, labels)
+
+    network = HashNetwork(trunk(dropout=False), hash_network().hash_layer, frozen_trunk=True)
+    gradient(network, Remembered(), inputs, labels, chunk_size=5)
+    indices = np.random.default_rng(1).permutation(len(inputs))[:BATCH]
+    views = [inputs.batch(indices, SEED), inputs.batch(indices, SEED, first=BATCH)]
+    torch.testing.assert_close(seen["z"], network.trunk(torch.cat(views)).detach())
+    assert not torch.allclose(seen["z"][:BATCH], seen["z"][BATCH:], rtol=0.01)
+    assert seen["labels"].tolist() == 2 * labels[torch.from_numpy(indices)].tolist()
 
 
 def test_augmentation_and_dropout_change_the_gradient_so_the_tests_above_say_something() -> None:

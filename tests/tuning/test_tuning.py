@@ -61,7 +61,9 @@ def searched(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, pd.DataFra
 
 @pytest.mark.parametrize("loss", LOSS_PARAMETERS)
 def test_every_loss_is_searched_over_the_same_rates_and_around_the_authors_own_weights(loss: str) -> None:
-    method = FineTuningParameters.model_validate({"training": TRAINING, "loss": {"name": loss}})
+    method = FineTuningParameters.model_validate(
+        {"training": TRAINING, "loss": {"name": loss}, "augmentation": {"shift_pixels": 1}}
+    )
     space = search_space(method, TuningParameters())
     rate, decay, *own = space
     assert (rate, decay) == ("training.learning_rate", "training.weight_decay")

@@ -80,6 +80,15 @@ class FineTuningParameters(StageParameters):
             raise ValueError(f"`similarity` divides u, and `{self.loss.name}` is no loss of u alone: leave it out")
         return self
 
+    @model_validator(mode="after")
+    def _views_differ(self) -> Self:
+        if LOSSES[self.loss.name].views > 1 and not self.augmentation.moves:
+            raise ValueError(
+                f"{self.loss.name} compares views of an image, which are alike without augmentation: set "
+                "`shift_pixels`, `rotation_degrees`, `scale_range` or `horizontal_flip` of `augmentation`"
+            )
+        return self
+
 
 class PreTrainedWeights(NamedTuple):
     """Where fine-tuning starts: the trunk of stage 1, the hash layer of stage 2, and the softmax layer of stage 1.

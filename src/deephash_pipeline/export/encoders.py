@@ -11,6 +11,7 @@ from deephash_pipeline.errors import InputError
 from deephash_pipeline.hashing import (
     AGH,
     Encoder,
+    FastHash,
     LinearEncoder,
     LiongSDH,
     OneOfC,
@@ -81,6 +82,19 @@ def _(encoder: LiongSDH, z: Tensor) -> Tensor:
     first = torch.tanh(z @ _double(encoder.weights_1_) + _double(encoder.bias_1_))
     second = torch.tanh(first @ _double(encoder.weights_2_) + _double(encoder.bias_2_))
     return second @ _double(encoder.weights_3_) + _double(encoder.bias_3_)
+
+
+@outputs.register
+def _(encoder: FastHash, z: Tensor) -> Tensor:
+    bits, trees, nodes = encoder.feature_.shape
+    feature, value = torch.from_numpy(encoder.feature_).long().flatten(), _double(encoder.value_).flatten()
+    # Of every row at once, one level of all trees after the other.
+    root = nodes * torch.arange(bits * trees)
+    node = torch.zeros_like(z[:, :1], dtype=torch.long) * root
+    for _ in range((nodes + 1).bit_length() - 2):
+        looked_at = z.float().double().gather(1, feature[root + node])
+        node = 2 * node + 1 + (looked_at > value[root + node])
+    return value[root + node].reshape(-1, bits, trees).sum(2)
 
 
 @outputs.register

@@ -10,6 +10,7 @@ from deephash_pipeline.hashing.agh import AGH
 from deephash_pipeline.hashing.base import Encoder, HashFunction
 from deephash_pipeline.hashing.bre import BRE
 from deephash_pipeline.hashing.cosdish import COSDISH
+from deephash_pipeline.hashing.fast_hash import FastHash
 from deephash_pipeline.hashing.fsdh import FSDH
 from deephash_pipeline.hashing.itq import ITQ
 from deephash_pipeline.hashing.itq_cca import ITQCCA
@@ -41,6 +42,7 @@ HASH_FUNCTIONS: dict[str, type[HashFunction]] = {
     "sdh": SDH,
     "fsdh": FSDH,
     "cosdish": COSDISH,
+    "fast_hash": FastHash,
 }
 """Methods that learn from z, in the order of tables and figures: the paper's, then others of the field."""
 

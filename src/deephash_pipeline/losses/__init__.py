@@ -12,11 +12,13 @@
 
 from deephash_pipeline.losses.adsh import ADSH
 from deephash_pipeline.losses.bihalf import BiHalf
+from deephash_pipeline.losses.cibhash import CIBHash
 from deephash_pipeline.losses.class_centres import hash_centres
 from deephash_pipeline.losses.cnnh import CNNH, CNNHPlus
 from deephash_pipeline.losses.csq import CSQ
 from deephash_pipeline.losses.dbdh import DBDH
 from deephash_pipeline.losses.dch import DCH
+from deephash_pipeline.losses.dfh import DFH
 from deephash_pipeline.losses.dhn import DHN
 from deephash_pipeline.losses.dnnh import DNNH
 from deephash_pipeline.losses.dpn import DPN
@@ -46,6 +48,7 @@ __all__ = [
     "CSQ",
     "DBDH",
     "DCH",
+    "DFH",
     "DHN",
     "DNNH",
     "DPN",
@@ -61,6 +64,7 @@ __all__ = [
     "MDSH",
     "PSLDH",
     "BiHalf",
+    "CIBHash",
     "CNNHPlus",
     "ExponentiatedLoss",
     "GreedyHash",

@@ -30,6 +30,8 @@ class HashingLoss(nn.Module, ABC):
         supervised: whether the loss reads labels.
         reads_features: whether the loss is given the frozen trunk's z beside u, and only the hash layer is trained.
         several_labels: whether an image may have any number of labels; such losses compare labels by `shares_a_label`.
+        views: how often a batch has every image, each time augmented by a draw of its own: first all images once, then
+            all again in the same order.
         metrics: what is watched beside the loss of the batch that was computed last: detached scalars by name.
     """
 
@@ -40,6 +42,7 @@ class HashingLoss(nn.Module, ABC):
     supervised: ClassVar[bool] = True
     reads_features: ClassVar[bool] = False
     several_labels: ClassVar[bool] = False
+    views: ClassVar[int] = 1
     metrics: dict[str, Tensor]
 
     def __init__(self) -> None:

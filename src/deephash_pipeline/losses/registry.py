@@ -11,10 +11,12 @@ from pydantic import Field
 
 from deephash_pipeline.losses.adsh import ADSH
 from deephash_pipeline.losses.bihalf import BiHalf
+from deephash_pipeline.losses.cibhash import CIBHash
 from deephash_pipeline.losses.cnnh import CNNH, CNNHPlus
 from deephash_pipeline.losses.csq import CSQ
 from deephash_pipeline.losses.dbdh import DBDH
 from deephash_pipeline.losses.dch import DCH
+from deephash_pipeline.losses.dfh import DFH
 from deephash_pipeline.losses.dhn import DHN
 from deephash_pipeline.losses.dnnh import DNNH
 from deephash_pipeline.losses.dpn import DPN
@@ -60,8 +62,10 @@ LOSSES: Mapping[str, type[HashingLoss]] = {
     "lcdsh": LCDSH,
     "dbdh": DBDH,
     "dshsd": DSHSD,
+    "dfh": DFH,
     "bihalf": BiHalf,
     "greedy_hash_unsupervised": GreedyHashUnsupervised,
+    "cibhash": CIBHash,
 }
 
 

@@ -22,6 +22,9 @@ from deephash_pipeline.reports.published import cited_map, published_map
 
 _REFERENCE_SUFFIX = " (reference)"
 
+REAL_VALUED = {"z": "Real-valued z", "pq": "Product quantisation of z, not binary"}
+"""What codes are compared with and are not: key in its metrics -> name in tables, by their order."""
+
 _GRADED = ("ndcg_at_100", "acg_at_100", "wap_at_100")
 """Of images with several labels."""
 
@@ -49,16 +52,20 @@ _METRICS = (
 )
 
 
-def map_table(metrics: Iterable[CellMetrics], display_names: Mapping[str, str]) -> pd.DataFrame:
+def map_table(
+    metrics: Iterable[CellMetrics], display_names: Mapping[str, str], real_valued: Iterable[CellMetrics] = ()
+) -> pd.DataFrame:
     """The metric of the cells' protocol, methods by code lengths: mAP over the whole database, or mAP@k.
 
-    Two reference rows end the table, with one value in every column: the 1-of-C code, whose C bits do not follow
-    the grid (its label says how many), if it was evaluated, and, where all of the database counts, the chance level of
-    constant codes.
+    Reference rows end the table, most with one value in every column: the 1-of-C code, whose C bits do not follow the
+    grid (its label says how many), if it was evaluated; real-valued features and product quantisation of them, if they
+    were; and, where all of the database counts, the chance level of constant codes.
 
     Args:
         metrics: metrics of the cells, in any order.
         display_names: display name of each method key; its order is the order of the rows.
+        real_valued: metrics of what is no code, by the keys of `REAL_VALUED`; what has no code length stands in every
+            column. What was measured by another protocol is left out.
 
     Returns:
         float64 frame, index `method` (display names), columns the code lengths in bits as strings ("12", "16", ...);
@@ -87,6 +94,7 @@ def map_table(metrics: Iterable[CellMetrics], display_names: Mapping[str, str]) 
             f"{method_name(CLASSIFIER_BASELINE, display_names)}, {cell_code_length(baseline)} bits{_REFERENCE_SUFFIX}"
         )
         rows[label] = dict.fromkeys(columns, cell_metric(baseline, protocol.metric))
+    rows |= _real_valued_rows([cell for cell in real_valued if cell_protocol(cell) == protocol], columns)
     chance = shared_chance_level(given)
     if protocol.k is None:
         rows[f"Chance{_REFERENCE_SUFFIX}"] = dict.fromkeys(columns, chance)
@@ -95,8 +103,17 @@ def map_table(metrics: Iterable[CellMetrics], display_names: Mapping[str, str]) 
     return table
 
 
+def _real_valued_rows(metrics: Iterable[CellMetrics], columns: Iterable[str]) -> dict[str, dict[str, float]]:
+    rows: dict[str, dict[str, float]] = {f"{name}{_REFERENCE_SUFFIX}": {} for name in REAL_VALUED.values()}
+    for cell in metrics:
+        row = rows[f"{REAL_VALUED[str(cell['method'])]}{_REFERENCE_SUFFIX}"]
+        value = cell_metric(cell, cell_protocol(cell).metric)
+        row |= dict.fromkeys(columns, value) if cell["code_length"] is None else {str(cell_code_length(cell)): value}
+    return {label: row for label, row in rows.items() if row}
+
+
 def is_reference_row(label: str) -> bool:
-    """Whether a row label of `map_table` names a reference (1-of-C code, chance) and not a method under test."""
+    """Whether a row label of `map_table` names a reference (1-of-C code, real-valued z, chance) and no method."""
     return label.endswith(_REFERENCE_SUFFIX)
 
 

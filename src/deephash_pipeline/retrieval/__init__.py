@@ -48,6 +48,7 @@ from deephash_pipeline.retrieval.metrics import (
     recall_at,
     retrieval_metrics,
 )
+from deephash_pipeline.retrieval.real_valued import real_valued_metrics
 from deephash_pipeline.retrieval.stable_order import stable_order_average_precision
 
 __all__ = [
@@ -80,6 +81,7 @@ __all__ = [
     "precision_recall_by_rank",
     "precision_within_radius",
     "read_labelled_codes",
+    "real_valued_metrics",
     "recall_at",
     "retrieval_metrics",
     "stable_order_average_precision",

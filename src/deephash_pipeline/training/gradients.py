@@ -72,6 +72,14 @@ class LearnsCodes(Protocol):
 
 
 @runtime_checkable
+class ComparesViews(Protocol):
+    """An objective that is given every image of a batch several times, each time augmented by a draw of its own."""
+
+    views: int
+    """How often: a batch is followed by itself."""
+
+
+@runtime_checkable
 class TrunkAndHead(Protocol):
     """A network in two parts: the trunk treats samples one by one, the head may look at the whole batch."""
 
@@ -124,6 +132,7 @@ class BatchGradients:
         self.body_dropouts = [dropout for dropout in dropouts if dropout in in_body]
         self.head_dropouts = [dropout for dropout in dropouts if dropout not in in_body]
         divided = set(self.body.parameters()) if self.head else set()
+        self.views = objective.views if isinstance(objective, ComparesViews) else 1
         self.undivided = [parameter for parameter in module.parameters() if parameter not in divided]
         self.through_body = torch.compile(self.body) if parameters.compile else self.body
 
@@ -131,7 +140,7 @@ class BatchGradients:
         """Replace the gradients of the parameters by those of a batch.
 
         Args:
-            indices: of the whole batch, int64 (batch,).
+            indices: of the whole batch, int64 (batch,); where the objective compares views, of one of each.
             seed: of all that is drawn for it.
 
         Returns:
@@ -141,6 +150,7 @@ class BatchGradients:
             InputError: the batch cannot be divided among the ranks.
         """
         self.module.zero_grad(set_to_none=True)
+        indices = np.tile(indices, self.views)
         on_device = to_device(indices, self.device)
         labels = self.labels[on_device]
         if isinstance(self.objective, KnowsItsBatch):

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import nn
 
-from deephash_pipeline.losses import DSDH, BiHalf, ExponentiatedLoss, GreedyHash, HashNet, SimilarityBits
+from deephash_pipeline.losses import DFH, DSDH, CIBHash, ExponentiatedLoss, GreedyHash, HashNet, SimilarityBits
 from deephash_pipeline.networks import (
     ClassificationHead,
     HashLayer,
@@ -100,7 +100,8 @@ RIVALS = {
     "bits that keep similarities beside a loss that follows progress": (hash_network, similarity_bits),
     "a divided hash layer": (divided_network, HashNet),
     "a loss with codes of its own": (hash_network, lambda: DSDH(6, images()[1], quantisation_weight=0.5)),
-    "a frozen trunk": (frozen_network, BiHalf),
+    "a loss with centres of its own": (hash_network, lambda: DFH(6, images()[1])),
+    "a frozen trunk and two views": (frozen_network, CIBHash),
 }
 
 

@@ -1,5 +1,6 @@
 """Tables, figures, gallery and page out of the cells' metrics."""
 
+import itertools
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -41,13 +42,17 @@ class ReportingParameters(BaseModel):
 
 
 def tabulate_metrics(
-    metrics: list[Metrics], unseen: Mapping[str, Metrics], experiment: Experiment
+    metrics: list[Metrics],
+    unseen: Mapping[str, Metrics],
+    references: Mapping[str, list[Metrics]],
+    experiment: Experiment,
 ) -> tuple[pd.DataFrame, ...]:
     """Lay out the metrics of all cells.
 
     Args:
         metrics: of the cells.
         unseen: of the cells that were run on the same benchmark with unseen classes, by their files' names.
+        references: of what is no code, see the pipeline `references`, by their files' names.
         experiment: says which benchmark it is.
 
     Returns:
@@ -57,7 +62,7 @@ def tabulate_metrics(
     own = {(cell["method"], cell["code_length"]) for cell in metrics}
     of_own = [cell for cell in unseen.values() if (cell["method"], cell["code_length"]) in own]
     return (
-        reports.map_table(metrics, METHODS).reset_index(),
+        reports.map_table(metrics, METHODS, list(itertools.chain(*references.values()))).reset_index(),
         reports.metrics_table(metrics, METHODS),
         reports.comparison_table(metrics, experiment.benchmark, METHODS),
         reports.protocols_table(metrics, of_own),

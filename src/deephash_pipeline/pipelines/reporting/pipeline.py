@@ -23,14 +23,15 @@ CONTENT = Bundle(ReportContent, ("map_table", "comparison_table", "protocols_tab
 def create_pipeline() -> Pipeline:
     """Metrics, curves, histories, images and codes -> tables, figures, gallery -> report.
 
-    Read besides: unseen_cells, the metrics of the same benchmark with unseen classes, as far as they were run.
+    Read besides, as far as they were run: unseen_cells, the metrics of the same benchmark with unseen classes; and
+    references, those of real-valued z and of product quantisation.
     """
     shown = GALLERY.namespace
     return Pipeline(
         [
             Node(
                 tabulate_metrics,
-                inputs=["all_metrics", "unseen_cells", "params:experiment"],
+                inputs=["all_metrics", "unseen_cells", "references", "params:experiment"],
                 outputs=TABLES,
                 name="tabulate_metrics",
             ),

@@ -1,0 +1,26 @@
+"""Beside the stages: what codes are compared with."""
+
+from kedro.pipeline import Pipeline
+
+from deephash_pipeline.pipelines.references.nodes import Features, measure_pq, measure_z
+from deephash_pipeline.pipelines.shared.inputs import Bundle, node
+from deephash_pipeline.pipelines.shared.searching import LABEL_SETS
+
+Z = Bundle(Features, ("query_z", "training_z", "validation_z"))
+
+
+def create_pipeline() -> Pipeline:
+    """Measure retrieval by z itself, and by what product quantisation keeps of it.
+
+    ::
+
+        z and labels of three sets -> measure_z -> z_reference
+        z and labels of three sets -> measure_pq -> pq_reference
+    """
+    inputs: list[str | Bundle] = [Z, LABEL_SETS, "params:protocol"]
+    return Pipeline(
+        [
+            node(measure_z, inputs, "z_reference", "measure_z"),
+            node(measure_pq, [*inputs, "params:experiment"], "pq_reference", "measure_pq"),
+        ]
+    )

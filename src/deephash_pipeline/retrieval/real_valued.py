@@ -1,0 +1,106 @@
+"""Retrieval by real-valued features, measured as retrieval by codes is."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.retrieval.by_hits import average_precision_at_by_hits
+from deephash_pipeline.retrieval.histograms import DistanceHistograms
+from deephash_pipeline.retrieval.labels import check_label_pair
+from deephash_pipeline.retrieval.metrics import TRUNCATION_RANK, average_precision, average_precision_at, precision_at
+from deephash_pipeline.retrieval.ranks import mean_of_evaluated
+
+VALUES_PER_BLOCK = 2**22
+"""Distances of a block of queries: as counts by rank they take a few dozen MiB."""
+
+
+def real_valued_metrics(
+    queries: NDArray[Any], query_labels: NDArray[Any], items: NDArray[Any], item_labels: NDArray[Any]
+) -> dict[str, Any]:
+    """Rank the items by their Euclidean distance from each query; equal items are tied, as equal codes are.
+
+    Args:
+        queries: features, shape (queries, D).
+        query_labels: class numbers (queries,), or multi-hot (queries, classes), bool or uint8.
+        items: features of the database, or what stands for them, shape (items, D).
+        item_labels: as those of the queries.
+
+    Returns:
+        Metrics by the names that those of codes have: mAP over all items, mAP at 1,000 in both conventions, precision
+        at 1,000 (None where there are fewer items); ``queries``, ``queries_without_relevant_items`` and
+        ``database_size``.
+
+    Raises:
+        InputError: arrays whose sizes do not fit.
+
+    Example:
+        >>> items = np.array([[0.0], [1.0], [5.0]])
+        >>> labels = np.array([7, 4, 7])
+        >>> metrics = real_valued_metrics(np.array([[0.2]]), np.array([7]), items, labels)
+        >>> round(metrics["mean_average_precision"], 4)
+        0.8333
+    """
+    if queries.ndim != 2 or items.ndim != 2 or queries.shape[1] != items.shape[1]:
+        raise InputError(
+            f"queries have shape {queries.shape} and items {items.shape}: give (n, D) and (m, D) of the same features"
+        )
+    query_labels, item_labels = check_label_pair(query_labels, len(queries), item_labels, len(items))
+    scores: dict[str, list[NDArray[np.float64]]] = {}
+    relevant_items: list[NDArray[np.int64]] = []
+    for histograms in _counts_by_rank(queries, query_labels, items, item_labels):
+        of_block = {
+            "mean_average_precision": average_precision(histograms),
+            f"mean_average_precision_at_{TRUNCATION_RANK}": average_precision_at(histograms, TRUNCATION_RANK),
+            f"mean_average_precision_at_{TRUNCATION_RANK}_by_hits": average_precision_at_by_hits(
+                histograms, TRUNCATION_RANK
+            ),
+        }
+        if len(items) >= TRUNCATION_RANK:
+            of_block[f"precision_at_{TRUNCATION_RANK}"] = precision_at(histograms, TRUNCATION_RANK)
+        for name, values in of_block.items():
+            scores.setdefault(name, []).append(values)
+        relevant_items.append(histograms.relevant_items)
+    found = np.concatenate(relevant_items) > 0
+    return {
+        f"precision_at_{TRUNCATION_RANK}": None,
+        **{name: mean_of_evaluated(np.concatenate(values), found) for name, values in scores.items()},
+        "queries": len(queries),
+        "queries_without_relevant_items": int((~found).sum()),
+        "database_size": len(items),
+    }
+
+
+def _counts_by_rank(
+    queries: NDArray[Any], query_labels: NDArray[Any], items: NDArray[Any], item_labels: NDArray[Any]
+) -> Iterator[DistanceHistograms]:
+    """Counts of items by the rank of their distance, of one block of queries after the other."""
+    # An item that occurs several times is compared once: rounding would tell its copies apart.
+    different, copies = np.unique(items, axis=0, return_inverse=True)
+    points = different.astype(np.float64)
+    lengths = (points**2).sum(axis=1)
+    per_block = max(1, VALUES_PER_BLOCK // len(items))
+    for start in range(0, len(queries), per_block):
+        block = queries[start : start + per_block].astype(np.float64)
+        # Squared distances, but for what a query adds to all of its own.
+        distances = (lengths - 2 * block @ points.T)[:, copies.ravel()]
+        order = np.argsort(distances, axis=1, kind="stable")
+        steps = np.diff(np.take_along_axis(distances, order, axis=1), axis=1) > 0
+        rank_in_order = np.concatenate([np.zeros((len(block), 1), np.int64), np.cumsum(steps, axis=1)], axis=1)
+        of_block = query_labels[start : start + per_block]
+        relevant = _are_relevant(of_block, item_labels)
+        shape = (len(block), len(items))
+        places = rank_in_order + len(items) * np.arange(len(block))[:, np.newaxis]
+        counts = np.bincount(places.ravel(), minlength=places.size)
+        hits = np.bincount(places[np.take_along_axis(relevant, order, axis=1)], minlength=places.size)
+        yield DistanceHistograms(counts.reshape(shape).astype(np.int64), hits.reshape(shape).astype(np.int64))
+
+
+def _are_relevant(query_labels: NDArray[Any], item_labels: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which items share a label with which queries, bool (queries, items)."""
+    if query_labels.ndim == 1:
+        return np.asarray(np.equal.outer(query_labels, item_labels))
+    # Counts of shared labels are exact in float32.
+    return np.asarray(query_labels.astype(np.float32) @ item_labels.astype(np.float32).T > 0)

@@ -1,0 +1,83 @@
+"""Real-valued features and product quantisation, measured as codes are and shown beside them."""
+
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from deephash_pipeline.deephash.experiment import Experiment
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.grid import CODE_LENGTHS
+from deephash_pipeline.hashing.product_quantisation import quantise_products
+from deephash_pipeline.pipelines.references.nodes import Features, measure_pq, measure_z, unit
+from deephash_pipeline.pipelines.shared.searching import LabelSets
+from deephash_pipeline.reports.tables import is_reference_row, map_table
+
+EXPERIMENT = Experiment(benchmark="digits", network="lenet", seed=1)
+CELL = {"method": "itq", "code_length": 12, "mean_average_precision": 0.5, "chance_level": 0.1}
+
+
+def features(rows: int, seed: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    labels = np.arange(rows) % 5
+    noise = np.random.default_rng(seed).normal(size=(rows, 17))
+    return (noise + 3 * np.eye(17)[labels]).astype(np.float32), labels
+
+
+TRAINING, VALIDATION, QUERIES = features(300, 0), features(50, 1), features(40, 2)
+Z = Features(QUERIES[0], TRAINING[0], VALIDATION[0])
+LABELS = LabelSets(QUERIES[1], TRAINING[1], VALIDATION[1])
+
+
+def test_real_valued_z_is_searched_in_the_sets_of_the_protocol() -> None:
+    for protocol, size in (("paper", 300), ("held_out", 50), ("cifar10_1", 350)):
+        [found] = measure_z(Z, LABELS, protocol)
+        assert (found["method"], found["protocol"], found["database_size"]) == ("z", protocol, size)
+        assert 0.5 < found["mean_average_precision"] < 1
+
+
+def test_z_is_ranked_by_cosines_and_zeros_are_far_from_all() -> None:
+    z = np.array([[3.0, 4.0], [0.0, 0.0]], dtype=np.float32)
+    np.testing.assert_allclose(unit(z), [[0.6, 0.8], [0, 0]])
+    scaled = Features(*(each * np.float32(7) for each in Z))
+    assert measure_z(scaled, LABELS, "paper") == [pytest.approx(found) for found in measure_z(Z, LABELS, "paper")]
+
+
+def test_product_quantisation_keeps_more_the_more_bits_it_has() -> None:
+    pytest.importorskip("faiss")
+    kept = [quantise_products(TRAINING[0], [VALIDATION[0]], code_length)[0] for code_length in CODE_LENGTHS]
+    lost = [float(((each - VALIDATION[0]) ** 2).sum()) for each in kept]
+    assert lost == sorted(lost, reverse=True)
+    found = measure_pq(Z, LABELS, "held_out", EXPERIMENT)
+    assert [cell["code_length"] for cell in found] == list(CODE_LENGTHS)
+    assert all(0.4 < cell["mean_average_precision"] < 1 for cell in found)
+
+
+@pytest.mark.parametrize(
+    ("code_length", "rows", "centroids"), [(12, 300, 64), (48, 300, 256), (16, 30, 16), (13, 9, 2)]
+)
+def test_a_part_of_the_features_is_one_of_so_many_centroids(code_length: int, rows: int, centroids: int) -> None:
+    pytest.importorskip("faiss")
+    [kept] = quantise_products(TRAINING[0][:rows], [TRAINING[0]], code_length, random_state=2**40)
+    parts = code_length // int(np.log2(centroids))
+    width = -(-17 // parts)
+    for start in range(0, 17, width):
+        assert 1 < len(np.unique(kept[:, start : start + width], axis=0)) <= centroids
+    np.testing.assert_array_equal(kept, quantise_products(TRAINING[0][:rows], [TRAINING[0]], code_length, 2**40)[0])
+
+
+def test_without_faiss_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    with pytest.raises(InputError, match=r"^`faiss` cannot be imported .*pip install 'deephash-pipeline\[faiss\]'$"):
+        measure_pq(Z, LABELS, "paper", EXPERIMENT)
+
+
+def test_they_are_references_in_the_table_if_measured_by_its_protocol() -> None:
+    z: dict[str, Any] = {"method": "z", "code_length": None, "protocol": "paper", "mean_average_precision": 0.9}
+    pq = {"method": "pq", "code_length": 12, "protocol": "paper", "mean_average_precision": 0.7}
+    table = map_table([CELL, {**CELL, "code_length": 24}], {"itq": "ITQ"}, [z, pq])
+    assert table.index.map(is_reference_row).tolist() == [False, True, True, True]
+    assert table.iloc[1].to_dict() == {"12": 0.9, "24": 0.9}
+    assert table.loc["Product quantisation of z, not binary (reference)", "12"] == 0.7
+    assert len(map_table([CELL], {"itq": "ITQ"}, [{**z, "protocol": "held_out"}])) == 2

@@ -1,0 +1,67 @@
+"""Retrieval by real-valued features against a plain sort, and against codes, whose Hamming distances are such too."""
+
+import numpy as np
+import pytest
+
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.retrieval import (
+    GradedHistograms,
+    count_distances,
+    count_shared_labels,
+    pack_bits,
+    real_valued,
+    retrieval_metrics,
+)
+from deephash_pipeline.retrieval.real_valued import real_valued_metrics
+
+
+def test_average_precision_is_that_of_the_sorted_items(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(real_valued, "VALUES_PER_BLOCK", 200)
+    generator = np.random.default_rng(0)
+    queries, items = generator.normal(size=(13, 4)).astype(np.float32), generator.normal(size=(60, 4))
+    query_labels, item_labels = generator.integers(0, 3, 13), generator.integers(0, 3, 60)
+    expected = []
+    for query, label in zip(queries, query_labels, strict=True):
+        hits = (item_labels == label)[np.argsort(((items - query) ** 2).sum(axis=1))]
+        expected.append((np.cumsum(hits) / np.arange(1, 61))[hits].mean())
+    found = real_valued_metrics(queries, query_labels, items, item_labels)
+    assert found["mean_average_precision"] == pytest.approx(np.mean(expected), abs=1e-12)
+    assert found["mean_average_precision_at_1000"] == pytest.approx(np.mean(expected), abs=1e-12)
+    assert (found["queries"], found["database_size"], found["precision_at_1000"]) == (13, 60, None)
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_codes_as_features_have_the_metrics_of_the_codes(several: bool) -> None:
+    generator = np.random.default_rng(1)
+    queries, items = generator.random((20, 8)) < 0.5, generator.random((1200, 8)) < 0.5
+    if several:
+        labels = [(generator.random((count, 5)) < 0.2).astype(np.uint8) for count in (20, 1200)]
+        labels[0][0] = 0
+    else:
+        labels = [generator.integers(0, 6, count) for count in (20, 1200)]
+        labels[0][0] = 9
+    count = count_shared_labels if several else count_distances
+    counts = count(pack_bits(queries), labels[0], pack_bits(items), labels[1], 8)
+    expected = retrieval_metrics(counts.distances if isinstance(counts, GradedHistograms) else counts)
+    found = real_valued_metrics(queries * 1.0, labels[0], items * 1.0, labels[1])
+    assert len(found.keys() & expected.keys()) > 4
+    for name in found.keys() & expected.keys():
+        assert found[name] == pytest.approx(expected[name], abs=1e-12), name
+    assert found["queries_without_relevant_items"] > 0
+
+
+def test_equal_items_are_tied_wherever_they_stand() -> None:
+    generator = np.random.default_rng(2)
+    items = np.repeat(generator.normal(size=(5, 300)).astype(np.float32), 100, axis=0)
+    labels = generator.integers(0, 4, 500)
+    queries, query_labels = generator.normal(size=(6, 300)), np.arange(6) % 4
+    order = generator.permutation(500)
+    one, other = (
+        real_valued_metrics(queries, query_labels, items[rows], labels[rows]) for rows in (np.arange(500), order)
+    )
+    assert one == pytest.approx(other, abs=1e-12)
+
+
+def test_features_of_another_length_are_refused_in_one_line() -> None:
+    with pytest.raises(InputError, match=r"^queries have shape \(2, 3\) and items \(4, 5\): give"):
+        real_valued_metrics(np.zeros((2, 3)), np.zeros(2, int), np.zeros((4, 5)), np.zeros(4, int))
