@@ -189,7 +189,8 @@ def network_for(parameters, bits):
     layer.fit_scale(trunk(torch.from_numpy(clusters())).detach())
     reads = LOSSES[parameters.name].classification_head
     if reads is None:
-        return HashNetwork(trunk, layer, frozen_trunk=LOSSES[parameters.name].reads_features)
+        reads = LOSSES[parameters.name].reads_features
+        return HashNetwork(trunk, layer, frozen_trunk=reads, gives_z=reads)
     classifier = ClassificationHead(reads, 20 if reads == "z" else bits, CLASSES)
     initialise(classifier, 3)
     return HashNetwork(trunk, layer, classifier)

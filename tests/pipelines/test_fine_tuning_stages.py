@@ -17,9 +17,10 @@ from deephash_pipeline.deephash import (
     PreTrainedWeights,
     TrainingSet,
 )
+from deephash_pipeline.deephash.fine_tune import compared_features
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.grid import DEEP_RIVALS
-from deephash_pipeline.losses import LOSS_PARAMETERS, LOSSES
+from deephash_pipeline.losses import LOSS_PARAMETERS, LOSSES, SimilarityParameters
 from deephash_pipeline.pipelines.fine_tuning.nodes import encode_images, tune
 from deephash_pipeline.pipelines.hash_layer_init.nodes import initialise
 from deephash_pipeline.pipelines.shared.encoding import encode_z
@@ -183,6 +184,77 @@ def test_a_random_hash_layer_forgets_that_of_stage_two(
     other = {"weight": -layer["weight"]}
     np.testing.assert_array_equal(projection("random", layer), projection("random", other))
     np.testing.assert_allclose(projection("pre_trained", layer), -projection("pre_trained", other), rtol=1e-4)
+
+
+@pytest.mark.parametrize("of", ["z", "logits"])
+def test_a_share_of_the_bits_keeps_what_pre_training_found_similar(
+    initialised: tuple[dict[str, Tensor], Any, pd.DataFrame],
+    trunk_weights: dict[str, Tensor],
+    softmax_weights: dict[str, Tensor],
+    of: str,
+) -> None:
+    start = PreTrainedWeights(trunk_weights, initialised[0], softmax_weights)
+    parameters = FineTuningParameters.model_validate(
+        {
+            "training": {**TRAINING, "epochs": 8, "learning_rate": 0.05},
+            "hash_layer": {"centring": True, "scale": 3.0},
+            "loss": {"loss_scale": "unit"},
+            "similarity": {"share": 0.5, "of": of, "weight": 10},
+        }
+    )
+    _, history = tune(TRAINING_SET, parameters, RUN, start)
+    assert history["similarity_error"].iloc[-1] < 0.9 * history["similarity_error"].iloc[0]
+
+
+def test_over_a_frozen_trunk_the_hash_layer_alone_is_trained(
+    initialised: tuple[dict[str, Tensor], Any, pd.DataFrame], trunk_weights: dict[str, Tensor]
+) -> None:
+    layer, encoder, _ = initialised
+    parameters = fine_tuning_parameters(weight_decay=0.01).model_copy(update={"frozen_trunk": True})
+    hasher, _ = tune(TRAINING_SET, parameters, RUN, PreTrainedWeights(trunk_weights, layer))
+    assert all(torch.equal(hasher.trunk.state_dict()[name], tensor) for name, tensor in trunk_weights.items())
+    assert (hasher.encoder.arrays()["projection"] != encoder.arrays()["projection"]).any()
+
+
+def test_logits_are_compared_for_the_classes_that_were_trained(
+    trunk_weights: dict[str, Tensor], softmax_weights: dict[str, Tensor]
+) -> None:
+    two = TrainingSet(IMAGES[LABELS != 1], LABELS[LABELS != 1], STATISTICS, CLASSES)
+    start = PreTrainedWeights(trunk_weights, {}, softmax_weights)
+    features = [compared_features(two, SimilarityParameters(share=0.5, of=of), RUN, start) for of in ("z", "logits")]
+    weight, bias = (softmax_weights[name].numpy() for name in ("weight", "bias"))
+    np.testing.assert_allclose(features[1], (features[0] @ weight.T + bias)[:, [0, 2]], rtol=1e-4, atol=1e-4)
+
+
+def test_without_pre_training_there_is_no_similarity_to_keep(trunk_weights: dict[str, Tensor]) -> None:
+    parameters = fine_tuning_parameters().model_copy(update={"similarity": SimilarityParameters(share=0.5)})
+    with pytest.raises(InputError, match="by pre-training, and there is none: set `share` to 0"):
+        tune(TRAINING_SET, parameters, run_of("deephash_random_start"))
+
+
+def test_logits_are_not_compared_without_the_layer_that_gives_them(
+    initialised: tuple[dict[str, Tensor], Any, pd.DataFrame], trunk_weights: dict[str, Tensor]
+) -> None:
+    similarity = SimilarityParameters(share=0.5, of="logits")
+    parameters = fine_tuning_parameters().model_copy(update={"similarity": similarity})
+    with pytest.raises(InputError, match="by the softmax layer of pre-training"):
+        tune(TRAINING_SET, parameters, RUN, PreTrainedWeights(trunk_weights, initialised[0]))
+
+
+@pytest.mark.parametrize("name", ["greedy_hash", "bihalf", "adsh"])
+def test_a_loss_of_more_than_u_has_all_bits(name: str) -> None:
+    with pytest.raises(ValidationError, match=f"`{name}` is no loss of u alone"):
+        FineTuningParameters.model_validate(
+            {"training": TRAINING, "loss": {"name": name}, "similarity": {"share": 0.5}}
+        )
+
+
+def test_a_checkpoint_from_before_there_were_similarities_still_fits() -> None:
+    parameters = fine_tuning_parameters()
+    assert not {"frozen_trunk", "similarity.share", "similarity.of"} & set(RUN.configuration(parameters))
+    changed = parameters.model_copy(update={"frozen_trunk": True, "similarity": SimilarityParameters(share=0.5)})
+    described = RUN.configuration(changed)
+    assert (described["frozen_trunk"], described["similarity.share"]) == (True, 0.5)
 
 
 def test_random_initialisation_trains_without_pre_training() -> None:

@@ -127,6 +127,10 @@ class StageRun:
         named = pd.json_normalize(described).to_dict("records")[0]
         if named.get("augmentation.ten_crop") is False:
             del named["augmentation.ten_crop"]
+        if named.get("frozen_trunk") is False:
+            del named["frozen_trunk"]
+        if named.get("similarity.share") == 0:
+            named = {name: value for name, value in named.items() if not str(name).startswith("similarity.")}
         return {"network": self.experiment.network, **{str(name): value for name, value in named.items()}}
 
 

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
 import torch
+from numpy.typing import NDArray
 from pydantic import field_validator, model_validator
 from torch import Tensor, nn
 
@@ -14,10 +16,19 @@ from deephash_pipeline.deephash.experiment import Run, StageParameters
 from deephash_pipeline.deephash.hasher import ImageHasher
 from deephash_pipeline.deephash.initialise import hash_layer_encoder
 from deephash_pipeline.deephash.training_set import TrainingSet
+from deephash_pipeline.errors import InputError
 from deephash_pipeline.images.augmentation import AugmentationParameters
 from deephash_pipeline.images.inputs import ImageInputs
 from deephash_pipeline.images.sources.collection import require_labels
-from deephash_pipeline.losses import LOSS_PARAMETERS, LOSSES, LossParameters, build_loss
+from deephash_pipeline.losses import (
+    LOSS_PARAMETERS,
+    LOSSES,
+    HashingLoss,
+    LossParameters,
+    SimilarityBits,
+    SimilarityParameters,
+    build_loss,
+)
 from deephash_pipeline.losses.hashing_loss import number_of_classes
 from deephash_pipeline.networks import (
     ClassificationHead,
@@ -27,7 +38,8 @@ from deephash_pipeline.networks import (
     initialise,
 )
 from deephash_pipeline.randomness import derive_seed
-from deephash_pipeline.training import first_batch, train_on
+from deephash_pipeline.training import first_batch, outputs_in_blocks, train_on
+from deephash_pipeline.training.gradients import LearnsCodes
 
 
 class FineTuningParameters(StageParameters):
@@ -37,11 +49,16 @@ class FineTuningParameters(StageParameters):
         initial_hash_layer: for methods that start from pre-training, what goes onto its trunk: the hash layer of stage
             2, or one of ``random`` weights, for losses that want other bits than stage 2 has found. A divided hash
             layer is always random.
+        frozen_trunk: train the hash layer alone, on what pre-training sees in the images; nothing that tells unseen
+            classes apart is then unlearned.
+        similarity: bits that the loss is not given, because they keep what pre-training has found similar.
     """
 
     hash_layer: HashLayerParameters = HashLayerParameters()
     initial_hash_layer: Literal["pre_trained", "random"] = "pre_trained"
     loss: LossParameters = LOSS_PARAMETERS["exponentiated"]()
+    frozen_trunk: bool = False
+    similarity: SimilarityParameters = SimilarityParameters()
     augmentation: AugmentationParameters = AugmentationParameters()
 
     @field_validator("loss", mode="before")
@@ -56,6 +73,14 @@ class FineTuningParameters(StageParameters):
         return self
 
     @model_validator(mode="after")
+    def _the_loss_can_do_without_the_first_bits(self) -> Self:
+        loss = LOSSES[self.loss.name]
+        more_than_u = loss.classification_head or loss.reads_features or issubclass(loss, LearnsCodes)
+        if self.similarity.share and more_than_u:
+            raise ValueError(f"`similarity` divides u, and `{self.loss.name}` is no loss of u alone: leave it out")
+        return self
+
+    @model_validator(mode="after")
     def _views_differ(self) -> Self:
         if LOSSES[self.loss.name].views > 1 and not self.augmentation.moves:
             raise ValueError(
@@ -66,10 +91,14 @@ class FineTuningParameters(StageParameters):
 
 
 class PreTrainedWeights(NamedTuple):
-    """Where fine-tuning starts: the trunk of stage 1 and the hash layer of stage 2."""
+    """Where fine-tuning starts: the trunk of stage 1, the hash layer of stage 2, and the softmax layer of stage 1.
+
+    The last is not trained any further; without it images are not compared by their logits.
+    """
 
     trunk: Mapping[str, Tensor]
     hash_layer: Mapping[str, Tensor]
+    softmax: Mapping[str, Tensor] = MappingProxyType({})
 
 
 class FineTuned(NamedTuple):
@@ -112,7 +141,8 @@ def fine_tune(
         fit_hash_layer(network, training_set, parameters, run)
     else:
         network.hash_layer.load_state_dict(dict(start.hash_layer), strict=False)
-    history = minimise(network, training_set, parameters, run, after_epoch)
+    objective = build_objective(training_set, parameters, run, start)
+    history = minimise(network, objective, training_set, parameters, run, after_epoch)
     hasher = ImageHasher.assemble(network.trunk, hash_layer_encoder(network.hash_layer), training_set, run)
     return FineTuned(hasher, pd.DataFrame(history))
 
@@ -132,12 +162,13 @@ def build_network(training_set: TrainingSet, parameters: FineTuningParameters, r
     )
     loss = LOSSES[parameters.loss.name]
     reads = loss.classification_head
+    frozen = parameters.frozen_trunk or loss.reads_features
     if reads is None:
-        return HashNetwork(trunk, hash_layer, frozen_trunk=loss.reads_features)
+        return HashNetwork(trunk, hash_layer, None, frozen, loss.reads_features)
     classes = number_of_classes(training_set.labels)
     classifier = ClassificationHead(reads, trunk.z_dimension if reads == "z" else code_length, classes)
     initialise(classifier, derive_seed(seed, "classifier"))
-    return HashNetwork(trunk, hash_layer, classifier)
+    return HashNetwork(trunk, hash_layer, classifier, frozen)
 
 
 @torch.no_grad()
@@ -156,8 +187,44 @@ def fit_hash_layer(network: HashNetwork, training_set: TrainingSet, parameters: 
     network.hash_layer.fit_scale(network.trunk(first.batch(np.arange(len(first)))))
 
 
+def build_objective(
+    training_set: TrainingSet, parameters: FineTuningParameters, run: Run, start: PreTrainedWeights | None
+) -> HashingLoss | SimilarityBits:
+    """Make the loss that the parameters name, of all bits or of those that keep no similarities."""
+    seed, similarity = derive_seed(seed_of(run), "loss"), parameters.similarity
+    bits = similarity.bits_of(run.code_length)
+    loss = build_loss(parameters.loss, run.code_length - bits, training_set.labels, seed)
+    if not bits:
+        return loss
+    if start is None or (similarity.of == "logits" and not start.softmax):
+        missing = "pre-training" if start is None else "the softmax layer of pre-training"
+        raise InputError(f"{run.name}: `similarity` compares images by {missing}, and there is none: set `share` to 0")
+    features = torch.from_numpy(compared_features(training_set, similarity, run, start))
+    # Of every view of an image those of the image.
+    return SimilarityBits(loss, features.repeat_interleave(parameters.augmentation.views, 0), bits, similarity.weight)
+
+
+def compared_features(
+    training_set: TrainingSet, similarity: SimilarityParameters, run: Run, start: PreTrainedWeights
+) -> NDArray[np.float32]:
+    """Compute z of the training images before fine-tuning, or their logits for the classes there are: (n, ...)."""
+    trunk = run.experiment.trunk_for(training_set.images.shape[1:])
+    trunk.load_state_dict(dict(start.trunk))
+    trunk.to(run.device, memory_format=torch.channels_last)  # type: ignore[call-overload]
+    inputs = ImageInputs(training_set.images, training_set.statistics, run.device, size=trunk.image_size)
+    z = outputs_in_blocks(trunk, inputs)
+    if similarity.of == "z":
+        return z
+    labels = training_set.labels
+    trained = labels.any(0) if labels.ndim == 2 else np.unique(labels)
+    weight, bias = (start.softmax[name].cpu().numpy()[trained] for name in ("weight", "bias"))
+    logits: NDArray[np.float32] = z @ weight.T + bias
+    return logits
+
+
 def minimise(
     network: HashNetwork,
+    objective: HashingLoss | SimilarityBits,
     training_set: TrainingSet,
     parameters: FineTuningParameters,
     run: Run,
@@ -175,7 +242,7 @@ def minimise(
     history = train_on(
         run.devices,
         module=network,
-        objective=build_loss(parameters.loss, run.code_length, training_set.labels, derive_seed(seed, "loss")),
+        objective=objective,
         inputs=inputs,
         labels=inputs.labels(training_set.labels),
         parameters=run.experiment.training(parameters.training),

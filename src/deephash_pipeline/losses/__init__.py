@@ -39,6 +39,7 @@ from deephash_pipeline.losses.mihash import MIHash
 from deephash_pipeline.losses.orthohash import OrthoHash
 from deephash_pipeline.losses.psldh import PSLDH
 from deephash_pipeline.losses.registry import LOSS_PARAMETERS, LOSSES, LossParameters, build_loss
+from deephash_pipeline.losses.similarity_bits import SimilarityBits, SimilarityParameters
 from deephash_pipeline.losses.similarity_codes import similarity_codes
 
 __all__ = [
@@ -74,6 +75,8 @@ __all__ = [
     "LossParameters",
     "MIHash",
     "OrthoHash",
+    "SimilarityBits",
+    "SimilarityParameters",
     "build_loss",
     "hash_centres",
     "similarity_codes",

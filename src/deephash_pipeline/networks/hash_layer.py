@@ -184,7 +184,8 @@ class HashNetwork(nn.Module):
         trunk: images -> z.
         hash_layer: z -> u.
         classifier: classification head, of losses that have one.
-        frozen_trunk: train the hash layer alone, and give z beside u.
+        frozen_trunk: train the hash layer alone.
+        gives_z: beside u.
 
     Example:
         >>> from deephash_pipeline.networks import build_trunk
@@ -199,12 +200,14 @@ class HashNetwork(nn.Module):
         hash_layer: HashLayer,
         classifier: ClassificationHead | None = None,
         frozen_trunk: bool = False,
+        gives_z: bool = False,
     ) -> None:
         super().__init__()
         self.trunk = trunk
         self.hash_layer = hash_layer
         self.classifier = classifier
         self.frozen_trunk = frozen_trunk
+        self.gives_z = gives_z
 
     def forward(self, images: Tensor) -> Tensor:
         """Compute u of normalised images."""
@@ -212,9 +215,10 @@ class HashNetwork(nn.Module):
         return u
 
     def head(self, z: Tensor) -> Tensor | tuple[Tensor, Tensor]:
-        """Compute u of z, shape (batch, z_dimension); with a classifier (u, logits), over a frozen trunk (u, z)."""
+        """Compute u of z, shape (batch, z_dimension); beside it the logits of a classifier, or z where it is wanted."""
         if self.frozen_trunk:
             z = z.detach()
-            return self.hash_layer(z), z
         u: Tensor = self.hash_layer(z)
+        if self.gives_z:
+            return u, z
         return u if self.classifier is None else (u, self.classifier(z, u))

@@ -44,6 +44,14 @@ class FollowsProgress(Protocol):
 
 
 @runtime_checkable
+class KnowsItsBatch(Protocol):
+    """An objective that is told which samples it is given."""
+
+    def set_batch(self, indices: Tensor) -> None:
+        """Take which samples the next batch consists of, before every step."""
+
+
+@runtime_checkable
 class LearnsCodes(Protocol):
     """An objective with variables for every sample of the training set, for which it solves between epochs.
 
@@ -145,7 +153,7 @@ class BatchGradients:
         indices = np.tile(indices, self.views)
         on_device = to_device(indices, self.device)
         labels = self.labels[on_device]
-        if isinstance(self.objective, LearnsCodes):
+        if isinstance(self.objective, KnowsItsBatch):
             self.objective.set_batch(on_device)
         for dropout in self.head_dropouts:
             dropout.set_counter(seed, first=0)

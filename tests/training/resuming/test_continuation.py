@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import nn
 
-from deephash_pipeline.losses import DFH, DSDH, CIBHash, ExponentiatedLoss, GreedyHash, HashNet
+from deephash_pipeline.losses import DFH, DSDH, CIBHash, ExponentiatedLoss, GreedyHash, HashNet, SimilarityBits
 from deephash_pipeline.networks import (
     ClassificationHead,
     HashLayer,
@@ -87,12 +87,17 @@ def divided_network():
 def frozen_network():
     """With a trunk that is not trained."""
     network = hash_network()
-    return HashNetwork(network.trunk, network.hash_layer, frozen_trunk=True)
+    return HashNetwork(network.trunk, network.hash_layer, frozen_trunk=True, gives_z=True)
+
+
+def similarity_bits():
+    """With features of every image."""
+    return SimilarityBits(HashNet(), torch.randn(50, 4, generator=torch.Generator().manual_seed(4)), 2, 3.0)
 
 
 RIVALS = {
     "a loss with a layer of its own": (greedy_network, GreedyHash),
-    "a loss that follows progress": (hash_network, HashNet),
+    "bits that keep similarities beside a loss that follows progress": (hash_network, similarity_bits),
     "a divided hash layer": (divided_network, HashNet),
     "a loss with codes of its own": (hash_network, lambda: DSDH(6, images()[1], quantisation_weight=0.5)),
     "a loss with centres of its own": (hash_network, lambda: DFH(6, images()[1])),

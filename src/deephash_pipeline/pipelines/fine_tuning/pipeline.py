@@ -18,7 +18,8 @@ def create_pipeline(grid: Sequence[Cell]) -> Pipeline:
 
     ::
 
-        images, labels, trunk_weights, deephash_pretrained.b<bits>.hash_layer -> fine_tune -> <cell>.{hasher, history}
+        images, labels, {trunk, softmax}_weights, deephash_pretrained.b<bits>.hash_layer -> fine_tune
+            -> <cell>.{hasher, history}
         <cell>.hasher, images -> encode -> <cell>.codes
     """
     inputs: list[str | Bundle] = [TRAINING_SET, "params:fine_tuning", CELL_RUN]
@@ -39,7 +40,8 @@ def create_pipeline(grid: Sequence[Cell]) -> Pipeline:
 def _instance(template: Pipeline, cell: Cell, initial_hash_layer: str | None = None) -> Pipeline:
     shared = {name: name for name in (*TRAINING_SET.datasets, *IMAGES)}
     if initial_hash_layer:
-        shared |= {"trunk_weights": "trunk_weights", "initial_hash_layer": initial_hash_layer}
+        shared |= {name: name for name in ("trunk_weights", "softmax_weights")}
+        shared |= {"initial_hash_layer": initial_hash_layer}
     return Pipeline(
         template,
         namespace=cell.namespace,

@@ -13,7 +13,8 @@ def create_pipeline() -> Pipeline:
 
     ::
 
-        images, labels, trunk_weights, deephash_pretrained.b32.hash_layer, <cell>.study -> search -> <cell>.trials
+        images, labels, {trunk, softmax}_weights, deephash_pretrained.b32.hash_layer, <cell>.study -> search
+            -> <cell>.trials
     """
     inputs: list[str | Bundle] = [
         TRAINING_SET,
@@ -37,6 +38,7 @@ def _instance(template: Pipeline, cell: Cell) -> Pipeline:
         inputs={
             **{name: name for name in shared},
             "trunk_weights": "trunk_weights",
+            "softmax_weights": "softmax_weights",
             "initial_hash_layer": f"{PRE_TRAINING}.b{cell.code_length}.hash_layer",
         },
         parameters={
