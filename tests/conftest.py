@@ -46,6 +46,12 @@ def nested_parameters(named: Mapping[str, Any]) -> dict[str, Any]:
     return {str(key): value for key, value in nested.items()}
 
 
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Look for examples in tests alone, not in the scripts beside them, which do things when they are imported."""
+    beside_tests = collection_path.suffix == ".py" and not collection_path.name.startswith("test_")
+    return True if beside_tests and collection_path.is_relative_to(ROOT / "tests") else None
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Give each process of pytest-xdist whole files, and one of them all tests of the small run: it is made once.

@@ -170,7 +170,7 @@ def test_two_views_are_a_batch_followed_by_itself_and_moved_by_other_draws() -> 
             seen["z"], seen["labels"] = outputs[1], labels
             return super().loss_and_metrics(outputs, labels)
 
-    network = HashNetwork(trunk(dropout=False), hash_network().hash_layer, frozen_trunk=True)
+    network = HashNetwork(trunk(dropout=False), hash_network().hash_layer, frozen_trunk=True, gives_z=True)
     gradient(network, Remembered(), inputs, labels, chunk_size=5)
     indices = np.random.default_rng(1).permutation(len(inputs))[:BATCH]
     views = [inputs.batch(indices, SEED), inputs.batch(indices, SEED, first=BATCH)]
