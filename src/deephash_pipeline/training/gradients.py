@@ -45,7 +45,7 @@ class FollowsProgress(Protocol):
 
 @runtime_checkable
 class KnowsItsBatch(Protocol):
-    """An objective that is told which samples it is given."""
+    """An objective that knows which samples a batch consists of."""
 
     def set_batch(self, indices: Tensor) -> None:
         """Take which samples the next batch consists of, before every step."""
