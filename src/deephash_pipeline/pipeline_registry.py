@@ -1,7 +1,7 @@
 """Which pipelines there are. Written out, because Kedro's search would look for a folder named ``full``."""
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from kedro.pipeline import Pipeline
@@ -128,7 +128,14 @@ def register_pipelines() -> dict[str, Pipeline]:
     ``make viz`` opens with: with five code lengths the codes that walk between the stages hide the stages.
     ``field_at_32_bits`` is that of all methods. ``without_labels`` is what images without labels can have: codes of
     the methods that learn from features alone, and no evaluation.
+
+    Kedro asks for them several times in a command; they are made once.
     """
+    return dict(_created_once())
+
+
+def create_pipelines() -> dict[str, Pipeline]:
+    """Create what `register_pipelines` registers."""
     check_code_lengths(CODE_LENGTHS)
     grid = list(cells(*PAPER_METHODS))
     stages = {stage: DeferredPipeline(partial(create_stage, stage, grid)) for stage in STAGES}
@@ -150,6 +157,9 @@ def register_pipelines() -> dict[str, Pipeline]:
         ),
         "__default__": full,
     }
+
+
+_created_once = cache(create_pipelines)
 
 
 def create_stages(grid: Sequence[Cell], reported_as: str | None = None) -> Pipeline:

@@ -24,7 +24,7 @@ from deephash_pipeline.grid import (
     cells,
 )
 from deephash_pipeline.hooks import parameters_read, unread_parameters
-from deephash_pipeline.pipeline_registry import OTHERS, register_pipelines
+from deephash_pipeline.pipeline_registry import OTHERS, create_pipelines, register_pipelines
 
 STAGES = [
     "data_ingestion",
@@ -247,12 +247,19 @@ def test_the_field_at_32_bits_is_the_part_of_the_field_with_that_code_length(pip
 
 
 def test_a_pipeline_is_made_when_it_is_looked_at() -> None:
-    registered = register_pipelines()
+    registered = create_pipelines()
     assert len(registered["cnn_pretraining"].nodes) == 1
     made = {name for name, pipeline in registered.items() if "_nodes" in vars(pipeline)}
     assert made == {"cnn_pretraining"}
     with pytest.raises(AttributeError, match="nothing"):
         _ = registered["cnn_pretraining"].nothing
+
+
+def test_pipelines_are_made_once_however_often_kedro_asks_for_them() -> None:
+    first, second = register_pipelines(), register_pipelines()
+    first.pop("full")
+    assert all(second[name] is pipeline for name, pipeline in first.items())
+    assert "full" in second
 
 
 def test_any_parameter_that_a_pipeline_reads_is_known_and_no_other(
