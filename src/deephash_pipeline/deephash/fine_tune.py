@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from deephash_pipeline.deephash.experiment import Run, StageParameters
 from deephash_pipeline.deephash.hasher import ImageHasher
 from deephash_pipeline.deephash.initialise import hash_layer_encoder
+from deephash_pipeline.deephash.pretrain import extract_features
 from deephash_pipeline.deephash.training_set import TrainingSet
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.images.augmentation import AugmentationParameters
@@ -38,7 +39,7 @@ from deephash_pipeline.networks import (
     initialise,
 )
 from deephash_pipeline.randomness import derive_seed
-from deephash_pipeline.training import first_batch, outputs_in_blocks, train_on
+from deephash_pipeline.training import first_batch, train_on
 from deephash_pipeline.training.gradients import LearnsCodes
 
 
@@ -208,11 +209,7 @@ def compared_features(
     training_set: TrainingSet, similarity: SimilarityParameters, run: Run, start: PreTrainedWeights
 ) -> NDArray[np.float32]:
     """Compute z of the training images before fine-tuning, or their logits for the classes there are: (n, ...)."""
-    trunk = run.experiment.trunk_for(training_set.images.shape[1:])
-    trunk.load_state_dict(dict(start.trunk))
-    trunk.to(run.device, memory_format=torch.channels_last)  # type: ignore[call-overload]
-    inputs = ImageInputs(training_set.images, training_set.statistics, run.device, size=trunk.image_size)
-    z = outputs_in_blocks(trunk, inputs)
+    z = extract_features(training_set.images, training_set.statistics, start.trunk, run.experiment)
     if similarity.of == "z":
         return z
     labels = training_set.labels
