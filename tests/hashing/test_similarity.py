@@ -8,7 +8,8 @@ from deephash_pipeline.hashing import ITQ, KSH, LiongSDH
 from deephash_pipeline.hashing.ksh import Similarity
 from deephash_pipeline.hashing.ldah import draw_pairs
 from deephash_pipeline.hashing.mlh import _PairSamplerOfSeveral
-from deephash_pipeline.hashing.similarity import LabelSets, PartnerSampler, share_a_label
+from deephash_pipeline.hashing.similarity import LabelSets, PartnerSampler
+from deephash_pipeline.retrieval.labels import share_a_label
 
 LABELS = np.array([[1, 0, 0], [1, 1, 0], [0, 1, 0], [0, 0, 1], [1, 0, 0], [0, 0, 0]], dtype=np.int64)
 SIMILAR = np.array([[bool((a & b).any()) for b in LABELS] for a in LABELS])

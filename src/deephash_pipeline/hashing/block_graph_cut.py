@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 
-from deephash_pipeline.hashing.similarity import share_a_label
+from deephash_pipeline.retrieval.labels import share_a_label
 
 LARGEST_BLOCK = 1000
 """Rows of a block at most: a cut takes time that grows faster than the block."""

@@ -11,7 +11,7 @@ from deephash_pipeline.errors import InputError
 from deephash_pipeline.hashing.base import StoredArray
 from deephash_pipeline.hashing.kernels.bre import Pairs, project_rows, sweep
 from deephash_pipeline.hashing.linear import HYPERPLANES, LinearHashFunction, feature_mean, hyperplanes_through
-from deephash_pipeline.hashing.similarity import share_a_label
+from deephash_pipeline.retrieval.labels import share_a_label
 
 # Standard deviation of the weights before the first sweep, from the published code.
 INITIAL_WEIGHT = 0.001

@@ -1,26 +1,12 @@
 """Which rows of a training set are similar: those of one class, or those that share a label."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.errors import InputError
-
-
-def share_a_label(labels: NDArray[Any], others: NDArray[Any]) -> NDArray[np.bool_]:
-    """Compare labels (n,) or multi-hot (n, classes) with others of the same kind, (m,) or (m, classes): bool (n, m).
-
-    Example:
-        >>> share_a_label(np.array([[1, 0], [1, 1]]), np.array([[0, 1]])).tolist()
-        [[False], [True]]
-    """
-    if labels.ndim == 1:
-        equal: NDArray[np.bool_] = np.equal.outer(labels, others)
-        return equal
-    # Counts of shared labels are exact in float32.
-    similar: NDArray[np.bool_] = labels.astype(np.float32) @ others.astype(np.float32).T > 0
-    return similar
+from deephash_pipeline.retrieval.labels import share_a_label
 
 
 class LabelSets(NamedTuple):

@@ -9,6 +9,21 @@ from numpy.typing import NDArray
 from deephash_pipeline.errors import InputError
 
 
+def share_a_label(labels: NDArray[Any], others: NDArray[Any]) -> NDArray[np.bool_]:
+    """Compare labels (n,) or multi-hot (n, classes) with others of the same kind, (m,) or (m, classes): bool (n, m).
+
+    Example:
+        >>> share_a_label(np.array([[1, 0], [1, 1]]), np.array([[0, 1]])).tolist()
+        [[False], [True]]
+    """
+    if labels.ndim == 1:
+        equal: NDArray[np.bool_] = np.equal.outer(labels, others)
+        return equal
+    # Counts of shared labels are exact in float32.
+    similar: NDArray[np.bool_] = labels.astype(np.float32) @ others.astype(np.float32).T > 0
+    return similar
+
+
 def check_labels(labels: NDArray[np.integer[Any]], name: str, expected: int | None = None) -> NDArray[np.int64]:
     """Return labels as int64 of shape (n,) once they are known to be one whole number per item.
 

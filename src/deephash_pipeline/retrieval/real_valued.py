@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.retrieval.by_hits import average_precision_at_by_hits
 from deephash_pipeline.retrieval.histograms import DistanceHistograms
-from deephash_pipeline.retrieval.labels import check_label_pair
+from deephash_pipeline.retrieval.labels import check_label_pair, share_a_label
 from deephash_pipeline.retrieval.metrics import TRUNCATION_RANK, average_precision, average_precision_at, precision_at
 from deephash_pipeline.retrieval.ranks import mean_of_evaluated
 
@@ -90,17 +90,9 @@ def _counts_by_rank(
         steps = np.diff(np.take_along_axis(distances, order, axis=1), axis=1) > 0
         rank_in_order = np.concatenate([np.zeros((len(block), 1), np.int64), np.cumsum(steps, axis=1)], axis=1)
         of_block = query_labels[start : start + per_block]
-        relevant = _are_relevant(of_block, item_labels)
+        relevant = share_a_label(of_block, item_labels)
         shape = (len(block), len(items))
         places = rank_in_order + len(items) * np.arange(len(block))[:, np.newaxis]
         counts = np.bincount(places.ravel(), minlength=places.size)
         hits = np.bincount(places[np.take_along_axis(relevant, order, axis=1)], minlength=places.size)
         yield DistanceHistograms(counts.reshape(shape).astype(np.int64), hits.reshape(shape).astype(np.int64))
-
-
-def _are_relevant(query_labels: NDArray[Any], item_labels: NDArray[Any]) -> NDArray[np.bool_]:
-    """Which items share a label with which queries, bool (queries, items)."""
-    if query_labels.ndim == 1:
-        return np.asarray(np.equal.outer(query_labels, item_labels))
-    # Counts of shared labels are exact in float32.
-    return np.asarray(query_labels.astype(np.float32) @ item_labels.astype(np.float32).T > 0)
