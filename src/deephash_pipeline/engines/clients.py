@@ -1,28 +1,7 @@
-"""Client libraries of other engines, which only those who use them install."""
-
-from importlib import import_module
-from typing import Any
+"""What goes wrong with another engine."""
 
 from deephash_pipeline.errors import InputError
 
 
 class EngineError(InputError):
     """Another engine does not answer, or not as it should."""
-
-
-def required(module: str, extra: str) -> Any:
-    """Import a client library.
-
-    Raises:
-        InputError: it is not installed.
-
-    Example:
-        >>> required("json", "none").dumps([1])
-        '[1]'
-    """
-    try:
-        return import_module(module)
-    except ImportError as error:
-        raise InputError(
-            f"`{module}` cannot be imported ({error}): pip install 'deephash-pipeline[{extra}]'"
-        ) from error

@@ -10,10 +10,11 @@ from urllib.parse import urlsplit
 import numpy as np
 from numpy.typing import NDArray
 
-from deephash_pipeline.engines.clients import EngineError, required
+from deephash_pipeline.engines.clients import EngineError
 from deephash_pipeline.engines.exported import ExportedIndex, Hit
 from deephash_pipeline.engines.rows import About, Row, bits_of, code_of_bits, item_of, plain_value
 from deephash_pipeline.errors import InputError
+from deephash_pipeline.extras import required
 from deephash_pipeline.search import Item, ItemId
 from deephash_pipeline.search.filters import Where, named_conditions
 
