@@ -52,7 +52,7 @@ class KnowsItsBatch(Protocol):
 
 
 @runtime_checkable
-class LearnsCodes(Protocol):
+class LearnsCodes(KnowsItsBatch, Protocol):
     """An objective with variables for every sample of the training set, for which it solves between epochs.
 
     They are its buffers: a module, whose `state_dict` goes into checkpoints.
@@ -60,9 +60,6 @@ class LearnsCodes(Protocol):
 
     def start_epoch(self, outputs: Tensor) -> None:
         """Take the module's outputs for the whole training set, as it is, before each epoch."""
-
-    def set_batch(self, indices: Tensor) -> None:
-        """Take which samples the next batch consists of, before every step."""
 
     def state_dict(self) -> dict[str, Tensor]:
         """Give the variables."""
