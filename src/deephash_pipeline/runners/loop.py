@@ -1,7 +1,7 @@
 """The loop of a run: starts nodes as there is room for them, calls hooks, and deals with errors and signals."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from typing import Any
 
@@ -14,6 +14,8 @@ from deephash_pipeline.runners.workers import WorkerLost, Workers
 from deephash_pipeline.training import StopRequest, TrainingInterrupted
 
 logger = logging.getLogger(__name__)
+
+HOOKS = ("before_node_run", "after_node_run", "on_node_error")
 
 ATTEMPTS = 3
 """How often a node is started whose worker is lost."""
@@ -34,7 +36,7 @@ class Loop:
         display: of what runs.
         workers: where nodes run.
         stop: whether somebody has asked for the end.
-        call_hook: calls those hooks of Kedro, by name, that belong to where the run was started.
+        hooks: by the names of `HOOKS`, those of Kedro that belong to where the run was started.
         stop_on_error: whether no node starts after one has failed.
     """
 
@@ -44,11 +46,11 @@ class Loop:
         display: RunDisplay,
         workers: Workers,
         stop: StopRequest,
-        call_hook: Callable[..., Any],
+        hooks: Mapping[str, Callable[..., Any]],
         stop_on_error: bool,
     ) -> None:
         self.schedule, self.display, self.workers, self.stop = schedule, display, workers, stop
-        self.call_hook, self.stop_on_error = call_hook, stop_on_error
+        self.hooks, self.stop_on_error = hooks, stop_on_error
         self.futures: dict[Future[None], Node] = {}
         self.errors: dict[Node, BaseException] = {}
         self.interrupted: list[TrainingInterrupted] = []
@@ -81,7 +83,7 @@ class Loop:
         while not self.stopping and not self.stop and (following := self.schedule.start_next()) is not None:
             node, needs = following
             if self.schedule.attempts[node] == 1:
-                self.call_hook("before_node_run", node=node, inputs={})
+                self.hooks["before_node_run"](node=node)
             self.display.start(node)
             self.futures[self.workers.submit(node, needs)] = node
 
@@ -112,9 +114,9 @@ class Loop:
 
     def _call_hooks(self, node: Node, error: BaseException | None) -> None:
         if error is None:
-            self.call_hook("after_node_run", node=node, inputs={}, outputs={})
+            self.hooks["after_node_run"](node=node, outputs={})
         elif node in self.errors:
-            self.call_hook("on_node_error", node=node, inputs={}, error=error)
+            self.hooks["on_node_error"](node=node, error=error)
 
     def _raise_what_happened(self) -> None:
         number = self.stop.signal_number

@@ -9,6 +9,7 @@ import logging
 from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from typing import Any, Literal
 
 from kedro.framework.hooks.manager import _create_hook_manager
@@ -21,7 +22,7 @@ from deephash_pipeline.freshness import POLICY, nodes_to_run
 from deephash_pipeline.freshness.graph import Catalog
 from deephash_pipeline.runners.display import RunDisplay
 from deephash_pipeline.runners.job import Job, WorksInWorkers
-from deephash_pipeline.runners.loop import Loop
+from deephash_pipeline.runners.loop import HOOKS, Loop
 from deephash_pipeline.runners.needs import (
     NODES_ON_A_DEVICE,
     Capacity,
@@ -130,10 +131,8 @@ class GridRunner(AbstractRunner):
 
     def _run(self, pipeline: Pipeline, catalog: Catalog, hook_manager: Any = None, run_id: str | None = None) -> None:
         self.check(pipeline, catalog)
-
-        def call_hook(name: str, /, **arguments: Any) -> None:
-            self.hooks_of_node(hook_manager, name)(catalog=catalog, is_async=False, run_id=run_id, **arguments)
-
+        common = {"catalog": catalog, "inputs": {}, "is_async": False, "run_id": run_id}
+        hooks = {name: partial(self.hooks_of_node(hook_manager, name), **common) for name in HOOKS}
         capacity, cores = self.capacity(catalog), count_cores()
         schedule = Schedule(pipeline, capacity, lambda node: needs_of(node, catalog, cores))
         with (
@@ -141,7 +140,7 @@ class GridRunner(AbstractRunner):
             RunDisplay(schedule, capacity.threads) as display,
             self._opened(catalog, hook_manager, run_id, display) as workers,
         ):
-            Loop(schedule, display, workers, stop, call_hook, self.on_error == "stop").run()
+            Loop(schedule, display, workers, stop, hooks, self.on_error == "stop").run()
 
     @contextmanager
     def _opened(
