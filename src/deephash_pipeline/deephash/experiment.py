@@ -94,6 +94,14 @@ class StageParameters(BaseModel):
     training: TrainingParameters
 
 
+SWITCHES = {
+    "augmentation.ten_crop": ("augmentation.ten_crop",),
+    "frozen_trunk": ("frozen_trunk",),
+    "similarity.share": ("similarity.share", "similarity.of", "similarity.weight"),
+}
+"""Parameters younger than some checkpoints that change nothing while they are off -> what is then left out."""
+
+
 @dataclass(frozen=True)
 class StageRun:
     """One training of an experiment.
@@ -125,13 +133,8 @@ class StageRun:
             weights = self.experiment.trunk.weights
             described["trunk"] = self.experiment.trunk.of_hasher() | ({"weights": weights} if weights else {})
         named = pd.json_normalize(described).to_dict("records")[0]
-        if named.get("augmentation.ten_crop") is False:
-            del named["augmentation.ten_crop"]
-        if named.get("frozen_trunk") is False:
-            del named["frozen_trunk"]
-        if named.get("similarity.share") == 0:
-            named = {name: value for name, value in named.items() if not str(name).startswith("similarity.")}
-        return {"network": self.experiment.network, **{str(name): value for name, value in named.items()}}
+        off = {name for switch, names in SWITCHES.items() if not named.get(switch, True) for name in names}
+        return {"network": self.experiment.network, **{str(name): named[name] for name in named if name not in off}}
 
 
 @dataclass(frozen=True)
