@@ -131,9 +131,10 @@ def register_pipelines() -> dict[str, Pipeline]:
 
     Kedro asks for them several times in a command; they are made once.
     """
-    return dict(_created_once())
+    return dict(create_pipelines())
 
 
+@cache
 def create_pipelines() -> dict[str, Pipeline]:
     """Create what `register_pipelines` registers."""
     check_code_lengths(CODE_LENGTHS)
@@ -157,9 +158,6 @@ def create_pipelines() -> dict[str, Pipeline]:
         ),
         "__default__": full,
     }
-
-
-_created_once = cache(create_pipelines)
 
 
 def create_stages(grid: Sequence[Cell], reported_as: str | None = None) -> Pipeline:

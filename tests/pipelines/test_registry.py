@@ -247,7 +247,7 @@ def test_the_field_at_32_bits_is_the_part_of_the_field_with_that_code_length(pip
 
 
 def test_a_pipeline_is_made_when_it_is_looked_at() -> None:
-    registered = create_pipelines()
+    registered = create_pipelines.__wrapped__()
     assert len(registered["cnn_pretraining"].nodes) == 1
     made = {name for name, pipeline in registered.items() if "_nodes" in vars(pipeline)}
     assert made == {"cnn_pretraining"}
