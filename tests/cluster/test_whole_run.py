@@ -4,7 +4,6 @@ The run is ``full_at_32_bits`` on the digits with all methods and few steps, in 
 name the same command, and are equal too.
 """
 
-import hashlib
 import logging
 import sys
 import threading
@@ -19,7 +18,7 @@ from kedro.framework.startup import bootstrap_project
 from benchmarks.studies.local_cluster import lose_node, work_on
 from deephash_pipeline.runners import RayRunner, SequentialRunner
 from tests.conftest import nested_parameters
-from tests.end_to_end.killed_runs import PARAMETERS
+from tests.end_to_end.killed_runs import PARAMETERS, made
 
 pytestmark = pytest.mark.cluster
 PIPELINE = "full_at_32_bits"
@@ -36,16 +35,6 @@ def run(project: Path, runner: Any) -> float:
         with KedroSession.create(project, runtime_params=nested_parameters(PARAMETERS)) as session:
             session.run(pipeline_names=[PIPELINE], runner=runner)
     return time.monotonic() - began
-
-
-def made(project: Path) -> dict[str, str]:
-    """SHA-256 of every file below ``data/`` but checkpoints: artefacts and manifests."""
-    files = (path for path in sorted((project / "data").rglob("*")) if path.is_file())
-    return {
-        str(path.relative_to(project)): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in files
-        if not path.name.startswith("checkpoint-")
-    }
 
 
 @pytest.fixture(scope="module")

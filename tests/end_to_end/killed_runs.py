@@ -146,13 +146,8 @@ class Project:
         return Ending(hits, process.returncode, lines[-1], left)
 
     def made(self) -> dict[str, str]:
-        """SHA-256 of every file below ``data/`` but checkpoints: artefacts, manifests, and what should not be there."""
-        files = (path for path in sorted((self.folder / "data").rglob("*")) if path.is_file())
-        return {
-            str(path.relative_to(self.folder)): hashlib.sha256(path.read_bytes()).hexdigest()
-            for path in files
-            if not path.name.startswith(CHECKPOINT)
-        }
+        """What it has made; see `made`."""
+        return made(self.folder)
 
     def checkpoints(self) -> dict[str, list[str]]:
         """Names of the files in each folder of checkpoints."""
@@ -163,6 +158,16 @@ class Project:
         """Name and status of each run in MLflow: that of the command and those of cells."""
         with closing(sqlite3.connect(self.folder / "mlflow.db")) as database:
             return sorted(database.execute("select name, status from runs"))
+
+
+def made(project: Path) -> dict[str, str]:
+    """SHA-256 of every file below ``data/`` but checkpoints: artefacts, manifests, and what should not be there."""
+    files = (path for path in sorted((project / "data").rglob("*")) if path.is_file())
+    return {
+        str(path.relative_to(project)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in files
+        if not path.name.startswith(CHECKPOINT)
+    }
 
 
 def wait_for_end(session: int) -> int:
