@@ -4,6 +4,7 @@ import sys
 
 try:
     from deephash_pipeline.checks import SoundRun
+    from deephash_pipeline.environments import ExtendingConfigLoader
     from deephash_pipeline.freshness import Provenance
     from deephash_pipeline.grid import cell_parameters
     from deephash_pipeline.hooks import KnownParameters, LastGoodWeights, ResultTable, StageLog
@@ -15,10 +16,11 @@ except KeyboardInterrupt:
 
 HOOKS = (ResultTable(), MlflowTracking(), StageLog(), LastGoodWeights(), Provenance(), KnownParameters(), SoundRun())
 
+CONFIG_LOADER_CLASS = ExtendingConfigLoader
 CONFIG_LOADER_ARGS = {
     "base_env": "base",
     "default_run_env": "digits",
-    # An environment states only what differs from the base.
+    # An environment states only what differs from the base, and from the environment that it extends.
     "merge_strategy": {"parameters": "soft", "globals": "soft"},
     "custom_resolvers": {"cells": cell_parameters},
 }

@@ -1,11 +1,8 @@
 import re
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-import yaml
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
@@ -21,10 +18,9 @@ from deephash_pipeline.hashing import (
     load_encoder,
     parameters_model,
 )
+from tests.configuration import ENVIRONMENTS, configured
 
-ROOT = Path(__file__).resolve().parents[2]
-DIGITS = {"digits", "digits_held_out", "digits_unseen"}
-BENCHMARKS = sorted({path.parent.name for path in (ROOT / "conf").glob("*/globals.yml")} - {"base"} - DIGITS)
+BENCHMARKS = sorted(set(ENVIRONMENTS) - {"digits", "digits_held_out", "digits_unseen"})
 Quick = Callable[..., HashFunction]
 
 
@@ -83,11 +79,8 @@ def test_the_methods_that_need_classes_are_known_before_they_are_made() -> None:
 
 @pytest.mark.parametrize("benchmark", BENCHMARKS)
 def test_every_benchmark_but_digits_has_all_methods_at_their_defaults(benchmark: str) -> None:
-    blocks: dict[str, dict[str, Any]] = {method: {} for method in HASH_FUNCTIONS}
-    for path in (ROOT / "conf" / name / "parameters_baseline_hashing.yml" for name in ("base", benchmark)):
-        configured = yaml.safe_load(path.read_text())["baseline_hashing"] if path.exists() else {}
-        for method, block in configured.items():
-            blocks[method] |= block or {}
+    blocks = configured(benchmark)["parameters"]["baseline_hashing"]
+    assert set(blocks) == set(HASH_FUNCTIONS)
     for method, block in blocks.items():
         model = parameters_model(HASH_FUNCTIONS[method])
         assert model.model_validate(block) == model()

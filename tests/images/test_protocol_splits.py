@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import yaml
 from PIL import Image
 
 from deephash_pipeline.errors import InputError
@@ -14,7 +13,9 @@ from deephash_pipeline.images.protocol_splits import split_by_protocol
 from deephash_pipeline.images.sources.collection import ImageCollection, ImageSet
 from deephash_pipeline.images.sources.folder import list_folder
 from deephash_pipeline.images.splits import SplitParameters
+from deephash_pipeline.pipelines.data_ingestion.nodes import IngestionParameters
 from deephash_pipeline.protocols import PROTOCOLS
+from tests.configuration import ENVIRONMENTS, configured
 
 DEFAULTS = SplitParameters()
 CLASSES = [f"class {label}" for label in range(10)]
@@ -135,14 +136,9 @@ def test_held_out_images_are_asked_for_before_anything_is_trained(cifar10: Image
 
 
 def test_every_environment_names_a_protocol_that_its_sets_fit() -> None:
-    conf = Path(__file__).resolve().parents[2] / "conf"
-    for file in sorted(conf.glob("*/globals.yml")):
-        name = yaml.safe_load(file.read_text()).get("protocol", "paper")
-        ingestion = file.parent / "parameters_data_ingestion.yml"
-        own = yaml.safe_load(ingestion.read_text())["data_ingestion"] if ingestion.is_file() else {}
-        parameters = SplitParameters.model_validate(
-            {key: value for key, value in own.items() if key in SplitParameters.model_fields}
-        )
-        protocol = PROTOCOLS[name]
-        assert bool(parameters.unseen_classes) == protocol.unseen, file
-        assert not protocol.sizes or parameters == SplitParameters(), file
+    for environment in ENVIRONMENTS:
+        given = configured(environment)["parameters"]
+        parameters = IngestionParameters.model_validate(given["data_ingestion"])
+        protocol = PROTOCOLS[given["protocol"]]
+        assert bool(parameters.unseen_classes) == protocol.unseen, environment
+        assert not protocol.sizes or parameters == IngestionParameters(), environment

@@ -1,17 +1,13 @@
 """Classes that training has not seen."""
 
-from collections.abc import Callable
-from pathlib import Path
-
 import numpy as np
-import yaml
 
 from deephash_pipeline.deephash import ClassifierRun, Experiment, LabelledImages, PreTrainingParameters, TrainingSet
 from deephash_pipeline.images.sources.collection import ImageCollection, ImageSet
 from deephash_pipeline.images.splits import SplitParameters, split_class_names, split_collection
 from deephash_pipeline.pipelines.cnn_pretraining.nodes import pre_train
-
-ROOT = Path(__file__).resolve().parents[2]
+from deephash_pipeline.pipelines.data_ingestion.nodes import IngestionParameters
+from tests.configuration import configured
 
 
 def bars(classes: int, count: int) -> ImageSet:
@@ -46,17 +42,11 @@ def test_a_network_learns_from_the_classes_that_are_left_and_watches_no_accuracy
 
 
 def test_the_unseen_classes_of_cifar10_choose_nothing() -> None:
-    seen, unseen = (
-        {file.name: yaml.safe_load(file.read_text()) for file in (ROOT / "conf" / folder).glob("*.yml")}
-        for folder in ("cifar10", "cifar10_unseen")
-    )
-    assert set(unseen) == {"catalog_01_raw.yml", "globals.yml", "parameters_data_ingestion.yml"}
-    assert unseen["catalog_01_raw.yml"] == seen["catalog_01_raw.yml"]
-    assert unseen["globals.yml"] == {**seen["globals.yml"], "benchmark": "cifar10_unseen", "protocol": "unseen"}
-
-
-def test_the_environment_of_unseen_classes_has_files_of_its_own(new_project: Callable[[str], Path]) -> None:
-    conf = new_project("unseen") / "conf" / "cifar10_unseen"
-    assert yaml.safe_load((conf / "globals.yml").read_text())["benchmark"] == "cifar10_unseen"
-    split = yaml.safe_load((conf / "parameters_data_ingestion.yml").read_text())["data_ingestion"]
-    assert SplitParameters.model_validate(split).unseen_classes == 3
+    seen, unseen = configured("cifar10"), configured("cifar10_unseen")
+    assert unseen["globals"] == {**seen["globals"], "benchmark": "cifar10_unseen", "protocol": "unseen"}
+    assert unseen["catalog"]["raw_images"]["filepath"] == seen["catalog"]["raw_images"]["filepath"]
+    assert unseen["catalog"]["raw_images"]["source"] == seen["catalog"]["raw_images"]["source"]
+    differing = {name for name in seen["parameters"] if unseen["parameters"][name] != seen["parameters"][name]}
+    assert differing == {"experiment", "protocol", "data_ingestion", "reporting"}
+    split = IngestionParameters.model_validate(unseen["parameters"]["data_ingestion"])
+    assert split == IngestionParameters(unseen_classes=3)

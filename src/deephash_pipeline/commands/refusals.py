@@ -18,6 +18,7 @@ from kedro.utils import load_obj
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from deephash_pipeline.environments import EXTENDS
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.project import project_root
 from deephash_pipeline.runners import RUNNERS
@@ -140,7 +141,8 @@ def configuration_fault(environment: str | None) -> str | None:
     Returns:
         The first with its fault and line; None if all can be read.
     """
-    for folder in ("base", environment or "digits"):
+    folders = ["base", environment or "digits"]
+    for folder in folders:
         for path in sorted(path for path in Path("conf", folder).rglob("*") if path.suffix in (".yml", ".yaml")):
             try:
                 content = OmegaConf.create(path.read_bytes().decode())
@@ -162,6 +164,8 @@ def configuration_fault(environment: str | None) -> str | None:
             alone = isinstance(content, DictConfig) and len(content) == 1 and next(iter(content.values())) is None
             if alone or not isinstance(content, DictConfig):
                 return f"{path} has no names with values: write `name: value`"
+            if path.name == "globals.yml" and content.get(EXTENDS) not in (None, *folders):
+                folders.append(str(content[EXTENDS]))
     return None
 
 

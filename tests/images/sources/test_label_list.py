@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import yaml
 from numpy.typing import NDArray
 from PIL import Image
 
@@ -17,8 +16,8 @@ from deephash_pipeline.images.sources.label_list import read_label_list, write_l
 from deephash_pipeline.images.sources.registry import parse_source, read_source
 from deephash_pipeline.images.sources.table import list_table
 from deephash_pipeline.images.splits import SplitParameters, split_collection, stratified_draw
+from tests.configuration import configured
 
-ROOT = Path(__file__).resolve().parents[3]
 LISTS = {
     "train.txt": "a.png 0 1 1\nb c.png 1 0 0\nd.png 0 1 1\n",
     "test.txt": "q.png 1 1 0\n",
@@ -112,8 +111,9 @@ def test_a_missing_list_is_named(folder: Path) -> None:
 
 @pytest.mark.parametrize("benchmark", ["nuswide21", "coco", "mirflickr", "imagenet100"])
 def test_benchmarks_of_published_lists_are_read_from_a_tree_of_their_layout(benchmark: str, folder: Path) -> None:
-    catalog = yaml.safe_load((ROOT / f"conf/{benchmark}/catalog_01_raw.yml").read_text())
-    source = {**catalog["raw_images"]["source"], "image_size": 8}
+    raw_images = configured(benchmark)["catalog"]["raw_images"]
+    assert raw_images["filepath"] == f"data/01_raw/{benchmark}"
+    source = {**raw_images["source"], "image_size": 8}
     collection = read_source(parse_source(source), folder, folder / "decoded")
     splits = split_collection(collection, SplitParameters(), seed=0)
     decoded, broken = decode_splits(splits, collection.class_names, broken_share_limit=0)

@@ -1,14 +1,10 @@
 """SUN397 as it is configured, on a generated tree in the folders of the release: listed, split, cropped, trained on."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-import yaml
-from kedro.config import OmegaConfigLoader
-from kedro.framework.startup import bootstrap_project
 from PIL import Image
 
 from deephash_pipeline.deephash import Experiment, FineTuningParameters, Run, TrainingSet, fine_tune
@@ -20,10 +16,9 @@ from deephash_pipeline.images.splits import SplitParameters, split_collection
 from deephash_pipeline.images.statistics import pixel_statistics
 from deephash_pipeline.methods import Cell
 from deephash_pipeline.networks import build_trunk
-from deephash_pipeline.settings import CONFIG_LOADER_ARGS
+from deephash_pipeline.pipelines.data_ingestion.nodes import IngestionParameters
+from tests.configuration import configured
 
-ROOT = Path(__file__).resolve().parents[3]
-CONFIGURATION = ROOT / "conf" / "sun397"
 LETTERS = "abcdefghijklmnopqrstuvwyz"
 NESTED = [f"{letter}/{letter}_house/{side}" for letter in LETTERS[:15] for side in ("indoor", "outdoor")]
 CLASSES = sorted(NESTED + [f"{LETTERS[number % 25]}/scene_{number}" for number in range(397 - len(NESTED))])
@@ -33,13 +28,7 @@ EXPERIMENT = Experiment(benchmark="sun397", network="caffenet", seed=42, device=
 
 
 def resolved() -> dict[str, Any]:
-    """What Kedro makes of conf/base and conf/sun397."""
-    bootstrap_project(ROOT)
-    return OmegaConfigLoader(str(ROOT / "conf"), env="sun397", **CONFIG_LOADER_ARGS)["parameters"]
-
-
-def configured(name: str) -> dict:
-    return yaml.safe_load((CONFIGURATION / name).read_text())
+    return configured("sun397")["parameters"]
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +40,7 @@ def collection(tmp_path_factory: pytest.TempPathFactory) -> ImageCollection:
             colour = (label % 256, 50 * number, 100 * (label // 256))
             Image.new("RGB", (16, 12), colour).save(root / name / f"sun_{label:04d}{number}.jpg")
     (root / "ClassName.txt").write_text("\n".join(f"/{name}" for name in CLASSES))
-    source = parse_source(configured("catalog_01_raw.yml")["raw_images"]["source"])
+    source = parse_source(configured("sun397")["catalog"]["raw_images"]["source"])
     return read_source(source, root, tmp_path_factory.mktemp("decoded"))
 
 
@@ -74,13 +63,13 @@ def test_a_fifth_of_every_class_is_drawn_by_the_seed(collection: ImageCollection
 
 
 def test_the_configured_split_is_the_papers() -> None:
-    parameters = SplitParameters.model_validate(configured("parameters_data_ingestion.yml")["data_ingestion"])
-    assert parameters == SplitParameters(query_count=21751)
+    parameters = IngestionParameters.model_validate(resolved()["data_ingestion"])
+    assert parameters == IngestionParameters(query_count=21751)
     assert parameters.query_count == round(108754 / 5)
 
 
 def test_the_configured_network_has_the_tables_parameters_and_sizes() -> None:
-    trunk = build_trunk(configured("globals.yml")["network"])
+    trunk = build_trunk(configured("sun397")["globals"]["network"])
     # Weights and bias of each filter, conv1 to conv5; the second, fourth and fifth see half the channels.
     filters = 96 * (3 * 11**2 + 1) + 256 * (48 * 5**2 + 1) + 384 * (256 * 3**2 + 1) + (384 + 256) * (192 * 3**2 + 1)
     assert sum(weights.numel() for weights in trunk.parameters()) == filters
@@ -129,6 +118,6 @@ def test_every_training_has_the_papers_batch_and_schedule() -> None:
 
 
 def test_the_configured_source_is_warped_and_larger_than_the_crop() -> None:
-    source = parse_source(configured("catalog_01_raw.yml")["raw_images"]["source"])
+    source = parse_source(configured("sun397")["catalog"]["raw_images"]["source"])
     assert isinstance(source, FolderSource)
     assert (source.image_size, source.channels) == (256, 3)
