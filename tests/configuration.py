@@ -12,10 +12,8 @@ ENVIRONMENTS = sorted({folder.name for folder in CONF.iterdir() if folder.is_dir
 
 
 @cache
-def configured(environment: str) -> dict[str, Any]:
-    """Globals, catalog and parameters of an environment.
-
-    All at once: resolvers such as ``globals`` are those of the loader that was made last.
-    """
-    loader = ExtendingConfigLoader(CONF, environment, **CONFIG_LOADER_ARGS)
-    return {key: loader[key] for key in ("globals", "catalog", "parameters")}
+def configured(environment: str, key: str, group: str | None = None) -> dict[str, Any]:
+    """Globals, catalog or parameters of an environment; of the parameters all, or, in no time, a group."""
+    patterns = {"parameters": [f"parameters_{group}.yml" if group else "parameters*.yml"]}
+    loader = ExtendingConfigLoader(CONF, environment, config_patterns=patterns, **CONFIG_LOADER_ARGS)
+    return loader[key]

@@ -79,7 +79,7 @@ def test_the_methods_that_need_classes_are_known_before_they_are_made() -> None:
 
 @pytest.mark.parametrize("benchmark", BENCHMARKS)
 def test_every_benchmark_but_digits_has_all_methods_at_their_defaults(benchmark: str) -> None:
-    blocks = configured(benchmark)["parameters"]["baseline_hashing"]
+    blocks = configured(benchmark, "parameters", "baseline_hashing")["baseline_hashing"]
     assert set(blocks) == set(HASH_FUNCTIONS)
     for method, block in blocks.items():
         model = parameters_model(HASH_FUNCTIONS[method])

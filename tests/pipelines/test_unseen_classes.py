@@ -42,7 +42,10 @@ def test_a_network_learns_from_the_classes_that_are_left_and_watches_no_accuracy
 
 
 def test_the_unseen_classes_of_cifar10_choose_nothing() -> None:
-    seen, unseen = configured("cifar10"), configured("cifar10_unseen")
+    seen, unseen = (
+        {key: configured(environment, key) for key in ("globals", "catalog", "parameters")}
+        for environment in ("cifar10", "cifar10_unseen")
+    )
     assert unseen["globals"] == {**seen["globals"], "benchmark": "cifar10_unseen", "protocol": "unseen"}
     assert unseen["catalog"]["raw_images"]["filepath"] == seen["catalog"]["raw_images"]["filepath"]
     assert unseen["catalog"]["raw_images"]["source"] == seen["catalog"]["raw_images"]["source"]

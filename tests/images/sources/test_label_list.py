@@ -111,7 +111,7 @@ def test_a_missing_list_is_named(folder: Path) -> None:
 
 @pytest.mark.parametrize("benchmark", ["nuswide21", "coco", "mirflickr", "imagenet100"])
 def test_benchmarks_of_published_lists_are_read_from_a_tree_of_their_layout(benchmark: str, folder: Path) -> None:
-    raw_images = configured(benchmark)["catalog"]["raw_images"]
+    raw_images = configured(benchmark, "catalog")["raw_images"]
     assert raw_images["filepath"] == f"data/01_raw/{benchmark}"
     source = {**raw_images["source"], "image_size": 8}
     collection = read_source(parse_source(source), folder, folder / "decoded")

@@ -28,7 +28,7 @@ EXPERIMENT = Experiment(benchmark="sun397", network="caffenet", seed=42, device=
 
 
 def resolved() -> dict[str, Any]:
-    return configured("sun397")["parameters"]
+    return configured("sun397", "parameters")
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def collection(tmp_path_factory: pytest.TempPathFactory) -> ImageCollection:
             colour = (label % 256, 50 * number, 100 * (label // 256))
             Image.new("RGB", (16, 12), colour).save(root / name / f"sun_{label:04d}{number}.jpg")
     (root / "ClassName.txt").write_text("\n".join(f"/{name}" for name in CLASSES))
-    source = parse_source(configured("sun397")["catalog"]["raw_images"]["source"])
+    source = parse_source(configured("sun397", "catalog")["raw_images"]["source"])
     return read_source(source, root, tmp_path_factory.mktemp("decoded"))
 
 
@@ -69,7 +69,7 @@ def test_the_configured_split_is_the_papers() -> None:
 
 
 def test_the_configured_network_has_the_tables_parameters_and_sizes() -> None:
-    trunk = build_trunk(configured("sun397")["globals"]["network"])
+    trunk = build_trunk(configured("sun397", "globals")["network"])
     # Weights and bias of each filter, conv1 to conv5; the second, fourth and fifth see half the channels.
     filters = 96 * (3 * 11**2 + 1) + 256 * (48 * 5**2 + 1) + 384 * (256 * 3**2 + 1) + (384 + 256) * (192 * 3**2 + 1)
     assert sum(weights.numel() for weights in trunk.parameters()) == filters
@@ -118,6 +118,6 @@ def test_every_training_has_the_papers_batch_and_schedule() -> None:
 
 
 def test_the_configured_source_is_warped_and_larger_than_the_crop() -> None:
-    source = parse_source(configured("sun397")["catalog"]["raw_images"]["source"])
+    source = parse_source(configured("sun397", "catalog")["raw_images"]["source"])
     assert isinstance(source, FolderSource)
     assert (source.image_size, source.channels) == (256, 3)
