@@ -17,12 +17,12 @@ import psutil
 import torch
 from PIL import Image
 
-from benchmarks.studies.local_cluster import start_cluster
 from deephash_pipeline import ImageHasher
 from deephash_pipeline.encoding import CodeFolder, Source, encode_source
 from deephash_pipeline.encoding.blocks import Work, encode_block
 from deephash_pipeline.encoding.encode import IMAGES_PER_BLOCK
 from deephash_pipeline.images.batches import image_batches
+from tests.cluster.local_cluster import start_cluster
 
 SEED = 20261122
 HASHER = "cifar10-48"

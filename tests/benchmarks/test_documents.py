@@ -14,7 +14,6 @@ from benchmarks.large_database import LARGE_DATABASE
 from benchmarks.loss import LOSS
 from benchmarks.search import SEARCH
 from benchmarks.studies.approximate_search import APPROXIMATE_SEARCH
-from benchmarks.studies.batch_size import BATCH_SIZE
 from benchmarks.studies.large_batch import LARGE_BATCH
 from benchmarks.studies.nearer_items import NEARER_ITEMS
 from benchmarks.studies.reranking import RERANKING
@@ -24,7 +23,7 @@ from benchmarks.training_loop import TRAINING_LOOP
 from deephash_pipeline.errors import InputError
 
 TIMINGS = (EVALUATION, LARGE_DATABASE, LOSS, SEARCH, TRAINING_LOOP)
-STUDIES = (APPROXIMATE_SEARCH, BATCH_SIZE, LARGE_BATCH, NEARER_ITEMS, RERANKING, SERVICE, SHALLOW_BASELINES)
+STUDIES = (APPROXIMATE_SEARCH, LARGE_BATCH, NEARER_ITEMS, RERANKING, SERVICE, SHALLOW_BASELINES)
 DOCUMENT = "# Title\n\n<!-- a: begin -->\nold\n<!-- a: end -->\n\n<!-- b: begin -->\nstays\n<!-- b: end -->\n"
 
 

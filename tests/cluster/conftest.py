@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.studies.local_cluster import add_node, start_cluster
+from tests.cluster.local_cluster import add_node, start_cluster
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -10,13 +10,13 @@ from kedro.io import DataCatalog, MemoryDataset
 from kedro.pipeline import Node, Pipeline
 from kedro_datasets.json import JSONDataset
 
-from benchmarks.studies.local_cluster import lose_node
 from deephash_pipeline.datasets import AtomicDataset
 from deephash_pipeline.encoding import CodeFolder, Source, encode_source
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.runners import RayRunner
 from deephash_pipeline.training import TrainingInterrupted
 from tests.cluster import nodes
+from tests.cluster.local_cluster import lose_node
 from tests.encoding.conftest import BROKEN, code_of, folder, hasher, pictures
 
 __all__ = ["code_of", "folder", "hasher", "pictures"]

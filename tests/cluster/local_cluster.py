@@ -1,4 +1,4 @@
-"""Ray clusters of several nodes on this machine, on the loopback device, for tests and studies."""
+"""Ray clusters of several nodes on this machine, on the loopback device, for tests and the study of encoding."""
 
 import os
 import socket
