@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from pathlib import Path
 from textwrap import fill
 from typing import Any
@@ -28,14 +29,15 @@ class Benchmark:
     """What is measured into `benchmarks/results/<name>.json`, and the document that shows it.
 
     `measure` maps settings, of which numbers and words are options of the command line, to results; machine, versions
-    and settings are added to them. `tables` maps results to the rows of each table, or a text, by the name of its
-    marker, whose first word is the benchmark's name. `distributions` are the packages whose versions matter.
+    and settings are added to them. The `tables` of the results are the rows of each table, or a text, by the name of
+    its marker, whose first word is the benchmark's name; or that maps results to them. `distributions` are the packages
+    whose versions matter.
     """
 
     name: str
     measure: Callable[[Settings], Results]
-    tables: Callable[[Results], Mapping[str, Rows | str]]
     settings: Settings
+    tables: Callable[[Results], Mapping[str, Rows | str]] = itemgetter("tables")
     quick: Settings = field(default_factory=dict)
     distributions: tuple[str, ...] = ("numpy", "numba", "torch")
     document: Path = PERFORMANCE_DOCUMENT

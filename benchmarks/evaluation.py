@@ -145,7 +145,7 @@ def _aims(aims: Mapping[tuple[str, str, float], Sequence[tuple[float, Cell]]]) -
 EVALUATION = Benchmark(
     "evaluation",
     _measure,
-    tables,
+    tables=tables,
     settings={"code_lengths": (12, 24, 48, 64), "kinds": tuple(product((RANDOM, TRAINED), (10, 397)))}
     | {"queries": 10_000, "items": 50_000, "rival_queries": 40, "rounds": 5},
     quick={"code_lengths": (12, 48), "kinds": ((RANDOM, 10), (TRAINED, 397)), "rival_queries": 10, "rounds": 3},

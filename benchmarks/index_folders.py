@@ -1,8 +1,6 @@
-"""An index in a folder, in a process of its own: `python -m benchmarks.index_folders FOLDER ITEMS CHANGES`."""
+"""An index in a folder, in a process of its own."""
 
-import json
 import os
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -25,9 +23,9 @@ ITEMS_AT_ONCE = 10_000_000
 
 
 def measure_in_new_process(items: int, changes: int) -> dict[str, Any]:
-    """Measure an index of so many items, and how much memory all of that takes."""
+    """Measure an index of so many items, and how much memory all of that takes; a row of the table."""
     with tempfile.TemporaryDirectory() as folder:
-        found: dict[str, Any] = in_new_process("-m", "benchmarks.index_folders", folder, items, changes)
+        found: dict[str, Any] = in_new_process("benchmarks.index_folders:measure_folder", f"{folder}/x", items, changes)
     return found
 
 
@@ -41,8 +39,10 @@ def codes_of(items: int, seed: int) -> NDArray[np.uint8]:
     return np.random.default_rng(seed).integers(0, 256, (items, CODE_LENGTH // 8), dtype=np.uint8)
 
 
-def measure_folder(items: int, folder: Path, changes: int) -> dict[str, Any]:
+def measure_folder(folder: str | Path, items: int, changes: int) -> dict[str, str]:
     """Build an index in a folder, open it, and time single durable changes and the query that sees them."""
+    use_one_thread()
+    folder = Path(folder)
     started = time.perf_counter()
     with HammingIndex.create(folder, CODE_LENGTH) as index:
         for first in range(0, items, ITEMS_AT_ONCE):
@@ -53,12 +53,11 @@ def measure_folder(items: int, folder: Path, changes: int) -> dict[str, Any]:
     started = time.perf_counter()
     index = HammingIndex.open(folder)
     opened = time.perf_counter() - started
-    result = {"items": items, "build_seconds": built, "open_seconds": opened, "bytes_per_item": size / items}
     queries = codes_of(BATCH, items + 1)
     index.search(queries, NEIGHBOURS)
     started = time.process_time()
     index.search(queries, NEIGHBOURS)
-    result["queries_per_second"] = BATCH / (time.process_time() - started)
+    searched = time.process_time() - started
     seconds: dict[str, list[float]] = {"add": [], "remove": [], "fsync": []}
     new, names = codes_of(changes, items + 2), ids_of(np.arange(items + changes)[-changes:])
     gone = ids_of(np.arange(changes))
@@ -72,10 +71,17 @@ def measure_folder(items: int, folder: Path, changes: int) -> dict[str, Any]:
             seconds["remove"].append(seconds_of(partial(index.remove, gone[one])))
             # What one synchronised write costs on this disk, without any index.
             seconds["fsync"].append(seconds_of(partial(_write_and_sync, file)))
-    for name, each in seconds.items():
-        result[f"{name}_p50_ms"], result[f"{name}_p95_ms"] = (1000 * np.percentile(each, [50, 95])).tolist()
     index.close()
-    return result
+    names_of = {"add": "add", "remove": "remove", "fsync": "fsync alone"}
+    return {
+        "items": f"{items:,}",
+        "build, s": f"{built:.1f}",
+        "open, s": f"{opened:.2f}",
+        "bytes a code": f"{size / items:.0f}",
+        "queries a second": f"{BATCH / searched:,.0f}",
+        **{f"{shown}, p95 ms": f"{1000 * np.percentile(seconds[name], 95):.1f}" for name, shown in names_of.items()},
+        "MiB at the peak": f"{process_bytes('VmHWM') / MEBIBYTE:,.0f}",
+    }
 
 
 def _write_and_sync(file: Any) -> None:
@@ -88,9 +94,3 @@ def seconds_of(work: Callable[[], Any]) -> float:
     started = time.perf_counter()
     work()
     return time.perf_counter() - started
-
-
-if __name__ == "__main__":
-    use_one_thread()
-    measured = measure_folder(int(sys.argv[2]), Path(sys.argv[1]) / "index", int(sys.argv[3]))
-    print(json.dumps({**measured, "mebibytes_peak": process_bytes("VmHWM") / MEBIBYTE}))

@@ -1,6 +1,5 @@
 """A database of a million codes on a disk, measured in processes: `python -m benchmarks.large_database`."""
 
-import json
 import sys
 import tempfile
 from functools import partial
@@ -9,22 +8,22 @@ from timeit import repeat
 
 import numpy as np
 
-from benchmarks.documents import Benchmark, Results, Settings, rows_by
+from benchmarks.documents import Benchmark, Results, Settings, three_digits
 from benchmarks.processes import MEBIBYTE, in_new_process, process_bytes
 
 QUERIES, CLASSES, CODE_LENGTH = 10_000, 10, 48
 
 
-def measure_stored(folder: Path, rounds: int) -> dict[str, float]:
+def measure_stored(folder: str, rounds: int) -> dict[str, float]:
     """Count and evaluate a stored benchmark: seconds of the quickest of some rounds, and peak memory in MiB."""
     from deephash_pipeline.retrieval import average_precision, count_distances  # noqa: PLC0415 - part of the memory
 
-    stored = {name: np.load(folder / f"{name}.npy") for name in ("query_codes", "query_labels")}
-    mapped = {name: np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("database_codes", "database_labels")}
+    stored = {name: np.load(f"{folder}/{name}.npy") for name in ("query_codes", "query_labels")}
+    mapped = {name: np.load(f"{folder}/{name}.npy", mmap_mode="r") for name in ("database_codes", "database_labels")}
     before = process_bytes("VmHWM") / MEBIBYTE
     run = partial(count_distances, **stored, **mapped, code_length=CODE_LENGTH)
     seconds = min(repeat(lambda: average_precision(run()), repeat=rounds, number=1))
-    return {"wall_seconds": seconds, "mebibytes_before": before, "mebibytes_peak": process_bytes("VmHWM") / MEBIBYTE}
+    return {"seconds": seconds, "MiB before": before, "MiB at the peak": process_bytes("VmHWM") / MEBIBYTE}
 
 
 def store(folder: Path, items: int, queries: int = QUERIES, seed: int = 0) -> None:
@@ -40,24 +39,18 @@ def _measure(settings: Settings) -> Results:
     for items in settings["items"]:
         with tempfile.TemporaryDirectory() as folder:
             store(Path(folder), items)
-            measured = in_new_process("-m", "benchmarks.large_database", folder, settings["rounds"])
-        rows.append({"items": items, **measured})
-    return {"queries": QUERIES, "code_length": CODE_LENGTH, "rows": rows}
+            measured = in_new_process("benchmarks.large_database:measure_stored", folder, settings["rounds"])
+        rows.append({"database": f"{items:,}", **{name: three_digits(value) for name, value in measured.items()}})
+    return {"tables": {"sizes": rows}}
 
 
-SIZES = "database: {items:,} | seconds: {wall_seconds:.2f} | "
-SIZES += "MiB before: {mebibytes_before:.0f} | MiB at the peak: {mebibytes_peak:.0f}"
 LARGE_DATABASE = Benchmark(
     "large_database",
     _measure,
-    lambda results: {"sizes": rows_by(SIZES, results["rows"])},
     settings={"items": (50_000, 200_000, 1_000_000), "rounds": 5},
     quick={"items": (50_000,)},
     distributions=("numpy", "numba"),
 )
 
 if __name__ == "__main__":
-    if len(sys.argv) == 3 and Path(sys.argv[1]).is_dir():
-        print(json.dumps(measure_stored(Path(sys.argv[1]), int(sys.argv[2]))))
-    else:
-        sys.exit(LARGE_DATABASE.main(__doc__))
+    sys.exit(LARGE_DATABASE.main(__doc__))

@@ -61,7 +61,7 @@ def measure_cell(batch: int, code_length: int, rounds: int) -> Cell:
         "seconds": {name: timings[name].seconds() for name in runs},
         "seconds_in_kept_memory": {name: timings_in_kept_memory[name].seconds() for name in runs},
         "mebibytes": {
-            name: in_new_process("-m", "benchmarks.rival_losses", name, batch, code_length) for name in LOSSES
+            name: in_new_process("benchmarks.rival_losses:added_mebibytes", name, batch, code_length) for name in LOSSES
         },
     }
 
@@ -157,7 +157,7 @@ def _rounded(number: float) -> str:
 LOSS = Benchmark(
     "loss",
     _measure,
-    tables,
+    tables=tables,
     settings={"batches": (128, 512, 2048), "code_lengths": (12, 48), "rounds": 5},
     quick={"batches": (128, 512), "rounds": 3},
 )

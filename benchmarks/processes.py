@@ -30,9 +30,15 @@ def process_bytes(entry: Literal["VmRSS", "VmHWM", "RssAnon"], process: int | Li
     return 1024 * int(status.split(f"{entry}:")[1].split()[0])
 
 
-def in_new_process(*arguments: object, **environment: str) -> Any:
-    """Run Python with these arguments in a process that has done nothing else; return the JSON that it prints."""
-    command, environment = [sys.executable, *map(str, arguments)], {**os.environ, **environment}
+def in_new_process(function: str, *arguments: object) -> Any:
+    """Call a function of numbers and words, ``module:name``, in a process that has done nothing else."""
+    module, _, name = function.partition(":")
+    program = f"import json, sys; from {module} import {name}; print(json.dumps({name}(*json.loads(sys.argv[1]))))"
+    return _printed(program, json.dumps(arguments))
+
+
+def _printed(program: str, argument: str, **environment: str) -> Any:
+    command, environment = [sys.executable, "-c", program, argument], {**os.environ, **environment}
     finished = subprocess.run(command, cwd=PROJECT, env=environment, check=True, capture_output=True, text=True)
     return json.loads(finished.stdout)
 
@@ -40,8 +46,7 @@ def in_new_process(*arguments: object, **environment: str) -> Any:
 def first_calls(statements: Mapping[str, str]) -> list[dict[str, float]]:
     """Seconds of statements, one after the other, in a process with nothing compiled, and in the next process."""
     with tempfile.TemporaryDirectory() as cache:
-        timed = ("-c", TIMED_STATEMENTS, json.dumps(statements))
-        return [in_new_process(*timed, NUMBA_CACHE_DIR=cache) for _ in PROCESSES]
+        return [_printed(TIMED_STATEMENTS, json.dumps(statements), NUMBA_CACHE_DIR=cache) for _ in PROCESSES]
 
 
 def first_call_rows(timed: list[dict[str, float]], digits: int) -> list[dict[str, str]]:

@@ -2,11 +2,9 @@
 
 Every function maps (u, labels) to a scalar for autograd. Those of other methods are written from their papers with the
 bank of codes that DeepHash-pytorch keeps: u against all items seen, which are no variables. Here the bank is the batch.
-`python -m benchmarks.rival_losses fused 2048 48` prints the peak memory of one loss in MiB.
 """
 
 import math
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -130,7 +128,3 @@ def added_mebibytes(loss: str, batch: int, code_length: int) -> float:
     before = process_bytes("VmRSS")
     gradient_of(LOSSES[loss], u, labels)
     return (process_bytes("VmHWM") - before) / MEBIBYTE
-
-
-if __name__ == "__main__":
-    print(added_mebibytes(sys.argv[1], int(sys.argv[2]), int(sys.argv[3])))

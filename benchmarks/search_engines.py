@@ -63,7 +63,7 @@ class UsearchArray:
         return Answers(rows, distances.astype(np.int32))
 
 
-def measure_engines(items: int, queries: int, folder: Path) -> list[dict[str, Any]]:
+def measure_engines(items: int, queries: int, folder: Path) -> list[dict[str, str]]:
     """Ask the same of each engine: the time of one query and of many, and how many answers are those of the index."""
     logging.getLogger("deephash_pipeline.serving").setLevel(logging.WARNING)
     codes, asked = codes_of(items, 1), codes_of(queries, 2)
@@ -97,6 +97,15 @@ def measure_engines(items: int, queries: int, folder: Path) -> list[dict[str, An
             same = answers.distances == expected.distances
             if not isinstance(engine, FaissIndex | UsearchArray):
                 same &= answers.ids == expected.ids
-            cost = {"single_ms": 1000 * float(np.median(single)), "batch_ms": 1000 * batch / queries, "load": load}
-            found.append({"engine": name, "items": items, "queries": queries, "agree": int(same.all(1).sum()), **cost})
+            found.append(
+                {
+                    "engine": name,
+                    "codes": f"{items:,}",
+                    "written, s": f"{load:.0f}",
+                    "ms, one query": f"{1000 * np.median(single):.1f}",
+                    "ms a query, batch": f"{1000 * batch / queries:.2f}",
+                    "queries": f"{queries:,}",
+                    "answered alike": f"{same.all(1).sum():,}",
+                }
+            )
         return found

@@ -253,7 +253,7 @@ def tables(results: Results) -> dict[str, Rows | str]:
 TRAINING_LOOP = Benchmark(
     "training_loop",
     _measure,
-    tables,
+    tables=tables,
     # About so many images in one measurement; compiling takes a minute.
     settings={"images": 2000, "rounds": 5, "compiling": True},
     quick={"images": 500, "rounds": 2, "compiling": False},

@@ -103,8 +103,8 @@ def measure_database(
             methods.append(measuring.Method(str(len(methods)), search, calls))
         timings = measuring.interleaved(methods, settings["rounds"]).values()
         for entry, timing, count in zip(entries, timings, counts, strict=True):
-            found = quality(database, queries[:count], timing.result[1], last[:count], nearer[:count])
-            entry["neighbours"][str(k)] = {**found, "cpu_seconds": timing.cpu_seconds / count, "queries": count}
+            measured = quality(database, queries[:count], timing.result[1], last[:count], nearer[:count])
+            entry["neighbours"][str(k)] = {**measured, "cpu_seconds": timing.cpu_seconds / count, "queries": count}
     sizes = {"items": len(database), "distinct_codes": distinct_codes(database), "queries": len(queries)}
     return {"codes": name, "code_length": code_length, **sizes, "ties": ties, "indexes": entries}
 
@@ -155,14 +155,13 @@ def tables(results: Results) -> dict[str, Rows | str]:
             exact.append({"codes": codes, "items": count, "origin": origin, **shown})
         rows = every[f"{database['codes']} {items}"] = []
         for entry in database["indexes"]:
-            setting = ", ".join(f"{name} {value}" for name, value in {**entry["build"], **entry["search"]}.items())
             cost = {"build, s": three_digits(entry["build_seconds"]), "bytes an item": f"{entry['bytes_per_item']:.0f}"}
-            row = {"index": entry["family"], "setting": setting}
+            row = named(entry)
             rows.append({**row, **cost})
             for k, measured in entry["neighbours"].items():
                 fewer = f" ({measured['queries']})" if measured["queries"] < database["queries"] else ""
-                found, seconds = _found(k, measured), measured["cpu_seconds"]
-                rows[-1] |= {**found, f"recall@{k}": found[f"recall@{k}"] + fewer}
+                columns, seconds = found(k, measured), measured["cpu_seconds"]
+                rows[-1] |= {**columns, f"recall@{k}": columns[f"recall@{k}"] + fewer}
                 rows[-1] |= {
                     f"µs a query, {k}": three_digits(1e6 * seconds),
                     f"queries/s, {k}": three_digits(1 / seconds),
@@ -173,15 +172,21 @@ def tables(results: Results) -> dict[str, Rows | str]:
             # The fastest of those that find enough, else the one that finds most, in italics.
             good = ten["recall"] >= GOOD_RECALL
             order = (not good, 0 if good else -ten["recall"], ten["cpu_seconds"])
-            found = _found("10", ten)
-            found |= {} if good else {"recall@10": f"*{found['recall@10']}*"}
-            candidate = {"codes": codes, "items": f"{items:,}", **row, **found, **speed, **cost}
+            columns = found("10", ten)
+            columns |= {} if good else {"recall@10": f"*{columns['recall@10']}*"}
+            candidate = {"codes": codes, "items": f"{items:,}", **row, **columns, **speed, **cost}
             of_family.setdefault(entry["family"], []).append((order, candidate))
         best += [min(of, key=itemgetter(0))[1] for family, of in of_family.items() if family != FLAT_UNPADDED]
     return {"exact": rows_by(EXACT, exact), "best": best, **every}
 
 
-def _found(k: str, measured: Entry) -> dict[str, str]:
+def named(entry: Entry) -> dict[str, str]:
+    """The index and its setting, as columns of a table."""
+    setting = {**entry["build"], **entry["search"]}
+    return {"index": entry["family"], "setting": ", ".join(f"{name} {value}" for name, value in setting.items())}
+
+
+def found(k: str, measured: Entry) -> dict[str, str]:
     """Recall and, for results that have it, strictly nearer items found; nothing where there are none."""
     columns = {f"recall@{k}": f"{measured['recall']:.4f}"}
     if "strictly_nearer_found" in measured:
@@ -198,7 +203,7 @@ def codes_name(cell: str) -> str:
 APPROXIMATE_SEARCH = Benchmark(
     "approximate_search",
     _measure,
-    tables,
+    tables=tables,
     settings={"environment": "mnist", "versions": 20, "neighbours": (10, 100), "queries": 1000}
     | {"slow_pairs": 100_000_000, "rounds": 3, "seconds_of_a_measurement": 0.05},
     quick={"versions": 1, "rounds": 1},

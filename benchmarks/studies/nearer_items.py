@@ -5,14 +5,15 @@ are searched by test images.
 """
 
 import sys
+from functools import reduce
 from importlib import import_module
+from operator import or_
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from benchmarks import measuring
-from benchmarks.documents import PROJECT, Benchmark, Results, Rows, Settings
-from benchmarks.studies.approximate_search import measure_database
+from benchmarks.documents import PROJECT, Benchmark, Results, Settings
+from benchmarks.studies.approximate_search import found, measure_database, named
 from benchmarks.studies.search_indexes import FLAT, HNSW, HNSW_MERGED, IVF, Setting
 from deephash_pipeline import ImageHasher
 from deephash_pipeline.images.sources.registry import parse_source, read_source
@@ -33,32 +34,18 @@ def _measure(settings: Settings) -> Results:
         database, queries = (hasher.encode(splits[name].images) for name in ("training", "query"))
     measuring.use_one_thread()
     import_module("faiss").omp_set_num_threads(1)
-    return {"database": measure_database(settings["hasher"], hasher.code_length, database, queries, settings, INDEXES)}
-
-
-def tables(results: Results) -> dict[str, Rows | str]:
-    """Rows of the table: an index and setting each, and what it finds of the ten and of the hundred nearest."""
-    database = results["database"]
-    sizes = "{items:,} codes, {distinct_codes:,} of them distinct; {queries:,} queries.".format(**database)
-    return {"codes": sizes, "found": [_row(entry) for entry in database["indexes"]]}
-
-
-def _row(entry: dict[str, Any]) -> dict[str, str]:
-    setting = ", ".join(f"{name} {value}" for name, value in {**entry["build"], **entry["search"]}.items())
-    row = {"index": entry["family"], "setting": setting}
-    for k, measured in entry["neighbours"].items():
-        nearer = measured["strictly_nearer_found"]
-        row |= {
-            f"recall@{k}": f"{measured['recall']:.4f}",
-            f"strictly nearer found@{k}": "" if nearer is None else f"{nearer:.4f}",
-        }
-    return row
+    measured = measure_database(settings["hasher"], hasher.code_length, database, queries, settings, INDEXES)
+    sizes = "{items:,} codes, {distinct_codes:,} of them distinct; {queries:,} queries.".format(**measured)
+    rows = [
+        reduce(or_, (found(*of_k) for of_k in entry["neighbours"].items()), named(entry))
+        for entry in measured["indexes"]
+    ]
+    return {"tables": {"codes": sizes, "found": rows}}
 
 
 NEARER_ITEMS = Benchmark(
     "nearer_items",
     _measure,
-    tables,
     settings={"hasher": "mnist-48", "images": "data/01_raw/mnist", "neighbours": (10, 100), "queries": 1000}
     | {"slow_pairs": 100_000_000, "rounds": 1, "seconds_of_a_measurement": 0.001},
     distributions=("numpy", "faiss-cpu", "torch"),

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks import measuring
-from benchmarks.documents import PROJECT, Benchmark, Results, Rows, Settings
+from benchmarks.documents import PROJECT, Benchmark, Results, Settings
 from deephash_pipeline import ImageHasher
 from deephash_pipeline.hashing.linear import LinearEncoder
 from deephash_pipeline.images.decoding.image_files import ImageFiles
@@ -61,8 +61,8 @@ def nearest_by_z(queries: Floats, database: Floats) -> NDArray[np.int64]:
     return np.concatenate(found)
 
 
-def measure_images(folder: Path, name: str, settings: Settings) -> dict[str, Any]:
-    """Precision and CPU time of every order of answers, for one set of images."""
+def measure_images(folder: Path, name: str, settings: Settings) -> tuple[str, dict[str, dict[str, str]]]:
+    """A sentence on one set of images, and precision and CPU time of every order of answers."""
     shown, hasher_name, source = SOURCES[name]
     hasher = ImageHasher.pretrained(hasher_name, device="cpu")
     with TemporaryDirectory() as working_folder:
@@ -89,46 +89,35 @@ def measure_images(folder: Path, name: str, settings: Settings) -> dict[str, Any
         Z_ALONE: lambda: nearest_by_z(asked_z, z),
     }
     index.search(asked[:1], NEIGHBOURS)
-    orders = {EXPECTED: {"precision": float(np.mean(precision_at(histograms, NEIGHBOURS)))}}
+    precision, milliseconds = f"{shown}, precision@{NEIGHBOURS}", f"{shown}, ms a query"
+    rows = {EXPECTED: {precision: f"{np.mean(precision_at(histograms, NEIGHBOURS)):.4f}", milliseconds: ""}}
     for order, search in searches.items():
         started = time.process_time()
-        rows = search()
-        seconds = time.process_time() - started
-        right = labels[rows] == asked_labels[:, None]
-        orders[order] = {"precision": float(np.mean(right)), "ms": 1000 * seconds / len(asked)}
-    sizes = {"items": len(codes), "queries": len(asked), "z_dimension": hasher.z_dimension}
-    ties = float(np.median(as_near[np.arange(len(asked)), tenth]))
-    return {"images": shown, "hasher": hasher_name, **sizes, "median_as_near_as_tenth": ties, "orders": orders}
+        found = search()
+        taken = 1000 * (time.process_time() - started) / len(asked)
+        right = labels[found] == asked_labels[:, None]
+        rows[order] = {precision: f"{np.mean(right):.4f}", milliseconds: f"{taken:.3f}"}
+    ties = np.median(as_near[np.arange(len(asked)), tenth])
+    sentence = (
+        f"{shown}: {len(codes):,} training images, {len(asked):,} test images as queries, `{hasher_name}`, z of "
+        f"{hasher.z_dimension:,} numbers; the median query has {ties:,.0f} items as near as the tenth."
+    )
+    return sentence, rows
 
 
 def _measure(settings: Settings) -> Results:
-    images = [measure_images(Path(settings[name]), name, settings) for name in SOURCES]
+    measured = [measure_images(Path(settings[name]), name, settings) for name in SOURCES]
+    (_, mnist), (_, cifar10) = measured
+    rows = [{"order of the answers": order} | mnist[order] | cifar10[order] for order in mnist]
     # Where the images lie is no part of what was measured.
     shown = {name: value for name, value in settings.items() if name not in SOURCES}
-    return {"images": images, "settings": shown}
-
-
-def tables(results: Results) -> dict[str, Rows | str]:
-    """Rows of the table, an order of answers each, and a sentence on the images."""
-    sentence = (
-        "{images}: {items:,} training images, {queries:,} test images as queries, `{hasher}`, z of {z_dimension:,} "
-        "numbers; the median query has {median_as_near_as_tenth:,.0f} items as near as the tenth."
-    )
-    rows = []
-    for order in (EXPECTED, BY_CODES, BY_Z, BY_OUTPUTS, Z_ALONE):
-        row = {"order of the answers": order}
-        for entry in results["images"]:
-            measured = entry["orders"][order]
-            row[f"{entry['images']}, precision@{NEIGHBOURS}"] = f"{measured['precision']:.4f}"
-            row[f"{entry['images']}, ms a query"] = f"{measured['ms']:.3f}" if "ms" in measured else ""
-        rows.append(row)
-    return {"images": "\n\n".join(sentence.format(**entry) for entry in results["images"]), "precision": rows}
+    sentences = "\n\n".join(sentence for sentence, _ in measured)
+    return {"tables": {"images": sentences, "precision": rows}, "settings": shown}
 
 
 RERANKING = Benchmark(
     "reranking",
     _measure,
-    tables,
     settings={"mnist": "data/01_raw/mnist", "cifar10": "data/01_raw/cifar10", "queries": 10_000, "shortlist": 1000},
     quick={"queries": 500},
     distributions=("numpy", "torch"),

@@ -25,7 +25,7 @@ import httpx
 import numpy as np
 from PIL import Image
 
-from benchmarks.documents import PROJECT, Benchmark, Results, Rows, Settings, rows_by
+from benchmarks.documents import PROJECT, Benchmark, Results, Settings
 from benchmarks.processes import MEBIBYTE, process_bytes
 from deephash_pipeline import ImageHasher
 from deephash_pipeline.errors import InputError
@@ -178,32 +178,37 @@ def all_at_once(port: int, requests: dict[str, list[Request]], clients: int, sec
 
 
 def summary(kind: str, clients: list[Client], took: float) -> dict[str, Any]:
-    """Numbers of one kind of request; errors are those of all kinds."""
+    """A row of the table, of one kind of request; errors are those of all kinds."""
     seconds = [each for client in clients for each in client.seconds.get(kind, [])]
     if not seconds:
         raise InputError(f"no request {kind} was answered: {sum((client.errors for client in clients), Counter())}")
     p50, p95 = (1000 * np.percentile(seconds, [50, 95])).tolist()
-    counted = {"clients": len(clients), "requests": len(seconds), "rate": len(seconds) / took}
-    errors = sum((client.errors for client in clients), Counter[str]())
-    return {"kind": kind, **counted, "p50_ms": p50, "p95_ms": p95, "errors": dict(errors)}
+    return {
+        "search": kind,
+        "clients": len(clients),
+        "searches": f"{len(seconds):,}",
+        "a second": f"{len(seconds) / took:,.0f}",
+        "p50, ms": f"{p50:.1f}",
+        "p95, ms": f"{p95:.1f}",
+        "errors": sum(client.errors.total() for client in clients),
+    }
 
 
-def memory_during(process: int, work: Callable[[], Any], seconds: float) -> tuple[Any, list[dict[str, Any]]]:
+def memory_during(process: int, work: Callable[[], Any], seconds: float) -> tuple[Any, list[dict[str, str]]]:
     """Do some work of about so many seconds; the memory of another process before, in the middle and after."""
-    memory = [{"when": "before", **memory_of(process)}]
-    middle = threading.Timer(seconds / 2, lambda: memory.append({"when": "in the middle", **memory_of(process)}))
+    memory: list[dict[str, str]] = []
+
+    def note(when: str) -> None:
+        resident, own = (f"{process_bytes(entry, process) / MEBIBYTE:,.0f}" for entry in ("VmRSS", "RssAnon"))
+        memory.append({"memory of the server": when, "resident, MiB": resident, "not of files, MiB": own})
+
+    note("before")
+    middle = threading.Timer(seconds / 2, note, ["in the middle"])
     middle.start()
     result = work()
     middle.join()
-    return result, [*memory, {"when": "after", **memory_of(process)}]
-
-
-def memory_of(process: int) -> dict[str, float]:
-    """Resident memory of a process, MiB: all of it, and what is not of files."""
-    return {
-        "resident": process_bytes("VmRSS", process) / MEBIBYTE,
-        "own": process_bytes("RssAnon", process) / MEBIBYTE,
-    }
+    note("after")
+    return result, memory
 
 
 def _measure(settings: Settings) -> Results:
@@ -220,22 +225,12 @@ def _measure(settings: Settings) -> Results:
             # Threads, their buffers and what libraries keep are made by the first hundred clients.
             ask_all(settings["warm_up_seconds"])
             together, memory = memory_during(server.process, lambda: ask_all(settings["seconds"]), settings["seconds"])
-    return {"codes": "random", "answered": [*single, *together], "memory": memory}
-
-
-def tables(results: Results) -> dict[str, Rows]:
-    """Rows of the tables: how quickly is answered, and the memory of the server."""
-    answered = "search: {kind} | clients: {clients} | searches: {requests:,} | a second: {rate:,.0f} | "
-    answered += "p50, ms: {p50_ms:.1f} | p95, ms: {p95_ms:.1f} | errors: {wrong}"
-    rows = [{**entry, "wrong": sum(entry["errors"].values())} for entry in results["answered"]]
-    memory = "memory of the server: {when} | resident, MiB: {resident:,.0f} | not of files, MiB: {own:,.0f}"
-    return {"answered": rows_by(answered, rows), "memory": rows_by(memory, results["memory"])}
+    return {"tables": {"answered": [*single, *together], "memory": memory}}
 
 
 SERVICE = Benchmark(
     "service",
     _measure,
-    tables,
     settings={"items": 1_000_000, "requests": 1000, "clients": 100, "seconds": 60.0, "warm_up_seconds": 10.0},
     quick={"items": 20_000, "requests": 50, "clients": 20, "seconds": 3.0, "warm_up_seconds": 1.0},
     distributions=("numpy", "torch", "fastapi", "uvicorn"),

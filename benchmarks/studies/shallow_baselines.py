@@ -9,7 +9,7 @@ import sys
 import time
 from typing import Any
 
-from benchmarks.documents import PROJECT, Benchmark, Results, Rows, Settings
+from benchmarks.documents import PROJECT, Benchmark, Results, Settings
 from benchmarks.studies.runs import finished_run
 from deephash_pipeline.grid import CODE_LENGTHS, METHODS
 from deephash_pipeline.hashing import HASH_FUNCTIONS
@@ -59,29 +59,23 @@ def _measure(settings: Settings) -> Results:
         rows = [
             measure_cell(catalog, *cell) for cell in track(cells + variants, "hash functions", len(cells + variants))
         ]
-        database = len(catalog.load("training_z"))
-    return {"database": database, "rows": rows[: len(cells)], "variants": rows[len(cells) :]}
-
-
-def _tables(results: Results) -> dict[str, Rows]:
     times: dict[str, dict[str, str]] = {}
-    for row in results["rows"]:
+    for row in rows[: len(cells)]:
         seconds = f"{row['fit_seconds']:.1f} + {row['encode_seconds']:.2f}"
         times.setdefault(row["method"], {"method": METHODS[row["method"]]})[str(row["code_length"])] = seconds
     variants: dict[tuple[str, str], dict[str, str]] = {}
     for template in ("mAP, {code_length}: {mean_average_precision:.4f}", "fit, s, {code_length}: {fit_seconds:.1f}"):
-        for row in results["variants"]:
+        for row in rows[len(cells) :]:
             ((option, value),) = row["changes"].items()
             method, parameter = METHODS[row["method"]], f"`{option}: {str(value).lower()}`"
             name, _, cell = template.format(**row).partition(": ")
             variants.setdefault((method, parameter), {"method": method, "parameter": parameter})[name] = cell
-    return {"times": times.values(), "variants": variants.values()}
+    return {"tables": {"times": list(times.values()), "variants": list(variants.values())}}
 
 
 SHALLOW_BASELINES = Benchmark(
     "shallow_baselines",
     _measure,
-    _tables,
     settings={"environment": "mnist"},
     document=PROJECT / "docs" / "results" / "mnist.md",
 )

@@ -93,7 +93,7 @@ def benchmark_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[C
         return Benchmark(
             "some",
             measure,
-            lambda results: {"numbers": [{"number": results["number"]}]},
+            tables=lambda results: {"numbers": [{"number": results["number"]}]},
             settings={"rounds": 5, "fast": False, "sizes": (1, 2)},
             quick={"rounds": 1},
             distributions=("numpy",),
