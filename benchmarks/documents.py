@@ -3,7 +3,6 @@
 import argparse
 import json
 import logging
-import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from textwrap import fill
 from typing import Any
 
 from deephash_pipeline.errors import InputError
+from deephash_pipeline.stores import replacing
 
 PROJECT = Path(__file__).resolve().parent.parent
 RESULTS = PROJECT / "benchmarks" / "results"
@@ -28,10 +28,10 @@ Rows = Iterable[Mapping[str, object]]
 class Benchmark:
     """What is measured into `benchmarks/results/<name>.json`, and the document that shows it.
 
-    `measure` maps settings, of which numbers and words are options of the command line, to results; machine, versions
-    and settings are added to them. The `tables` of the results are the rows of each table, or a text, by the name of
-    its marker, whose first word is the benchmark's name; or that maps results to them. `distributions` are the packages
-    whose versions matter.
+    `measure` maps settings, of which numbers and words are options of the command line, to results; a paragraph on the
+    `run` is added to them, with machine, versions, settings and the `note` of the results. The `tables` of the results
+    are the rows of each table, or a text, by the name of its marker, whose first word is the benchmark's name; or that
+    maps results to them. `distributions` are the packages whose versions matter.
     """
 
     name: str
@@ -44,7 +44,7 @@ class Benchmark:
 
     def sections(self, results: Results) -> dict[str, str]:
         """Render the content of each marked section of the document."""
-        contents = {"run": describe_run(results), **self.tables(results)}.items()
+        contents = {"run": results["run"], **self.tables(results)}.items()
         return {
             f"{self.name} {name}": rows if isinstance(rows, str) else markdown_table(rows) for name, rows in contents
         }
@@ -77,18 +77,23 @@ class Benchmark:
                 results = self.read()
             else:
                 # Imports PyTorch, which is no part of the memory that some benchmarks measure.
-                from benchmarks.measuring import describe_machine, describe_versions  # noqa: PLC0415
+                from benchmarks.measuring import describe_run  # noqa: PLC0415
 
-                described = {"machine": describe_machine(), "versions": describe_versions(self.distributions)}
-                results = {**described, "settings": settings, **self.measure(settings)}
+                run = describe_run(self.distributions)
+                results = {"settings": settings, **self.measure(settings)}
+                named = (f"{name.replace('_', ' ')} {_words(value)}" for name, value in results["settings"].items())
+                paragraph = f"{run} Settings: {'; '.join(named)}. {results.pop('note', '')}".strip()
+                results = {"run": fill(paragraph, LINE_WIDTH, break_on_hyphens=False), **results}
             if options["quick"]:
                 print(*self.sections(results).values(), sep="\n\n")
                 return 0
-            write_text(RESULTS / f"{self.name}.json", json.dumps(results, indent=1) + "\n")
+            with replacing(RESULTS / f"{self.name}.json") as temporary:
+                temporary.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
             text = self.document.read_text(encoding="utf-8")
             for section, content in self.sections(results).items():
                 text = replaced_between_markers(text, section, content)
-            write_text(self.document, text)
+            with replacing(self.document) as temporary:
+                temporary.write_text(text, encoding="utf-8")
         except (InputError, OSError) as error:
             print(" ".join(str(error).split()), file=sys.stderr)
             return 1
@@ -115,24 +120,6 @@ def rows_by(template: str, items: Iterable[Mapping[str, Any]]) -> list[dict[str,
     return [{name: cell.format(**item) for name, cell in columns} for item in items]
 
 
-def describe_run(results: Results) -> str:
-    """A paragraph on the machine, versions, settings, and how busy the methods of all cells kept it."""
-    machine = "{processor}, {cores} cores, {memory_gib} GiB, {system}; load {load_average} at the start"
-    sentences = [machine.format(**results["machine"])]
-    if "versions" in results:
-        sentences.append(", ".join(f"{name} {number}" for name, number in results["versions"].items()))
-    if "settings" in results:
-        named = (f"{name.replace('_', ' ')} {_words(value)}" for name, value in results["settings"].items())
-        sentences.append(f"Settings: {'; '.join(named)}")
-    if cells := results.get("cells"):
-        clocks = [cell["clock_hertz"] / 1e9 for cell in cells]
-        measured = [seconds for cell in cells for seconds in cell["seconds"].items() if "two threads" not in seconds[0]]
-        busy = [seconds["cpu"] / seconds["wall"] for _, seconds in measured]
-        sentences.append(f"Clock {min(clocks):.2f} to {max(clocks):.2f} GHz in the cells")
-        sentences.append(f"Methods on one thread kept {min(busy):.2f} to {max(busy):.2f} cores busy (CPU by wall time)")
-    return fill(". ".join(sentences) + ".", LINE_WIDTH, break_long_words=False, break_on_hyphens=False)
-
-
 def _words(value: object) -> str:
     if isinstance(value, list | tuple):
         return ", ".join(" ".join(map(str, part)) if isinstance(part, list | tuple) else _words(part) for part in value)
@@ -155,13 +142,3 @@ def replaced_between_markers(text: str, section: str, content: str) -> str:
             f"the document must contain {begin} and, after it, {end}, each once; put them where tables go."
         )
     return f"{before}{begin}\n\n{content.strip()}\n\n{end}{after}"
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file under a temporary name and rename it, so that a stopped run leaves the former one."""
-    temporary = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
-    try:
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)

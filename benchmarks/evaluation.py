@@ -87,10 +87,8 @@ def _measure(settings: Settings) -> Results:
     measure_cell(RANDOM, 2, 16, {"queries": 2, "items": 100, "rival_queries": 2, "rounds": 1})
     measuring.use_one_thread()
     cells = list(product(settings["kinds"], settings["code_lengths"]))
-    return {
-        "first_calls": first,
-        "cells": [measure_cell(*kind, length, settings) for kind, length in track(cells, "evaluation", len(cells))],
-    }
+    measured = [measure_cell(*kind, length, settings) for kind, length in track(cells, "evaluation", len(cells))]
+    return {"first_calls": first, "cells": measured, "note": measuring.describe_cells(measured)}
 
 
 def tables(results: Results) -> dict[str, Rows]:

@@ -97,7 +97,8 @@ def _measure(settings: Settings) -> Results:
     measuring.run_clock_chain()
     sizes = list(product(settings["batches"], settings["code_lengths"]))
     cells = [measure_cell(*size, settings["rounds"]) for size in track(sizes, "loss", len(sizes))]
-    return {"first_calls": first, "cells": cells, "device": measure_device()}
+    note = measuring.describe_cells(cells)
+    return {"first_calls": first, "cells": cells, "device": measure_device(), "note": note}
 
 
 SIZE = "samples: {batch:,} | bits: {code_length} | "

@@ -3,7 +3,7 @@
 import os
 import platform
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -105,11 +105,25 @@ def _chain(steps: int) -> np.uint64:
     return state
 
 
-def describe_machine() -> dict[str, Any]:
-    """What a reader needs to judge a timing: processor, cores, memory, system and present load."""
-    gibibytes = round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1)
-    found = {"processor": _processor(), "cores": os.cpu_count(), "memory_gib": gibibytes}
-    return found | {"system": f"{platform.system()} {platform.machine()}", "load_average": round(os.getloadavg()[0], 2)}
+def describe_run(distributions: Iterable[str]) -> str:
+    """What a reader needs to judge a timing: processor, cores, memory, system, present load, and versions."""
+    gibibytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    versions = [f"python {platform.python_version()}", *(f"{name} {version(name)}" for name in distributions)]
+    return (
+        f"{_processor()}, {os.cpu_count()} cores, {gibibytes:.1f} GiB, {platform.system()} {platform.machine()}; load "
+        f"{os.getloadavg()[0]:.2f} at the start. {', '.join(versions)}."
+    )
+
+
+def describe_cells(cells: Collection[Mapping[str, Any]]) -> str:
+    """The clock in all cells, and how busy their methods kept the machine."""
+    clocks = [cell["clock_hertz"] / 1e9 for cell in cells]
+    taken = [taken for cell in cells for name, taken in cell["seconds"].items() if "two threads" not in name]
+    busy = [seconds["cpu"] / seconds["wall"] for seconds in taken]
+    return (
+        f"Clock {min(clocks):.2f} to {max(clocks):.2f} GHz in the cells. Methods on one thread kept {min(busy):.2f} to "
+        f"{max(busy):.2f} cores busy (CPU by wall time)."
+    )
 
 
 def _processor() -> str:
@@ -120,8 +134,3 @@ def _processor() -> str:
     named = ", ".join(f"{part.removeprefix('cpu ')} {entry[part]}" for part in ("cpu family", "model") if part in entry)
     name = entry.get("model name", platform.machine())
     return f"{name} ({named})" if named else name
-
-
-def describe_versions(distributions: Iterable[str]) -> dict[str, str]:
-    """Versions of Python and of the installed `distributions`, by name."""
-    return {"python": platform.python_version(), **{name: version(name) for name in distributions}}

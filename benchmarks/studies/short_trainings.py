@@ -2,7 +2,7 @@
 
 import hashlib
 import multiprocessing
-from multiprocessing.context import SpawnProcess
+from contextlib import ExitStack
 from time import perf_counter
 from typing import Any
 
@@ -64,30 +64,21 @@ def as_pipeline(trainings: list[dict[str, Any]], folder: str) -> tuple[Pipeline,
 def one_after_the_other(
     trainings: list[dict[str, Any]], processes: int, thread_count: int
 ) -> tuple[float, list[dict[str, str]]]:
-    """Train without a runner, an equal share of the trainings in each process, and nothing else.
+    """Train without a runner: processes that take one training after the other, and nothing else.
 
     Returns:
         Seconds from when all have imported and made one step, and what the trainings return.
     """
-    ready, made = SPAWN.Barrier(processes + 1), SPAWN.SimpleQueue()
-    workers: list[SpawnProcess] = [
-        SPAWN.Process(target=_train_all, args=(trainings[first::processes], thread_count, ready, made), daemon=True)
-        for first in range(processes)
-    ]
-    for worker in workers:
-        worker.start()
-    ready.wait()
-    began = perf_counter()
-    results = dict(made.get() for _ in trainings)
-    seconds = perf_counter() - began
-    for worker in workers:
-        worker.join()
-    return seconds, [results[training["seed"]] for training in trainings]
-
-
-def _train_all(trainings: list[dict[str, Any]], thread_count: int, ready: Any, made: Any) -> None:
-    with threads(thread_count):
-        train_one({**trainings[0], "steps": 1})
+    ready = SPAWN.Barrier(processes + 1)
+    with SPAWN.Pool(processes, _warm_up, ({**trainings[0], "steps": 1}, thread_count, ready)) as pool:
         ready.wait()
-        for training in trainings:
-            made.put((training["seed"], train_one(training)))
+        began = perf_counter()
+        results = pool.map(train_one, trainings, chunksize=1)
+        return perf_counter() - began, results
+
+
+def _warm_up(training: dict[str, Any], thread_count: int, ready: Any) -> None:
+    # For as long as the process lives.
+    ExitStack().enter_context(threads(thread_count))
+    train_one(training)
+    ready.wait()

@@ -88,7 +88,9 @@ def test_the_clock_chain_does_its_steps_one_after_the_other() -> None:
     assert int(measuring._chain(100)) == state
 
 
-def test_the_machine_is_described() -> None:
-    machine = measuring.describe_machine()
-    assert machine["processor"] and machine["cores"] >= 1 and machine["memory_gib"] > 0
-    assert measuring.describe_versions(["numpy"]).keys() == {"python", "numpy"}
+def test_cells_are_described_by_their_clocks_and_by_how_busy_one_thread_was() -> None:
+    seconds = {"ours": {"cpu": 1.0, "wall": 2.0}, "ours, two threads": {"cpu": 4.0, "wall": 2.0}}
+    cells = [{"clock_hertz": 4e9, "seconds": seconds}, {"clock_hertz": 3e9, "seconds": seconds}]
+    assert measuring.describe_cells(cells) == (
+        "Clock 3.00 to 4.00 GHz in the cells. Methods on one thread kept 0.50 to 0.50 cores busy (CPU by wall time)."
+    )
