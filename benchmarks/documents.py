@@ -6,7 +6,6 @@ import logging
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from operator import itemgetter
 from pathlib import Path
 from textwrap import fill
 from typing import Any
@@ -28,42 +27,35 @@ Rows = Iterable[Mapping[str, object]]
 class Benchmark:
     """What is measured into `benchmarks/results/<name>.json`, and the document that shows it.
 
-    `measure` maps settings, of which numbers and words are options of the command line, to results; a paragraph on the
-    `run` is added to them, with machine, versions, settings and the `note` of the results. The `tables` of the results
-    are the rows of each table, or a text, by the name of its marker, whose first word is the benchmark's name; or that
-    maps results to them. `distributions` are the packages whose versions matter.
+    `measure` maps settings, of which numbers and words are options of the command line, to results, whose `tables` are
+    the rows of each table, or a text, by the name of its marker without the benchmark's. A paragraph on the `run` is
+    added, with machine, versions, settings and the `note` of the results. `distributions` are the packages whose
+    versions matter.
     """
 
     name: str
     measure: Callable[[Settings], Results]
     settings: Settings
-    tables: Callable[[Results], Mapping[str, Rows | str]] = itemgetter("tables")
     quick: Settings = field(default_factory=dict)
     distributions: tuple[str, ...] = ("numpy", "numba", "torch")
     document: Path = PERFORMANCE_DOCUMENT
 
     def sections(self, results: Results) -> dict[str, str]:
         """Render the content of each marked section of the document."""
-        contents = {"run": results["run"], **self.tables(results)}.items()
+        contents = {"run": results["run"], **results["tables"]}.items()
         return {
             f"{self.name} {name}": rows if isinstance(rows, str) else markdown_table(rows) for name, rows in contents
         }
 
     def read(self) -> Results:
-        """Read the stored results; InputError if there are none."""
-        path = RESULTS / f"{self.name}.json"
-        if not path.is_file():
-            raise InputError(
-                f"{path} does not exist; run the benchmark without --tables, which measures and writes it."
-            )
-        results: Results = json.loads(path.read_text(encoding="utf-8"))
+        """Read the stored results."""
+        results: Results = json.loads((RESULTS / f"{self.name}.json").read_text(encoding="utf-8"))
         return results
 
     def main(self, documentation: str | None, arguments: Sequence[str] | None = None) -> int:
         """Measure, store and render, or what the command line asks for; return the exit code."""
         parser = argparse.ArgumentParser(description=(documentation or "").partition("\n")[0])
         parser.add_argument("--quick", action="store_true", help="a short measurement, printed and not written")
-        parser.add_argument("--tables", action="store_true", help="only render the tables again, from the last results")
         for name, value in self.settings.items():
             if isinstance(value, int | float | str) and not isinstance(value, bool):
                 parser.add_argument(f"--{name.replace('_', '-')}", type=type(value), help=f"default: {value}")
@@ -73,17 +65,14 @@ class Benchmark:
         logging.basicConfig(format="%(message)s")
         logging.getLogger("deephash_pipeline").setLevel(logging.INFO)
         try:
-            if options["tables"]:
-                results = self.read()
-            else:
-                # Imports PyTorch, which is no part of the memory that some benchmarks measure.
-                from benchmarks.measuring import describe_run  # noqa: PLC0415
+            # Imports PyTorch, which is no part of the memory that some benchmarks measure.
+            from benchmarks.measuring import describe_run  # noqa: PLC0415
 
-                run = describe_run(self.distributions)
-                results = {"settings": settings, **self.measure(settings)}
-                named = (f"{name.replace('_', ' ')} {_words(value)}" for name, value in results["settings"].items())
-                paragraph = f"{run} Settings: {'; '.join(named)}. {results.pop('note', '')}".strip()
-                results = {"run": fill(paragraph, LINE_WIDTH, break_on_hyphens=False), **results}
+            run = describe_run(self.distributions)
+            results = {"settings": settings, **self.measure(settings)}
+            named = (f"{name.replace('_', ' ')} {_words(value)}" for name, value in results["settings"].items())
+            paragraph = f"{run} Settings: {'; '.join(named)}. {results.pop('note', '')}".strip()
+            results = {"run": fill(paragraph, LINE_WIDTH, break_on_hyphens=False), **results}
             if options["quick"]:
                 print(*self.sections(results).values(), sep="\n\n")
                 return 0

@@ -88,7 +88,8 @@ def _measure(settings: Settings) -> Results:
     measuring.use_one_thread()
     cells = list(product(settings["kinds"], settings["code_lengths"]))
     measured = [measure_cell(*kind, length, settings) for kind, length in track(cells, "evaluation", len(cells))]
-    return {"first_calls": first, "cells": measured, "note": measuring.describe_cells(measured)}
+    found = tables({"first_calls": first, "cells": measured})
+    return {"tables": found, "note": measuring.describe_cells(measured)}
 
 
 def tables(results: Results) -> dict[str, Rows]:
@@ -125,7 +126,7 @@ def tables(results: Results) -> dict[str, Rows]:
         columns = {shown: metrics[name] for shown, name in orders.items()} | metrics["rivals"]
         rows["metrics"].append({**named, **{name: f"{metric:.5f}" for name, metric in columns.items()}})
     first = [{**seconds, "together": sum(seconds.values())} for seconds in results["first_calls"]]
-    return {"aims": _aims(aims), **rows, "first calls": first_call_rows(first, digits=3)}
+    return {"aims": list(_aims(aims)), **rows, "first calls": first_call_rows(first, digits=3)}
 
 
 def _aims(aims: Mapping[tuple[str, str, float], Sequence[tuple[float, Cell]]]) -> Rows:
@@ -143,7 +144,6 @@ def _aims(aims: Mapping[tuple[str, str, float], Sequence[tuple[float, Cell]]]) -
 EVALUATION = Benchmark(
     "evaluation",
     _measure,
-    tables=tables,
     settings={"code_lengths": (12, 24, 48, 64), "kinds": tuple(product((RANDOM, TRAINED), (10, 397)))}
     | {"queries": 10_000, "items": 50_000, "rival_queries": 40, "rounds": 5},
     quick={"code_lengths": (12, 48), "kinds": ((RANDOM, 10), (TRAINED, 397)), "rival_queries": 10, "rounds": 3},

@@ -97,8 +97,8 @@ def _measure(settings: Settings) -> Results:
     measuring.run_clock_chain()
     sizes = list(product(settings["batches"], settings["code_lengths"]))
     cells = [measure_cell(*size, settings["rounds"]) for size in track(sizes, "loss", len(sizes))]
-    note = measuring.describe_cells(cells)
-    return {"first_calls": first, "cells": cells, "device": measure_device(), "note": note}
+    found = tables({"first_calls": first, "cells": cells, "device": measure_device()})
+    return {"tables": found, "note": measuring.describe_cells(cells)}
 
 
 SIZE = "samples: {batch:,} | bits: {code_length} | "
@@ -158,7 +158,6 @@ def _rounded(number: float) -> str:
 LOSS = Benchmark(
     "loss",
     _measure,
-    tables=tables,
     settings={"batches": (128, 512, 2048), "code_lengths": (12, 48), "rounds": 5},
     quick={"batches": (128, 512), "rounds": 3},
 )

@@ -213,7 +213,7 @@ def _measure(settings: Settings) -> Results:
     tried = [case for case in CASES if not case.hashing]
     options = [row for case in track(tried, "options", len(tried)) for row in measure_options(case, settings)]
     device = torch.cuda.get_device_name() if DEVICE.type == "cuda" else "CPU, one thread"
-    return {"device": device, "cases": cases, "options": options}
+    return {"tables": tables({"device": device, "cases": cases, "options": options})}
 
 
 NAME = "training: {case[name]} | batch: {case[batch_size]} | "
@@ -253,7 +253,6 @@ def tables(results: Results) -> dict[str, Rows | str]:
 TRAINING_LOOP = Benchmark(
     "training_loop",
     _measure,
-    tables=tables,
     # About so many images in one measurement; compiling takes a minute.
     settings={"images": 2000, "rounds": 5, "compiling": True},
     quick={"images": 500, "rounds": 2, "compiling": False},

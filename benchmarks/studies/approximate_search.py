@@ -125,8 +125,8 @@ def _measure(settings: Settings) -> Results:
             cells += [(name, length, database, codes.query) for database in (codes.database, moved)]
     measuring.use_one_thread()
     import_module("faiss").omp_set_num_threads(1)
-    databases = [measure_database(*cell, settings) for cell in cells]
-    return {"augmentation": augmentation.model_dump(), "databases": databases}
+    found = {"databases": [measure_database(*cell, settings) for cell in cells]}
+    return {"augmentation": augmentation.model_dump(), **found, "tables": tables(found)}
 
 
 EXACT = (
@@ -203,7 +203,6 @@ def codes_name(cell: str) -> str:
 APPROXIMATE_SEARCH = Benchmark(
     "approximate_search",
     _measure,
-    tables=tables,
     settings={"environment": "mnist", "versions": 20, "neighbours": (10, 100), "queries": 1000}
     | {"slow_pairs": 100_000_000, "rounds": 3, "seconds_of_a_measurement": 0.05},
     quick={"versions": 1, "rounds": 1},
