@@ -5,18 +5,20 @@ every code with one machine's. `--s3` reads from and writes to moto's server on 
 `--bare`, no Ray: CPU time of the files of codes beside that of decoding and forward pass alone, on one thread.
 """
 
-import argparse
 import os
 import threading
 import time
 from contextlib import suppress
 from pathlib import Path
 
+import click
 import numpy as np
+import pandas as pd
 import psutil
 import torch
 from PIL import Image
 
+from benchmarks.processes import MEBIBYTE
 from deephash_pipeline import ImageHasher
 from deephash_pipeline.encoding import CodeFolder, Source, encode_source
 from deephash_pipeline.encoding.blocks import Work, encode_block
@@ -74,13 +76,10 @@ class Killer(threading.Thread):
                     self.killed.append(worker.pid)
 
     def memory_by_quarters(self) -> str:
-        """Give the most that this process and a worker had in each quarter of the files."""
-        quarters = []
-        for quarter in range(4):
-            seen = [each for each in self.memory if quarter <= 4 * each[0] < quarter + 1] or [(0.0, 0, 0)]
-            own, worker = (max(each[at] for each in seen) / 2**20 for at in (1, 2))
-            quarters.append(f"{own:.0f} and {worker:.0f}")
-        return ", ".join(quarters)
+        """Give the most that this process and a worker had in each quarter of the files, MiB."""
+        seen = pd.DataFrame(self.memory, columns=["done", "own", "worker"])
+        most = seen.groupby((4 * seen["done"]).astype(int).clip(upper=3))[["own", "worker"]].max() / MEBIBYTE
+        return ", ".join(f"{own:.0f} and {worker:.0f}" for own, worker in most.to_numpy())
 
 
 def with_kills(source: str, codes: str, kills: int, expected: dict[str, list[int]], hasher: ImageHasher) -> None:
@@ -130,27 +129,26 @@ def bare(folder: Path, codes: Path, hasher: ImageHasher) -> None:
     print(f"median share {np.median(ratios):.3f}")
 
 
-def main() -> None:
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--images", default=100_000)
+@click.option("--kills", default=20)
+@click.option("--s3", is_flag=True)
+@click.option("--bare", "alone", is_flag=True)
+def main(folder: Path, images: int, kills: int, s3: bool, alone: bool) -> None:
     """Make the pictures where they are not there yet, and measure."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--images", type=int, default=100_000)
-    parser.add_argument("--kills", type=int, default=20)
-    parser.add_argument("--s3", action="store_true")
-    parser.add_argument("--bare", action="store_true")
-    given = parser.parse_args()
-    pictures = given.folder / f"pictures-{given.images}"
+    pictures = folder / f"pictures-{images}"
     if not pictures.is_dir():
-        make_pictures(pictures, given.images)
+        make_pictures(pictures, images)
     hasher = ImageHasher.pretrained(HASHER, "cpu")
-    if given.bare:
-        bare(pictures, given.folder / f"bare-{given.images}", hasher)
+    if alone:
+        bare(pictures, folder / f"bare-{images}", hasher)
         return
     paths = sorted(pictures.rglob("*.png"))
     names = [path.relative_to(pictures).as_posix() for path in paths]
     expected = dict(zip(names, hasher.encode(paths).tolist(), strict=True))
-    if not given.s3:
-        with_kills(str(pictures), str(given.folder / f"codes-{given.images}"), given.kills, expected, hasher)
+    if not s3:
+        with_kills(str(pictures), str(folder / f"codes-{images}"), kills, expected, hasher)
         return
     from moto.server import ThreadedMotoServer  # noqa: PLC0415 - of the extra dev
 
@@ -164,7 +162,7 @@ def main() -> None:
     store = s3fs.S3FileSystem()
     store.mkdir("bucket")
     store.put(str(pictures) + "/", "bucket/pictures/", recursive=True)
-    with_kills("s3://bucket/pictures", "s3://bucket/codes", given.kills, expected, hasher)
+    with_kills("s3://bucket/pictures", "s3://bucket/codes", kills, expected, hasher)
     server.stop()
 
 

@@ -6,7 +6,6 @@ beside a process that multiplies matrices all the time on one thread. Weights of
 compared bit for bit.
 """
 
-import argparse
 import logging
 import multiprocessing
 import os
@@ -16,6 +15,7 @@ from contextlib import contextmanager
 from time import perf_counter
 from typing import Any
 
+import click
 import numpy as np
 from threadpoolctl import threadpool_limits
 
@@ -91,16 +91,15 @@ def measure(network: str, steps: int, count: int, workers: int) -> dict[str, Any
     }
 
 
-def main() -> None:
+@click.command()
+@click.option("--count", default=20, help="trainings of each network")
+@click.option("--workers", default=2)
+@click.option("--effort", default=1.0, help="share of the steps of each training")
+def main(count: int, workers: int, effort: float) -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=20, help="trainings of each network")
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--effort", type=float, default=1.0, help="share of the steps of each training")
-    given = parser.parse_args()
     logging.getLogger("deephash_pipeline").setLevel(logging.WARNING)
-    print(f"load {os.getloadavg()[0]:.1f}; {given.count} trainings, {given.workers} workers")
-    rows = [measure(name, round(given.effort * steps), given.count, given.workers) for name, steps in STEPS.items()]
+    print(f"load {os.getloadavg()[0]:.1f}; {count} trainings, {workers} workers")
+    rows = [measure(name, round(effort * steps), count, workers) for name, steps in STEPS.items()]
     print(markdown_table(rows_by(COLUMNS, rows)))
 
 
