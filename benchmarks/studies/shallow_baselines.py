@@ -9,13 +9,16 @@ import sys
 import time
 from typing import Any
 
+import pandas as pd
+
 from benchmarks.documents import PROJECT, Benchmark, Results, Settings
 from benchmarks.studies.runs import finished_run
 from deephash_pipeline.grid import CODE_LENGTHS, METHODS
 from deephash_pipeline.hashing import HASH_FUNCTIONS
-from deephash_pipeline.pipelines.shared.fitting import seed_of_fit
+from deephash_pipeline.methods import Cell
+from deephash_pipeline.pipelines.shared.fitting import BaselineParameters, fit_hash_function
 from deephash_pipeline.progress import track
-from deephash_pipeline.retrieval import count_distances, pack_bits, retrieval_metrics
+from deephash_pipeline.retrieval import count_distances, mean_average_precision, pack_bits
 
 VARIANT_CODE_LENGTHS = (12, 24, 48)
 VARIANTS = (
@@ -25,30 +28,24 @@ VARIANTS = (
 
 
 def measure_cell(catalog: Any, method: str, code_length: int, changes: dict[str, Any]) -> dict[str, Any]:
-    """Fit on the training set and encode it, the validation set and the queries; wall seconds and mAP of both."""
-    parameters = catalog.load("params:baseline_hashing").root[method] | changes
-    seed = seed_of_fit(catalog.load("params:experiment"), method)
-    z = {name: catalog.load(f"{name}_z") for name in ("training", "validation", "query")}
-    labels = {name: catalog.load(f"{name}_labels") for name in z}
+    """Fit on the training set, encode it and the queries: wall seconds of both, and mAP."""
+    given = catalog.load("params:baseline_hashing").root
+    parameters = BaselineParameters({**given, method: given[method] | changes})
+    z, queries, labels, asked = map(catalog.load, ("training_z", "query_z", "training_labels", "query_labels"))
+    cell = Cell(method=method, code_length=code_length)
     began = time.perf_counter()
-    hash_function = HASH_FUNCTIONS[method](code_length, random_state=seed, **parameters)
-    hash_function.fit(z["training"], labels["training"])
+    encoder = fit_hash_function(z, labels, cell, parameters, catalog.load("params:experiment"))
     fitted = time.perf_counter()
-    database = pack_bits(hash_function.transform(z["training"]))
+    database = pack_bits(encoder.transform(z))
     encoded = time.perf_counter()
-
-    def mean_average_precision(name: str) -> float:
-        codes = pack_bits(hash_function.transform(z[name]))
-        histograms = count_distances(codes, labels[name], database, labels["training"], code_length)
-        return float(retrieval_metrics(histograms)["mean_average_precision"])
-
-    named = {"method": method, "code_length": code_length, "changes": changes}
+    counts = count_distances(pack_bits(encoder.transform(queries)), asked, database, labels, code_length)
     return {
-        **named,
-        "fit_seconds": fitted - began,
-        "encode_seconds": encoded - fitted,
-        "mean_average_precision": mean_average_precision("query"),
-        "validation_mean_average_precision": mean_average_precision("validation"),
+        "method": METHODS[method],
+        "parameter": "".join(f"`{name}: {str(value).lower()}`" for name, value in changes.items()),
+        "bits": str(code_length),
+        "seconds": f"{fitted - began:.1f} + {encoded - fitted:.2f}",
+        "mAP": f"{mean_average_precision(counts):.4f}",
+        "fit, s": f"{fitted - began:.1f}",
     }
 
 
@@ -56,21 +53,14 @@ def _measure(settings: Settings) -> Results:
     cells = [(method, length, {}) for method in HASH_FUNCTIONS for length in CODE_LENGTHS]
     variants = [(method, length, changes) for method, changes in VARIANTS for length in VARIANT_CODE_LENGTHS]
     with finished_run(settings["environment"]) as catalog:
-        rows = [
-            measure_cell(catalog, *cell) for cell in track(cells + variants, "hash functions", len(cells + variants))
-        ]
-    times: dict[str, dict[str, str]] = {}
-    for row in rows[: len(cells)]:
-        seconds = f"{row['fit_seconds']:.1f} + {row['encode_seconds']:.2f}"
-        times.setdefault(row["method"], {"method": METHODS[row["method"]]})[str(row["code_length"])] = seconds
-    variants: dict[tuple[str, str], dict[str, str]] = {}
-    for template in ("mAP, {code_length}: {mean_average_precision:.4f}", "fit, s, {code_length}: {fit_seconds:.1f}"):
-        for row in rows[len(cells) :]:
-            ((option, value),) = row["changes"].items()
-            method, parameter = METHODS[row["method"]], f"`{option}: {str(value).lower()}`"
-            name, _, cell = template.format(**row).partition(": ")
-            variants.setdefault((method, parameter), {"method": method, "parameter": parameter})[name] = cell
-    return {"tables": {"times": list(times.values()), "variants": list(variants.values())}}
+        every = track(cells + variants, "hash functions", len(cells + variants))
+        rows = pd.DataFrame([measure_cell(catalog, *cell) for cell in every])
+    of_default = rows["parameter"] == ""
+    times = rows[of_default].set_index(["method", "bits"])["seconds"].unstack(sort=False)
+    changed = rows[~of_default].set_index(["method", "parameter", "bits"])[["mAP", "fit, s"]].unstack(sort=False)
+    changed.columns = [f"{what}, {bits}" for what, bits in changed.columns]
+    tables = {"times": times, "variants": changed}
+    return {"tables": {name: table.reset_index().to_dict("records") for name, table in tables.items()}}
 
 
 SHALLOW_BASELINES = Benchmark(
