@@ -256,7 +256,7 @@ def test_an_automatic_precision_is_float32_where_pytorch_does_not_say(monkeypatc
 def test_an_automatic_precision_trains_bit_for_bit_as_what_it_is_and_says_so(monkeypatch, caplog, precision):
     monkeypatch.setattr("deephash_pipeline.training.loop.resolve_precision", lambda *arguments: precision)
     automatic, named, other = linear(), linear(), linear()
-    with caplog.at_level(logging.INFO):
+    with caplog.at_level(logging.DEBUG, "deephash_pipeline.training"):
         assert run(automatic, precision="auto") == run(named, precision=precision)
     assert [record.getMessage() for record in caplog.records] == [f"test: precision auto is {precision} here"]
     assert torch.equal(automatic.weight, named.weight)

@@ -165,8 +165,7 @@ def _of_one_precision(parameters: TrainingParameters, device: torch.device, desc
         return parameters
     resolved = resolve_precision("auto", device)
     resolved = "float32" if any_rank(resolved == "float32") else resolved
-    if rank() == 0:
-        logger.info("%s: precision auto is %s here", description, resolved)
+    logger.debug("%s: precision auto is %s here", description, resolved)
     return parameters.model_copy(update={"precision": resolved})
 
 
