@@ -18,8 +18,10 @@ from deephash_pipeline.training import (
     ArrayInputs,
     CheckpointFolder,
     CrossEntropy,
+    LabelledInputs,
     TrainingInterrupted,
     TrainingParameters,
+    TrainingRun,
     train,
 )
 
@@ -150,7 +152,8 @@ def trained(objective: nn.Module, checkpoints: CheckpointFolder) -> None:
     inputs = ArrayInputs(np.zeros((16, 4), np.float32), CPU)
     torch.manual_seed(0)
     network = nn.Linear(4, 3)
-    train(network, objective, inputs, np.zeros(16, np.int64), parameters, 0, CPU, "digits", checkpoints=checkpoints)
+    training_set = LabelledInputs(inputs, np.zeros(16, np.int64))
+    train(network, objective, training_set, parameters, TrainingRun("digits", checkpoints=checkpoints))
 
 
 def test_a_log_names_the_epoch_within_it_and_counts_on_where_training_is_resumed(

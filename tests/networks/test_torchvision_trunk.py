@@ -16,7 +16,15 @@ from deephash_pipeline.errors import InputError
 from deephash_pipeline.networks import SoftmaxNetwork, TrunkParameters, build_trunk, initialise
 from deephash_pipeline.networks.torchvision_trunk import DroppedSamples
 from deephash_pipeline.randomness import derive_seed
-from deephash_pipeline.training import ArrayInputs, CheckpointFolder, CrossEntropy, TrainingParameters, train
+from deephash_pipeline.training import (
+    ArrayInputs,
+    CheckpointFolder,
+    CrossEntropy,
+    LabelledInputs,
+    TrainingParameters,
+    TrainingRun,
+    train,
+)
 from deephash_pipeline.training.dropout import replace_dropout
 
 Z_DIMENSIONS = {
@@ -270,14 +278,9 @@ def trained(folder=None, stop_after=None):
     train(
         network,
         CrossEntropy(),
-        Images(images(8).numpy(), CPU),
-        np.arange(8) % 2,
+        LabelledInputs(Images(images(8).numpy(), CPU), np.arange(8) % 2),
         TrainingParameters(epochs=2, batch_size=4, learning_rate=0.01),
-        seed=4,
-        device=CPU,
-        description="mobilenet",
-        after_epoch=after_epoch,
-        checkpoints=folder and CheckpointFolder(folder, 0),
+        TrainingRun("mobilenet", 4, after_epoch=after_epoch, checkpoints=folder and CheckpointFolder(folder, 0)),
     )
     return network
 

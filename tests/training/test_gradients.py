@@ -25,7 +25,7 @@ from deephash_pipeline.networks import (
     initialise,
 )
 from deephash_pipeline.networks.layers import Convolution, Data, InnerProduct, MaxPooling, ReLU
-from deephash_pipeline.training import ArrayInputs, CrossEntropy, TrainingParameters
+from deephash_pipeline.training import ArrayInputs, CrossEntropy, LabelledInputs, TrainingParameters
 from deephash_pipeline.training.gradients import BatchGradients, Objective
 from deephash_pipeline.training.inputs import Inputs
 from tests.training.double_inputs import DoubleInputs
@@ -106,7 +106,7 @@ def gradient(
     initialise(network, 3)
     network.train().to(memory_format=torch.channels_last)
     parameters = TrainingParameters(epochs=1, batch_size=BATCH, learning_rate=1, chunk_size=chunk_size, **more)
-    compute = BatchGradients(network, objective, inputs, labels, parameters, CPU)
+    compute = BatchGradients(network, objective, LabelledInputs(inputs, labels.numpy()), parameters, CPU)
     loss, _ = compute(np.random.default_rng(1).permutation(len(inputs))[:BATCH], SEED)
     return {name: held.grad for name, held in network.named_parameters() if held.grad is not None}, float(loss)
 
@@ -213,7 +213,7 @@ def test_a_second_batch_replaces_the_gradients_of_the_first() -> None:
     inputs, labels = training_set()
     network = hash_network()
     parameters = TrainingParameters(epochs=1, batch_size=BATCH, learning_rate=1, chunk_size=5)
-    compute = BatchGradients(network, HASHING, inputs, labels, parameters, CPU)
+    compute = BatchGradients(network, HASHING, LabelledInputs(inputs, labels.numpy()), parameters, CPU)
     results = []
     for batch in (np.arange(BATCH), np.arange(BATCH) + 10, np.arange(BATCH)):
         compute(batch, SEED)
@@ -247,7 +247,7 @@ def test_the_metrics_are_those_of_the_objective_and_a_loss_of_pytorch_has_none(c
     inputs, labels = training_set()
     parameters = TrainingParameters(epochs=1, batch_size=BATCH, learning_rate=1, chunk_size=chunk_size)
     for objective, names in ((CrossEntropy(), ["accuracy"]), (nn.CrossEntropyLoss(), [])):
-        compute = BatchGradients(softmax_network(), objective, inputs, labels, parameters, CPU)
+        compute = BatchGradients(softmax_network(), objective, LabelledInputs(inputs, labels.numpy()), parameters, CPU)
         loss, metrics = compute(np.arange(BATCH), SEED)
         assert list(metrics) == names
         assert not any(tensor.requires_grad for tensor in (loss, *metrics.values()))

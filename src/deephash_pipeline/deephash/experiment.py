@@ -1,5 +1,6 @@
 """What all trainings of an experiment share, and what one of them is called."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
@@ -11,7 +12,7 @@ from deephash_pipeline.devices import resolve_device
 from deephash_pipeline.methods import Cell
 from deephash_pipeline.networks import NETWORKS, Trunk, TrunkParameters, build_trunk, require_network
 from deephash_pipeline.networks.layers import Shape
-from deephash_pipeline.training import CheckpointFolder, TrainingParameters, resolve_devices
+from deephash_pipeline.training import CheckpointFolder, TrainingParameters, TrainingRun, resolve_devices
 
 
 class Experiment(BaseModel):
@@ -175,3 +176,26 @@ class Run(StageRun):
     def code_length(self) -> int:
         """Bits of the codes."""
         return self.cell.bits
+
+
+def engine_run(
+    run: ClassifierRun | Run,
+    parameters: StageParameters,
+    seed: int,
+    after_epoch: Callable[[], dict[str, float]] | None = None,
+) -> TrainingRun:
+    """Describe a run to the training engine; on one device.
+
+    >>> run = Run(Experiment(benchmark="digits", network="lenet", seed=42), Cell(method="deephash", code_length=48))
+    >>> parameters = StageParameters(training=TrainingParameters(epochs=30, batch_size=64, learning_rate=0.05))
+    >>> engine_run(run, parameters, seed=7).name
+    'deephash.b48'
+    """
+    return TrainingRun(
+        run.name,
+        seed,
+        run.device,
+        after_epoch=after_epoch,
+        checkpoints=run.checkpoints,
+        configuration=run.configuration(parameters),
+    )

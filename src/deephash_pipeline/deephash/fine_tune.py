@@ -1,6 +1,7 @@
 """Simultaneous fine-tuning: all layers on one loss, the exponentiated loss Q (Algorithm 1) or a rival's."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, Self
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from pydantic import field_validator, model_validator
 from torch import Tensor, nn
 
-from deephash_pipeline.deephash.experiment import Run, StageParameters
+from deephash_pipeline.deephash.experiment import Run, StageParameters, engine_run
 from deephash_pipeline.deephash.hasher import ImageHasher
 from deephash_pipeline.deephash.initialise import hash_layer_encoder
 from deephash_pipeline.deephash.pretrain import extract_features
@@ -39,7 +40,7 @@ from deephash_pipeline.networks import (
     initialise,
 )
 from deephash_pipeline.randomness import derive_seed
-from deephash_pipeline.training import first_batch, train_on
+from deephash_pipeline.training import LabelledInputs, first_batch, train
 from deephash_pipeline.training.gradients import LearnsCodes
 
 
@@ -143,7 +144,18 @@ def fine_tune(
     else:
         network.hash_layer.load_state_dict(dict(start.hash_layer), strict=False)
     objective = build_objective(training_set, parameters, run, start)
-    history = minimise(network, objective, training_set, parameters, run, after_epoch)
+    inputs = ImageInputs(
+        training_set.images, training_set.statistics, run.device, parameters.augmentation, network.trunk.image_size
+    )
+    measured = None if after_epoch is None else partial(after_epoch, network)
+    history = train(
+        network,
+        objective,
+        LabelledInputs(inputs, inputs.labels(training_set.labels)),
+        run.experiment.training(parameters.training),
+        replace(engine_run(run, parameters, seed_of(run), measured), devices=run.devices),
+    )
+    network.cpu()
     hasher = ImageHasher.assemble(network.trunk, hash_layer_encoder(network.hash_layer), training_set, run)
     return FineTuned(hasher, pd.DataFrame(history))
 
@@ -217,38 +229,3 @@ def compared_features(
     weight, bias = (start.softmax[name].cpu().numpy()[trained] for name in ("weight", "bias"))
     logits: NDArray[np.float32] = z @ weight.T + bias
     return logits
-
-
-def minimise(
-    network: HashNetwork,
-    objective: HashingLoss | SimilarityBits,
-    training_set: TrainingSet,
-    parameters: FineTuningParameters,
-    run: Run,
-    after_epoch: Callable[[HashNetwork], dict[str, float]] | None = None,
-) -> list[dict[str, Any]]:
-    """Train the network in place, and leave it on the CPU; returns a dictionary for each epoch."""
-    seed = seed_of(run)
-    inputs = ImageInputs(
-        training_set.images,
-        training_set.statistics,
-        run.device,
-        parameters.augmentation,
-        network.trunk.image_size,
-    )
-    history = train_on(
-        run.devices,
-        module=network,
-        objective=objective,
-        inputs=inputs,
-        labels=inputs.labels(training_set.labels),
-        parameters=run.experiment.training(parameters.training),
-        seed=seed,
-        device=run.device,
-        description=run.name,
-        after_epoch=None if after_epoch is None else partial(after_epoch, network),
-        checkpoints=run.checkpoints,
-        configuration=run.configuration(parameters),
-    )
-    network.cpu()
-    return history

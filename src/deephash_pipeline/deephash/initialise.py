@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from deephash_pipeline.deephash.experiment import Run, StageParameters
+from deephash_pipeline.deephash.experiment import Run, StageParameters, engine_run
 from deephash_pipeline.deephash.training_set import LabelledFeatures
 from deephash_pipeline.hashing.base import Encoder
 from deephash_pipeline.hashing.learned import LearnedHashLayer
@@ -18,7 +18,7 @@ from deephash_pipeline.hashing.rows import row_blocks
 from deephash_pipeline.images.sources.collection import require_labels
 from deephash_pipeline.networks import HashLayer, HashLayerParameters, HashSoftmaxNetwork, initialise
 from deephash_pipeline.randomness import derive_seed
-from deephash_pipeline.training import ArrayInputs, classification_objective, first_batch, train
+from deephash_pipeline.training import ArrayInputs, LabelledInputs, classification_objective, first_batch, train
 
 
 class HashLayerInitParameters(StageParameters):
@@ -57,14 +57,9 @@ def initialise_hash_layer(
     history = train(
         network,
         classification_objective(features.labels),
-        ArrayInputs(features.z, run.device),
-        features.labels,
+        LabelledInputs(ArrayInputs(features.z, run.device), features.labels),
         training,
-        seed,
-        run.device,
-        description=run.name,
-        checkpoints=run.checkpoints,
-        configuration=run.configuration(parameters),
+        engine_run(run, parameters, seed),
     )
     hash_layer.cpu()
     weights = {"weight": hash_layer.weight.detach()}

@@ -1,7 +1,7 @@
 """Pre-training, stage 1: the network learns to classify (Algorithm 1 of the paper)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from torch import Tensor
 
-from deephash_pipeline.deephash.experiment import ClassifierRun, Experiment, StageParameters
+from deephash_pipeline.deephash.experiment import ClassifierRun, Experiment, StageParameters, engine_run
 from deephash_pipeline.deephash.training_set import LabelledImages, TrainingSet
 from deephash_pipeline.images.augmentation import AugmentationParameters
 from deephash_pipeline.images.inputs import ImageInputs
@@ -17,7 +17,7 @@ from deephash_pipeline.images.sources.collection import require_labels
 from deephash_pipeline.networks import SoftmaxNetwork, Trunk, initialise
 from deephash_pipeline.networks.layers import Shape
 from deephash_pipeline.randomness import derive_seed
-from deephash_pipeline.training import classification_objective, outputs_in_blocks, train_on
+from deephash_pipeline.training import LabelledInputs, classification_objective, outputs_in_blocks, train
 
 NO_HISTORY = pd.DataFrame({"epoch": pd.Series(dtype=int), "loss": pd.Series(dtype=float)})
 """Of a trunk that is not trained."""
@@ -93,19 +93,13 @@ def pretrain(
     # No classifier can be right about classes it was not shown, so there its accuracy would say nothing.
     known_classes = len(validation) > 0 and np.isin(validation_labels, training_set.labels).all()
     inputs = ImageInputs(training_set.images, statistics, device, parameters.augmentation, size)
-    history = train_on(
-        run.devices,
-        module=network,
-        objective=classification_objective(training_set.labels),
-        inputs=inputs,
-        labels=inputs.labels(training_set.labels),
-        parameters=experiment.training(parameters.training),
-        seed=seed,
-        device=device,
-        description=run.name,
-        after_epoch=ValidationAccuracy(network, validation, validation_labels) if known_classes else None,
-        checkpoints=run.checkpoints,
-        configuration=run.configuration(parameters),
+    after_epoch = ValidationAccuracy(network, validation, validation_labels) if known_classes else None
+    history = train(
+        network,
+        classification_objective(training_set.labels),
+        LabelledInputs(inputs, inputs.labels(training_set.labels)),
+        experiment.training(parameters.training),
+        replace(engine_run(run, parameters, seed, after_epoch), devices=run.devices),
     )
     network.cpu()
     return PreTrained(network.trunk.state_dict(), network.softmax.state_dict(), pd.DataFrame(history))

@@ -21,7 +21,7 @@ from deephash_pipeline.devices import to_device
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.training.distributed.ranks import gather, own_part, sum_gradients, take_from_first_rank
 from deephash_pipeline.training.dropout import replace_dropout
-from deephash_pipeline.training.inputs import Inputs
+from deephash_pipeline.training.inputs import LabelledInputs
 from deephash_pipeline.training.parameters import TrainingParameters
 
 Objective: TypeAlias = Callable[[Any, Tensor], Tensor]
@@ -93,8 +93,7 @@ class BatchGradients:
         module: a `TrunkAndHead`; or any other module, for batches in one piece. Its dropout layers are replaced by
             counter-based ones.
         objective: maps (outputs, labels) of a whole batch to its loss; its metrics are read if it `HasMetrics`.
-        inputs: the training set.
-        labels: of the training set, on the device.
+        training_set: inputs, and labels, which are moved to the device.
         parameters: `batch_size`, `chunk_size`, `precision`, which is not ``auto`` any more, and `compile`.
         device: where to compute.
 
@@ -106,15 +105,14 @@ class BatchGradients:
         self,
         module: nn.Module,
         objective: Objective,
-        inputs: Inputs,
-        labels: Tensor,
+        training_set: LabelledInputs,
         parameters: TrainingParameters,
         device: torch.device,
     ) -> None:
         self.module = module
         self.objective = objective
-        self.inputs = inputs
-        self.labels = labels
+        self.inputs = training_set.inputs
+        self.labels = torch.from_numpy(np.asarray(training_set.labels)).to(device)
         self.parameters = parameters
         self.device = device
         dropouts = replace_dropout(module)

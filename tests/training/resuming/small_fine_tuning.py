@@ -13,7 +13,14 @@ from deephash_pipeline.images.augmentation import AugmentationParameters
 from deephash_pipeline.images.inputs import ImageInputs
 from deephash_pipeline.losses import ExponentiatedLoss
 from deephash_pipeline.networks import HashLayer, HashLayerParameters, HashNetwork, initialise
-from deephash_pipeline.training import CheckpointFolder, TrainingParameters, outputs_in_blocks, train
+from deephash_pipeline.training import (
+    CheckpointFolder,
+    LabelledInputs,
+    TrainingParameters,
+    TrainingRun,
+    outputs_in_blocks,
+    train,
+)
 
 CPU = torch.device("cpu")
 STATISTICS = {"mean": [0.5], "standard_deviation": [0.25]}
@@ -88,16 +95,16 @@ def fine_tune(checkpoints=None, objective=None, network=None, configuration=None
     history = train(
         network,
         objective or ExponentiatedLoss(loss_scale="unit", balance_pairs=True),
-        inputs,
-        labels,
+        LabelledInputs(inputs, labels),
         parameters(**changes),
-        seed,
-        CPU,
-        "deephash.b6",
-        # A figure that any lost bit of any weight or running mean would show in, as NumPy has it.
-        after_epoch=lambda: {"mean_square": (outputs_in_blocks(network, plain) ** 2).mean()},
-        checkpoints=checkpoints,
-        configuration=configuration,
+        TrainingRun(
+            "deephash.b6",
+            seed,
+            # A number that any lost bit of any weight or running mean would show in, as NumPy has it.
+            after_epoch=lambda: {"mean_square": (outputs_in_blocks(network, plain) ** 2).mean()},
+            checkpoints=checkpoints,
+            configuration=configuration or {},
+        ),
     )
     return sha256(network), history
 

@@ -24,8 +24,10 @@ from deephash_pipeline.training import (
     ArrayInputs,
     CheckpointFolder,
     CrossEntropy,
+    LabelledInputs,
     TrainingDiverged,
     TrainingInterrupted,
+    TrainingRun,
     train,
 )
 from tests.training.resuming.small_fine_tuning import (
@@ -176,9 +178,9 @@ def test_stage_2_goes_on_bit_for_bit(tmp_path):
         network = HashSoftmaxNetwork(HashLayer(9, 6, HashLayerParameters(), 3), 3)
         initialise(network.softmax, 4)
         settings = parameters(schedule="one_cycle")
-        history = train(
-            network, CrossEntropy(), ArrayInputs(z, CPU), labels, settings, 7, CPU, "stage 2", checkpoints=checkpoints
-        )
+        training_set = LabelledInputs(ArrayInputs(z, CPU), labels)
+        run = TrainingRun("stage 2", 7, checkpoints=checkpoints)
+        history = train(network, CrossEntropy(), training_set, settings, run)
         return sha256(network), history
 
     with pytest.raises(Killed):

@@ -17,8 +17,10 @@ from deephash_pipeline.training import (
     ArrayInputs,
     CheckpointFolder,
     CrossEntropy,
+    LabelledInputs,
     TrainingInterrupted,
     TrainingParameters,
+    TrainingRun,
     train,
 )
 from deephash_pipeline.training.resuming import interruption as interruption_module
@@ -55,7 +57,8 @@ settings = TrainingParameters(epochs=10**6, batch_size=8, learning_rate=0.1, sch
 inputs, labels = ArrayInputs(np.zeros((16, 4), np.float32), CPU), np.zeros(16, np.int64)
 checkpoints = CheckpointFolder(Path(sys.argv[1]), 3600)
 try:
-    train(torch.nn.Linear(4, 3), Loss(), inputs, labels, settings, 0, CPU, "the training", checkpoints=checkpoints)
+    run = TrainingRun("the training", checkpoints=checkpoints)
+    train(torch.nn.Linear(4, 3), Loss(), LabelledInputs(inputs, labels), settings, run)
 except TrainingInterrupted as error:
     print(error)
     sys.exit(error.exit_code)
@@ -131,7 +134,13 @@ def run(checkpoints=None, objective=None, epochs=2, after_epoch=None):
     settings = TrainingParameters(epochs=epochs, batch_size=8, learning_rate=0.1, schedule="one_cycle")
     labels = (np.arange(32) % 3).astype(np.int64)
     objective = objective or CrossEntropy()
-    history = train(module, objective, inputs, labels, settings, 0, CPU, "test", after_epoch, checkpoints)
+    history = train(
+        module,
+        objective,
+        LabelledInputs(inputs, labels),
+        settings,
+        TrainingRun("test", after_epoch=after_epoch, checkpoints=checkpoints),
+    )
     return module.weight.tolist(), history
 
 
