@@ -10,6 +10,7 @@ import pytest
 
 from deephash_pipeline.protocols import PROTOCOLS
 from deephash_pipeline.reports import (
+    Report,
     by_other_protocols,
     comparison_table,
     figure_map_by_code_length,
@@ -58,7 +59,6 @@ class PageReader(HTMLParser):
 def render(metrics, curves, history, display_names, groups):
     def render_with(benchmark="cifar10", **changes):
         arguments = {
-            "title": "Codes for small images",
             "benchmark": benchmark,
             "protocol": PROTOCOLS["paper"],
             "by_protocol": (),
@@ -74,7 +74,7 @@ def render(metrics, curves, history, display_names, groups):
             "made_with": {"Version": "1.2.3"},
             "notes": ["Trained for two epochs."],
         }
-        return render_report(**{**arguments, **changes})
+        return render_report("Codes for small images", Report(**{**arguments, **changes}))
 
     return render_with
 

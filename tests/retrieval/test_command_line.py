@@ -28,7 +28,7 @@ from deephash_pipeline.retrieval import (
     retrieval_metrics,
 )
 from deephash_pipeline.retrieval.__main__ import main
-from deephash_pipeline.retrieval.code_files import read_labelled_codes
+from deephash_pipeline.retrieval.code_files import LabelledCodes, read_labelled_codes
 from deephash_pipeline.retrieval.stable_order import stable_order_average_precision
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "evaluate-your-own-codes.md"
@@ -118,7 +118,7 @@ def test_ranks_radii_and_the_stable_order_are_added_under_their_names(tmp_path: 
         assert metrics[f"precision_within_radius_{radius}"] == precision.mean()
         assert metrics[f"lookup_failure_rate_radius_{radius}"] == failed.mean()
     stable = metrics["mean_average_precision_stable_order"]
-    assert stable == stable_order_average_precision(*PACKED).mean()
+    assert stable == stable_order_average_precision(LabelledCodes(*PACKED)).mean()
     assert metrics["mean_average_precision_pessimistic"] <= stable <= metrics["mean_average_precision_optimistic"]
 
 

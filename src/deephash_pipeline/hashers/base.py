@@ -95,8 +95,7 @@ class BaseHasher(ABC):
         return EncodedImages(np.concatenate(codes), np.concatenate(rows), list(chain.from_iterable(skipped)))
 
     def _batches(self, images: Images, errors: Literal["raise", "skip"]) -> Iterator[ImageBatch]:
-        channels, height, width = self.description.image_shape
-        return image_batches(images, (height, width), channels, self.batch_size, errors, self.threads)
+        return image_batches(images, self.description.image_shape, self.batch_size, errors, self.threads)
 
     @property
     def code_length(self) -> int:

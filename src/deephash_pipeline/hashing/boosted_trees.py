@@ -29,13 +29,25 @@ class Ensemble(NamedTuple):
     splits: NDArray[np.int64]
 
 
+class EnsembleSize(NamedTuple):
+    """How large an ensemble may become.
+
+    Attributes:
+        trees: how many.
+        depth: splits from the root to a leaf.
+        features_per_split: how many features a split looks at; all if there are fewer.
+    """
+
+    trees: int
+    depth: int
+    features_per_split: int
+
+
 def boost(
     z: NDArray[np.float32],
     bits: NDArray[np.int64],
     weights: NDArray[np.float64],
-    trees: int,
-    depth: int,
-    features_per_split: int,
+    size: EnsembleSize,
     generator: np.random.Generator,
 ) -> Ensemble:
     """Fit bits by the signs of a sum of trees' votes: AdaBoost, by its exponential loss.
@@ -49,11 +61,10 @@ def boost(
         z: features, shape (n, D).
         bits: -1 and 1, shape (n,).
         weights: of the rows at the beginning, at least 0, shape (n,); if all are 0, all rows weigh the same.
-        trees: how many.
-        depth: splits from the root to a leaf.
-        features_per_split: how many features a split looks at; all if there are fewer.
+        size: of the ensemble.
         generator: of these draws.
     """
+    trees, depth, features_per_split = size
     nodes = 2 ** (depth + 1) - 1
     ensemble = Ensemble(np.zeros((trees, nodes), np.int32), np.zeros((trees, nodes)), np.zeros(z.shape[1], np.int64))
     weights = weights / weights.sum() if weights.any() else np.full(len(bits), 1 / len(bits))

@@ -11,7 +11,7 @@ coordinate after the other by a step of Newton's; but a row of S times a column 
 over the classes, so that a step costs K operations and no n x n matrix is kept.
 """
 
-from typing import Literal, TypeAlias
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,17 +23,24 @@ CLASSES_STARTED = 3000
 """How many random starts `classes` has, of which the best is kept: so many that this many classes' codes are drawn."""
 
 
-Factorisation: TypeAlias = Literal["classes", "samples"]
+@dataclass(frozen=True)
+class SampleFactorisation:
+    """How the matrix of samples is factorised.
+
+    Attributes:
+        samples: how many.
+        sweeps: over the coordinates of their codes.
+    """
+
+    samples: int = 5000
+    sweeps: int = 5
 
 
 def similarity_codes(
     labels: ArrayLike,
     code_length: int,
     random_state: int = 0,
-    *,
-    factorisation: Factorisation = "classes",
-    samples: int = 5000,
-    sweeps: int = 5,
+    of_samples: SampleFactorisation | None = None,
 ) -> NDArray[np.float32]:
     """Find a code for each class.
 
@@ -41,9 +48,7 @@ def similarity_codes(
         labels: integers of shape (samples,), classes numbered from 0.
         code_length: bits.
         random_state: seed of random starts, and of the choice of samples.
-        factorisation: of the matrix of ``classes``, or of ``samples``.
-        samples: how many, of the latter.
-        sweeps: over the coordinates of their codes.
+        of_samples: how the matrix of samples is factorised; None to factorise that of the classes.
 
     Returns:
         float32 of shape (classes, code_length), of -1 and 1.
@@ -62,10 +67,10 @@ def similarity_codes(
             "set, classes numbered from 0"
         )
     generator = np.random.default_rng(random_state)
-    if factorisation == "classes":
+    if of_samples is None:
         return factorise_classes(np.bincount(labels), code_length, generator).astype(np.float32)
-    chosen = generator.permutation(labels)[:samples]
-    codes = factorise_samples(chosen, code_length, sweeps, generator)
+    chosen = generator.permutation(labels)[: of_samples.samples]
+    codes = factorise_samples(chosen, code_length, of_samples.sweeps, generator)
     majority = class_sums(np.where(codes >= 0, 1.0, -1.0), chosen, int(labels.max()) + 1)
     return np.where(majority >= 0, 1, -1).astype(np.float32)
 

@@ -117,7 +117,7 @@ def all_metrics(
         metrics[f"precision_within_radius_{radius}"] = mean(precision)
         metrics[f"lookup_failure_rate_radius_{radius}"] = mean(failed)
     if stable_order:
-        metrics["mean_average_precision_stable_order"] = mean(stable_order_average_precision(*codes))
+        metrics["mean_average_precision_stable_order"] = mean(stable_order_average_precision(codes))
     equal = DistanceHistograms(histograms.all.sum(axis=1, keepdims=True), histograms.relevant_items[:, None])
     return {**metrics, "chance_level": retrieval_metrics(equal)["mean_average_precision"]}
 

@@ -126,7 +126,7 @@ class ReadableIndex:
         rows, distances = nearest_rows(queries, self._parts(snapshot, where), self.code_length, shortlist, engine)
         if rerank is None:
             return Answers(snapshot.ids_of(rows, self._store.kind), distances)
-        scores = scores_of(snapshot, rows, rerank, len(queries), self.code_length, self.features)
+        scores = scores_of(snapshot, rows, rerank, self.code_length, self.features)
         order = np.argsort(scores, axis=1, kind="stable")[:, :k]
         rows, distances = np.take_along_axis(rows, order, axis=1), np.take_along_axis(distances, order, axis=1)
         scores = np.take_along_axis(scores, order, axis=1)

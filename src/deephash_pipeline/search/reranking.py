@@ -48,7 +48,7 @@ Reranking = ByFeatures | ByOutputs
 
 
 def scores_of(
-    snapshot: Snapshot, rows: NDArray[np.int64], rerank: Reranking, queries: int, code_length: int, width: int
+    snapshot: Snapshot, rows: NDArray[np.int64], rerank: Reranking, code_length: int, width: int
 ) -> NDArray[np.float32]:
     """What a re-ranking orders by, float32 (queries, shortlist), smaller is nearer.
 
@@ -56,13 +56,13 @@ def scores_of(
         snapshot: the index.
         rows: shortlist of every query, int64 (queries, shortlist).
         rerank: how to order it.
-        queries: how many queries there are.
         code_length: bits per code.
         width: numbers in the features of an item.
 
     Raises:
         InputError: if the numbers of the queries have another shape, or the index has no features.
     """
+    queries = len(rows)
     scores = np.empty(rows.shape, dtype=np.float32)
     if isinstance(rerank, ByFeatures):
         if not width:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.images.decoding.image_files import Channels, ImageFiles
+from deephash_pipeline.images.decoding.image_files import RawFolder
 from deephash_pipeline.images.sources.collection import ImageCollection, ImageSet
 
 logger = logging.getLogger(__name__)
@@ -83,12 +83,7 @@ def write_label_list(path: Path, ids: Sequence[str], labels: NDArray[Any], class
 
 
 def list_label_lists(
-    root: Path,
-    lists: Mapping[str, str],
-    class_names: Sequence[str] | str | None,
-    image_size: int,
-    channels: Channels,
-    working_folder: Path,
+    raw: RawFolder, lists: Mapping[str, str], class_names: Sequence[str] | str | None
 ) -> ImageCollection:
     """List the images of such lists, without decoding any.
 
@@ -96,12 +91,9 @@ def list_label_lists(
     repeats them, and a held-out database is one that no training has seen.
 
     Args:
-        root: folder of the raw files, where paths begin.
-        lists: split name -> list below `root`.
-        class_names: of the columns, or a file below `root` with a name on each line; None to number them.
-        image_size: height and width to decode to, in pixels.
-        channels: 1 for grey, 3 for colour.
-        working_folder: where the array of a split grows while it is decoded.
+        raw: the folder where paths begin, and what its files are decoded to.
+        lists: split name -> list below the folder.
+        class_names: of the columns, or a file below the folder with a name on each line; None to number them.
 
     Returns:
         The splits, rows in the order of the lists. Labels are multi-hot; or, where every image of every list has
@@ -110,6 +102,7 @@ def list_label_lists(
     Raises:
         InputError: see `read_label_list`; also if an image is missing or listed twice, or the lists differ in columns.
     """
+    root = raw.root
     names = _class_names(root, class_names)
     read: dict[str, LabelList] = {}
     for split, file in lists.items():
@@ -125,23 +118,16 @@ def list_label_lists(
     if {"training", "validation"} <= set(read):
         read["validation"] = _without(read["validation"], set(read["training"].ids))
     names = [str(column) for column in range(next(iter(read.values())).labels.shape[1])] if names is None else names
-    return collect_labelled(read, root, names, image_size, channels, working_folder)
+    return collect_labelled(read, raw, names)
 
 
-def collect_labelled(
-    found: Mapping[str, LabelList],
-    root: Path,
-    class_names: Sequence[str],
-    image_size: int,
-    channels: Channels,
-    working_folder: Path,
-) -> ImageCollection:
+def collect_labelled(found: Mapping[str, LabelList], raw: RawFolder, class_names: Sequence[str]) -> ImageCollection:
     """Make a collection of image files with labels; class numbers where each image has one."""
     one_each = all((of_split.labels.sum(axis=1) == 1).all() for of_split in found.values())
     splits = {}
     for split, (ids, multi_hot) in found.items():
         labels = multi_hot.argmax(axis=1).astype(np.int64) if one_each else multi_hot
-        splits[split] = ImageSet(ImageFiles(root, ids, image_size, channels, working_folder), labels, ids)
+        splits[split] = ImageSet(raw.files(ids), labels, ids)
     return ImageCollection(splits, list(class_names))
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.images.decoding.image_files import Channels
+from deephash_pipeline.images.decoding.image_files import Channels, RawFolder
 from deephash_pipeline.images.sources.collection import ImageCollection
 from deephash_pipeline.images.sources.digits import read_digits
 from deephash_pipeline.images.sources.fer2013 import read_fer2013
@@ -168,15 +168,15 @@ def read_source(source: ImageSource, path: Path, working_folder: Path) -> ImageC
             return read_idx_collection(files, source.class_names)
         case FolderSource():
             class_folder = source.class_folder if source.labelled else None
-            return list_folder(path, source.splits, source.image_size, source.channels, working_folder, class_folder)
+            raw = RawFolder(path, source.image_size, source.channels, working_folder)
+            return list_folder(raw, source.splits, class_folder)
         case CsvSource():
             return list_table(
                 path / source.file, source.image_size, source.channels, working_folder, source.label_separator
             )
         case ListSource():
-            return list_label_lists(
-                path, source.splits, source.class_names, source.image_size, source.channels, working_folder
-            )
+            raw = RawFolder(path, source.image_size, source.channels, working_folder)
+            return list_label_lists(raw, source.splits, source.class_names)
         case Fer2013Source():
             return read_fer2013(path / source.file, source.channels)
         case TorchvisionSource():

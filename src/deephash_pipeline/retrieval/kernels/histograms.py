@@ -245,10 +245,10 @@ def _bits_of_triple(code: Any, first_bit: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def entries_of(query_words: Any, first_query: int, behind_query: int, triples: int) -> Any:
+def entries_of(query_words: Any, first_query: int, stop_query: int, triples: int) -> Any:
     """Where in the table of a block the numbers for the bits of each query stand: uint64 (queries, triples)."""
-    entries = np.empty((behind_query - first_query, triples), dtype=np.uint64)
-    for query in range(first_query, behind_query):
+    entries = np.empty((stop_query - first_query, triples), dtype=np.uint64)
+    for query in range(first_query, stop_query):
         for triple in range(triples):
             value = _bits_of_triple(query_words[query], 3 * triple)
             entries[query - first_query, triple] = (triple * 8 + value) * 2 * BLOCK_WORDS
@@ -258,7 +258,7 @@ def entries_of(query_words: Any, first_query: int, behind_query: int, triples: i
 @njit(cache=True, nogil=True)
 def count_at_least(
     first_query: int,
-    behind_query: int,
+    stop_query: int,
     query_words: NDArray[np.uint64],
     tables: NDArray[np.uint64],
     starts: NDArray[np.int64],
@@ -271,7 +271,7 @@ def count_at_least(
 
     Args:
         first_query: the first of the queries to count for,
-        behind_query: and the one behind the last. A block stays in the cache while all of them pass it.
+        stop_query: and the one behind the last. A block stays in the cache while all of them pass it.
         query_words: codes, uint64 (queries, words).
         tables: of `difference_tables`.
         starts: int64 (queries,); relevant to a query are the items from here
@@ -281,11 +281,11 @@ def count_at_least(
         counts: int64 (2, queries, code_length + 1 filled up to a multiple of eight).
     """
     planes = working_memory(tables)
-    entries = entries_of(query_words, first_query, behind_query, tables.shape[1])
+    entries = entries_of(query_words, first_query, stop_query, tables.shape[1])
     for block in range(tables.shape[0]):
         before = block * BLOCK_ITEMS
         table = tables[block].reshape(-1)
-        for query in range(first_query, behind_query):
+        for query in range(first_query, stop_query):
             sum_differences(table, entries[query - first_query], planes)
             first, behind = mark(0, min(items - before, BLOCK_ITEMS), planes)
             count_marked(planes, first, behind, code_length, counts[0, query])
