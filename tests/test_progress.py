@@ -111,20 +111,20 @@ def test_durations_read_like_those_of_people(seconds: float, text: str) -> None:
     assert progress.duration(seconds) == text
 
 
-def test_who_listens_is_told_instead_of_the_console(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
-    told: list[progress.Steps] = []
+def test_who_listens_receives_steps_in_place_of_the_console(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
+    received: list[progress.Steps] = []
     console = on_a_terminal(clock)
     with (
         caplog.at_level(logging.INFO, "deephash_pipeline"),
-        progress.reported_to(told.append),
+        progress.reported_to(received.append),
         progress.count_steps("deephash.b48", 1000, where="epoch 1 of 2", console=console) as advance,
     ):
         for _ in range(1000):
             clock.now += 0.1
             advance("epoch 2 of 2")
-    assert told[0] == ("deephash.b48", 0, 1000, "epoch 1 of 2")
-    assert told[-1] == ("deephash.b48", 1000, 1000, "epoch 2 of 2")
-    assert len(told) < 250
+    assert received[0] == ("deephash.b48", 0, 1000, "epoch 1 of 2")
+    assert received[-1] == ("deephash.b48", 1000, 1000, "epoch 2 of 2")
+    assert len(received) < 250
     assert caplog.messages == drawn(console) == []
 
 

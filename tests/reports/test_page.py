@@ -57,7 +57,7 @@ class PageReader(HTMLParser):
 
 @pytest.fixture
 def render(metrics, curves, history, display_names, groups):
-    def render_with(benchmark="cifar10", **changes):
+    def render_with(benchmark="cifar10", title="Codes for small images", **changes):
         arguments = {
             "benchmark": benchmark,
             "protocol": PROTOCOLS["paper"],
@@ -74,7 +74,7 @@ def render(metrics, curves, history, display_names, groups):
             "made_with": {"Version": "1.2.3"},
             "notes": ["Trained for two epochs."],
         }
-        return render_report("Codes for small images", Report(**{**arguments, **changes}))
+        return render_report(title, Report(**{**arguments, **changes}))
 
     return render_with
 

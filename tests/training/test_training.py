@@ -190,23 +190,23 @@ def test_outputs_in_blocks_equal_those_of_one_piece_and_leave_no_gradient():
 
 
 class Following(CrossEntropy):
-    """Notes what it is told of the training's progress."""
+    """Notes what it receives of the training's progress."""
 
     def __init__(self):
         super().__init__()
-        self.told = []
+        self.received = []
 
     def set_progress(self, progress):
-        self.told.append(progress)
+        self.received.append(progress)
 
 
-def test_an_objective_that_follows_progress_is_told_before_each_step_how_much_is_done():
+def test_an_objective_that_follows_progress_receives_before_each_step_how_much_is_done():
     x, labels = blobs(96)
     objective = Following()
     train(linear(), objective, labelled(x, labels), parameters(epochs=2), TrainingRun("test", 1))
-    steps = len(objective.told)
+    steps = len(objective.received)
     assert steps > 4
-    assert objective.told == pytest.approx([step / steps for step in range(steps)])
+    assert objective.received == pytest.approx([step / steps for step in range(steps)])
 
 
 def test_the_mean_figures_of_after_epoch_join_the_history():

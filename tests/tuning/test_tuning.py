@@ -171,7 +171,7 @@ def test_trials_of_another_configuration_count_for_nothing(searched: tuple[Path,
     assert found["epochs"].tolist() == [1]
 
 
-def test_a_trial_behind_the_median_of_earlier_ones_is_stopped_early() -> None:
+def test_a_trial_after_the_median_of_earlier_ones_is_stopped_early() -> None:
     space = search_space(DPSH, TUNING)
     values = {name: bounds.low for name, bounds in space.items()}
     earlier = [

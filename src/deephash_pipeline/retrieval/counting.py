@@ -121,8 +121,8 @@ def count_shared_labels(
     return GradedHistograms(counts)
 
 
-def _run(kernel: Any, shared: tuple[Any, ...], first_query: int, behind_query: int) -> None:
-    kernel(first_query, behind_query, *shared)
+def _run(kernel: Any, shared: tuple[Any, ...], first_query: int, stop_query: int) -> None:
+    kernel(first_query, stop_query, *shared)
 
 
 def _shards(items: int) -> Iterator[slice]:
@@ -142,10 +142,10 @@ def _exact(counts: NDArray[np.int64], code_length: int) -> NDArray[np.int64]:
 
 
 @njit(cache=True, nogil=True)
-def _count_exactly(first_query: int, behind_query: int, code_length: int, counts: NDArray[np.int64]) -> None:
+def _count_exactly(first_query: int, stop_query: int, code_length: int, counts: NDArray[np.int64]) -> None:
     """Inclusion and exclusion."""
     for kind in range(counts.shape[0]):
-        for query in range(first_query, behind_query):
+        for query in range(first_query, stop_query):
             of_query = counts[kind, query]
             step = 1
             while step <= code_length:

@@ -2,7 +2,7 @@
 
 The relevance r of an item to a query is the number of labels that the two share. As everywhere here, a metric is the
 expectation over all orders of the items at one distance, from counts alone. Throughout, a group is the set of items at
-one distance: n items, m of them with r > 0, whose r sum to g and whose gains 2^r - 1 sum to w, behind N nearer items,
+one distance: n items, m of them with r > 0, whose r sum to g and whose gains 2^r - 1 sum to w, after N nearer items,
 whose r sum to G; c = min(n, k - N) of its places are among the first k, and R items have r > 0 in all.
 """
 

@@ -47,14 +47,14 @@ class RelevantGroups:
 
     @classmethod
     def _of(cls, all_items: NDArray[np.int64], relevant_items: NDArray[np.int64]) -> Self:
-        held = np.flatnonzero(relevant_items)
-        size, relevant = all_items.ravel()[held], relevant_items.ravel()[held]
+        groups = np.flatnonzero(relevant_items)
+        size, relevant = all_items.ravel()[groups], relevant_items.ravel()[groups]
         return cls(
-            query=held // relevant_items.shape[1],
+            query=groups // relevant_items.shape[1],
             size=size,
             relevant=relevant,
-            size_before=np.cumsum(all_items, axis=1).ravel()[held] - size,
-            relevant_before=np.cumsum(relevant_items, axis=1).ravel()[held] - relevant,
+            size_before=np.cumsum(all_items, axis=1).ravel()[groups] - size,
+            relevant_before=np.cumsum(relevant_items, axis=1).ravel()[groups] - relevant,
             relevant_items=relevant_items.sum(axis=1),
         )
 

@@ -2,7 +2,7 @@
 
 Items at one distance are tied, and any order among them is an accident of storage. So every figure here is the
 expectation over all orders within ties, in closed form. Throughout, a group is the set of items at one distance:
-n items, r of them relevant, behind N' nearer items of which R' are relevant; R items are relevant in all.
+n items, r of them relevant, after N' nearer items of which R' are relevant; R items are relevant in all.
 Groups without relevant items add nothing to any sum, and are left out of all of them.
 """
 
@@ -150,7 +150,7 @@ def precision_recall_by_rank(histograms: DistanceHistograms, ranks: NDArray[np.i
     places = histograms.database_size
     points = ranks.astype(np.int64)
     looked_up = np.minimum(points, places)
-    # Every place of a group adds r/n relevant items on average: this slope starts behind place N' and ends with N' + n.
+    # Every place of a group adds r/n relevant items on average: this slope starts after place N' and ends with N' + n.
     changes = np.zeros((2, places + 1))
     for groups in RelevantGroups.in_blocks(histograms):
         slopes = groups.relevant / groups.size
@@ -246,13 +246,13 @@ def _average_precision_at(groups: RelevantGroups, k: int) -> NDArray[np.float64]
 def _average_precision_bounds(groups: RelevantGroups) -> NDArray[np.float64]:
     """Return the optimistic and the pessimistic figures as rows, float64 (2, queries)."""
 
-    def relevant_in_a_row_behind(before: NDArray[np.int64]) -> NDArray[np.float64]:
+    def relevant_in_a_row_after(before: NDArray[np.int64]) -> NDArray[np.float64]:
         # sum_{i=1..r} (R' + i)/(before + i) = r - (before - R') (H(before + r) - H(before))
         reciprocals = harmonic_difference(before, before + groups.relevant)
         return groups.sum_by_query(groups.relevant - (before - groups.relevant_before) * reciprocals)
 
-    optimistic = relevant_in_a_row_behind(groups.size_before)
-    pessimistic = relevant_in_a_row_behind(groups.size_before + groups.size - groups.relevant)
+    optimistic = relevant_in_a_row_after(groups.size_before)
+    pessimistic = relevant_in_a_row_after(groups.size_before + groups.size - groups.relevant)
     return ratio(np.stack([optimistic, pessimistic]), groups.relevant_items, if_empty=np.nan)
 
 

@@ -1,4 +1,4 @@
-"""One trial: a shorter training with drawn parameters, stopped early where it falls behind the median of others."""
+"""One trial: a shorter training with drawn parameters, stopped early where it falls below the median of others."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -62,11 +62,11 @@ class Outcome:
 
 
 class Pruned(Exception):
-    """The trial is behind the median of those before it."""
+    """The trial is below the median of those before it."""
 
 
 class Watch:
-    """Reports each epoch's score, and stops a trial that falls behind.
+    """Reports each epoch's score, and stops a trial that falls below the median.
 
     Args:
         trial: of Optuna, in a study with the trials to compare with.

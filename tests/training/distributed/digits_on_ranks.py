@@ -108,9 +108,9 @@ def gradients_of_first_step() -> dict[str, torch.Tensor]:
         compute = BatchGradients(network, objective, LabelledInputs(inputs, labels), parameters(1), CPU)
         loss, _ = compute(np.random.default_rng(3).permutation(IMAGES)[:128], 11)
         found[f"{name}.loss"] = loss
-        for parameter, held in network.named_parameters():
-            assert held.grad is not None
-            found[f"{name}.{parameter}"] = held.grad.contiguous()
+        for parameter, value in network.named_parameters():
+            assert value.grad is not None
+            found[f"{name}.{parameter}"] = value.grad.contiguous()
     return found
 
 

@@ -48,7 +48,9 @@ def losses(folder: Path, stage: str) -> list[float]:
 @pytest.mark.parametrize("loss", ["softmax", "hashing"])
 def test_two_processes_find_the_gradient_of_one_at_the_first_step(folders: dict[str, Path], loss: str) -> None:
     one, two = (
-        torch.cat([held.double().flatten() for name, held in sorted(load_file(path).items()) if name.startswith(loss)])
+        torch.cat(
+            [value.double().flatten() for name, value in sorted(load_file(path).items()) if name.startswith(loss)]
+        )
         for path in (folders[name] / "gradients.safetensors" for name in ("alone", "torchrun"))
     )
     assert one.abs().max() > 0
@@ -127,10 +129,10 @@ def test_one_process_is_the_whole_of_all_ranks() -> None:
     assert ranks.own_part(7) == slice(0, 7)
     assert ranks.any_rank(True) and not ranks.any_rank(False)
     module = nn.Linear(2, 2)
-    before = {name: held.clone() for name, held in module.state_dict().items()}
+    before = {name: value.clone() for name, value in module.state_dict().items()}
     ranks.share_state(module)
     ranks.sum_gradients(module)
-    assert all(torch.equal(held, before[name]) for name, held in module.state_dict().items())
+    assert all(torch.equal(value, before[name]) for name, value in module.state_dict().items())
 
 
 @pytest.mark.parametrize(

@@ -152,9 +152,9 @@ def test_where_the_parent_is_killed_no_process_survives_it_even_where_ctrl_c_is_
 def test_an_error_in_the_processes_comes_back_as_in_one_with_all_it_carries(tmp_path: Path) -> None:
     parameters = TrainingParameters(epochs=2, batch_size=128, learning_rate=1e30)
     arguments = digits(devices=2, parameters=parameters, checkpoints=CheckpointFolder(tmp_path, NEVER))
-    before = {name: held.clone() for name, held in arguments["module"].state_dict().items()}
+    before = {name: value.clone() for name, value in arguments["module"].state_dict().items()}
     with pytest.raises(TrainingDiverged, match=r"digits: the loss became .* in epoch 1: lower") as caught:
         train(**arguments)
     # More than a pipe holds.
-    assert sum(held.nbytes for held in caught.value.weights.values()) > 2**20
+    assert sum(value.nbytes for value in caught.value.weights.values()) > 2**20
     assert all(torch.equal(caught.value.weights[name], before[name]) for name in before)

@@ -1,4 +1,4 @@
-"""A fine-tuning small enough to be killed behind every step, and folders that kill it there or keep a copy."""
+"""A fine-tuning small enough to be killed after every step, and folders that kill it there or keep a copy."""
 
 import hashlib
 import json
@@ -61,7 +61,7 @@ class Killed(BaseException):
 
 
 class KilledAfterSaving(CheckpointFolder):
-    """A folder behind whose n-th save of this process the process ends."""
+    """A folder after whose n-th save of this process the process ends."""
 
     def __init__(self, folder, saves):
         super().__init__(folder, 0)
@@ -75,7 +75,7 @@ class KilledAfterSaving(CheckpointFolder):
 
 
 class CopiedAfterSaving(CheckpointFolder):
-    """A folder of which a copy is kept behind every save."""
+    """A folder of which a copy is kept after every save."""
 
     def __init__(self, folder, copies):
         super().__init__(folder, 0)

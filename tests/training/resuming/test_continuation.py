@@ -60,7 +60,7 @@ VARIANTS = [
 
 
 @pytest.mark.parametrize("changes", VARIANTS, ids=str)
-def test_a_training_killed_behind_any_step_ends_bit_for_bit_as_if_it_had_not_been(tmp_path, changes):
+def test_a_training_killed_after_any_step_ends_bit_for_bit_as_if_it_had_not_been(tmp_path, changes):
     weights, history = uninterrupted(changes)
     copies = tmp_path / "copies"
     assert fine_tune(CopiedAfterSaving(tmp_path / "whole", copies), **dict(changes)) == (weights, history)
@@ -108,7 +108,7 @@ RIVALS = {
 
 
 @pytest.mark.parametrize("rival", RIVALS)
-def test_rivals_killed_behind_any_step_end_bit_for_bit_as_if_they_had_not_been(tmp_path, rival):
+def test_rivals_killed_after_any_step_end_bit_for_bit_as_if_they_had_not_been(tmp_path, rival):
     network, loss = RIVALS[rival]
     copies = tmp_path / "copies"
     weights, history = fine_tune(network=network(), objective=loss())
@@ -253,7 +253,7 @@ def test_checkpoints_change_nothing(tmp_path):
     assert fine_tune(CheckpointFolder(tmp_path, 0)) == uninterrupted()
 
 
-def test_a_stop_request_saves_behind_the_step_and_the_next_process_goes_on(tmp_path):
+def test_a_stop_request_saves_after_the_step_and_the_next_process_goes_on(tmp_path):
     class Stopping(ExponentiatedLoss):
         steps = 0
 

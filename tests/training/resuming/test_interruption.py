@@ -1,4 +1,4 @@
-"""SIGTERM and Ctrl-C end a training behind a whole step, with what it has learned kept; a second one at once."""
+"""SIGTERM and Ctrl-C end a training after a whole step, with what it has learned kept; a second one at once."""
 
 import json
 import signal
@@ -29,7 +29,7 @@ from deephash_pipeline.training.resuming.interruption import stop_requests
 CPU = torch.device("cpu")
 SIGNALS = [signal.SIGTERM, signal.SIGINT]
 
-# Trains for ever; says "stepping" behind its first step and "told" when a signal has been noted, and may dawdle then.
+# Trains for ever; says "stepping" after its first step and "noted" when a signal has been, and may dawdle then.
 SCRIPT = """
 import signal, sys, time
 import numpy as np, torch
@@ -48,7 +48,7 @@ class Loss(CrossEntropy):
         if self.steps > 1:
             while signal.SIG_DFL not in (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)):
                 time.sleep(0.01)
-            print("told", flush=True)
+            print("noted", flush=True)
             time.sleep(600 if sys.argv[2] == "dawdle" else 0)
         return super().forward(logits, labels)
 
@@ -85,13 +85,13 @@ def training_process(folder: Path, manner: str):
 
 
 @pytest.mark.parametrize("number", SIGNALS)
-def test_a_signal_writes_a_checkpoint_behind_the_step_and_ends_with_the_code_of_the_signal(tmp_path, number):
+def test_a_signal_writes_a_checkpoint_after_the_step_and_ends_with_the_code_of_the_signal(tmp_path, number):
     with training_process(tmp_path, "quick") as process:
         process.send_signal(number)
         output, errors = process.communicate(timeout=120)
     assert process.returncode == 128 + number
     assert output.splitlines() == [
-        "told",
+        "noted",
         "the training: interrupted in epoch 1 after step 2; the same command goes on from there",
     ]
     assert "Traceback" not in errors
@@ -104,7 +104,7 @@ def test_a_signal_writes_a_checkpoint_behind_the_step_and_ends_with_the_code_of_
 def test_a_second_signal_ends_the_process_at_once_and_leaves_nothing_half_written(tmp_path, number):
     with training_process(tmp_path, "dawdle") as process:
         process.send_signal(number)
-        assert process.stdout.readline() == "told\n"
+        assert process.stdout.readline() == "noted\n"
         process.send_signal(number)
         assert process.wait(timeout=120) == -number
     assert list(tmp_path.iterdir()) == []
@@ -172,7 +172,7 @@ def test_a_signal_in_the_last_step_is_not_lost(tmp_path):
     assert run(CheckpointFolder(tmp_path, 3600)) == run()
 
 
-def test_a_signal_behind_the_last_step_stops_the_run_with_the_result_kept(tmp_path):
+def test_a_signal_after_the_last_step_stops_the_run_with_the_result_kept(tmp_path):
     def signal_at_the_end():
         signal.raise_signal(signal.SIGINT) if len(epochs) == 2 else epochs.append(1)
         return {}
@@ -193,7 +193,7 @@ def test_the_first_of_two_signals_gives_the_exit_code():
     assert caught.value.exit_code == 130
 
 
-def test_one_of_several_processes_may_be_told_twice(monkeypatch):
+def test_one_of_several_processes_may_hear_a_signal_twice(monkeypatch):
     monkeypatch.setattr(interruption_module, "world_size", lambda: 2)
     with pytest.raises(TrainingInterrupted), stop_requests() as stop:
         signal.raise_signal(signal.SIGTERM)

@@ -81,7 +81,7 @@ def count_sharing(
 
     Args:
         first_query: this and what is not named here as for `count_at_least`.
-        stop_query: one behind the last query.
+        stop_query: one after the last query.
         query_words: codes.
         tables: of `difference_tables`.
         label_maps: uint64 (labels, blocks x BLOCK_WORDS), one bit for each item that carries the label.
@@ -101,8 +101,8 @@ def count_sharing(
         table = tables[block].reshape(-1)
         for query in range(first_query, stop_query):
             sum_differences(table, entries[query - first_query], planes)
-            first, behind = mark(0, min(items - block * BLOCK_ITEMS, BLOCK_ITEMS), planes)
-            count_marked(planes, first, behind, code_length, counts[0, query])
+            first, stop_word = mark(0, min(items - block * BLOCK_ITEMS, BLOCK_ITEMS), planes)
+            count_marked(planes, first, stop_word, code_length, counts[0, query])
             own = labels[label_ends[query - 1] if query else 0 : label_ends[query]]
             _add_labels(label_maps, own, block * BLOCK_WORDS, shared)
             for grade in range(1, min(len(own) + 1, len(counts))):
