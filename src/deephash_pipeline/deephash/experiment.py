@@ -88,7 +88,12 @@ class Experiment(BaseModel):
 
 
 class StageParameters(BaseModel):
-    """What the parameters of every stage that trains have."""
+    """What the parameters of every stage that trains have.
+
+    Example:
+        >>> StageParameters(training=TrainingParameters(epochs=3, batch_size=8, learning_rate=0.1)).training.epochs
+        3
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -127,6 +132,13 @@ class StageRun:
         """What makes a training what it is, as dotted names and values, to be compared with that of a checkpoint.
 
         What was not there when earlier checkpoints were made is left out where it changes nothing, so that they fit.
+
+        Example:
+            >>> run = ClassifierRun(Experiment(benchmark="digits", network="lenet", seed=42, effort=0.1))
+            >>> parameters = StageParameters(training=TrainingParameters(epochs=30, batch_size=64, learning_rate=0.1))
+            >>> configuration = run.configuration(parameters)
+            >>> configuration["network"], configuration["training.epochs"], configuration["training.learning_rate"]
+            ('lenet', 3, 0.05)
         """
         made = parameters.model_copy(update={"training": self.experiment.training(parameters.training)})
         described = made.model_dump(mode="json")
@@ -144,6 +156,11 @@ class ClassifierRun(StageRun):
 
     Attributes:
         checkpoints: where it saves and looks for checkpoints; None for nowhere.
+
+    Example:
+        >>> run = ClassifierRun(Experiment(benchmark="digits", network="lenet", seed=42, device="cpu"))
+        >>> run.name, run.device, run.devices
+        ('cnn_pretraining', device(type='cpu'), 1)
     """
 
     checkpoints: CheckpointFolder | None = None

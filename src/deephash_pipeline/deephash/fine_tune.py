@@ -54,6 +54,12 @@ class FineTuningParameters(StageParameters):
         frozen_trunk: train the hash layer alone, on what pre-training sees in the images; nothing that tells unseen
             classes apart is then unlearned.
         similarity: bits that the loss is not given, because they keep what pre-training has found similar.
+
+    Example:
+        >>> from deephash_pipeline.training import TrainingParameters
+        >>> training = TrainingParameters(epochs=3, batch_size=8, learning_rate=0.1)
+        >>> FineTuningParameters(training=training, loss={"name": "csq"}).loss.name
+        'csq'
     """
 
     hash_layer: HashLayerParameters = HashLayerParameters()
@@ -96,6 +102,11 @@ class PreTrainedWeights(NamedTuple):
     """Where fine-tuning starts: the trunk of stage 1, the hash layer of stage 2, and the softmax layer of stage 1.
 
     The last is not trained any further; without it images are not compared by their logits.
+
+    Example:
+        >>> start = PreTrainedWeights(trunk={}, hash_layer={"weight": torch.zeros(48, 500)})
+        >>> dict(start.softmax)
+        {}
     """
 
     trunk: Mapping[str, Tensor]
@@ -134,6 +145,22 @@ def fine_tune(
     Raises:
         InputError: images that do not fit the network or are of one class alone, and what
             `deephash_pipeline.training.train` raises.
+
+    Example:
+        >>> from deephash_pipeline.deephash import Experiment
+        >>> from deephash_pipeline.methods import Cell
+        >>> from sklearn.datasets import load_digits
+        >>> from deephash_pipeline.training import TrainingParameters
+        >>> digits = load_digits().images[:32, np.newaxis].astype(np.uint8)
+        >>> digits = np.pad(digits, ((0, 0), (0, 0), (10, 10), (10, 10)))
+        >>> labels, statistics = load_digits().target[:32], {"mean": [0.02], "standard_deviation": [0.02]}
+        >>> training_set = TrainingSet(digits, labels, statistics, list("0123456789"))
+        >>> training = TrainingParameters(epochs=1, batch_size=16, learning_rate=0.01)
+        >>> experiment = Experiment(benchmark="digits", network="lenet", seed=0, device="cpu")
+        >>> run = Run(experiment, Cell(method="deephash_random_start", code_length=12))
+        >>> tuned = fine_tune(training_set, FineTuningParameters(training=training), run)
+        >>> tuned.hasher.encode(digits).shape
+        (32, 2)
     """
     require_labels(training_set.labels, run.name)
     network = build_network(training_set, parameters, run)
@@ -161,7 +188,16 @@ def fine_tune(
 
 
 def seed_of(run: Run) -> int:
-    """Return the seed from which all draws of a run derive: of weights, of batches, and those of the loss."""
+    """Return the seed from which all draws of a run derive: of weights, of batches, and those of the loss.
+
+    Example:
+        >>> from deephash_pipeline.deephash import Experiment
+        >>> from deephash_pipeline.methods import Cell
+        >>> experiment = Experiment(benchmark="digits", network="lenet", seed=42)
+        >>> runs = [Run(experiment, Cell(method="deephash", code_length=bits)) for bits in (12, 48)]
+        >>> seed_of(runs[0]) == seed_of(runs[1])
+        False
+    """
     return derive_seed(run.experiment.seed, "fine-tuning", run.code_length)
 
 

@@ -24,7 +24,14 @@ NO_HISTORY = pd.DataFrame({"epoch": pd.Series(dtype=int), "loss": pd.Series(dtyp
 
 
 class PreTrainingParameters(StageParameters):
-    """How to train the trunk under a softmax layer."""
+    """How to train the trunk under a softmax layer.
+
+    Example:
+        >>> from deephash_pipeline.training import TrainingParameters
+        >>> training = TrainingParameters(epochs=3, batch_size=8, learning_rate=0.1)
+        >>> PreTrainingParameters(training=training).augmentation.moves
+        False
+    """
 
     augmentation: AugmentationParameters = AugmentationParameters()
 
@@ -76,6 +83,20 @@ def pretrain(
     Raises:
         InputError: images that do not fit the network or are of one class alone, and what
             `deephash_pipeline.training.train` raises.
+
+    Example:
+        >>> from sklearn.datasets import load_digits
+        >>> from deephash_pipeline.training import TrainingParameters
+        >>> digits = load_digits().images[:32, np.newaxis].astype(np.uint8)
+        >>> digits = np.pad(digits, ((0, 0), (0, 0), (10, 10), (10, 10)))
+        >>> labels, statistics = load_digits().target[:32], {"mean": [0.02], "standard_deviation": [0.02]}
+        >>> training_set = TrainingSet(digits, labels, statistics, list("0123456789"))
+        >>> training = TrainingParameters(epochs=1, batch_size=16, learning_rate=0.01)
+        >>> experiment = Experiment(benchmark="digits", network="lenet", seed=0, device="cpu")
+        >>> run, parameters = ClassifierRun(experiment), PreTrainingParameters(training=training)
+        >>> made = pretrain(training_set, training_set, parameters, run)
+        >>> made.softmax["weight"].shape, list(made.history.columns)[:3]
+        (torch.Size([10, 500]), ['epoch', 'learning_rate', 'loss'])
     """
     experiment, device = run.experiment, run.device
     if experiment.trunk.frozen:
@@ -110,6 +131,10 @@ def frozen_trunk(experiment: Experiment, image_shape: Shape) -> Trunk:
 
     Raises:
         InputError: the weights cannot be had.
+
+    Example:
+        >>> frozen_trunk(Experiment(benchmark="digits", network="lenet", seed=0), (1, 28, 28)).z_dimension
+        500
     """
     trunk = experiment.trunk_for(image_shape)
     initialise(trunk, derive_seed(experiment.seed, "pre-training, stage 1"), pretrained=True)
@@ -132,6 +157,13 @@ def extract_features(
 
     Returns:
         float32 of shape (n, z_dimension).
+
+    Example:
+        >>> experiment = Experiment(benchmark="digits", network="lenet", seed=0, device="cpu")
+        >>> weights = frozen_trunk(experiment, (1, 28, 28)).state_dict()
+        >>> statistics = {"mean": [0.5], "standard_deviation": [0.25]}
+        >>> extract_features(np.zeros((2, 1, 28, 28), dtype=np.uint8), statistics, weights, experiment).shape
+        (2, 500)
     """
     trunk, device = experiment.trunk_for(images.shape[1:]), experiment.torch_device
     trunk.load_state_dict(dict(trunk_weights))

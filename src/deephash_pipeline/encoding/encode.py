@@ -38,6 +38,10 @@ class EncodingReport:
         images: encoded this time.
         broken_count: left out this time.
         broken: the first of these.
+
+    Example:
+        >>> EncodingReport(blocks=3, there=1, images=2048).broken
+        []
     """
 
     blocks: int = 0

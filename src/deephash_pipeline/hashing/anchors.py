@@ -148,14 +148,26 @@ def random_signs(shape: tuple[int, int], generator: np.random.Generator) -> NDAr
 
 
 def label_matrix(labels: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Y of shape (n, C), 1 for each label of a row: one-hot for classes 0..C-1 of shape (n,), else `labels` (n, C)."""
+    """Y of shape (n, C), 1 for each label of a row: one-hot for classes 0..C-1 of shape (n,), else `labels` (n, C).
+
+    Example:
+        >>> label_matrix(np.array([1, 0, 1]))
+        array([[0., 1.],
+               [1., 0.],
+               [0., 1.]])
+    """
     if labels.ndim == 2:
         return labels.astype(np.float64)
     return np.equal.outer(labels, np.arange(labels.max() + 1)).astype(np.float64)
 
 
 def squared_distances(z: NDArray[Any], anchors: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Squared Euclidean distances between the rows of `z` (n, D) and of `anchors` (m, D), in float64, shape (n, m)."""
+    """Squared Euclidean distances between the rows of `z` (n, D) and of `anchors` (m, D), in float64, shape (n, m).
+
+    Example:
+        >>> squared_distances(np.array([[0.0, 0.0]]), np.array([[3.0, 4.0], [0.0, 1.0]]))
+        array([[25.,  1.]])
+    """
     wide, wide_anchors = z.astype(np.float64, copy=False), anchors.astype(np.float64)
     distances: NDArray[np.float64] = (wide**2).sum(axis=1)[:, np.newaxis] + (wide_anchors**2).sum(axis=1)
     distances -= 2 * wide @ wide_anchors.T

@@ -36,6 +36,10 @@ class EnsembleSize(NamedTuple):
         trees: how many.
         depth: splits from the root to a leaf.
         features_per_split: how many features a split looks at; all if there are fewer.
+
+    Example:
+        >>> EnsembleSize(trees=200, depth=4, features_per_split=200).depth
+        4
     """
 
     trees: int
@@ -63,6 +67,13 @@ def boost(
         weights: of the rows at the beginning, at least 0, shape (n,); if all are 0, all rows weigh the same.
         size: of the ensemble.
         generator: of these draws.
+
+    Example:
+        >>> z = np.array([[0.0], [1.0], [2.0], [3.0]], dtype=np.float32)
+        >>> size = EnsembleSize(trees=2, depth=1, features_per_split=1)
+        >>> trees = boost(z, np.array([-1, -1, 1, 1]), np.ones(4), size, np.random.default_rng(0))
+        >>> np.sign(add_votes(z, trees.feature[np.newaxis], trees.value[np.newaxis]))[:, 0]
+        array([-1., -1.,  1.,  1.])
     """
     trees, depth, features_per_split = size
     nodes = 2 ** (depth + 1) - 1
@@ -89,7 +100,12 @@ def boost(
 
 
 def without_the_smallest(weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Set to 0 the smallest weights (n,), as long as those that are left have `KEPT_WEIGHT` of all."""
+    """Set to 0 the smallest weights (n,), as long as those that are left have `KEPT_WEIGHT` of all.
+
+    Example:
+        >>> without_the_smallest(np.array([50.0, 0.4, 0.5, 48.6, 0.5]))
+        array([50. ,  0. ,  0. , 48.6,  0.5])
+    """
     order = np.argsort(weights, kind="stable")
     dropped = np.cumsum(weights[order]) <= (1 - KEPT_WEIGHT) * weights.sum()
     kept = weights.copy()

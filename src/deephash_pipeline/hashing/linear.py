@@ -71,7 +71,12 @@ def hyperplanes_through(centre: NDArray[np.float64], directions: NDArray[np.floa
 
 
 def feature_mean(z: NDArray[Any]) -> NDArray[np.float64]:
-    """Mean of the rows of `z` (n, D), summed in float64, shape (D,)."""
+    """Mean of the rows of `z` (n, D), summed in float64, shape (D,).
+
+    Example:
+        >>> feature_mean(np.array([[1.0, 2.0], [3.0, 6.0]], dtype=np.float32))
+        array([2., 4.])
+    """
     total: NDArray[np.float64] = np.zeros(z.shape[1])
     for rows in row_blocks(z):
         total += z[rows].sum(axis=0, dtype=np.float64)

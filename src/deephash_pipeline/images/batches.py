@@ -28,7 +28,12 @@ IMAGES_PER_TASK = 16
 
 
 class SkippedImage(NamedTuple):
-    """A broken image: its row among those given, its path (else ``image <row>``) and why it cannot be decoded."""
+    """A broken image: its row among those given, its path (else ``image <row>``) and why it cannot be decoded.
+
+    Example:
+        >>> SkippedImage(1, "b.png", "the file is empty").name
+        'b.png'
+    """
 
     row: int
     name: str
@@ -42,6 +47,11 @@ class ImageBatch(NamedTuple):
         rows: their rows among the images given, int64 (b,), ascending.
         pixels: uint8 (b, channels, height, width).
         skipped: what is broken between them; b is smaller by so many, and may be 0.
+
+    Example:
+        >>> broken = SkippedImage(1, "b.png", "the file is empty")
+        >>> ImageBatch(np.array([0, 2]), np.zeros((2, 1, 8, 8), np.uint8), [broken]).pixels.shape
+        (2, 1, 8, 8)
     """
 
     rows: NDArray[np.int64]

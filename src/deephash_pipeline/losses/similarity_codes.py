@@ -30,6 +30,10 @@ class SampleFactorisation:
     Attributes:
         samples: how many.
         sweeps: over the coordinates of their codes.
+
+    Example:
+        >>> similarity_codes([0, 0, 1], code_length=4, of_samples=SampleFactorisation(samples=3, sweeps=2)).shape
+        (2, 4)
     """
 
     samples: int = 5000
@@ -78,7 +82,12 @@ def similarity_codes(
 def factorise_classes(
     class_sizes: NDArray[np.int64], code_length: int, generator: np.random.Generator
 ) -> NDArray[np.float64]:
-    """Return codes (classes, code_length) of -1 and 1 that no change of a single bit improves, the best of some."""
+    """Return codes (classes, code_length) of -1 and 1 that no change of a single bit improves, the best of some.
+
+    Example:
+        >>> factorise_classes(np.array([5, 5]), 4, np.random.default_rng(0)).sum(axis=0).tolist()
+        [0.0, 0.0, 0.0, 0.0]
+    """
     weights = class_sizes / class_sizes.sum()
     starts = min(max(CLASSES_STARTED // len(weights), FEWEST_STARTS), MOST_STARTS)
     found = [_descend(weights, code_length, generator) for _ in range(starts)]
@@ -151,7 +160,12 @@ def newton_sweep(
 
 
 def factorisation_error(codes: NDArray[np.float64], labels: NDArray[np.int64]) -> float:
-    """Mean square of S - H H' / K over all ordered pairs, a sample with itself included."""
+    """Mean square of S - H H' / K over all ordered pairs, a sample with itself included.
+
+    Example:
+        >>> factorisation_error(np.array([[1.0, 1.0], [-1.0, -1.0]]), np.array([0, 1]))
+        0.0
+    """
     samples, code_length = codes.shape
     sums = class_sums(codes, labels, int(labels.max()) + 1)
     # The sum over pairs of S_ij h_i . h_j, then that of (h_i . h_j)^2; S_ij^2 is 1.
@@ -161,7 +175,13 @@ def factorisation_error(codes: NDArray[np.float64], labels: NDArray[np.int64]) -
 
 
 def class_sums(codes: NDArray[np.float64], labels: NDArray[np.int64], classes: int) -> NDArray[np.float64]:
-    """Add up the rows of each class: (classes, code_length)."""
+    """Add up the rows of each class: (classes, code_length).
+
+    Example:
+        >>> class_sums(np.eye(3), np.array([0, 1, 0]), classes=2)
+        array([[1., 0., 1.],
+               [0., 1., 0.]])
+    """
     sums = np.zeros((classes, codes.shape[1]))
     np.add.at(sums, labels, codes)
     return sums

@@ -63,6 +63,10 @@ class GalleryParameters:
 
     Raises:
         InputError: nothing is asked for.
+
+    Example:
+        >>> GalleryParameters(queries=3).neighbours
+        10
     """
 
     queries: int = 8

@@ -39,7 +39,13 @@ def average_precision_at_by_hits(histograms: DistanceHistograms, k: int) -> NDAr
 
 
 def mean_average_precision_at_by_hits(histograms: DistanceHistograms, k: int) -> float:
-    """Mean of `average_precision_at_by_hits` over the queries that have relevant items; nan if there are none."""
+    """Mean of `average_precision_at_by_hits` over the queries that have relevant items; nan if there are none.
+
+    Example:
+        >>> one_of_two = DistanceHistograms(all=np.array([[1, 2]]), relevant=np.array([[0, 1]]))
+        >>> mean_average_precision_at_by_hits(one_of_two, k=2)
+        0.25
+    """
     return mean_of_evaluated(average_precision_at_by_hits(histograms, k), histograms.relevant_items > 0)
 
 

@@ -44,6 +44,12 @@ def count_distances(
 
     Raises:
         InputError: if an argument has another type or shape, or there is no query or no item.
+
+    Example:
+        >>> query, database = np.array([[0]], dtype=np.uint8), np.array([[0], [1], [3]], dtype=np.uint8)
+        >>> histograms = count_distances(query, np.array([7]), database, np.array([7, 4, 7]), code_length=8)
+        >>> histograms.all[0, :3], histograms.relevant[0, :3]
+        (array([1, 1, 1]), array([1, 0, 1]))
     """
     if getattr(query_labels, "ndim", 1) == 2:
         return count_shared_labels(query_codes, query_labels, database_codes, database_labels, code_length).distances

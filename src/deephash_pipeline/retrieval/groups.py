@@ -29,6 +29,12 @@ class RelevantGroups:
         size_before: int64 (groups,), N': the items that are nearer to the query.
         relevant_before: int64 (groups,), R': those of them that are relevant.
         relevant_items: int64 (queries,), R: the relevant items of every query, at any distance.
+
+    Example:
+        >>> histograms = DistanceHistograms(all=np.array([[1, 2, 3]]), relevant=np.array([[0, 1, 2]]))
+        >>> [groups] = RelevantGroups.in_blocks(histograms)
+        >>> groups.size, groups.size_before, groups.relevant_before
+        (array([2, 3]), array([1, 3]), array([0, 1]))
     """
 
     query: NDArray[np.int64]

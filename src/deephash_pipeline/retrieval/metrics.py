@@ -28,7 +28,12 @@ TRUNCATION_RANK = 1000
 
 @dataclass(frozen=True, eq=False)
 class PrecisionRecallCurve:
-    """Precision and recall at the search radii (in bits) or ranks in `point`; each array has shape (points,)."""
+    """Precision and recall at the search radii (in bits) or ranks in `point`; each array has shape (points,).
+
+    Example:
+        >>> PrecisionRecallCurve(point=np.arange(2), precision=np.array([1.0, 0.5]), recall=np.array([0.2, 1.0])).point
+        array([0, 1])
+    """
 
     point: NDArray[np.int64]
     precision: NDArray[np.float64]
@@ -43,12 +48,23 @@ def average_precision(histograms: DistanceHistograms) -> NDArray[np.float64]:
 
     Returns:
         float64 (queries,) in 0..1; nan for a query without relevant items, whose average precision is undefined.
+
+    Example:
+        >>> one_of_two = DistanceHistograms(all=np.array([[1, 2]]), relevant=np.array([[0, 1]]))
+        >>> average_precision(one_of_two)
+        array([0.41666667])
     """
     return average_precision_at(histograms, histograms.database_size)
 
 
 def mean_average_precision(histograms: DistanceHistograms) -> float:
-    """Mean of `average_precision` over the queries that have relevant items; nan if there are none."""
+    """Mean of `average_precision` over the queries that have relevant items; nan if there are none.
+
+    Example:
+        >>> one_of_two = DistanceHistograms(all=np.array([[1, 2]]), relevant=np.array([[0, 1]]))
+        >>> round(mean_average_precision(one_of_two), 4)
+        0.4167
+    """
     return mean_of_evaluated(average_precision(histograms), histograms.relevant_items > 0)
 
 
@@ -63,6 +79,11 @@ def average_precision_at(histograms: DistanceHistograms, k: int) -> NDArray[np.f
 
     Raises:
         InputError: if k is no whole number of at least 1.
+
+    Example:
+        >>> one_of_two = DistanceHistograms(all=np.array([[1, 2]]), relevant=np.array([[0, 1]]))
+        >>> average_precision_at(one_of_two, k=2)
+        array([0.25])
     """
     k = min(check_rank(k), histograms.database_size)
     return _by_query(histograms, lambda groups: _average_precision_at(groups, k))
@@ -75,6 +96,12 @@ def average_precision_bounds(histograms: DistanceHistograms) -> tuple[NDArray[np
 
     Returns:
         Two arrays, float64 (queries,) in 0..1; nan for a query without relevant items.
+
+    Example:
+        >>> one_of_two = DistanceHistograms(all=np.array([[1, 2]]), relevant=np.array([[0, 1]]))
+        >>> optimistic, pessimistic = average_precision_bounds(one_of_two)
+        >>> optimistic.round(4), pessimistic.round(4)
+        (array([0.5]), array([0.3333]))
     """
     optimistic, pessimistic = _by_query(histograms, _average_precision_bounds)
     return optimistic, pessimistic
@@ -85,6 +112,11 @@ def precision_at(histograms: DistanceHistograms, k: int) -> NDArray[np.float64]:
 
     Raises:
         InputError: if k is no whole number of at least 1.
+
+    Example:
+        >>> one_of_two = DistanceHistograms(all=np.array([[1, 2]]), relevant=np.array([[0, 1]]))
+        >>> precision_at(one_of_two, k=2)
+        array([0.25])
     """
     k = min(check_rank(k), histograms.database_size)
     return _by_query(histograms, lambda groups: _expected_relevant(groups, k)) / k
@@ -95,6 +127,11 @@ def recall_at(histograms: DistanceHistograms, k: int) -> NDArray[np.float64]:
 
     Raises:
         InputError: if k is no whole number of at least 1.
+
+    Example:
+        >>> one_of_two = DistanceHistograms(all=np.array([[1, 2]]), relevant=np.array([[0, 1]]))
+        >>> recall_at(one_of_two, k=2)
+        array([0.5])
     """
     k = check_rank(k)
     found = _by_query(histograms, lambda groups: _expected_relevant(groups, k))
@@ -111,6 +148,12 @@ def precision_within_radius(
 
     Raises:
         InputError: if the radius is no whole number of at least 0.
+
+    Example:
+        >>> one_of_two = DistanceHistograms(all=np.array([[1, 2]]), relevant=np.array([[0, 1]]))
+        >>> precision, failed = precision_within_radius(one_of_two, radius=1)
+        >>> precision.round(4), failed
+        (array([0.3333]), array([False]))
     """
     if isinstance(radius, bool) or not isinstance(radius, Integral) or radius < 0:
         raise InputError(f"radius is {radius!r}; give a whole number of bits of at least 0.")
@@ -123,6 +166,12 @@ def precision_recall_by_radius(histograms: DistanceHistograms) -> PrecisionRecal
 
     Counts are summed over the queries that have relevant items, then divided. Precision is nan at a radius at which no
     query finds anything, recall where no query has relevant items.
+
+    Example:
+        >>> one_of_two = DistanceHistograms(all=np.array([[1, 2]]), relevant=np.array([[0, 1]]))
+        >>> curve = precision_recall_by_radius(one_of_two)
+        >>> curve.point, curve.precision.round(4), curve.recall
+        (array([0, 1]), array([0.    , 0.3333]), array([0., 1.]))
     """
     evaluated = histograms.relevant_items > 0
     found = np.cumsum(histograms.all[evaluated].sum(axis=0))
@@ -142,6 +191,12 @@ def precision_recall_by_rank(histograms: DistanceHistograms, ranks: NDArray[np.i
 
     Raises:
         InputError: if `ranks` is not a one-dimensional array of whole numbers of at least 1.
+
+    Example:
+        >>> one_of_two = DistanceHistograms(all=np.array([[1, 2]]), relevant=np.array([[0, 1]]))
+        >>> curve = precision_recall_by_rank(one_of_two, np.array([1, 3]))
+        >>> curve.precision.round(4), curve.recall
+        (array([0.    , 0.3333]), array([0., 1.]))
     """
     if not isinstance(ranks, np.ndarray) or ranks.ndim != 1 or not np.issubdtype(ranks.dtype, np.integer):
         raise InputError("ranks must be a one-dimensional integer array, such as np.arange(1, 1001).")
@@ -179,6 +234,10 @@ def chance_level(query_labels: NDArray[Any], database_labels: NDArray[Any]) -> f
 
     Raises:
         InputError: if the labels are of no such kind, or there are none.
+
+    Example:
+        >>> round(chance_level(np.array([0, 1]), np.array([0, 0, 0, 1])), 4)
+        0.6806
     """
     if query_labels.ndim == 2:
         same, code = (np.zeros((len(labels), 1), np.uint8) for labels in (query_labels, database_labels))
@@ -198,6 +257,12 @@ def retrieval_metrics(histograms: DistanceHistograms) -> dict[str, float | int]:
 
     Means and the failure rate are over the queries that have relevant items; the others are counted in
     `queries_without_relevant_items`. If there are only such queries, the figures are nan.
+
+    Example:
+        >>> one_of_two = DistanceHistograms(all=np.array([[1, 2]]), relevant=np.array([[0, 1]]))
+        >>> metrics = retrieval_metrics(one_of_two)
+        >>> round(metrics["mean_average_precision"], 4), metrics["queries"], metrics["database_size"]
+        (0.4167, 1, 3)
     """
     database_size = histograms.database_size
     truncation = min(TRUNCATION_RANK, database_size)

@@ -41,6 +41,13 @@ def nearest_rows(
 
     Returns:
         Rows, int64, and distances, int32, both of shape (queries, min(k, rows that may be found)).
+
+    Example:
+        >>> from deephash_pipeline.search.parts import SearchedPart, group_codes
+        >>> part = SearchedPart(group_codes(np.array([[0, 1, 7]], dtype=np.uint64)), size=3, first_row=0)
+        >>> queries = np.zeros((1, 1), dtype=np.uint64)
+        >>> nearest_rows(queries, [part], code_length=8, k=2)
+        (array([[0, 1]]), array([[0, 1]], dtype=int32))
     """
     wanted = min(k, sum(part.allowed_count() for part in parts))
     if not wanted or not len(queries):
@@ -111,6 +118,13 @@ def rows_within(
     Returns:
         Starts, int64 (queries + 1,), rows, int64, and distances, int32: those of query `q` are
         rows[starts[q] : starts[q + 1]].
+
+    Example:
+        >>> from deephash_pipeline.search.parts import SearchedPart, group_codes
+        >>> part = SearchedPart(group_codes(np.array([[0, 1, 7]], dtype=np.uint64)), size=3, first_row=0)
+        >>> queries = np.zeros((1, 1), dtype=np.uint64)
+        >>> rows_within(queries, [part], radius=1)
+        (array([0, 2]), array([0, 1]), array([0, 1], dtype=int32))
     """
     if engine == "plain" or not COMPILED:
         of_queries = keys_within(queries, parts, radius) if parts else [np.empty(0, dtype=np.int64)] * len(queries)

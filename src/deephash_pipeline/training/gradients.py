@@ -30,14 +30,28 @@ Objective: TypeAlias = Callable[[Any, Tensor], Tensor]
 
 @runtime_checkable
 class HasMetrics(Protocol):
-    """An objective with something to watch: detached scalars by name, of the batch that was computed last."""
+    """An objective with something to watch: detached scalars by name, of the batch that was computed last.
+
+    Example:
+        >>> from deephash_pipeline.training import CrossEntropy
+        >>> isinstance(CrossEntropy(), HasMetrics), isinstance(nn.CrossEntropyLoss(), HasMetrics)
+        (True, False)
+    """
 
     metrics: Mapping[str, Tensor]
 
 
 @runtime_checkable
 class FollowsProgress(Protocol):
-    """An objective that changes in the course of training."""
+    """An objective that changes in the course of training.
+
+    Example:
+        >>> class Warming(nn.Module):
+        ...     def set_progress(self, progress):
+        ...         self.weight = min(1.0, 10 * progress)
+        >>> isinstance(Warming(), FollowsProgress)
+        True
+    """
 
     def set_progress(self, progress: float) -> None:
         """Take the share of all steps that is done, in [0, 1), before every step; the same if training is resumed."""
@@ -78,7 +92,14 @@ class ComparesViews(Protocol):
 
 @runtime_checkable
 class TrunkAndHead(Protocol):
-    """A network in two parts: the trunk treats samples one by one, the head may look at the whole batch."""
+    """A network in two parts: the trunk treats samples one by one, the head may look at the whole batch.
+
+    Example:
+        >>> from deephash_pipeline.networks import SoftmaxNetwork, build_trunk
+        >>> network = SoftmaxNetwork(build_trunk("lenet"), classes=10)
+        >>> isinstance(network, TrunkAndHead), isinstance(nn.Linear(2, 2), TrunkAndHead)
+        (True, False)
+    """
 
     trunk: nn.Module
 
@@ -99,6 +120,15 @@ class BatchGradients:
 
     Raises:
         InputError: batches in pieces for a module without a trunk, or batches that cannot be divided among the ranks.
+
+    Example:
+        >>> from deephash_pipeline.training import ArrayInputs, CrossEntropy
+        >>> cpu, parameters = torch.device("cpu"), TrainingParameters(epochs=1, batch_size=2, learning_rate=0.1)
+        >>> training_set = LabelledInputs(ArrayInputs(np.eye(2, dtype=np.float32), cpu), np.arange(2))
+        >>> module = nn.Linear(2, 2)
+        >>> loss, metrics = BatchGradients(module, CrossEntropy(), training_set, parameters, cpu)(np.arange(2), seed=0)
+        >>> module.weight.grad.shape, list(metrics)
+        (torch.Size([2, 2]), ['accuracy'])
     """
 
     def __init__(

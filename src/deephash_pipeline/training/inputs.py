@@ -13,7 +13,13 @@ from deephash_pipeline.devices import to_device
 
 
 class Inputs(Protocol):
-    """A supply of network inputs by index."""
+    """A supply of network inputs by index.
+
+    Example:
+        >>> inputs: Inputs = ArrayInputs(np.eye(3, dtype=np.float32), torch.device("cpu"))
+        >>> len(inputs)
+        3
+    """
 
     def __len__(self) -> int:
         """Number of samples."""

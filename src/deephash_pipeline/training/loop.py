@@ -33,6 +33,10 @@ class TrainingDiverged(InputError):
     Attributes:
         description: name of the training.
         weights: state of the module after the last good epoch, on the CPU; the module holds it too.
+
+    Example:
+        >>> str(TrainingDiverged("deephash.b48: the loss became nan", "deephash.b48", weights={}))
+        'deephash.b48: the loss became nan'
     """
 
     def __init__(self, message: str, description: str, weights: dict[str, Tensor]) -> None:

@@ -20,7 +20,12 @@ logger = logging.getLogger(__name__)
 
 
 class LabelList(NamedTuple):
-    """What a list says: ids, which are paths, and labels, uint8 of shape (n, classes)."""
+    """What a list says: ids, which are paths, and labels, uint8 of shape (n, classes).
+
+    Example:
+        >>> LabelList(["a.jpg"], np.array([[0, 1, 1]], dtype=np.uint8)).labels.sum()
+        np.uint64(2)
+    """
 
     ids: list[str]
     labels: NDArray[np.uint8]
@@ -76,6 +81,13 @@ def write_label_list(path: Path, ids: Sequence[str], labels: NDArray[Any], class
         ids: paths of the images.
         labels: class numbers (n,), or multi-hot (n, classes).
         classes: how many columns to write.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     write_label_list(Path(folder, "train.txt"), ["a.jpg", "b.jpg"], np.array([1, 0]), classes=2)
+        ...     Path(folder, "train.txt").read_text().splitlines()
+        ['a.jpg 0 1', 'b.jpg 1 0']
     """
     columns = labels if labels.ndim == 2 else np.equal.outer(labels, np.arange(classes))
     rows = (" ".join([name, *("1" if has else "0" for has in row)]) for name, row in zip(ids, columns, strict=True))
@@ -85,7 +97,7 @@ def write_label_list(path: Path, ids: Sequence[str], labels: NDArray[Any], class
 def list_label_lists(
     raw: RawFolder, lists: Mapping[str, str], class_names: Sequence[str] | str | None
 ) -> ImageCollection:
-    """List the images of such lists, without decoding any.
+    r"""List the images of such lists, without decoding any.
 
     Images of the training list are left out of the validation list: there stands the list of a database, which often
     repeats them, and a held-out database is one that no training has seen.
@@ -101,6 +113,15 @@ def list_label_lists(
 
     Raises:
         InputError: see `read_label_list`; also if an image is missing or listed twice, or the lists differ in columns.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     Path(folder, "a.jpg").touch()
+        ...     _ = Path(folder, "all.txt").write_text("a.jpg 1 1\n")
+        ...     raw = RawFolder(Path(folder), 32, 3, Path(folder, "decoded"))
+        ...     list_label_lists(raw, {"all": "all.txt"}, ["sky", "sea"]).splits["all"].labels
+        array([[1, 1]], dtype=uint8)
     """
     root = raw.root
     names = _class_names(root, class_names)

@@ -23,10 +23,17 @@ FIRST_ROW = 2
 
 
 def read_csv(path: Path | str, columns: set[str]) -> pd.DataFrame:
-    """Read a CSV as text, so that a class named `007` or `NA` keeps its name.
+    r"""Read a CSV as text, so that a class named `007` or `NA` keeps its name.
 
     Raises:
         InputError: if the file is missing, no CSV or without rows, or lacks a column.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     _ = Path(folder, "images.csv").write_text("path,label\na.png,007\n")
+        ...     read_csv(Path(folder, "images.csv"), {"path", "label"})["label"].tolist()
+        ['007']
     """
     try:
         with warnings.catch_warnings(category=pd.errors.ParserWarning, action="error"):

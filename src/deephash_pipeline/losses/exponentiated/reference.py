@@ -21,17 +21,35 @@ from deephash_pipeline.losses.hashing_loss import supervision_matrix
 
 
 def hash_codes(u: Tensor) -> Tensor:
-    """Eqn (2): b_i(k) = h_k(x_i) = sign(w_k' z_i); a zero counts as 1."""
+    """Eqn (2): b_i(k) = h_k(x_i) = sign(w_k' z_i); a zero counts as 1.
+
+    Example:
+        >>> hash_codes(torch.tensor([[0.3, 0.0, -2.0]]))
+        tensor([[ 1.,  1., -1.]])
+    """
     return torch.where(u >= 0, 1.0, -1.0).to(u.dtype)
 
 
 def bit_products(b: Tensor) -> Tensor:
-    """b_i(k) b_j(k)."""
+    """b_i(k) b_j(k).
+
+    Example:
+        >>> b = torch.tensor([[1.0, 1.0], [1.0, -1.0]])
+        >>> bit_products(b)[0, 1]
+        tensor([ 1., -1.])
+    """
     return b[:, None, :] * b[None, :, :]
 
 
 def code_product(b: Tensor) -> Tensor:
-    """Eqn (3): b_i o b_j = 1/K sum over k of b_i(k) b_j(k), in [-1, 1], shape (batch, batch)."""
+    """Eqn (3): b_i o b_j = 1/K sum over k of b_i(k) b_j(k), in [-1, 1], shape (batch, batch).
+
+    Example:
+        >>> b = torch.tensor([[1.0, 1.0], [1.0, -1.0]])
+        >>> code_product(b)
+        tensor([[1., 0.],
+                [0., 1.]])
+    """
     return bit_products(b).mean(dim=-1)
 
 
@@ -48,12 +66,25 @@ def partial_code_product(b: Tensor) -> Tensor:
 
 
 def objective(atomic_losses: Tensor, weights: Tensor) -> Tensor:
-    """Eqn (5): Q = sum over i, j of l(x_i, x_j), here with the weights of pairs."""
+    """Eqn (5): Q = sum over i, j of l(x_i, x_j), here with the weights of pairs.
+
+    Example:
+        >>> weights = pair_weights(supervision_matrix(torch.tensor([0, 1])), False)
+        >>> objective(torch.tensor([[0.0, 4.0], [2.0, 0.0]]), weights)
+        tensor(3.)
+    """
     return (weights * atomic_losses).sum()
 
 
 def atomic_loss(b: Tensor, y: Tensor) -> Tensor:
-    """Eqn (6): l(x_i, x_j) = exp(-Y_ij b_i o b_j)."""
+    """Eqn (6): l(x_i, x_j) = exp(-Y_ij b_i o b_j).
+
+    Example:
+        >>> b = torch.tensor([[1.0, 1.0], [1.0, -1.0]])
+        >>> atomic_loss(b, torch.tensor([[0.0, -1.0], [-1.0, 0.0]]))
+        tensor([[1., 1.],
+                [1., 1.]])
+    """
     return torch.exp(-y * code_product(b))
 
 

@@ -136,7 +136,12 @@ class Continuation:
 
 
 def weights_digest(weights: Mapping[str, Tensor]) -> str:
-    """SHA-256 of named tensors: names, shapes and every bit."""
+    """SHA-256 of named tensors: names, shapes and every bit.
+
+    Example:
+        >>> weights_digest({"weight": torch.zeros(2)})[:8] == weights_digest({"weight": torch.ones(2)})[:8]
+        False
+    """
     digest = hashlib.sha256()
     for name, tensor in weights.items():
         digest.update(f"{name} {tuple(tensor.shape)} ".encode())
