@@ -22,6 +22,11 @@ class EncodedImages(NamedTuple):
         codes: uint8 of shape (n, ceil(code_length / 8)).
         rows: int64 of shape (n,), of each image in the input.
         skipped: what could not be read, and why.
+
+    Example:
+        >>> skipped = [SkippedImage(1, "b.png", "the file is empty")]
+        >>> EncodedImages(np.zeros((1, 6), np.uint8), np.array([0]), skipped).codes.shape
+        (1, 6)
     """
 
     codes: NDArray[np.uint8]

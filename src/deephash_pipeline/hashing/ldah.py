@@ -127,6 +127,12 @@ def draw_pairs(
 
     Raises:
         InputError: there are no pairs of one class.
+
+    Example:
+        >>> labels = np.array([0, 0, 1, 1])
+        >>> positive, negative = draw_pairs(labels, 3, 2, np.random.default_rng(0))
+        >>> np.ptp(labels[positive], axis=1).tolist()
+        [0, 0, 0]
     """
     if labels.ndim == 2:
         return _draw_pairs_of_several(PartnerSampler(labels), positive_pairs, negative_pairs, generator)

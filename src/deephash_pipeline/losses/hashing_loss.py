@@ -268,13 +268,23 @@ def mean_over(pairs: Tensor, cost: Tensor) -> Tensor:
 
 @torch.no_grad()
 def accuracy(logits: Tensor, labels: Tensor) -> Tensor:
-    """Share of samples that the logits (batch, classes) classify correctly."""
+    """Share of samples that the logits (batch, classes) classify correctly.
+
+    Example:
+        >>> accuracy(torch.tensor([[2.0, 0.0], [1.0, 0.0]]), torch.tensor([0, 1]))
+        tensor(0.5000)
+    """
     return (logits.argmax(1) == labels).to(logits.dtype).mean()
 
 
 @torch.no_grad()
 def bit_accuracy(u: Tensor, wanted: Tensor) -> Tensor:
-    """Share of bits that are those of the wanted codes, -1 and 1 of u's shape."""
+    """Share of bits that are those of the wanted codes, -1 and 1 of u's shape.
+
+    Example:
+        >>> bit_accuracy(torch.tensor([[0.3, -2.0]]), torch.tensor([[1.0, 1.0]]))
+        tensor(0.5000)
+    """
     return (signs(u) == wanted).to(u.dtype).mean()
 
 
@@ -288,6 +298,11 @@ def code_metrics(u: Tensor, relaxed_code: Tensor) -> dict[str, Tensor]:
 
     Returns:
         ``u_standard_deviation``, and ``quantisation_error``: mean square of what the relaxed code lacks to the code.
+
+    Example:
+        >>> u = torch.tensor([[1.0, -1.0], [0.5, 1.0]])
+        >>> code_metrics(u, u)["quantisation_error"]
+        tensor(0.0625)
     """
     return {
         "u_standard_deviation": u.std(),

@@ -54,6 +54,10 @@ class Outcome:
         state: ``complete``; ``pruned``, stopped early; ``failed``, its loss ceased to be finite.
         scores: by epoch, counted from 1.
         seconds: it took.
+
+    Example:
+        >>> Outcome("pruned", scores={1: 0.42}, seconds=3.5).state
+        'pruned'
     """
 
     state: Literal["complete", "pruned", "failed"]
