@@ -35,7 +35,7 @@ class HashingLoss(nn.Module, ABC):
         metrics: what is watched beside the loss of the batch that was computed last: detached scalars by name.
 
     Example:
-        >>> from deephash_pipeline.losses import DPSH
+        >>> from deephash_pipeline.losses import DPSH, HashingLoss
         >>> loss, u = DPSH(), torch.tensor([[1.0, -1.0], [1.0, 1.0]])
         >>> isinstance(loss, HashingLoss), loss(u, torch.tensor([0, 1])).ndim, loss.several_labels
         (True, 0, True)
@@ -268,23 +268,13 @@ def mean_over(pairs: Tensor, cost: Tensor) -> Tensor:
 
 @torch.no_grad()
 def accuracy(logits: Tensor, labels: Tensor) -> Tensor:
-    """Share of samples that the logits (batch, classes) classify correctly.
-
-    Example:
-        >>> accuracy(torch.tensor([[2.0, 0.0], [1.0, 0.0]]), torch.tensor([0, 1]))
-        tensor(0.5000)
-    """
+    """Share of samples that the logits (batch, classes) classify correctly."""
     return (logits.argmax(1) == labels).to(logits.dtype).mean()
 
 
 @torch.no_grad()
 def bit_accuracy(u: Tensor, wanted: Tensor) -> Tensor:
-    """Share of bits that are those of the wanted codes, -1 and 1 of u's shape.
-
-    Example:
-        >>> bit_accuracy(torch.tensor([[0.3, -2.0]]), torch.tensor([[1.0, 1.0]]))
-        tensor(0.5000)
-    """
+    """Share of bits that are those of the wanted codes, -1 and 1 of u's shape."""
     return (signs(u) == wanted).to(u.dtype).mean()
 
 
@@ -298,11 +288,6 @@ def code_metrics(u: Tensor, relaxed_code: Tensor) -> dict[str, Tensor]:
 
     Returns:
         ``u_standard_deviation``, and ``quantisation_error``: mean square of what the relaxed code lacks to the code.
-
-    Example:
-        >>> u = torch.tensor([[1.0, -1.0], [0.5, 1.0]])
-        >>> code_metrics(u, u)["quantisation_error"]
-        tensor(0.0625)
     """
     return {
         "u_standard_deviation": u.std(),

@@ -18,13 +18,12 @@ from deephash_pipeline.errors import InputError
 from deephash_pipeline.retrieval.by_hits import average_precision_at_by_hits
 from deephash_pipeline.retrieval.code_files import LabelledCodes, read_labelled_codes
 from deephash_pipeline.retrieval.counting import count_distances, count_shared_labels
+from deephash_pipeline.retrieval.curves import precision_recall_by_radius, precision_recall_by_rank
 from deephash_pipeline.retrieval.graded import GRADED_RANK, graded_metrics
 from deephash_pipeline.retrieval.histograms import DistanceHistograms
 from deephash_pipeline.retrieval.metrics import (
     average_precision_at,
     precision_at,
-    precision_recall_by_radius,
-    precision_recall_by_rank,
     precision_within_radius,
     recall_at,
     retrieval_metrics,

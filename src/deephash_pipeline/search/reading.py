@@ -26,6 +26,20 @@ class ReadableIndex:
 
     Args:
         store: what the index consists of.
+
+    Example:
+        >>> from deephash_pipeline.search import HammingIndex
+        >>> index = HammingIndex(8)
+        >>> codes = np.array([[0], [1], [255]], dtype=np.uint8)
+        >>> index.add(["a", "b", "c"], codes, {"label": ["cat", "cat", "dog"]})
+        >>> index.search(codes[:1], k=2)[0], index.search_by_id("a", k=1)[0]
+        ([('a', 0), ('b', 1)], [('b', 1)])
+        >>> index.within(codes[:2], radius=1)[1]
+        [('b', 0), ('a', 1)]
+        >>> index.get("c").code, index.metadata(["b"]), index.values("label")
+        (array([255], dtype=uint8), [{'label': 'cat'}], ['cat', 'dog'])
+        >>> [item.id for item in index.items(["c", "a"])], sorted(index.sample(5, seed=0)), index.info()["items"]
+        (['c', 'a'], ['a', 'b', 'c'], 3)
     """
 
     approximate = False
@@ -51,15 +65,7 @@ class ReadableIndex:
             return self._store.ledger.columns()
 
     def info(self) -> dict[str, Any]:
-        """What there is: items, removed ones that are still stored, segments and their distinct codes, bytes.
-
-        Example:
-            >>> from deephash_pipeline.search import HammingIndex
-            >>> index, codes = HammingIndex(8), np.array([[0], [1], [255]], dtype=np.uint8)
-            >>> index.add(["a", "b", "c"], codes, {"label": ["cat", "cat", "dog"]})
-            >>> index.info()["items"], index.info()["columns"]
-            (3, ['label'])
-        """
+        """What there is: items, removed ones that are still stored, segments and their distinct codes, bytes."""
         snapshot = self._store.current()
         paths = [] if self._store.folder is None else [p for p in self._store.folder.rglob("*") if p.is_file()]
         return {
@@ -90,13 +96,6 @@ class ReadableIndex:
         """Positions, ascending, and items, so many at a time, as they are when the iteration begins.
 
         A position is the number of an item in the order of insertion; another item never gets it.
-
-        Example:
-            >>> from deephash_pipeline.search import HammingIndex
-            >>> index, codes = HammingIndex(8), np.array([[0], [1], [255]], dtype=np.uint8)
-            >>> index.add(["a", "b", "c"], codes, {"label": ["cat", "cat", "dog"]})
-            >>> [(positions.tolist(), [item.id for item in items]) for positions, items in index.batches(2)]
-            [([0, 1], ['a', 'b']), ([2], ['c'])]
         """
         snapshot = self._store.current()
         for source, first in zip(snapshot.sources, snapshot.first_rows[:-1].tolist(), strict=True):
@@ -133,13 +132,6 @@ class ReadableIndex:
 
         Raises:
             InputError: if an argument has another form, or a column is unknown.
-
-        Example:
-            >>> from deephash_pipeline.search import HammingIndex
-            >>> index, codes = HammingIndex(8), np.array([[0], [1], [255]], dtype=np.uint8)
-            >>> index.add(["a", "b", "c"], codes, {"label": ["cat", "cat", "dog"]})
-            >>> index.search(codes[:1], k=2)[0], index.search(codes[:1], k=2, where={"label": "dog"})[0]
-            ([('a', 0), ('b', 1)], [('c', 8)])
         """
         queries = self._words(codes, "codes")
         k = checked_count(k, "k")
@@ -159,13 +151,6 @@ class ReadableIndex:
 
         Raises:
             InputError: if there is no such item, or an argument has another form.
-
-        Example:
-            >>> from deephash_pipeline.search import HammingIndex
-            >>> index, codes = HammingIndex(8), np.array([[0], [1], [255]], dtype=np.uint8)
-            >>> index.add(["a", "b", "c"], codes, {"label": ["cat", "cat", "dog"]})
-            >>> index.search_by_id("a", k=1)[0]
-            [('b', 1)]
         """
         k = checked_count(k, "k")
         snapshot, rows = self._known_rows([item_id])
@@ -187,13 +172,6 @@ class ReadableIndex:
 
         Raises:
             InputError: if an argument has another form, or a column is unknown.
-
-        Example:
-            >>> from deephash_pipeline.search import HammingIndex
-            >>> index, codes = HammingIndex(8), np.array([[0], [1], [255]], dtype=np.uint8)
-            >>> index.add(["a", "b", "c"], codes, {"label": ["cat", "cat", "dog"]})
-            >>> index.within(codes[:2], radius=1)[1]
-            [('b', 0), ('a', 1)]
         """
         queries = self._words(codes, "codes")
         radius = min(checked_count(radius, "radius", least=0), self.code_length)
@@ -206,13 +184,6 @@ class ReadableIndex:
 
         Raises:
             InputError: if there is no such item.
-
-        Example:
-            >>> from deephash_pipeline.search import HammingIndex
-            >>> index, codes = HammingIndex(8), np.array([[0], [1], [255]], dtype=np.uint8)
-            >>> index.add(["a", "b", "c"], codes, {"label": ["cat", "cat", "dog"]})
-            >>> index.get("c").code, index.get("c").metadata
-            (array([255], dtype=uint8), {'label': 'dog'})
         """
         return self.items([item_id])[0]
 
@@ -221,13 +192,6 @@ class ReadableIndex:
 
         Raises:
             InputError: if one of them is not there.
-
-        Example:
-            >>> from deephash_pipeline.search import HammingIndex
-            >>> index, codes = HammingIndex(8), np.array([[0], [1], [255]], dtype=np.uint8)
-            >>> index.add(["a", "b", "c"], codes, {"label": ["cat", "cat", "dog"]})
-            >>> [item.metadata["label"] for item in index.items(["c", "a"])]
-            ['dog', 'cat']
         """
         ids = list(ids)
         if not ids:
@@ -241,15 +205,7 @@ class ReadableIndex:
         return list(map(Item, ids, codes, self._metadata_at(snapshot, rows)))
 
     def sample(self, count: int, seed: int) -> list[ItemId]:
-        """Ids of some items drawn at random, or of all; equal seeds draw equal items of equal indexes.
-
-        Example:
-            >>> from deephash_pipeline.search import HammingIndex
-            >>> index, codes = HammingIndex(8), np.array([[0], [1], [255]], dtype=np.uint8)
-            >>> index.add(["a", "b", "c"], codes, {"label": ["cat", "cat", "dog"]})
-            >>> sorted(index.sample(5, seed=0))
-            ['a', 'b', 'c']
-        """
+        """Ids of some items drawn at random, or of all; equal seeds draw equal items of equal indexes."""
         snapshot = self._store.current()
         firsts = snapshot.first_rows[:-1].tolist()
         rows = np.concatenate([first + source.rows() for source, first in zip(snapshot.sources, firsts, strict=True)])
@@ -262,13 +218,6 @@ class ReadableIndex:
 
         Raises:
             InputError: if there is no such column.
-
-        Example:
-            >>> from deephash_pipeline.search import HammingIndex
-            >>> index, codes = HammingIndex(8), np.array([[0], [1], [255]], dtype=np.uint8)
-            >>> index.add(["a", "b", "c"], codes, {"label": ["cat", "cat", "dog"]})
-            >>> index.values("label")
-            ['cat', 'dog']
         """
         if column not in self.columns:
             raise InputError(f"there is no column {column!r}; columns are: {', '.join(self.columns) or 'none'}.")
@@ -280,13 +229,6 @@ class ReadableIndex:
 
         Raises:
             InputError: if one of them is not there.
-
-        Example:
-            >>> from deephash_pipeline.search import HammingIndex
-            >>> index, codes = HammingIndex(8), np.array([[0], [1], [255]], dtype=np.uint8)
-            >>> index.add(["a", "b", "c"], codes, {"label": ["cat", "cat", "dog"]})
-            >>> index.metadata(["b"])
-            [{'label': 'cat'}]
         """
         snapshot, rows = self._known_rows(list(ids))
         return self._metadata_at(snapshot, rows)

@@ -24,7 +24,7 @@ class ByFeatures:
         shortlist: how many of the nearest codes are brought into order.
 
     Example:
-        >>> from deephash_pipeline.search import HammingIndex
+        >>> from deephash_pipeline.search import ByFeatures, HammingIndex
         >>> index, code = HammingIndex(8, features=2), np.array([[240]], dtype=np.uint8)
         >>> index.add([1, 2], code.repeat(2, axis=0), features=np.array([[0.0, 1.0], [1.0, 0.0]]))
         >>> index.search(code, k=2, rerank=ByFeatures(np.array([[1.0, 0.0]]))).ids
@@ -47,7 +47,7 @@ class ByOutputs:
         shortlist: how many of the nearest codes are brought into order.
 
     Example:
-        >>> from deephash_pipeline.search import HammingIndex
+        >>> from deephash_pipeline.search import ByOutputs, HammingIndex
         >>> index = HammingIndex(2)
         >>> index.add([1, 2], np.array([[0b01000000], [0b10000000]], dtype=np.uint8))
         >>> query, u = np.array([[0b11000000]], dtype=np.uint8), np.array([[0.9, 0.1]])
