@@ -23,7 +23,12 @@ KINDS = f"{FORMATS} files, .tar shards or .parquet files"
 
 
 class Entry(NamedTuple):
-    """An image file: its name below the source, which is its id, and the name of its class, if it has one."""
+    """An image file: its name below the source, which is its id, and the name of its class, if it has one.
+
+    Example:
+        >>> Entry("cat/1.png", "cat").label
+        'cat'
+    """
 
     name: str
     label: str | None

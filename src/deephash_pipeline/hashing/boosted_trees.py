@@ -141,6 +141,12 @@ def add_votes(z: NDArray[np.float32], feature: NDArray[np.int32], value: NDArray
 
     Returns:
         float64 (n, ensembles).
+
+    Example:
+        >>> feature, value = np.zeros((1, 1, 3), dtype=np.int32), np.array([[[0.5, -1.0, 1.0]]])
+        >>> add_votes(np.array([[0.0], [1.0]], dtype=np.float32), feature, value)
+        array([[-1.],
+               [ 1.]])
     """
     ensembles, trees, nodes = feature.shape
     votes = np.zeros((len(z), ensembles))

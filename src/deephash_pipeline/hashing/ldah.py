@@ -180,6 +180,10 @@ def best_threshold(positive: NDArray[np.float64], negative: NDArray[np.float64])
 
     Returns:
         The t half-way between two neighbouring projections; the lowest of several that are equally good.
+
+    Example:
+        >>> best_threshold(positive=np.array([[2.0, 3.0]]), negative=np.array([[0.0, 3.0]]))
+        1.0
     """
     p, q = len(positive), len(negative)
     # t splits a pair from just above its smaller to its larger projection. Both shares times p q are integers, so

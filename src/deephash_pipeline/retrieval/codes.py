@@ -83,6 +83,9 @@ def check_code_shape(codes: NDArray[np.uint8], code_length: int, name: str = "co
 
     Raises:
         InputError: if the array is not uint8, not two-dimensional, or of another width.
+
+    Example:
+        >>> check_code_shape(np.zeros((3, 6), dtype=np.uint8), code_length=48)
     """
     bytes_per_code = -(-check_code_length(code_length) // BITS_PER_BYTE)
     _check_bytes(codes, name)

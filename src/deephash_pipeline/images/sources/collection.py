@@ -132,7 +132,11 @@ def class_sizes(labels: NDArray[Any], classes: int) -> NDArray[np.int64]:
 
 
 def check_no_empty_class(split: str, labels: NDArray[Any], class_names: Sequence[str]) -> None:
-    """Raise InputError, naming the first class of which the split has no image."""
+    """Raise InputError, naming the first class of which the split has no image.
+
+    Example:
+        >>> check_no_empty_class("training", np.array([0, 1, 1]), ["cat", "dog"])
+    """
     empty = np.flatnonzero(class_sizes(labels, len(class_names)) == 0)
     if empty.size:
         raise InputError(

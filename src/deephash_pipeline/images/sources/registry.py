@@ -44,6 +44,10 @@ class FolderSource(_Source):
     """A tree of image files; `splits` says which folder below the raw folder is which split.
 
     Where `labelled` is false, folders are no classes: all images are of the class `UNLABELLED`.
+
+    Example:
+        >>> FolderSource(kind="folder", image_size=32, channels=3, class_folder="parent").labelled
+        True
     """
 
     kind: Literal["folder"]
@@ -66,6 +70,10 @@ class CsvSource(_Source):
     """Image files that a CSV in the raw folder lists, with columns path, label and perhaps split.
 
     `label_separator` stands between the labels of an image that may have several, as in ``sky;sea``.
+
+    Example:
+        >>> CsvSource(kind="csv", image_size=32, channels=3, label_separator=";").file
+        'images.csv'
     """
 
     kind: Literal["csv"]
@@ -80,6 +88,10 @@ class ListSource(_Source):
 
     `splits` says which list in the raw folder, where paths begin, is which split; `class_names` names the columns, or
     the file in the raw folder that does, a name on each line.
+
+    Example:
+        >>> ListSource(kind="list", image_size=32, channels=3, class_names=("sky", "sea")).splits
+        {'training': 'train.txt', 'query': 'test.txt'}
     """
 
     kind: Literal["list"]

@@ -25,7 +25,12 @@ LossScale: TypeAlias = Literal["paper", "unit"]
 
 
 class Departures(NamedTuple):
-    """What is not as in the paper, by the keywords of `ExponentiatedLoss`, which explains them and has the defaults."""
+    """What is not as in the paper, by the keywords of `ExponentiatedLoss`, which explains them and has the defaults.
+
+    Example:
+        >>> Departures(loss_scale="unit", temperature=1.0, balance_pairs=True).loss_scale
+        'unit'
+    """
 
     loss_scale: LossScale
     temperature: float
