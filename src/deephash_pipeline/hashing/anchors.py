@@ -52,6 +52,7 @@ class KernelHashFunction(HashFunction):
 
     Example:
         >>> from deephash_pipeline.hashing import HASH_FUNCTIONS
+        >>> from deephash_pipeline.hashing.anchors import KernelHashFunction
         >>> [name for name, method in HASH_FUNCTIONS.items() if issubclass(method, KernelHashFunction)]
         ['ksh', 'sdh', 'fsdh', 'cosdish']
     """
