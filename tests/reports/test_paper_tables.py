@@ -95,7 +95,7 @@ def test_no_published_or_cited_figure_is_ever_called_measured(results):
         assert (shown == NOT_RUN).sum() == table["measured"].isna().sum()
 
 
-def test_what_was_not_run_and_what_is_not_printed_are_told_apart():
+def test_what_was_not_run_and_what_is_not_printed_are_kept_apart():
     shown = for_readers(all_methods_table(RESULTS, NAMES))
     columns = ["measured", "published", "difference", "cited"]
     dash = "\N{EN DASH}"

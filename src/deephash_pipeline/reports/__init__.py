@@ -2,8 +2,8 @@
 
 from deephash_pipeline.reports.cells import cell_protocol
 from deephash_pipeline.reports.figures import figure_map_by_code_length, figure_precision_recall
-from deephash_pipeline.reports.gallery import retrieval_gallery
-from deephash_pipeline.reports.page import render_report
+from deephash_pipeline.reports.gallery import CodedImages, GalleryParameters, retrieval_gallery
+from deephash_pipeline.reports.page import Report, render_report
 from deephash_pipeline.reports.paper_figures import (
     paper_figure_map,
     paper_figure_precision_recall,
@@ -30,6 +30,9 @@ from deephash_pipeline.reports.tuning_figures import figure_tuning_progress, fig
 __all__ = [
     "HAND_CRAFTED_FEATURES",
     "ByProtocol",
+    "CodedImages",
+    "GalleryParameters",
+    "Report",
     "Scores",
     "all_methods_table",
     "by_other_protocols",
