@@ -1,4 +1,4 @@
-"""The project's own ``kedro run``: Kedro's, with bad input told in one line and without a traceback."""
+"""The project's own ``kedro run``: Kedro's, with bad input reported in one line and without a traceback."""
 
 import copy
 import functools
@@ -62,10 +62,10 @@ def one_line_errors(command: Callable[..., Any] | None) -> Callable[..., Any]:
             if cause is None:
                 raise
             logging.getLogger(__name__).debug("details", exc_info=error)
-            told = click.ClickException(" ".join(PYDANTIC_DETAILS.sub("", str(cause)).split()))
+            reported = click.ClickException(" ".join(PYDANTIC_DETAILS.sub("", str(cause)).split()))
             # An interrupted training ends like any command that a signal has ended.
-            told.exit_code = getattr(cause, "exit_code", told.exit_code)  # type: ignore[misc]
-            raise told from error
+            reported.exit_code = getattr(cause, "exit_code", reported.exit_code)  # type: ignore[misc]
+            raise reported from error
 
     return wrapped
 

@@ -152,7 +152,7 @@ def test_a_name_that_is_no_text_is_left_out(photos, tmp_path):
         (["search", "INDEX", "--id", "nobody"], "'nobody' is not in the index"),
     ],
 )
-def test_bad_input_is_told_in_one_line(command, built, photos, tmp_path, arguments, told):
+def test_bad_input_is_reported_in_one_line(command, built, photos, tmp_path, arguments, told):
     (tmp_path / "empty").mkdir()
     places = {"NEW": tmp_path / "new", "PHOTOS": photos, "INDEX": built, "EMPTY": tmp_path / "empty"}
     for name, place in places.items():

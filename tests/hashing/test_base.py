@@ -157,7 +157,9 @@ def test_all_supervised_methods_refuse_a_single_class_alike(method: type[HashFun
     ("labels", "message"),
     [
         (np.arange(299), r"^Found input variables with inconsistent numbers of samples: \[300, 299\]"),
-        (np.zeros((300, 2), dtype=np.int64), r"^y should be a 1d array"),
+        (np.full((300, 2), 5), r"^y has 300 rows: give 0 and 1 for each of 300 rows of X"),
+        ([[0, 1]] * 299, r"^y has 299 rows: give 0 and 1 for each of 300 rows of X"),
+        ([[0, 1], [1]] * 150, r"inhomogeneous"),
         (np.linspace(0, 1, 300), r"^KSH learns from classes, but y contains fractions"),
     ],
 )

@@ -76,7 +76,7 @@ class Recorder:
     Args:
         nodes: of the graph.
         project: whose code it is.
-        banner: what the readers of the report are told; empty if nothing.
+        banner: a line that the report shows its readers; empty if none.
     """
 
     def __init__(self, nodes: Sequence[Node], project: Path, banner: str) -> None:

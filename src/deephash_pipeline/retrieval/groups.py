@@ -1,4 +1,4 @@
-"""The groups of equally far items that the figures of `metrics` are sums over, found once and for all of them."""
+"""The groups of equally far items that the values of `metrics` are sums over, found once and for all of them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -47,14 +47,14 @@ class RelevantGroups:
 
     @classmethod
     def _of(cls, all_items: NDArray[np.int64], relevant_items: NDArray[np.int64]) -> Self:
-        held = np.flatnonzero(relevant_items)
-        size, relevant = all_items.ravel()[held], relevant_items.ravel()[held]
+        present = np.flatnonzero(relevant_items)
+        size, relevant = all_items.ravel()[present], relevant_items.ravel()[present]
         return cls(
-            query=held // relevant_items.shape[1],
+            query=present // relevant_items.shape[1],
             size=size,
             relevant=relevant,
-            size_before=np.cumsum(all_items, axis=1).ravel()[held] - size,
-            relevant_before=np.cumsum(relevant_items, axis=1).ravel()[held] - relevant,
+            size_before=np.cumsum(all_items, axis=1).ravel()[present] - size,
+            relevant_before=np.cumsum(relevant_items, axis=1).ravel()[present] - relevant,
             relevant_items=relevant_items.sum(axis=1),
         )
 
