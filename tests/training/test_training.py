@@ -203,7 +203,7 @@ def test_an_objective_that_follows_progress_is_told_before_each_step_how_much_is
     assert objective.told == pytest.approx([step / steps for step in range(steps)])
 
 
-def test_the_mean_figures_of_after_epoch_join_the_history():
+def test_the_mean_metrics_of_after_epoch_join_the_history():
     x, labels = blobs()
     history = train(
         linear(), CrossEntropy(), ArrayInputs(x, CPU), labels, parameters(), 1, CPU, "test", lambda: {"validation": 0.5}
