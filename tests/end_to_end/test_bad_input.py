@@ -200,10 +200,10 @@ def test_a_folder_that_cannot_be_used_is_told_why(image_files: Path, spoil: Call
     assert named in refused(*OWN_IMAGES)
 
 
-def test_an_image_in_two_splits_is_told(image_files: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_image_in_two_splits_is_reported(image_files: Path, caplog: pytest.LogCaptureFixture) -> None:
     shutil.copy(image_files / "train/owl/0.png", image_files / "test/owl/copy.png")
     finished(*OWN_IMAGES)
-    told = [record.getMessage() for record in caplog.records if "same pixels" in record.getMessage()]
-    assert len(told) == 1
-    assert told[0].startswith("1 images have the same pixels")
-    assert "train/owl/0.png" in told[0] and "test/owl/copy.png" in told[0]
+    reported = [record.getMessage() for record in caplog.records if "same pixels" in record.getMessage()]
+    assert len(reported) == 1
+    assert reported[0].startswith("images with the same pixels as one of another split: 1, ")
+    assert "train/owl/0.png" in reported[0] and "test/owl/copy.png" in reported[0]
