@@ -2,6 +2,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.typing import NDArray
 
@@ -168,6 +169,17 @@ def test_labels_that_are_not_one_class_for_each_row_are_refused(
 ) -> None:
     with pytest.raises(InputError, match=message):
         KSH(4).fit(z, labels)
+
+
+def test_labels_of_several_columns_may_be_of_any_kind(z: NDArray[np.float32]) -> None:
+    several = np.stack([z[:, 0] > 0, z[:, 1] > 0, z[:, 2] > 0], axis=1)
+    codes = KSH(4, anchors=30).fit(z, several).transform(z)
+    for labels in (several.astype(int), several.astype(int).tolist(), pd.DataFrame(several.astype(float))):
+        np.testing.assert_array_equal(KSH(4, anchors=30).fit(z, labels).transform(z), codes)
+    np.testing.assert_array_equal(
+        KSH(4, anchors=30).fit(z, pd.DataFrame(several[:, :1].astype(int))).transform(z),
+        KSH(4, anchors=30).fit(z, several[:, 0].astype(int)).transform(z),
+    )
 
 
 @pytest.mark.parametrize("method", METHODS)
