@@ -16,8 +16,10 @@ from kedro.io import DatasetError
 from kedro.pipeline import Pipeline
 from kedro.validation.exceptions import ParameterValidationError
 
+from deephash_pipeline import __version__
 from deephash_pipeline.commands.encode import encode
 from deephash_pipeline.commands.export import export
+from deephash_pipeline.commands.methods import methods
 from deephash_pipeline.commands.package import export_huggingface, export_onnx, log_model
 from deephash_pipeline.commands.partial import only_cells_that_are_there
 from deephash_pipeline.commands.project import hasher, new
@@ -119,6 +121,7 @@ def causes(error: BaseException) -> Iterator[BaseException]:
 
 
 @click.group(name="deephash-pipeline", context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__)
 def cli() -> None:
     """Short binary codes for images: learn them, measure them, use them."""
 
@@ -129,7 +132,7 @@ run.params = [*kedro_run.params, *RUN_OPTIONS]
 run.callback = one_line_errors(skipping_what_is_up_to_date(kedro_run.callback))
 cli.add_command(run)
 COMMANDS = (
-    *(new, hasher, status, explain, encode, index, search, serve),
+    *(new, methods, hasher, status, explain, encode, index, search, serve),
     *(export, export_onnx, export_huggingface, log_model),
 )
 for command in (*COMMANDS, *index.commands.values()):

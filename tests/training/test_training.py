@@ -209,7 +209,7 @@ def test_an_objective_that_follows_progress_receives_before_each_step_how_much_i
     assert objective.received == pytest.approx([step / steps for step in range(steps)])
 
 
-def test_the_mean_figures_of_after_epoch_join_the_history():
+def test_the_mean_metrics_of_after_epoch_join_the_history():
     x, labels = blobs()
     measured = TrainingRun("test", 1, after_epoch=lambda: {"validation": 0.5})
     history = train(linear(), CrossEntropy(), labelled(x, labels), parameters(), measured)

@@ -50,7 +50,7 @@ def encode(
         images_per_block,
     )
     there = f", {report.there} there already" if report.there else ""
-    click.echo(f"{output}: {report.images} images encoded, {report.blocks} files of codes{there}")
+    click.echo(f"{output}: {report.images} images encoded, files of codes: {report.blocks}{there}")
     for broken in report.broken[:MOST_LISTED]:
         click.echo(f"left out: {broken.name}: {broken.reason}", err=True)
     if report.broken_count > MOST_LISTED:

@@ -36,7 +36,7 @@ class FeatureHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
 
     Args:
         hash_function: any of `deephash_pipeline.hashing`, which is copied; None for ITQ with 48 bits. LSH, PCAH, ITQ,
-            SH, AGH and SPH need no labels.
+            SH, AGH and SpH need no labels.
         network: a classifier of `torchvision.models`.
         weights: file of its state, ``.safetensors`` or of `torch.save`; None for torchvision's, which are downloaded.
         image_size: height and width to which images are resized.

@@ -1,6 +1,6 @@
 """Evaluation of binary codes by Hamming distance, for codes of any origin.
 
-Counting comes first and is dear, the figures follow from the counts and are cheap:
+Counting comes first and is dear, the metrics follow from the counts and are cheap:
 
 >>> import numpy as np
 >>> from deephash_pipeline.retrieval import count_distances, pack_bits, retrieval_metrics

@@ -1,7 +1,7 @@
 """mAP@k in the field's convention: average precision divided by the hits among the first k.
 
 Most published code divides so; a query that finds few of many relevant items is rewarded. It is here for comparison
-with such figures, under a name of its own; `average_precision_at` divides by min(R, k).
+with such values, under a name of its own; `average_precision_at` divides by min(R, k).
 """
 
 from typing import Any

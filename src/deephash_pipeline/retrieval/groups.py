@@ -1,4 +1,4 @@
-"""The groups of equally far items that the figures of `metrics` are sums over, found once and for all of them."""
+"""The groups of equally far items that the values of `metrics` are sums over, found once and for all of them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

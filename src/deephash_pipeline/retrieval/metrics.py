@@ -1,6 +1,6 @@
 """What follows from counts of items by Hamming distance: average precision, precision and recall.
 
-Items at one distance are tied, and any order among them is an accident of storage. So every figure here is the
+Items at one distance are tied, and any order among them is an accident of storage. So every metric here is the
 expectation over all orders within ties, in closed form. Throughout, a group is the set of items at one distance:
 n items, r of them relevant, after N' nearer items of which R' are relevant; R items are relevant in all.
 Groups without relevant items add nothing to any sum, and are left out of all of them.
@@ -177,7 +177,7 @@ def chance_level(query_labels: NDArray[Any], database_labels: NDArray[Any]) -> f
 
 
 def retrieval_metrics(histograms: DistanceHistograms) -> dict[str, float | int]:
-    """Every single-number figure of an evaluation, by name.
+    """Every metric of an evaluation that is a single number, by name.
 
     Means and the failure rate are over the queries that have relevant items; the others are counted in
     `queries_without_relevant_items`. If there are only such queries, the figures are nan.
@@ -191,7 +191,7 @@ def retrieval_metrics(histograms: DistanceHistograms) -> dict[str, float | int]:
     database_size = histograms.database_size
     truncation = min(TRUNCATION_RANK, database_size)
 
-    def figures(groups: RelevantGroups) -> NDArray[np.float64]:
+    def metrics(groups: RelevantGroups) -> NDArray[np.float64]:
         return np.vstack(
             [
                 _average_precision_at(groups, database_size),
@@ -202,7 +202,7 @@ def retrieval_metrics(histograms: DistanceHistograms) -> dict[str, float | int]:
         )
 
     evaluated = histograms.relevant_items > 0
-    average, optimistic, pessimistic, truncated, precision = _by_query(histograms, figures)
+    average, optimistic, pessimistic, truncated, precision = _by_query(histograms, metrics)
     precision_in_ball, failed = precision_within_radius(histograms, LOOKUP_RADIUS)
     return {
         "mean_average_precision": mean_of_evaluated(average, evaluated),
@@ -219,10 +219,10 @@ def retrieval_metrics(histograms: DistanceHistograms) -> dict[str, float | int]:
 
 
 def _by_query(
-    histograms: DistanceHistograms, figures: Callable[[RelevantGroups], NDArray[np.float64]]
+    histograms: DistanceHistograms, metrics: Callable[[RelevantGroups], NDArray[np.float64]]
 ) -> NDArray[np.float64]:
-    """Join what `figures` returns for the queries of each block: float64 (queries,), or (figures, queries)."""
-    return np.concatenate([figures(groups) for groups in RelevantGroups.in_blocks(histograms)], axis=-1)
+    """Join what `metrics` returns for the queries of each block: float64 (queries,), or (metrics, queries)."""
+    return np.concatenate([metrics(groups) for groups in RelevantGroups.in_blocks(histograms)], axis=-1)
 
 
 def _average_precision_at(groups: RelevantGroups, k: int) -> NDArray[np.float64]:
@@ -233,7 +233,7 @@ def _average_precision_at(groups: RelevantGroups, k: int) -> NDArray[np.float64]
 
 
 def _average_precision_bounds(groups: RelevantGroups) -> NDArray[np.float64]:
-    """Return the optimistic and the pessimistic figures as rows, float64 (2, queries)."""
+    """Return the optimistic and the pessimistic values as rows, float64 (2, queries)."""
 
     def relevant_in_a_row_after(before: NDArray[np.int64]) -> NDArray[np.float64]:
         # sum_{i=1..r} (R' + i)/(before + i) = r - (before - R') (H(before + r) - H(before))

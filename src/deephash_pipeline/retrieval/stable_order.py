@@ -1,8 +1,8 @@
 """Average precision in stable order: by distance, and among equally far items by index in the database.
 
-Published code sorts, and what it reports is the figure of one order among equally far items. This is that figure for
+Published code sorts, and what it reports is the value for one order among equally far items. This is that value for
 a stable sort, to compare with; `average_precision` gives the mean over all orders. A database stored class by class
-favours some classes here, and another order of the same database gives another figure.
+favours some classes here, and another order of the same database gives another value.
 
 Nothing is sorted. The place of an item is one more than the number of nearer items, which a histogram knows, and of
 equally far items before it, which a counter per distance knows on a walk through the database.

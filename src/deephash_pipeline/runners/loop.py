@@ -124,9 +124,9 @@ class Loop:
             return
         skipped = f", {len(self.schedule.skipped)} that need them were not run" if self.schedule.skipped else ""
         if len(self.errors) == 1:
-            error = next(iter(self.errors.values()))
+            node, error = next(iter(self.errors.items()))
             if skipped:
-                logger.error("1 node failed%s", skipped.replace("them", "it"))
+                logger.error("%s failed%s", node.name, skipped.replace("them", "it"))
             raise error
         for node, error in self.errors.items():
             logger.error("%s failed: %s", node.name, error, exc_info=None if isinstance(error, InputError) else error)

@@ -83,7 +83,7 @@ def test_files_of_other_kinds_are_counted_in_one_line(root: Path, caplog: pytest
         (root / "train" / "cat" / name).write_text("not an image")
     assert len(listed(root).splits["training"]) == 4
     assert [record.getMessage() for record in caplog.records] == [
-        f"2 files are passed over, being no PNG, JPEG, WebP or BMP, such as {root}/train/cat/notes.txt"
+        f"files that are passed over, being no PNG, JPEG, WebP or BMP: 2, such as {root}/train/cat/notes.txt"
     ]
 
 

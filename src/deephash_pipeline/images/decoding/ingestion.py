@@ -94,7 +94,7 @@ def _report_shared_images(splits: dict[str, ImageSet], digests: dict[str, list[b
             seen.setdefault(known, (image_id, name))
     if pairs:
         logger.warning(
-            "%d images have the same pixels as one of another split, the first are %s (%s) and %s (%s): "
+            "images with the same pixels as one of another split: %d, the first are %s (%s) and %s (%s); "
             "splits must not share images, remove one of each two",
             len(pairs),
             *pairs[0],

@@ -76,7 +76,7 @@ def _image_files(folder: Path, class_folder: ClassFolder | None) -> dict[str, li
     if not any(classes.values()):
         raise InputError(f"{folder} holds no image: put {FORMATS} files into {place}.")
     if others:
-        logger.warning("%d files are passed over, being no %s, such as %s", len(others), FORMATS, others[0])
+        logger.warning("files that are passed over, being no %s: %d, such as %s", FORMATS, len(others), others[0])
     return classes
 
 

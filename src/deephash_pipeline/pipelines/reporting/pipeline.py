@@ -1,4 +1,4 @@
-"""Stage 8: show what came out."""
+"""Show what came out."""
 
 from kedro.pipeline import Node, Pipeline
 
