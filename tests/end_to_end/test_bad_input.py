@@ -207,5 +207,5 @@ def test_an_image_in_two_splits_is_reported(image_files: Path, caplog: pytest.Lo
     finished(*OWN_IMAGES)
     message = [record.getMessage() for record in caplog.records if "same pixels" in record.getMessage()]
     assert len(message) == 1
-    assert message[0].startswith("1 images have the same pixels")
+    assert message[0].startswith("images with the same pixels as one of another split: 1, ")
     assert "train/owl/0.png" in message[0] and "test/owl/copy.png" in message[0]

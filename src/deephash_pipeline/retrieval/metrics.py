@@ -180,7 +180,7 @@ def retrieval_metrics(histograms: DistanceHistograms) -> dict[str, float | int]:
     """Every metric of an evaluation that is a single number, by name.
 
     Means and the failure rate are over the queries that have relevant items; the others are counted in
-    `queries_without_relevant_items`. If there are only such queries, the figures are nan.
+    `queries_without_relevant_items`. If there are only such queries, the metrics are nan.
 
     Example:
         >>> one_of_two = DistanceHistograms(all=np.array([[1, 2]]), relevant=np.array([[0, 1]]))
