@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 
 from benchmarks import measuring
 from benchmarks.documents import PROJECT, Benchmark, Results, Settings
-from benchmarks.studies.approximate_search import found, measure_database, named
+from benchmarks.studies.approximate_search import Database, found, measure_database, named
 from benchmarks.studies.search_indexes import FLAT, HNSW, HNSW_MERGED, IVF, Setting
 from deephash_pipeline import ImageHasher
 from deephash_pipeline.images.sources.registry import parse_source, read_source
@@ -34,7 +34,8 @@ def _measure(settings: Settings) -> Results:
         database, queries = (hasher.encode(splits[name].images) for name in ("training", "query"))
     measuring.use_one_thread()
     import_module("faiss").omp_set_num_threads(1)
-    measured = measure_database(settings["hasher"], hasher.code_length, database, queries, settings, INDEXES)
+    searched = Database(settings["hasher"], hasher.code_length, database, queries)
+    measured = measure_database(searched, settings, INDEXES)
     sizes = "{items:,} codes, {distinct_codes:,} of them distinct; {queries:,} queries.".format(**measured)
     rows = [
         reduce(or_, (found(*of_k) for of_k in entry["neighbours"].items()), named(entry))

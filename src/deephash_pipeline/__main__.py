@@ -15,7 +15,7 @@ from deephash_pipeline.project import project_root, template
 def main() -> None:
     """Run a command; options without the name of one are those of ``run``."""
     given = sys.argv[1:]
-    if given and given[0].startswith("-") and given[0] not in ("--help", "-h"):
+    if given and given[0].startswith("-") and given[0] not in ("--help", "-h", "--version"):
         given = ["run", *given]
     if given and given[0] == "serve":
         # Where nothing but a service runs there may be neither Kedro nor PyTorch.

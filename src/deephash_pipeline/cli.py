@@ -1,4 +1,4 @@
-"""The project's own ``kedro run``: Kedro's, with bad input told in one line and without a traceback."""
+"""The project's own ``kedro run``: Kedro's, with bad input reported in one line and without a traceback."""
 
 import copy
 import functools
@@ -16,8 +16,10 @@ from kedro.io import DatasetError
 from kedro.pipeline import Pipeline
 from kedro.validation.exceptions import ParameterValidationError
 
+from deephash_pipeline import __version__
 from deephash_pipeline.commands.encode import encode
 from deephash_pipeline.commands.export import export
+from deephash_pipeline.commands.methods import methods
 from deephash_pipeline.commands.package import export_huggingface, export_onnx, log_model
 from deephash_pipeline.commands.partial import only_cells_that_are_there
 from deephash_pipeline.commands.project import hasher, new
@@ -62,10 +64,10 @@ def one_line_errors(command: Callable[..., Any] | None) -> Callable[..., Any]:
             if cause is None:
                 raise
             logging.getLogger(__name__).debug("details", exc_info=error)
-            told = click.ClickException(" ".join(PYDANTIC_DETAILS.sub("", str(cause)).split()))
+            reported = click.ClickException(" ".join(PYDANTIC_DETAILS.sub("", str(cause)).split()))
             # An interrupted training ends like any command that a signal has ended.
-            told.exit_code = getattr(cause, "exit_code", told.exit_code)  # type: ignore[misc]
-            raise told from error
+            reported.exit_code = getattr(cause, "exit_code", reported.exit_code)  # type: ignore[misc]
+            raise reported from error
 
     return wrapped
 
@@ -119,6 +121,7 @@ def causes(error: BaseException) -> Iterator[BaseException]:
 
 
 @click.group(name="deephash-pipeline", context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__)
 def cli() -> None:
     """Short binary codes for images: learn them, measure them, use them."""
 
@@ -129,7 +132,7 @@ run.params = [*kedro_run.params, *RUN_OPTIONS]
 run.callback = one_line_errors(skipping_what_is_up_to_date(kedro_run.callback))
 cli.add_command(run)
 COMMANDS = (
-    *(new, hasher, status, explain, encode, index, search, serve),
+    *(new, methods, hasher, status, explain, encode, index, search, serve),
     *(export, export_onnx, export_huggingface, log_model),
 )
 for command in (*COMMANDS, *index.commands.values()):

@@ -16,6 +16,7 @@ from rich.table import Table
 
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.grid import FIELD, SEEDS, every_cell
+from deephash_pipeline.project import project_root
 from deephash_pipeline.protocols import require_protocol
 from deephash_pipeline.training import TrainingDiverged
 
@@ -85,7 +86,8 @@ class StageLog:
         self.seconds[stage] += time.perf_counter() - self.started[node.name]
         self.remaining[stage] -= 1
         if not self.remaining[stage]:
-            logger.info("%s: %d nodes in %.1f s", stage, self.nodes[stage], self.seconds[stage])
+            nodes = "1 node" if self.nodes[stage] == 1 else f"{self.nodes[stage]} nodes"
+            logger.info("%s: %s in %.1f s", stage, nodes, self.seconds[stage])
 
 
 class ResultTable:
@@ -111,13 +113,23 @@ class ResultTable:
             table.add_row(*(f"{value:.4f}" if isinstance(value, float) else str(value) for value in row))
         console = Console()
         console.print(table)
-        environment = f" ENV={run_params['env']}" if run_params.get("env") else ""
-        if prefix:
-            console.print(f"Report      data/08_reporting/{benchmark}/{FIELD}/report.html")
-        else:
-            console.print(f"Report      make report{environment}   (data/08_reporting/{benchmark}/report.html)")
-        console.print(f"Pipelines   make viz{environment}      (http://127.0.0.1:4141)")
-        console.print("MLflow      make mlflow   (http://127.0.0.1:5000)")
+        page = f"data/08_reporting/{benchmark}/{prefix.replace('.', '/')}report.html"
+        for line in _where_to_look(page, run_params.get("env"), make=not prefix):
+            console.print(line, soft_wrap=True)
+
+
+def _where_to_look(page: str, environment: str | None, make: bool) -> Iterator[str]:
+    """Yield a line for the report, the pipelines and the runs; a project that `new` has made has no Makefile."""
+    if (project_root() / "Makefile").is_file():
+        env = f" ENV={environment}" if environment else ""
+        yield f"Report      make report{env}   ({page})" if make else f"Report      {page}"
+        yield f"Pipelines   make viz{env}      (http://127.0.0.1:4141)"
+        yield f"MLflow      make mlflow{env}   (http://127.0.0.1:5000)"
+        return
+    env = f" --env={environment}" if environment else ""
+    yield f"Report      {page}"
+    yield f"Pipelines   kedro viz run --host=127.0.0.1{env}   (http://127.0.0.1:4141)"
+    yield "MLflow      mlflow server --backend-store-uri sqlite:///mlflow.db --artifacts-destination mlartifacts"
 
 
 def parameters_read() -> set[str]:

@@ -93,10 +93,14 @@ def check_parameters(
 
 def faults_in_one_line(error: ValidationError) -> str:
     """Return every wrong parameter with what is wrong about it: ``name: message (got value); other: message``."""
-    return "; ".join(
-        ": ".join([".".join(map(str, fault["loc"])), f"{fault['msg']} (got {fault['input']!r})"]).removeprefix(": ")
-        for fault in error.errors()
-    )
+    return "; ".join(map(_fault_in_words, error.errors()))
+
+
+def _fault_in_words(fault: Mapping[str, Any]) -> str:
+    name, message = ".".join(map(str, fault["loc"])), fault["msg"].removeprefix("Value error, ")
+    # A whole block of parameters, in which something contradicts something, is not repeated.
+    got = "" if isinstance(fault["input"], Mapping) else f" (got {fault['input']!r})"
+    return f"{name}: {message}{got}" if name else f"{message}{got}"
 
 
 def validated(*skip: str) -> Callable[[Callable[P, None]], Callable[P, None]]:

@@ -14,7 +14,7 @@ def codes(command, photos, tmp_path_factory):
     folder = tmp_path_factory.mktemp("codes") / "photos.codes"
     result = command("encode", PRETRAINED, photos, "-o", folder, "--workers", 1, "--device", "cpu")
     assert result.exit_code == 0, result.output
-    assert "60 images encoded, 1 files of codes" in result.output
+    assert "60 images encoded, files of codes: 1" in result.output
     assert "left out: 3/broken.png: cannot identify image file" in result.output
     return folder
 

@@ -79,4 +79,10 @@ def test_what_cannot_be_learned_from_is_refused(images: object, labels: object, 
 def test_an_unknown_network_is_refused_in_one_line() -> None:
     with pytest.raises(InputError, match="unknown network `lenett`") as caught:
         DeepHash(network="lenett").fit(IMAGES[:100], DIGITS.target[:100])
-    assert "\n" not in str(caught.value)
+    assert str(caught.value).startswith("DeepHash: unknown network `lenett`")
+    assert str(caught.value).endswith("such as resnet18")
+
+
+def test_a_code_length_that_no_code_has_is_refused_before_any_training() -> None:
+    with pytest.raises(InputError, match=r"^code_length is 0 bits; choose one from 1 to 256"):
+        DeepHash(code_length=0).fit(IMAGES[:100], DIGITS.target[:100])

@@ -46,7 +46,7 @@ def test_the_run_ends_with_the_table_and_where_to_look_further(
         values = table[[name.startswith(method) for name in table.index]].iloc[0]
         row = next(line for line in lines if line.strip("│ ").startswith(method))
         assert all(f"{value:.4f}" in row for value in values)
-    for command in ("make report", "make viz", "make mlflow"):
+    for command in ("data/08_reporting/digits/report.html", "kedro viz run", "mlflow server"):
         assert any(command in line for line in lines)
 
 
@@ -64,7 +64,7 @@ def test_the_report_lies_where_the_run_says(
     assert all(method in report for method in NAMES)
 
 
-def test_every_cell_has_figures_between_chance_and_perfection(finished_project: Path) -> None:
+def test_every_cell_has_metrics_between_chance_and_perfection(finished_project: Path) -> None:
     output = finished_project / "data" / "07_model_output" / "digits"
     for cell in GRID:
         metrics = json.loads((output / cell.namespace.replace(".", "/") / "metrics.json").read_text())

@@ -2,6 +2,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.typing import NDArray
 
@@ -157,7 +158,9 @@ def test_all_supervised_methods_refuse_a_single_class_alike(method: type[HashFun
     ("labels", "message"),
     [
         (np.arange(299), r"^Found input variables with inconsistent numbers of samples: \[300, 299\]"),
-        (np.zeros((300, 2), dtype=np.int64), r"^y should be a 1d array"),
+        (np.full((300, 2), 5), r"^y has 300 rows: give 0 and 1 for each of 300 rows of X"),
+        ([[0, 1]] * 299, r"^y has 299 rows: give 0 and 1 for each of 300 rows of X"),
+        ([[0, 1], [1]] * 150, r"inhomogeneous"),
         (np.linspace(0, 1, 300), r"^KSH learns from classes, but y contains fractions"),
     ],
 )
@@ -166,6 +169,17 @@ def test_labels_that_are_not_one_class_for_each_row_are_refused(
 ) -> None:
     with pytest.raises(InputError, match=message):
         KSH(4).fit(z, labels)
+
+
+def test_labels_of_several_columns_may_be_of_any_kind(z: NDArray[np.float32]) -> None:
+    several = np.stack([z[:, 0] > 0, z[:, 1] > 0, z[:, 2] > 0], axis=1)
+    codes = KSH(4, anchors=30).fit(z, several).transform(z)
+    for labels in (several.astype(int), several.astype(int).tolist(), pd.DataFrame(several.astype(float))):
+        np.testing.assert_array_equal(KSH(4, anchors=30).fit(z, labels).transform(z), codes)
+    np.testing.assert_array_equal(
+        KSH(4, anchors=30).fit(z, pd.DataFrame(several[:, :1].astype(int))).transform(z),
+        KSH(4, anchors=30).fit(z, several[:, 0].astype(int)).transform(z),
+    )
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -49,7 +49,7 @@ def measured_codes(
     return measure_retrieval(histograms, codes, labels, protocol, CELL)
 
 
-def test_the_figures_of_a_cell_say_what_was_measured_on_what() -> None:
+def test_the_metrics_of_a_cell_say_what_was_measured_on_what() -> None:
     metrics, _ = measured(QUERY_LABELS[:6])
     assert metrics["method"] == "deephash"
     assert metrics["code_length"] == 12

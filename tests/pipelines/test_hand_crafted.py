@@ -150,7 +150,7 @@ def test_a_cell_of_the_grid_that_was_not_evaluated_is_left_empty(results: dict[s
     assert table["published"].isna().all()
 
 
-def test_the_same_seed_gives_the_same_figures_and_another_seed_others(results: dict[str, Any], descriptor: str) -> None:
+def test_the_same_seed_gives_the_same_metrics_and_another_seed_others(results: dict[str, Any], descriptor: str) -> None:
     again, other = (run(choose(descriptor), seed) for seed in (7, 8))
     assert set(again) == set(results)
     for name, content in results.items():
@@ -241,7 +241,7 @@ def published(benchmark: str, descriptor: str) -> pd.DataFrame:
     )
 
 
-def test_published_figures_stand_beside_the_papers_descriptor() -> None:
+def test_published_values_stand_beside_the_papers_descriptor() -> None:
     table = published("cifar10", "gist")
     ksh, network = table.loc[("GIST", "KSH", 16)], table.loc[("CNN", "KSH", 16)]
     assert (ksh["measured"], ksh["published"]) == (0.25, 0.2191)
@@ -251,7 +251,7 @@ def test_published_figures_stand_beside_the_papers_descriptor() -> None:
     assert table["published"].notna().all()
 
 
-def test_figures_of_another_descriptor_stand_alone() -> None:
+def test_metrics_of_another_descriptor_stand_alone() -> None:
     table = published("cifar10", "sift_bag")
     printed = table["published"].notna().groupby("feature").sum()
     assert printed.to_dict() == {"dense SIFT bag": 0, "CNN": 12}

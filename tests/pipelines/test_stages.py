@@ -64,7 +64,7 @@ def test_images_are_split_into_what_the_catalog_names() -> None:
 # Pre-training.
 
 
-def test_pre_training_has_a_row_of_figures_for_each_epoch(
+def test_pre_training_has_a_row_of_metrics_for_each_epoch(
     classifier: tuple[dict[str, Tensor], dict[str, Tensor], pd.DataFrame],
 ) -> None:
     history = classifier[2]
@@ -158,13 +158,13 @@ def test_no_validation_images_have_no_codes(z: NDArray[np.float32]) -> None:
     assert encode_z(LSH(12).fit(z), z, z[:0], z).validation.shape == (0, 2)
 
 
-def test_the_code_of_the_yardstick_is_one_at_the_predicted_class(
+def test_the_code_of_the_classifier_baseline_is_one_at_the_predicted_class(
     z: NDArray[np.float32], softmax_weights: dict[str, Tensor]
 ) -> None:
-    yardstick = make_classifier_baseline(softmax_weights, LABELS)
-    bits = bits_of(encode_z(yardstick, z, z[:0], z).query, len(CLASSES))
+    baseline = make_classifier_baseline(softmax_weights, LABELS)
+    bits = bits_of(encode_z(baseline, z, z[:0], z).query, len(CLASSES))
     logits = torch.from_numpy(z) @ softmax_weights["weight"].T + softmax_weights["bias"]
-    assert isinstance(yardstick, OneOfC)
+    assert isinstance(baseline, OneOfC)
     assert (bits.sum(axis=1) == 1).all()
     np.testing.assert_array_equal(bits.argmax(axis=1), logits.argmax(dim=1).numpy())
 

@@ -94,7 +94,7 @@ def test_a_failed_node_stops_only_those_that_need_it(
         run(runner(), FAILING, catalog, here)
     assert isinstance(caught.value.__cause__, OSError)
     assert [name for name in OUTPUTS if catalog.exists(name)] == ["good", "better"]
-    assert "1 node failed, 2 that need it were not run" in caplog.messages
+    assert "fails failed, 2 that need it were not run" in caplog.messages
     assert [call[1] for call in here.calls if call[0] == str(caught.value)] == ["fails"]
 
 

@@ -26,6 +26,7 @@ from deephash_pipeline.losses import LOSS_PARAMETERS
 from deephash_pipeline.methods import Cell
 from deephash_pipeline.networks import NETWORKS, HashLayerParameters, Trunk
 from deephash_pipeline.parameters import faults_in_one_line
+from deephash_pipeline.retrieval.codes import check_code_length
 from deephash_pipeline.training import CheckpointFolder, TrainingParameters
 
 SLIGHT = AugmentationParameters(shift_pixels=2, rotation_degrees=10, scale_range=0.1)
@@ -122,6 +123,7 @@ class DeepHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
             experiment = Experiment.model_validate({"benchmark": "images", **settings})
         except ValidationError as error:
             raise InputError(f"DeepHash: {faults_in_one_line(error)}") from error
+        check_code_length(self.code_length, Encoder.longest_code)
         training_set = self._training_set(images, labels)
         cell = Cell(method="deephash", code_length=self.code_length)
 
@@ -150,8 +152,7 @@ class DeepHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
         names, numbers = _numbered(np.asarray(labels))
         if len(names) < 2:
             raise InputError("DeepHash learns from classes: pass labels of at least two")
-        channels, height, width = self._image_shape()
-        batches = image_batches(images, (height, width), channels, DECODED_AT_A_TIME, "raise")
+        batches = image_batches(images, self._image_shape(), DECODED_AT_A_TIME)
         decoded = [batch.pixels for batch in batches]
         if not decoded:
             raise InputError("there are no images to learn from: pass at least one batch")

@@ -36,7 +36,7 @@ class FeatureHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
 
     Args:
         hash_function: any of `deephash_pipeline.hashing`, which is copied; None for ITQ with 48 bits. LSH, PCAH, ITQ,
-            SH, AGH and SPH need no labels.
+            SH, AGH and SpH need no labels.
         network: a classifier of `torchvision.models`.
         weights: file of its state, ``.safetensors`` or of `torch.save`; None for torchvision's, which are downloaded.
         image_size: height and width to which images are resized.
@@ -120,11 +120,11 @@ class FeatureHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
         return self
 
     def _features_of(self, images: Images, trunk: Trunk, experiment: Experiment) -> NDArray[np.float32]:
-        device = experiment.torch_device
+        device, (height, width) = experiment.torch_device, self.image_size
         trunk = trunk.to(device)
         blocks = [
             outputs_in_blocks(trunk, ImageInputs(batch.pixels, IMAGENET, device, size=trunk.image_size))
-            for batch in image_batches(images, self.image_size, 3, DECODED_AT_A_TIME, "raise")
+            for batch in image_batches(images, (3, height, width), DECODED_AT_A_TIME)
         ]
         if not blocks:
             raise InputError("there are no images to learn from: pass at least two")

@@ -91,7 +91,7 @@ class ImageHasher(BaseHasher):
             InputError: the file is not there, is damaged, or is no hasher.
         """
         path = Path(path)
-        if (path / IN_FOLDER).is_file():
+        if path.is_dir():
             path = path / IN_FOLDER
         try:
             with safetensors.safe_open(path, framework="pt") as file:

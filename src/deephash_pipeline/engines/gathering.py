@@ -158,8 +158,10 @@ def _answered(shard: httpx.Client, ask: Callable[[httpx.Client], httpx.Response]
     try:
         return ask(shard)
     except httpx.HTTPError as error:
-        told = " ".join(str(error).split()) or type(error).__name__
-        raise EngineError(f"{shard.base_url} does not answer ({told}): start the service, or leave it out.") from error
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise EngineError(
+            f"{shard.base_url} does not answer ({reason}): start the service, or leave it out."
+        ) from error
 
 
 def _labels(where: Where | None) -> list[str] | None:

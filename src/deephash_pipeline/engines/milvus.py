@@ -228,8 +228,8 @@ class MilvusIndex(ExportedIndex):
             raise self._failed(error) from error
 
     def _failed(self, error: Exception) -> EngineError:
-        told = " ".join(str(getattr(error, "message", "") or error).split())
-        return EngineError(f"{self.place} cannot be asked ({told[:300]}); check the address and the server.")
+        reason = " ".join(str(getattr(error, "message", "") or error).split())
+        return EngineError(f"{self.place} cannot be asked ({reason[:300]}); check the address and the server.")
 
 
 def _key(hit: Mapping[str, Any]) -> int:

@@ -63,8 +63,8 @@ class PostgresIndex(ExportedIndex):
             try:
                 connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
             except self._psycopg.Error as error:
-                told = " ".join(str(error).split())
-                raise InputError(f"{self.place} needs the extension pgvector 0.7 or later ({told}).") from error
+                reason = " ".join(str(error).split())
+                raise InputError(f"{self.place} needs the extension pgvector 0.7 or later ({reason}).") from error
             with connection.transaction():
                 connection.execute(
                     self._sql(
@@ -205,8 +205,8 @@ class PostgresIndex(ExportedIndex):
                 else:
                     self._idle.put(connection)
         except self._psycopg.Error as error:
-            told = " ".join(str(error).split()) or type(error).__name__
-            raise EngineError(f"{self.place} cannot be asked ({told}); check the address and the server.") from error
+            reason = " ".join(str(error).split()) or type(error).__name__
+            raise EngineError(f"{self.place} cannot be asked ({reason}); check the address and the server.") from error
 
 
 def condition_of(where: Where, columns: Sequence[str]) -> tuple[str, list[Any]]:

@@ -208,9 +208,8 @@ class HashFunction(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Encoder): 
         Args:
             X: features, any array-like of finite numbers, shape (n, D), n at least 2; float32 and float64 arrays are
                 read in place, memory-mapped ones too.
-            y: the class of each row, integers or strings, shape (n,); or, for a method with `several_labels`, uint8 or
-                bool of shape (n, classes), 1 for each label that a row has. Ignored by a method that is not
-                `supervised`.
+            y: the class of each row, integers or strings, shape (n,); or, for a method with `several_labels`, 0 and 1
+                of shape (n, classes), 1 for each label that a row has. Ignored by a method that is not `supervised`.
 
         Returns:
             The fitted hash function itself.
@@ -249,8 +248,8 @@ class HashFunction(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Encoder): 
                 f"{name} requires y to be passed, but the target y is None: give the class of each row of X, "
                 "or take a method that does without, such as ITQ or BRE(supervised=False)"
             )
-        if getattr(y, "ndim", 1) == 2 and y.dtype in (np.uint8, np.bool_):
-            return self._validated_several(X, y)
+        if (several := _several_labels(y)) is not None:
+            return self._validated_several(X, several)
         z, y = self._validated(X, y, ensure_min_samples=2)
         if y.dtype.kind == "f" and (y % 1).any():
             raise InputError(f"{name} learns from classes, but y contains fractions: give one class for each row of X")
@@ -263,10 +262,8 @@ class HashFunction(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Encoder): 
         if not self.several_labels:
             raise InputError(f"{type(self).__name__}: this method needs one label an image; take another, such as KSH")
         z = self._validated(X, ensure_min_samples=2)
-        if len(y) != len(z) or y.max(initial=0) > 1:
-            raise InputError(
-                f"y has {len(y)} rows up to {y.max(initial=0)}: give 0 and 1 for each of {len(z)} rows of X"
-            )
+        if len(y) != len(z) or not np.isin(y, (0, 1)).all():
+            raise InputError(f"y has {len(y)} rows: give 0 and 1 for each of {len(z)} rows of X")
         if (y == y[0]).all():
             raise InputError(f"{type(self).__name__} learns from differences, but all rows of y are alike")
         return z, y.astype(np.int64)
@@ -279,6 +276,16 @@ class HashFunction(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Encoder): 
             z: checked features, float32 or float64, shape (n, D).
             labels: classes as 0..C-1, C at least 2, shape (n,), or multi-hot, shape (n, C); empty if not `supervised`.
         """
+
+
+def _several_labels(y: Any) -> NDArray[Any] | None:
+    """`y` as an array (n, classes) if a row may have several labels; None if it names one class a row."""
+    try:
+        labels = np.asarray(y)
+    except ValueError:  # rows of different lengths, which scikit-learn's check refuses
+        return None
+    one_column = labels.ndim == 2 and labels.shape[1] == 1 and labels.dtype not in (np.uint8, np.bool_)
+    return labels if labels.ndim == 2 and not one_column else None
 
 
 def _count_broken(z: NDArray[Any]) -> int:

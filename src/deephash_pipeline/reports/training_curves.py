@@ -177,4 +177,5 @@ def _value_axis(quantity: str, values: "pd.Series[float]") -> dict[str, object]:
     typical = float(values.median())
     if quantity in _MAY_SPAN_DECADES and values.min() > 0 and values.max() > _LOGARITHMIC_FROM_RATIO * typical:
         return {"type": "log", "dtick": 1, "exponentformat": "power"}
-    return {"rangemode": "tozero" if quantity in _STARTS_AT_ZERO else "normal"}
+    # Not "500µ", as Plotly writes half a thousandth by itself.
+    return {"rangemode": "tozero" if quantity in _STARTS_AT_ZERO else "normal", "exponentformat": "power"}

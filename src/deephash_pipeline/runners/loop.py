@@ -37,7 +37,6 @@ class Loop:
         workers: where nodes run.
         stop: whether somebody has asked for the end.
         hooks: by the names of `HOOKS`, those of Kedro that belong to where the run was started.
-        stop_on_error: whether no node starts after one has failed.
     """
 
     def __init__(
@@ -47,10 +46,9 @@ class Loop:
         workers: Workers,
         stop: StopRequest,
         hooks: Mapping[str, Callable[..., Any]],
-        stop_on_error: bool,
     ) -> None:
         self.schedule, self.display, self.workers, self.stop = schedule, display, workers, stop
-        self.hooks, self.stop_on_error = hooks, stop_on_error
+        self.hooks = hooks
         self.futures: dict[Future[None], Node] = {}
         self.errors: dict[Node, BaseException] = {}
         self.interrupted: list[TrainingInterrupted] = []
@@ -104,7 +102,7 @@ class Loop:
         else:
             self.errors[node] = error
             self.schedule.fail(node)
-            if self.stop_on_error:
+            if self.schedule.stop_on_error:
                 self._stop()
 
     def _stop(self) -> None:
@@ -126,9 +124,9 @@ class Loop:
             return
         skipped = f", {len(self.schedule.skipped)} that need them were not run" if self.schedule.skipped else ""
         if len(self.errors) == 1:
-            error = next(iter(self.errors.values()))
+            node, error = next(iter(self.errors.items()))
             if skipped:
-                logger.error("1 node failed%s", skipped.replace("them", "it"))
+                logger.error("%s failed%s", node.name, skipped.replace("them", "it"))
             raise error
         for node, error in self.errors.items():
             logger.error("%s failed: %s", node.name, error, exc_info=None if isinstance(error, InputError) else error)

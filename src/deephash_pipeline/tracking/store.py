@@ -187,6 +187,7 @@ def _connect(database: Path) -> "MlflowClient":
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
     os.environ.setdefault("DO_NOT_TRACK", "true")
     os.environ.setdefault("MLFLOW_LOGGING_LEVEL", "WARNING")
+    os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
     # Asked for what it cannot open or write, MLflow tries for minutes before it gives up.
     with closing(sqlite3.connect(database)) as probe:
         probe.execute("BEGIN IMMEDIATE")

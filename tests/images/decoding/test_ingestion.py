@@ -100,8 +100,8 @@ def test_images_in_two_splits_are_counted_in_one_line(
         caplog.clear()
     decode_splits(splits, CLASSES, 0)
     assert [record.getMessage() for record in caplog.records] == [
-        "2 images have the same pixels as one of another split, the first are training5.png (training) and query1.png "
-        "(query): splits must not share images, remove one of each two"
+        "images with the same pixels as one of another split: 2, the first are training5.png (training) and query1.png "
+        "(query); splits must not share images, remove one of each two"
     ]
 
 

@@ -8,6 +8,7 @@ from PIL import Image
 
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.images import SplitParameters, decode_splits, split_collection
+from deephash_pipeline.images.decoding.image_files import RawFolder
 from deephash_pipeline.images.sources.collection import ImageCollection, require_labels
 from deephash_pipeline.images.sources.folder import list_folder
 
@@ -20,7 +21,7 @@ def paint(path: Path, colour: int) -> None:
 
 
 def listed(root: Path, splits: dict[str, str] = SPLITS, **options: Any) -> ImageCollection:
-    return list_folder(root, splits, 4, 1, root / "decoded", **options)
+    return list_folder(RawFolder(root, 4, 1, root / "decoded"), splits, **options)
 
 
 @pytest.fixture
@@ -82,7 +83,7 @@ def test_files_of_other_kinds_are_counted_in_one_line(root: Path, caplog: pytest
         (root / "train" / "cat" / name).write_text("not an image")
     assert len(listed(root).splits["training"]) == 4
     assert [record.getMessage() for record in caplog.records] == [
-        f"2 files are passed over, being no PNG, JPEG, WebP or BMP, such as {root}/train/cat/notes.txt"
+        f"files that are passed over, being no PNG, JPEG, WebP or BMP: 2, such as {root}/train/cat/notes.txt"
     ]
 
 

@@ -15,7 +15,12 @@ logger = logging.getLogger(__name__)
 
 
 class BrokenImage(NamedTuple):
-    """An image that is left out: its split, its id and why it could not be decoded."""
+    """An image that is left out: its split, its id and why it could not be decoded.
+
+    Example:
+        >>> BrokenImage("training", "cat/2.png", "the file is empty").id
+        'cat/2.png'
+    """
 
     split: str
     id: str
@@ -89,7 +94,7 @@ def _report_shared_images(splits: dict[str, ImageSet], digests: dict[str, list[b
             seen.setdefault(known, (image_id, name))
     if pairs:
         logger.warning(
-            "%d images have the same pixels as one of another split, the first are %s (%s) and %s (%s): "
+            "images with the same pixels as one of another split: %d, the first are %s (%s) and %s (%s); "
             "splits must not share images, remove one of each two",
             len(pairs),
             *pairs[0],

@@ -1,4 +1,4 @@
-"""Stage 4: hash functions on the network's features."""
+"""Hash functions on the network's features."""
 
 from collections.abc import Sequence
 

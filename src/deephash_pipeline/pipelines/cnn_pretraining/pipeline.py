@@ -1,4 +1,4 @@
-"""Stage 2: train the network as a classifier."""
+"""Train the network as a classifier."""
 
 from kedro.pipeline import Pipeline
 

@@ -49,8 +49,8 @@ def split_images(
         artefacts[f"{split}_ids"] = image_set.ids
     if broken:
         logger.warning(
-            "%d broken images are left out, data/02_intermediate/%s/quarantined_images.csv says which and why",
-            len(broken),
+            "%s left out, data/02_intermediate/%s/quarantined_images.csv says which and why",
+            "1 broken image is" if len(broken) == 1 else f"{len(broken)} broken images are",
             benchmark,
         )
     return artefacts

@@ -1,4 +1,4 @@
-"""Stage 1: decode the images."""
+"""Decode the images."""
 
 from kedro.pipeline import Node, Pipeline
 

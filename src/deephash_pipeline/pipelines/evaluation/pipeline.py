@@ -1,4 +1,4 @@
-"""Stage 7: rank the database for every query."""
+"""Rank the database for every query."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Stage 3: features of every image."""
+"""Features of every image."""
 
 from kedro.pipeline import Node, Pipeline
 

@@ -1,4 +1,4 @@
-"""Stage 6: train all layers on a hashing loss."""
+"""Train all layers on a hashing loss."""
 
 from collections.abc import Sequence
 

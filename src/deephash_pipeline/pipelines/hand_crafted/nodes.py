@@ -1,4 +1,4 @@
-"""Stage 2 on a descriptor, and hand-crafted beside network features."""
+"""Stage 2 of pre-training on a descriptor, and hand-crafted beside network features."""
 
 import math
 from collections.abc import Mapping

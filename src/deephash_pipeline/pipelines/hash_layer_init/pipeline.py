@@ -1,4 +1,4 @@
-"""Stage 5: initialise the hash layer."""
+"""Initialise the hash layer."""
 
 from collections.abc import Sequence
 
