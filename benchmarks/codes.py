@@ -11,7 +11,7 @@ RANDOM, TRAINED = "random", "trained"
 MISLABELLED_SHARE, LEAST_FLIPPED_SHARE, TAIL_EXPONENT = 0.15, 0.015, 1.0
 
 
-def synthetic_codes(
+def synthetic_codes(  # noqa: PLR0913 (what measurements vary)
     codes: str, classes: int, code_length: int, queries: int, items: int, seed: int = 0
 ) -> LabelledCodes:
     """Draw labels uniformly and in no order, and codes that do not depend on them (random) or do (trained).

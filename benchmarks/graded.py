@@ -63,7 +63,7 @@ def cpu_seconds(run: Callable[[], object], rounds: int) -> float:
 @click.option("--code-length", default=48)
 @click.option("--seed", default=0)
 @click.option("--rounds", default=5)
-def main(queries: int, items: int, sorted_queries: int, code_length: int, seed: int, rounds: int) -> None:
+def main(queries: int, items: int, sorted_queries: int, code_length: int, seed: int, rounds: int) -> None:  # noqa: PLR0913 (options)
     """Time both on one thread, and print processor seconds for all queries and their ratio."""
     numba.set_num_threads(1)
     generator = np.random.default_rng(seed)

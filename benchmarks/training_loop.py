@@ -28,7 +28,14 @@ from deephash_pipeline.devices import freed_memory_is_kept
 from deephash_pipeline.images.inputs import ImageInputs
 from deephash_pipeline.networks import build_trunk
 from deephash_pipeline.progress import track
-from deephash_pipeline.training import TrainingParameters, outputs_in_blocks, resolve_device, train
+from deephash_pipeline.training import (
+    LabelledInputs,
+    TrainingParameters,
+    TrainingRun,
+    outputs_in_blocks,
+    resolve_device,
+    train,
+)
 from deephash_pipeline.training.inference import block_size
 
 DEVICE, LAST_PART = resolve_device("auto"), "optimiser"
@@ -123,7 +130,8 @@ class Bench:
         settings = {"epochs": 1, "learning_rate": 1e-3, "weight_decay": 1e-4, "schedule": "one_cycle", **changes}
         parameters = TrainingParameters(batch_size=self.case.batch_size, **settings)
         with timed(network, objective, self.inputs, watch):
-            train(network, objective, self.inputs, self.labels, parameters, 1, DEVICE, "benchmark")
+            training_set = LabelledInputs(self.inputs, self.labels)
+            train(network, objective, training_set, parameters, TrainingRun("benchmark", 1, DEVICE))
         return dict(watch.seconds)
 
     def train_bare(self) -> float:

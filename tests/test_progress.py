@@ -18,8 +18,10 @@ from deephash_pipeline.training import (
     ArrayInputs,
     CheckpointFolder,
     CrossEntropy,
+    LabelledInputs,
     TrainingInterrupted,
     TrainingParameters,
+    TrainingRun,
     train,
 )
 
@@ -109,20 +111,20 @@ def test_durations_read_like_those_of_people(seconds: float, text: str) -> None:
     assert progress.duration(seconds) == text
 
 
-def test_who_listens_is_told_instead_of_the_console(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
-    told: list[progress.Steps] = []
+def test_who_listens_receives_steps_in_place_of_the_console(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
+    received: list[progress.Steps] = []
     console = on_a_terminal(clock)
     with (
         caplog.at_level(logging.INFO, "deephash_pipeline"),
-        progress.reported_to(told.append),
+        progress.reported_to(received.append),
         progress.count_steps("deephash.b48", 1000, where="epoch 1 of 2", console=console) as advance,
     ):
         for _ in range(1000):
             clock.now += 0.1
             advance("epoch 2 of 2")
-    assert told[0] == ("deephash.b48", 0, 1000, "epoch 1 of 2")
-    assert told[-1] == ("deephash.b48", 1000, 1000, "epoch 2 of 2")
-    assert len(told) < 250
+    assert received[0] == ("deephash.b48", 0, 1000, "epoch 1 of 2")
+    assert received[-1] == ("deephash.b48", 1000, 1000, "epoch 2 of 2")
+    assert len(received) < 250
     assert caplog.messages == drawn(console) == []
 
 
@@ -150,7 +152,8 @@ def trained(objective: nn.Module, checkpoints: CheckpointFolder) -> None:
     inputs = ArrayInputs(np.zeros((16, 4), np.float32), CPU)
     torch.manual_seed(0)
     network = nn.Linear(4, 3)
-    train(network, objective, inputs, np.zeros(16, np.int64), parameters, 0, CPU, "digits", checkpoints=checkpoints)
+    training_set = LabelledInputs(inputs, np.zeros(16, np.int64))
+    train(network, objective, training_set, parameters, TrainingRun("digits", checkpoints=checkpoints))
 
 
 def test_a_log_names_the_epoch_within_it_and_counts_on_where_training_is_resumed(

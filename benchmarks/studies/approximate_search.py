@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,18 +61,21 @@ def augmented_codes(
     return np.concatenate(codes)
 
 
-def measure_database(
-    name: str,
-    code_length: int,
-    database: Codes,
-    queries: Codes,
-    settings: Settings,
-    indexes: Sequence[Setting] = SETTINGS,
-) -> Entry:
-    """Build all indexes of a database of packed codes (items, bytes), and search it by all: their cost and quality.
+class Database(NamedTuple):
+    """Packed codes (items, bytes) under a name, and what asks for the nearest of them."""
+
+    name: str
+    code_length: int
+    codes: Codes
+    queries: Codes
+
+
+def measure_database(searched: Database, settings: Settings, indexes: Sequence[Setting] = SETTINGS) -> Entry:
+    """Build all indexes of a database, and search it by all: their cost and quality.
 
     The first index must be exact: its answers say how far the k-th nearest item is.
     """
+    name, code_length, database, queries = searched
     if len(database) < max(settings["neighbours"]):
         raise InputError(
             f"{name} has {len(database)} codes: give at least {max(settings['neighbours'])}, the largest k"
@@ -122,10 +125,10 @@ def _measure(settings: Settings) -> Results:
             trunk, encoder, codes = hasher.trunk.to(device), hasher.encoder, catalog.load(f"{cell.namespace}.codes")
             moved = augmented_codes(MovedImages(*images), trunk, encoder, experiment.seed, settings["versions"])
             name, length = cell.namespace, codes.code_length
-            cells += [(name, length, database, codes.query) for database in (codes.database, moved)]
+            cells += [Database(name, length, database, codes.query) for database in (codes.database, moved)]
     measuring.use_one_thread()
     import_module("faiss").omp_set_num_threads(1)
-    databases = [measure_database(*cell, settings) for cell in cells]
+    databases = [measure_database(cell, settings) for cell in cells]
     return {"augmentation": augmentation.model_dump(), "databases": databases}
 
 

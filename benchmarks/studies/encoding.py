@@ -19,7 +19,7 @@ from PIL import Image
 
 from benchmarks.studies.local_cluster import start_cluster
 from deephash_pipeline import ImageHasher
-from deephash_pipeline.encoding import CodeFolder, Source, encode_source
+from deephash_pipeline.encoding import CodeFolder, EncodingWorkers, Source, encode_source
 from deephash_pipeline.encoding.blocks import Work, encode_block
 from deephash_pipeline.encoding.encode import IMAGES_PER_BLOCK
 from deephash_pipeline.images.batches import image_batches
@@ -89,7 +89,9 @@ def with_kills(source: str, codes: str, kills: int, expected: dict[str, list[int
     killer = Killer(CodeFolder(codes), kills, -(-len(expected) // IMAGES_PER_BLOCK))
     killer.start()
     began = time.monotonic()
-    report = encode_source(hasher, Source(source), codes, engine="ray", address=cluster.address, device="cpu")
+    report = encode_source(
+        hasher, Source(source), codes, workers=EncodingWorkers(engine="ray", address=cluster.address, device="cpu")
+    )
     seconds = time.monotonic() - began
     killer.ended.set()
     killer.join()
@@ -112,13 +114,13 @@ def bare(folder: Path, codes: Path, hasher: ImageHasher) -> None:
     torch.set_num_threads(1)
     hasher.threads = 1
     paths = sorted(folder.rglob("*.png"))
-    encode_source(hasher, Source(str(folder)), codes, workers=1, device="cpu")
+    encode_source(hasher, Source(str(folder)), codes, workers=EncodingWorkers(1, device="cpu"))
     made = CodeFolder(codes).encoding
     work = Work(made.source, str(codes), made.listing, made.hasher, "cpu")
     ratios = []
     for turn in range(ROUNDS + 1):
         began = time.process_time()
-        for batch in image_batches(paths, (32, 32), 3, IMAGES_PER_BLOCK, threads=1):
+        for batch in image_batches(paths, (3, 32, 32), IMAGES_PER_BLOCK, threads=1):
             hasher.encode(batch.pixels)
         middle = time.process_time()
         for block in made.source.blocks(IMAGES_PER_BLOCK):

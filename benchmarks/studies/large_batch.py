@@ -24,7 +24,7 @@ from benchmarks.training_cases import hash_network, hashing_loss
 from deephash_pipeline.images.augmentation import AugmentationParameters
 from deephash_pipeline.images.inputs import ImageInputs
 from deephash_pipeline.networks import HashNetwork
-from deephash_pipeline.training import TrainingParameters, train
+from deephash_pipeline.training import LabelledInputs, TrainingParameters, TrainingRun, train
 from deephash_pipeline.training.gradients import BatchGradients
 
 CPU, CLASSES = torch.device("cpu"), 397
@@ -47,7 +47,7 @@ def gradient(
     """Compute the gradient of one batch with the loop's own means, float64 (weights,)."""
     network = network.train().to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     parameters = TrainingParameters(epochs=1, batch_size=batch_size, learning_rate=0.01, chunk_size=chunk_size)
-    compute = BatchGradients(network, hashing_loss(), inputs, torch.from_numpy(labels), parameters, CPU)
+    compute = BatchGradients(network, hashing_loss(), LabelledInputs(inputs, labels), parameters, CPU)
     compute(np.arange(batch_size), 3)
     gradients = [parameter.grad for parameter in network.parameters() if parameter.grad is not None]
     return torch.cat([part.flatten() for part in gradients]).double()
@@ -83,7 +83,8 @@ def _measure(settings: Settings) -> Results:
         chunk = settings["chunk_size"]
         parameters = TrainingParameters(epochs=1, batch_size=batch_size, learning_rate=0.01, chunk_size=chunk)
         cpu, wall = time.process_time(), time.perf_counter()
-        history = train(network(), hashing_loss(), inputs, labels, parameters, 1, CPU, "large batch")
+        training_set, run = LabelledInputs(inputs, labels), TrainingRun("large batch", 1)
+        history = train(network(), hashing_loss(), training_set, parameters, run)
         cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
     memory = {"bytes_before": before, "peak_bytes": process_bytes("VmHWM"), "kept_bytes_per_image": kept / plain}
     difference = float((pieces - whole).norm() / whole.norm())

@@ -12,7 +12,7 @@ from typing import Any
 
 from benchmarks import measuring
 from benchmarks.documents import PROJECT, Benchmark, Results, Rows, Settings
-from benchmarks.studies.approximate_search import measure_database
+from benchmarks.studies.approximate_search import Database, measure_database
 from benchmarks.studies.search_indexes import FLAT, HNSW, HNSW_MERGED, IVF, Setting
 from deephash_pipeline import ImageHasher
 from deephash_pipeline.images.sources.registry import parse_source, read_source
@@ -33,7 +33,8 @@ def _measure(settings: Settings) -> Results:
         database, queries = (hasher.encode(splits[name].images) for name in ("training", "query"))
     measuring.use_one_thread()
     import_module("faiss").omp_set_num_threads(1)
-    return {"database": measure_database(settings["hasher"], hasher.code_length, database, queries, settings, INDEXES)}
+    searched = Database(settings["hasher"], hasher.code_length, database, queries)
+    return {"database": measure_database(searched, settings, INDEXES)}
 
 
 def tables(results: Results) -> dict[str, Rows | str]:

@@ -1,4 +1,4 @@
-"""Rates behind the bill of docs/scale.md, CPU time of one thread: `python -m benchmarks.studies.scale_rates`."""
+"""Rates of the bill of docs/scale.md, CPU time of one thread: `python -m benchmarks.studies.scale_rates`."""
 
 import io
 import tempfile

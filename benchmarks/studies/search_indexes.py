@@ -1,4 +1,4 @@
-"""The indexes that are compared, faiss's for binary codes behind one `search`, and how good their answers are."""
+"""The indexes that are compared, faiss's for binary codes under one `search`, and how good their answers are."""
 
 import time
 from collections.abc import Callable, Mapping

@@ -17,7 +17,7 @@ from deephash_pipeline.datasets import AtomicDataset
 from deephash_pipeline.devices import threads
 from deephash_pipeline.images.inputs import ImageInputs
 from deephash_pipeline.networks import build_trunk
-from deephash_pipeline.training import TrainingParameters, train
+from deephash_pipeline.training import LabelledInputs, TrainingParameters, TrainingRun, train
 
 IMAGES = 4096
 STATISTICS = {"mean": [0.5], "standard_deviation": [0.29]}
@@ -41,7 +41,8 @@ def train_one(training: dict[str, Any]) -> dict[str, str]:
     inputs = ImageInputs(pixels, statistics, device, case.augmentation)
     epochs = max(1, training["steps"] * case.batch_size // IMAGES)
     parameters = TrainingParameters(epochs=epochs, batch_size=case.batch_size, learning_rate=1e-3, schedule="one_cycle")
-    train(network, objective, inputs, labels, parameters, training["seed"], device, f"training {training['seed']}")
+    run = TrainingRun(f"training {training['seed']}", training["seed"], device)
+    train(network, objective, LabelledInputs(inputs, labels), parameters, run)
     digest = hashlib.sha256()
     for tensor in network.state_dict().values():
         digest.update(tensor.contiguous().numpy().tobytes())

@@ -38,7 +38,7 @@ class Steps(NamedTuple):
 
 
 class _Listener:
-    """Who receives steps instead of the console; one for the process."""
+    """Who receives steps in place of the console; one for the process."""
 
     receive: Callable[[Steps], None] | None = None
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from benchmarks.documents import markdown_table
-from benchmarks.studies.approximate_search import APPROXIMATE_SEARCH, measure_database, tables
+from benchmarks.studies.approximate_search import APPROXIMATE_SEARCH, Database, measure_database, tables
 from benchmarks.studies.approximate_search_figure import draw, save
 from benchmarks.studies.runs import finished_run
 from benchmarks.studies.search_indexes import (
@@ -166,13 +166,15 @@ def test_an_index_takes_at_least_the_bytes_of_its_codes() -> None:
 
 def test_a_database_smaller_than_k_is_refused() -> None:
     with pytest.raises(InputError, match="tiny has 99 codes: give at least 100"):
-        measure_database("tiny", 48, clumped_codes(1, 99), clumped_codes(2, 5), QUICKLY)
+        measure_database(Database("tiny", 48, clumped_codes(1, 99), clumped_codes(2, 5)), QUICKLY)
 
 
 @pytest.fixture(scope="module")
 def results() -> dict[str, Any]:
     databases = [
-        measure_database(codes, 48, clumped_codes(items, items, centres=centres), clumped_codes(1, 60), QUICKLY)
+        measure_database(
+            Database(codes, 48, clumped_codes(items, items, centres=centres), clumped_codes(1, 60)), QUICKLY
+        )
         for codes, centres in (("deephash.b48", 5), ("itq.b48", 200))
         for items in (2000, 4000)
     ]

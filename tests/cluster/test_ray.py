@@ -12,7 +12,7 @@ from kedro_datasets.json import JSONDataset
 
 from benchmarks.studies.local_cluster import lose_node
 from deephash_pipeline.datasets import AtomicDataset
-from deephash_pipeline.encoding import CodeFolder, Source, encode_source
+from deephash_pipeline.encoding import CodeFolder, EncodingWorkers, Source, encode_source
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.runners import RayRunner
 from deephash_pipeline.training import TrainingInterrupted
@@ -98,7 +98,11 @@ def test_encoding_goes_on_without_a_lost_node_and_every_image_is_there_once(
     threading.Thread(target=lose_a_node, daemon=True).start()
     source = Source(str(folder))
     report = encode_source(
-        hasher, source, codes.address, images_per_block=2, engine="ray", address=cluster.address, device="cpu"
+        hasher,
+        source,
+        codes.address,
+        images_per_block=2,
+        workers=EncodingWorkers(engine="ray", address=cluster.address, device="cpu"),
     )
     assert report.blocks == 20
     blocks = list(codes)

@@ -128,7 +128,7 @@ def test_a_name_that_is_no_text_is_left_out(photos, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["index", "build", "NEW", "--hasher", "pretrained:nothing", "PHOTOS"], "unknown hasher `nothing`: choose"),
         (["index", "build", "NEW", "--hasher", "missing.safetensors", "PHOTOS"], "missing.safetensors is not there"),
@@ -152,12 +152,12 @@ def test_a_name_that_is_no_text_is_left_out(photos, tmp_path):
         (["search", "INDEX", "--id", "nobody"], "'nobody' is not in the index"),
     ],
 )
-def test_bad_input_is_reported_in_one_line(command, built, photos, tmp_path, arguments, told):
+def test_bad_input_is_reported_in_one_line(command, built, photos, tmp_path, arguments, message):
     (tmp_path / "empty").mkdir()
     places = {"NEW": tmp_path / "new", "PHOTOS": photos, "INDEX": built, "EMPTY": tmp_path / "empty"}
     for name, place in places.items():
         arguments = [argument.replace(name, str(place)) for argument in arguments]
-    assert told in one_line(command(*arguments))
+    assert message in one_line(command(*arguments))
 
 
 def test_a_damaged_hasher_is_refused_by_name(command, index, photos):
@@ -165,16 +165,16 @@ def test_a_damaged_hasher_is_refused_by_name(command, index, photos):
     assert "hasher.safetensors cannot be read" in one_line(command("search", index, photos / "3" / "0003.png"))
 
 
-def test_a_second_writer_is_told(command, index, photos):
+def test_a_second_writer_is_refused(command, index, photos):
     with ImageIndex.open(index):
         assert "is being written by process" in one_line(command("index", "add", index, photos))
 
 
-def test_a_cell_that_has_not_been_run_is_told_with_its_remedy(command, photos, new_project, monkeypatch):
+def test_a_cell_that_has_not_been_run_is_refused_with_its_remedy(command, photos, new_project, monkeypatch):
     monkeypatch.chdir(new_project("nothing has been run"))
-    told = one_line(command("index", "build", "i", "--hasher", "digits/itq.b48", photos))
-    assert "itq.b48 of digits has not been run" in told
-    assert "deephash-pipeline run --env=digits" in told
+    message = one_line(command("index", "build", "i", "--hasher", "digits/itq.b48", photos))
+    assert "itq.b48 of digits has not been run" in message
+    assert "deephash-pipeline run --env=digits" in message
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from deephash_pipeline import ImageHasher
-from deephash_pipeline.encoding import CodeFolder, Source, encode_source
+from deephash_pipeline.encoding import CodeFolder, EncodingWorkers, Source, encode_source
 from deephash_pipeline.encoding.code_folder import MANIFEST
 from deephash_pipeline.errors import InputError
 from tests.encoding.conftest import BROKEN
@@ -36,7 +36,9 @@ def living_in_group(group):
 def undisturbed(folder, hasher, tmp_path_factory):
     """Codes of the pictures, two images a block, made without a kill; not to be changed."""
     codes = tmp_path_factory.mktemp("codes") / "undisturbed"
-    report = encode_source(hasher, Source(str(folder)), codes, images_per_block=2, workers=2, device="cpu")
+    report = encode_source(
+        hasher, Source(str(folder)), codes, images_per_block=2, workers=EncodingWorkers(2, device="cpu")
+    )
     assert (report.blocks, report.images, report.broken_count) == (20, 38, 2)
     assert {broken.name for broken in report.broken} == BROKEN
     return codes
@@ -52,7 +54,7 @@ def test_files_of_codes_have_every_image_once_with_the_librarys_code(undisturbed
 
 def test_of_what_is_done_nothing_is_done_again(undisturbed, folder, hasher):
     before = {path: path.stat().st_mtime_ns for path in undisturbed.iterdir()}
-    report = encode_source(hasher, Source(str(folder)), undisturbed, device="cpu")
+    report = encode_source(hasher, Source(str(folder)), undisturbed, workers=EncodingWorkers(device="cpu"))
     assert (report.there, report.images) == (20, 0)
     assert {path: path.stat().st_mtime_ns for path in undisturbed.iterdir()} == before
 
@@ -71,7 +73,13 @@ def test_workers_that_are_killed_change_no_byte(undisturbed, folder, hasher, tmp
     killer = threading.Thread(target=kill_now_and_then)
     killer.start()
     try:
-        encode_source(hasher, Source(str(folder)), tmp_path / "codes", images_per_block=2, workers=2, device="cpu")
+        encode_source(
+            hasher,
+            Source(str(folder)),
+            tmp_path / "codes",
+            images_per_block=2,
+            workers=EncodingWorkers(2, device="cpu"),
+        )
     finally:
         ended.set()
         killer.join()
@@ -94,7 +102,7 @@ def test_a_command_that_is_killed_goes_on_where_it_was_and_leaves_no_worker(undi
     if living_in_group(command.pid):
         os.killpg(command.pid, signal.SIGKILL)
         pytest.fail("workers outlive their command")
-    report = encode_source(hasher, Source(str(folder)), tmp_path / "codes", device="cpu")
+    report = encode_source(hasher, Source(str(folder)), tmp_path / "codes", workers=EncodingWorkers(device="cpu"))
     assert report.there > 0
     assert contents(tmp_path / "codes") == contents(undisturbed)
 
@@ -111,7 +119,7 @@ def test_workers_that_always_die_end_the_command_in_one_line(folder, hasher, tmp
     killer.start()
     try:
         with pytest.raises(InputError, match="workers were killed 5 times in a row") as refused:
-            encode_source(hasher, Source(str(folder)), tmp_path / "codes", workers=1, device="cpu")
+            encode_source(hasher, Source(str(folder)), tmp_path / "codes", workers=EncodingWorkers(1, device="cpu"))
     finally:
         ended.set()
         killer.join()

@@ -86,7 +86,7 @@ def test_a_file_that_was_truncated_before_it_was_packed_is_named(here: Path) -> 
 
 
 @pytest.mark.usefixtures("raw_files")
-def test_swapped_files_are_told_from_each_other(here: Path) -> None:
+def test_swapped_files_are_distinguished(here: Path) -> None:
     (here / TRAINING_IMAGES).write_bytes(gzip.compress(idx_bytes(LABELS)))
     (here / TRAINING_LABELS).write_bytes(gzip.compress(idx_bytes(IMAGES)))
     error = refused(*INGESTION)
@@ -195,7 +195,9 @@ def leave_one_class(folder: Path) -> None:
         (lambda folder: paint(folder / "train/0.png", 9), "0.png lies in no class"),
     ],
 )
-def test_a_folder_that_cannot_be_used_is_told_why(image_files: Path, spoil: Callable[[Path], None], named: str) -> None:
+def test_a_folder_that_cannot_be_used_is_refused_with_the_reason(
+    image_files: Path, spoil: Callable[[Path], None], named: str
+) -> None:
     spoil(image_files)
     assert named in refused(*OWN_IMAGES)
 
@@ -203,7 +205,7 @@ def test_a_folder_that_cannot_be_used_is_told_why(image_files: Path, spoil: Call
 def test_an_image_in_two_splits_is_reported(image_files: Path, caplog: pytest.LogCaptureFixture) -> None:
     shutil.copy(image_files / "train/owl/0.png", image_files / "test/owl/copy.png")
     finished(*OWN_IMAGES)
-    reported = [record.getMessage() for record in caplog.records if "same pixels" in record.getMessage()]
-    assert len(reported) == 1
-    assert reported[0].startswith("images with the same pixels as one of another split: 1, ")
-    assert "train/owl/0.png" in reported[0] and "test/owl/copy.png" in reported[0]
+    message = [record.getMessage() for record in caplog.records if "same pixels" in record.getMessage()]
+    assert len(message) == 1
+    assert message[0].startswith("images with the same pixels as one of another split: 1, ")
+    assert "train/owl/0.png" in message[0] and "test/owl/copy.png" in message[0]

@@ -91,7 +91,7 @@ def test_the_parameters_name_the_cells(here: Path) -> None:
     ],
 )
 @pytest.mark.usefixtures("here")
-def test_a_wrong_parameter_is_told_in_one_line(parameter: str, named: list[str]) -> None:
+def test_a_wrong_parameter_is_reported_in_one_line(parameter: str, named: list[str]) -> None:
     error = refused("--pipelines=descriptor_extraction", f"--params={parameter}")
     assert all(word in error for word in named), error
 

@@ -1,4 +1,4 @@
-"""Real servers for tests and benchmarks: PostgreSQL with pgvector, Milvus Lite behind a port, search services."""
+"""Real servers for tests and benchmarks: PostgreSQL with pgvector, Milvus Lite on a port, search services."""
 
 import importlib.util
 import os

@@ -22,7 +22,7 @@ def test_an_exported_index_is_searched_where_it_is(command, built, photos, postg
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["export", "INDEX", "--to", "redis", "x"], "no engine `redis`: choose postgres or milvus"),
         (["export", "INDEX", "--to", "milvus", "x", "--hnsw"], "--hnsw is for postgres"),
@@ -34,13 +34,13 @@ def test_an_exported_index_is_searched_where_it_is(command, built, photos, postg
         (["serve", "INDEX", "NOTHING", "--engine", "http://127.0.0.1:1"], "--engine is for one INDEX"),
     ],
 )
-def test_bad_input_is_one_line(command, built, tmp_path, arguments, told):
+def test_bad_input_is_one_line(command, built, tmp_path, arguments, message):
     places = {"INDEX": str(built), "NOTHING": str(tmp_path / "nothing")}
     result = command(*[places.get(argument, argument) for argument in arguments])
     assert result.exit_code == 1
     assert result.output.startswith("Error: ")
     assert result.output.count("\n") == 1
-    assert told in result.output
+    assert message in result.output
 
 
 def test_an_export_that_was_not_made_is_named_with_its_remedy(command, built, postgres_url):

@@ -124,15 +124,15 @@ def test_a_service_whose_engine_is_gone_says_so(hasher):
 
 
 @pytest.mark.parametrize(
-    ("address", "told"),
+    ("address", "message"),
     [
         ("redis://somewhere", "no engine at `redis://somewhere`: give postgresql"),
         ("milvus:http://127.0.0.1:1", "collection photos of Milvus cannot be asked"),
         ("postgresql://u:secret@127.0.0.1:1/x#other", r"table other of 127\.0\.0\.1 cannot be asked"),
     ],
 )
-def test_an_address_where_nobody_answers_is_named(address, told):
-    with pytest.raises(InputError, match=told) as error:
+def test_an_address_where_nobody_answers_is_named(address, message):
+    with pytest.raises(InputError, match=message) as error:
         open_engine(address, "photos")
     assert "secret" not in str(error.value)
 

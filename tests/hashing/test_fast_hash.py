@@ -13,7 +13,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from deephash_pipeline.hashing import FastHash, boosted_trees
 from deephash_pipeline.hashing.block_graph_cut import Pairs, blocks_of, cut, draw_pairs, infer_bits
-from deephash_pipeline.hashing.boosted_trees import add_votes, boost, lay_out, without_the_smallest
+from deephash_pipeline.hashing.boosted_trees import EnsembleSize, add_votes, boost, lay_out, without_the_smallest
 from deephash_pipeline.hashing.fast_hash import pair_weights
 
 SEED = st.integers(0, 2**32)
@@ -116,7 +116,7 @@ def test_boosting_with_all_rows_and_features_is_adaboost(monkeypatch: pytest.Mon
     monkeypatch.setattr(boosted_trees, "KEPT_WEIGHT", 1.0)
     z, bits = data()
     weights = np.random.default_rng(4).random(len(z))
-    ours = boost(z, bits, weights, 12, 2, 5, np.random.default_rng(0))
+    ours = boost(z, bits, weights, EnsembleSize(12, 2, 5), np.random.default_rng(0))
     stump = DecisionTreeClassifier(max_depth=2)
     theirs = AdaBoostClassifier(stump, n_estimators=12, random_state=0).fit(z, bits, weights / weights.sum())
     votes = add_votes(z, ours.feature[np.newaxis], ours.value[np.newaxis])[:, 0]
@@ -127,7 +127,7 @@ def test_boosting_with_all_rows_and_features_is_adaboost(monkeypatch: pytest.Mon
 def test_a_perfect_tree_is_the_last_and_one_class_needs_no_second() -> None:
     z, _ = data()
     for bits in (np.where(z[:, 0] > 0, 1, -1), np.ones(len(z), np.int64), -np.ones(len(z), np.int64)):
-        ensemble = boost(z, bits, np.zeros(len(z)), 4, 2, 5, np.random.default_rng(0))
+        ensemble = boost(z, bits, np.zeros(len(z)), EnsembleSize(4, 2, 5), np.random.default_rng(0))
         assert ensemble.value[0].any() and not ensemble.value[1:].any()
         assert ensemble.splits[0] == len(set(bits)) - 1
         np.testing.assert_array_equal(add_votes(z, ensemble.feature[None], ensemble.value[None])[:, 0] > 0, bits > 0)

@@ -51,7 +51,7 @@ def test_pixels_are_those_that_the_ingestion_of_the_same_folder_stores(folder: P
     assert not broken
     for split in ("training", "query"):
         given = [form(str(folder / name)) for name in stored[split].ids]
-        batches = list(image_batches(given, (12, 12), channels, batch_size=2))
+        batches = list(image_batches(given, (channels, 12, 12), batch_size=2))
         np.testing.assert_array_equal(joined(iter(batches)), stored[split].images)
         assert np.concatenate([batch.rows for batch in batches]).tolist() == list(range(len(given)))
 
@@ -59,7 +59,7 @@ def test_pixels_are_those_that_the_ingestion_of_the_same_folder_stores(folder: P
 def test_an_image_of_pillow_is_left_as_it_is(folder: Path) -> None:
     with Image.open(folder / "train" / "cat" / "large.jpg") as image:
         for _ in range(2):
-            list(image_batches(image, (8, 8), 3))
+            list(image_batches(image, (3, 8, 8)))
             assert image.size == (1600, 1200)
             image.load()
         assert image.getexif()[0x0112] == 6
@@ -67,9 +67,9 @@ def test_an_image_of_pillow_is_left_as_it_is(folder: Path) -> None:
 
 def test_one_image_of_pillow_may_be_given_many_times_over(tmp_path: Path) -> None:
     Image.fromarray(pixels(50, 50, 3)).save(tmp_path / "a.png")
-    [once] = image_batches(tmp_path / "a.png", (8, 8), 3)
+    [once] = image_batches(tmp_path / "a.png", (3, 8, 8))
     with Image.open(tmp_path / "a.png") as image:
-        [often] = image_batches([image] * 20, (8, 8), 3)
+        [often] = image_batches([image] * 20, (3, 8, 8))
     np.testing.assert_array_equal(often.pixels, np.repeat(once.pixels, 20, axis=0))
 
 
@@ -78,14 +78,14 @@ def test_arrays_that_fit_pass_bit_for_bit(shape: tuple[int, ...]) -> None:
     images = pixels(*shape)
     channels: Any = 3 if 3 in shape[1:] else 1
     expected = images.transpose(0, 3, 1, 2) if shape[-1] in (1, 3) else images.reshape(5, channels, 8, 6)
-    for size in ((8, 6), None):
+    for size in ((8, 6), ()):
         for given in (images, list(images), iter(images), torch.from_numpy(images)):
-            np.testing.assert_array_equal(joined(image_batches(given, size, channels, batch_size=2)), expected)
+            np.testing.assert_array_equal(joined(image_batches(given, (channels, *size), batch_size=2)), expected)
 
 
 def test_arrays_that_fit_are_neither_copied_nor_read_at_once() -> None:
     images = pixels(5, 1, 8, 6)
-    assert all(np.shares_memory(batch.pixels, images) for batch in image_batches(images, (8, 6), 1, batch_size=2))
+    assert all(np.shares_memory(batch.pixels, images) for batch in image_batches(images, (1, 8, 6), batch_size=2))
 
 
 @pytest.mark.parametrize("shape", [(5, 3, 8, 6), (5, 8, 6, 3), (5, 8, 6)])
@@ -99,7 +99,7 @@ def test_arrays_that_do_not_fit_are_converted_as_the_files_with_their_pixels(
         Image.fromarray(of_file).save(tmp_path / f"{row}.png")
     paths = [tmp_path / f"{row}.png" for row in range(5)]
     np.testing.assert_array_equal(
-        joined(image_batches(images, (4, 9), channels)), joined(image_batches(paths, (4, 9), channels))
+        joined(image_batches(images, (channels, 4, 9))), joined(image_batches(paths, (channels, 4, 9)))
     )
 
 
@@ -108,7 +108,7 @@ def test_one_image_is_a_batch_of_one(shape: tuple[int, ...]) -> None:
     image = pixels(*shape)
     channels: Any = 3 if shape[-1] == 3 else 1
     for given in (image, [image], iter([image])):
-        [batch] = image_batches(given, (8, 6), channels)
+        [batch] = image_batches(given, (channels, 8, 6))
         expected = image.transpose(2, 0, 1) if shape[-1] in (1, 3) else image
         np.testing.assert_array_equal(batch.pixels, expected.reshape(1, channels, 8, 6))
 
@@ -118,16 +118,16 @@ def test_an_iterable_may_mix_all_forms(tmp_path: Path) -> None:
     grey.save(tmp_path / "a.png")
     image = np.full((4, 4), 9, dtype=np.uint8)
     given = [tmp_path / "a.png", str(tmp_path / "a.png"), grey, image, image[np.newaxis], np.full((2, 1, 4, 4), image)]
-    assert joined(image_batches(given, (2, 2), 3)).tolist() == np.full((7, 3, 2, 2), 9).tolist()
+    assert joined(image_batches(given, (3, 2, 2))).tolist() == np.full((7, 3, 2, 2), 9).tolist()
     table = pd.DataFrame({"path": [str(tmp_path / "a.png")] * 3})
-    assert len(joined(image_batches(table["path"], (2, 2), 3))) == 3
+    assert len(joined(image_batches(table["path"], (3, 2, 2)))) == 3
 
 
 def test_where_two_axes_could_be_channels_it_is_the_one_of_the_size_asked_for() -> None:
     images = pixels(2, 3, 5, 1)
-    [colour] = image_batches(images, (5, 1), 3)
+    [colour] = image_batches(images, (3, 5, 1))
     np.testing.assert_array_equal(colour.pixels, images)
-    [grey] = image_batches(images, (3, 5), 1)
+    [grey] = image_batches(images, (1, 3, 5))
     np.testing.assert_array_equal(grey.pixels, images.transpose(0, 3, 1, 2))
 
 
@@ -150,44 +150,46 @@ def test_where_two_axes_could_be_channels_it_is_the_one_of_the_size_asked_for() 
         (None, "images are of type NoneType"),
         (
             [pixels(8, 8), pixels(8, 9)],
-            r"of different sizes, such as \[\(8, 8\), \(8, 9\)\] pixels: give an image_size",
+            r"of different sizes, such as \[\(8, 8\), \(8, 9\)\] pixels: give a size to resize to",
         ),
     ],
 )
 def test_what_is_no_image_is_refused_in_one_line(images: Any, fault: str) -> None:
     with pytest.raises(InputError, match=fault) as caught:
-        list(image_batches(images, None, 3))
+        list(image_batches(images, (3,)))
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("wrong", [{"channels": 2}, {"batch_size": 0}, {"errors": "ignore"}])
+@pytest.mark.parametrize(
+    "wrong", [{"image_shape": (2, 8, 8)}, {"image_shape": (3, 8)}, {"batch_size": 0}, {"errors": "ignore"}]
+)
 def test_arguments_that_make_no_sense_are_refused_before_anything_is_read(wrong: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match="channels is 1 or 3, batch_size at least 1 and errors 'raise' or 'skip'"):
-        image_batches(["missing.png"], (8, 8), **{"channels": 3, **wrong})
+    with pytest.raises(InputError, match="with 1 or 3 channels, batch_size at least 1 and errors 'raise' or 'skip'"):
+        image_batches(["missing.png"], **{"image_shape": (3, 8, 8), **wrong})
 
 
 def test_no_image_is_no_batch() -> None:
     for none in ([], iter([]), pixels(0, 1, 8, 8), pixels(0, 8, 8)):
-        assert list(image_batches(none, (8, 8), 1)) == []
+        assert list(image_batches(none, (1, 8, 8))) == []
 
 
 def test_a_broken_image_is_named(tmp_path: Path) -> None:
     (tmp_path / "b.png").write_bytes(b"no image")
     with pytest.raises(InputError, match=r"b\.png cannot be decoded \(cannot identify .*\): mend it, leave it out, or"):
-        list(image_batches([pixels(8, 8), tmp_path / "b.png"], (8, 8), 1))
+        list(image_batches([pixels(8, 8), tmp_path / "b.png"], (1, 8, 8)))
     with pytest.raises(InputError, match=r"image 1 cannot be decoded \(numbers of 32 bits \(mode F\)"):
-        list(image_batches([pixels(8, 8), Image.new("F", (4, 4))], (8, 8), 1))
+        list(image_batches([pixels(8, 8), Image.new("F", (4, 4))], (1, 8, 8)))
 
 
 def test_broken_images_are_skipped_and_reported_where_that_is_asked_for(tmp_path: Path) -> None:
     (tmp_path / "b.png").write_bytes(b"no image")
     images = [pixels(8, 8), tmp_path / "b.png", pixels(8, 8), tmp_path / "b.png", tmp_path / "c.png", pixels(8, 8)]
-    first, second, third = image_batches(images, (8, 8), 1, batch_size=2, errors="skip")
+    first, second, third = image_batches(images, (1, 8, 8), batch_size=2, errors="skip")
     assert [batch.rows.tolist() for batch in (first, second, third)] == [[0], [2], [5]]
     np.testing.assert_array_equal(second.pixels[0, 0], images[2])
     assert [entry[:2] for entry in third.skipped] == [(4, str(tmp_path / "c.png"))]
     assert isinstance(first.skipped[0], SkippedImage) and "cannot identify image file" in first.skipped[0].reason
-    [none] = image_batches([tmp_path / "b.png"], (8, 8), 1, errors="skip")
+    [none] = image_batches([tmp_path / "b.png"], (1, 8, 8), errors="skip")
     assert none.pixels.shape == (0, 1, 8, 8) and none.pixels.dtype == np.uint8
 
 
@@ -200,7 +202,7 @@ def test_of_a_generator_two_batches_are_taken_at_a_time() -> None:
             taken += 1
             yield pixels(9, 9)
 
-    batches = image_batches(endless(), (8, 8), 1, batch_size=4)
+    batches = image_batches(endless(), (1, 8, 8), batch_size=4)
     for number in range(1, 6):
         assert len(next(batches).pixels) == 4
         assert taken <= 4 * (number + 1)
@@ -213,12 +215,12 @@ def test_an_error_of_the_iterable_is_passed_on() -> None:
         raise RuntimeError("the disk is gone")
 
     with pytest.raises(RuntimeError, match="the disk is gone"):
-        list(image_batches(failing(), (8, 8), 1))
+        list(image_batches(failing(), (1, 8, 8)))
 
 
 def test_a_decompression_bomb_is_a_broken_image(tmp_path: Path) -> None:
     Image.new("1", (40_000, 5_000)).save(tmp_path / "bomb.png")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        [batch] = image_batches(tmp_path / "bomb.png", (8, 8), 1, errors="skip")
+        [batch] = image_batches(tmp_path / "bomb.png", (1, 8, 8), errors="skip")
     assert "decompression bomb" in batch.skipped[0].reason

@@ -10,6 +10,7 @@ import yaml
 from PIL import Image
 
 from deephash_pipeline.errors import InputError
+from deephash_pipeline.images.decoding.image_files import RawFolder
 from deephash_pipeline.images.protocol_splits import split_by_protocol
 from deephash_pipeline.images.sources.collection import ImageCollection, ImageSet
 from deephash_pipeline.images.sources.folder import list_folder
@@ -88,7 +89,7 @@ SMALL = replace(PROTOCOLS["cifar10_1"], sizes={"query": 4, "training": 6, "valid
 
 
 def listed(tree: Path) -> ImageCollection:
-    return list_folder(tree, {"training": "train", "query": "test"}, 4, 3, tree / "decoded")
+    return list_folder(RawFolder(tree, 4, 3, tree / "decoded"), {"training": "train", "query": "test"})
 
 
 def test_files_of_both_folders_are_drawn_from_and_keep_their_labels(cifar10_tree: Path) -> None:

@@ -18,7 +18,7 @@ from deephash_pipeline.networks import (
     initialise,
 )
 from deephash_pipeline.retrieval import count_distances, mean_average_precision, pack_bits
-from deephash_pipeline.training import ArrayInputs, TrainingParameters, train
+from deephash_pipeline.training import ArrayInputs, LabelledInputs, TrainingParameters, TrainingRun, train
 from deephash_pipeline.training.gradients import LearnsCodes
 
 CPU = torch.device("cpu")
@@ -212,7 +212,9 @@ def test_a_few_epochs_on_any_loss_make_better_codes(parameters):
     before = mean_average_precision_of(network)
     settings = TrainingParameters(epochs=15, batch_size=40, learning_rate=0.05, schedule="one_cycle")
     loss = build_loss(parameters, 8, LABELS, random_state=1)
-    history = train(network, loss, ArrayInputs(clusters(), CPU), LABELS, settings, 0, CPU, parameters.name)
+    history = train(
+        network, loss, LabelledInputs(ArrayInputs(clusters(), CPU), LABELS), settings, TrainingRun(parameters.name)
+    )
     after = mean_average_precision_of(network)
     assert after > before + 0.1
     assert after > 0.85

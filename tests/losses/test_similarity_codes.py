@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.losses.similarity_codes import (
+    SampleFactorisation,
     factorisation_error,
     factorise_classes,
     factorise_samples,
@@ -14,7 +15,7 @@ from deephash_pipeline.losses.similarity_codes import (
     similarity_codes,
 )
 
-EITHER_WAY = ({"factorisation": "classes"}, {"factorisation": "samples"})
+EITHER_WAY = (None, SampleFactorisation())
 
 
 def slow_error(codes, labels):
@@ -94,14 +95,14 @@ def test_no_single_bit_of_a_class_could_be_better(seed, classes, code_length):
 def test_two_classes_get_opposite_codes():
     labels = np.array([0, 0, 0, 1])
     for way in EITHER_WAY:
-        codes = similarity_codes(labels, 8, 1, **way)
+        codes = similarity_codes(labels, 8, 1, of_samples=way)
         np.testing.assert_array_equal(codes[0], -codes[1])
 
 
 @pytest.mark.parametrize("code_length", [12, 48])
 @pytest.mark.parametrize("way", EITHER_WAY, ids=["classes", "samples"])
 def test_codes_of_ten_classes_lie_far_apart(way, code_length):
-    codes = similarity_codes(np.arange(120) % 10, code_length, **way)
+    codes = similarity_codes(np.arange(120) % 10, code_length, of_samples=way)
     distances = (codes[:, None] != codes[None]).sum(2)[np.triu_indices(10, 1)]
     assert distances.mean() > code_length / 2
     assert distances.min() >= code_length / 4
@@ -110,15 +111,15 @@ def test_codes_of_ten_classes_lie_far_apart(way, code_length):
 def test_the_seed_decides_the_codes_and_no_more_samples_are_used_than_asked_for():
     labels = np.arange(60) % 3
     for way in EITHER_WAY:
-        first, again, other = (similarity_codes(labels, 12, seed, **way) for seed in (1, 1, 2))
+        first, again, other = (similarity_codes(labels, 12, seed, of_samples=way) for seed in (1, 1, 2))
         assert np.array_equal(first, again)
         assert not np.array_equal(first, other)
-    assert similarity_codes(labels, 12, factorisation="samples", samples=5, sweeps=1).shape == (3, 12)
+    assert similarity_codes(labels, 12, of_samples=SampleFactorisation(samples=5, sweeps=1)).shape == (3, 12)
 
 
 def test_a_class_without_images_still_has_a_code():
     for way in EITHER_WAY:
-        codes = similarity_codes([0, 3, 3, 0, 1], 6, **way)
+        codes = similarity_codes([0, 3, 3, 0, 1], 6, of_samples=way)
         assert codes.shape == (4, 6)
         assert set(np.unique(codes)) <= {-1, 1}
 

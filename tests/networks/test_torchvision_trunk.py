@@ -16,7 +16,15 @@ from deephash_pipeline.errors import InputError
 from deephash_pipeline.networks import SoftmaxNetwork, TrunkParameters, build_trunk, initialise
 from deephash_pipeline.networks.torchvision_trunk import DroppedSamples
 from deephash_pipeline.randomness import derive_seed
-from deephash_pipeline.training import ArrayInputs, CheckpointFolder, CrossEntropy, TrainingParameters, train
+from deephash_pipeline.training import (
+    ArrayInputs,
+    CheckpointFolder,
+    CrossEntropy,
+    LabelledInputs,
+    TrainingParameters,
+    TrainingRun,
+    train,
+)
 from deephash_pipeline.training.dropout import replace_dropout
 
 Z_DIMENSIONS = {
@@ -78,7 +86,7 @@ def test_a_vision_transformer_is_built_for_the_size_of_the_images_and_its_pretra
         initialise(trunk, seed=1, pretrained=True)
 
 
-def test_a_resnet_gets_a_stem_for_small_images_up_to_64_pixels_unless_told_otherwise():
+def test_a_resnet_gets_a_stem_for_small_images_up_to_64_pixels_unless_configured_otherwise():
     def stem(side, **parameters):
         layers = build_trunk("resnet18", (3, side, side), TrunkParameters(**parameters)).layers
         return layers.conv1.kernel_size[0], layers.conv1.stride[0], isinstance(layers.maxpool, nn.Identity)
@@ -101,7 +109,7 @@ def test_grey_is_replicated_to_three_channels():
 
 
 @pytest.mark.parametrize(
-    ("network", "shape", "parameters", "told"),
+    ("network", "shape", "parameters", "message"),
     [
         ("resnet19", (3, 32, 32), {}, "unknown network `resnet19`: choose one of caffenet"),
         ("alexnet", (3, 32, 32), {}, r"`alexnet` cannot take images of shape \(3, 32, 32\) .*: set `trunk.image_size`"),
@@ -110,8 +118,8 @@ def test_grey_is_replicated_to_three_channels():
         ("mobilenet_v2", (3, 32, 32), {"small_image_stem": True}, "`mobilenet_v2` has no stem for small images"),
     ],
 )
-def test_what_cannot_work_is_refused_in_one_line_before_any_work(network, shape, parameters, told):
-    with pytest.raises(InputError, match=told) as caught:
+def test_what_cannot_work_is_refused_in_one_line_before_any_work(network, shape, parameters, message):
+    with pytest.raises(InputError, match=message) as caught:
         build_trunk(network, shape, TrunkParameters(**parameters))
     assert "\n" not in str(caught.value)
 
@@ -204,7 +212,7 @@ def test_pretrained_weights_are_those_of_torchvision_but_for_a_new_stem(cache, s
     assert different == ({"conv1.weight"} if small_image_stem else set())
 
 
-def test_a_file_of_weights_that_is_cut_short_is_told_in_one_line(cache):
+def test_a_file_of_weights_that_is_cut_short_is_reported_in_one_line(cache):
     file = torchvision.models.ResNet18_Weights.DEFAULT.url.rpartition("/")[2]
     (cache / file).write_bytes(b"half a file")
     with pytest.raises(InputError, match="`resnet18` cannot be loaded") as caught:
@@ -220,7 +228,7 @@ def test_a_file_that_would_run_code_is_not_unpickled(cache, tmp_path):
     assert not (tmp_path / "touched").exists()
 
 
-def test_pretrained_weights_that_cannot_be_had_are_told_in_one_line(cache, monkeypatch):
+def test_pretrained_weights_that_cannot_be_had_are_reported_in_one_line(cache, monkeypatch):
     def unreachable(*_, **__):
         raise URLError("Name or service not known")
 
@@ -258,7 +266,7 @@ class Stopped(Exception):
 
 
 def trained(folder=None, stop_after=None):
-    """Train a network with batch normalisation and dropout for two epochs of two steps, or stop behind the first."""
+    """Train a network with batch normalisation and dropout for two epochs of two steps, or stop after the first."""
     network = SoftmaxNetwork(build_trunk("mobilenet_v3_small", (3, 32, 32)), 2)
     initialise(network, 3)
 
@@ -270,14 +278,9 @@ def trained(folder=None, stop_after=None):
     train(
         network,
         CrossEntropy(),
-        Images(images(8).numpy(), CPU),
-        np.arange(8) % 2,
+        LabelledInputs(Images(images(8).numpy(), CPU), np.arange(8) % 2),
         TrainingParameters(epochs=2, batch_size=4, learning_rate=0.01),
-        seed=4,
-        device=CPU,
-        description="mobilenet",
-        after_epoch=after_epoch,
-        checkpoints=folder and CheckpointFolder(folder, 0),
+        TrainingRun("mobilenet", 4, after_epoch=after_epoch, checkpoints=folder and CheckpointFolder(folder, 0)),
     )
     return network
 

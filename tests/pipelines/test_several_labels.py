@@ -37,7 +37,7 @@ from deephash_pipeline.pipelines.shared.measuring import (
     measure_retrieval,
 )
 from deephash_pipeline.pipelines.shared.searching import LabelSets
-from deephash_pipeline.reports import retrieval_gallery
+from deephash_pipeline.reports import CodedImages, GalleryParameters, retrieval_gallery
 from deephash_pipeline.retrieval import CodeSets, count_shared_labels, graded_metrics, pack_bits
 
 EXPERIMENT = Experiment(benchmark="bars", network="lenet", seed=7, device="cpu")
@@ -151,7 +151,11 @@ def test_a_cell_is_measured_by_the_number_of_labels_shared(codes: CodeSets) -> N
 
 def test_the_gallery_names_all_labels_of_an_image_and_frames_it_green_if_it_shares_one(codes: CodeSets) -> None:
     html = retrieval_gallery(
-        IMAGES[30:], LABELS[30:], IMAGES, LABELS, codes.query, codes.database, CLASSES, CODE_LENGTH, neighbours=3
+        CodedImages(IMAGES[30:], LABELS[30:], codes.query),
+        CodedImages(IMAGES, LABELS, codes.database),
+        CLASSES,
+        CODE_LENGTH,
+        GalleryParameters(neighbours=3),
     )
     assert "middle, right" in html
 

@@ -196,7 +196,7 @@ def test_a_large_file_is_read_again_where_it_was_copied_to(
     assert seen == [copy]
 
 
-def test_what_changed_behind_the_back_of_the_clock_is_found_by_reading_everything(large: Path) -> None:
+def test_what_changed_after_the_back_of_the_clock_is_found_by_reading_everything(large: Path) -> None:
     status = large.stat()
     flip(large, 1, random.Random(0))
     os.utime(large, ns=(status.st_atime_ns, status.st_mtime_ns))

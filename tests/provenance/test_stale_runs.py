@@ -123,7 +123,7 @@ def test_the_line_names_what_is_stale_why_and_the_command_that_mends_it(project:
     assert "--stale=allow" in message
 
 
-def test_other_epochs_of_one_cell_are_told_where_evaluation_would_read_it(catalog: Catalog) -> None:
+def test_other_epochs_of_one_cell_are_reported_where_evaluation_would_read_it(catalog: Catalog) -> None:
     changed = cast(Catalog, Overridden(catalog, "fine_tuning.deephash.training.epochs", 3))
     message = refusal("evaluation", changed)
     assert "`deephash.b12.codes` was made from `deephash.b12.hasher`" in message
@@ -145,7 +145,7 @@ def test_a_file_of_weights_counts_by_its_content_wherever_it_lies(project: Path,
     assert received(tmp_path / "missing.pth") == str(tmp_path / "missing.pth")
 
 
-def test_changed_code_is_told_by_the_name_of_its_module(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changed_code_is_reported_by_the_name_of_its_module(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
     digests = lineage.sources
 
     def changed(function: Any) -> dict[str, str]:

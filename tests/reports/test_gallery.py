@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.reports.gallery import nearest, retrieval_gallery, stratified_queries
+from deephash_pipeline.reports.gallery import (
+    CodedImages,
+    GalleryParameters,
+    nearest,
+    retrieval_gallery,
+    stratified_queries,
+)
 
 CLASS_NAMES = ["circle", "square", "a name far too long to stand below a small picture"]
 
@@ -30,6 +36,16 @@ def sides(queries: int = 12, database: int = 40, channels: int = 1, size: int = 
         "class_names": CLASS_NAMES,
         "code_length": 12,
     }
+
+
+def gallery_of(given_sides, **shown):
+    queries, database = (
+        CodedImages(*(given_sides[f"{side}_{part}"] for part in ("images", "labels", "codes")))
+        for side in ("query", "database")
+    )
+    return retrieval_gallery(
+        queries, database, given_sides["class_names"], given_sides["code_length"], GalleryParameters(**shown)
+    )
 
 
 class Tile(NamedTuple):
@@ -55,20 +71,20 @@ def frames(gallery: str) -> list[str]:
 
 
 def test_neighbours_of_the_querys_class_are_framed_as_right():
-    assert frames(retrieval_gallery(**sides(), queries=1, neighbours=4)) == ["query"] + ["right"] * 4
+    assert frames(gallery_of(sides(), queries=1, neighbours=4)) == ["query"] + ["right"] * 4
 
 
 def test_neighbours_of_another_class_are_framed_as_wrong():
     given_sides = sides()
     given_sides["database_labels"] = (given_sides["database_labels"] + 1) % 3
-    assert frames(retrieval_gallery(**given_sides, queries=1, neighbours=4)) == ["query"] + ["wrong"] * 4
+    assert frames(gallery_of(given_sides, queries=1, neighbours=4)) == ["query"] + ["wrong"] * 4
 
 
 def test_right_neighbours_stand_before_wrong_ones_that_are_further():
     given_sides = sides(queries=1, database=5)
     given_sides["database_labels"] = np.array([1, 0, 2, 0, 1])
     given_sides["database_codes"] = np.packbits(np.eye(12, dtype=bool)[given_sides["database_labels"]], axis=1)
-    tiles = tiles_of(retrieval_gallery(**given_sides, neighbours=5))
+    tiles = tiles_of(gallery_of(given_sides, neighbours=5))
     assert [tile.frame for tile in tiles] == ["query"] + ["right"] * 2 + ["wrong"] * 3
     assert tiles[0].text == ["query", "circle"]
     assert [tile.text[0] for tile in tiles[1:]] == ["d = 0"] * 2 + ["d = 2"] * 3
@@ -77,21 +93,21 @@ def test_right_neighbours_stand_before_wrong_ones_that_are_further():
 @pytest.mark.parametrize(("channels", "size"), [(1, 8), (1, 28), (3, 32)])
 def test_small_images_are_stored_pixel_by_pixel_and_shown_as_squares(channels, size):
     given_sides = sides(queries=1, channels=channels, size=size)
-    gallery = retrieval_gallery(**given_sides, neighbours=1)
+    gallery = gallery_of(given_sides, neighbours=1)
     expected = given_sides["query_images"][0].transpose(1, 2, 0)
     np.testing.assert_array_equal(tiles_of(gallery)[0].pixels.reshape(expected.shape), expected)
     assert gallery.count('<img class="small"') == 2
 
 
 def test_large_images_are_stored_as_large_as_they_are_shown():
-    gallery = retrieval_gallery(**sides(channels=3, size=320), queries=2, neighbours=3)
+    gallery = gallery_of(sides(channels=3, size=320), queries=2, neighbours=3)
     assert {tile.pixels.shape for tile in tiles_of(gallery)} == {(180, 180, 3)}
     assert '<img class="small"' not in gallery
 
 
 def test_the_gallery_loads_nothing_and_is_ascii_whatever_the_class_names_are():
     names = ["Käse", "<b>bold</b>", "square"]
-    gallery = retrieval_gallery(**{**sides(), "class_names": names}, queries=3, neighbours=2)
+    gallery = gallery_of({**sides(), "class_names": names}, queries=3, neighbours=2)
     assert gallery.isascii()
     assert "K&#228;se" in gallery and "<b>" not in gallery
     assert all(source.startswith("data:") for source in re.findall(r'src="([^"]*)"', gallery))
@@ -99,7 +115,7 @@ def test_the_gallery_loads_nothing_and_is_ascii_whatever_the_class_names_are():
 
 
 def test_the_same_seed_draws_the_same_gallery():
-    first, again, other = (retrieval_gallery(**sides(), queries=3, seed=seed) for seed in (1, 1, 2))
+    first, again, other = (gallery_of(sides(), queries=3, seed=seed) for seed in (1, 1, 2))
     assert first == again
     assert first.replace("seed 1", "seed 2") != other
 
@@ -114,12 +130,12 @@ def test_only_the_drawn_images_are_read():
 
     given_sides = sides()
     given_sides["database_images"] = given_sides["database_images"].view(Recorder)
-    retrieval_gallery(**given_sides, queries=2, neighbours=3)
+    gallery_of(given_sides, queries=2, neighbours=3)
     assert len(read) == 6
 
 
 def test_more_rows_or_neighbours_than_there_are_images_are_left_out():
-    gallery = retrieval_gallery(**sides(queries=2, database=3), queries=50, neighbours=50)
+    gallery = gallery_of(sides(queries=2, database=3), queries=50, neighbours=50)
     assert frames(gallery).count("query") == 2
     assert len(frames(gallery)) == 2 * (1 + 3)
 
@@ -174,4 +190,4 @@ def test_images_at_equal_distance_are_all_equally_likely_to_be_first():
 )
 def test_sides_that_disagree_are_refused(change, message):
     with pytest.raises(InputError, match=message):
-        retrieval_gallery(**{**sides(), **change})
+        gallery_of({**sides(), **change}, neighbours=change.get("neighbours", 10))

@@ -10,6 +10,7 @@ import pytest
 
 from deephash_pipeline.protocols import PROTOCOLS
 from deephash_pipeline.reports import (
+    Report,
     by_other_protocols,
     comparison_table,
     figure_map_by_code_length,
@@ -56,9 +57,8 @@ class PageReader(HTMLParser):
 
 @pytest.fixture
 def render(metrics, curves, history, display_names, groups):
-    def render_with(benchmark="cifar10", **changes):
+    def render_with(benchmark="cifar10", title="Codes for small images", **changes):
         arguments = {
-            "title": "Codes for small images",
             "benchmark": benchmark,
             "protocol": PROTOCOLS["paper"],
             "by_protocol": (),
@@ -74,7 +74,7 @@ def render(metrics, curves, history, display_names, groups):
             "made_with": {"Version": "1.2.3"},
             "notes": ["Trained for two epochs."],
         }
-        return render_report(**{**arguments, **changes})
+        return render_report(title, Report(**{**arguments, **changes}))
 
     return render_with
 

@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from deephash_pipeline.errors import InputError
 from deephash_pipeline.grid import CODE_LENGTHS, METHODS, PAPER_METHODS
 from deephash_pipeline.reports import (
     all_methods_table,
@@ -19,9 +18,10 @@ from deephash_pipeline.reports import (
     precision_recall_page,
     precision_recall_table,
     published_map,
-    refuse_to_lose,
     unseen_page,
     unseen_table,
+    with_stored_curves,
+    with_stored_metrics,
 )
 from deephash_pipeline.reports.paper_tables import BENCHMARKS, FEATURE_METHODS, HAND_CRAFTED_FEATURES, NOT_RUN
 
@@ -95,7 +95,7 @@ def test_no_published_or_cited_figure_is_ever_called_measured(results):
         assert (shown == NOT_RUN).sum() == table["measured"].isna().sum()
 
 
-def test_what_was_not_run_and_what_is_not_printed_are_told_apart():
+def test_what_was_not_run_and_what_is_not_printed_are_kept_apart():
     shown = for_readers(all_methods_table(RESULTS, NAMES))
     columns = ["measured", "published", "difference", "cited"]
     dash = "\N{EN DASH}"
@@ -286,14 +286,21 @@ def test_protocols_that_were_not_run_say_so():
     assert "- Unseen classes: not run." in page
 
 
-def test_a_table_that_would_lose_what_is_stored_is_refused_with_the_benchmark():
-    stored, shown = (for_readers(all_methods_table(results, NAMES)) for results in (RESULTS, {}))
-    with pytest.raises(InputError, match=r"the table maps has 4 measured metrics .* of benchmark `cifar10`"):
-        refuse_to_lose("maps", stored, shown)
-    refuse_to_lose("maps", stored, stored)
-    refuse_to_lose("maps", shown, stored)
+def test_a_table_keeps_what_was_stored_where_nothing_is_measured_and_no_row_that_is_gone():
+    stored = for_readers(all_methods_table(RESULTS, NAMES))
+    kept = with_stored_metrics(all_methods_table({}, NAMES), stored)
+    pd.testing.assert_frame_equal(for_readers(kept), stored)
+    again = with_stored_metrics(all_methods_table({"cifar10": [cell("itq", 12, 0.5)]}, NAMES), stored)
+    assert rows_of(again, "CIFAR10", "ITQ", 12)[["measured", "difference"]].to_numpy().tolist() == [[0.5, 0.5 - 0.2711]]
+    renamed = with_stored_metrics(all_methods_table({}, NAMES), stored.assign(method="a former name"))
+    assert renamed["measured"].isna().all()
 
 
-def test_a_stored_row_that_the_table_no_longer_has_is_not_missed():
-    table = for_readers(all_methods_table(RESULTS, NAMES))
-    refuse_to_lose("maps", table.assign(method="a former name"), table.assign(measured=NOT_RUN))
+def test_curves_are_kept_whole_or_replaced_whole(drawn, curves):
+    stored = for_readers(drawn)
+    nothing = precision_recall_table({}, NAMES)
+    pd.testing.assert_frame_equal(for_readers(with_stored_curves(nothing, stored)), stored)
+    itq = curves[(curves["code_length"] == 32) & (curves["method"] == "itq") & (curves["point"] > 1)]
+    again = with_stored_curves(precision_recall_table({"mnist": itq}, NAMES), stored).dropna(subset=["precision"])
+    radii = again.groupby("method")["radius"].apply(list).to_dict()
+    assert radii == {"LSH": list(range(33)), "ITQ": list(range(2, 33))}

@@ -28,7 +28,7 @@ from deephash_pipeline.retrieval import (
     retrieval_metrics,
 )
 from deephash_pipeline.retrieval.__main__ import main
-from deephash_pipeline.retrieval.code_files import read_labelled_codes
+from deephash_pipeline.retrieval.code_files import LabelledCodes, read_labelled_codes
 from deephash_pipeline.retrieval.stable_order import stable_order_average_precision
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "evaluate-your-own-codes.md"
@@ -118,7 +118,7 @@ def test_ranks_radii_and_the_stable_order_are_added_under_their_names(tmp_path: 
         assert metrics[f"precision_within_radius_{radius}"] == precision.mean()
         assert metrics[f"lookup_failure_rate_radius_{radius}"] == failed.mean()
     stable = metrics["mean_average_precision_stable_order"]
-    assert stable == stable_order_average_precision(*PACKED).mean()
+    assert stable == stable_order_average_precision(LabelledCodes(*PACKED)).mean()
     assert metrics["mean_average_precision_pessimistic"] <= stable <= metrics["mean_average_precision_optimistic"]
 
 
@@ -173,7 +173,7 @@ def test_a_write_that_fails_leaves_the_former_files(tmp_path: Path, monkeypatch:
 
 
 @pytest.mark.parametrize("path", ["", "missing/metrics.json", "codes.npz/metrics.json"])
-def test_a_path_that_cannot_be_written_is_told_before_anything_is_read(tmp_path: Path, path: str) -> None:
+def test_a_path_that_cannot_be_written_is_refused_before_anything_is_read(tmp_path: Path, path: str) -> None:
     result = CliRunner().invoke(main, [str(tmp_path / "not_there.npz"), "--output", str(tmp_path / path)])
     assert "cannot be written" in one_error(result)
 
@@ -194,7 +194,7 @@ def test_no_output_replaces_the_codes_or_the_other_output(tmp_path: Path) -> Non
         ({"query_labels": QUERY_LABELS.astype(object)}, "codes.npz is damaged or no .npz of numbers"),
     ],
 )
-def test_bad_input_is_told_in_one_line_and_nothing_is_written(
+def test_bad_input_is_reported_in_one_line_and_nothing_is_written(
     tmp_path: Path, change: dict[str, Any], message: str
 ) -> None:
     outputs = ["--output", str(tmp_path / "metrics.json"), "--curves", str(tmp_path / "curves.csv")]
@@ -203,7 +203,9 @@ def test_bad_input_is_told_in_one_line_and_nothing_is_written(
 
 
 @pytest.mark.parametrize(("option", "name"), [(("--at", "0"), "k is 0"), (("--radius", "-1"), "radius is -1")])
-def test_ranks_and_radii_out_of_range_are_told_in_one_line(tmp_path: Path, option: tuple[str, ...], name: str) -> None:
+def test_ranks_and_radii_out_of_range_are_reported_in_one_line(
+    tmp_path: Path, option: tuple[str, ...], name: str
+) -> None:
     assert name in one_error(evaluate(tmp_path, BITS, *option))
 
 

@@ -17,7 +17,9 @@ from deephash_pipeline.retrieval import (
     count_distances,
     pack_bits,
 )
-from deephash_pipeline.retrieval.stable_order import BLOCK_ITEMS, STRIP_ITEMS, stable_order_average_precision
+from deephash_pipeline.retrieval.code_files import LabelledCodes
+from deephash_pipeline.retrieval.kernels.stable_order import BLOCK_ITEMS, STRIP_ITEMS
+from deephash_pipeline.retrieval.stable_order import stable_order_average_precision
 
 
 class Problem(NamedTuple):
@@ -71,7 +73,7 @@ def sorted_average_precision(problem: Problem, k: int | None = None) -> list[flo
 
 
 def assert_as_sorted(problem: Problem, k: int | None = None) -> None:
-    found = stable_order_average_precision(*problem, k=k)
+    found = stable_order_average_precision(LabelledCodes(*problem), k=k)
     np.testing.assert_allclose(found, sorted_average_precision(problem, k), rtol=1e-12)
 
 
@@ -141,27 +143,29 @@ def test_one_label_per_item_is_the_same_as_a_row_with_one_class() -> None:
         query_labels=problem.query_labels[:, None] == classes,
         database_labels=problem.database_labels[:, None] == classes,
     )
-    np.testing.assert_array_equal(stable_order_average_precision(*rows), stable_order_average_precision(*problem))
+    np.testing.assert_array_equal(
+        stable_order_average_precision(LabelledCodes(*rows)), stable_order_average_precision(LabelledCodes(*problem))
+    )
 
 
 def test_labels_beyond_the_digits_of_a_float_stay_apart() -> None:
     codes = np.zeros((2, 1), dtype=np.uint8)
     large = np.array([2**60, 2**60 + 1])
-    found = stable_order_average_precision(codes, large, codes, large.astype(np.uint64), code_length=8)
+    found = stable_order_average_precision(LabelledCodes(codes, large, codes, large.astype(np.uint64), code_length=8))
     assert found.tolist() == [1, 1 / 2]
 
 
 def test_among_equally_far_items_the_first_in_the_database_comes_first() -> None:
     codes = np.zeros((3, 1), dtype=np.uint8)
     problem = Problem(codes[:1], np.array([7]), codes, np.array([7, 4, 4]), 8)
-    assert stable_order_average_precision(*problem).tolist() == [1]
-    assert stable_order_average_precision(*problem.in_order(slice(None, None, -1))).tolist() == [1 / 3]
+    assert stable_order_average_precision(LabelledCodes(*problem)).tolist() == [1]
+    assert stable_order_average_precision(LabelledCodes(*problem.in_order(slice(None, None, -1)))).tolist() == [1 / 3]
 
 
 def test_of_the_whole_database_in_the_opposite_order_the_figure_differs_but_stays_within_the_bounds() -> None:
     problem = random_problem(seed=3, queries=50, items=400, code_length=12)
-    forwards = stable_order_average_precision(*problem)
-    backwards = stable_order_average_precision(*problem.in_order(slice(None, None, -1)))
+    forwards = stable_order_average_precision(LabelledCodes(*problem))
+    backwards = stable_order_average_precision(LabelledCodes(*problem.in_order(slice(None, None, -1))))
     evaluated = ~np.isnan(forwards)
     assert 20 < np.count_nonzero(evaluated) < 50
     assert np.all(forwards[evaluated] != backwards[evaluated])
@@ -186,10 +190,13 @@ def test_without_ties_it_is_the_tie_aware_figure_in_any_order(k: int) -> None:
     shuffled = one_at_every_distance.in_order(rng.permutation(49))
     for problem in (one_at_every_distance, shuffled):
         np.testing.assert_allclose(
-            stable_order_average_precision(*problem), average_precision(histograms), rtol=1e-12, atol=0
+            stable_order_average_precision(LabelledCodes(*problem)), average_precision(histograms), rtol=1e-12, atol=0
         )
         np.testing.assert_allclose(
-            stable_order_average_precision(*problem, k=k), average_precision_at(histograms, k), rtol=1e-12, atol=0
+            stable_order_average_precision(LabelledCodes(*problem), k=k),
+            average_precision_at(histograms, k),
+            rtol=1e-12,
+            atol=0,
         )
 
 
@@ -203,7 +210,10 @@ def test_the_mean_over_all_orders_of_the_database_is_the_tie_aware_figure(k: int
         np.array([1, 0, 1, 1, 0, 1]),
         8,
     )
-    orders = [stable_order_average_precision(*problem.in_order(list(rows)), k=k) for rows in permutations(range(6))]
+    orders = [
+        stable_order_average_precision(LabelledCodes(*problem.in_order(list(rows))), k=k)
+        for rows in permutations(range(6))
+    ]
     assert len({tuple(figures) for figures in orders}) > 1
     np.testing.assert_allclose(np.mean(orders, axis=0), average_precision_at(count_distances(*problem), k), rtol=1e-12)
 
@@ -211,7 +221,7 @@ def test_the_mean_over_all_orders_of_the_database_is_the_tie_aware_figure(k: int
 def test_a_query_without_relevant_items_has_no_average_precision() -> None:
     codes = np.zeros((2, 1), dtype=np.uint8)
     labels = np.array([0, 1])
-    found = stable_order_average_precision(codes, labels, codes, np.array([0, 0]), code_length=8)
+    found = stable_order_average_precision(LabelledCodes(codes, labels, codes, np.array([0, 0]), code_length=8))
     assert found[0] == 1
     assert np.isnan(found[1])
 
@@ -223,9 +233,9 @@ def test_the_number_of_threads_does_not_matter(queries: int) -> None:
     single = random_problem(seed=5, queries=queries, items=5000, code_length=48)
     for problem in (single, with_several_labels(single, seed=6, classes=20)):
         numba.set_num_threads(1)
-        one = stable_order_average_precision(*problem)
+        one = stable_order_average_precision(LabelledCodes(*problem))
         numba.set_num_threads(2)
-        np.testing.assert_array_equal(stable_order_average_precision(*problem), one)
+        np.testing.assert_array_equal(stable_order_average_precision(LabelledCodes(*problem)), one)
 
 
 CODES = np.zeros((4, 2), dtype=np.uint8)
@@ -261,5 +271,6 @@ def test_input_that_cannot_be_ranked_is_refused_by_name(changes: dict[str, Any],
         "database_labels": LABELS,
         "code_length": 12,
     }
+    k = (arguments := arguments | changes).pop("k", None)
     with pytest.raises(InputError, match=message):
-        stable_order_average_precision(**(arguments | changes))
+        stable_order_average_precision(LabelledCodes(**arguments), k)

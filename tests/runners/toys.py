@@ -17,7 +17,15 @@ from torch import nn
 
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.progress import count_steps
-from deephash_pipeline.training import ArrayInputs, CheckpointFolder, CrossEntropy, TrainingParameters, train
+from deephash_pipeline.training import (
+    ArrayInputs,
+    CheckpointFolder,
+    CrossEntropy,
+    LabelledInputs,
+    TrainingParameters,
+    TrainingRun,
+    train,
+)
 from tests.datasets.kinds import KINDS
 
 Content = dict[str, Any]
@@ -75,7 +83,8 @@ def train_for_long(start: Content, name: str) -> Content:
     parameters = TrainingParameters(epochs=10**6, batch_size=8, learning_rate=0.1, schedule="one_cycle")
     checkpoints = CheckpointFolder(Path(start["folder"]) / name, 1e9)
     labels = np.zeros(64, np.int64)
-    train(nn.Linear(4, 3), CrossEntropy(), inputs, labels, parameters, 0, torch.device("cpu"), name, None, checkpoints)
+    run = TrainingRun(name, checkpoints=checkpoints)
+    train(nn.Linear(4, 3), CrossEntropy(), LabelledInputs(inputs, labels), parameters, run)
     return {}
 
 

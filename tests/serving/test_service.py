@@ -146,7 +146,7 @@ def test_several_indexes_are_served(build, serve):
         assert client.post("/v1/search", **upload(picture(3), index="b")).json()["index"] == "b"
 
 
-def test_one_request_too_many_is_told_to_wait(index, serve):
+def test_one_request_too_many_is_asked_to_wait(index, serve):
     client = serve({"photos": index}, most_pending=1)
     with client.app.state.service.admitted():
         refused = client.post("/v1/search", **upload(picture(3)))

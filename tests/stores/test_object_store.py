@@ -14,7 +14,7 @@ from deephash_pipeline.datasets import (
     ImageSourceDataset,
     NumpyDataset,
 )
-from deephash_pipeline.encoding import CodeFolder, Source, encode_source
+from deephash_pipeline.encoding import CodeFolder, EncodingWorkers, Source, encode_source
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.freshness.remote import RemoteFile
 from deephash_pipeline.provenance import Kind, Lineage, Origin
@@ -62,20 +62,22 @@ def test_pictures_of_a_store_have_the_codes_and_the_files_of_those_of_a_disk(
     codes, stored_pictures, folder, hasher, code_of, tmp_path
 ):
     source = Source(stored_pictures)
-    report = encode_source(hasher, source, codes or tmp_path, images_per_block=16, workers=1, device="cpu")
+    report = encode_source(
+        hasher, source, codes or tmp_path, images_per_block=16, workers=EncodingWorkers(1, device="cpu")
+    )
     assert (report.blocks, report.images) == (3, 38)
     blocks = list(CodeFolder(codes or tmp_path))
     assert [name for block in blocks for name in block.names] == list(code_of)
     assert [code for block in blocks for code in block.codes.tolist()] == list(code_of.values())
     assert {broken.name for block in blocks for broken in block.broken} == BROKEN
-    again = encode_source(hasher, source, codes or tmp_path, device="cpu")
+    again = encode_source(hasher, source, codes or tmp_path, workers=EncodingWorkers(device="cpu"))
     assert (again.there, again.images) == (3, 0)
 
 
 def test_a_list_in_a_store_names_pictures_there(stored_pictures, hasher, code_of, tmp_path):
     write_whole(f"{stored_pictures}/some.csv", b"path,label\n0/00.png,zero\n0/missing.png,none\n")
     source = Source(f"{stored_pictures}/some.csv")
-    report = encode_source(hasher, source, tmp_path, workers=1, device="cpu")
+    report = encode_source(hasher, source, tmp_path, workers=EncodingWorkers(1, device="cpu"))
     assert (report.images, report.broken_count) == (1, 1)
     [made] = CodeFolder(tmp_path)
     assert (made.names, made.labels) == (["0/00.png"], ["zero"])
@@ -87,7 +89,9 @@ def test_shards_are_streamed_from_a_store(pictures, hasher, code_of, tmp_path):
     write_whole(f"{BUCKET}/shards/shard.tar", (tmp_path / "shard.tar").read_bytes())
     [block] = Source(f"{BUCKET}/shards/*.tar").blocks(16)
     assert (block.shard, block.size) == ("shard.tar", (tmp_path / "shard.tar").stat().st_size)
-    report = encode_source(hasher, Source(f"{BUCKET}/shards"), tmp_path / "codes", workers=1, device="cpu")
+    report = encode_source(
+        hasher, Source(f"{BUCKET}/shards"), tmp_path / "codes", workers=EncodingWorkers(1, device="cpu")
+    )
     assert report.images == 5
     [made] = CodeFolder(tmp_path / "codes")
     assert made.codes.tolist() == [code_of[name] for name in sorted(pictures)[:5]]

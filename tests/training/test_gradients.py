@@ -25,7 +25,7 @@ from deephash_pipeline.networks import (
     initialise,
 )
 from deephash_pipeline.networks.layers import Convolution, Data, InnerProduct, MaxPooling, ReLU
-from deephash_pipeline.training import ArrayInputs, CrossEntropy, TrainingParameters
+from deephash_pipeline.training import ArrayInputs, CrossEntropy, LabelledInputs, TrainingParameters
 from deephash_pipeline.training.gradients import BatchGradients, Objective
 from deephash_pipeline.training.inputs import Inputs
 from tests.training.double_inputs import DoubleInputs
@@ -106,15 +106,15 @@ def gradient(
     initialise(network, 3)
     network.train().to(memory_format=torch.channels_last)
     parameters = TrainingParameters(epochs=1, batch_size=BATCH, learning_rate=1, chunk_size=chunk_size, **more)
-    compute = BatchGradients(network, objective, inputs, labels, parameters, CPU)
+    compute = BatchGradients(network, objective, LabelledInputs(inputs, labels.numpy()), parameters, CPU)
     loss, _ = compute(np.random.default_rng(1).permutation(len(inputs))[:BATCH], SEED)
-    return {name: held.grad for name, held in network.named_parameters() if held.grad is not None}, float(loss)
+    return {name: value.grad for name, value in network.named_parameters() if value.grad is not None}, float(loss)
 
 
 def relative_difference(first: dict[str, Tensor], second: dict[str, Tensor]) -> float:
     assert first.keys() == second.keys() and first
     difference = sum(float((first[name] - second[name]).double().square().sum()) for name in first)
-    return (difference / sum(float(held.double().square().sum()) for held in second.values())) ** 0.5
+    return (difference / sum(float(value.double().square().sum()) for value in second.values())) ** 0.5
 
 
 @pytest.mark.parametrize("chunk_size", [14, 4, 5, 1])
@@ -158,7 +158,7 @@ def test_the_gradient_is_autograds_through_the_whole_network(case: str) -> None:
     expected = objective(network(DoubleInputs(inputs).batch(indices, SEED)), labels[torch.from_numpy(indices)])
     expected.backward()
     assert loss == pytest.approx(expected.item(), rel=1e-12)
-    assert relative_difference(ours, {name: held.grad for name, held in network.named_parameters()}) < 1e-12
+    assert relative_difference(ours, {name: value.grad for name, value in network.named_parameters()}) < 1e-12
 
 
 def test_two_views_are_a_batch_followed_by_itself_and_moved_by_other_draws() -> None:
@@ -187,7 +187,7 @@ def test_augmentation_and_dropout_change_the_gradient_so_the_tests_above_say_som
         gradient(network, HASHING, inputs, labels)[0]
         for network, inputs in ((hash_network(), still), (hash_network(), plain), (without_dropout, still))
     ]
-    weights = [held["hash_layer.weight"] for held in gradients]
+    weights = [value["hash_layer.weight"] for value in gradients]
     for first, second in product(range(3), repeat=2):
         assert first == second or not torch.allclose(weights[first], weights[second], rtol=0.01)
 
@@ -213,11 +213,11 @@ def test_a_second_batch_replaces_the_gradients_of_the_first() -> None:
     inputs, labels = training_set()
     network = hash_network()
     parameters = TrainingParameters(epochs=1, batch_size=BATCH, learning_rate=1, chunk_size=5)
-    compute = BatchGradients(network, HASHING, inputs, labels, parameters, CPU)
+    compute = BatchGradients(network, HASHING, LabelledInputs(inputs, labels.numpy()), parameters, CPU)
     results = []
     for batch in (np.arange(BATCH), np.arange(BATCH) + 10, np.arange(BATCH)):
         compute(batch, SEED)
-        results.append([held.grad.clone() for held in network.parameters() if held.grad is not None])
+        results.append([value.grad.clone() for value in network.parameters() if value.grad is not None])
     first, other, again = results
     assert all(torch.equal(*pair) for pair in zip(first, again, strict=True))
     assert not any(torch.equal(*pair) for pair in zip(first, other, strict=True))
@@ -247,7 +247,7 @@ def test_the_metrics_are_those_of_the_objective_and_a_loss_of_pytorch_has_none(c
     inputs, labels = training_set()
     parameters = TrainingParameters(epochs=1, batch_size=BATCH, learning_rate=1, chunk_size=chunk_size)
     for objective, names in ((CrossEntropy(), ["accuracy"]), (nn.CrossEntropyLoss(), [])):
-        compute = BatchGradients(softmax_network(), objective, inputs, labels, parameters, CPU)
+        compute = BatchGradients(softmax_network(), objective, LabelledInputs(inputs, labels.numpy()), parameters, CPU)
         loss, metrics = compute(np.arange(BATCH), SEED)
         assert list(metrics) == names
         assert not any(tensor.requires_grad for tensor in (loss, *metrics.values()))
@@ -266,19 +266,19 @@ def test_bfloat16_stays_near_float32_and_the_head_and_its_gradient_are_float32(c
     full, _ = gradient(hash_network(), objective, inputs, labels, chunk_size)
     half, _ = gradient(hash_network(), objective, inputs, labels, chunk_size, precision="bfloat16")
     assert set(seen) == {torch.float32}
-    assert {held.dtype for held in half.values()} == {torch.float32}
+    assert {value.dtype for value in half.values()} == {torch.float32}
     assert 1e-4 < relative_difference(half, full) < 0.3
 
 
 def saved_by(compute: Callable[[], Any]) -> int:
     """Bytes that autograd keeps for the backward pass, at their most."""
-    held: dict[int, int] = {}
+    kept: dict[int, int] = {}
     most = 0
 
     def pack(tensor: Tensor) -> tuple[Tensor, "Release"]:
         nonlocal most
-        held[id(tensor)] = tensor.nbytes
-        most = max(most, sum(held.values()))
+        kept[id(tensor)] = tensor.nbytes
+        most = max(most, sum(kept.values()))
         return tensor, Release(id(tensor))
 
     class Release:
@@ -286,7 +286,7 @@ def saved_by(compute: Callable[[], Any]) -> int:
             self.key = key
 
         def __del__(self) -> None:
-            held.pop(self.key, None)
+            kept.pop(self.key, None)
 
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda packed: packed[0]):
         compute()

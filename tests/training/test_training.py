@@ -13,8 +13,10 @@ from deephash_pipeline.randomness import derive_seed
 from deephash_pipeline.training import (
     ArrayInputs,
     CrossEntropy,
+    LabelledInputs,
     TrainingDiverged,
     TrainingParameters,
+    TrainingRun,
     outputs_in_blocks,
     resolve_device,
     train,
@@ -40,9 +42,13 @@ def linear(seed=0):
     return nn.Linear(4, 3)
 
 
+def labelled(x, labels, device=CPU):
+    return LabelledInputs(ArrayInputs(x, device), labels)
+
+
 def run(module, seed=1, **changes):
     x, labels = blobs()
-    return train(module, CrossEntropy(), ArrayInputs(x, CPU), labels, parameters(**changes), seed, CPU, "test")
+    return train(module, CrossEntropy(), labelled(x, labels), parameters(**changes), TrainingRun("test", seed))
 
 
 @pytest.mark.parametrize("schedule", ["plateau", "one_cycle"])
@@ -105,7 +111,7 @@ def test_fewer_images_than_one_batch_are_refused_with_the_remedy():
 def test_labels_and_inputs_of_different_number_are_refused():
     x, labels = blobs()
     with pytest.raises(InputError, match="test: 120 inputs but 119 labels"):
-        train(linear(), CrossEntropy(), ArrayInputs(x, CPU), labels[1:], parameters(), 0, CPU, "test")
+        train(linear(), CrossEntropy(), labelled(x, labels[1:]), parameters(), TrainingRun("test", 0))
 
 
 def test_a_diverged_loss_stops_training_and_the_last_good_weights_are_kept():
@@ -125,8 +131,8 @@ def test_a_diverged_loss_stops_training_and_the_last_good_weights_are_kept():
     with pytest.raises(
         TrainingDiverged, match=r"test: the loss became nan in epoch 2: lower `learning_rate`"
     ) as caught:
-        train(module, Exploding(), ArrayInputs(x, CPU), labels, parameters(), 1, CPU, "test")
-    train(one_epoch, CrossEntropy(), ArrayInputs(x, CPU), labels, parameters(epochs=1), 1, CPU, "test")
+        train(module, Exploding(), labelled(x, labels), parameters(), TrainingRun("test", 1))
+    train(one_epoch, CrossEntropy(), labelled(x, labels), parameters(epochs=1), TrainingRun("test", 1))
     assert torch.equal(module.weight, one_epoch.weight)
     assert torch.equal(caught.value.weights["weight"], one_epoch.weight)
 
@@ -172,7 +178,7 @@ def test_one_cycle_rises_to_the_peak_and_falls_to_nearly_zero():
 def test_one_cycle_serves_runs_of_a_few_steps(steps):
     x, labels = blobs(16 * steps)
     settings = parameters(schedule="one_cycle", epochs=1)
-    history = train(linear(), CrossEntropy(), ArrayInputs(x, CPU), labels, settings, 1, CPU, "test")
+    history = train(linear(), CrossEntropy(), labelled(x, labels), settings, TrainingRun("test", 1))
     assert np.isfinite(history[0]["loss"])
 
 
@@ -184,30 +190,29 @@ def test_outputs_in_blocks_equal_those_of_one_piece_and_leave_no_gradient():
 
 
 class Following(CrossEntropy):
-    """Notes what it is told of the training's progress."""
+    """Notes what it receives of the training's progress."""
 
     def __init__(self):
         super().__init__()
-        self.told = []
+        self.received = []
 
     def set_progress(self, progress):
-        self.told.append(progress)
+        self.received.append(progress)
 
 
-def test_an_objective_that_follows_progress_is_told_before_each_step_how_much_is_done():
+def test_an_objective_that_follows_progress_receives_before_each_step_how_much_is_done():
     x, labels = blobs(96)
     objective = Following()
-    train(linear(), objective, ArrayInputs(x, CPU), labels, parameters(epochs=2), 1, CPU, "test")
-    steps = len(objective.told)
+    train(linear(), objective, labelled(x, labels), parameters(epochs=2), TrainingRun("test", 1))
+    steps = len(objective.received)
     assert steps > 4
-    assert objective.told == pytest.approx([step / steps for step in range(steps)])
+    assert objective.received == pytest.approx([step / steps for step in range(steps)])
 
 
 def test_the_mean_metrics_of_after_epoch_join_the_history():
     x, labels = blobs()
-    history = train(
-        linear(), CrossEntropy(), ArrayInputs(x, CPU), labels, parameters(), 1, CPU, "test", lambda: {"validation": 0.5}
-    )
+    measured = TrainingRun("test", 1, after_epoch=lambda: {"validation": 0.5})
+    history = train(linear(), CrossEntropy(), labelled(x, labels), parameters(), measured)
     assert history[0]["validation"] == 0.5
 
 
@@ -228,7 +233,7 @@ def test_auto_is_the_cpu_where_there_is_no_accelerator(monkeypatch):
 def test_a_cuda_device_learns_the_same_classes():
     x, labels = blobs()
     device = torch.device("cuda")
-    history = train(linear(), CrossEntropy(), ArrayInputs(x, device), labels, parameters(), 1, device, "test")
+    history = train(linear(), CrossEntropy(), labelled(x, labels, device), parameters(), TrainingRun("test", 1, device))
     assert history[-1]["accuracy"] > 0.9
 
 
@@ -256,7 +261,7 @@ def test_an_automatic_precision_is_float32_where_pytorch_does_not_say(monkeypatc
 def test_an_automatic_precision_trains_bit_for_bit_as_what_it_is_and_says_so(monkeypatch, caplog, precision):
     monkeypatch.setattr("deephash_pipeline.training.loop.resolve_precision", lambda *arguments: precision)
     automatic, named, other = linear(), linear(), linear()
-    with caplog.at_level(logging.INFO):
+    with caplog.at_level(logging.DEBUG, "deephash_pipeline.training"):
         assert run(automatic, precision="auto") == run(named, precision=precision)
     assert [record.getMessage() for record in caplog.records] == [f"test: precision auto is {precision} here"]
     assert torch.equal(automatic.weight, named.weight)

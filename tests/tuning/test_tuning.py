@@ -14,7 +14,7 @@ from deephash_pipeline.deephash.fine_tune import build_network
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.grid import TUNED_METHODS
 from deephash_pipeline.losses import LOSS_PARAMETERS
-from deephash_pipeline.pipelines.tuning.nodes import search_parameters
+from deephash_pipeline.pipelines.tuning.nodes import Study, TunedCell, search_parameters
 from deephash_pipeline.protocols import PROTOCOLS
 from deephash_pipeline.tuning import (
     SCORE,
@@ -171,7 +171,7 @@ def test_trials_of_another_configuration_count_for_nothing(searched: tuple[Path,
     assert found["epochs"].tolist() == [1]
 
 
-def test_a_trial_behind_the_median_of_earlier_ones_is_stopped_early() -> None:
+def test_a_trial_after_the_median_of_earlier_ones_is_stopped_early() -> None:
     space = search_space(DPSH, TUNING)
     values = {name: bounds.low for name, bounds in space.items()}
     earlier = [
@@ -233,6 +233,9 @@ def test_what_queries_search_chooses_no_parameter(protocol: str, tmp_path: Path)
     given = job()
     with pytest.raises(InputError, match=f"tuning judges by validation images, and protocol {protocol} searches them"):
         search_parameters(
-            TRAINING_SET, VALIDATION_SET, DPSH, TUNING, given.run, given.start, protocol, tmp_path / "study.db"
+            TRAINING_SET,
+            VALIDATION_SET,
+            TunedCell(DPSH, given.run, given.start),
+            Study(TUNING, protocol, tmp_path / "study.db"),
         )
     assert not list(tmp_path.iterdir())

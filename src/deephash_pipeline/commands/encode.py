@@ -5,7 +5,7 @@ import click
 from deephash_pipeline.commands.hashers import named_hasher
 from deephash_pipeline.commands.options import device_option
 from deephash_pipeline.commands.search import MOST_LISTED
-from deephash_pipeline.encoding import Source, encode_source
+from deephash_pipeline.encoding import EncodingWorkers, Source, encode_source
 from deephash_pipeline.encoding.encode import IMAGES_PER_BLOCK
 
 
@@ -46,11 +46,8 @@ def encode(
         named_hasher(hasher, "cpu"),
         Source(source, image_column, id_column, label_column),
         output,
-        images_per_block=images_per_block,
-        workers=workers,
-        engine="ray" if engine == "ray" else "local",
-        address=address,
-        device=device,
+        EncodingWorkers(workers, "ray" if engine == "ray" else "local", address, device),
+        images_per_block,
     )
     there = f", {report.there} there already" if report.there else ""
     click.echo(f"{output}: {report.images} images encoded, files of codes: {report.blocks}{there}")

@@ -1,23 +1,31 @@
 """An index as `search` and `serve` name it: a folder, with its codes there or in another engine."""
 
 from pathlib import Path
+from typing import NamedTuple
 
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.image_index import ImageIndex
 from deephash_pipeline.image_index.stored import Runtime
 
 
+class OtherEngine(NamedTuple):
+    """Where codes are searched, if not in the index.
+
+    Attributes:
+        url: of `--engine`; None for the index itself.
+        approximate: whether near images may be missing.
+    """
+
+    url: str | None
+    approximate: bool
+
+
 def opened(
-    folder: Path,
-    device: str,
-    read_only: bool = True,
-    engine: str | None = None,
-    approximate: bool = False,
-    runtime: Runtime = "torch",
+    folder: Path, device: str, engine: OtherEngine, read_only: bool = True, runtime: Runtime = "torch"
 ) -> ImageIndex:
     """Open an index, or its hasher with codes in another engine."""
-    if engine is None:
-        if approximate:
+    if engine.url is None:
+        if engine.approximate:
             raise InputError("--approximate is for --engine postgresql://...: this index answers exactly")
         return ImageIndex.open(folder, read_only, device, runtime)
     if not folder.is_dir():
@@ -25,4 +33,6 @@ def opened(
     # A service without another engine needs none of their clients.
     from deephash_pipeline.engines import default_name, open_engine  # noqa: PLC0415
 
-    return ImageIndex.open(folder, True, device, runtime, open_engine(engine, default_name(folder), approximate))
+    return ImageIndex.open(
+        folder, True, device, runtime, open_engine(engine.url, default_name(folder), engine.approximate)
+    )

@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from deephash_pipeline.commands.hashers import HASHER_HELP, is_cell, named_hasher
-from deephash_pipeline.commands.opening import opened
+from deephash_pipeline.commands.opening import OtherEngine, opened
 from deephash_pipeline.commands.options import FOLDER, approximate_option, device_option, engine_option
 from deephash_pipeline.encoding import CodeFolder, add_encoded
 from deephash_pipeline.errors import InputError
@@ -126,7 +126,7 @@ def search(
         raise InputError("give either a photo or --id of an image of the index")
     if photo is not None and not photo.is_file():
         raise InputError(f"{photo} is not there: name an image file, or --id of an image of the index")
-    with opened(index, device if photo else "cpu", True, engine, approximate) as images:
+    with opened(index, device if photo else "cpu", OtherEngine(engine, approximate)) as images:
         where = {"label": list(labels)} if labels else None
         if name is not None:
             answers = images.search_by_id(name, k, where)

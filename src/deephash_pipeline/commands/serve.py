@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from deephash_pipeline.commands.opening import OtherEngine
 from deephash_pipeline.commands.opening import opened as open_index
 from deephash_pipeline.commands.options import FOLDER, approximate_option, device_option, engine_option
 from deephash_pipeline.errors import InputError
@@ -75,7 +76,7 @@ def serve(
         opened = {}
         for folder in indexes:
             name = folder.name if folder.name and folder.name not in opened else str(folder)
-            index = open_index(folder, device, settings.token is None, engine, approximate, runtime)
+            index = open_index(folder, device, OtherEngine(engine, approximate), settings.token is None, runtime)
             opened[name] = stack.enter_context(index)
         config = uvicorn.Config(
             create_app(opened, settings),

@@ -152,8 +152,7 @@ class DeepHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
         names, numbers = _numbered(np.asarray(labels))
         if len(names) < 2:
             raise InputError("DeepHash learns from classes: pass labels of at least two")
-        channels, height, width = self._image_shape()
-        batches = image_batches(images, (height, width), channels, DECODED_AT_A_TIME, "raise")
+        batches = image_batches(images, self._image_shape(), DECODED_AT_A_TIME)
         decoded = [batch.pixels for batch in batches]
         if not decoded:
             raise InputError("there are no images to learn from: pass at least one batch")

@@ -1,5 +1,6 @@
 """What all trainings of an experiment share, and what one of them is called."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
@@ -11,7 +12,7 @@ from deephash_pipeline.devices import resolve_device
 from deephash_pipeline.methods import Cell
 from deephash_pipeline.networks import NETWORKS, Trunk, TrunkParameters, build_trunk, require_network
 from deephash_pipeline.networks.layers import Shape
-from deephash_pipeline.training import CheckpointFolder, TrainingParameters, resolve_devices
+from deephash_pipeline.training import CheckpointFolder, TrainingParameters, TrainingRun, resolve_devices
 
 
 class Experiment(BaseModel):
@@ -87,7 +88,12 @@ class Experiment(BaseModel):
 
 
 class StageParameters(BaseModel):
-    """What the parameters of every stage that trains have."""
+    """What the parameters of every stage that trains have.
+
+    Example:
+        >>> StageParameters(training=TrainingParameters(epochs=3, batch_size=8, learning_rate=0.1)).training.epochs
+        3
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -126,6 +132,13 @@ class StageRun:
         """What makes a training what it is, as dotted names and values, to be compared with that of a checkpoint.
 
         What was not there when earlier checkpoints were made is left out where it changes nothing, so that they fit.
+
+        Example:
+            >>> run = ClassifierRun(Experiment(benchmark="digits", network="lenet", seed=42, effort=0.1))
+            >>> parameters = StageParameters(training=TrainingParameters(epochs=30, batch_size=64, learning_rate=0.1))
+            >>> configuration = run.configuration(parameters)
+            >>> configuration["network"], configuration["training.epochs"], configuration["training.learning_rate"]
+            ('lenet', 3, 0.05)
         """
         made = parameters.model_copy(update={"training": self.experiment.training(parameters.training)})
         described = made.model_dump(mode="json")
@@ -143,6 +156,11 @@ class ClassifierRun(StageRun):
 
     Attributes:
         checkpoints: where it saves and looks for checkpoints; None for nowhere.
+
+    Example:
+        >>> run = ClassifierRun(Experiment(benchmark="digits", network="lenet", seed=42, device="cpu"))
+        >>> run.name, run.device, run.devices
+        ('cnn_pretraining', device(type='cpu'), 1)
     """
 
     checkpoints: CheckpointFolder | None = None
@@ -175,3 +193,26 @@ class Run(StageRun):
     def code_length(self) -> int:
         """Bits of the codes."""
         return self.cell.bits
+
+
+def engine_run(
+    run: ClassifierRun | Run,
+    parameters: StageParameters,
+    seed: int,
+    after_epoch: Callable[[], dict[str, float]] | None = None,
+) -> TrainingRun:
+    """Describe a run to the training engine; on one device.
+
+    >>> run = Run(Experiment(benchmark="digits", network="lenet", seed=42), Cell(method="deephash", code_length=48))
+    >>> parameters = StageParameters(training=TrainingParameters(epochs=30, batch_size=64, learning_rate=0.05))
+    >>> engine_run(run, parameters, seed=7).name
+    'deephash.b48'
+    """
+    return TrainingRun(
+        run.name,
+        seed,
+        run.device,
+        after_epoch=after_epoch,
+        checkpoints=run.checkpoints,
+        configuration=run.configuration(parameters),
+    )

@@ -120,11 +120,11 @@ class FeatureHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
         return self
 
     def _features_of(self, images: Images, trunk: Trunk, experiment: Experiment) -> NDArray[np.float32]:
-        device = experiment.torch_device
+        device, (height, width) = experiment.torch_device, self.image_size
         trunk = trunk.to(device)
         blocks = [
             outputs_in_blocks(trunk, ImageInputs(batch.pixels, IMAGENET, device, size=trunk.image_size))
-            for batch in image_batches(images, self.image_size, 3, DECODED_AT_A_TIME, "raise")
+            for batch in image_batches(images, (3, height, width), DECODED_AT_A_TIME)
         ]
         if not blocks:
             raise InputError("there are no images to learn from: pass at least two")

@@ -1,6 +1,7 @@
 """Simultaneous fine-tuning: all layers on one loss, the exponentiated loss Q (Algorithm 1) or a rival's."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, Self
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from pydantic import field_validator, model_validator
 from torch import Tensor, nn
 
-from deephash_pipeline.deephash.experiment import Run, StageParameters
+from deephash_pipeline.deephash.experiment import Run, StageParameters, engine_run
 from deephash_pipeline.deephash.hasher import ImageHasher
 from deephash_pipeline.deephash.initialise import hash_layer_encoder
 from deephash_pipeline.deephash.pretrain import extract_features
@@ -39,7 +40,7 @@ from deephash_pipeline.networks import (
     initialise,
 )
 from deephash_pipeline.randomness import derive_seed
-from deephash_pipeline.training import first_batch, train_on
+from deephash_pipeline.training import LabelledInputs, first_batch, train
 from deephash_pipeline.training.gradients import LearnsCodes
 
 
@@ -53,6 +54,12 @@ class FineTuningParameters(StageParameters):
         frozen_trunk: train the hash layer alone, on what pre-training sees in the images; nothing that tells unseen
             classes apart is then unlearned.
         similarity: bits that the loss is not given, because they keep what pre-training has found similar.
+
+    Example:
+        >>> from deephash_pipeline.training import TrainingParameters
+        >>> training = TrainingParameters(epochs=3, batch_size=8, learning_rate=0.1)
+        >>> FineTuningParameters(training=training, loss={"name": "csq"}).loss.name
+        'csq'
     """
 
     hash_layer: HashLayerParameters = HashLayerParameters()
@@ -95,6 +102,11 @@ class PreTrainedWeights(NamedTuple):
     """Where fine-tuning starts: the trunk of stage 1, the hash layer of stage 2, and the softmax layer of stage 1.
 
     The last is not trained any further; without it images are not compared by their logits.
+
+    Example:
+        >>> start = PreTrainedWeights(trunk={}, hash_layer={"weight": torch.zeros(48, 500)})
+        >>> dict(start.softmax)
+        {}
     """
 
     trunk: Mapping[str, Tensor]
@@ -133,6 +145,22 @@ def fine_tune(
     Raises:
         InputError: images that do not fit the network or are of one class alone, and what
             `deephash_pipeline.training.train` raises.
+
+    Example:
+        >>> from deephash_pipeline.deephash import Experiment
+        >>> from deephash_pipeline.methods import Cell
+        >>> from sklearn.datasets import load_digits
+        >>> from deephash_pipeline.training import TrainingParameters
+        >>> digits = load_digits().images[:32, np.newaxis].astype(np.uint8)
+        >>> digits = np.pad(digits, ((0, 0), (0, 0), (10, 10), (10, 10)))
+        >>> labels, statistics = load_digits().target[:32], {"mean": [0.02], "standard_deviation": [0.02]}
+        >>> training_set = TrainingSet(digits, labels, statistics, list("0123456789"))
+        >>> training = TrainingParameters(epochs=1, batch_size=16, learning_rate=0.01)
+        >>> experiment = Experiment(benchmark="digits", network="lenet", seed=0, device="cpu")
+        >>> run = Run(experiment, Cell(method="deephash_random_start", code_length=12))
+        >>> tuned = fine_tune(training_set, FineTuningParameters(training=training), run)
+        >>> tuned.hasher.encode(digits).shape
+        (32, 2)
     """
     require_labels(training_set.labels, run.name)
     network = build_network(training_set, parameters, run)
@@ -143,13 +171,33 @@ def fine_tune(
     else:
         network.hash_layer.load_state_dict(dict(start.hash_layer), strict=False)
     objective = build_objective(training_set, parameters, run, start)
-    history = minimise(network, objective, training_set, parameters, run, after_epoch)
+    inputs = ImageInputs(
+        training_set.images, training_set.statistics, run.device, parameters.augmentation, network.trunk.image_size
+    )
+    measured = None if after_epoch is None else partial(after_epoch, network)
+    history = train(
+        network,
+        objective,
+        LabelledInputs(inputs, inputs.labels(training_set.labels)),
+        run.experiment.training(parameters.training),
+        replace(engine_run(run, parameters, seed_of(run), measured), devices=run.devices),
+    )
+    network.cpu()
     hasher = ImageHasher.assemble(network.trunk, hash_layer_encoder(network.hash_layer), training_set, run)
     return FineTuned(hasher, pd.DataFrame(history))
 
 
 def seed_of(run: Run) -> int:
-    """Return the seed from which all draws of a run derive: of weights, of batches, and those of the loss."""
+    """Return the seed from which all draws of a run derive: of weights, of batches, and those of the loss.
+
+    Example:
+        >>> from deephash_pipeline.deephash import Experiment
+        >>> from deephash_pipeline.methods import Cell
+        >>> experiment = Experiment(benchmark="digits", network="lenet", seed=42)
+        >>> runs = [Run(experiment, Cell(method="deephash", code_length=bits)) for bits in (12, 48)]
+        >>> seed_of(runs[0]) == seed_of(runs[1])
+        False
+    """
     return derive_seed(run.experiment.seed, "fine-tuning", run.code_length)
 
 
@@ -217,38 +265,3 @@ def compared_features(
     weight, bias = (start.softmax[name].cpu().numpy()[trained] for name in ("weight", "bias"))
     logits: NDArray[np.float32] = z @ weight.T + bias
     return logits
-
-
-def minimise(
-    network: HashNetwork,
-    objective: HashingLoss | SimilarityBits,
-    training_set: TrainingSet,
-    parameters: FineTuningParameters,
-    run: Run,
-    after_epoch: Callable[[HashNetwork], dict[str, float]] | None = None,
-) -> list[dict[str, Any]]:
-    """Train the network in place, and leave it on the CPU; returns a dictionary for each epoch."""
-    seed = seed_of(run)
-    inputs = ImageInputs(
-        training_set.images,
-        training_set.statistics,
-        run.device,
-        parameters.augmentation,
-        network.trunk.image_size,
-    )
-    history = train_on(
-        run.devices,
-        module=network,
-        objective=objective,
-        inputs=inputs,
-        labels=inputs.labels(training_set.labels),
-        parameters=run.experiment.training(parameters.training),
-        seed=seed,
-        device=run.device,
-        description=run.name,
-        after_epoch=None if after_epoch is None else partial(after_epoch, network),
-        checkpoints=run.checkpoints,
-        configuration=run.configuration(parameters),
-    )
-    network.cpu()
-    return history

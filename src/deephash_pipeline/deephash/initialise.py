@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from deephash_pipeline.deephash.experiment import Run, StageParameters
+from deephash_pipeline.deephash.experiment import Run, StageParameters, engine_run
 from deephash_pipeline.deephash.training_set import LabelledFeatures
 from deephash_pipeline.hashing.base import Encoder
 from deephash_pipeline.hashing.learned import LearnedHashLayer
@@ -18,11 +18,18 @@ from deephash_pipeline.hashing.rows import row_blocks
 from deephash_pipeline.images.sources.collection import require_labels
 from deephash_pipeline.networks import HashLayer, HashLayerParameters, HashSoftmaxNetwork, initialise
 from deephash_pipeline.randomness import derive_seed
-from deephash_pipeline.training import ArrayInputs, classification_objective, first_batch, train
+from deephash_pipeline.training import ArrayInputs, LabelledInputs, classification_objective, first_batch, train
 
 
 class HashLayerInitParameters(StageParameters):
-    """How to train the hash layer under a softmax layer, on z."""
+    """How to train the hash layer under a softmax layer, on z.
+
+    Example:
+        >>> from deephash_pipeline.training import TrainingParameters
+        >>> training = TrainingParameters(epochs=3, batch_size=8, learning_rate=0.1)
+        >>> HashLayerInitParameters(training=training).training.batch_size
+        8
+    """
 
 
 class InitialisedHashLayer(NamedTuple):
@@ -46,6 +53,19 @@ def initialise_hash_layer(
 
     Raises:
         InputError: images of one class alone, and what `deephash_pipeline.training.train` raises.
+
+    Example:
+        >>> from deephash_pipeline.deephash import Experiment, LabelledFeatures, Run
+        >>> from deephash_pipeline.methods import Cell
+        >>> from deephash_pipeline.training import TrainingParameters
+        >>> experiment = Experiment(benchmark="two", network="lenet", seed=0, device="cpu")
+        >>> run = Run(experiment, Cell(method="deephash_pretrained", code_length=8))
+        >>> z, labels = np.eye(2, dtype=np.float32).repeat(8, axis=0), np.arange(2).repeat(8)
+        >>> features = LabelledFeatures(z, labels, ["a", "b"])
+        >>> training = TrainingParameters(epochs=2, batch_size=8, learning_rate=0.1)
+        >>> initialised = initialise_hash_layer(features, HashLayerInitParameters(training=training), run)
+        >>> initialised.weights["weight"].shape, len(initialised.history)
+        (torch.Size([8, 2]), 2)
     """
     require_labels(features.labels, run.name)
     code_length, training = run.code_length, run.experiment.training(parameters.training)
@@ -57,14 +77,9 @@ def initialise_hash_layer(
     history = train(
         network,
         classification_objective(features.labels),
-        ArrayInputs(features.z, run.device),
-        features.labels,
+        LabelledInputs(ArrayInputs(features.z, run.device), features.labels),
         training,
-        seed,
-        run.device,
-        description=run.name,
-        checkpoints=run.checkpoints,
-        configuration=run.configuration(parameters),
+        engine_run(run, parameters, seed),
     )
     hash_layer.cpu()
     weights = {"weight": hash_layer.weight.detach()}
@@ -77,6 +92,19 @@ def initialise_on_raw_features(
     """Train the hash layer on features of any scale, such as a hand-crafted descriptor, standardised first.
 
     The standardisation is part of the encoder's hyperplanes, which take the features as they come.
+
+    Example:
+        >>> from deephash_pipeline.deephash import Experiment, LabelledFeatures, Run
+        >>> from deephash_pipeline.methods import Cell
+        >>> from deephash_pipeline.training import TrainingParameters
+        >>> experiment = Experiment(benchmark="two", network="lenet", seed=0, device="cpu")
+        >>> run = Run(experiment, Cell(method="deephash_pretrained", code_length=8))
+        >>> z, labels = np.eye(2, dtype=np.float32).repeat(8, axis=0), np.arange(2).repeat(8)
+        >>> features = LabelledFeatures(z, labels, ["a", "b"])
+        >>> training = TrainingParameters(epochs=2, batch_size=8, learning_rate=0.1)
+        >>> initialised = initialise_on_raw_features(features, HashLayerInitParameters(training=training), run)
+        >>> initialised.encoder.transform(features.z).shape
+        (16, 8)
     """
     mean, deviation = moments(features.z)
     standardised = np.empty(features.z.shape, dtype=np.float32)
@@ -90,7 +118,12 @@ def initialise_on_raw_features(
 
 
 def moments(features: NDArray[np.float32]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Mean and standard deviation of each feature of (n, features); 1 as the deviation of a constant one."""
+    """Mean and standard deviation of each feature of (n, features); 1 as the deviation of a constant one.
+
+    Example:
+        >>> moments(np.array([[1.0, 2.0], [3.0, 2.0]], dtype=np.float32))
+        (array([2., 2.]), array([1., 1.]))
+    """
     mean = feature_mean(features)
     squares = np.zeros_like(mean)
     for rows in row_blocks(features):
@@ -101,7 +134,13 @@ def moments(features: NDArray[np.float32]) -> tuple[NDArray[np.float64], NDArray
 
 
 def hash_layer_encoder(hash_layer: HashLayer) -> Encoder:
-    """Reduce a trained hash layer to what encoding needs."""
+    """Reduce a trained hash layer to what encoding needs.
+
+    Example:
+        >>> layer = HashLayer(500, 48, HashLayerParameters(), seed=0)
+        >>> hash_layer_encoder(layer).transform(np.zeros((2, 500), dtype=np.float32)).shape
+        (2, 48)
+    """
     code = hash_layer.linear_code()
     arrays = {"projection": code.projection.numpy(), "threshold": code.threshold.numpy()}
     return LearnedHashLayer.from_arrays(len(code.threshold), arrays)

@@ -1,7 +1,7 @@
 """Pre-training, stage 1: the network learns to classify (Algorithm 1 of the paper)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from torch import Tensor
 
-from deephash_pipeline.deephash.experiment import ClassifierRun, Experiment, StageParameters
+from deephash_pipeline.deephash.experiment import ClassifierRun, Experiment, StageParameters, engine_run
 from deephash_pipeline.deephash.training_set import LabelledImages, TrainingSet
 from deephash_pipeline.images.augmentation import AugmentationParameters
 from deephash_pipeline.images.inputs import ImageInputs
@@ -17,14 +17,21 @@ from deephash_pipeline.images.sources.collection import require_labels
 from deephash_pipeline.networks import SoftmaxNetwork, Trunk, initialise
 from deephash_pipeline.networks.layers import Shape
 from deephash_pipeline.randomness import derive_seed
-from deephash_pipeline.training import classification_objective, outputs_in_blocks, train_on
+from deephash_pipeline.training import LabelledInputs, classification_objective, outputs_in_blocks, train
 
 NO_HISTORY = pd.DataFrame({"epoch": pd.Series(dtype=int), "loss": pd.Series(dtype=float)})
 """Of a trunk that is not trained."""
 
 
 class PreTrainingParameters(StageParameters):
-    """How to train the trunk under a softmax layer."""
+    """How to train the trunk under a softmax layer.
+
+    Example:
+        >>> from deephash_pipeline.training import TrainingParameters
+        >>> training = TrainingParameters(epochs=3, batch_size=8, learning_rate=0.1)
+        >>> PreTrainingParameters(training=training).augmentation.moves
+        False
+    """
 
     augmentation: AugmentationParameters = AugmentationParameters()
 
@@ -76,6 +83,20 @@ def pretrain(
     Raises:
         InputError: images that do not fit the network or are of one class alone, and what
             `deephash_pipeline.training.train` raises.
+
+    Example:
+        >>> from sklearn.datasets import load_digits
+        >>> from deephash_pipeline.training import TrainingParameters
+        >>> digits = load_digits().images[:32, np.newaxis].astype(np.uint8)
+        >>> digits = np.pad(digits, ((0, 0), (0, 0), (10, 10), (10, 10)))
+        >>> labels, statistics = load_digits().target[:32], {"mean": [0.02], "standard_deviation": [0.02]}
+        >>> training_set = TrainingSet(digits, labels, statistics, list("0123456789"))
+        >>> training = TrainingParameters(epochs=1, batch_size=16, learning_rate=0.01)
+        >>> experiment = Experiment(benchmark="digits", network="lenet", seed=0, device="cpu")
+        >>> run, parameters = ClassifierRun(experiment), PreTrainingParameters(training=training)
+        >>> made = pretrain(training_set, training_set, parameters, run)
+        >>> made.softmax["weight"].shape, list(made.history.columns)[:3]
+        (torch.Size([10, 500]), ['epoch', 'learning_rate', 'loss'])
     """
     experiment, device = run.experiment, run.device
     if experiment.trunk.frozen:
@@ -93,19 +114,13 @@ def pretrain(
     # No classifier can be right about classes it was not shown, so there its accuracy would say nothing.
     known_classes = len(validation) > 0 and np.isin(validation_labels, training_set.labels).all()
     inputs = ImageInputs(training_set.images, statistics, device, parameters.augmentation, size)
-    history = train_on(
-        run.devices,
-        module=network,
-        objective=classification_objective(training_set.labels),
-        inputs=inputs,
-        labels=inputs.labels(training_set.labels),
-        parameters=experiment.training(parameters.training),
-        seed=seed,
-        device=device,
-        description=run.name,
-        after_epoch=ValidationAccuracy(network, validation, validation_labels) if known_classes else None,
-        checkpoints=run.checkpoints,
-        configuration=run.configuration(parameters),
+    after_epoch = ValidationAccuracy(network, validation, validation_labels) if known_classes else None
+    history = train(
+        network,
+        classification_objective(training_set.labels),
+        LabelledInputs(inputs, inputs.labels(training_set.labels)),
+        experiment.training(parameters.training),
+        replace(engine_run(run, parameters, seed, after_epoch), devices=run.devices),
     )
     network.cpu()
     return PreTrained(network.trunk.state_dict(), network.softmax.state_dict(), pd.DataFrame(history))
@@ -116,6 +131,10 @@ def frozen_trunk(experiment: Experiment, image_shape: Shape) -> Trunk:
 
     Raises:
         InputError: the weights cannot be had.
+
+    Example:
+        >>> frozen_trunk(Experiment(benchmark="digits", network="lenet", seed=0), (1, 28, 28)).z_dimension
+        500
     """
     trunk = experiment.trunk_for(image_shape)
     initialise(trunk, derive_seed(experiment.seed, "pre-training, stage 1"), pretrained=True)
@@ -138,6 +157,13 @@ def extract_features(
 
     Returns:
         float32 of shape (n, z_dimension).
+
+    Example:
+        >>> experiment = Experiment(benchmark="digits", network="lenet", seed=0, device="cpu")
+        >>> weights = frozen_trunk(experiment, (1, 28, 28)).state_dict()
+        >>> statistics = {"mean": [0.5], "standard_deviation": [0.25]}
+        >>> extract_features(np.zeros((2, 1, 28, 28), dtype=np.uint8), statistics, weights, experiment).shape
+        (2, 500)
     """
     trunk, device = experiment.trunk_for(images.shape[1:]), experiment.torch_device
     trunk.load_state_dict(dict(trunk_weights))

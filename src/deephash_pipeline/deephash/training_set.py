@@ -20,6 +20,11 @@ class LabelledImages:
 
     Raises:
         InputError: the images have another shape or dtype, or there are not labels for each of them.
+
+    Example:
+        >>> images, labels = np.zeros((2, 1, 28, 28), dtype=np.uint8), np.array([0, 1])
+        >>> len(LabelledImages(images, labels).labels)
+        2
     """
 
     images: NDArray[np.uint8]
@@ -41,6 +46,12 @@ class TrainingSet(LabelledImages):
     Attributes:
         statistics: ``mean`` and ``standard_deviation`` of each channel, in units of [0, 1].
         class_names: name of each class; more than occur in `labels` where classes were set aside.
+
+    Example:
+        >>> images, labels = np.zeros((2, 1, 28, 28), dtype=np.uint8), np.array([0, 1])
+        >>> statistics = {"mean": [0.5], "standard_deviation": [0.25]}
+        >>> TrainingSet(images, labels, statistics, ["cat", "dog"]).class_names
+        ['cat', 'dog']
     """
 
     statistics: Mapping[str, list[float]]
@@ -55,6 +66,10 @@ class LabelledFeatures:
         z: float32 of shape (n, z_dimension).
         labels: as those of images.
         class_names: name of each class.
+
+    Example:
+        >>> LabelledFeatures(np.zeros((2, 500), dtype=np.float32), np.array([0, 1]), ["cat", "dog"]).z.shape
+        (2, 500)
     """
 
     z: NDArray[np.float32]

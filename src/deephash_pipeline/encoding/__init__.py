@@ -4,8 +4,18 @@ It knows `deephash`, and neither Kedro nor a command line. Nothing of Ray is imp
 """
 
 from deephash_pipeline.encoding.code_folder import Broken, CodeBlock, CodeFolder, Encoding
-from deephash_pipeline.encoding.encode import EncodingReport, encode_source
+from deephash_pipeline.encoding.encode import EncodingReport, EncodingWorkers, encode_source
 from deephash_pipeline.encoding.indexing import add_encoded
 from deephash_pipeline.encoding.listing import Source
 
-__all__ = ["Broken", "CodeBlock", "CodeFolder", "Encoding", "EncodingReport", "Source", "add_encoded", "encode_source"]
+__all__ = [
+    "Broken",
+    "CodeBlock",
+    "CodeFolder",
+    "Encoding",
+    "EncodingReport",
+    "EncodingWorkers",
+    "Source",
+    "add_encoded",
+    "encode_source",
+]

@@ -43,6 +43,10 @@ class EncodedBlock:
         number: of the block.
         images: encoded.
         broken: those that were left out.
+
+    Example:
+        >>> EncodedBlock(number=0, images=1024, broken=()).images
+        1024
     """
 
     number: int

@@ -28,7 +28,12 @@ KEY = "deephash_pipeline.codes"
 
 
 class Broken(NamedTuple):
-    """An image that cannot be decoded, and why."""
+    """An image that cannot be decoded, and why.
+
+    Example:
+        >>> Broken("2.png", "the file is empty").reason
+        'the file is empty'
+    """
 
     name: str
     reason: str
@@ -42,6 +47,10 @@ class CodeBlock(NamedTuple):
         codes: uint8 of shape (n, ceil(code_length / 8)), packed as by `deephash_pipeline.retrieval.pack_bits`.
         labels: names of their classes; None for none.
         broken: the other images.
+
+    Example:
+        >>> CodeBlock(["1.png"], np.array([[7]], np.uint8), ["cat"], [Broken("2.png", "empty")]).codes.shape
+        (1, 1)
     """
 
     names: list[str]
@@ -61,6 +70,10 @@ class Encoding:
         listing: digest of the blocks' names.
         hasher: digest of the hasher's file.
         code_length: in bits.
+
+    Example:
+        >>> Encoding(Source("pictures"), 1024, blocks=3, listing="1a2b", hasher="3c4d", code_length=48).source.root
+        'pictures'
     """
 
     source: Source

@@ -38,6 +38,10 @@ class EncodingReport:
         images: encoded this time.
         broken_count: left out this time.
         broken: the first of these.
+
+    Example:
+        >>> EncodingReport(blocks=3, there=1, images=2048).broken
+        []
     """
 
     blocks: int = 0
@@ -47,16 +51,42 @@ class EncodingReport:
     broken: list[Broken] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class EncodingWorkers:
+    """Who encodes.
+
+    Attributes:
+        count: processes of one thread; as many as cores by default.
+        engine: ``local`` for processes of this machine, ``ray`` for tasks on a Ray cluster.
+        address: of the cluster, see `deephash_pipeline.ray_cluster.connected`.
+        device: to encode on: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
+
+    Example:
+        >>> EncodingWorkers(count=2, device="cpu").engine
+        'local'
+    """
+
+    count: int | None = None
+    engine: Literal["local", "ray"] = "local"
+    address: str | None = None
+    device: str = "auto"
+
+    def encode(self, blocks: Iterator[Block], work: Work) -> Iterator[EncodedBlock]:
+        """Encode blocks; yield them as they end."""
+        if self.engine == "ray":
+            return encode_on_ray(blocks, work, self.count, self.address)
+        return encode_locally(blocks, work, self.count or len(os.sched_getaffinity(0)))
+
+
+ALL_CORES = EncodingWorkers()
+
+
 def encode_source(
     hasher: ImageHasher,
     source: Source,
     folder: str | Path,
-    *,
+    workers: EncodingWorkers = ALL_CORES,
     images_per_block: int | None = None,
-    workers: int | None = None,
-    engine: Literal["local", "ray"] = "local",
-    address: str | None = None,
-    device: str = "auto",
 ) -> EncodingReport:
     """Encode the images of a source into files of codes, those that are not there yet.
 
@@ -68,12 +98,9 @@ def encode_source(
         hasher: makes the codes.
         source: has the images.
         folder: address of the folder of codes.
+        workers: who encodes; processes on all cores of this machine by default.
         images_per_block: of image files; 1,024 by default, or what the folder was begun with. A multiple of 1,024 gives
             equal codes.
-        workers: processes of one thread; as many as cores by default.
-        engine: ``local`` for processes of this machine, ``ray`` for tasks on a Ray cluster.
-        address: of the cluster, see `deephash_pipeline.ray_cluster.connected`.
-        device: to encode on: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
 
     Raises:
         InputError: the source has no image or cannot be read, or the folder has codes of another hasher or source.
@@ -87,7 +114,7 @@ def encode_source(
         ...             Path(folder, f"{number}.png")
         ...         )
         ...     hasher = ImageHasher.pretrained("digits-48")
-        ...     report = encode_source(hasher, Source(folder), f"{folder}/codes", workers=1)
+        ...     report = encode_source(hasher, Source(folder), f"{folder}/codes", EncodingWorkers(1))
         ...     [block] = CodeFolder(f"{folder}/codes")
         >>> report.images, report.broken[0].name, block.names, block.codes.shape
         (2, '2.png', ['0.png', '1.png'], (2, 6))
@@ -104,12 +131,8 @@ def encode_source(
         codes.begin(made_from, stored)
         done = codes.done()
         waiting = (block for block in map(Block.of_line, listing) if block.number not in done)
-        work = Work(source, codes.address, digest, made_from.hasher, device)
-        if engine == "ray":
-            encoded = encode_on_ray(waiting, work, workers, address)
-        else:
-            encoded = encode_locally(waiting, work, workers or len(os.sched_getaffinity(0)))
-        report = _followed(encoded, count, len(done))
+        work = Work(source, codes.address, digest, made_from.hasher, workers.device)
+        report = _followed(workers.encode(waiting, work), count, len(done))
     codes.sweep()
     return report
 

@@ -21,6 +21,19 @@ def add_encoded(images: ImageIndex, codes: CodeFolder) -> AddedImages:
 
     Raises:
         InputError: a block is missing or damaged, or the index cannot be written.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> import numpy as np
+        >>> from deephash_pipeline import ImageHasher
+        >>> from deephash_pipeline.encoding import CodeBlock, Encoding, Source
+        >>> with TemporaryDirectory() as folder:
+        ...     codes = CodeFolder(f"{folder}/codes")
+        ...     codes.begin(Encoding(Source(folder), 1024, 1, "listing", "hasher", 48), b"")
+        ...     codes.write(0, "listing", CodeBlock(["1.png"], np.zeros((1, 6), np.uint8), ["cat"], []))
+        ...     with ImageIndex.create(f"{folder}/index", ImageHasher.pretrained("digits-48")) as index:
+        ...         add_encoded(index, codes).added
+        1
     """
     report = AddedImages()
     encoding = codes.encoding

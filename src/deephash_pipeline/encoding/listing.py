@@ -23,7 +23,12 @@ KINDS = f"{FORMATS} files, .tar shards or .parquet files"
 
 
 class Entry(NamedTuple):
-    """An image file: its name below the source, which is its id, and the name of its class, if it has one."""
+    """An image file: its name below the source, which is its id, and the name of its class, if it has one.
+
+    Example:
+        >>> Entry("cat/1.png", "cat").label
+        'cat'
+    """
 
     name: str
     label: str | None
@@ -40,6 +45,11 @@ class Block:
         size: of the shard, in bytes.
         row_groups: of a Parquet file, that follow one another.
         first_row: of the first of them in the file.
+
+    Example:
+        >>> block = Block(0, (Entry("cat/1.png", "cat"),))
+        >>> Block.of_line(block.line()) == block
+        True
     """
 
     number: int
@@ -71,6 +81,14 @@ class Source:
         image_column: of Parquet files; it has contents of image files, or structs with a field `bytes`.
         id_column: of Parquet files; where it is missing, ids are ``<file>:<row>``.
         label_column: of Parquet files, if it is there.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     for name in ("1.png", "2.png", "3.png"):
+        ...         open(f"{folder}/{name}", "wb").close()
+        ...     [len(block.entries) for block in Source(folder).blocks(images_per_block=2)]
+        [2, 1]
     """
 
     address: str

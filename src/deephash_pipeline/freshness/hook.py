@@ -76,7 +76,7 @@ class Recorder:
     Args:
         nodes: of the graph.
         project: whose code it is.
-        banner: a line that the report shows its readers; empty if none.
+        banner: what the report says at its head; empty if nothing.
     """
 
     def __init__(self, nodes: Sequence[Node], project: Path, banner: str) -> None:

@@ -22,6 +22,11 @@ class EncodedImages(NamedTuple):
         codes: uint8 of shape (n, ceil(code_length / 8)).
         rows: int64 of shape (n,), of each image in the input.
         skipped: what could not be read, and why.
+
+    Example:
+        >>> skipped = [SkippedImage(1, "b.png", "the file is empty")]
+        >>> EncodedImages(np.zeros((1, 6), np.uint8), np.array([0]), skipped).codes.shape
+        (1, 6)
     """
 
     codes: NDArray[np.uint8]
@@ -95,8 +100,7 @@ class BaseHasher(ABC):
         return EncodedImages(np.concatenate(codes), np.concatenate(rows), list(chain.from_iterable(skipped)))
 
     def _batches(self, images: Images, errors: Literal["raise", "skip"]) -> Iterator[ImageBatch]:
-        channels, height, width = self.description.image_shape
-        return image_batches(images, (height, width), channels, self.batch_size, errors, self.threads)
+        return image_batches(images, self.description.image_shape, self.batch_size, errors, self.threads)
 
     @property
     def code_length(self) -> int:

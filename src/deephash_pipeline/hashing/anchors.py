@@ -52,6 +52,7 @@ class KernelHashFunction(HashFunction):
 
     Example:
         >>> from deephash_pipeline.hashing import HASH_FUNCTIONS
+        >>> from deephash_pipeline.hashing.anchors import KernelHashFunction
         >>> [name for name, method in HASH_FUNCTIONS.items() if issubclass(method, KernelHashFunction)]
         ['ksh', 'sdh', 'fsdh', 'cosdish']
     """
@@ -78,6 +79,11 @@ def draw_anchors(z: NDArray[Any], count: int, generator: np.random.Generator) ->
 
     Raises:
         InputError: all rows of `z` are equal.
+
+    Example:
+        >>> z = np.arange(8.0).reshape(4, 2)
+        >>> draw_anchors(z, 3, np.random.default_rng(0)).rows.shape
+        (3, 2)
     """
     require_different_rows(z, "distances")
     drawn = generator.choice(len(z), min(count, len(z)), replace=False)
@@ -94,6 +100,12 @@ class KernelRegression:
     Args:
         z: features, shape (n, D).
         anchors: what gives their kernels.
+
+    Example:
+        >>> z = np.arange(8.0).reshape(4, 2)
+        >>> regression = KernelRegression(z, draw_anchors(z, 2, np.random.default_rng(0)))
+        >>> regression.solve(np.ones((4, 12))).shape, regression.fitted(np.ones((4, 12))).shape
+        ((2, 12), (4, 12))
     """
 
     def __init__(self, z: NDArray[Any], anchors: Anchors) -> None:
@@ -138,24 +150,47 @@ class DiscreteHashFunction(KernelHashFunction):
 
 
 def signs(projected: NDArray[np.float64]) -> NDArray[np.float64]:
-    """1 where a bit is 1, the projection at least 0, and -1 elsewhere."""
+    """1 where a bit is 1, the projection at least 0, and -1 elsewhere.
+
+    Example:
+        >>> signs(np.array([-0.2, 0.0, 3.0]))
+        array([-1.,  1.,  1.])
+    """
     return np.where(projected >= 0, 1.0, -1.0)
 
 
 def random_signs(shape: tuple[int, int], generator: np.random.Generator) -> NDArray[np.float64]:
-    """Codes to start from: 1 and -1, either with probability 1/2."""
+    """Codes to start from: 1 and -1, either with probability 1/2.
+
+    Example:
+        >>> np.abs(random_signs((2, 3), np.random.default_rng(0)))
+        array([[1., 1., 1.],
+               [1., 1., 1.]])
+    """
     return np.where(generator.integers(0, 2, shape), 1.0, -1.0)
 
 
 def label_matrix(labels: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Y of shape (n, C), 1 for each label of a row: one-hot for classes 0..C-1 of shape (n,), else `labels` (n, C)."""
+    """Y of shape (n, C), 1 for each label of a row: one-hot for classes 0..C-1 of shape (n,), else `labels` (n, C).
+
+    Example:
+        >>> label_matrix(np.array([1, 0, 1]))
+        array([[0., 1.],
+               [1., 0.],
+               [0., 1.]])
+    """
     if labels.ndim == 2:
         return labels.astype(np.float64)
     return np.equal.outer(labels, np.arange(labels.max() + 1)).astype(np.float64)
 
 
 def squared_distances(z: NDArray[Any], anchors: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Squared Euclidean distances between the rows of `z` (n, D) and of `anchors` (m, D), in float64, shape (n, m)."""
+    """Squared Euclidean distances between the rows of `z` (n, D) and of `anchors` (m, D), in float64, shape (n, m).
+
+    Example:
+        >>> squared_distances(np.array([[0.0, 0.0]]), np.array([[3.0, 4.0], [0.0, 1.0]]))
+        array([[25.,  1.]])
+    """
     wide, wide_anchors = z.astype(np.float64, copy=False), anchors.astype(np.float64)
     distances: NDArray[np.float64] = (wide**2).sum(axis=1)[:, np.newaxis] + (wide_anchors**2).sum(axis=1)
     distances -= 2 * wide @ wide_anchors.T
@@ -164,5 +199,11 @@ def squared_distances(z: NDArray[Any], anchors: NDArray[np.float32]) -> NDArray[
 
 
 def gaussian_kernels(z: NDArray[Any], anchors: NDArray[np.float32], decay: NDArray[np.float64]) -> NDArray[np.float64]:
-    """exp(-decay ||x - anchor||^2) for the rows x of `z` (n, D), shape (n, m)."""
+    """exp(-decay ||x - anchor||^2) for the rows x of `z` (n, D), shape (n, m).
+
+    Example:
+        >>> z, anchors = np.array([[0.0, 0.0]]), np.array([[0.0, 0.0], [3.0, 4.0]])
+        >>> gaussian_kernels(z, anchors, np.array([0.04, 0.04])).round(4)
+        array([[1.    , 0.3679]])
+    """
     return np.exp(-decay * squared_distances(z, anchors))

@@ -29,13 +29,29 @@ class Ensemble(NamedTuple):
     splits: NDArray[np.int64]
 
 
+class EnsembleSize(NamedTuple):
+    """How large an ensemble may become.
+
+    Attributes:
+        trees: how many.
+        depth: splits from the root to a leaf.
+        features_per_split: how many features a split looks at; all if there are fewer.
+
+    Example:
+        >>> EnsembleSize(trees=200, depth=4, features_per_split=200).depth
+        4
+    """
+
+    trees: int
+    depth: int
+    features_per_split: int
+
+
 def boost(
     z: NDArray[np.float32],
     bits: NDArray[np.int64],
     weights: NDArray[np.float64],
-    trees: int,
-    depth: int,
-    features_per_split: int,
+    size: EnsembleSize,
     generator: np.random.Generator,
 ) -> Ensemble:
     """Fit bits by the signs of a sum of trees' votes: AdaBoost, by its exponential loss.
@@ -49,11 +65,17 @@ def boost(
         z: features, shape (n, D).
         bits: -1 and 1, shape (n,).
         weights: of the rows at the beginning, at least 0, shape (n,); if all are 0, all rows weigh the same.
-        trees: how many.
-        depth: splits from the root to a leaf.
-        features_per_split: how many features a split looks at; all if there are fewer.
+        size: of the ensemble.
         generator: of these draws.
+
+    Example:
+        >>> z = np.array([[0.0], [1.0], [2.0], [3.0]], dtype=np.float32)
+        >>> size = EnsembleSize(trees=2, depth=1, features_per_split=1)
+        >>> trees = boost(z, np.array([-1, -1, 1, 1]), np.ones(4), size, np.random.default_rng(0))
+        >>> np.sign(add_votes(z, trees.feature[np.newaxis], trees.value[np.newaxis]))[:, 0]
+        array([-1., -1.,  1.,  1.])
     """
+    trees, depth, features_per_split = size
     nodes = 2 ** (depth + 1) - 1
     ensemble = Ensemble(np.zeros((trees, nodes), np.int32), np.zeros((trees, nodes)), np.zeros(z.shape[1], np.int64))
     weights = weights / weights.sum() if weights.any() else np.full(len(bits), 1 / len(bits))
@@ -78,7 +100,12 @@ def boost(
 
 
 def without_the_smallest(weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Set to 0 the smallest weights (n,), as long as those that are left have `KEPT_WEIGHT` of all."""
+    """Set to 0 the smallest weights (n,), as long as those that are left have `KEPT_WEIGHT` of all.
+
+    Example:
+        >>> without_the_smallest(np.array([50.0, 0.4, 0.5, 48.6, 0.5]))
+        array([50. ,  0. ,  0. , 48.6,  0.5])
+    """
     order = np.argsort(weights, kind="stable")
     dropped = np.cumsum(weights[order]) <= (1 - KEPT_WEIGHT) * weights.sum()
     kept = weights.copy()
@@ -114,6 +141,12 @@ def add_votes(z: NDArray[np.float32], feature: NDArray[np.int32], value: NDArray
 
     Returns:
         float64 (n, ensembles).
+
+    Example:
+        >>> feature, value = np.zeros((1, 1, 3), dtype=np.int32), np.array([[[0.5, -1.0, 1.0]]])
+        >>> add_votes(np.array([[0.0], [1.0]], dtype=np.float32), feature, value)
+        array([[-1.],
+               [ 1.]])
     """
     ensembles, trees, nodes = feature.shape
     votes = np.zeros((len(z), ensembles))

@@ -9,7 +9,7 @@ from pydantic import Field, PositiveInt
 
 from deephash_pipeline.hashing.base import HashFunction, StoredArray
 from deephash_pipeline.hashing.block_graph_cut import blocks_of, draw_pairs, infer_bits
-from deephash_pipeline.hashing.boosted_trees import Ensemble, add_votes, boost
+from deephash_pipeline.hashing.boosted_trees import Ensemble, EnsembleSize, add_votes, boost
 
 NODES = ("code_length", "trees", "nodes")
 
@@ -92,11 +92,12 @@ class FastHash(HashFunction):
         pairs, blocks = draw_pairs(labels, self.partners, generator), blocks_of(labels, generator)
         distance = np.zeros(len(pairs.first), dtype=np.int64)
         learned: list[Ensemble] = []
+        size = EnsembleSize(self.trees, self.depth, self.features_per_split)
         for bit in range(1, self.code_length + 1):
             weights = pairs.matrix(pair_weights(distance, pairs.similar, bit), len(z))
             wanted = infer_bits(weights, blocks, self.passes, generator)
             gain = np.asarray(abs(weights).sum(axis=1), dtype=np.float64).ravel()
-            trees = boost(z, wanted, gain, self.trees, self.depth, self.features_per_split, generator)
+            trees = boost(z, wanted, gain, size, generator)
             learned.append(trees)
             said = add_votes(z, trees.feature[np.newaxis], trees.value[np.newaxis])[:, 0] >= 0
             distance += said[pairs.first] != said[pairs.second]

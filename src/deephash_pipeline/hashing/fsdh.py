@@ -26,7 +26,7 @@ class FSDH(DiscreteHashFunction):
     B = sgn(Y W + nu phi P). With a small nu a class has the code that most of its rows have at the start. The bits of
     an image are sgn(phi P).
 
-    The start is random: where two classes would share a code it is drawn again, as nothing could distinguish them.
+    The start is random: where two classes would share a code it is drawn again, as they could never be distinguished.
 
     Args:
         code_length: number of bits per code, 1 to 256.

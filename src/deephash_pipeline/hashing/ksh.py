@@ -100,6 +100,11 @@ def draw_in_turn(labels: NDArray[np.int64], count: int, generator: np.random.Gen
 
     Raises:
         InputError: no two of the rows drawn are of one class.
+
+    Example:
+        >>> labels = np.array([0, 0, 0, 1, 1, 2])
+        >>> labels[draw_in_turn(labels, 4, np.random.default_rng(0))].tolist()
+        [0, 1, 2, 0]
     """
     if labels.ndim == 2:
         return generator.permutation(len(labels))[:count]
@@ -227,6 +232,10 @@ def weighted_sum(weights: NDArray[np.float64], rows: NDArray[np.float64]) -> NDA
 
     As fast as BLAS on one core. BLAS would share even so small a product among all cores, ten thousands of times in a
     fit: that gains little, and waits many times as long where other processes occupy the cores.
+
+    Example:
+        >>> weighted_sum(np.array([2.0, 1.0]), np.array([[1.0, 0.0], [3.0, 1.0]]))
+        array([5., 1.])
     """
     total = np.zeros(rows.shape[1])
     for row in range(rows.shape[0]):

@@ -127,6 +127,12 @@ def draw_pairs(
 
     Raises:
         InputError: there are no pairs of one class.
+
+    Example:
+        >>> labels = np.array([0, 0, 1, 1])
+        >>> positive, negative = draw_pairs(labels, 3, 2, np.random.default_rng(0))
+        >>> np.ptp(labels[positive], axis=1).tolist()
+        [0, 0, 0]
     """
     if labels.ndim == 2:
         return _draw_pairs_of_several(PartnerSampler(labels), positive_pairs, negative_pairs, generator)
@@ -174,6 +180,10 @@ def best_threshold(positive: NDArray[np.float64], negative: NDArray[np.float64])
 
     Returns:
         The t half-way between two neighbouring projections; the lowest of several that are equally good.
+
+    Example:
+        >>> best_threshold(positive=np.array([[2.0, 3.0]]), negative=np.array([[0.0, 3.0]]))
+        1.0
     """
     p, q = len(positive), len(negative)
     # t splits a pair from just above its smaller to its larger projection. Both shares times p q are integers, so

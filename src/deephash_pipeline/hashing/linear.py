@@ -71,7 +71,12 @@ def hyperplanes_through(centre: NDArray[np.float64], directions: NDArray[np.floa
 
 
 def feature_mean(z: NDArray[Any]) -> NDArray[np.float64]:
-    """Mean of the rows of `z` (n, D), summed in float64, shape (D,)."""
+    """Mean of the rows of `z` (n, D), summed in float64, shape (D,).
+
+    Example:
+        >>> feature_mean(np.array([[1.0, 2.0], [3.0, 6.0]], dtype=np.float32))
+        array([2., 4.])
+    """
     total: NDArray[np.float64] = np.zeros(z.shape[1])
     for rows in row_blocks(z):
         total += z[rows].sum(axis=0, dtype=np.float64)
@@ -80,7 +85,12 @@ def feature_mean(z: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def project(z: NDArray[Any], directions: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The product z . directions in float64, shape (n, K), without a float64 copy of all of `z` (n, D)."""
+    """The product z . directions in float64, shape (n, K), without a float64 copy of all of `z` (n, D).
+
+    Example:
+        >>> project(np.array([[1.0, 2.0]], dtype=np.float32), np.eye(2))
+        array([[1., 2.]])
+    """
     projected = np.empty((z.shape[0], directions.shape[1]))
     for rows in row_blocks(z):
         projected[rows] = z[rows] @ directions

@@ -12,7 +12,13 @@ VALUES_PER_BLOCK = 2**19
 
 
 def row_blocks(z: NDArray[Any], at_least: int = 1) -> Iterator[slice]:
-    """Consecutive slices over the rows of `z` (n, D), of `VALUES_PER_BLOCK` values or `at_least` rows each."""
+    """Consecutive slices over the rows of `z` (n, D), of `VALUES_PER_BLOCK` values or `at_least` rows each.
+
+    Example:
+        >>> import numpy as np
+        >>> [len(range(5)[rows]) for rows in row_blocks(np.zeros((5, 2)))]
+        [5]
+    """
     rows_per_block = max(at_least, VALUES_PER_BLOCK // z.shape[1])
     for start in range(0, z.shape[0], rows_per_block):
         yield slice(start, start + rows_per_block)

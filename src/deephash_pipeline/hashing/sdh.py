@@ -87,6 +87,11 @@ def solve_bits(
 
     Returns:
         Codes, shape (n, K).
+
+    Example:
+        >>> solve_bits(np.ones((2, 1)), np.array([[3.0], [-3.0]]), classifier=np.ones((1, 2)))
+        array([[ 1.],
+               [-1.]])
     """
     codes, overlap = codes.copy(), classifier @ classifier.T
     for _ in range(MOST_PASSES):

@@ -15,6 +15,11 @@ class LabelSets(NamedTuple):
     Attributes:
         of_row: int64 (n,).
         similar: bool (sets, sets), whether two sets meet; a set is similar to itself only if it is not empty.
+
+    Example:
+        >>> sets = LabelSets.of(np.array([[1, 0], [1, 1], [1, 0]]))
+        >>> sets.of_row, sets.similar.tolist()
+        (array([0, 1, 0]), [[True, True], [True, True]])
     """
 
     of_row: NDArray[np.int64]
@@ -38,6 +43,14 @@ class PartnerSampler:
 
     Raises:
         InputError: no two rows are similar, or no two are not.
+
+    Example:
+        >>> sampler = PartnerSampler(np.array([[1, 0], [1, 1], [0, 1], [1, 0]]))
+        >>> sampler.partners_of_rows()
+        array([[1, 0, 2, 1],
+               [3, 4, 2, 3]])
+        >>> sampler.draw(np.array([0]), similar=False, generator=np.random.default_rng(0))
+        array([2])
     """
 
     def __init__(self, labels: NDArray[np.int64]) -> None:

@@ -92,6 +92,12 @@ def balls(rows: NDArray[np.float64], centres: NDArray[np.float64]) -> tuple[NDAr
     """Which of the rows (n, D) lie in each ball of median radius, (n, K), and the squared radii (K,).
 
     Centres count as they are stored, rounded to float32.
+
+    Example:
+        >>> rows, centres = np.array([[0.0], [1.0], [2.0], [5.0]]), np.array([[0.0]])
+        >>> inside, squared_radii = balls(rows, centres)
+        >>> inside[:, 0], squared_radii
+        (array([ True,  True, False, False]), array([2.5]))
     """
     distances = squared_distances(rows, centres.astype(np.float32))
     squared_radii = np.median(distances, axis=0)
@@ -99,7 +105,12 @@ def balls(rows: NDArray[np.float64], centres: NDArray[np.float64]) -> tuple[NDAr
 
 
 def is_balanced(overlap: NDArray[np.float64], rows: int) -> bool:
-    """Whether the rows that two balls share, (K, K), are near a quarter of all."""
+    """Whether the rows that two balls share, (K, K), are near a quarter of all.
+
+    Example:
+        >>> is_balanced(np.array([[50, 25], [25, 50]]), rows=100)
+        True
+    """
     pairs = overlap[np.triu_indices(len(overlap), 1)]
     if not len(pairs):
         return True

@@ -29,6 +29,12 @@ class EncodedDatabase:
         codes: packed, uint8 (n, ceil(code_length / 8)).
         images: uint8 (n, C, H, W).
         labels: names of their classes.
+
+    Example:
+        >>> from deephash_pipeline import ImageHasher
+        >>> hasher, image = ImageHasher.pretrained("digits-48"), np.zeros((1, 1, 8, 8), dtype=np.uint8)
+        >>> EncodedDatabase(hasher, ["zero.png"], hasher.encode(image), image, ["0"]).codes.shape
+        (1, 6)
     """
 
     hasher: "ImageHasher"
@@ -55,6 +61,15 @@ def write_index(folder: Path, encoded: EncodedDatabase) -> AddedImages:
 
     Raises:
         InputError: another process writes the index, it is damaged, or the disk is full.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> from deephash_pipeline import ImageHasher
+        >>> hasher, image = ImageHasher.pretrained("digits-48"), np.zeros((1, 1, 8, 8), dtype=np.uint8)
+        >>> with TemporaryDirectory() as folder:
+        ...     encoded = EncodedDatabase(hasher, ["zero.png"], hasher.encode(image), image, ["0"])
+        ...     write_index(Path(folder, "index"), encoded).added
+        1
     """
     images = ImageIndex.create_or_open(folder, encoded.hasher, anew=True)
     there = {row for row, name in enumerate(encoded.ids) if name in images.index}

@@ -34,6 +34,10 @@ class AddedImages:
         added: how many are in the index now and were not before.
         there: how many were in it already.
         skipped: those that cannot be read, and why.
+
+    Example:
+        >>> AddedImages(added=3, there=1).skipped
+        []
     """
 
     added: int = 0

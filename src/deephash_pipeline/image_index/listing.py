@@ -18,6 +18,10 @@ class ListedImage(NamedTuple):
         id: under which it is found; of a listed file its path as it was given.
         path: of the file.
         label: name of its class; None for none.
+
+    Example:
+        >>> ListedImage("cat/1.png", Path("cat/1.png"), "cat").label
+        'cat'
     """
 
     id: str

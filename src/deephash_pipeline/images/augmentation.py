@@ -24,6 +24,10 @@ class AugmentationParameters(BaseModel):
         scale_range: r, for a scale between 1 - r and 1 + r.
         ten_crop: makes every training image eleven, the original and ten crops (`eleven_views`), which are then moved
             like any others. Only training sees them: the database has the originals.
+
+    Example:
+        >>> AugmentationParameters(shift_pixels=2).moves, AugmentationParameters(ten_crop=True).views
+        (True, 11)
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

@@ -19,13 +19,21 @@ from deephash_pipeline.images.decoding.image_files import Channels
 OneImage: TypeAlias = str | Path | bytes | Image.Image | NDArray[np.uint8]
 Images: TypeAlias = OneImage | Iterable[OneImage]
 
+ImageShape: TypeAlias = tuple[Channels, int, int] | tuple[Channels]
+"""Channels, height and width; or the channels alone, where every image keeps its own size."""
+
 FORMS = "give paths, contents of files, images of Pillow or uint8 arrays (n, H, W), (n, H, W, C) or (n, C, H, W)"
 CHANNELS = (1, 3)
 IMAGES_PER_TASK = 16
 
 
 class SkippedImage(NamedTuple):
-    """A broken image: its row among those given, its path (else ``image <row>``) and why it cannot be decoded."""
+    """A broken image: its row among those given, its path (else ``image <row>``) and why it cannot be decoded.
+
+    Example:
+        >>> SkippedImage(1, "b.png", "the file is empty").name
+        'b.png'
+    """
 
     row: int
     name: str
@@ -39,6 +47,11 @@ class ImageBatch(NamedTuple):
         rows: their rows among the images given, int64 (b,), ascending.
         pixels: uint8 (b, channels, height, width).
         skipped: what is broken between them; b is smaller by so many, and may be 0.
+
+    Example:
+        >>> broken = SkippedImage(1, "b.png", "the file is empty")
+        >>> ImageBatch(np.array([0, 2]), np.zeros((2, 1, 8, 8), np.uint8), [broken]).pixels.shape
+        (2, 1, 8, 8)
     """
 
     rows: NDArray[np.int64]
@@ -48,8 +61,7 @@ class ImageBatch(NamedTuple):
 
 def image_batches(
     images: Images,
-    image_size: tuple[int, int] | None,
-    channels: Channels,
+    image_shape: ImageShape,
     batch_size: int = 256,
     errors: Literal["raise", "skip"] = "raise",
     threads: int | None = None,
@@ -64,16 +76,16 @@ def image_batches(
             - Paths of PNG, JPEG, WebP or BMP files, contents of such files as bytes, or images of Pillow (see
               `decode_image`): one, or any iterable.
             - An array uint8 (n, H, W) of grey images, (n, H, W, C) or (n, C, H, W), where C is 1 or 3; if both axes
-              could be C, it is the one of size `channels`. It may be memory-mapped, then only batches are read.
-            - One image as an array: (H, W), (H, W, C) or (1, H, W). (3, H, W) is three grey images where `channels` is
-              1, and else refused, as it could be one in colour: give (1, 3, H, W).
+              could be C, it is the one of as many as asked for. It may be memory-mapped, then only batches are read.
+            - One image as an array: (H, W), (H, W, C) or (1, H, W). (3, H, W) is three grey images where grey ones
+              are asked for, and else refused, as it could be one in colour: give (1, 3, H, W).
             - Any iterable of arrays: those of two or three dimensions are an image each, (H, W), (H, W, C) or
               (C, H, W); those of four are several.
 
             An array that has the channels and the size already passes unchanged, all else is converted and resized
             like a file. Whatever NumPy takes for an array, such as a tensor, is one.
-        image_size: height and width in pixels. None for the images' own, which then must be the same.
-        channels: 1 for grey, 3 for colour.
+        image_shape: of every image: channels, 1 for grey or 3 for colour, height and width in pixels; or the channels
+            alone, for sizes of the images' own, which then must be the same.
         batch_size: images in a batch, the last excepted.
         errors: ``raise`` for an error that names the first broken image, ``skip`` to leave broken images out and to
             report them with the batch.
@@ -83,34 +95,35 @@ def image_batches(
         Batches in order; none where there is no image.
 
     Raises:
-        InputError: an image in none of these forms, images of different sizes where `image_size` is None, and see
+        InputError: an image in none of these forms, images of different sizes where `image_shape` names none, and see
             `errors`. Also with ``skip`` if the machine is at fault and not the image, see `decode_image`.
 
     Example:
         >>> colour = np.zeros((3, 4, 4, 3), dtype=np.uint8)
-        >>> [batch.pixels.shape for batch in image_batches(colour, (2, 2), channels=1, batch_size=2)]
+        >>> [batch.pixels.shape for batch in image_batches(colour, (1, 2, 2), batch_size=2)]
         [(2, 1, 2, 2), (1, 1, 2, 2)]
-        >>> [batch] = image_batches(["missing.png", Image.new("L", (4, 4))], (2, 2), channels=1, errors="skip")
+        >>> [batch] = image_batches(["missing.png", Image.new("L", (4, 4))], (1, 2, 2), errors="skip")
         >>> batch.rows.tolist(), batch.skipped[0].name
         ([1], 'missing.png')
     """
-    if channels not in CHANNELS or batch_size < 1 or errors not in ("raise", "skip"):
+    channels, *size = image_shape
+    if channels not in CHANNELS or len(size) not in (0, 2) or batch_size < 1 or errors not in ("raise", "skip"):
         raise InputError(
-            f"channels={channels!r}, batch_size={batch_size!r}, errors={errors!r}: channels is 1 or 3, batch_size at "
-            "least 1 and errors 'raise' or 'skip'."
+            f"image_shape={image_shape!r}, batch_size={batch_size!r}, errors={errors!r}: image_shape is (channels, "
+            "height, width) or (channels,) with 1 or 3 channels, batch_size at least 1 and errors 'raise' or 'skip'."
         )
     if isinstance(images, str | Path | bytes | Image.Image):
         single: Iterator[OneImage] = iter([images])
     elif _is_array(images):
         array = _stack(_checked(images, "images"), channels)
-        if array.shape[1:] == (channels, *(image_size or array.shape[2:])):
+        if array.shape[1:] == (channels, *(size or array.shape[2:])):
             return _slices(array, batch_size)
         single = iter(array)
     elif isinstance(images, Iterable):
         single = _single_images(images, channels)
     else:
         raise InputError(f"images are of type {type(images).__name__}: {FORMS}.")
-    return _decoded(single, image_size, channels, batch_size, errors, threads)
+    return _decoded(single, image_shape, batch_size, errors, threads)
 
 
 def _slices(images: NDArray[np.uint8], batch_size: int) -> Iterator[ImageBatch]:
@@ -121,14 +134,13 @@ def _slices(images: NDArray[np.uint8], batch_size: int) -> Iterator[ImageBatch]:
 
 def _decoded(
     images: Iterator[OneImage],
-    image_size: tuple[int, int] | None,
-    channels: Channels,
+    image_shape: ImageShape,
     batch_size: int,
     errors: Literal["raise", "skip"],
     threads: int | None,
 ) -> Iterator[ImageBatch]:
     def decode(some: list[OneImage]) -> list[NDArray[np.uint8] | BrokenImageError]:
-        return [_pixels_or_error(image, image_size, channels) for image in some]
+        return [_pixels_or_error(image, image_shape) for image in some]
 
     pool = ThreadPoolExecutor(threads)
 
@@ -144,7 +156,7 @@ def _decoded(
         while under_way:
             under_way.extend(islice(to_start, 1))
             batch, decoded = under_way.popleft()
-            yield _batch(start, batch, list(chain.from_iterable(decoded)), image_size, channels, errors)
+            yield _batch(start, batch, list(chain.from_iterable(decoded)), image_shape, errors)
             start += len(batch)
     finally:
         pool.shutdown(cancel_futures=True)
@@ -154,8 +166,7 @@ def _batch(
     start: int,
     images: list[OneImage],
     decoded: list[NDArray[np.uint8] | BrokenImageError],
-    image_size: tuple[int, int] | None,
-    channels: Channels,
+    image_shape: ImageShape,
     errors: Literal["raise", "skip"],
 ) -> ImageBatch:
     rows, pixels, skipped = [], [], []
@@ -174,23 +185,24 @@ def _batch(
     sizes = {image.shape[1:] for image in pixels}
     if len(sizes) > 1:
         raise InputError(
-            f"the images are of different sizes, such as {sorted(sizes)[:2]} pixels: give an image_size to resize to."
+            f"the images are of different sizes, such as {sorted(sizes)[:2]} pixels: give a size to resize to."
         )
-    shape = (len(pixels), channels, *(sizes.pop() if sizes else image_size or (0, 0)))
+    channels, *size = image_shape
+    shape = (len(pixels), channels, *(sizes.pop() if sizes else size or (0, 0)))
     return ImageBatch(np.array(rows, dtype=np.int64), np.array(pixels, dtype=np.uint8).reshape(shape), skipped)
 
 
-def _pixels_or_error(
-    image: OneImage, image_size: tuple[int, int] | None, channels: Channels
-) -> NDArray[np.uint8] | BrokenImageError:
+def _pixels_or_error(image: OneImage, image_shape: ImageShape) -> NDArray[np.uint8] | BrokenImageError:
     try:
-        return _pixels(image, image_size, channels)
+        return _pixels(image, image_shape)
     except BrokenImageError as error:
         return error
 
 
-def _pixels(image: OneImage, image_size: tuple[int, int] | None, channels: Channels) -> NDArray[np.uint8]:
+def _pixels(image: OneImage, image_shape: ImageShape) -> NDArray[np.uint8]:
     """Decode a file or an image of Pillow; convert an array (C, H, W) where it does not fit."""
+    channels = image_shape[0]
+    image_size = image_shape[1:] or None
     if not isinstance(image, np.ndarray):
         return decode_image(BytesIO(image) if isinstance(image, bytes) else image, image_size, channels)
     if image.shape == (channels, *(image_size or image.shape[1:])):

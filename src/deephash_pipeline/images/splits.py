@@ -29,6 +29,10 @@ class SplitParameters(BaseModel):
             validate with.
         unseen_classes: classes that take no part in training, by name or, drawn from the seed, by number; 0 for none.
             Their queries then search the other images of the same classes, which are the validation set.
+
+    Example:
+        >>> SplitParameters(query_count=1000, validation_share=0.1).unseen_classes
+        0
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

@@ -64,7 +64,13 @@ def half_and_half(u: Tensor) -> Tensor:
 
 
 def cosine_distortion(codes: Tensor, features: Tensor) -> Tensor:
-    """Mean square of what the cosine of two codes lacks to that of their features, first half against second half."""
+    """Mean square of what the cosine of two codes lacks to that of their features, first half against second half.
+
+    Example:
+        >>> codes = torch.tensor([[1.0, 1.0], [1.0, -1.0]])
+        >>> cosine_distortion(codes, features=torch.tensor([[0.0, 2.0], [0.0, 1.0]]))
+        tensor(1.)
+    """
     pairs = len(codes) // 2
     of_codes, of_features = (
         functional.cosine_similarity(points[:pairs], points[pairs : 2 * pairs]) for points in (codes, features)

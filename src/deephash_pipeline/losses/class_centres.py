@@ -59,7 +59,12 @@ def hash_centres(classes: int, code_length: int, random_state: int = 0) -> NDArr
 
 
 def smallest_distance(centres: NDArray[np.float32]) -> int:
-    """Smallest Hamming distance between two rows of -1 and 1."""
+    """Smallest Hamming distance between two rows of -1 and 1.
+
+    Example:
+        >>> smallest_distance(hash_centres(classes=3, code_length=4))
+        2
+    """
     products = centres @ centres.T
     np.fill_diagonal(products, -centres.shape[1])
     return int((centres.shape[1] - products.max()) / 2)
@@ -70,6 +75,10 @@ def distinct_codes(classes: int, code_length: int, generator: np.random.Generato
 
     Raises:
         InputError: there are fewer codes than classes.
+
+    Example:
+        >>> np.unique(distinct_codes(4, 2, np.random.default_rng(0)), axis=0).shape
+        (4, 2)
     """
     require_enough_codes(classes, code_length)
     codes: dict[bytes, NDArray[np.float32]] = {}
@@ -108,6 +117,10 @@ def separated_centres(classes: int, code_length: int, random_state: int) -> NDAr
 
     Raises:
         InputError: there are fewer codes than classes.
+
+    Example:
+        >>> smallest_distance(separated_centres(classes=10, code_length=48, random_state=0)) >= 20
+        True
     """
     require_enough_codes(classes, code_length)
     generator = np.random.default_rng(random_state)

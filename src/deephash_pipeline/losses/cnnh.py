@@ -1,6 +1,6 @@
 """CNNH and CNNH+, convolutional neural network hashing: the paper's DH-1 and DH*-1."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import torch
 from numpy.typing import ArrayLike
@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from deephash_pipeline.losses.hashing_loss import HashingLoss, Outputs, accuracy, bit_accuracy, code_metrics, codes_of
-from deephash_pipeline.losses.similarity_codes import Factorisation, similarity_codes
+from deephash_pipeline.losses.similarity_codes import SampleFactorisation, similarity_codes
 from deephash_pipeline.parameters import validated
 
 
@@ -54,14 +54,13 @@ class CNNH(HashingLoss):
         code_length: Annotated[int, Field(ge=1)],
         labels: ArrayLike,
         random_state: Annotated[int, Field(ge=0)] = 0,
-        factorisation: Factorisation = "classes",
+        factorisation: Literal["classes", "samples"] = "classes",
         samples: Annotated[int, Field(ge=1)] = 5000,
         sweeps: Annotated[int, Field(ge=1)] = 5,
     ) -> None:
         super().__init__()
-        codes = similarity_codes(
-            labels, code_length, random_state, factorisation=factorisation, samples=samples, sweeps=sweeps
-        )
+        of_samples = SampleFactorisation(samples, sweeps) if factorisation == "samples" else None
+        codes = similarity_codes(labels, code_length, random_state, of_samples)
         self.register_buffer("class_codes", torch.from_numpy(codes))
 
     def loss_and_metrics(self, outputs: Outputs, labels: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
@@ -106,7 +105,7 @@ class CNNHPlus(CNNH):
         code_length: Annotated[int, Field(ge=1)],
         labels: ArrayLike,
         random_state: Annotated[int, Field(ge=0)] = 0,
-        factorisation: Factorisation = "classes",
+        factorisation: Literal["classes", "samples"] = "classes",
         samples: Annotated[int, Field(ge=1)] = 5000,
         sweeps: Annotated[int, Field(ge=1)] = 5,
         label_weight: Annotated[float, Field(ge=0)] = 1.0,

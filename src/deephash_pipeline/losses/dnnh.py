@@ -61,13 +61,24 @@ class DNNH(HashingLoss):
 
 
 def soft_bits(u: Tensor, epsilon: float) -> Tensor:
-    """Sigmoid and piecewise threshold of the divide-and-encode module."""
+    """Sigmoid and piecewise threshold of the divide-and-encode module.
+
+    Example:
+        >>> soft_bits(torch.tensor([0.0, 5.0, -5.0]), epsilon=0.4)
+        tensor([0.5000, 1.0000, 0.0000])
+    """
     sigma = torch.sigmoid(u)
     return torch.where((sigma - 0.5).abs() <= epsilon, sigma, (u > 0).to(u.dtype))
 
 
 def squared_distances(points: Tensor) -> Tensor:
-    """Squared Euclidean distances (batch, batch) between the rows of (batch, dimension)."""
+    """Squared Euclidean distances (batch, batch) between the rows of (batch, dimension).
+
+    Example:
+        >>> squared_distances(torch.tensor([[0.0, 0.0], [3.0, 4.0]]))
+        tensor([[ 0., 25.],
+                [25.,  0.]])
+    """
     squares = points.square().sum(1)
     return squares[:, None] + squares[None] - 2 * points @ points.T
 
@@ -82,6 +93,13 @@ def semi_hard_negatives(distances: Tensor, same: Tensor) -> Tensor:
     Returns:
         int64 (batch, batch): for anchor i and positive j the nearest of the negatives of i that are farther from it
         than j; where none is, the farthest. Without meaning in rows that have no negative.
+
+    Example:
+        >>> same = torch.tensor([[True, True, False, False]] * 2 + [[False, False, True, True]] * 2)
+        >>> of_first = [[0.0, 2.0, 1.0, 3.0], [2.0, 0.0, 5.0, 6.0]]
+        >>> distances = torch.tensor([*of_first, [1.0, 5.0, 0.0, 4.0], [3.0, 6.0, 4.0, 0.0]])
+        >>> int(semi_hard_negatives(distances, same)[0, 1])
+        3
     """
     to_negatives, order = distances.masked_fill(same, torch.inf).sort(dim=1, stable=True)
     first_farther = torch.searchsorted(to_negatives, distances.contiguous(), right=True)

@@ -56,6 +56,12 @@ def contrastive_cost(codes: Tensor, supervision: Tensor, margin_per_bit: float) 
         codes: relaxed, (batch, code_length).
         supervision: 1 for similar pairs, others dissimilar, (batch, batch).
         margin_per_bit: margin over the code length.
+
+    Example:
+        >>> codes = torch.tensor([[1.0, 1.0], [1.0, -1.0]])
+        >>> contrastive_cost(codes, torch.tensor([[0.0, 1.0], [-1.0, 0.0]]), margin_per_bit=3)
+        tensor([[3., 2.],
+                [1., 3.]])
     """
     distances = squared_distances(codes)
     return torch.where(supervision > 0, distances, (margin_per_bit * codes.shape[1] - distances).clamp_min(0)) / 2

@@ -33,6 +33,12 @@ class HashingLoss(nn.Module, ABC):
         views: how often a batch has every image, each time augmented by a draw of its own: first all images once, then
             all again in the same order.
         metrics: what is watched beside the loss of the batch that was computed last: detached scalars by name.
+
+    Example:
+        >>> from deephash_pipeline.losses import DPSH, HashingLoss
+        >>> loss, u = DPSH(), torch.tensor([[1.0, -1.0], [1.0, 1.0]])
+        >>> isinstance(loss, HashingLoss), loss(u, torch.tensor([0, 1])).ndim, loss.several_labels
+        (True, 0, True)
     """
 
     display_name: ClassVar[str]
@@ -105,7 +111,12 @@ def require_one_label(several_labels: bool, owner: str) -> None:
 
 
 def is_multi_hot(labels: Any) -> bool:
-    """Whether labels, a tensor or an array, are (n, classes) of 0 and 1, stored as uint8 or bool."""
+    """Whether labels, a tensor or an array, are (n, classes) of 0 and 1, stored as uint8 or bool.
+
+    Example:
+        >>> is_multi_hot(torch.tensor([[1, 0]], dtype=torch.uint8)), is_multi_hot(torch.tensor([1, 0]))
+        (True, False)
+    """
     return labels.ndim == 2 and str(labels.dtype).removeprefix("torch.") in ("uint8", "bool")
 
 
@@ -182,6 +193,11 @@ def codes_of(labels: Tensor, class_codes: Tensor) -> Tensor:
 
     Raises:
         InputError: labels on the CPU that are none of the classes.
+
+    Example:
+        >>> codes_of(torch.tensor([1, 0]), torch.tensor([[1.0, 1.0], [-1.0, 1.0]]))
+        tensor([[-1.,  1.],
+                [ 1.,  1.]])
     """
     if labels.device.type == "cpu" and len(labels) and not 0 <= labels.min() <= labels.max() < len(class_codes):
         raise InputError(
@@ -214,7 +230,13 @@ def label_matrix(labels: Tensor, classes: int) -> Tensor:
 
 
 def pair_log_odds(u: Tensor) -> Tensor:
-    """theta_ij = u_i . u_j / 2, (batch, batch): the log-odds of "similar" of DPSH and those that follow it."""
+    """theta_ij = u_i . u_j / 2, (batch, batch): the log-odds of "similar" of DPSH and those that follow it.
+
+    Example:
+        >>> pair_log_odds(torch.tensor([[1.0, -1.0], [1.0, 1.0]]))
+        tensor([[1., 0.],
+                [0., 1.]])
+    """
     return u @ u.T / 2
 
 
@@ -224,6 +246,11 @@ def balanced_mean(similar: Tensor, cost: Tensor) -> Tensor:
     Args:
         similar: bool (batch, batch).
         cost: (batch, batch).
+
+    Example:
+        >>> similar = torch.tensor([[True, True, False], [True, True, False], [False, False, True]])
+        >>> balanced_mean(similar, torch.tensor([[9.0, 1.0, 2.0], [1.0, 9.0, 2.0], [2.0, 2.0, 9.0]]))
+        tensor(3.)
     """
     itself = torch.eye(len(similar), dtype=torch.bool, device=similar.device)
     return mean_over((similar & ~itself).to(cost.dtype), cost) + mean_over((~similar & ~itself).to(cost.dtype), cost)

@@ -11,7 +11,7 @@ coordinate after the other by a step of Newton's; but a row of S times a column 
 over the classes, so that a step costs K operations and no n x n matrix is kept.
 """
 
-from typing import Literal, TypeAlias
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,17 +23,28 @@ CLASSES_STARTED = 3000
 """How many random starts `classes` has, of which the best is kept: so many that this many classes' codes are drawn."""
 
 
-Factorisation: TypeAlias = Literal["classes", "samples"]
+@dataclass(frozen=True)
+class SampleFactorisation:
+    """How the matrix of samples is factorised.
+
+    Attributes:
+        samples: how many.
+        sweeps: over the coordinates of their codes.
+
+    Example:
+        >>> similarity_codes([0, 0, 1], code_length=4, of_samples=SampleFactorisation(samples=3, sweeps=2)).shape
+        (2, 4)
+    """
+
+    samples: int = 5000
+    sweeps: int = 5
 
 
 def similarity_codes(
     labels: ArrayLike,
     code_length: int,
     random_state: int = 0,
-    *,
-    factorisation: Factorisation = "classes",
-    samples: int = 5000,
-    sweeps: int = 5,
+    of_samples: SampleFactorisation | None = None,
 ) -> NDArray[np.float32]:
     """Find a code for each class.
 
@@ -41,9 +52,7 @@ def similarity_codes(
         labels: integers of shape (samples,), classes numbered from 0.
         code_length: bits.
         random_state: seed of random starts, and of the choice of samples.
-        factorisation: of the matrix of ``classes``, or of ``samples``.
-        samples: how many, of the latter.
-        sweeps: over the coordinates of their codes.
+        of_samples: how the matrix of samples is factorised; None to factorise that of the classes.
 
     Returns:
         float32 of shape (classes, code_length), of -1 and 1.
@@ -62,10 +71,10 @@ def similarity_codes(
             "set, classes numbered from 0"
         )
     generator = np.random.default_rng(random_state)
-    if factorisation == "classes":
+    if of_samples is None:
         return factorise_classes(np.bincount(labels), code_length, generator).astype(np.float32)
-    chosen = generator.permutation(labels)[:samples]
-    codes = factorise_samples(chosen, code_length, sweeps, generator)
+    chosen = generator.permutation(labels)[: of_samples.samples]
+    codes = factorise_samples(chosen, code_length, of_samples.sweeps, generator)
     majority = class_sums(np.where(codes >= 0, 1.0, -1.0), chosen, int(labels.max()) + 1)
     return np.where(majority >= 0, 1, -1).astype(np.float32)
 
@@ -73,7 +82,12 @@ def similarity_codes(
 def factorise_classes(
     class_sizes: NDArray[np.int64], code_length: int, generator: np.random.Generator
 ) -> NDArray[np.float64]:
-    """Return codes (classes, code_length) of -1 and 1 that no change of a single bit improves, the best of some."""
+    """Return codes (classes, code_length) of -1 and 1 that no change of a single bit improves, the best of some.
+
+    Example:
+        >>> factorise_classes(np.array([5, 5]), 4, np.random.default_rng(0)).sum(axis=0).tolist()
+        [0.0, 0.0, 0.0, 0.0]
+    """
     weights = class_sizes / class_sizes.sum()
     starts = min(max(CLASSES_STARTED // len(weights), FEWEST_STARTS), MOST_STARTS)
     found = [_descend(weights, code_length, generator) for _ in range(starts)]
@@ -146,7 +160,12 @@ def newton_sweep(
 
 
 def factorisation_error(codes: NDArray[np.float64], labels: NDArray[np.int64]) -> float:
-    """Mean square of S - H H' / K over all ordered pairs, a sample with itself included."""
+    """Mean square of S - H H' / K over all ordered pairs, a sample with itself included.
+
+    Example:
+        >>> factorisation_error(np.array([[1.0, 1.0], [-1.0, -1.0]]), np.array([0, 1]))
+        0.0
+    """
     samples, code_length = codes.shape
     sums = class_sums(codes, labels, int(labels.max()) + 1)
     # The sum over pairs of S_ij h_i . h_j, then that of (h_i . h_j)^2; S_ij^2 is 1.
@@ -156,7 +175,13 @@ def factorisation_error(codes: NDArray[np.float64], labels: NDArray[np.int64]) -
 
 
 def class_sums(codes: NDArray[np.float64], labels: NDArray[np.int64], classes: int) -> NDArray[np.float64]:
-    """Add up the rows of each class: (classes, code_length)."""
+    """Add up the rows of each class: (classes, code_length).
+
+    Example:
+        >>> class_sums(np.eye(3), np.array([0, 1, 0]), classes=2)
+        array([[1., 0., 1.],
+               [0., 1., 0.]])
+    """
     sums = np.zeros((classes, codes.shape[1]))
     np.add.at(sums, labels, codes)
     return sums

@@ -20,6 +20,10 @@ class HashLayerParameters(BaseModel):
         bias: learn a threshold for each bit. Redundant with `centring`.
         momentum: weight of the newest batch in the running mean and deviation.
         features_per_bit: of z, from which alone a bit is made: DNNH's divide-and-encode module. None for w_k' z.
+
+    Example:
+        >>> HashLayerParameters(centring=True, scale=1.5).momentum
+        0.1
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -32,7 +36,13 @@ class HashLayerParameters(BaseModel):
 
 
 class LinearCode(NamedTuple):
-    """What the hash layer comes to when encoding: bit k of z is [z @ projection >= threshold]_k."""
+    """What the hash layer comes to when encoding: bit k of z is [z @ projection >= threshold]_k.
+
+    Example:
+        >>> code = HashLayer(500, 48, HashLayerParameters(), seed=0).linear_code()
+        >>> code.projection.shape, code.threshold.shape
+        (torch.Size([500, 48]), torch.Size([48]))
+    """
 
     projection: Tensor
     threshold: Tensor

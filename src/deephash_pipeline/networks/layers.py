@@ -33,7 +33,12 @@ class Row(Protocol):
 
 @dataclass(frozen=True)
 class Data:
-    """The images that go in."""
+    """The images that go in.
+
+    Example:
+        >>> Data(output=(1, 28, 28)).layer(()).__class__.__name__
+        'Identity'
+    """
 
     output: Shape
 
@@ -44,7 +49,12 @@ class Data:
 
 @dataclass(frozen=True)
 class Convolution:
-    """`filters` square filters of side `kernel`; of `groups`, each sees its share of the input channels only."""
+    """`filters` square filters of side `kernel`; of `groups`, each sees its share of the input channels only.
+
+    Example:
+        >>> Convolution(filters=20, kernel=5, stride=1, output=(20, 24, 24)).layer((1, 28, 28))
+        Conv2d(1, 20, kernel_size=(5, 5), stride=(1, 1))
+    """
 
     filters: int
     kernel: int
@@ -60,7 +70,12 @@ class Convolution:
 
 @dataclass(frozen=True)
 class MaxPooling:
-    """Maximum over a square window; a window may hang over the border, as in Caffe (ceil mode)."""
+    """Maximum over a square window; a window may hang over the border, as in Caffe (ceil mode).
+
+    Example:
+        >>> MaxPooling(kernel=3, stride=2, output=(32, 16, 16)).layer((32, 32, 32)).ceil_mode
+        True
+    """
 
     kernel: int
     stride: int
@@ -100,7 +115,12 @@ class LocalResponseNormalisation:
 
 @dataclass(frozen=True)
 class InnerProduct:
-    """A fully connected layer on the flattened input."""
+    """A fully connected layer on the flattened input.
+
+    Example:
+        >>> InnerProduct(units=500, output=(500,)).layer((50, 4, 4))[1]
+        Linear(in_features=800, out_features=500, bias=True)
+    """
 
     units: int
     output: Shape

@@ -40,6 +40,10 @@ class TrunkParameters(BaseModel):
             ``auto`` is for images of at most 64 pixels. All other networks keep their stem.
         image_size: side in pixels of the images that go in; None for that of the stored ones. Of larger stored images
             it takes crops.
+
+    Example:
+        >>> TrunkParameters(weights="resnet18.safetensors", frozen=True).learned_elsewhere
+        True
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

@@ -17,6 +17,12 @@ class Trunk(nn.Module):
         image_shape: of an image that goes in: channels, height, width.
         layers: all of them, one after the other.
         z_dimension: length of z.
+
+    Example:
+        >>> from deephash_pipeline.networks import build_trunk
+        >>> trunk = build_trunk("lenet")
+        >>> trunk.image_shape, trunk.image_size, trunk.z_dimension
+        ((1, 28, 28), (28, 28), 500)
     """
 
     image_shape: Shape

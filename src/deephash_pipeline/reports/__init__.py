@@ -2,8 +2,8 @@
 
 from deephash_pipeline.reports.cells import cell_protocol
 from deephash_pipeline.reports.figures import figure_map_by_code_length, figure_precision_recall
-from deephash_pipeline.reports.gallery import retrieval_gallery
-from deephash_pipeline.reports.page import render_report
+from deephash_pipeline.reports.gallery import CodedImages, GalleryParameters, retrieval_gallery
+from deephash_pipeline.reports.page import Report, render_report
 from deephash_pipeline.reports.paper_figures import (
     paper_figure_map,
     paper_figure_precision_recall,
@@ -12,17 +12,23 @@ from deephash_pipeline.reports.paper_figures import (
 from deephash_pipeline.reports.paper_pages import compared_page, precision_recall_page, unseen_page
 from deephash_pipeline.reports.paper_tables import (
     HAND_CRAFTED_FEATURES,
+    Results,
     all_methods_table,
     code_lengths_table,
     features_table,
     for_readers,
     initialisations_table,
-    refuse_to_lose,
     unseen_table,
 )
 from deephash_pipeline.reports.protocols import ByProtocol, by_other_protocols, protocols_table
 from deephash_pipeline.reports.published import cited_map, published_hand_crafted_map, published_map
 from deephash_pipeline.reports.seeds import Scores, figure_seeds, seeds_page, seeds_table
+from deephash_pipeline.reports.stored_tables import (
+    classifier_baselines_table,
+    with_classifier_baselines,
+    with_stored_curves,
+    with_stored_metrics,
+)
 from deephash_pipeline.reports.tables import comparison_table, map_table, metrics_table
 from deephash_pipeline.reports.training_curves import figure_training_curves
 from deephash_pipeline.reports.tuning_figures import figure_tuning_progress, figure_tuning_rates
@@ -30,11 +36,16 @@ from deephash_pipeline.reports.tuning_figures import figure_tuning_progress, fig
 __all__ = [
     "HAND_CRAFTED_FEATURES",
     "ByProtocol",
+    "CodedImages",
+    "GalleryParameters",
+    "Report",
+    "Results",
     "Scores",
     "all_methods_table",
     "by_other_protocols",
     "cell_protocol",
     "cited_map",
+    "classifier_baselines_table",
     "code_lengths_table",
     "compared_page",
     "comparison_table",
@@ -56,11 +67,13 @@ __all__ = [
     "protocols_table",
     "published_hand_crafted_map",
     "published_map",
-    "refuse_to_lose",
     "render_report",
     "retrieval_gallery",
     "seeds_page",
     "seeds_table",
     "unseen_page",
     "unseen_table",
+    "with_classifier_baselines",
+    "with_stored_curves",
+    "with_stored_metrics",
 ]

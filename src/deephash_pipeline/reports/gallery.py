@@ -37,18 +37,59 @@ class Tile:
     right: bool = True
 
 
+@dataclass(frozen=True, eq=False)
+class CodedImages:
+    """Images with their labels and codes: the queries, or the database that they search.
+
+    Attributes:
+        images: uint8 (n, channels, height, width), one or three channels; may be memory-mapped.
+        labels: int64 (n,), indices into the names of the classes; or uint8 (n, classes), 1 for each label.
+        codes: packed codes, uint8 (n, ceil(code_length / 8)), unused bits zero.
+    """
+
+    images: NDArray[np.uint8]
+    labels: NDArray[Any]
+    codes: NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class GalleryParameters:
+    """How much a gallery shows.
+
+    Attributes:
+        queries: rows at most; fewer if there are fewer queries.
+        neighbours: database images per row at most.
+        seed: of the drawn queries and of the order of ties.
+
+    Raises:
+        InputError: nothing is asked for.
+
+    Example:
+        >>> GalleryParameters(queries=3).neighbours
+        10
+    """
+
+    queries: int = 8
+    neighbours: int = 10
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.queries < 1 or self.neighbours < 1:
+            raise InputError(
+                f"a gallery of {self.queries} queries and {self.neighbours} neighbours is empty: ask for at least 1 of "
+                "each"
+            )
+
+
+EIGHT_ROWS = GalleryParameters()
+
+
 def retrieval_gallery(
-    query_images: NDArray[np.uint8],
-    query_labels: NDArray[Any],
-    database_images: NDArray[np.uint8],
-    database_labels: NDArray[Any],
-    query_codes: NDArray[np.uint8],
-    database_codes: NDArray[np.uint8],
+    queries: CodedImages,
+    database: CodedImages,
     class_names: list[str],
     code_length: int,
-    queries: int = 8,
-    neighbours: int = 10,
-    seed: int = 0,
+    parameters: GalleryParameters = EIGHT_ROWS,
 ) -> str:
     """Show queries of different classes, each beside its nearest database images by Hamming distance.
 
@@ -56,51 +97,48 @@ def retrieval_gallery(
     classes. Only the images that are shown are read, so both stacks may be memory-mapped.
 
     Args:
-        query_images: uint8 (n_queries, channels, height, width), one or three channels.
-        query_labels: int64 (n_queries,), indices into `class_names`; or uint8 (n_queries, classes), 1 for each label.
-        database_images: uint8 (n_database, channels, height, width).
-        database_labels: as those of the queries, of the database.
-        query_codes: packed codes, uint8 (n_queries, ceil(code_length / 8)), unused bits zero.
-        database_codes: packed codes, uint8 (n_database, ceil(code_length / 8)).
+        queries: that may be shown.
+        database: what they search.
         class_names: name of each label.
         code_length: bits.
-        queries: rows at most; fewer if there are fewer queries.
-        neighbours: database images per row at most.
-        seed: of the drawn queries and of the order of ties.
+        parameters: how many of each to show, and the seed.
 
     Returns:
         HTML that loads nothing: a file to open, and what `page.render_report` takes into the report. Frames are green
         for the query's class, or one of its labels, and red, with a cross, for others.
 
     Raises:
-        InputError: shapes or labels disagree, or nothing is asked for.
+        InputError: shapes or labels disagree.
+
+    Example:
+        >>> labels, codes = np.array([0, 1]), np.array([[0b11110000], [0b00001111]], dtype=np.uint8)
+        >>> images = CodedImages(np.zeros((2, 1, 8, 8), dtype=np.uint8), labels, codes)
+        >>> html = retrieval_gallery(images, images, ["cat", "dog"], 8, GalleryParameters(queries=1, neighbours=1))
+        >>> html.count("<img")
+        2
     """
-    _check_side("query", query_images, query_labels, query_codes, len(class_names), code_length)
-    _check_side("database", database_images, database_labels, database_codes, len(class_names), code_length)
-    if queries < 1 or neighbours < 1:
-        raise InputError(
-            f"a gallery of {queries} queries and {neighbours} neighbours is empty: ask for at least 1 of each"
-        )
-    generator = np.random.default_rng(seed)
-    columns = min(neighbours, len(database_labels))
-    small = max(query_images.shape[2:]) <= _SHOWN_SIDE
+    _check_side("query", queries, len(class_names), code_length)
+    _check_side("database", database, len(class_names), code_length)
+    generator = np.random.default_rng(parameters.seed)
+    columns = min(parameters.neighbours, len(database.labels))
+    small = max(queries.images.shape[2:]) <= _SHOWN_SIDE
     rows = []
     # Of several labels the first decides which queries are shown.
-    leading = query_labels.argmax(axis=1) if query_labels.ndim == 2 else query_labels
-    for query in stratified_queries(leading, queries, generator):
-        [shown] = label_names(query_labels[[query]], class_names)
-        found = nearest(query_codes[query], database_codes, columns, generator)
-        tiles = [Tile(_data_uri(query_images[query]), small, shown)]
-        neighbour_labels = database_labels[found.indices]
-        right = neighbour_labels == query_labels[query]
-        if query_labels.ndim == 2:
-            right = (neighbour_labels & query_labels[query]).any(axis=1)
+    leading = queries.labels.argmax(axis=1) if queries.labels.ndim == 2 else queries.labels
+    for query in stratified_queries(leading, parameters.queries, generator):
+        [shown] = label_names(queries.labels[[query]], class_names)
+        found = nearest(queries.codes[query], database.codes, columns, generator)
+        tiles = [Tile(_data_uri(queries.images[query]), small, shown)]
+        neighbour_labels = database.labels[found.indices]
+        right = neighbour_labels == queries.labels[query]
+        if queries.labels.ndim == 2:
+            right = (neighbour_labels & queries.labels[query]).any(axis=1)
         names = label_names(neighbour_labels, class_names)
         for index, distance, name, is_right in zip(found.indices, found.distances, names, right, strict=True):
-            uri = _data_uri(database_images[index])
+            uri = _data_uri(database.images[index])
             tiles.append(Tile(uri, small, name, int(distance), bool(is_right)))
         rows.append(tiles)
-    html = render("gallery.html.j2", rows=rows, columns=columns, code_length=code_length, seed=seed)
+    html = render("gallery.html.j2", rows=rows, columns=columns, code_length=code_length, seed=parameters.seed)
     # Opened by itself the file says nothing of its encoding.
     return html.encode("ascii", "xmlcharrefreplace").decode()
 
@@ -163,14 +201,8 @@ def _data_uri(pixels: NDArray[np.uint8]) -> str:
     return f"data:image/png;base64,{base64.b64encode(buffer.getvalue()).decode('ascii')}"
 
 
-def _check_side(
-    name: str,
-    images: NDArray[np.uint8],
-    labels: NDArray[Any],
-    codes: NDArray[np.uint8],
-    classes: int,
-    code_length: int,
-) -> None:
+def _check_side(name: str, side: CodedImages, classes: int, code_length: int) -> None:
+    images, labels, codes = side.images, side.labels, side.codes
     if images.ndim != 4 or images.shape[1] not in (1, 3) or images.dtype != np.uint8:
         raise InputError(
             f"{name}_images have shape {images.shape} and type {images.dtype}: "

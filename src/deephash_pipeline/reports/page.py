@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -67,52 +67,60 @@ class PlacedFigure:
     json: Markup
 
 
-def render_report(
-    title: str,
-    benchmark: str,
-    protocol: Protocol,
-    summary: Mapping[str, str],
-    map_table: pd.DataFrame,
-    by_protocol: Sequence[ByProtocol],
-    comparison_table: pd.DataFrame,
-    figures: Mapping[str, go.Figure],
-    gallery: str,
-    made_with: Mapping[str, str],
-    notes: Sequence[str],
-) -> str:
-    """Render the report as one self-contained HTML page: plotly.js and the gallery's pictures are part of it.
+@dataclass(frozen=True)
+class Report:
+    """What the page shows.
 
-    Args:
-        title: heading of the page.
-        benchmark: name of the benchmark, as the paper's metrics are looked up by.
+    Attributes:
+        benchmark: its name, as the paper's metrics are looked up by.
         protocol: that the cells were measured by.
         summary: facts at the top of the page, label to text.
         map_table: as `tables.map_table` returns it.
-        by_protocol: what other protocols measured.
         comparison_table: as `tables.comparison_table` returns it; shown are the methods and code lengths
             for which the paper prints or cites a metric, in the paper's tables.
+        by_protocol: what other protocols measured.
         figures: anchor in the page to figure; the heading is the figure's title, the line below it the
             `how_to_read` text of its `layout.meta`.
         gallery: as `gallery.retrieval_gallery` returns it.
         made_with: what the metrics were made with (code, packages, parameters), label to text; none, no section.
         notes: remarks at the end of the page, one paragraph each.
     """
+
+    benchmark: str
+    protocol: Protocol
+    summary: Mapping[str, str]
+    map_table: pd.DataFrame
+    comparison_table: pd.DataFrame
+    by_protocol: Sequence[ByProtocol] = ()
+    figures: Mapping[str, go.Figure] = field(default_factory=dict)
+    gallery: str = ""
+    made_with: Mapping[str, str] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+
+
+def render_report(title: str, report: Report) -> str:
+    """Render the report as one self-contained HTML page: plotly.js and the gallery's pictures are part of it.
+
+    Args:
+        title: heading of the page.
+        report: what stands below it.
+    """
     return render(
         "report.html.j2",
         title=title,
-        benchmark=benchmark,
-        summary=summary,
-        code_lengths=list(map_table.columns),
-        protocol=protocol,
-        map_rows=_map_rows(map_table),
-        by_protocol=[(other, list(other.table.columns), _map_rows(other.table)) for other in by_protocol],
-        comparisons=_comparisons(comparison_table),
+        benchmark=report.benchmark,
+        summary=report.summary,
+        code_lengths=list(report.map_table.columns),
+        protocol=report.protocol,
+        map_rows=_map_rows(report.map_table),
+        by_protocol=[(other, list(other.table.columns), _map_rows(other.table)) for other in report.by_protocol],
+        comparisons=_comparisons(report.comparison_table),
         cited_heading=CITED_HEADING,
         cited_note=CITED_NOTE,
-        figures=[_placed(anchor, figure) for anchor, figure in figures.items()],
-        gallery=Markup(gallery),
-        made_with=made_with,
-        notes=notes,
+        figures=[_placed(anchor, figure) for anchor, figure in report.figures.items()],
+        gallery=Markup(report.gallery),
+        made_with=report.made_with,
+        notes=report.notes,
         plotly_js=Markup(get_plotlyjs()),
     )
 

@@ -39,7 +39,7 @@ def paper_figure_map(table: pd.DataFrame, display_names: Mapping[str, str]) -> g
                 if column == "published":
                     marker = {"color": styles[method].colour, "symbol": f"{styles[method].symbol}-open", "size": 9}
                     look = {"mode": "markers", "marker": {**marker, "line": {"width": 1.5}}}
-                _add(figure, place, name, own["code_length"], own[column], look)
+                _add(figure, place, name, own[["code_length", column]], look)
     marker = {"color": REFERENCE_COLOUR, "symbol": "circle-open", "size": 9}
     look = {"mode": "markers", "marker": marker, "hoverinfo": "skip"}
     figure.add_scatter(x=[None], y=[None], name="as published (open, no line)", **look, row=1, col=1)
@@ -94,7 +94,7 @@ def paper_figure_precision_recall(table: pd.DataFrame, display_names: Mapping[st
             own = of_panel[of_panel["method"] == name].drop_duplicates(["precision", "recall"])
             if not own.empty:
                 look = line_and_markers(styles[method], marker_size=4)
-                _add(figure, place, name, own["recall"], own["precision"], look)
+                _add(figure, place, name, own[["recall", "precision"]], look)
     figure.update_xaxes(title_text="Recall", range=[-0.01, 1.02])
     figure.update_yaxes(title_text="Precision", range=[0, 1.02])
     return _finished(
@@ -127,15 +127,9 @@ def _four_panels(table: pd.DataFrame, measured: str, title: str) -> go.Figure:
     return panels.update_annotations(font_size=14).update_layout(template=report_template(), title_text=title)
 
 
-def _add(
-    figure: go.Figure,
-    place: int,
-    name: str,
-    x: "pd.Series[float]",
-    y: "pd.Series[float]",
-    look: Mapping[str, object],
-) -> None:
-    """Add a curve to a panel; a method has one entry in the legend, whatever panels it is in."""
+def _add(figure: go.Figure, place: int, name: str, points: pd.DataFrame, look: Mapping[str, object]) -> None:
+    """Add a curve of points (x, y) to a panel; a method has one entry in the legend, whatever panels it is in."""
+    x, y = (points[column] for column in points)
     row, column = (part + 1 for part in divmod(place, _COLUMNS_OF_PANELS))
     # Lists, which Plotly writes as plain numbers: arrays would become base64, and no difference could be read.
     figure.add_scatter(

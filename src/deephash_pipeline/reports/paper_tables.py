@@ -9,7 +9,6 @@ from typing import TypeAlias
 
 import pandas as pd
 
-from deephash_pipeline.errors import InputError
 from deephash_pipeline.reports.cells import (
     CLASSIFIER_BASELINE,
     CellMetrics,
@@ -36,15 +35,6 @@ HAND_CRAFTED_FEATURES = {"cifar10": "GIST", "sun397": "dense SIFT bag"}
 
 NETWORK_FEATURE = "CNN"
 FEATURE_METHODS = ("lsh", "itq", "bre", "mlh", "ksh", "deephash_pretrained")
-
-_MEASURED_COLUMNS = {
-    "measured": None,
-    "precision": None,
-    "training_database": "cifar10",
-    "held_out_database": "cifar10",
-    "unseen_classes": "cifar10_unseen",
-}
-"""Columns of what was measured, and the benchmark where the table has no column for it."""
 
 NOT_RUN = "not run"
 NOT_PRINTED = "\N{EN DASH}"
@@ -193,38 +183,6 @@ def for_readers(table: pd.DataFrame) -> pd.DataFrame:
     if "difference" in shown:
         shown.loc[table["measured"].isna() & table["published"].notna(), "difference"] = NOT_RUN
     return shown
-
-
-def refuse_to_lose(name: str, stored: pd.DataFrame, shown: pd.DataFrame) -> None:
-    """Refuse to write "not run" over what was measured once and is stored, for want of the run's artefacts.
-
-    Rows that the table no longer has, of a method under another name for example, are not missed.
-
-    Args:
-        name: of the table, for the error.
-        stored: the table that is to be replaced, as read from its CSV.
-        shown: the new one, of `for_readers`.
-
-    Raises:
-        InputError: a stored metric would be lost; the first benchmark whose artefacts are missing is named.
-    """
-    keys = [column for column in ("benchmark", "feature", "method", "code_length") if column in shown]
-    for column, benchmark in _MEASURED_COLUMNS.items():
-        if not {column, *keys} <= {*stored} & {*shown}:
-            continue
-        had, has = (_keys_of(table[table[column].astype("str") != NOT_RUN], keys) for table in (stored, shown))
-        lost = sorted((had - has) & _keys_of(shown, keys))
-        if lost:
-            missing = benchmark or next(key for key, title in BENCHMARKS.items() if title == lost[0][0])
-            raise InputError(
-                f"the table {name} has {len(lost)} measured metrics whose artefacts are not in data/, of benchmark "
-                f"`{missing}` first of all: run `{missing}` or bring its data/ back; to lose them, delete "
-                f"docs/results/paper/{name}.csv"
-            )
-
-
-def _keys_of(table: pd.DataFrame, keys: Sequence[str]) -> set[tuple[str, ...]]:
-    return set(table[list(keys)].astype("str").itertuples(index=False, name=None))
 
 
 def _measured(results: Results) -> dict[tuple[str, str, int], float]:

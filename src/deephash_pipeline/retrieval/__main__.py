@@ -18,13 +18,12 @@ from deephash_pipeline.errors import InputError
 from deephash_pipeline.retrieval.by_hits import average_precision_at_by_hits
 from deephash_pipeline.retrieval.code_files import LabelledCodes, read_labelled_codes
 from deephash_pipeline.retrieval.counting import count_distances, count_shared_labels
+from deephash_pipeline.retrieval.curves import precision_recall_by_radius, precision_recall_by_rank
 from deephash_pipeline.retrieval.graded import GRADED_RANK, graded_metrics
 from deephash_pipeline.retrieval.histograms import DistanceHistograms
 from deephash_pipeline.retrieval.metrics import (
     average_precision_at,
     precision_at,
-    precision_recall_by_radius,
-    precision_recall_by_rank,
     precision_within_radius,
     recall_at,
     retrieval_metrics,
@@ -117,7 +116,7 @@ def all_metrics(
         metrics[f"precision_within_radius_{radius}"] = mean(precision)
         metrics[f"lookup_failure_rate_radius_{radius}"] = mean(failed)
     if stable_order:
-        metrics["mean_average_precision_stable_order"] = mean(stable_order_average_precision(*codes))
+        metrics["mean_average_precision_stable_order"] = mean(stable_order_average_precision(codes))
     equal = DistanceHistograms(histograms.all.sum(axis=1, keepdims=True), histograms.relevant_items[:, None])
     return {**metrics, "chance_level": retrieval_metrics(equal)["mean_average_precision"]}
 

@@ -28,6 +28,12 @@ class LabelledCodes(NamedTuple):
         database_codes: packed codes, uint8 (items, ceil(code_length / 8)).
         database_labels: class numbers, integers (items,), or classes of each item, bool (items, classes).
         code_length: bits per code.
+
+    Example:
+        >>> from deephash_pipeline.retrieval import count_distances
+        >>> code = np.array([[0b10100000]], dtype=np.uint8)
+        >>> count_distances(*LabelledCodes(code, np.array([3]), code, np.array([3]), code_length=3)).all
+        array([[1, 0, 0, 0]])
     """
 
     query_codes: NDArray[np.uint8]
@@ -58,6 +64,12 @@ def labelled_codes(
     Raises:
         InputError: if codes or labels have none of these forms, or the two sets differ in code length. Whether every
             code has its label is for `count_distances` to check.
+
+    Example:
+        >>> signs, classes = np.array([[1, -1, 1], [1, 1, 1]]), np.array([[0, 1], [1, 0]])
+        >>> codes = labelled_codes(signs[:1], classes[:1], signs, classes)
+        >>> codes.database_codes.tolist(), codes.database_labels.tolist(), codes.code_length
+        ([[160], [224]], [1, 0], 3)
     """
     query_length = _code_length(query_codes, "query_codes", code_length)
     database_length = _code_length(database_codes, "database_codes", code_length)
@@ -94,6 +106,14 @@ def read_labelled_codes(path: Path | str, labels: Path | str | None = None) -> L
 
     Raises:
         InputError: if the file is not there or is no `.npz`, an array is missing, or the arrays have another form.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> signs, classes = np.array([[1, -1, 1], [1, 1, 1]]), np.array([0, 1])
+        >>> with TemporaryDirectory() as folder:
+        ...     np.savez(Path(folder, "codes.npz"), **dict(zip(ARRAYS, (signs, classes, signs, classes), strict=True)))
+        ...     read_labelled_codes(Path(folder, "codes.npz")).code_length
+        3
     """
     try:
         arrays = _arrays_of_run(path, Path(labels)) if labels is not None else _arrays(path)

@@ -28,6 +28,11 @@ class CodeSets:
         validation: uint8, of images to choose parameters by; may hold no row.
         query: uint8, of images that are only ever searched with.
         code_length: bits per code; the bits that fill up the last byte are zero.
+
+    Example:
+        >>> codes, none = np.array([[7]], dtype=np.uint8), np.empty((0, 1), dtype=np.uint8)
+        >>> CodeSets(database=codes, validation=none, query=codes, code_length=8).code_length
+        8
     """
 
     database: NDArray[np.uint8]
@@ -37,7 +42,12 @@ class CodeSets:
 
 
 def check_code_length(code_length: int, maximum: int = MAXIMUM_CODE_LENGTH) -> int:
-    """Return the code length as a plain `int`; raise InputError unless it is a whole number of bits in 1..maximum."""
+    """Return the code length as a plain `int`; raise InputError unless it is a whole number of bits in 1..maximum.
+
+    Example:
+        >>> check_code_length(np.int64(48))
+        48
+    """
     if isinstance(code_length, bool) or not isinstance(code_length, Integral):
         raise InputError(f"code_length is {code_length!r}; give a whole number from 1 to {maximum}.")
     if not 1 <= code_length <= maximum:
@@ -56,6 +66,10 @@ def check_codes(codes: NDArray[np.uint8], code_length: int, name: str = "codes")
     Raises:
         InputError: if the array is not uint8, not two-dimensional, of another width, or has bits set beyond
             `code_length` (they would be counted as distance).
+
+    Example:
+        >>> check_codes(np.array([[0b11110000]], dtype=np.uint8), code_length=4)
+        array([[240]], dtype=uint8)
     """
     check_code_shape(codes, code_length, name)
     padding = -code_length % BITS_PER_BYTE
@@ -69,6 +83,9 @@ def check_code_shape(codes: NDArray[np.uint8], code_length: int, name: str = "co
 
     Raises:
         InputError: if the array is not uint8, not two-dimensional, or of another width.
+
+    Example:
+        >>> check_code_shape(np.zeros((3, 6), dtype=np.uint8), code_length=48)
     """
     bytes_per_code = -(-check_code_length(code_length) // BITS_PER_BYTE)
     _check_bytes(codes, name)
@@ -85,6 +102,10 @@ def pack_bits(bits: NDArray[np.bool_]) -> NDArray[np.uint8]:
     Raises:
         InputError: if `bits` is not a two-dimensional boolean array (signs -1/+1 are refused: -1 would count as a
             one), or K is outside 1..504.
+
+    Example:
+        >>> pack_bits(np.array([[True, False, True]]))
+        array([[160]], dtype=uint8)
     """
     if not isinstance(bits, np.ndarray) or bits.dtype != np.bool_ or bits.ndim != 2:
         raise InputError(f"bits must be a two-dimensional bool array, got {_describe(bits)}; give them as u >= 0.")
@@ -97,6 +118,10 @@ def unpack_bits(codes: NDArray[np.uint8], code_length: int) -> NDArray[np.bool_]
 
     Raises:
         InputError: if the codes do not fit `code_length`, see `check_codes`.
+
+    Example:
+        >>> unpack_bits(np.array([[160]], dtype=np.uint8), code_length=3)
+        array([[ True, False,  True]])
     """
     return np.unpackbits(check_codes(codes, code_length), axis=1, count=code_length).view(np.bool_)
 
@@ -105,6 +130,10 @@ def code_words(codes: NDArray[np.uint8]) -> NDArray[np.uint64]:
     """Return packed codes of shape (n, bytes) as 64-bit words of shape (n, ceil(bytes / 8)), zero padded.
 
     The order of bytes within a word depends on the processor; a Hamming distance between words does not.
+
+    Example:
+        >>> code_words(np.zeros((5, 9), dtype=np.uint8)).shape
+        (5, 2)
     """
     items, bytes_per_code = codes.shape
     words = -(-bytes_per_code // BYTES_PER_WORD)
@@ -118,6 +147,10 @@ def bit_balance(codes: NDArray[np.uint8], code_length: int) -> NDArray[np.float6
 
     Raises:
         InputError: if the codes do not fit `code_length` or there are none.
+
+    Example:
+        >>> bit_balance(pack_bits(np.array([[True, False], [True, True]])), code_length=2)
+        array([1. , 0.5])
     """
     if not len(check_codes(codes, code_length)):
         raise InputError("codes holds no code, so its bits have no balance; give at least one.")
@@ -130,6 +163,10 @@ def distinct_codes(codes: NDArray[np.uint8]) -> int:
 
     Raises:
         InputError: if `codes` is not a two-dimensional uint8 array.
+
+    Example:
+        >>> distinct_codes(np.array([[1], [2], [1]], dtype=np.uint8))
+        2
     """
     _check_bytes(codes, "codes")
     if not len(codes):

@@ -44,6 +44,12 @@ def count_distances(
 
     Raises:
         InputError: if an argument has another type or shape, or there is no query or no item.
+
+    Example:
+        >>> query, database = np.array([[0]], dtype=np.uint8), np.array([[0], [1], [3]], dtype=np.uint8)
+        >>> histograms = count_distances(query, np.array([7]), database, np.array([7, 4, 7]), code_length=8)
+        >>> histograms.all[0, :3], histograms.relevant[0, :3]
+        (array([1, 1, 1]), array([1, 0, 1]))
     """
     if getattr(query_labels, "ndim", 1) == 2:
         return count_shared_labels(query_codes, query_labels, database_codes, database_labels, code_length).distances
@@ -121,8 +127,8 @@ def count_shared_labels(
     return GradedHistograms(counts)
 
 
-def _run(kernel: Any, shared: tuple[Any, ...], first_query: int, behind_query: int) -> None:
-    kernel(first_query, behind_query, *shared)
+def _run(kernel: Any, shared: tuple[Any, ...], first_query: int, stop_query: int) -> None:
+    kernel(first_query, stop_query, *shared)
 
 
 def _shards(items: int) -> Iterator[slice]:
@@ -142,10 +148,10 @@ def _exact(counts: NDArray[np.int64], code_length: int) -> NDArray[np.int64]:
 
 
 @njit(cache=True, nogil=True)
-def _count_exactly(first_query: int, behind_query: int, code_length: int, counts: NDArray[np.int64]) -> None:
+def _count_exactly(first_query: int, stop_query: int, code_length: int, counts: NDArray[np.int64]) -> None:
     """Inclusion and exclusion."""
     for kind in range(counts.shape[0]):
-        for query in range(first_query, behind_query):
+        for query in range(first_query, stop_query):
             of_query = counts[kind, query]
             step = 1
             while step <= code_length:

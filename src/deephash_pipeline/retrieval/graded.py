@@ -2,7 +2,7 @@
 
 The relevance r of an item to a query is the number of labels that the two share. As everywhere here, a metric is the
 expectation over all orders of the items at one distance, from counts alone. Throughout, a group is the set of items at
-one distance: n items, m of them with r > 0, whose r sum to g and whose gains 2^r - 1 sum to w, behind N nearer items,
+one distance: n items, m of them with r > 0, whose r sum to g and whose gains 2^r - 1 sum to w, after N nearer items,
 whose r sum to G; c = min(n, k - N) of its places are among the first k, and R items have r > 0 in all.
 """
 
@@ -107,6 +107,12 @@ def acg_at(histograms: GradedHistograms, k: int) -> NDArray[np.float64]:
 
     Raises:
         InputError: if k is no whole number of at least 1.
+
+    Example:
+        >>> counts = np.zeros((3, 1, 2), dtype=np.int64)
+        >>> counts[2, 0, 0] = counts[0, 0, 1] = counts[1, 0, 1] = 1
+        >>> acg_at(GradedHistograms(counts), k=2)
+        array([1.25])
     """
     k = min(check_rank(k), histograms.distances.database_size)
 
@@ -130,6 +136,12 @@ def wap_at(histograms: GradedHistograms, k: int) -> NDArray[np.float64]:
 
     Raises:
         InputError: if k is no whole number of at least 1.
+
+    Example:
+        >>> counts = np.zeros((3, 1, 2), dtype=np.int64)
+        >>> counts[2, 0, 0] = counts[0, 0, 1] = counts[1, 0, 1] = 1
+        >>> wap_at(GradedHistograms(counts), k=1)
+        array([2.])
     """
     k = min(check_rank(k), histograms.distances.database_size)
 
@@ -152,6 +164,12 @@ def graded_metrics(histograms: GradedHistograms, k: int = GRADED_RANK) -> dict[s
 
     Returns:
         ``ndcg_at_<k>``, ``acg_at_<k>`` and ``wap_at_<k>``.
+
+    Example:
+        >>> counts = np.zeros((3, 1, 2), dtype=np.int64)
+        >>> counts[2, 0, 0] = counts[0, 0, 1] = counts[1, 0, 1] = 1
+        >>> graded_metrics(GradedHistograms(counts))["acg_at_100"]
+        1.0
     """
     evaluated = histograms.distances.relevant_items > 0
     metrics = {"ndcg": ndcg_at, "acg": acg_at, "wap": wap_at}

@@ -29,6 +29,12 @@ class RelevantGroups:
         size_before: int64 (groups,), N': the items that are nearer to the query.
         relevant_before: int64 (groups,), R': those of them that are relevant.
         relevant_items: int64 (queries,), R: the relevant items of every query, at any distance.
+
+    Example:
+        >>> histograms = DistanceHistograms(all=np.array([[1, 2, 3]]), relevant=np.array([[0, 1, 2]]))
+        >>> [groups] = RelevantGroups.in_blocks(histograms)
+        >>> groups.size, groups.size_before, groups.relevant_before
+        (array([2, 3]), array([1, 3]), array([0, 1]))
     """
 
     query: NDArray[np.int64]
@@ -47,14 +53,14 @@ class RelevantGroups:
 
     @classmethod
     def _of(cls, all_items: NDArray[np.int64], relevant_items: NDArray[np.int64]) -> Self:
-        present = np.flatnonzero(relevant_items)
-        size, relevant = all_items.ravel()[present], relevant_items.ravel()[present]
+        groups = np.flatnonzero(relevant_items)
+        size, relevant = all_items.ravel()[groups], relevant_items.ravel()[groups]
         return cls(
-            query=present // relevant_items.shape[1],
+            query=groups // relevant_items.shape[1],
             size=size,
             relevant=relevant,
-            size_before=np.cumsum(all_items, axis=1).ravel()[present] - size,
-            relevant_before=np.cumsum(relevant_items, axis=1).ravel()[present] - relevant,
+            size_before=np.cumsum(all_items, axis=1).ravel()[groups] - size,
+            relevant_before=np.cumsum(relevant_items, axis=1).ravel()[groups] - relevant,
             relevant_items=relevant_items.sum(axis=1),
         )
 

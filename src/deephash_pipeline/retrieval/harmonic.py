@@ -24,6 +24,10 @@ def harmonic_difference(start: NDArray[np.int64], stop: NDArray[np.int64]) -> ND
 
     Returns:
         float64 of the shape of the arguments.
+
+    Example:
+        >>> harmonic_difference(np.array([0, 1]), np.array([2, 4])).round(4)
+        array([1.5   , 1.0833])
     """
     short = _SHORT_SUMS[np.minimum(start, TABULATED), np.minimum(stop, TABULATED)]
     low = np.maximum(start, TABULATED) + 0.5

@@ -24,6 +24,11 @@ class DistanceHistograms:
     Raises:
         InputError: if the two tables are no such counts, or the queries, of which there may be none, were not all
             compared with the same number of items, one at least.
+
+    Example:
+        >>> histograms = DistanceHistograms(all=np.array([[1, 2]]), relevant=np.array([[0, 1]]))
+        >>> histograms.database_size, histograms.relevant_items
+        (3, array([1]))
     """
 
     all: NDArray[np.int64]
@@ -61,6 +66,11 @@ class DistanceHistograms:
 
         Raises:
             InputError: if the other histograms are for another number of queries or another code length.
+
+        Example:
+            >>> shard = DistanceHistograms(all=np.array([[1, 2]]), relevant=np.array([[0, 1]]))
+            >>> shard.merge(shard).all
+            array([[2, 4]])
         """
         if self.all.shape != other.all.shape:
             raise InputError(
@@ -111,6 +121,11 @@ class GradedHistograms:
 
         Raises:
             InputError: if the other histograms are for another number of queries or another code length.
+
+        Example:
+            >>> shard = GradedHistograms(np.array([[[0, 1]], [[1, 1]]]))
+            >>> shard.merge(shard).distances.all
+            array([[2, 4]])
         """
         if self.counts.shape[1:] != other.counts.shape[1:]:
             raise InputError(

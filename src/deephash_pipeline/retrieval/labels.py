@@ -31,6 +31,10 @@ def check_labels(labels: NDArray[np.integer[Any]], name: str, expected: int | No
 
     Raises:
         InputError: if `labels` is not a one-dimensional array of integers, is empty, or has not `expected` entries.
+
+    Example:
+        >>> check_labels(np.array([3, 1], dtype=np.uint8), "labels", expected=2)
+        array([3, 1])
     """
     if not isinstance(labels, np.ndarray) or labels.ndim != 1 or not np.issubdtype(labels.dtype, np.integer):
         raise InputError(f"{name} must be a one-dimensional integer array; give one class number per item.")
@@ -54,6 +58,11 @@ def check_label_pair(
 
     Raises:
         InputError: if one array is neither, the two are of different kinds, or one has not the number of rows given.
+
+    Example:
+        >>> several = np.array([[1, 0], [1, 1]], dtype=np.uint8)
+        >>> check_label_pair(several[:1], 1, several, 2)[0]
+        array([[ True, False]])
     """
     several = [isinstance(labels, np.ndarray) and labels.ndim == 2 for labels in (query_labels, database_labels)]
     if not any(several):

@@ -1,13 +1,12 @@
-"""What follows from counts of items by Hamming distance: average precision, precision, recall and their curves.
+"""What follows from counts of items by Hamming distance: average precision, precision and recall.
 
 Items at one distance are tied, and any order among them is an accident of storage. So every metric here is the
 expectation over all orders within ties, in closed form. Throughout, a group is the set of items at one distance:
-n items, r of them relevant, behind N' nearer items of which R' are relevant; R items are relevant in all.
+n items, r of them relevant, after N' nearer items of which R' are relevant; R items are relevant in all.
 Groups without relevant items add nothing to any sum, and are left out of all of them.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
@@ -26,15 +25,6 @@ LOOKUP_RADIUS = 2
 TRUNCATION_RANK = 1000
 
 
-@dataclass(frozen=True, eq=False)
-class PrecisionRecallCurve:
-    """Precision and recall at the search radii (in bits) or ranks in `point`; each array has shape (points,)."""
-
-    point: NDArray[np.int64]
-    precision: NDArray[np.float64]
-    recall: NDArray[np.float64]
-
-
 def average_precision(histograms: DistanceHistograms) -> NDArray[np.float64]:
     """Average precision of every query over the whole database, the mean over all orders within ties.
 
@@ -43,12 +33,23 @@ def average_precision(histograms: DistanceHistograms) -> NDArray[np.float64]:
 
     Returns:
         float64 (queries,) in 0..1; nan for a query without relevant items, whose average precision is undefined.
+
+    Example:
+        >>> one_of_two = DistanceHistograms(all=np.array([[1, 2]]), relevant=np.array([[0, 1]]))
+        >>> average_precision(one_of_two)
+        array([0.41666667])
     """
     return average_precision_at(histograms, histograms.database_size)
 
 
 def mean_average_precision(histograms: DistanceHistograms) -> float:
-    """Mean of `average_precision` over the queries that have relevant items; nan if there are none."""
+    """Mean of `average_precision` over the queries that have relevant items; nan if there are none.
+
+    Example:
+        >>> one_of_two = DistanceHistograms(all=np.array([[1, 2]]), relevant=np.array([[0, 1]]))
+        >>> round(mean_average_precision(one_of_two), 4)
+        0.4167
+    """
     return mean_of_evaluated(average_precision(histograms), histograms.relevant_items > 0)
 
 
@@ -63,6 +64,11 @@ def average_precision_at(histograms: DistanceHistograms, k: int) -> NDArray[np.f
 
     Raises:
         InputError: if k is no whole number of at least 1.
+
+    Example:
+        >>> one_of_two = DistanceHistograms(all=np.array([[1, 2]]), relevant=np.array([[0, 1]]))
+        >>> average_precision_at(one_of_two, k=2)
+        array([0.25])
     """
     k = min(check_rank(k), histograms.database_size)
     return _by_query(histograms, lambda groups: _average_precision_at(groups, k))
@@ -75,6 +81,12 @@ def average_precision_bounds(histograms: DistanceHistograms) -> tuple[NDArray[np
 
     Returns:
         Two arrays, float64 (queries,) in 0..1; nan for a query without relevant items.
+
+    Example:
+        >>> one_of_two = DistanceHistograms(all=np.array([[1, 2]]), relevant=np.array([[0, 1]]))
+        >>> optimistic, pessimistic = average_precision_bounds(one_of_two)
+        >>> optimistic.round(4), pessimistic.round(4)
+        (array([0.5]), array([0.3333]))
     """
     optimistic, pessimistic = _by_query(histograms, _average_precision_bounds)
     return optimistic, pessimistic
@@ -85,6 +97,11 @@ def precision_at(histograms: DistanceHistograms, k: int) -> NDArray[np.float64]:
 
     Raises:
         InputError: if k is no whole number of at least 1.
+
+    Example:
+        >>> one_of_two = DistanceHistograms(all=np.array([[1, 2]]), relevant=np.array([[0, 1]]))
+        >>> precision_at(one_of_two, k=2)
+        array([0.25])
     """
     k = min(check_rank(k), histograms.database_size)
     return _by_query(histograms, lambda groups: _expected_relevant(groups, k)) / k
@@ -95,6 +112,11 @@ def recall_at(histograms: DistanceHistograms, k: int) -> NDArray[np.float64]:
 
     Raises:
         InputError: if k is no whole number of at least 1.
+
+    Example:
+        >>> one_of_two = DistanceHistograms(all=np.array([[1, 2]]), relevant=np.array([[0, 1]]))
+        >>> recall_at(one_of_two, k=2)
+        array([0.5])
     """
     k = check_rank(k)
     found = _by_query(histograms, lambda groups: _expected_relevant(groups, k))
@@ -111,60 +133,17 @@ def precision_within_radius(
 
     Raises:
         InputError: if the radius is no whole number of at least 0.
+
+    Example:
+        >>> one_of_two = DistanceHistograms(all=np.array([[1, 2]]), relevant=np.array([[0, 1]]))
+        >>> precision, failed = precision_within_radius(one_of_two, radius=1)
+        >>> precision.round(4), failed
+        (array([0.3333]), array([False]))
     """
     if isinstance(radius, bool) or not isinstance(radius, Integral) or radius < 0:
         raise InputError(f"radius is {radius!r}; give a whole number of bits of at least 0.")
     found = histograms.all[:, : radius + 1].sum(axis=1)
     return ratio(histograms.relevant[:, : radius + 1].sum(axis=1), found, if_empty=0.0), found == 0
-
-
-def precision_recall_by_radius(histograms: DistanceHistograms) -> PrecisionRecallCurve:
-    """Micro-averaged precision and recall at every search radius 0..K, as in the paper's precision-recall figures.
-
-    Counts are summed over the queries that have relevant items, then divided. Precision is nan at a radius at which no
-    query finds anything, recall where no query has relevant items.
-    """
-    evaluated = histograms.relevant_items > 0
-    found = np.cumsum(histograms.all[evaluated].sum(axis=0))
-    relevant = np.cumsum(histograms.relevant[evaluated].sum(axis=0))
-    return PrecisionRecallCurve(
-        point=np.arange(len(found)),
-        precision=ratio(relevant, found, if_empty=np.nan),
-        recall=ratio(relevant, relevant[-1:], if_empty=np.nan),
-    )
-
-
-def precision_recall_by_rank(histograms: DistanceHistograms, ranks: NDArray[np.integer[Any]]) -> PrecisionRecallCurve:
-    """Expected precision and recall among the first k items for each k of `ranks`: means over queries.
-
-    Queries without relevant items are left out; if there are no others, the curve is nan. A k beyond the database means
-    all of it. Time and memory grow with the database and with queries x (K + 1), not with queries x ranks.
-
-    Raises:
-        InputError: if `ranks` is not a one-dimensional array of whole numbers of at least 1.
-    """
-    if not isinstance(ranks, np.ndarray) or ranks.ndim != 1 or not np.issubdtype(ranks.dtype, np.integer):
-        raise InputError("ranks must be a one-dimensional integer array, such as np.arange(1, 1001).")
-    if np.any(ranks < 1):
-        raise InputError(f"ranks holds {ranks.min()}; give ranks of at least 1.")
-    places = histograms.database_size
-    points = ranks.astype(np.int64)
-    looked_up = np.minimum(points, places)
-    # Every place of a group adds r/n relevant items on average: this slope starts behind place N' and ends with N' + n.
-    changes = np.zeros((2, places + 1))
-    for groups in RelevantGroups.in_blocks(histograms):
-        slopes = groups.relevant / groups.size
-        shares = slopes / groups.relevant_items[groups.query]
-        for change, slope in zip(changes, (slopes, shares), strict=True):
-            np.add.at(change, groups.size_before, slope)
-            np.subtract.at(change, groups.size_before + groups.size, slope)
-    relevant, recalled = np.cumsum(np.cumsum(changes, axis=1), axis=1)[:, looked_up - 1]
-    queries = np.full(len(points), np.count_nonzero(histograms.relevant_items))
-    return PrecisionRecallCurve(
-        point=points,
-        precision=ratio(relevant, queries * looked_up, if_empty=np.nan),
-        recall=ratio(recalled, queries, if_empty=np.nan),
-    )
 
 
 def chance_level(query_labels: NDArray[Any], database_labels: NDArray[Any]) -> float:
@@ -179,6 +158,10 @@ def chance_level(query_labels: NDArray[Any], database_labels: NDArray[Any]) -> f
 
     Raises:
         InputError: if the labels are of no such kind, or there are none.
+
+    Example:
+        >>> round(chance_level(np.array([0, 1]), np.array([0, 0, 0, 1])), 4)
+        0.6806
     """
     if query_labels.ndim == 2:
         same, code = (np.zeros((len(labels), 1), np.uint8) for labels in (query_labels, database_labels))
@@ -198,6 +181,12 @@ def retrieval_metrics(histograms: DistanceHistograms) -> dict[str, float | int]:
 
     Means and the failure rate are over the queries that have relevant items; the others are counted in
     `queries_without_relevant_items`. If there are only such queries, the metrics are nan.
+
+    Example:
+        >>> one_of_two = DistanceHistograms(all=np.array([[1, 2]]), relevant=np.array([[0, 1]]))
+        >>> metrics = retrieval_metrics(one_of_two)
+        >>> round(metrics["mean_average_precision"], 4), metrics["queries"], metrics["database_size"]
+        (0.4167, 1, 3)
     """
     database_size = histograms.database_size
     truncation = min(TRUNCATION_RANK, database_size)
@@ -246,13 +235,13 @@ def _average_precision_at(groups: RelevantGroups, k: int) -> NDArray[np.float64]
 def _average_precision_bounds(groups: RelevantGroups) -> NDArray[np.float64]:
     """Return the optimistic and the pessimistic values as rows, float64 (2, queries)."""
 
-    def relevant_in_a_row_behind(before: NDArray[np.int64]) -> NDArray[np.float64]:
+    def relevant_in_a_row_after(before: NDArray[np.int64]) -> NDArray[np.float64]:
         # sum_{i=1..r} (R' + i)/(before + i) = r - (before - R') (H(before + r) - H(before))
         reciprocals = harmonic_difference(before, before + groups.relevant)
         return groups.sum_by_query(groups.relevant - (before - groups.relevant_before) * reciprocals)
 
-    optimistic = relevant_in_a_row_behind(groups.size_before)
-    pessimistic = relevant_in_a_row_behind(groups.size_before + groups.size - groups.relevant)
+    optimistic = relevant_in_a_row_after(groups.size_before)
+    pessimistic = relevant_in_a_row_after(groups.size_before + groups.size - groups.relevant)
     return ratio(np.stack([optimistic, pessimistic]), groups.relevant_items, if_empty=np.nan)
 
 

@@ -10,14 +10,24 @@ from deephash_pipeline.errors import InputError
 
 
 def check_rank(k: int) -> int:
-    """Return k as a plain `int`; raise InputError unless it is a whole number of at least 1."""
+    """Return k as a plain `int`; raise InputError unless it is a whole number of at least 1.
+
+    Example:
+        >>> check_rank(np.int64(1000))
+        1000
+    """
     if isinstance(k, bool) or not isinstance(k, Integral) or k < 1:
         raise InputError(f"k is {k!r}; give a whole number of items of at least 1.")
     return int(k)
 
 
 def mean_of_evaluated(values: NDArray[np.float64] | NDArray[np.bool_], evaluated: NDArray[np.bool_]) -> float:
-    """Mean over the queries marked in `evaluated`, bool (queries,); nan if there are none."""
+    """Mean over the queries marked in `evaluated`, bool (queries,); nan if there are none.
+
+    Example:
+        >>> mean_of_evaluated(np.array([0.5, np.nan, 1.0]), np.array([True, False, True]))
+        0.75
+    """
     return float(values[evaluated].mean()) if evaluated.any() else float("nan")
 
 

@@ -37,7 +37,6 @@ class Loop:
         workers: where nodes run.
         stop: whether somebody has asked for the end.
         hooks: by the names of `HOOKS`, those of Kedro that belong to where the run was started.
-        stop_on_error: whether no node starts after one has failed.
     """
 
     def __init__(
@@ -47,10 +46,9 @@ class Loop:
         workers: Workers,
         stop: StopRequest,
         hooks: Mapping[str, Callable[..., Any]],
-        stop_on_error: bool,
     ) -> None:
         self.schedule, self.display, self.workers, self.stop = schedule, display, workers, stop
-        self.hooks, self.stop_on_error = hooks, stop_on_error
+        self.hooks = hooks
         self.futures: dict[Future[None], Node] = {}
         self.errors: dict[Node, BaseException] = {}
         self.interrupted: list[TrainingInterrupted] = []
@@ -104,7 +102,7 @@ class Loop:
         else:
             self.errors[node] = error
             self.schedule.fail(node)
-            if self.stop_on_error:
+            if self.schedule.stop_on_error:
                 self._stop()
 
     def _stop(self) -> None:

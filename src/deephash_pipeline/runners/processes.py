@@ -28,7 +28,8 @@ from deephash_pipeline.runners.job import Failure, Job, attempt
 from deephash_pipeline.runners.needs import Needs
 from deephash_pipeline.runners.workers import WorkerLost, Workers
 
-IMPORTED_ONCE = ["deephash_pipeline.pipeline_registry", "deephash_pipeline.runners.processes"]
+# PyTorch's compiler is among them because optimisers import it, used or not, which takes 1.5 s of CPU time.
+IMPORTED_ONCE = ["deephash_pipeline.pipeline_registry", "deephash_pipeline.runners.processes", "torch._dynamo"]
 # So that no library starts threads when it is imported, which a fork would not copy; nor numba later, for whose threads
 # a worker that is killed would leave a semaphore behind.
 LIMITED = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")

@@ -134,13 +134,13 @@ class GridRunner(AbstractRunner):
         common = {"catalog": catalog, "inputs": {}, "is_async": False, "run_id": run_id}
         hooks = {name: partial(self.hooks_of_node(hook_manager, name), **common) for name in HOOKS}
         capacity, cores = self.capacity(catalog), count_cores()
-        schedule = Schedule(pipeline, capacity, lambda node: needs_of(node, catalog, cores))
+        schedule = Schedule(pipeline, capacity, lambda node: needs_of(node, catalog, cores), self.on_error == "stop")
         with (
             self.interruptions() as stop,
             RunDisplay(schedule, capacity.threads) as display,
             self._opened(catalog, hook_manager, run_id, display) as workers,
         ):
-            Loop(schedule, display, workers, stop, hooks, self.on_error == "stop").run()
+            Loop(schedule, display, workers, stop, hooks).run()
 
     @contextmanager
     def _opened(

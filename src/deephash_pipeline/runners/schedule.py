@@ -16,9 +16,13 @@ class Schedule:
         pipeline: with all its nodes still to be run.
         capacity: what nodes may take up together.
         needs_of: says what a node needs, once its inputs are stored.
+        stop_on_error: whether the run ends where a node fails, and what does not need it is not run either.
     """
 
-    def __init__(self, pipeline: Pipeline, capacity: Capacity, needs_of: Callable[[Node], Needs]) -> None:
+    def __init__(
+        self, pipeline: Pipeline, capacity: Capacity, needs_of: Callable[[Node], Needs], stop_on_error: bool = False
+    ) -> None:
+        self.stop_on_error = stop_on_error
         self._capacity = capacity
         self._needs_of = needs_of
         self._parents = {node: set(parents) for node, parents in pipeline.node_dependencies.items()}

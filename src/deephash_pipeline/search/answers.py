@@ -22,6 +22,10 @@ class Item:
         id: what it was added as.
         code: packed bits, uint8 (ceil(code_length / 8),).
         metadata: its columns; those it has no value in are left out.
+
+    Example:
+        >>> Item("cat.png", np.array([240], dtype=np.uint8), {"label": "cat"}).metadata
+        {'label': 'cat'}
     """
 
     id: ItemId
@@ -37,6 +41,11 @@ class Answers:
         ids: (queries, answers), int64 or object holding `str`; there are min(k, items that match) answers.
         distances: Hamming distances, int32 (queries, answers).
         scores: what a re-ranking ordered by, float32 (queries, answers), smaller is nearer; None without re-ranking.
+
+    Example:
+        >>> answers = Answers(np.array([[7, 8]]), np.array([[0, 2]], dtype=np.int32))
+        >>> len(answers), answers[0]
+        (1, [(7, 0), (8, 2)])
     """
 
     ids: Ids
@@ -60,6 +69,11 @@ class RangeAnswers:
         starts: int64 (queries + 1,): the answers to query `q` are ids[starts[q] : starts[q + 1]].
         ids: (answers to all queries,), int64 or object holding `str`.
         distances: int32, likewise.
+
+    Example:
+        >>> answers = RangeAnswers(np.array([0, 2, 2]), np.array([7, 8]), np.array([0, 2], dtype=np.int32))
+        >>> list(answers)
+        [[(7, 0), (8, 2)], []]
     """
 
     starts: NDArray[np.int64]

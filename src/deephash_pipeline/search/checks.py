@@ -17,6 +17,10 @@ def checked_form(code_length: int, features: int) -> tuple[int, int]:
 
     Raises:
         InputError: if one is not a whole number or out of range.
+
+    Example:
+        >>> checked_form(48, features=0)
+        (48, 0)
     """
     return check_code_length(code_length, MAXIMUM_CODE_LENGTH), checked_count(features, "features", least=0)
 
@@ -26,6 +30,10 @@ def checked_count(count: Any, name: str, least: int = 1) -> int:
 
     Raises:
         InputError: if it is not a whole number, or less than `least`.
+
+    Example:
+        >>> checked_count(np.int64(10), "k")
+        10
     """
     if isinstance(count, bool) or not isinstance(count, Integral) or count < least:
         raise InputError(f"{name} is {count!r}; give a whole number from {least} on.")
@@ -37,6 +45,10 @@ def checked_numbers(numbers: Any, items: int, width: int, name: str) -> NDArray[
 
     Raises:
         InputError: if they have another shape, are no numbers, or not finite.
+
+    Example:
+        >>> checked_numbers([[1, 2]], items=1, width=2, name="features")
+        array([[1., 2.]], dtype=float32)
     """
     array = np.asarray(numbers)
     if array.dtype.kind not in "fiu" or array.shape != (items, width):

@@ -25,6 +25,10 @@ def checked_metadata(metadata: Mapping[str, Sequence[Any]] | None, items: int) -
 
     Raises:
         InputError: if a column has another number of values, or a value is of another type.
+
+    Example:
+        >>> checked_metadata({"year": np.array([2020, 2021])}, items=2)
+        {'year': [2020, 2021]}
     """
     checked = {}
     for name, values in (metadata or {}).items():
@@ -49,6 +53,10 @@ def condition_of(where: Where, columns: Sequence[str]) -> tuple[str, tuple[Any, 
 
     Raises:
         InputError: if there is no such column, or a condition has another form.
+
+    Example:
+        >>> condition_of({"label": [3, 5], "year": {">=": 2020}}, columns=["label", "year"])
+        ('1 AND ("label" IN (?, ?)) AND "year" >= ?', (3, 5, 2020))
     """
     parts, values = ["1"], []
     for name, wanted in named_conditions(where, columns, _storable):
@@ -82,6 +90,10 @@ def named_conditions(
 
     Raises:
         InputError: if there is no such column, or a condition has another form.
+
+    Example:
+        >>> list(named_conditions({"Label": (3, 5)}, ["label"], lambda name, value: value))
+        [('label', [3, 5])]
     """
     if not isinstance(where, Mapping):
         raise InputError(f'where is {where!r}; give a mapping from columns to values, such as {{"label": 3}}.')

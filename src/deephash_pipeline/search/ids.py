@@ -41,6 +41,11 @@ class IntegerIds:
     Attributes:
         values: int64 (items,).
         order: uint32 (items,), the rows in the order of their ids.
+
+    Example:
+        >>> ids = IntegerIds(np.array([7, 3]), order=np.array([1, 0], dtype=np.uint32))
+        >>> ids.find(np.array([3, 4])), ids.take(np.array([0]))
+        (array([ 1, -1]), array([7]))
     """
 
     values: NDArray[np.int64]
@@ -74,6 +79,11 @@ class ConsecutiveIds:
     Attributes:
         first: the first id.
         count: how many there are.
+
+    Example:
+        >>> ids = ConsecutiveIds(first=10, count=3)
+        >>> ids.find(np.array([12, 13])), ids.take(np.array([0]))
+        (array([ 2, -1]), array([10]))
     """
 
     first: int

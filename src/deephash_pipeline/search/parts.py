@@ -45,6 +45,11 @@ def group_codes(words: NDArray[np.uint64]) -> CodeGroups:
 
     Args:
         words: codes, uint64 (words, rows), contiguous; fewer than 2^31 rows.
+
+    Example:
+        >>> groups = group_codes(np.array([[7, 1, 7]], dtype=np.uint64))
+        >>> groups.codes, groups.rows
+        (2, array([0, 2, 1], dtype=uint32))
     """
     rows = words.shape[1]
     code_of, first_rows = np.empty(rows, dtype=np.uint32), np.empty(rows, dtype=np.uint32)
@@ -65,6 +70,12 @@ class SearchedPart:
         size: number of rows.
         first_row: number of its first row in the index.
         allowed: bitmap of the rows that may be found, uint64 (words,); empty if all may.
+
+    Example:
+        >>> groups = group_codes(np.array([[7, 1]], dtype=np.uint64))
+        >>> part = SearchedPart(groups, size=2, first_row=0, allowed=bitmap_of(np.array([1]), size=2))
+        >>> part.allowed_count(), part.by_code
+        (1, False)
     """
 
     groups: CodeGroups
@@ -83,14 +94,24 @@ class SearchedPart:
 
 
 def bitmap_of(rows: NDArray[np.integer[Any]], size: int) -> NDArray[np.uint64]:
-    """The bitmap of some of `size` rows: uint64 (words,), bit `r` of word `w` is row 64 w + r."""
+    """The bitmap of some of `size` rows: uint64 (words,), bit `r` of word `w` is row 64 w + r.
+
+    Example:
+        >>> bitmap_of(np.array([0, 3]), size=4)
+        array([9], dtype=uint64)
+    """
     flags = np.zeros(max(1, -(-size // WORD_ROWS)) * WORD_ROWS, dtype=np.bool_)
     flags[rows] = True
     return np.packbits(flags, bitorder="little").view(np.uint64)
 
 
 def full_bitmap(size: int) -> NDArray[np.uint64]:
-    """The bitmap of all of `size` rows."""
+    """The bitmap of all of `size` rows.
+
+    Example:
+        >>> full_bitmap(4)
+        array([15], dtype=uint64)
+    """
     bitmap = np.full(max(1, -(-size // WORD_ROWS)), np.uint64(0xFFFF_FFFF_FFFF_FFFF))
     spare = len(bitmap) * WORD_ROWS - size
     bitmap[-1] = np.uint64(0xFFFF_FFFF_FFFF_FFFF) >> np.uint64(spare) if spare < WORD_ROWS else np.uint64(0)
@@ -98,7 +119,12 @@ def full_bitmap(size: int) -> NDArray[np.uint64]:
 
 
 def without_rows(bitmap: NDArray[np.uint64], rows: NDArray[np.integer[Any]]) -> NDArray[np.uint64]:
-    """A copy of a bitmap with some rows taken out."""
+    """A copy of a bitmap with some rows taken out.
+
+    Example:
+        >>> without_rows(full_bitmap(4), np.array([0]))
+        array([14], dtype=uint64)
+    """
     changed = bitmap.copy()
     places = np.asarray(rows, dtype=np.uint64)
     np.bitwise_and.at(changed, places >> np.uint64(6), ~(np.uint64(1) << (places & np.uint64(63))))
@@ -106,7 +132,12 @@ def without_rows(bitmap: NDArray[np.uint64], rows: NDArray[np.integer[Any]]) -> 
 
 
 def rows_in(bitmap: NDArray[np.uint64], size: int) -> NDArray[np.int64]:
-    """The rows in a bitmap, in order, int64; an empty bitmap has all of `size` rows."""
+    """The rows in a bitmap, in order, int64; an empty bitmap has all of `size` rows.
+
+    Example:
+        >>> rows_in(bitmap_of(np.array([0, 3]), size=4), size=4)
+        array([0, 3])
+    """
     if not len(bitmap):
         return np.arange(size)
     return np.flatnonzero(np.unpackbits(bitmap.view(np.uint8), count=size, bitorder="little"))

@@ -1,7 +1,7 @@
 """Rows of an index by distance from a query: which kernel to use, in how many pieces, on how many threads."""
 
 from collections.abc import Callable, Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numba
 import numpy as np
@@ -41,6 +41,13 @@ def nearest_rows(
 
     Returns:
         Rows, int64, and distances, int32, both of shape (queries, min(k, rows that may be found)).
+
+    Example:
+        >>> from deephash_pipeline.search.parts import SearchedPart, group_codes
+        >>> part = SearchedPart(group_codes(np.array([[0, 1, 7]], dtype=np.uint64)), size=3, first_row=0)
+        >>> queries = np.zeros((1, 1), dtype=np.uint64)
+        >>> nearest_rows(queries, [part], code_length=8, k=2)
+        (array([[0, 1]]), array([[0, 1]], dtype=int32))
     """
     wanted = min(k, sum(part.allowed_count() for part in parts))
     if not wanted or not len(queries):
@@ -55,25 +62,28 @@ def nearest_rows(
     )
     rows = np.empty((len(queries), wanted), dtype=np.int64)
     distances = np.empty((len(queries), wanted), dtype=np.int32)
-    room = 3 * wanted + SPARE_KEYS
-    at_once = max(threads, KEYS_AT_ONCE // room)
+    at_once = max(threads, KEYS_AT_ONCE // _room_for(wanted))
     for start in range(0, len(queries), at_once):
         some = slice(start, start + at_once)
-        _nearest_of_some(queries[some], parts, code_length, sliced, room, rows[some], distances[some])
+        _nearest_of_some(queries[some], parts, code_length, sliced, _Found(rows[some], distances[some]))
     return rows, distances
 
 
+class _Found(NamedTuple):
+    # Both of shape (queries, wanted), to be filled.
+    rows: NDArray[np.int64]
+    distances: NDArray[np.int32]
+
+
+def _room_for(wanted: int) -> int:
+    return 3 * wanted + SPARE_KEYS
+
+
 def _nearest_of_some(
-    queries: NDArray[np.uint64],
-    parts: Sequence[SearchedPart],
-    code_length: int,
-    sliced: bool,
-    room: int,
-    rows: NDArray[np.int64],
-    distances: NDArray[np.int32],
+    queries: NDArray[np.uint64], parts: Sequence[SearchedPart], code_length: int, sliced: bool, found: _Found
 ) -> None:
-    wanted = rows.shape[1]
-    keys = np.empty((len(queries), room), dtype=np.int64)
+    wanted = found.rows.shape[1]
+    keys = np.empty((len(queries), _room_for(wanted)), dtype=np.int64)
     counts, firm, listed = np.zeros((3, len(queries), code_length + 1), dtype=np.int64)
     status = np.zeros((len(queries), STATUS), dtype=np.int64)
     status[:, 0] = code_length
@@ -88,7 +98,7 @@ def _nearest_of_some(
         for part in searched:
             list_items(
                 first, stop, part.groups.starts, part.groups.rows, part.groups.code_of, part.allowed, part.by_code,
-                part.first_row, part.first_row + part.size, keys, counts, listed, status, rows, distances,
+                part.first_row, part.first_row + part.size, keys, counts, listed, status, found.rows, found.distances,
             )  # fmt: skip
 
     _on_all_threads(answer, len(queries))
@@ -108,6 +118,13 @@ def rows_within(
     Returns:
         Starts, int64 (queries + 1,), rows, int64, and distances, int32: those of query `q` are
         rows[starts[q] : starts[q + 1]].
+
+    Example:
+        >>> from deephash_pipeline.search.parts import SearchedPart, group_codes
+        >>> part = SearchedPart(group_codes(np.array([[0, 1, 7]], dtype=np.uint64)), size=3, first_row=0)
+        >>> queries = np.zeros((1, 1), dtype=np.uint64)
+        >>> rows_within(queries, [part], radius=1)
+        (array([0, 2]), array([0, 1]), array([0, 1], dtype=int32))
     """
     if engine == "plain" or not COMPILED:
         of_queries = keys_within(queries, parts, radius) if parts else [np.empty(0, dtype=np.int64)] * len(queries)

@@ -26,6 +26,20 @@ class ReadableIndex:
 
     Args:
         store: what the index consists of.
+
+    Example:
+        >>> from deephash_pipeline.search import HammingIndex
+        >>> index = HammingIndex(8)
+        >>> codes = np.array([[0], [1], [255]], dtype=np.uint8)
+        >>> index.add(["a", "b", "c"], codes, {"label": ["cat", "cat", "dog"]})
+        >>> index.search(codes[:1], k=2)[0], index.search_by_id("a", k=1)[0]
+        ([('a', 0), ('b', 1)], [('b', 1)])
+        >>> index.within(codes[:2], radius=1)[1]
+        [('b', 0), ('a', 1)]
+        >>> index.get("c").code, index.metadata(["b"]), index.values("label")
+        (array([255], dtype=uint8), [{'label': 'cat'}], ['cat', 'dog'])
+        >>> [item.id for item in index.items(["c", "a"])], sorted(index.sample(5, seed=0)), index.info()["items"]
+        (['c', 'a'], ['a', 'b', 'c'], 3)
     """
 
     approximate = False
@@ -126,7 +140,7 @@ class ReadableIndex:
         rows, distances = nearest_rows(queries, self._parts(snapshot, where), self.code_length, shortlist, engine)
         if rerank is None:
             return Answers(snapshot.ids_of(rows, self._store.kind), distances)
-        scores = scores_of(snapshot, rows, rerank, len(queries), self.code_length, self.features)
+        scores = scores_of(snapshot, rows, rerank, self.code_length, self.features)
         order = np.argsort(scores, axis=1, kind="stable")[:, :k]
         rows, distances = np.take_along_axis(rows, order, axis=1), np.take_along_axis(distances, order, axis=1)
         scores = np.take_along_axis(scores, order, axis=1)

@@ -22,6 +22,13 @@ class ByFeatures:
     Attributes:
         z: features of the queries, float (queries, width of the index's features).
         shortlist: how many of the nearest codes are brought into order.
+
+    Example:
+        >>> from deephash_pipeline.search import ByFeatures, HammingIndex
+        >>> index, code = HammingIndex(8, features=2), np.array([[240]], dtype=np.uint8)
+        >>> index.add([1, 2], code.repeat(2, axis=0), features=np.array([[0.0, 1.0], [1.0, 0.0]]))
+        >>> index.search(code, k=2, rerank=ByFeatures(np.array([[1.0, 0.0]]))).ids
+        array([[2, 1]])
     """
 
     z: NDArray[Any]
@@ -38,6 +45,15 @@ class ByOutputs:
     Attributes:
         u: outputs of the hash function whose signs are the queries' bits, float (queries, code_length).
         shortlist: how many of the nearest codes are brought into order.
+
+    Example:
+        >>> from deephash_pipeline.search import ByOutputs, HammingIndex
+        >>> index = HammingIndex(2)
+        >>> index.add([1, 2], np.array([[0b01000000], [0b10000000]], dtype=np.uint8))
+        >>> query, u = np.array([[0b11000000]], dtype=np.uint8), np.array([[0.9, 0.1]])
+        >>> answers = index.search(query, k=2, rerank=ByOutputs(u))
+        >>> answers.ids, answers.scores.round(1)
+        (array([[2, 1]]), array([[0.1, 0.9]], dtype=float32))
     """
 
     u: NDArray[Any]
@@ -48,7 +64,7 @@ Reranking = ByFeatures | ByOutputs
 
 
 def scores_of(
-    snapshot: Snapshot, rows: NDArray[np.int64], rerank: Reranking, queries: int, code_length: int, width: int
+    snapshot: Snapshot, rows: NDArray[np.int64], rerank: Reranking, code_length: int, width: int
 ) -> NDArray[np.float32]:
     """What a re-ranking orders by, float32 (queries, shortlist), smaller is nearer.
 
@@ -56,13 +72,13 @@ def scores_of(
         snapshot: the index.
         rows: shortlist of every query, int64 (queries, shortlist).
         rerank: how to order it.
-        queries: how many queries there are.
         code_length: bits per code.
         width: numbers in the features of an item.
 
     Raises:
         InputError: if the numbers of the queries have another shape, or the index has no features.
     """
+    queries = len(rows)
     scores = np.empty(rows.shape, dtype=np.float32)
     if isinstance(rerank, ByFeatures):
         if not width:
@@ -78,14 +94,25 @@ def scores_of(
 
 
 def feature_distances(z: NDArray[np.float32], features: NDArray[np.float16]) -> NDArray[np.float32]:
-    """Squared distances, float32 (items,), between one query (width,) and items (items, width)."""
+    """Squared distances, float32 (items,), between one query (width,) and items (items, width).
+
+    Example:
+        >>> feature_distances(np.array([1.0, 0.0], dtype=np.float32), np.array([[1.0, 2.0]], dtype=np.float16))
+        array([4.], dtype=float32)
+    """
     difference = features.astype(np.float32) - z
     distances: NDArray[np.float32] = np.einsum("ij,ij->i", difference, difference)
     return distances
 
 
 def output_distances(u: NDArray[np.float32], words: NDArray[np.uint64]) -> NDArray[np.float32]:
-    """Asymmetric distances, float32 (items,), between one query (code_length,) and codes (items, words)."""
+    """Asymmetric distances, float32 (items,), between one query (code_length,) and codes (items, words).
+
+    Example:
+        >>> words = np.packbits(np.array([[1, 0]], dtype=bool), axis=1, bitorder="big").astype(np.uint64)
+        >>> output_distances(np.array([0.5, 2.0], dtype=np.float32), words)
+        array([2.], dtype=float32)
+    """
     bits = np.unpackbits(np.ascontiguousarray(words).view(np.uint8), axis=1, count=len(u))
     distances: NDArray[np.float32] = (bits != (u >= 0)).astype(np.float32) @ np.abs(u)
     return distances

@@ -15,6 +15,12 @@ class Searchable(Protocol):
 
     Attributes:
         approximate: whether near items may be missing from its answers.
+
+    Example:
+        >>> from deephash_pipeline.search import HammingIndex
+        >>> index: Searchable = HammingIndex(8)
+        >>> index.code_length, index.approximate, len(index)
+        (8, False, 0)
     """
 
     approximate: bool

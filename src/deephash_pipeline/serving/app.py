@@ -92,28 +92,28 @@ def create_app(image_indexes: Mapping[str, ImageIndex], settings: ServiceSetting
 
 
 def _add_errors(app: FastAPI) -> None:
-    def refusal(status: int, error: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
+    def error_response(status: int, error: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
         return JSONResponse({"error": error}, status, headers=headers)
 
     @app.exception_handler(StarletteHTTPException)
     async def refused(_: Request, error: StarletteHTTPException) -> Response:
-        return refusal(error.status_code, " ".join(str(error.detail).split()), error.headers)
+        return error_response(error.status_code, " ".join(str(error.detail).split()), error.headers)
 
     @app.exception_handler(RequestValidationError)
     async def invalid(_: Request, error: RequestValidationError) -> Response:
-        return refusal(422, one_line(error.errors()))
+        return error_response(422, one_line(error.errors()))
 
     @app.exception_handler(EngineError)
     async def engine_failed(_: Request, error: EngineError) -> Response:
-        return refusal(503, " ".join(str(error).split()))
+        return error_response(503, " ".join(str(error).split()))
 
     @app.exception_handler(InputError)
     async def bad_input(_: Request, error: InputError) -> Response:
-        return refusal(400, " ".join(str(error).split()))
+        return error_response(400, " ".join(str(error).split()))
 
     @app.exception_handler(Exception)
     async def failed(_: Request, error: Exception) -> Response:
-        return refusal(500, f"the service has failed ({type(error).__name__}); its log has the details")
+        return error_response(500, f"the service has failed ({type(error).__name__}); its log has the details")
 
 
 def _body(model: type[Any], more: dict[str, Any]) -> dict[str, Any]:

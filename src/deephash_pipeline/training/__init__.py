@@ -1,16 +1,17 @@
 """The training engine: knows a network, an objective and a supply of inputs by their interfaces only."""
 
 from deephash_pipeline.devices import resolve_device, resolve_devices
-from deephash_pipeline.training.distributed.launch import train_on
+from deephash_pipeline.training.distributed.launch import train
 from deephash_pipeline.training.gradients import FollowsProgress, HasMetrics, Objective, TrunkAndHead
 from deephash_pipeline.training.inference import outputs_in_blocks
-from deephash_pipeline.training.inputs import ArrayInputs, Inputs
-from deephash_pipeline.training.loop import TrainingDiverged, train
+from deephash_pipeline.training.inputs import ArrayInputs, Inputs, LabelledInputs
+from deephash_pipeline.training.loop import TrainingDiverged
 from deephash_pipeline.training.objectives import BinaryCrossEntropy, CrossEntropy, classification_objective
 from deephash_pipeline.training.parameters import TrainingParameters
 from deephash_pipeline.training.resuming.checkpoint import CheckpointFolder
 from deephash_pipeline.training.resuming.interruption import StopRequest, TrainingInterrupted, stop_requests
 from deephash_pipeline.training.resuming.state import History
+from deephash_pipeline.training.run import TrainingRun
 from deephash_pipeline.training.sampling import first_batch
 
 __all__ = [
@@ -22,11 +23,13 @@ __all__ = [
     "HasMetrics",
     "History",
     "Inputs",
+    "LabelledInputs",
     "Objective",
     "StopRequest",
     "TrainingDiverged",
     "TrainingInterrupted",
     "TrainingParameters",
+    "TrainingRun",
     "TrunkAndHead",
     "classification_objective",
     "first_batch",
@@ -35,5 +38,4 @@ __all__ = [
     "resolve_devices",
     "stop_requests",
     "train",
-    "train_on",
 ]

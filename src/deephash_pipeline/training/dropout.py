@@ -70,6 +70,11 @@ def replace_dropout(module: nn.Module) -> list[CounterBasedDropout]:
 
     Raises:
         InputError: a layer that draws from PyTorch's generator and cannot be replaced.
+
+    Example:
+        >>> network = nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.5))
+        >>> [layer.__class__.__name__ for layer in replace_dropout(network)]
+        ['CounterBasedDropout']
     """
     for parent in list(module.modules()):
         for name, child in list(parent._modules.items()):

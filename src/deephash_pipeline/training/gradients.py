@@ -21,7 +21,7 @@ from deephash_pipeline.devices import to_device
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.training.distributed.ranks import gather, own_part, sum_gradients, take_from_first_rank
 from deephash_pipeline.training.dropout import replace_dropout
-from deephash_pipeline.training.inputs import Inputs
+from deephash_pipeline.training.inputs import LabelledInputs
 from deephash_pipeline.training.parameters import TrainingParameters
 
 Objective: TypeAlias = Callable[[Any, Tensor], Tensor]
@@ -30,14 +30,28 @@ Objective: TypeAlias = Callable[[Any, Tensor], Tensor]
 
 @runtime_checkable
 class HasMetrics(Protocol):
-    """An objective with something to watch: detached scalars by name, of the batch that was computed last."""
+    """An objective with something to watch: detached scalars by name, of the batch that was computed last.
+
+    Example:
+        >>> from deephash_pipeline.training import CrossEntropy
+        >>> isinstance(CrossEntropy(), HasMetrics), isinstance(nn.CrossEntropyLoss(), HasMetrics)
+        (True, False)
+    """
 
     metrics: Mapping[str, Tensor]
 
 
 @runtime_checkable
 class FollowsProgress(Protocol):
-    """An objective that changes in the course of training."""
+    """An objective that changes in the course of training.
+
+    Example:
+        >>> class Warming(nn.Module):
+        ...     def set_progress(self, progress):
+        ...         self.weight = min(1.0, 10 * progress)
+        >>> isinstance(Warming(), FollowsProgress)
+        True
+    """
 
     def set_progress(self, progress: float) -> None:
         """Take the share of all steps that is done, in [0, 1), before every step; the same if training is resumed."""
@@ -78,7 +92,14 @@ class ComparesViews(Protocol):
 
 @runtime_checkable
 class TrunkAndHead(Protocol):
-    """A network in two parts: the trunk treats samples one by one, the head may look at the whole batch."""
+    """A network in two parts: the trunk treats samples one by one, the head may look at the whole batch.
+
+    Example:
+        >>> from deephash_pipeline.networks import SoftmaxNetwork, build_trunk
+        >>> network = SoftmaxNetwork(build_trunk("lenet"), classes=10)
+        >>> isinstance(network, TrunkAndHead), isinstance(nn.Linear(2, 2), TrunkAndHead)
+        (True, False)
+    """
 
     trunk: nn.Module
 
@@ -93,28 +114,35 @@ class BatchGradients:
         module: a `TrunkAndHead`; or any other module, for batches in one piece. Its dropout layers are replaced by
             counter-based ones.
         objective: maps (outputs, labels) of a whole batch to its loss; its metrics are read if it `HasMetrics`.
-        inputs: the training set.
-        labels: of the training set, on the device.
+        training_set: inputs, and labels, which are moved to the device.
         parameters: `batch_size`, `chunk_size`, `precision`, which is not ``auto`` any more, and `compile`.
         device: where to compute.
 
     Raises:
         InputError: batches in pieces for a module without a trunk, or batches that cannot be divided among the ranks.
+
+    Example:
+        >>> from deephash_pipeline.training import ArrayInputs, CrossEntropy
+        >>> cpu, parameters = torch.device("cpu"), TrainingParameters(epochs=1, batch_size=2, learning_rate=0.1)
+        >>> training_set = LabelledInputs(ArrayInputs(np.eye(2, dtype=np.float32), cpu), np.arange(2))
+        >>> module = nn.Linear(2, 2)
+        >>> loss, metrics = BatchGradients(module, CrossEntropy(), training_set, parameters, cpu)(np.arange(2), seed=0)
+        >>> module.weight.grad.shape, list(metrics)
+        (torch.Size([2, 2]), ['accuracy'])
     """
 
     def __init__(
         self,
         module: nn.Module,
         objective: Objective,
-        inputs: Inputs,
-        labels: Tensor,
+        training_set: LabelledInputs,
         parameters: TrainingParameters,
         device: torch.device,
     ) -> None:
         self.module = module
         self.objective = objective
-        self.inputs = inputs
-        self.labels = labels
+        self.inputs = training_set.inputs
+        self.labels = torch.from_numpy(np.asarray(training_set.labels)).to(device)
         self.parameters = parameters
         self.device = device
         dropouts = replace_dropout(module)

@@ -1,7 +1,8 @@
 """What the loop asks of its data: how many, and a batch on the device."""
 
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -12,7 +13,13 @@ from deephash_pipeline.devices import to_device
 
 
 class Inputs(Protocol):
-    """A supply of network inputs by index."""
+    """A supply of network inputs by index.
+
+    Example:
+        >>> inputs: Inputs = ArrayInputs(np.eye(3, dtype=np.float32), torch.device("cpu"))
+        >>> len(inputs)
+        3
+    """
 
     def __len__(self) -> int:
         """Number of samples."""
@@ -52,3 +59,24 @@ class ArrayInputs:
     def batch(self, indices: NDArray[np.int64], seed: int | None = None, first: int = 0) -> Tensor:
         """Rows at `indices`; there is nothing to augment."""
         return self.rows[to_device(indices, self.device)]
+
+
+@dataclass(frozen=True)
+class LabelledInputs:
+    """A training set as the loop takes it.
+
+    Attributes:
+        inputs: of the network.
+        labels: int64 of shape (samples,), or uint8 of shape (samples, classes).
+
+    Example:
+        >>> rows = ArrayInputs(np.eye(3, dtype=np.float32), torch.device("cpu"))
+        >>> len(LabelledInputs(rows, np.array([0, 1, 1])))
+        3
+    """
+
+    inputs: Inputs
+    labels: NDArray[Any]
+
+    def __len__(self) -> int:
+        return len(self.inputs)

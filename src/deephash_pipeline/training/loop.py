@@ -1,13 +1,11 @@
 """The training loop: one module, one objective, one schedule; every random draw derives from (seed, epoch, step)."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from deephash_pipeline.devices import freed_memory_is_kept, resolve_precision
@@ -17,12 +15,12 @@ from deephash_pipeline.randomness import derive_seed
 from deephash_pipeline.training.distributed.ranks import any_rank, join_ranks, rank, share_state, take_from_first_rank
 from deephash_pipeline.training.gradients import BatchGradients, FollowsProgress, LearnsCodes, Objective
 from deephash_pipeline.training.inference import outputs_in_blocks
-from deephash_pipeline.training.inputs import Inputs
+from deephash_pipeline.training.inputs import LabelledInputs
 from deephash_pipeline.training.parameters import TrainingParameters
-from deephash_pipeline.training.resuming.checkpoint import CheckpointFolder
 from deephash_pipeline.training.resuming.continuation import Continuation
 from deephash_pipeline.training.resuming.interruption import stop_requests
 from deephash_pipeline.training.resuming.state import History, Training
+from deephash_pipeline.training.run import TrainingRun
 from deephash_pipeline.training.sampling import epoch_batches, steps_per_epoch
 from deephash_pipeline.training.schedule import build_schedule
 
@@ -33,8 +31,12 @@ class TrainingDiverged(InputError):
     """The loss became infinite or not a number.
 
     Attributes:
-        description: of the training, as given to `train`.
+        description: name of the training.
         weights: state of the module after the last good epoch, on the CPU; the module holds it too.
+
+    Example:
+        >>> str(TrainingDiverged("deephash.b48: the loss became nan", "deephash.b48", weights={}))
+        'deephash.b48: the loss became nan'
     """
 
     def __init__(self, message: str, description: str, weights: dict[str, Tensor]) -> None:
@@ -46,69 +48,28 @@ class TrainingDiverged(InputError):
         return str(self.args[0])
 
 
-def train(
+def train_here(
     module: nn.Module,
     objective: Objective,
-    inputs: Inputs,
-    labels: NDArray[Any],
+    training_set: LabelledInputs,
     parameters: TrainingParameters,
-    seed: int,
-    device: torch.device,
-    description: str,
-    after_epoch: Callable[[], dict[str, float]] | None = None,
-    checkpoints: CheckpointFolder | None = None,
-    configuration: Mapping[str, Any] | None = None,
+    run: TrainingRun,
 ) -> History:
-    """Minimise an objective over a training set, in place.
+    """Train in this process, alone or as one of those that ``torchrun`` or `train` has started.
 
-    With `checkpoints`, a training that was interrupted goes on after the last step that was saved and ends with the
-    weights it would have had, bit for bit; one that had finished only gives its result again. Under ``torchrun`` every
-    process takes its part of each batch through the trunk; `train_on` starts such processes by itself.
-
-    Args:
-        module: maps a batch of inputs to the objective's first argument; moved to `device`, left in evaluation mode.
-        objective: maps (outputs, labels) to a loss and metrics to watch.
-        inputs: the training set.
-        labels: int64 of shape (samples,), or uint8 of shape (samples, classes).
-        parameters: optimiser, schedule and sampler.
-        seed: of the order of images, of their augmentation and of dropout.
-        device: where to compute.
-        description: name of the run in progress and errors, such as ``"deephash.b48"``.
-        after_epoch: more metrics for the history, measured on anything but queries.
-        checkpoints: where to save and look for checkpoints; None for nowhere.
-        configuration: what else makes this training what it is, such as the parameters of the objective. A checkpoint
-            that was made with other values is not continued.
-
-    Returns:
-        One dictionary an epoch: ``epoch`` (from 1), ``learning_rate``, ``loss`` and the means of the watched metrics.
-
-    Raises:
-        InputError: labels and inputs of different number, fewer inputs than one batch, or an unfinished training of
-            another configuration in `checkpoints`.
-        TrainingDiverged: non-finite loss.
-        TrainingInterrupted: SIGTERM or Ctrl-C; a checkpoint of the last whole step is there.
-
-    Example:
-        >>> from deephash_pipeline.training import ArrayInputs, CrossEntropy
-        >>> labels, cpu = np.arange(32) % 2, torch.device("cpu")
-        >>> inputs = ArrayInputs(np.eye(2, dtype=np.float32)[labels], cpu)
-        >>> parameters = TrainingParameters(epochs=3, batch_size=8, learning_rate=0.5)
-        >>> history = train(nn.Linear(2, 2), CrossEntropy(), inputs, labels, parameters, 0, cpu, "two classes")
-        >>> [row["epoch"] for row in history], history[-1]["loss"] < history[0]["loss"]
-        ([1, 2, 3], True)
+    Arguments, result and errors are those of `deephash_pipeline.training.train`; `devices` of the run is not read.
     """
+    inputs, labels, device = training_set.inputs, training_set.labels, run.device
     if len(labels) != len(inputs):
-        raise InputError(f"{description}: {len(inputs)} inputs but {len(labels)} labels")
+        raise InputError(f"{run.name}: {len(inputs)} inputs but {len(labels)} labels")
     join_ranks(device)
-    parameters = _of_one_precision(parameters, device, description)
+    parameters = _of_one_precision(parameters, run)
     steps = steps_per_epoch(len(inputs), parameters)
     module.to(device=device, memory_format=torch.channels_last)  # type: ignore[call-overload]
     share_state(module)
     if isinstance(objective, nn.Module):
         objective.to(device)
-    gradients = BatchGradients(
-        module, objective, inputs, torch.from_numpy(np.asarray(labels)).to(device), parameters, device
-    )
+    gradients = BatchGradients(module, objective, training_set, parameters, device)
     optimizer = torch.optim.SGD(
         module.parameters(),
         lr=parameters.learning_rate,
@@ -120,25 +81,25 @@ def train(
     )
     schedule = build_schedule(optimizer, parameters, parameters.epochs * steps)
     training = Training(module, optimizer, schedule, objective if isinstance(objective, LearnsCodes) else None)
-    continuation = Continuation(training, checkpoints, description)
-    continuation.start(inputs, labels, parameters, seed, configuration or {})
+    continuation = Continuation(training, run)
+    continuation.start(training_set, parameters)
 
     with (
         freed_memory_is_kept(),
         stop_requests() as stop,
-        _shown_steps(training, description, parameters, steps) as advance,
+        _shown_steps(training, run.name, parameters, steps) as advance,
     ):
         for epoch in () if training.progress.finished else range(training.progress.epoch, parameters.epochs + 1):
             if isinstance(objective, LearnsCodes) and training.progress.step == 0:
                 objective.start_epoch(torch.from_numpy(outputs_in_blocks(module, inputs)).to(device))
                 take_from_first_rank(objective.state_dict().values())
             module.train()
-            for step, indices in enumerate(epoch_batches(len(inputs), parameters, seed, epoch)):
+            for step, indices in enumerate(epoch_batches(len(inputs), parameters, run.seed, epoch)):
                 if step < training.progress.step:
                     continue
                 if isinstance(objective, FollowsProgress):
                     objective.set_progress(((epoch - 1) * steps + step) / (parameters.epochs * steps))
-                loss, watched = gradients(indices, derive_seed(seed, "augmentation", epoch, step))
+                loss, watched = gradients(indices, derive_seed(run.seed, "augmentation", epoch, step))
                 optimizer.step()
                 training.schedule.after_step()
                 training.progress.add({"loss": loss, **watched})
@@ -146,9 +107,9 @@ def train(
                 advance(f"epoch {epoch} of {parameters.epochs}")
             means = training.progress.means()
             if not np.isfinite(means["loss"]):
-                raise _diverged(training, means["loss"], parameters, description)
+                raise _diverged(training, means["loss"], parameters, run.name)
             module.eval()
-            metrics = after_epoch() if after_epoch else {}
+            metrics = run.after_epoch() if run.after_epoch else {}
             training.schedule.after_epoch(means["loss"])
             finished = training.schedule.converged or epoch == parameters.epochs
             training.end_epoch({**means, **metrics}, finished)
@@ -159,14 +120,13 @@ def train(
     return training.progress.history
 
 
-def _of_one_precision(parameters: TrainingParameters, device: torch.device, description: str) -> TrainingParameters:
+def _of_one_precision(parameters: TrainingParameters, run: TrainingRun) -> TrainingParameters:
     """Say what a precision of ``auto`` is, on all ranks the same: a checkpoint is continued in its own precision."""
     if parameters.precision != "auto":
         return parameters
-    resolved = resolve_precision("auto", device)
+    resolved = resolve_precision("auto", run.device)
     resolved = "float32" if any_rank(resolved == "float32") else resolved
-    if rank() == 0:
-        logger.info("%s: precision auto is %s here", description, resolved)
+    logger.debug("%s: precision auto is %s here", run.name, resolved)
     return parameters.model_copy(update={"precision": resolved})
 
 

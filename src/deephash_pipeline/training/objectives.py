@@ -67,5 +67,11 @@ class BinaryCrossEntropy(_Objective):
 
 
 def classification_objective(labels: NDArray[Any]) -> nn.Module:
-    """Make the objective of a classifier: of class numbers (n,), or of multi-hot labels (n, classes)."""
+    """Make the objective of a classifier: of class numbers (n,), or of multi-hot labels (n, classes).
+
+    Example:
+        >>> import numpy as np
+        >>> classification_objective(np.array([0, 1])), classification_objective(np.array([[1, 1], [0, 1]]))
+        (CrossEntropy(), BinaryCrossEntropy())
+    """
     return BinaryCrossEntropy() if labels.ndim == 2 else CrossEntropy()

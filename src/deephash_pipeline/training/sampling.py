@@ -15,6 +15,10 @@ def steps_per_epoch(size: int, parameters: TrainingParameters) -> int:
 
     Raises:
         InputError: fewer images than one batch.
+
+    Example:
+        >>> steps_per_epoch(100, TrainingParameters(epochs=1, batch_size=32, learning_rate=0.1))
+        3
     """
     if size < parameters.batch_size:
         raise InputError(f"{size} training images are fewer than one batch: set `batch_size` to at most {size}")
@@ -26,6 +30,11 @@ def epoch_batches(size: int, parameters: TrainingParameters, seed: int, epoch: i
 
     ``random_skip`` walks round one fixed shuffled order (the image database of the paper) and begins each epoch at a
     random place, so a batch may hold an image twice, as the paper's may.
+
+    Example:
+        >>> parameters = TrainingParameters(epochs=1, batch_size=2, learning_rate=0.1)
+        >>> sorted(np.concatenate(list(epoch_batches(4, parameters, seed=0, epoch=1))).tolist())
+        [0, 1, 2, 3]
     """
     steps = steps_per_epoch(size, parameters)
     generator = np.random.default_rng(derive_seed(seed, "order", epoch))

@@ -80,7 +80,20 @@ class OneCycleSchedule:
 
 
 def build_schedule(optimizer: Optimizer, parameters: TrainingParameters, steps: int) -> Schedule:
-    """Make the schedule that the parameters name, for a run of at most `steps` steps."""
+    """Make the schedule that the parameters name, for a run of at most `steps` steps.
+
+    Example:
+        >>> from torch import zeros
+        >>> from torch.optim import SGD
+        >>> settings = {"plateau_patience": 1, "plateau_drops": 1}
+        >>> parameters = TrainingParameters(epochs=10, batch_size=2, learning_rate=0.1, **settings)
+        >>> optimizer = SGD([zeros(1, requires_grad=True)], lr=0.1)
+        >>> schedule = build_schedule(optimizer, parameters, steps=10)
+        >>> for loss in (1.0, 1.0, 1.0):
+        ...     schedule.after_epoch(loss)
+        >>> schedule.converged
+        True
+    """
     if parameters.schedule == "plateau":
         return PlateauSchedule(optimizer, parameters)
     return OneCycleSchedule(optimizer, parameters, steps)

@@ -22,6 +22,12 @@ def best_trials(trials: pd.DataFrame) -> pd.DataFrame:
 
     Raises:
         InputError: no trial of a method went on to its end.
+
+    Example:
+        >>> states = ["complete", "pruned", "complete"]
+        >>> trials = pd.DataFrame({"method": "csq", "state": states, SCORE: [0.7, 0.9, 0.8]})
+        >>> best_trials(trials)[SCORE].tolist()
+        [0.8]
     """
     best = []
     for method, own in trials.groupby("method", sort=False):

@@ -47,6 +47,10 @@ class TuningParameters(Parameters):
         trials_before_pruning: whose medians the first trial that may be stopped is compared with.
         epochs_before_pruning: that every trial makes, as a share of its epochs.
         workers: processes of one thread that trials run in. It moves no digit.
+
+    Example:
+        >>> TuningParameters(trials=4, sampler="random").workers
+        2
     """
 
     trials: PositiveInt = 20

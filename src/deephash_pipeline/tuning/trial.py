@@ -1,4 +1,4 @@
-"""One trial: a shorter training with drawn parameters, stopped early where it falls behind the median of others."""
+"""One trial: a shorter training with drawn parameters, stopped early where it falls below the median of others."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -54,6 +54,10 @@ class Outcome:
         state: ``complete``; ``pruned``, stopped early; ``failed``, its loss ceased to be finite.
         scores: by epoch, counted from 1.
         seconds: it took.
+
+    Example:
+        >>> Outcome("pruned", scores={1: 0.42}, seconds=3.5).state
+        'pruned'
     """
 
     state: Literal["complete", "pruned", "failed"]
@@ -62,11 +66,11 @@ class Outcome:
 
 
 class Pruned(Exception):
-    """The trial is behind the median of those before it."""
+    """The trial is below the median of those before it."""
 
 
 class Watch:
-    """Reports each epoch's score, and stops a trial that falls behind.
+    """Reports each epoch's score, and stops a trial that falls below the median.
 
     Args:
         trial: of Optuna, in a study with the trials to compare with.

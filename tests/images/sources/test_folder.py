@@ -8,6 +8,7 @@ from PIL import Image
 
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.images import SplitParameters, decode_splits, split_collection
+from deephash_pipeline.images.decoding.image_files import RawFolder
 from deephash_pipeline.images.sources.collection import ImageCollection, require_labels
 from deephash_pipeline.images.sources.folder import list_folder
 
@@ -20,7 +21,7 @@ def paint(path: Path, colour: int) -> None:
 
 
 def listed(root: Path, splits: dict[str, str] = SPLITS, **options: Any) -> ImageCollection:
-    return list_folder(root, splits, 4, 1, root / "decoded", **options)
+    return list_folder(RawFolder(root, 4, 1, root / "decoded"), splits, **options)
 
 
 @pytest.fixture

@@ -28,7 +28,14 @@ from deephash_pipeline.networks import (
     build_trunk,
     initialise,
 )
-from deephash_pipeline.training import CheckpointFolder, CrossEntropy, TrainingParameters, train_on
+from deephash_pipeline.training import (
+    CheckpointFolder,
+    CrossEntropy,
+    LabelledInputs,
+    TrainingParameters,
+    TrainingRun,
+    train,
+)
 from deephash_pipeline.training.distributed.ranks import join_ranks, rank
 from deephash_pipeline.training.gradients import BatchGradients
 from tests.training.double_inputs import DoubleInputs
@@ -79,17 +86,12 @@ def train_both_stages(folder: Path, devices: int, seconds_between: float, epochs
     for name, objective, learning_rate in (("pre-training", CrossEntropy(), 0.02), ("fine-tuning", HASHING, 0.001)):
         if name == "fine-tuning":
             network = hash_network(network.trunk.state_dict())
-        histories[name] = train_on(
-            devices,
-            module=network,
-            objective=objective,
-            inputs=inputs,
-            labels=labels,
-            parameters=parameters(epochs, learning_rate=learning_rate),
-            seed=5,
-            device=CPU,
-            description=name,
-            checkpoints=CheckpointFolder(folder / name, seconds_between),
+        histories[name] = train(
+            network,
+            objective,
+            LabelledInputs(inputs, labels),
+            parameters(epochs, learning_rate=learning_rate),
+            TrainingRun(name, 5, devices=devices, checkpoints=CheckpointFolder(folder / name, seconds_between)),
         )
     return histories
 
@@ -103,12 +105,12 @@ def gradients_of_first_step() -> dict[str, torch.Tensor]:
         ("hashing", hash_network(softmax_network().trunk.state_dict()), HASHING),
     ):
         network.train().to(memory_format=torch.channels_last)
-        compute = BatchGradients(network, objective, inputs, torch.from_numpy(labels), parameters(1), CPU)
+        compute = BatchGradients(network, objective, LabelledInputs(inputs, labels), parameters(1), CPU)
         loss, _ = compute(np.random.default_rng(3).permutation(IMAGES)[:128], 11)
         found[f"{name}.loss"] = loss
-        for parameter, held in network.named_parameters():
-            assert held.grad is not None
-            found[f"{name}.{parameter}"] = held.grad.contiguous()
+        for parameter, value in network.named_parameters():
+            assert value.grad is not None
+            found[f"{name}.{parameter}"] = value.grad.contiguous()
     return found
 
 

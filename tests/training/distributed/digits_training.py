@@ -1,9 +1,10 @@
-"""The embedded digits for several processes: the script that trains them, and the arguments of `train_on`."""
+"""The embedded digits for several processes: the script that trains them, and the arguments of `train`."""
 
 import os
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from deephash_pipeline.training import CrossEntropy
+from deephash_pipeline.training import CheckpointFolder, CrossEntropy, LabelledInputs, TrainingRun
 from tests.training.distributed import digits_on_ranks
 from tests.training.double_inputs import DoubleInputs
 
@@ -42,18 +43,15 @@ def start(*arguments: Any, **environment: Any) -> Any:
     )
 
 
-def digits(**changes: Any) -> dict[str, Any]:
+def digits(devices: int = 1, checkpoints: CheckpointFolder | None = None, **changes: Any) -> dict[str, Any]:
     """Arguments of `train`."""
     inputs, labels = digits_on_ranks.inputs_and_labels()
     return {
         "module": digits_on_ranks.softmax_network(),
         "objective": CrossEntropy(),
-        "inputs": inputs,
-        "labels": labels,
+        "training_set": LabelledInputs(inputs, labels),
         "parameters": digits_on_ranks.parameters(8),
-        "seed": 1,
-        "device": CPU,
-        "description": "digits",
+        "run": TrainingRun("digits", 1, devices=devices, checkpoints=checkpoints),
         **changes,
     }
 
@@ -61,4 +59,5 @@ def digits(**changes: Any) -> dict[str, Any]:
 def slow_digits(**changes: Any) -> dict[str, Any]:
     """The same training, slowly."""
     arguments = digits(**changes)
-    return {**arguments, "inputs": SlowInputs(arguments["inputs"].inputs)}
+    training_set = arguments["training_set"]
+    return {**arguments, "training_set": replace(training_set, inputs=SlowInputs(training_set.inputs.inputs))}

@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 from torch import nn
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.training import CheckpointFolder, TrainingDiverged, resolve_devices, train_on
+from deephash_pipeline.training import CheckpointFolder, TrainingDiverged, TrainingRun, resolve_devices, train
 from deephash_pipeline.training.distributed import ranks
 from tests.training.distributed import digits_on_ranks
 from tests.training.distributed.digits_training import NEVER, SECONDS_TO_WAIT, STAGES, digits, start
@@ -29,15 +29,15 @@ def free_port() -> int:
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """What one process, two of torchrun, and two that `train_on` has started have found."""
-    made = {name: tmp_path_factory.mktemp(name) for name in ("alone", "torchrun", "train_on")}
+    """What one process, two of torchrun, and two that `train` has started have found."""
+    made = {name: tmp_path_factory.mktemp(name) for name in ("alone", "torchrun", "started here")}
     meeting = {"WORLD_SIZE": 2, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port()}
     digits_on_ranks.main(made["alone"], 1, NEVER, 3)
     running = [start(made["torchrun"], 1, NEVER, 3, RANK=rank, LOCAL_RANK=rank, **meeting) for rank in range(2)]
     for process in running:
         output, _ = process.communicate(timeout=SECONDS_TO_WAIT)
         assert process.returncode == 0, output
-    digits_on_ranks.main(made["train_on"], 2, NEVER, 3)
+    digits_on_ranks.main(made["started here"], 2, NEVER, 3)
     return made
 
 
@@ -48,14 +48,16 @@ def losses(folder: Path, stage: str) -> list[float]:
 @pytest.mark.parametrize("loss", ["softmax", "hashing"])
 def test_two_processes_find_the_gradient_of_one_at_the_first_step(folders: dict[str, Path], loss: str) -> None:
     one, two = (
-        torch.cat([held.double().flatten() for name, held in sorted(load_file(path).items()) if name.startswith(loss)])
+        torch.cat(
+            [value.double().flatten() for name, value in sorted(load_file(path).items()) if name.startswith(loss)]
+        )
         for path in (folders[name] / "gradients.safetensors" for name in ("alone", "torchrun"))
     )
     assert one.abs().max() > 0
     assert float((two - one).norm() / one.norm()) <= TOLERANCE
 
 
-@pytest.mark.parametrize("way", ["torchrun", "train_on"])
+@pytest.mark.parametrize("way", ["torchrun", "started here"])
 @pytest.mark.parametrize("stage", STAGES)
 def test_the_loss_curve_of_two_processes_is_that_of_one(folders: dict[str, Path], stage: str, way: str) -> None:
     alone = losses(folders["alone"], stage)
@@ -63,7 +65,7 @@ def test_the_loss_curve_of_two_processes_is_that_of_one(folders: dict[str, Path]
     np.testing.assert_allclose(losses(folders[way], stage), alone, atol=TOLERANCE, rtol=0)
 
 
-@pytest.mark.parametrize("way", ["torchrun", "train_on"])
+@pytest.mark.parametrize("way", ["torchrun", "started here"])
 @pytest.mark.parametrize("stage", STAGES)
 def test_the_weights_are_those_of_one_process_and_stand_in_one_checkpoint(
     folders: dict[str, Path], stage: str, way: str
@@ -78,26 +80,26 @@ def test_the_weights_are_those_of_one_process_and_stand_in_one_checkpoint(
 
 
 def test_a_batch_that_cannot_be_divided_is_refused_before_anything_starts(tmp_path: Path) -> None:
-    arguments = digits(checkpoints=CheckpointFolder(tmp_path, NEVER))
+    arguments = digits(devices=3, checkpoints=CheckpointFolder(tmp_path, NEVER))
     with pytest.raises(InputError, match="`batch_size` 128 cannot be divided among 3 devices: use a multiple of 3"):
-        train_on(3, **arguments)
+        train(**arguments)
 
 
 def test_several_devices_without_checkpoints_are_refused() -> None:
     with pytest.raises(InputError, match="needs checkpoints: leave out `devices`"):
-        train_on(2, **digits())
+        train(**digits(devices=2))
 
 
 def test_processes_within_processes_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RANK", "0")
     with pytest.raises(InputError, match="`devices` is 2 in a process that torchrun has started: leave it at 1"):
-        train_on(2, **digits(checkpoints=CheckpointFolder(tmp_path, NEVER)))
+        train(**digits(devices=2, checkpoints=CheckpointFolder(tmp_path, NEVER)))
 
 
 def test_one_device_by_its_index_is_not_several(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    arguments = digits(checkpoints=CheckpointFolder(tmp_path, NEVER), device=torch.device("cuda:1"))
+    run = TrainingRun("digits", 1, torch.device("cuda:1"), devices=2, checkpoints=CheckpointFolder(tmp_path, NEVER))
     with pytest.raises(InputError, match="device `cuda:1` is one, and several processes each take their own: use cuda"):
-        train_on(2, **arguments)
+        train(**{**digits(), "run": run})
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
     with pytest.raises(InputError, match="device `cuda:1` is one"):
         resolve_devices(2, torch.device("cuda:1"))
@@ -127,10 +129,10 @@ def test_one_process_is_the_whole_of_all_ranks() -> None:
     assert ranks.own_part(7) == slice(0, 7)
     assert ranks.any_rank(True) and not ranks.any_rank(False)
     module = nn.Linear(2, 2)
-    before = {name: held.clone() for name, held in module.state_dict().items()}
+    before = {name: value.clone() for name, value in module.state_dict().items()}
     ranks.share_state(module)
     ranks.sum_gradients(module)
-    assert all(torch.equal(held, before[name]) for name, held in module.state_dict().items())
+    assert all(torch.equal(value, before[name]) for name, value in module.state_dict().items())
 
 
 @pytest.mark.parametrize(

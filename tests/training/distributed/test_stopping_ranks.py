@@ -19,7 +19,7 @@ from deephash_pipeline.training import (
     TrainingDiverged,
     TrainingInterrupted,
     TrainingParameters,
-    train_on,
+    train,
 )
 from tests.training.distributed.digits_training import NEVER, SECONDS_TO_WAIT, STAGES, digits, slow_digits, start
 
@@ -92,15 +92,15 @@ def test_asked_to_stop_all_processes_end_and_the_same_command_goes_on(
         once_saved(tmp_path, lambda _: os.kill(os.getpid(), signal.SIGTERM)),
         pytest.raises(TrainingInterrupted, match=r"digits: interrupted in epoch .* goes on from there") as caught,
     ):
-        train_on(2, **slow_digits(checkpoints=checkpoints))
+        train(**slow_digits(devices=2, checkpoints=checkpoints))
     assert caught.value.exit_code == 128 + signal.SIGTERM
     state = checkpoints.load()
     assert state is not None and not state.finished
     assert f"in epoch {state.progress['epoch']} after step {state.progress['step']};" in str(caught.value)
 
     with caplog.at_level("INFO", logger="deephash_pipeline"):
-        history = train_on(2, **digits(checkpoints=CheckpointFolder(tmp_path, NEVER)))
-    alone = train_on(1, **digits())
+        history = train(**digits(devices=2, checkpoints=CheckpointFolder(tmp_path, NEVER)))
+    alone = train(**digits())
     assert [row["epoch"] for row in history] == list(range(1, 9))
     np.testing.assert_allclose([row["loss"] for row in history], [row["loss"] for row in alone], atol=1e-12, rtol=0)
     # Rank 0 says where it goes on, this process that nothing is left to do.
@@ -116,7 +116,7 @@ def test_ctrl_c_reaches_all_processes_at_once_and_each_stops_once(
         once_saved(tmp_path, lambda seen: signal_all(signal.SIGINT, [*seen, os.getpid()])),
         pytest.raises(TrainingInterrupted) as caught,
     ):
-        train_on(2, **slow_digits(checkpoints=CheckpointFolder(tmp_path, 0)))
+        train(**slow_digits(devices=2, checkpoints=CheckpointFolder(tmp_path, 0)))
     assert caught.value.exit_code == 128 + signal.SIGINT
     assert capfd.readouterr() == ("", "")
     state = CheckpointFolder(tmp_path, NEVER).load()
@@ -130,7 +130,7 @@ def test_where_one_process_is_killed_all_end_and_one_line_says_so(tmp_path: Path
             InputError, match=r"digits: process . terminated with signal SIGKILL, perhaps for lack of memory"
         ),
     ):
-        train_on(2, **slow_digits(checkpoints=CheckpointFolder(tmp_path, 0)))
+        train(**slow_digits(devices=2, checkpoints=CheckpointFolder(tmp_path, 0)))
 
 
 def test_where_the_parent_is_killed_no_process_survives_it_even_where_ctrl_c_is_ignored(tmp_path: Path) -> None:
@@ -151,10 +151,10 @@ def test_where_the_parent_is_killed_no_process_survives_it_even_where_ctrl_c_is_
 
 def test_an_error_in_the_processes_comes_back_as_in_one_with_all_it_carries(tmp_path: Path) -> None:
     parameters = TrainingParameters(epochs=2, batch_size=128, learning_rate=1e30)
-    arguments = digits(parameters=parameters, checkpoints=CheckpointFolder(tmp_path, NEVER))
-    before = {name: held.clone() for name, held in arguments["module"].state_dict().items()}
+    arguments = digits(devices=2, parameters=parameters, checkpoints=CheckpointFolder(tmp_path, NEVER))
+    before = {name: value.clone() for name, value in arguments["module"].state_dict().items()}
     with pytest.raises(TrainingDiverged, match=r"digits: the loss became .* in epoch 1: lower") as caught:
-        train_on(2, **arguments)
+        train(**arguments)
     # More than a pipe holds.
-    assert sum(held.nbytes for held in caught.value.weights.values()) > 2**20
+    assert sum(value.nbytes for value in caught.value.weights.values()) > 2**20
     assert all(torch.equal(caught.value.weights[name], before[name]) for name in before)

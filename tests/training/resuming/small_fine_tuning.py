@@ -1,4 +1,4 @@
-"""A fine-tuning small enough to be killed behind every step, and folders that kill it there or keep a copy."""
+"""A fine-tuning small enough to be killed after every step, and folders that kill it there or keep a copy."""
 
 import hashlib
 import json
@@ -13,7 +13,14 @@ from deephash_pipeline.images.augmentation import AugmentationParameters
 from deephash_pipeline.images.inputs import ImageInputs
 from deephash_pipeline.losses import ExponentiatedLoss
 from deephash_pipeline.networks import HashLayer, HashLayerParameters, HashNetwork, initialise
-from deephash_pipeline.training import CheckpointFolder, TrainingParameters, outputs_in_blocks, train
+from deephash_pipeline.training import (
+    CheckpointFolder,
+    LabelledInputs,
+    TrainingParameters,
+    TrainingRun,
+    outputs_in_blocks,
+    train,
+)
 
 CPU = torch.device("cpu")
 STATISTICS = {"mean": [0.5], "standard_deviation": [0.25]}
@@ -54,7 +61,7 @@ class Killed(BaseException):
 
 
 class KilledAfterSaving(CheckpointFolder):
-    """A folder behind whose n-th save of this process the process ends."""
+    """A folder after whose n-th save of this process the process ends."""
 
     def __init__(self, folder, saves):
         super().__init__(folder, 0)
@@ -68,7 +75,7 @@ class KilledAfterSaving(CheckpointFolder):
 
 
 class CopiedAfterSaving(CheckpointFolder):
-    """A folder of which a copy is kept behind every save."""
+    """A folder of which a copy is kept after every save."""
 
     def __init__(self, folder, copies):
         super().__init__(folder, 0)
@@ -88,16 +95,16 @@ def fine_tune(checkpoints=None, objective=None, network=None, configuration=None
     history = train(
         network,
         objective or ExponentiatedLoss(loss_scale="unit", balance_pairs=True),
-        inputs,
-        labels,
+        LabelledInputs(inputs, labels),
         parameters(**changes),
-        seed,
-        CPU,
-        "deephash.b6",
-        # A figure that any lost bit of any weight or running mean would show in, as NumPy has it.
-        after_epoch=lambda: {"mean_square": (outputs_in_blocks(network, plain) ** 2).mean()},
-        checkpoints=checkpoints,
-        configuration=configuration,
+        TrainingRun(
+            "deephash.b6",
+            seed,
+            # A number that any lost bit of any weight or running mean would show in, as NumPy has it.
+            after_epoch=lambda: {"mean_square": (outputs_in_blocks(network, plain) ** 2).mean()},
+            checkpoints=checkpoints,
+            configuration=configuration or {},
+        ),
     )
     return sha256(network), history
 

@@ -33,8 +33,8 @@ def test_tensors_come_back_bit_for_bit(tmp_path, dtype):
     tensor = torch.randint(0, 256, (2, 3, 4, 4 * dtype.itemsize), dtype=torch.uint8, generator=generator)
     tensor = (tensor % 2).bool() if dtype == torch.bool else tensor.view(dtype)
     parts = {"tensor": tensor, "transposed": tensor.transpose(1, 2), "scalar": tensor[0, 0, 0, 0], "empty": tensor[:0]}
-    held = {name: part.clone() for name, part in parts.items()}
-    stored = TrainingState(held, {"finished": False}, {})
+    value = {name: part.clone() for name, part in parts.items()}
+    stored = TrainingState(value, {"finished": False}, {})
     CheckpointFolder(tmp_path, 0).save(stored)
     assert same(CheckpointFolder(tmp_path, 0).load(), stored)
 

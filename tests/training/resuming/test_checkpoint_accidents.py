@@ -215,7 +215,7 @@ def test_what_was_half_written_is_written_again_under_another_number(tmp_path):
     ]
 
 
-def test_a_full_disk_is_told_in_one_line_and_the_checkpoints_before_stay(tmp_path, monkeypatch):
+def test_a_full_disk_is_reported_in_one_line_and_the_checkpoints_before_stay(tmp_path, monkeypatch):
     folder = a_folder(tmp_path, 1, 2)
     before = names(tmp_path)
 

@@ -24,8 +24,10 @@ from deephash_pipeline.training import (
     ArrayInputs,
     CheckpointFolder,
     CrossEntropy,
+    LabelledInputs,
     TrainingDiverged,
     TrainingInterrupted,
+    TrainingRun,
     train,
 )
 from tests.training.resuming.small_fine_tuning import (
@@ -58,7 +60,7 @@ VARIANTS = [
 
 
 @pytest.mark.parametrize("changes", VARIANTS, ids=str)
-def test_a_training_killed_behind_any_step_ends_bit_for_bit_as_if_it_had_not_been(tmp_path, changes):
+def test_a_training_killed_after_any_step_ends_bit_for_bit_as_if_it_had_not_been(tmp_path, changes):
     weights, history = uninterrupted(changes)
     copies = tmp_path / "copies"
     assert fine_tune(CopiedAfterSaving(tmp_path / "whole", copies), **dict(changes)) == (weights, history)
@@ -106,7 +108,7 @@ RIVALS = {
 
 
 @pytest.mark.parametrize("rival", RIVALS)
-def test_rivals_killed_behind_any_step_end_bit_for_bit_as_if_they_had_not_been(tmp_path, rival):
+def test_rivals_killed_after_any_step_end_bit_for_bit_as_if_they_had_not_been(tmp_path, rival):
     network, loss = RIVALS[rival]
     copies = tmp_path / "copies"
     weights, history = fine_tune(network=network(), objective=loss())
@@ -176,9 +178,9 @@ def test_stage_2_goes_on_bit_for_bit(tmp_path):
         network = HashSoftmaxNetwork(HashLayer(9, 6, HashLayerParameters(), 3), 3)
         initialise(network.softmax, 4)
         settings = parameters(schedule="one_cycle")
-        history = train(
-            network, CrossEntropy(), ArrayInputs(z, CPU), labels, settings, 7, CPU, "stage 2", checkpoints=checkpoints
-        )
+        training_set = LabelledInputs(ArrayInputs(z, CPU), labels)
+        run = TrainingRun("stage 2", 7, checkpoints=checkpoints)
+        history = train(network, CrossEntropy(), training_set, settings, run)
         return sha256(network), history
 
     with pytest.raises(Killed):
@@ -251,7 +253,7 @@ def test_checkpoints_change_nothing(tmp_path):
     assert fine_tune(CheckpointFolder(tmp_path, 0)) == uninterrupted()
 
 
-def test_a_stop_request_saves_behind_the_step_and_the_next_process_goes_on(tmp_path):
+def test_a_stop_request_saves_after_the_step_and_the_next_process_goes_on(tmp_path):
     class Stopping(ExponentiatedLoss):
         steps = 0
 

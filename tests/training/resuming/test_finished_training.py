@@ -38,7 +38,7 @@ def test_an_unfinished_training_is_never_taken_for_a_finished_one(tmp_path):
         fine_tune(CheckpointFolder(tmp_path, 30), NeverAsked())
 
 
-def test_a_training_whose_steps_are_done_is_finished_only_behind_what_follows_the_last(tmp_path):
+def test_a_training_whose_steps_are_done_is_finished_only_after_what_follows_the_last(tmp_path):
     with pytest.raises(Killed):
         fine_tune(KilledAfterSaving(tmp_path, saves=9))
     progress = stored(tmp_path)["progress"]

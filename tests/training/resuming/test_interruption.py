@@ -1,4 +1,4 @@
-"""SIGTERM and Ctrl-C end a training behind a whole step, with what it has learned kept; a second one at once."""
+"""SIGTERM and Ctrl-C end a training after a whole step, with what it has learned kept; a second one at once."""
 
 import json
 import signal
@@ -17,8 +17,10 @@ from deephash_pipeline.training import (
     ArrayInputs,
     CheckpointFolder,
     CrossEntropy,
+    LabelledInputs,
     TrainingInterrupted,
     TrainingParameters,
+    TrainingRun,
     train,
 )
 from deephash_pipeline.training.resuming import interruption as interruption_module
@@ -27,7 +29,7 @@ from deephash_pipeline.training.resuming.interruption import stop_requests
 CPU = torch.device("cpu")
 SIGNALS = [signal.SIGTERM, signal.SIGINT]
 
-# Trains for ever; says "stepping" behind its first step and "told" when a signal has been noted, and may dawdle then.
+# Trains for ever; says "stepping" after its first step and "noted" when a signal has been, and may dawdle then.
 SCRIPT = """
 import signal, sys, time
 import numpy as np, torch
@@ -46,7 +48,7 @@ class Loss(CrossEntropy):
         if self.steps > 1:
             while signal.SIG_DFL not in (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)):
                 time.sleep(0.01)
-            print("told", flush=True)
+            print("noted", flush=True)
             time.sleep(600 if sys.argv[2] == "dawdle" else 0)
         return super().forward(logits, labels)
 
@@ -55,7 +57,8 @@ settings = TrainingParameters(epochs=10**6, batch_size=8, learning_rate=0.1, sch
 inputs, labels = ArrayInputs(np.zeros((16, 4), np.float32), CPU), np.zeros(16, np.int64)
 checkpoints = CheckpointFolder(Path(sys.argv[1]), 3600)
 try:
-    train(torch.nn.Linear(4, 3), Loss(), inputs, labels, settings, 0, CPU, "the training", checkpoints=checkpoints)
+    run = TrainingRun("the training", checkpoints=checkpoints)
+    train(torch.nn.Linear(4, 3), Loss(), LabelledInputs(inputs, labels), settings, run)
 except TrainingInterrupted as error:
     print(error)
     sys.exit(error.exit_code)
@@ -82,13 +85,13 @@ def training_process(folder: Path, manner: str):
 
 
 @pytest.mark.parametrize("number", SIGNALS)
-def test_a_signal_writes_a_checkpoint_behind_the_step_and_ends_with_the_code_of_the_signal(tmp_path, number):
+def test_a_signal_writes_a_checkpoint_after_the_step_and_ends_with_the_code_of_the_signal(tmp_path, number):
     with training_process(tmp_path, "quick") as process:
         process.send_signal(number)
         output, errors = process.communicate(timeout=120)
     assert process.returncode == 128 + number
     assert output.splitlines() == [
-        "told",
+        "noted",
         "the training: interrupted in epoch 1 after step 2; the same command goes on from there",
     ]
     assert "Traceback" not in errors
@@ -101,7 +104,7 @@ def test_a_signal_writes_a_checkpoint_behind_the_step_and_ends_with_the_code_of_
 def test_a_second_signal_ends_the_process_at_once_and_leaves_nothing_half_written(tmp_path, number):
     with training_process(tmp_path, "dawdle") as process:
         process.send_signal(number)
-        assert process.stdout.readline() == "told\n"
+        assert process.stdout.readline() == "noted\n"
         process.send_signal(number)
         assert process.wait(timeout=120) == -number
     assert list(tmp_path.iterdir()) == []
@@ -131,7 +134,13 @@ def run(checkpoints=None, objective=None, epochs=2, after_epoch=None):
     settings = TrainingParameters(epochs=epochs, batch_size=8, learning_rate=0.1, schedule="one_cycle")
     labels = (np.arange(32) % 3).astype(np.int64)
     objective = objective or CrossEntropy()
-    history = train(module, objective, inputs, labels, settings, 0, CPU, "test", after_epoch, checkpoints)
+    history = train(
+        module,
+        objective,
+        LabelledInputs(inputs, labels),
+        settings,
+        TrainingRun("test", after_epoch=after_epoch, checkpoints=checkpoints),
+    )
     return module.weight.tolist(), history
 
 
@@ -163,7 +172,7 @@ def test_a_signal_in_the_last_step_is_not_lost(tmp_path):
     assert run(CheckpointFolder(tmp_path, 3600)) == run()
 
 
-def test_a_signal_behind_the_last_step_stops_the_run_with_the_result_kept(tmp_path):
+def test_a_signal_after_the_last_step_stops_the_run_with_the_result_kept(tmp_path):
     def signal_at_the_end():
         signal.raise_signal(signal.SIGINT) if len(epochs) == 2 else epochs.append(1)
         return {}
@@ -184,7 +193,7 @@ def test_the_first_of_two_signals_gives_the_exit_code():
     assert caught.value.exit_code == 130
 
 
-def test_one_of_several_processes_may_be_told_twice(monkeypatch):
+def test_one_of_several_processes_may_hear_a_signal_twice(monkeypatch):
     monkeypatch.setattr(interruption_module, "world_size", lambda: 2)
     with pytest.raises(TrainingInterrupted), stop_requests() as stop:
         signal.raise_signal(signal.SIGTERM)

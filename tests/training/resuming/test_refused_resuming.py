@@ -7,7 +7,7 @@ import torch
 
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.images.inputs import ImageInputs
-from deephash_pipeline.training import CheckpointFolder
+from deephash_pipeline.training import CheckpointFolder, LabelledInputs
 from deephash_pipeline.training.resuming import continuation
 from tests.training.resuming.small_fine_tuning import (
     CPU,
@@ -123,7 +123,7 @@ def test_of_a_large_training_set_evenly_chosen_inputs_are_compared(monkeypatch):
         changed_pixels = pixels.copy()
         if image is not None:
             changed_pixels[image] ^= 1
-        return continuation.training_set_digest(ImageInputs(changed_pixels, STATISTICS, CPU), labels)
+        return continuation.training_set_digest(LabelledInputs(ImageInputs(changed_pixels, STATISTICS, CPU), labels))
 
     noticed = [image for image in range(50) if digest(image) != digest(None)]
     assert noticed == [0, 9, 19, 29, 39, 49]

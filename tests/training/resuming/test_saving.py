@@ -4,7 +4,15 @@ import numpy as np
 import torch
 from torch import nn
 
-from deephash_pipeline.training import ArrayInputs, CheckpointFolder, CrossEntropy, TrainingParameters, train
+from deephash_pipeline.training import (
+    ArrayInputs,
+    CheckpointFolder,
+    CrossEntropy,
+    LabelledInputs,
+    TrainingParameters,
+    TrainingRun,
+    train,
+)
 from deephash_pipeline.training.resuming import continuation
 
 CPU = torch.device("cpu")
@@ -51,13 +59,9 @@ def times_of_saves(tmp_path, monkeypatch, seconds_between, seconds_to_save, step
     train(
         nn.Linear(4, 3),
         TickingLoss(clock),
-        ArrayInputs(x, CPU),
-        labels,
+        LabelledInputs(ArrayInputs(x, CPU), labels),
         settings,
-        0,
-        CPU,
-        "test",
-        checkpoints=folder,
+        TrainingRun("test", checkpoints=folder),
     )
     return folder.times
 

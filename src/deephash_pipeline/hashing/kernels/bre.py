@@ -37,22 +37,34 @@ class Pairs(NamedTuple):
     excess: NDArray[np.float64]
 
 
+# Loops, not expressions of whole arrays: the compiler takes several times as long over those.
+
+
 @njit(cache=True, nogil=True)
 def project_rows(kernel: Any, anchors: Any, weights: Any) -> Any:
     """Project the rows of a kernel (rows, rows) on one bit, whose anchors and weights are (anchors,); (rows,)."""
     projection = np.zeros(len(kernel))
     for position in range(len(anchors)):
-        projection += weights[position] * kernel[anchors[position]]
+        for row in range(len(kernel)):
+            projection[row] += weights[position] * kernel[anchors[position], row]
     return projection
+
+
+@njit(cache=True, nogil=True)
+def _signs_of(projection: Any) -> Any:
+    signs = np.empty(len(projection))
+    for row in range(len(projection)):
+        signs[row] = 1.0 if projection[row] >= 0 else -1.0
+    return signs
 
 
 @njit(cache=True, nogil=True)
 def couple(signs: Any, pairs: Any) -> Any:
     """Compute each entry's coupling for a bit of values `signs` (rows,) that counts in `pairs.excess`; (entries,)."""
-    coupling = pairs.excess + 0.5
+    coupling = np.empty(len(pairs.excess))
     for row in range(len(signs)):
         for entry in range(pairs.first[row], pairs.first[row + 1]):
-            coupling[entry] -= signs[row] != signs[pairs.partner[entry]]
+            coupling[entry] = pairs.excess[entry] + 0.5 - (signs[row] != signs[pairs.partner[entry]])
     return coupling
 
 
@@ -80,16 +92,23 @@ def best_weight(kernel_values: Any, projection: Any, weight: float, pairs: Any, 
         pairs: a `Pairs`.
         coupling: float64 (entries,), from `couple`.
     """
-    movable = np.flatnonzero(np.abs(kernel_values) > SMALLEST_KERNEL_VALUE)
-    if len(movable) == 0:
+    signs = _signs_of(projection)
+    movable = np.empty(len(projection), np.int64)
+    count = 0
+    for row in range(len(projection)):
+        if abs(kernel_values[row]) > SMALLEST_KERNEL_VALUE:
+            signs[row] = -1.0 if kernel_values[row] > 0 else 1.0
+            movable[count] = row
+            count += 1
+    if count == 0:
         return weight
-    thresholds = weight - projection[movable] / kernel_values[movable]
+    thresholds = np.empty(count)
+    for place in range(count):
+        thresholds[place] = weight - projection[movable[place]] / kernel_values[movable[place]]
     order = np.argsort(thresholds)
-    signs = np.where(projection >= 0, 1.0, -1.0)
-    signs[movable] = -np.sign(kernel_values[movable])
     best = thresholds[order[0]] - BEYOND
     present_cost = least_cost = cost(signs, pairs, coupling)
-    for place in range(len(order)):
+    for place in range(count):
         row = movable[order[place]]
         field = 0.0
         for entry in range(pairs.first[row], pairs.first[row + 1]):
@@ -97,7 +116,7 @@ def best_weight(kernel_values: Any, projection: Any, weight: float, pairs: Any, 
         present_cost += signs[row] * field
         signs[row] = -signs[row]
         lower = thresholds[order[place]]
-        upper = thresholds[order[place + 1]] if place + 1 < len(order) else lower + 2 * BEYOND
+        upper = thresholds[order[place + 1]] if place + 1 < count else lower + 2 * BEYOND
         middle = (lower + upper) / 2
         # Where thresholds coincide, their rows change together.
         if present_cost < least_cost and lower < middle < upper:
@@ -119,12 +138,12 @@ def sweep(kernel: Any, anchors: Any, weights: Any, positions: Any, pairs: Any) -
     for bit in range(len(weights)):
         position = positions[bit]
         projection = project_rows(kernel, anchors[bit], weights[bit])
-        signs = np.where(projection >= 0, 1.0, -1.0)
+        signs = _signs_of(projection)
         coupling = couple(signs, pairs)
         former = weights[bit, position]
         weights[bit, position] = best_weight(kernel[anchors[bit, position]], projection, former, pairs, coupling)
         # Read off anew: rounding, or a row that counted as immovable, may yet have made the bit worse.
-        changed = np.where(project_rows(kernel, anchors[bit], weights[bit]) >= 0, 1.0, -1.0)
+        changed = _signs_of(project_rows(kernel, anchors[bit], weights[bit]))
         if cost(changed, pairs, coupling) > cost(signs, pairs, coupling):
             weights[bit, position] = former
             continue

@@ -67,6 +67,9 @@ class Weights(NamedTuple):
     ones: NDArray[np.int64]
 
 
+# Loops, not expressions of whole arrays: the compiler takes several times as long over those.
+
+
 @njit(cache=True, nogil=True)
 def infer(projections: Any, losses: Any, codes: Any) -> float:
     """Find the codes g, h of largest losses[number of bits in which they differ] + g . a + h . b, exactly.
@@ -89,25 +92,33 @@ def infer(projections: Any, losses: Any, codes: Any) -> float:
         >>> codes.tolist()
         [[1.0, 1.0], [1.0, -1.0]]
     """
-    gains = np.abs(projections[0] - projections[1]) - np.abs(projections[0] + projections[1])
-    order = np.argsort(-gains)
+    code_length = len(losses) - 1
+    gains = np.empty(code_length, np.float32)
+    falling = np.empty(code_length, np.float32)
+    for bit in range(code_length):
+        gains[bit] = abs(projections[0, bit] - projections[1, bit]) - abs(projections[0, bit] + projections[1, bit])
+        falling[bit] = -gains[bit]
+    order = np.argsort(falling)
     gained, differing, best = 0.0, 0, float(losses[0])
-    for place in range(len(order)):
+    for place in range(code_length):
         gained += gains[order[place]]
         if gained + losses[place + 1] > best:
             best, differing = gained + losses[place + 1], place + 1
-    for place in range(len(order)):
+    agreeing = np.float32(0)
+    for place in range(code_length):
         bit = order[place]
         same = 1 if place >= differing else -1
         codes[0, bit] = 1 if projections[0, bit] + same * projections[1, bit] >= 0 else -1
         codes[1, bit] = same * codes[0, bit]
-    return float(best + np.sum(np.abs(projections[0] + projections[1])))
+        agreeing += abs(projections[0, place] + projections[1, place])
+    return float(best + agreeing)
 
 
 @njit(cache=True, nogil=True, fastmath=FAST_SUMS, error_model="numpy")
 def _project(x: Any, weights: Any, projections: Any) -> None:
-    projections[:] = 0
     first, second = projections[0], projections[1]
+    for bit in range(len(first)):
+        first[bit] = second[bit] = 0
     for feature in range(len(weights)):
         of_feature = weights[feature]
         for bit in range(len(of_feature)):
@@ -119,22 +130,33 @@ def _project(x: Any, weights: Any, projections: Any) -> None:
 def _move(weights: Any, step: Any, x: Any, slopes: Any, pull: Any) -> None:
     """Move the weights by x (pairs, 2, D + 1), slopes (pairs, 2, code_length) and the pull on each bit's mean."""
     pairs = np.float32(len(x))
-    velocity = weights.velocity
-    for feature in range(len(velocity)):
-        mean = np.sum(x[:, 0, feature]) / pairs
-        for bit in range(len(pull)):
-            force = mean * pull[bit] + step.weight_decay * weights.values[feature, bit]
+    values, velocity = weights.values, weights.velocity
+    features, code_length = velocity.shape
+    total = np.zeros(features, np.float32)
+    for pair in range(len(x)):
+        for feature in range(features):
+            total[feature] += x[pair, 0, feature]
+    for feature in range(features):
+        mean = total[feature] / pairs
+        for bit in range(code_length):
+            force = mean * pull[bit] + step.weight_decay * values[feature, bit]
             velocity[feature, bit] = step.momentum * velocity[feature, bit] - step.learning_rate * force
+    slope = np.empty(code_length, np.float32)
     for pair in range(len(x)):
         for side in range(2):
-            # The better the codes, the fewer pairs have any.
-            if slopes[pair, side].any():
-                slope = step.learning_rate / pairs * slopes[pair, side]
-                for feature in range(len(velocity)):
+            moves = False
+            for bit in range(code_length):
+                moves |= slopes[pair, side, bit] != 0
+                slope[bit] = step.learning_rate / pairs * slopes[pair, side, bit]
+            # The better the codes, the fewer pairs have any slope.
+            if moves:
+                for feature in range(features):
                     of_feature = velocity[feature]
-                    for bit in range(len(slope)):
+                    for bit in range(code_length):
                         of_feature[bit] += x[pair, side, feature] * slope[bit]
-    weights.values[:] += velocity
+    for feature in range(features):
+        for bit in range(code_length):
+            values[feature, bit] += velocity[feature, bit]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -153,11 +175,12 @@ def descend(features: Any, rows: Any, losses: Any, step: Any, weights: Any) -> t
     """
     batches, pairs, _ = rows.shape
     values = weights.values
-    code_length = values.shape[1]
-    x = np.ones((pairs, 2, len(values)), dtype=np.float32)
+    features_and_bias, code_length = values.shape
+    x = np.ones((pairs, 2, features_and_bias), dtype=np.float32)
     projections = np.empty((pairs, 2, code_length), dtype=np.float32)
-    signs = np.empty_like(projections)
-    codes = np.empty_like(projections)
+    slopes = np.empty_like(projections)
+    codes = np.empty((2, code_length), dtype=np.float32)
+    pull = np.empty(code_length, dtype=np.float32)
     bound = loss = 0.0
     for batch in range(batches):
         for pair in range(pairs):
@@ -166,15 +189,31 @@ def descend(features: Any, rows: Any, losses: Any, step: Any, weights: Any) -> t
                 for feature in range(len(row)):
                     x[pair, side, feature] = (row[feature] - features.centre[feature]) / features.scale
             _project(x[pair], values, projections[pair])
-            bound += infer(projections[pair], losses[pair], codes[pair]) - np.sum(np.abs(projections[pair]))
-            signs[pair] = np.where(projections[pair] >= 0, np.float32(1), np.float32(-1))
-            loss += losses[pair, np.sum(signs[pair, 0] != signs[pair, 1])]
+            bound += infer(projections[pair], losses[pair], codes)
+            sizes: Any = np.float32(0)
+            differing = 0
             for side in range(2):
-                weights.ones[:] += signs[pair, side] > 0
-        means = np.sum(projections[:, 0], axis=0) / np.float32(pairs)
-        penalty = (step.weight_decay * np.sum(values**2) + step.balance * np.sum(means**2)) / 2
+                for bit in range(code_length):
+                    one = projections[pair, side, bit] >= 0
+                    sizes += abs(projections[pair, side, bit])
+                    weights.ones[bit] += one
+                    slopes[pair, side, bit] = (1 if one else -1) - codes[side, bit]
+                    differing += side == 1 and one != (projections[pair, 0, bit] >= 0)
+            bound -= sizes
+            loss += losses[pair, differing]
+        squares_of_means = squares = np.float32(0)
+        for bit in range(code_length):
+            total = np.float32(0)
+            for pair in range(pairs):
+                total += projections[pair, 0, bit]
+            mean = total / np.float32(pairs)
+            squares_of_means += mean * mean
+            pull[bit] = step.balance * min(max(mean, -STRONGEST_PULL), STRONGEST_PULL)
+        for feature in range(features_and_bias):
+            for bit in range(code_length):
+                squares += values[feature, bit] * values[feature, bit]
+        penalty = (step.weight_decay * squares + step.balance * squares_of_means) / 2
         bound += pairs * penalty
         loss += pairs * penalty
-        pull = step.balance * np.minimum(np.maximum(means, -STRONGEST_PULL), STRONGEST_PULL)
-        _move(weights, step, x, signs - codes, pull)
+        _move(weights, step, x, slopes, pull)
     return bound / (batches * pairs), loss / (batches * pairs)

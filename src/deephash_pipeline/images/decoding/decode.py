@@ -34,7 +34,16 @@ OBJECT = re.compile(r"<[\w.]+ object at 0x[0-9a-f]+>")
 
 
 class BrokenImageError(Exception):
-    """A file that is no image, or not a whole one; the message is the reason, in one line."""
+    """A file that is no image, or not a whole one; the message is the reason, in one line.
+
+    Example:
+        >>> from io import BytesIO
+        >>> try:
+        ...     decode_image(BytesIO(b"no image"), image_size=2, channels=1)
+        ... except BrokenImageError as error:
+        ...     "cannot identify image file" in str(error)
+        True
+    """
 
 
 def decode_image(

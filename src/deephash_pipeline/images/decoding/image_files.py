@@ -11,6 +11,31 @@ Channels = Literal[1, 3]
 
 
 @dataclass(frozen=True)
+class RawFolder:
+    """A folder of image files, and what they are to be decoded to.
+
+    Attributes:
+        root: of the raw files.
+        image_size: height and width to decode to, in pixels.
+        channels: 1 for grey, 3 for colour.
+        working_folder: where the array of a split grows while it is decoded.
+
+    Example:
+        >>> RawFolder(Path("raw"), 32, 3, Path("decoded")).files(["a.png", "b.png"]).shape
+        (2, 3, 32, 32)
+    """
+
+    root: Path
+    image_size: int
+    channels: Channels
+    working_folder: Path
+
+    def files(self, names: list[str]) -> "ImageFiles":
+        """Give some of its files, by their paths below `root`."""
+        return ImageFiles(self.root, names, self.image_size, self.channels, self.working_folder)
+
+
+@dataclass(frozen=True)
 class ImageFiles:
     """Files in the place of an array of images: rows are counted and chosen as of that array, and nothing is read.
 

@@ -15,7 +15,12 @@ logger = logging.getLogger(__name__)
 
 
 class BrokenImage(NamedTuple):
-    """An image that is left out: its split, its id and why it could not be decoded."""
+    """An image that is left out: its split, its id and why it could not be decoded.
+
+    Example:
+        >>> BrokenImage("training", "cat/2.png", "the file is empty").id
+        'cat/2.png'
+    """
 
     split: str
     id: str

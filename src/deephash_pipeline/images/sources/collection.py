@@ -26,6 +26,11 @@ class ImageSet:
         labels: int64 of shape (n,), indices into the class names of the collection; or, where an image may have any
             number of labels, uint8 of shape (n, classes), 1 for each that it has.
         ids: n different names, such as the path of each image below the raw folder.
+
+    Example:
+        >>> cats = ImageSet(np.zeros((3, 1, 8, 8), dtype=np.uint8), np.zeros(3, dtype=np.int64), ids=["a", "b", "c"])
+        >>> cats.first(2).ids, cats.after(2).ids, cats.take(np.array([2, 0])).ids
+        (['a', 'b'], ['c'], ['c', 'a'])
     """
 
     images: NDArray[np.uint8] | ImageFiles
@@ -107,7 +112,11 @@ def require_labels(labels: NDArray[Any], reader: str) -> None:
 
 
 def require_one_label(labels: NDArray[Any], reader: str) -> None:
-    """Raise InputError, naming what reads the labels, if they may be several for an image."""
+    """Raise InputError, naming what reads the labels, if they may be several for an image.
+
+    Example:
+        >>> require_one_label(np.array([0, 1]), "tuning")
+    """
     if labels.ndim != 1:
         raise InputError(f"{reader} needs one label an image, but images here may have several: leave it out.")
 
@@ -123,7 +132,11 @@ def class_sizes(labels: NDArray[Any], classes: int) -> NDArray[np.int64]:
 
 
 def check_no_empty_class(split: str, labels: NDArray[Any], class_names: Sequence[str]) -> None:
-    """Raise InputError, naming the first class of which the split has no image."""
+    """Raise InputError, naming the first class of which the split has no image.
+
+    Example:
+        >>> check_no_empty_class("training", np.array([0, 1, 1]), ["cat", "dog"])
+    """
     empty = np.flatnonzero(class_sizes(labels, len(class_names)) == 0)
     if empty.size:
         raise InputError(

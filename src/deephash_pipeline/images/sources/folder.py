@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.images.decoding.image_files import Channels
+from deephash_pipeline.images.decoding.image_files import RawFolder
 from deephash_pipeline.images.sources.collection import UNLABELLED, ImageCollection
 from deephash_pipeline.images.sources.listing import collect_files
 
@@ -18,22 +18,12 @@ FORMATS = "PNG, JPEG, WebP or BMP"
 ClassFolder = Literal["top", "parent"]
 
 
-def list_folder(
-    root: Path,
-    splits: dict[str, str],
-    image_size: int,
-    channels: Channels,
-    working_folder: Path,
-    class_folder: ClassFolder | None = "top",
-) -> ImageCollection:
+def list_folder(raw: RawFolder, splits: dict[str, str], class_folder: ClassFolder | None = "top") -> ImageCollection:
     """List a tree of PNG, JPEG, WebP and BMP files, in the order of their paths, without decoding any.
 
     Args:
-        root: folder of the raw files; ids are the paths below it.
-        splits: split name -> its folder below `root`; {"all": "."} for a tree without splits.
-        image_size: height and width to decode to, in pixels.
-        channels: 1 for grey, 3 for colour.
-        working_folder: where the array of a split grows while it is decoded.
+        raw: the folder, and what its files are decoded to; ids are the paths below it.
+        splits: split name -> its folder below that one; {"all": "."} for a tree without splits.
         class_folder: the folder that names a class: "top" of the split, or "parent" of the image as in SUN397, where
             `a/abbey` and `o/office/home` are classes. None for images without labels, at any depth.
 
@@ -48,14 +38,14 @@ def list_folder(
         ...     for name in ("cat", "dog"):
         ...         (root / name).mkdir()
         ...         (root / name / "1.png").touch()
-        ...     list_folder(root, {"all": "."}, 32, 3, root / "decoded").splits["all"].ids
+        ...     list_folder(RawFolder(root, 32, 3, root / "decoded"), {"all": "."}).splits["all"].ids
         ['cat/1.png', 'dog/1.png']
     """
-    found = {}
+    root, found = raw.root, {}
     for split, folder in splits.items():
         classes = _image_files(root / folder, class_folder)
         found[split] = {name: [_name_below(root, path) for path in paths] for name, paths in classes.items()}
-    return collect_files(found, root, image_size, channels, working_folder)
+    return collect_files(found, raw)
 
 
 def _image_files(folder: Path, class_folder: ClassFolder | None) -> dict[str, list[Path]]:

@@ -13,14 +13,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.images.decoding.image_files import Channels, ImageFiles
+from deephash_pipeline.images.decoding.image_files import RawFolder
 from deephash_pipeline.images.sources.collection import ImageCollection, ImageSet
 
 logger = logging.getLogger(__name__)
 
 
 class LabelList(NamedTuple):
-    """What a list says: ids, which are paths, and labels, uint8 of shape (n, classes)."""
+    """What a list says: ids, which are paths, and labels, uint8 of shape (n, classes).
+
+    Example:
+        >>> LabelList(["a.jpg"], np.array([[0, 1, 1]], dtype=np.uint8)).labels.sum()
+        np.uint64(2)
+    """
 
     ids: list[str]
     labels: NDArray[np.uint8]
@@ -76,6 +81,13 @@ def write_label_list(path: Path, ids: Sequence[str], labels: NDArray[Any], class
         ids: paths of the images.
         labels: class numbers (n,), or multi-hot (n, classes).
         classes: how many columns to write.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     write_label_list(Path(folder, "train.txt"), ["a.jpg", "b.jpg"], np.array([1, 0]), classes=2)
+        ...     Path(folder, "train.txt").read_text().splitlines()
+        ['a.jpg 0 1', 'b.jpg 1 0']
     """
     columns = labels if labels.ndim == 2 else np.equal.outer(labels, np.arange(classes))
     rows = (" ".join([name, *("1" if has else "0" for has in row)]) for name, row in zip(ids, columns, strict=True))
@@ -83,25 +95,17 @@ def write_label_list(path: Path, ids: Sequence[str], labels: NDArray[Any], class
 
 
 def list_label_lists(
-    root: Path,
-    lists: Mapping[str, str],
-    class_names: Sequence[str] | str | None,
-    image_size: int,
-    channels: Channels,
-    working_folder: Path,
+    raw: RawFolder, lists: Mapping[str, str], class_names: Sequence[str] | str | None
 ) -> ImageCollection:
-    """List the images of such lists, without decoding any.
+    r"""List the images of such lists, without decoding any.
 
     Images of the training list are left out of the validation list: there stands the list of a database, which often
     repeats them, and a held-out database is one that no training has seen.
 
     Args:
-        root: folder of the raw files, where paths begin.
-        lists: split name -> list below `root`.
-        class_names: of the columns, or a file below `root` with a name on each line; None to number them.
-        image_size: height and width to decode to, in pixels.
-        channels: 1 for grey, 3 for colour.
-        working_folder: where the array of a split grows while it is decoded.
+        raw: the folder where paths begin, and what its files are decoded to.
+        lists: split name -> list below the folder.
+        class_names: of the columns, or a file below the folder with a name on each line; None to number them.
 
     Returns:
         The splits, rows in the order of the lists. Labels are multi-hot; or, where every image of every list has
@@ -109,7 +113,17 @@ def list_label_lists(
 
     Raises:
         InputError: see `read_label_list`; also if an image is missing or listed twice, or the lists differ in columns.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     Path(folder, "a.jpg").touch()
+        ...     _ = Path(folder, "all.txt").write_text("a.jpg 1 1\n")
+        ...     raw = RawFolder(Path(folder), 32, 3, Path(folder, "decoded"))
+        ...     list_label_lists(raw, {"all": "all.txt"}, ["sky", "sea"]).splits["all"].labels
+        array([[1, 1]], dtype=uint8)
     """
+    root = raw.root
     names = _class_names(root, class_names)
     read: dict[str, LabelList] = {}
     for split, file in lists.items():
@@ -125,23 +139,16 @@ def list_label_lists(
     if {"training", "validation"} <= set(read):
         read["validation"] = _without(read["validation"], set(read["training"].ids))
     names = [str(column) for column in range(next(iter(read.values())).labels.shape[1])] if names is None else names
-    return collect_labelled(read, root, names, image_size, channels, working_folder)
+    return collect_labelled(read, raw, names)
 
 
-def collect_labelled(
-    found: Mapping[str, LabelList],
-    root: Path,
-    class_names: Sequence[str],
-    image_size: int,
-    channels: Channels,
-    working_folder: Path,
-) -> ImageCollection:
+def collect_labelled(found: Mapping[str, LabelList], raw: RawFolder, class_names: Sequence[str]) -> ImageCollection:
     """Make a collection of image files with labels; class numbers where each image has one."""
     one_each = all((of_split.labels.sum(axis=1) == 1).all() for of_split in found.values())
     splits = {}
     for split, (ids, multi_hot) in found.items():
         labels = multi_hot.argmax(axis=1).astype(np.int64) if one_each else multi_hot
-        splits[split] = ImageSet(ImageFiles(root, ids, image_size, channels, working_folder), labels, ids)
+        splits[split] = ImageSet(raw.files(ids), labels, ids)
     return ImageCollection(splits, list(class_names))
 
 

@@ -2,28 +2,22 @@
 
 import re
 from itertools import chain
-from pathlib import Path
 
 import numpy as np
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.images.decoding.image_files import Channels, ImageFiles
+from deephash_pipeline.images.decoding.image_files import RawFolder
 from deephash_pipeline.images.sources.collection import SPLITS_TO_TRAIN_FROM, ImageCollection, ImageSet
 
 SPLITS_ALLOWED = ({"all"}, {"training", "query"}, {"training", "validation", "query"})
 
 
-def collect_files(
-    found: dict[str, dict[str, list[str]]], root: Path, image_size: int, channels: Channels, working_folder: Path
-) -> ImageCollection:
+def collect_files(found: dict[str, dict[str, list[str]]], raw: RawFolder) -> ImageCollection:
     """Make a collection of image files.
 
     Args:
-        found: split -> class -> paths below `root`.
-        root: folder of the raw files.
-        image_size: height and width to decode to, in pixels.
-        channels: 1 for grey, 3 for colour.
-        working_folder: where the array of a split grows while it is decoded.
+        found: split -> class -> paths below the folder.
+        raw: the folder, and what its files are decoded to.
 
     Returns:
         The splits, rows in the order of classes and in a class as they were found. Ids are the paths. Classes are
@@ -33,8 +27,9 @@ def collect_files(
         InputError: if a class has images in some split, but none to train from; and see `ImageCollection`.
 
     Example:
+        >>> from pathlib import Path
         >>> found = {"training": {"10": ["a.png"], "2": ["b.png"]}, "query": {"2": ["c.png"]}}
-        >>> collection = collect_files(found, Path("raw"), 32, 3, Path("decoded"))
+        >>> collection = collect_files(found, RawFolder(Path("raw"), 32, 3, Path("decoded")))
         >>> collection.class_names, collection.splits["query"].labels.tolist()
         (['2', '10'], [0])
     """
@@ -45,7 +40,7 @@ def collect_files(
         names = [name for class_name in class_names for name in classes.get(class_name, ())]
         counts = [len(classes.get(class_name, ())) for class_name in class_names]
         labels = np.repeat(np.arange(len(class_names), dtype=np.int64), counts)
-        splits[split] = ImageSet(ImageFiles(root, names, image_size, channels, working_folder), labels, names)
+        splits[split] = ImageSet(raw.files(names), labels, names)
     return ImageCollection(splits, class_names)
 
 

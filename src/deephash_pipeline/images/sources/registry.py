@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.images.decoding.image_files import Channels
+from deephash_pipeline.images.decoding.image_files import Channels, RawFolder
 from deephash_pipeline.images.sources.collection import ImageCollection
 from deephash_pipeline.images.sources.digits import read_digits
 from deephash_pipeline.images.sources.fer2013 import read_fer2013
@@ -44,6 +44,10 @@ class FolderSource(_Source):
     """A tree of image files; `splits` says which folder below the raw folder is which split.
 
     Where `labelled` is false, folders are no classes: all images are of the class `UNLABELLED`.
+
+    Example:
+        >>> FolderSource(kind="folder", image_size=32, channels=3, class_folder="parent").labelled
+        True
     """
 
     kind: Literal["folder"]
@@ -66,6 +70,10 @@ class CsvSource(_Source):
     """Image files that a CSV in the raw folder lists, with columns path, label and perhaps split.
 
     `label_separator` stands between the labels of an image that may have several, as in ``sky;sea``.
+
+    Example:
+        >>> CsvSource(kind="csv", image_size=32, channels=3, label_separator=";").file
+        'images.csv'
     """
 
     kind: Literal["csv"]
@@ -80,6 +88,10 @@ class ListSource(_Source):
 
     `splits` says which list in the raw folder, where paths begin, is which split; `class_names` names the columns, or
     the file in the raw folder that does, a name on each line.
+
+    Example:
+        >>> ListSource(kind="list", image_size=32, channels=3, class_names=("sky", "sea")).splits
+        {'training': 'train.txt', 'query': 'test.txt'}
     """
 
     kind: Literal["list"]
@@ -168,15 +180,15 @@ def read_source(source: ImageSource, path: Path, working_folder: Path) -> ImageC
             return read_idx_collection(files, source.class_names)
         case FolderSource():
             class_folder = source.class_folder if source.labelled else None
-            return list_folder(path, source.splits, source.image_size, source.channels, working_folder, class_folder)
+            raw = RawFolder(path, source.image_size, source.channels, working_folder)
+            return list_folder(raw, source.splits, class_folder)
         case CsvSource():
             return list_table(
                 path / source.file, source.image_size, source.channels, working_folder, source.label_separator
             )
         case ListSource():
-            return list_label_lists(
-                path, source.splits, source.class_names, source.image_size, source.channels, working_folder
-            )
+            raw = RawFolder(path, source.image_size, source.channels, working_folder)
+            return list_label_lists(raw, source.splits, source.class_names)
         case Fer2013Source():
             return read_fer2013(path / source.file, source.channels)
         case TorchvisionSource():

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.images.decoding.image_files import Channels
+from deephash_pipeline.images.decoding.image_files import Channels, RawFolder
 from deephash_pipeline.images.sources.collection import ImageCollection
 from deephash_pipeline.images.sources.label_list import LabelList, collect_labelled
 from deephash_pipeline.images.sources.listing import SPLITS_ALLOWED, collect_files, natural_order
@@ -23,10 +23,17 @@ FIRST_ROW = 2
 
 
 def read_csv(path: Path | str, columns: set[str]) -> pd.DataFrame:
-    """Read a CSV as text, so that a class named `007` or `NA` keeps its name.
+    r"""Read a CSV as text, so that a class named `007` or `NA` keeps its name.
 
     Raises:
         InputError: if the file is missing, no CSV or without rows, or lacks a column.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     _ = Path(folder, "images.csv").write_text("path,label\na.png,007\n")
+        ...     read_csv(Path(folder, "images.csv"), {"path", "label"})["label"].tolist()
+        ['007']
     """
     try:
         with warnings.catch_warnings(category=pd.errors.ParserWarning, action="error"):
@@ -108,14 +115,11 @@ def list_table(
             f"{path} has the splits {', '.join(sorted(found or several))}: give training and query rows (and "
             "validation), or remove the column `split`."
         )
-    if several:
-        return _collect_several(several, path.parent, image_size, channels, working_folder)
-    return collect_files(found, path.parent, image_size, channels, working_folder)
+    raw = RawFolder(path.parent, image_size, channels, working_folder)
+    return _collect_several(several, raw) if several else collect_files(found, raw)
 
 
-def _collect_several(
-    found: dict[str, dict[str, set[str]]], root: Path, image_size: int, channels: Channels, working_folder: Path
-) -> ImageCollection:
+def _collect_several(found: dict[str, dict[str, set[str]]], raw: RawFolder) -> ImageCollection:
     """Make a collection of images with any number of labels: split -> path -> labels, rows in the order of the CSV."""
     every = chain.from_iterable(labels for rows in found.values() for labels in rows.values())
     class_names = sorted(set(every), key=natural_order)
@@ -126,4 +130,4 @@ def _collect_several(
         for row, labels in enumerate(rows.values()):
             multi_hot[row, [columns[label] for label in labels]] = 1
         lists[split] = LabelList(list(rows), multi_hot)
-    return collect_labelled(lists, root, class_names, image_size, channels, working_folder)
+    return collect_labelled(lists, raw, class_names)

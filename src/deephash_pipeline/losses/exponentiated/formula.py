@@ -25,7 +25,12 @@ LossScale: TypeAlias = Literal["paper", "unit"]
 
 
 class Departures(NamedTuple):
-    """What is not as in the paper, by the keywords of `ExponentiatedLoss`, which explains them and has the defaults."""
+    """What is not as in the paper, by the keywords of `ExponentiatedLoss`, which explains them and has the defaults.
+
+    Example:
+        >>> Departures(loss_scale="unit", temperature=1.0, balance_pairs=True).loss_scale
+        'unit'
+    """
 
     loss_scale: LossScale
     temperature: float
@@ -61,17 +66,33 @@ class PairSums(NamedTuple):
 
 
 def surrogate_scale(code_length: int, departures: Departures) -> float:
-    """Factor of the mean over bits of F (2 sigma - 1): -sinh(1/K), or -K in units of the gradient."""
+    """Factor of the mean over bits of F (2 sigma - 1): -sinh(1/K), or -K in units of the gradient.
+
+    Example:
+        >>> surrogate_scale(48, Departures("unit", 1.0, True))
+        -48.0
+    """
     return -math.sinh(1 / code_length) if departures.loss_scale == "paper" else -float(code_length)
 
 
 def gradient_scale(code_length: int, departures: Departures) -> float:
-    """Factor of the sum over j of F sigma (1 - sigma) u_jk: pairs stand twice, and 2 sigma - 1 has twice the slope."""
+    """Factor of the sum over j of F sigma (1 - sigma) u_jk: pairs stand twice, and 2 sigma - 1 has twice the slope.
+
+    Example:
+        >>> gradient_scale(48, Departures("unit", 1.0, True))
+        -4.0
+    """
     return 4 * departures.temperature * surrogate_scale(code_length, departures) / code_length
 
 
 def loss_from_sums(sums: PairSums, code_length: int, departures: Departures) -> Any:
-    """Return the value of the surrogate; with `loss_scale` ``unit`` it has no constant part."""
+    """Return the value of the surrogate; with `loss_scale` ``unit`` it has no constant part.
+
+    Example:
+        >>> sums = PairSums(exponential=1.0, signed_product=0.5, surrogate=0.25)
+        >>> loss_from_sums(sums, 48, Departures("unit", 1.0, True))
+        -0.25
+    """
     value = surrogate_scale(code_length, departures) / code_length * sums.surrogate
     if departures.loss_scale == "paper":
         c, s = math.cosh(1 / code_length), math.sinh(1 / code_length)

@@ -21,17 +21,35 @@ from deephash_pipeline.losses.hashing_loss import supervision_matrix
 
 
 def hash_codes(u: Tensor) -> Tensor:
-    """Eqn (2): b_i(k) = h_k(x_i) = sign(w_k' z_i); a zero counts as 1."""
+    """Eqn (2): b_i(k) = h_k(x_i) = sign(w_k' z_i); a zero counts as 1.
+
+    Example:
+        >>> hash_codes(torch.tensor([[0.3, 0.0, -2.0]]))
+        tensor([[ 1.,  1., -1.]])
+    """
     return torch.where(u >= 0, 1.0, -1.0).to(u.dtype)
 
 
 def bit_products(b: Tensor) -> Tensor:
-    """b_i(k) b_j(k)."""
+    """b_i(k) b_j(k).
+
+    Example:
+        >>> b = torch.tensor([[1.0, 1.0], [1.0, -1.0]])
+        >>> bit_products(b)[0, 1]
+        tensor([ 1., -1.])
+    """
     return b[:, None, :] * b[None, :, :]
 
 
 def code_product(b: Tensor) -> Tensor:
-    """Eqn (3): b_i o b_j = 1/K sum over k of b_i(k) b_j(k), in [-1, 1], shape (batch, batch)."""
+    """Eqn (3): b_i o b_j = 1/K sum over k of b_i(k) b_j(k), in [-1, 1], shape (batch, batch).
+
+    Example:
+        >>> b = torch.tensor([[1.0, 1.0], [1.0, -1.0]])
+        >>> code_product(b)
+        tensor([[1., 0.],
+                [0., 1.]])
+    """
     return bit_products(b).mean(dim=-1)
 
 
@@ -48,17 +66,36 @@ def partial_code_product(b: Tensor) -> Tensor:
 
 
 def objective(atomic_losses: Tensor, weights: Tensor) -> Tensor:
-    """Eqn (5): Q = sum over i, j of l(x_i, x_j), here with the weights of pairs."""
+    """Eqn (5): Q = sum over i, j of l(x_i, x_j), here with the weights of pairs.
+
+    Example:
+        >>> weights = pair_weights(supervision_matrix(torch.tensor([0, 1])), False)
+        >>> objective(torch.tensor([[0.0, 4.0], [2.0, 0.0]]), weights)
+        tensor(3.)
+    """
     return (weights * atomic_losses).sum()
 
 
 def atomic_loss(b: Tensor, y: Tensor) -> Tensor:
-    """Eqn (6): l(x_i, x_j) = exp(-Y_ij b_i o b_j)."""
+    """Eqn (6): l(x_i, x_j) = exp(-Y_ij b_i o b_j).
+
+    Example:
+        >>> b = torch.tensor([[1.0, 1.0], [1.0, -1.0]])
+        >>> atomic_loss(b, torch.tensor([[0.0, -1.0], [-1.0, 0.0]]))
+        tensor([[1., 1.],
+                [1., 1.]])
+    """
     return torch.exp(-y * code_product(b))
 
 
 def reweighting(b: Tensor, y: Tensor) -> Tensor:
-    r"""First of the two factors of l after Eqn (6): exp(-Y_ij b_i(\k) o b_j(\k)), in which bit k has no part."""
+    r"""First of the two factors of l after Eqn (6): exp(-Y_ij b_i(\k) o b_j(\k)), in which bit k has no part.
+
+    Example:
+        >>> b = torch.tensor([[1.0, 1.0], [1.0, -1.0]])
+        >>> reweighting(b, torch.tensor([[0.0, 1.0], [1.0, 0.0]]))[0, 1]
+        tensor([1.6487, 0.6065])
+    """
     return torch.exp(-y[:, :, None] * partial_code_product(b))
 
 
@@ -86,12 +123,22 @@ def constants(y: Tensor, code_length: int, loss_scale: LossScale = "paper") -> t
 
 
 def sigma_of_products(u: Tensor, temperature: float = 1.0) -> Tensor:
-    """Return sigma(w_k' z_i z_j' w_k), sigma(x) = 1 / (1 + exp(-x)); the paper has a temperature of 1."""
+    """Return sigma(w_k' z_i z_j' w_k), sigma(x) = 1 / (1 + exp(-x)); the paper has a temperature of 1.
+
+    Example:
+        >>> sigma_of_products(torch.tensor([[0.0], [2.0]]))[0, 1]
+        tensor([0.5000])
+    """
     return torch.sigmoid(temperature * u[:, None, :] * u[None, :, :])
 
 
 def relaxed_bit_products(u: Tensor, temperature: float = 1.0) -> Tensor:
-    """Eqn (8): b_i(k) b_j(k) = sign(w_k' z_i z_j' w_k) is about 2 sigma(w_k' z_i z_j' w_k) - 1."""
+    """Eqn (8): b_i(k) b_j(k) = sign(w_k' z_i z_j' w_k) is about 2 sigma(w_k' z_i z_j' w_k) - 1.
+
+    Example:
+        >>> relaxed_bit_products(torch.tensor([[3.0], [-3.0]]))[0, 1]
+        tensor([-0.9998])
+    """
     return 2 * sigma_of_products(u, temperature) - 1
 
 
@@ -99,6 +146,11 @@ def approximate_atomic_loss(u: Tensor, y: Tensor, loss_scale: LossScale = "paper
     r"""Eqn (9): l^(k)(x_i, x_j) = exp(-Y_ij b_i(\k) o b_j(\k)) (c_ij + c'_ij (2 sigma(w_k' z_i z_j' w_k) - 1)).
 
     The partial code product is frozen: no gradient passes through b.
+
+    Example:
+        >>> u, y = torch.tensor([[1.0, -1.0], [1.0, 1.0]]), torch.tensor([[0.0, 1.0], [1.0, 0.0]])
+        >>> approximate_atomic_loss(u, y).shape
+        torch.Size([2, 2, 2])
     """
     b = hash_codes(u.detach())
     c, c_prime = constants(y, u.shape[1], loss_scale)
@@ -106,12 +158,23 @@ def approximate_atomic_loss(u: Tensor, y: Tensor, loss_scale: LossScale = "paper
 
 
 def mean_over_bits(approximate_atomic_losses: Tensor) -> Tensor:
-    """Eqn (10): l(x_i, x_j) is about 1/K sum over k of l^(k)(x_i, x_j)."""
+    """Eqn (10): l(x_i, x_j) is about 1/K sum over k of l^(k)(x_i, x_j).
+
+    Example:
+        >>> mean_over_bits(torch.tensor([[[1.0, 3.0]]]))
+        tensor([[2.]])
+    """
     return approximate_atomic_losses.mean(dim=-1)
 
 
 def slope_of_products(u: Tensor, y: Tensor, loss_scale: LossScale = "paper", temperature: float = 1.0) -> Tensor:
-    """Derivative of 1/K l^(k)(x_i, x_j) by w_k' z_i z_j' w_k: the formula after Eqn (10), with no factor discarded."""
+    """Derivative of 1/K l^(k)(x_i, x_j) by w_k' z_i z_j' w_k: the formula after Eqn (10), with no factor discarded.
+
+    Example:
+        >>> u, y = torch.tensor([[1.0, -1.0], [1.0, 1.0]]), torch.tensor([[0.0, 1.0], [1.0, 0.0]])
+        >>> bool((slope_of_products(u, y)[0, 1] < 0).all())
+        True
+    """
     code_length = u.shape[1]
     sigma = sigma_of_products(u, temperature)
     _, c_prime = constants(y, code_length, loss_scale)
@@ -132,6 +195,10 @@ def gradient_for_w(slopes: Tensor, z: Tensor, w: Tensor) -> Tensor:
 
     Returns:
         (dimension, K).
+
+    Example:
+        >>> gradient_for_w(torch.ones(2, 2, 3), torch.eye(2), torch.ones(2, 3)).shape
+        torch.Size([2, 3])
     """
     u = z @ w
     return torch.einsum("ijk,id,jk->dk", slopes, z, u) + torch.einsum("ijk,jd,ik->dk", slopes, z, u)
@@ -144,13 +211,24 @@ def gradient_for_z(slopes: Tensor, z: Tensor, w: Tensor) -> Tensor:
 
     Returns:
         (batch, dimension).
+
+    Example:
+        >>> gradient_for_z(torch.ones(2, 2, 3), torch.eye(2), torch.ones(2, 3)).shape
+        torch.Size([2, 2])
     """
     u = z @ w
     return torch.einsum("ijk,dk,jk->id", slopes, w, u) + torch.einsum("jik,dk,jk->id", slopes, w, u)
 
 
 def pair_weights(y: Tensor, balance_pairs: bool = False) -> Tensor:
-    """Weights of the pairs with Y_ij of -1 or 1: all the same, or half of the weight for either kind."""
+    """Weights of the pairs with Y_ij of -1 or 1: all the same, or half of the weight for either kind.
+
+    Example:
+        >>> pair_weights(supervision_matrix(torch.tensor([0, 0, 1])), balance_pairs=True)
+        tensor([[0.0000, 0.2500, 0.1250],
+                [0.2500, 0.0000, 0.1250],
+                [0.1250, 0.1250, 0.0000]])
+    """
     similar, dissimilar = (y > 0).to(y.dtype), (y < 0).to(y.dtype)
     if balance_pairs and similar.any() and dissimilar.any():
         return 0.5 * similar / similar.sum() + 0.5 * dissimilar / dissimilar.sum()

@@ -1,15 +1,13 @@
 """The database of a run under the codes of a cell."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
 from torch import Tensor
 
 from deephash_pipeline.deephash.experiment import Run
 from deephash_pipeline.deephash.hasher import ImageHasher
-from deephash_pipeline.deephash.training_set import TrainingSet
+from deephash_pipeline.deephash.training_set import LabelledImages, TrainingSet
 from deephash_pipeline.hashing import Encoder
 from deephash_pipeline.image_index import EncodedDatabase
 from deephash_pipeline.pipelines.shared.hashers import assembled
@@ -17,26 +15,24 @@ from deephash_pipeline.retrieval import CodeSets
 from deephash_pipeline.retrieval.labels import label_names
 
 
+class Database(NamedTuple):
+    """The images that are indexed, with their ids."""
+
+    ids: Sequence[str]
+    training_set: TrainingSet
+
+
 def join_codes(
-    hasher: ImageHasher,
-    codes: CodeSets,
-    ids: Sequence[str],
-    images: NDArray[np.uint8],
-    labels: NDArray[Any],
-    class_names: Sequence[str],
+    hasher: ImageHasher, codes: CodeSets, ids: Sequence[str], images: LabelledImages, class_names: Sequence[str]
 ) -> EncodedDatabase:
     """Join the images of the database with their codes and the hasher that made them."""
-    return EncodedDatabase(hasher, ids, codes.database, images, label_names(labels, class_names))
+    return EncodedDatabase(hasher, ids, codes.database, images.images, label_names(images.labels, class_names))
 
 
 def assemble_and_join_codes(
-    encoder: Encoder,
-    trunk_weights: dict[str, Tensor],
-    codes: CodeSets,
-    ids: Sequence[str],
-    training_set: TrainingSet,
-    run: Run,
+    encoder: Encoder, trunk_weights: dict[str, Tensor], codes: CodeSets, database: Database, run: Run
 ) -> EncodedDatabase:
     """Put the hasher together from trunk and encoder first."""
+    ids, training_set = database
     hasher = assembled(encoder, trunk_weights, training_set, run)
-    return join_codes(hasher, codes, ids, training_set.images, training_set.labels, training_set.class_names)
+    return join_codes(hasher, codes, ids, training_set, training_set.class_names)

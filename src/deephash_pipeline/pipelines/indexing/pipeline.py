@@ -1,12 +1,14 @@
 """Beside the stages: an index of the database, for any cell."""
 
-from kedro.pipeline import Node, Pipeline
+from kedro.pipeline import Pipeline
 
+from deephash_pipeline.deephash.training_set import LabelledImages
 from deephash_pipeline.grid import DEEP_RIVALS, FINE_TUNINGS, RANDOM_START, cells
-from deephash_pipeline.pipelines.indexing.nodes import assemble_and_join_codes, join_codes
+from deephash_pipeline.pipelines.indexing.nodes import Database, assemble_and_join_codes, join_codes
 from deephash_pipeline.pipelines.shared.inputs import TRAINING_SET, TRIAL_RUN, Bundle, node
 
-DATABASE = ("training_ids", "training_images", "training_labels", "class_names")
+IMAGES = Bundle(LabelledImages, ("training_images", "training_labels"))
+DATABASE = Bundle(Database, ("training_ids", TRAINING_SET))
 
 
 def create_pipeline() -> Pipeline:
@@ -17,18 +19,19 @@ def create_pipeline() -> Pipeline:
         <cell>.hasher, <cell>.codes, images, ids, labels -> make_index -> <cell>.index
         <cell>.encoder, trunk_weights, <cell>.codes, images, ids, labels -> make_index -> <cell>.index
     """
-    of_hasher = Pipeline([Node(join_codes, ["hasher", "codes", *DATABASE], "index", name="make_index")])
-    inputs: list[str | Bundle] = ["encoder", "trunk_weights", "codes", "training_ids", TRAINING_SET, TRIAL_RUN]
+    database: list[str | Bundle] = ["training_ids", IMAGES, "class_names"]
+    of_hasher = Pipeline([node(join_codes, ["hasher", "codes", *database], "index", "make_index")])
+    inputs: list[str | Bundle] = ["encoder", "trunk_weights", "codes", DATABASE, TRIAL_RUN]
     of_encoder = Pipeline([node(assemble_and_join_codes, inputs, "index", "make_index")])
     own_trunk = (RANDOM_START, *FINE_TUNINGS, *DEEP_RIVALS)
     return Pipeline(
         [
-            Pipeline(of_hasher, namespace=cell.namespace, inputs=set(DATABASE))
+            Pipeline(of_hasher, namespace=cell.namespace, inputs={"training_ids", *IMAGES.datasets, "class_names"})
             if cell.method in own_trunk
             else Pipeline(
                 of_encoder,
                 namespace=cell.namespace,
-                inputs={"trunk_weights", "training_ids", *TRAINING_SET.datasets},
+                inputs={"trunk_weights", *DATABASE.datasets},
                 parameters={"params:cell": f"params:{cell.parameter}", "params:experiment": "params:experiment"},
             )
             for cell in cells()

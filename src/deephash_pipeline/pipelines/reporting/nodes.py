@@ -84,30 +84,28 @@ def draw_training_curves(*histories: pd.DataFrame) -> Figure:
     return reports.figure_training_curves(pd.concat(histories, ignore_index=True), METHODS, hidden=DEEP_RIVALS)
 
 
+class ImageSets(NamedTuple):
+    """The images of a benchmark."""
+
+    queries: LabelledImages
+    training_set: TrainingSet
+    validation_set: LabelledImages
+
+
 def draw_gallery(
-    queries: LabelledImages,
-    training_set: TrainingSet,
-    validation_set: LabelledImages,
-    codes: CodeSets,
-    protocol: str,
-    parameters: ReportingParameters,
-    experiment: Experiment,
+    sets: ImageSets, codes: CodeSets, protocol: str, parameters: ReportingParameters, experiment: Experiment
 ) -> str:
     """Show some queries with their nearest images."""
+    queries, training_set, validation_set = sets
     by = require_protocol(protocol)
     database = searched(by, codes, LabelSets(queries.labels, training_set.labels, validation_set.labels))
+    images = searched_images(by, training_set.images, validation_set.images)
     return reports.retrieval_gallery(
-        queries.images,
-        queries.labels,
-        searched_images(by, training_set.images, validation_set.images),
-        database.labels,
-        codes.query,
-        database.codes,
+        reports.CodedImages(queries.images, queries.labels, codes.query),
+        reports.CodedImages(images, database.labels, database.codes),
         list(training_set.class_names),
         codes.code_length,
-        queries=parameters.gallery_queries,
-        neighbours=parameters.gallery_neighbours,
-        seed=experiment.seed,
+        reports.GalleryParameters(parameters.gallery_queries, parameters.gallery_neighbours, experiment.seed),
     )
 
 
@@ -142,16 +140,22 @@ class ReportContent(NamedTuple):
     gallery: str
 
 
+class MeasuredCells(NamedTuple):
+    """The metrics of the cells, and what their manifest says of how they were made."""
+
+    metrics: list[Metrics]
+    origin: Origin | None
+
+
 def write_report(
     content: ReportContent,
-    metrics: list[Metrics],
-    origin: Origin | None,
+    measured: MeasuredCells,
     gallery_cell: Cell,
     parameters: ReportingParameters,
     experiment: Experiment,
 ) -> str:
-    """Compose one self-contained page; what the metrics were made with is what their manifest says (`origin`)."""
-    made_with = described(origin)
+    """Compose one self-contained page."""
+    metrics, made_with = measured.metrics, described(measured.origin)
     protocol = reports.cell_protocol(metrics[0])
     summary = {
         "Benchmark": experiment.benchmark,
@@ -162,16 +166,16 @@ def write_report(
         "Gallery": f"{METHODS[gallery_cell.method]}, {gallery_cell.code_length} bits",
     }
     figures = {name: getattr(content, name) for name in ("map_by_code_length", "precision_recall", "training_curves")}
-    return reports.render_report(
-        f"Deep hashing on {experiment.benchmark}",
+    report = reports.Report(
         experiment.benchmark,
         protocol,
         summary,
         content.map_table.set_index("method"),
-        reports.by_other_protocols(content.protocols_table, METHODS),
         content.comparison_table,
+        reports.by_other_protocols(content.protocols_table, METHODS),
         figures,
         content.gallery,
         made_with,
         parameters.notes,
     )
+    return reports.render_report(f"Deep hashing on {experiment.benchmark}", report)

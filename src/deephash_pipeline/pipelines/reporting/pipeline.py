@@ -4,6 +4,8 @@ from kedro.pipeline import Node, Pipeline
 
 from deephash_pipeline.grid import GALLERY
 from deephash_pipeline.pipelines.reporting.nodes import (
+    ImageSets,
+    MeasuredCells,
     ReportContent,
     draw_gallery,
     draw_map_by_code_length,
@@ -18,6 +20,8 @@ TABLES = ["map_table", "metrics_table", "comparison_table", "protocols_table"]
 FIGURES = ["figure_map_by_code_length", "figure_precision_recall", "figure_training_curves"]
 
 CONTENT = Bundle(ReportContent, ("map_table", "comparison_table", "protocols_table", *FIGURES, "gallery"))
+SETS = Bundle(ImageSets, (QUERIES, TRAINING_SET, VALIDATION_SET))
+MEASURED = Bundle(MeasuredCells, ("all_metrics", "all_metrics_origin"))
 
 
 def create_pipeline() -> Pipeline:
@@ -55,28 +59,13 @@ def create_pipeline() -> Pipeline:
             ),
             node(
                 draw_gallery,
-                [
-                    QUERIES,
-                    TRAINING_SET,
-                    VALIDATION_SET,
-                    f"{shown}.codes",
-                    "params:protocol",
-                    "params:reporting",
-                    "params:experiment",
-                ],
+                [SETS, f"{shown}.codes", "params:protocol", "params:reporting", "params:experiment"],
                 "gallery",
                 "draw_gallery",
             ),
             node(
                 write_report,
-                [
-                    CONTENT,
-                    "all_metrics",
-                    "all_metrics_origin",
-                    f"params:cells.{shown}",
-                    "params:reporting",
-                    "params:experiment",
-                ],
+                [CONTENT, MEASURED, f"params:cells.{shown}", "params:reporting", "params:experiment"],
                 "report",
                 "write_report",
             ),

@@ -23,12 +23,42 @@ class Bundle:
     """Datasets that make one argument.
 
     Attributes:
-        make: called with their contents, in this order.
-        datasets: their names.
+        make: called with what the parts are, in this order.
+        parts: names of datasets, and bundles of them.
     """
 
     make: Callable[..., Any]
-    datasets: tuple[str, ...]
+    parts: "tuple[str | Bundle, ...]"
+
+    @property
+    def datasets(self) -> tuple[str, ...]:
+        """Names of all datasets."""
+        return tuple(_flat(self.parts))
+
+    def made_of(self, contents: Iterator[Any]) -> Any:
+        """Make it, of as many of the contents as it has datasets."""
+        return self.make(*(_content(part, contents) for part in self.parts))
+
+
+def _flat(inputs: "Sequence[str | Bundle]") -> Iterator[str]:
+    for given in inputs:
+        yield from given.datasets if isinstance(given, Bundle) else (given,)
+
+
+def _content(given: "str | Bundle", contents: Iterator[Any]) -> Any:
+    return given.made_of(contents) if isinstance(given, Bundle) else next(contents)
+
+
+def _parameters(
+    function: Callable[..., Any], inputs: "Sequence[str | Bundle]", prefix: str = ""
+) -> Iterator[inspect.Parameter]:
+    types = get_type_hints(function.__init__ if inspect.isclass(function) else function)
+    for name, given in zip(inspect.signature(function).parameters, inputs, strict=False):
+        if isinstance(given, Bundle):
+            yield from _parameters(given.make, given.parts, f"{prefix}{name}_")
+        else:
+            annotation = types.get(name, Any)
+            yield inspect.Parameter(prefix + name, inspect.Parameter.POSITIONAL_ONLY, annotation=annotation)
 
 
 class BundledFunction:
@@ -45,40 +75,21 @@ class BundledFunction:
         self.__name__ = function.__name__
         self.__doc__ = function.__doc__
         self.__module__ = function.__module__
-        parameters = list(self._parameters())
+        parameters = list(_parameters(function, self.inputs))
         self.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
         self.__signature__ = inspect.Signature(parameters)
 
     def __call__(self, *contents: Any) -> Any:
         """Make the bundles, and call the function."""
         remaining = iter(contents)
-        arguments = [
-            given.make(*(next(remaining) for _ in given.datasets)) if isinstance(given, Bundle) else next(remaining)
-            for given in self.inputs
-        ]
-        return self.function(*arguments)
-
-    def _parameters(self) -> Iterator[inspect.Parameter]:
-        own = list(inspect.signature(self.function).parameters)
-        types = get_type_hints(self.function)
-        for name, given in zip(own, self.inputs, strict=False):
-            if isinstance(given, Bundle):
-                made_of = get_type_hints(given.make.__init__ if inspect.isclass(given.make) else given.make)
-                parts = list(inspect.signature(given.make).parameters)[: len(given.datasets)]
-                for part in parts:
-                    annotation = made_of.get(part, Any)
-                    yield inspect.Parameter(f"{name}_{part}", inspect.Parameter.POSITIONAL_ONLY, annotation=annotation)
-            else:
-                annotation = types.get(name, Any)
-                yield inspect.Parameter(name, inspect.Parameter.POSITIONAL_ONLY, annotation=annotation)
+        return self.function(*(_content(given, remaining) for given in self.inputs))
 
 
 def node(
     function: Callable[..., Any], inputs: Sequence[str | Bundle], outputs: str | list[str] | dict[str, str], name: str
 ) -> Node:
     """Make a Kedro node."""
-    flat = [dataset for given in inputs for dataset in (given.datasets if isinstance(given, Bundle) else (given,))]
-    return Node(BundledFunction(function, inputs), inputs=flat, outputs=outputs, name=name)
+    return Node(BundledFunction(function, inputs), inputs=list(_flat(inputs)), outputs=outputs, name=name)
 
 
 def training_run(cell: Cell, experiment: Experiment, checkpoints: CheckpointFolder | None) -> Run:

@@ -1,5 +1,6 @@
 """A search of one method's parameters."""
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
@@ -13,29 +14,40 @@ from deephash_pipeline.randomness import derive_seed
 from deephash_pipeline.tuning import HeldOutScore, TrialJob, TuningParameters, halves, search
 
 
+@dataclass(frozen=True)
+class TunedCell:
+    """What is tuned: a method at a code length, as it is configured, from where its training starts."""
+
+    method: FineTuningParameters
+    run: Run
+    start: PreTrainedWeights
+
+
+@dataclass(frozen=True)
+class Study:
+    """How it is tuned, by which protocol its queries will search, and where its trials are stored."""
+
+    tuning: TuningParameters
+    protocol: str
+    trials: Path
+
+
 def search_parameters(
-    training_set: TrainingSet,
-    validation_set: LabelledImages,
-    method: FineTuningParameters,
-    tuning: TuningParameters,
-    run: Run,
-    start: PreTrainedWeights,
-    protocol: str,
-    study: Path,
+    training_set: TrainingSet, validation_set: LabelledImages, cell: TunedCell, study: Study
 ) -> pd.DataFrame:
     """Make the trials of a cell's method that its study lacks; returns a row for each trial.
 
     Raises:
         InputError: the protocol searches the validation images, which trials are judged by.
     """
-    if "validation" in require_protocol(protocol).database:
+    if "validation" in require_protocol(study.protocol).database:
         raise InputError(
-            f"tuning judges by validation images, and protocol {protocol} searches them: tune by protocol paper, and "
-            "carry the winners over"
+            f"tuning judges by validation images, and protocol {study.protocol} searches them: tune by protocol paper, "
+            "and carry the winners over"
         )
-    asking, searched = halves(validation_set, derive_seed(run.experiment.seed, "tuning"))
+    asking, searched = halves(validation_set, derive_seed(cell.run.experiment.seed, "tuning"))
     score = HeldOutScore(asking, searched, training_set)
-    trials = search(TrialJob(training_set, score, method, start, run, tuning), study)
-    trials.insert(0, "method", run.cell.method)
-    trials.insert(1, "code_length", run.code_length)
+    trials = search(TrialJob(training_set, score, cell.method, cell.start, cell.run, study.tuning), study.trials)
+    trials.insert(0, "method", cell.run.cell.method)
+    trials.insert(1, "code_length", cell.run.code_length)
     return trials

@@ -5,7 +5,10 @@ from kedro.pipeline import Pipeline
 from deephash_pipeline.grid import PRE_TRAINING, SHOWN_CODE_LENGTH, TUNED_METHODS, cells
 from deephash_pipeline.methods import Cell
 from deephash_pipeline.pipelines.shared.inputs import PRE_TRAINED, TRAINING_SET, TRIAL_RUN, VALIDATION_SET, Bundle, node
-from deephash_pipeline.pipelines.tuning.nodes import search_parameters
+from deephash_pipeline.pipelines.tuning.nodes import Study, TunedCell, search_parameters
+
+CELL = Bundle(TunedCell, ("params:fine_tuning", TRIAL_RUN, PRE_TRAINED))
+STUDY = Bundle(Study, ("params:tuning", "params:protocol", "study"))
 
 
 def create_pipeline() -> Pipeline:
@@ -16,17 +19,7 @@ def create_pipeline() -> Pipeline:
         images, labels, {trunk, softmax}_weights, deephash_pretrained.b32.hash_layer, <cell>.study -> search
             -> <cell>.trials
     """
-    inputs: list[str | Bundle] = [
-        TRAINING_SET,
-        VALIDATION_SET,
-        "params:fine_tuning",
-        "params:tuning",
-        TRIAL_RUN,
-        PRE_TRAINED,
-        "params:protocol",
-        "study",
-    ]
-    template = Pipeline([node(search_parameters, inputs, "trials", "search")])
+    template = Pipeline([node(search_parameters, [TRAINING_SET, VALIDATION_SET, CELL, STUDY], "trials", "search")])
     return Pipeline([_instance(template, cell) for cell in cells(*TUNED_METHODS, code_lengths=[SHOWN_CODE_LENGTH])])
 
 

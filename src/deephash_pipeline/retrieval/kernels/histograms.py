@@ -71,8 +71,8 @@ def full_add(a: Any, b: Any, c: Any) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def _fill_tables(words: Any, first_block: int, behind_block: int, tables: Any) -> None:
-    for block in range(first_block, behind_block):
+def _fill_tables(words: Any, first_block: int, stop_block: int, tables: Any) -> None:
+    for block in range(first_block, stop_block):
         _fill_table(words, block * BLOCK_ITEMS, tables[block])
 
 
@@ -171,17 +171,17 @@ def mark(start: int, stop: int, planes: Any) -> Any:
     """Write into row MARKED the items start..stop of the block.
 
     Returns:
-        The first word with such an item and the word behind the last, both rounded to whole vectors.
+        The first word with such an item and the word after the last, both rounded to whole vectors.
     """
     first_word, last_word = start // WORD_ITEMS, (stop - 1) // WORD_ITEMS
     first = first_word // VECTOR_WORDS * VECTOR_WORDS
-    behind = (last_word // VECTOR_WORDS + 1) * VECTOR_WORDS
+    stop_word = (last_word // VECTOR_WORDS + 1) * VECTOR_WORDS
     marked = planes[MARKED * BLOCK_WORDS : (MARKED + 1) * BLOCK_WORDS]
-    for word in range(first, behind):
+    for word in range(first, stop_word):
         marked[word] = ALL if first_word <= word <= last_word else NONE
     marked[first_word] &= ALL << np.uint64(start % WORD_ITEMS)
     marked[last_word] &= ALL >> np.uint64(WORD_ITEMS - 1 - (stop - 1) % WORD_ITEMS)
-    return np.uint64(first), np.uint64(behind)
+    return np.uint64(first), np.uint64(stop_word)
 
 
 @njit(cache=True, nogil=True)
@@ -191,7 +191,7 @@ def _items_with(planes: Any, word: Any, free3: Any, free4: Any, free5: Any) -> A
 
 
 @njit(cache=True, nogil=True)
-def count_marked(planes: Any, first: Any, behind: Any, code_length: int, counts: Any) -> None:
+def count_marked(planes: Any, first: Any, stop_word: Any, code_length: int, counts: Any) -> None:
     """Add to counts[s] the number of marked items whose distance has at least the binary digits of s, s = 0..K."""
     for s in range(0, code_length + 1, 8):
         # A digit that s does not have may be anything: `or` with ones.
@@ -199,7 +199,7 @@ def count_marked(planes: Any, first: Any, behind: Any, code_length: int, counts:
             free6 = NONE if s & 64 else ALL
             free7 = NONE if s & 128 else ALL
             free8 = NONE if s & 256 else ALL
-            for word in range(first, behind):
+            for word in range(first, stop_word):
                 items = planes[_START[MARKED] + word] & (planes[_START[6] + word] | free6)
                 planes[_START[NARROWED] + word] = (
                     items & (planes[_START[7] + word] | free7) & (planes[_START[8] + word] | free8)
@@ -209,11 +209,11 @@ def count_marked(planes: Any, first: Any, behind: Any, code_length: int, counts:
         free5 = NONE if s & 32 else ALL
         n0 = n1 = n2 = n3 = n4 = n5 = n6 = n7 = NONE
         if s == code_length:
-            for word in range(first, behind):
+            for word in range(first, stop_word):
                 n0 += popcount(_items_with(planes, word, free3, free4, free5))
             counts[s] += n0
             break
-        for word in range(first, behind):
+        for word in range(first, stop_word):
             items = _items_with(planes, word, free3, free4, free5)
             p0, p1, p2 = planes[word], planes[_START[1] + word], planes[_START[2] + word]
             n0 += popcount(items)
@@ -245,10 +245,10 @@ def _bits_of_triple(code: Any, first_bit: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def entries_of(query_words: Any, first_query: int, behind_query: int, triples: int) -> Any:
+def entries_of(query_words: Any, first_query: int, stop_query: int, triples: int) -> Any:
     """Where in the table of a block the numbers for the bits of each query stand: uint64 (queries, triples)."""
-    entries = np.empty((behind_query - first_query, triples), dtype=np.uint64)
-    for query in range(first_query, behind_query):
+    entries = np.empty((stop_query - first_query, triples), dtype=np.uint64)
+    for query in range(first_query, stop_query):
         for triple in range(triples):
             value = _bits_of_triple(query_words[query], 3 * triple)
             entries[query - first_query, triple] = (triple * 8 + value) * 2 * BLOCK_WORDS
@@ -258,7 +258,7 @@ def entries_of(query_words: Any, first_query: int, behind_query: int, triples: i
 @njit(cache=True, nogil=True)
 def count_at_least(
     first_query: int,
-    behind_query: int,
+    stop_query: int,
     query_words: NDArray[np.uint64],
     tables: NDArray[np.uint64],
     starts: NDArray[np.int64],
@@ -271,7 +271,7 @@ def count_at_least(
 
     Args:
         first_query: the first of the queries to count for,
-        behind_query: and the one behind the last. A block stays in the cache while all of them pass it.
+        stop_query: and the one after the last. A block stays in the cache while all of them pass it.
         query_words: codes, uint64 (queries, words).
         tables: of `difference_tables`.
         starts: int64 (queries,); relevant to a query are the items from here
@@ -281,15 +281,15 @@ def count_at_least(
         counts: int64 (2, queries, code_length + 1 filled up to a multiple of eight).
     """
     planes = working_memory(tables)
-    entries = entries_of(query_words, first_query, behind_query, tables.shape[1])
+    entries = entries_of(query_words, first_query, stop_query, tables.shape[1])
     for block in range(tables.shape[0]):
         before = block * BLOCK_ITEMS
         table = tables[block].reshape(-1)
-        for query in range(first_query, behind_query):
+        for query in range(first_query, stop_query):
             sum_differences(table, entries[query - first_query], planes)
-            first, behind = mark(0, min(items - before, BLOCK_ITEMS), planes)
-            count_marked(planes, first, behind, code_length, counts[0, query])
+            first, stop_word = mark(0, min(items - before, BLOCK_ITEMS), planes)
+            count_marked(planes, first, stop_word, code_length, counts[0, query])
             start, stop = max(starts[query] - before, 0), min(stops[query] - before, BLOCK_ITEMS)
             if start < stop:
-                first, behind = mark(start, stop, planes)
-                count_marked(planes, first, behind, code_length, counts[1, query])
+                first, stop_word = mark(start, stop, planes)
+                count_marked(planes, first, stop_word, code_length, counts[1, query])

@@ -67,7 +67,7 @@ def _mark_sharing(grade: int, shared: Any, planes: Any) -> bool:
 @njit(cache=True, nogil=True)
 def count_sharing(
     first_query: int,
-    behind_query: int,
+    stop_query: int,
     query_words: NDArray[np.uint64],
     tables: NDArray[np.uint64],
     label_maps: NDArray[np.uint64],
@@ -81,7 +81,7 @@ def count_sharing(
 
     Args:
         first_query: this and what is not named here as for `count_at_least`.
-        behind_query: one behind the last query.
+        stop_query: one after the last query.
         query_words: codes.
         tables: of `difference_tables`.
         label_maps: uint64 (labels, blocks x BLOCK_WORDS), one bit for each item that carries the label.
@@ -92,17 +92,17 @@ def count_sharing(
         counts: int64 (grades, queries, code_length + 1 filled up to a multiple of eight); `counts[0]` takes all items.
     """
     planes = working_memory(tables)
-    entries = entries_of(query_words, first_query, behind_query, tables.shape[1])
+    entries = entries_of(query_words, first_query, stop_query, tables.shape[1])
     digits = 0
     while len(counts) - 1 >> digits:
         digits += 1
     shared = np.zeros((digits + 1, BLOCK_WORDS), dtype=np.uint64)
     for block in range(tables.shape[0]):
         table = tables[block].reshape(-1)
-        for query in range(first_query, behind_query):
+        for query in range(first_query, stop_query):
             sum_differences(table, entries[query - first_query], planes)
-            first, behind = mark(0, min(items - block * BLOCK_ITEMS, BLOCK_ITEMS), planes)
-            count_marked(planes, first, behind, code_length, counts[0, query])
+            first, stop_word = mark(0, min(items - block * BLOCK_ITEMS, BLOCK_ITEMS), planes)
+            count_marked(planes, first, stop_word, code_length, counts[0, query])
             own = labels[label_ends[query - 1] if query else 0 : label_ends[query]]
             _add_labels(label_maps, own, block * BLOCK_WORDS, shared)
             for grade in range(1, min(len(own) + 1, len(counts))):

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
+from torch import nn
 from torch.multiprocessing import get_context
 from torch.multiprocessing.spawn import ProcessExitedException, ProcessRaisedException, start_processes
 
@@ -23,9 +24,13 @@ from deephash_pipeline.child_process import end_with_parent
 from deephash_pipeline.devices import require_no_index
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.training.distributed.ranks import backend, share_of
-from deephash_pipeline.training.loop import train
+from deephash_pipeline.training.gradients import Objective
+from deephash_pipeline.training.inputs import LabelledInputs
+from deephash_pipeline.training.loop import train_here
+from deephash_pipeline.training.parameters import TrainingParameters
 from deephash_pipeline.training.resuming.interruption import StopRequest, TrainingInterrupted, stop_requests
 from deephash_pipeline.training.resuming.state import History
+from deephash_pipeline.training.run import TrainingRun
 
 SECONDS_BETWEEN_LOOKS = 0.2
 SECONDS_TO_FINISH = 60.0
@@ -34,36 +39,63 @@ SECONDS_TO_FINISH = 60.0
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-def train_on(devices: int, **arguments: Any) -> History:
-    """Call `train`, in as many processes as there are devices to use.
+def train(
+    module: nn.Module,
+    objective: Objective,
+    training_set: LabelledInputs,
+    parameters: TrainingParameters,
+    run: TrainingRun,
+) -> History:
+    """Minimise an objective over a training set, in place; on several devices in a process for each.
+
+    With checkpoints, a training that was interrupted goes on after the last step that was saved and ends with the
+    weights it would have had, bit for bit; one that had finished only gives its result again. Under ``torchrun`` every
+    process takes its part of each batch through the trunk. Where `devices` of the run is more than 1, such processes
+    are started here; they import the script that calls, so there the call stands under ``if __name__ == "__main__":``.
 
     Args:
-        devices: 1 trains in this process. More need `checkpoints`, through which the result comes back.
-        arguments: of `train`, by name; without an index for the device.
+        module: maps a batch of inputs to the objective's first argument; moved to the run's device, left in evaluation
+            mode.
+        objective: maps (outputs, labels) to a loss and metrics to watch.
+        training_set: what is learned from.
+        parameters: optimiser, schedule and sampler.
+        run: name, seed, devices, checkpoints, and what is measured after each epoch.
+
+    Returns:
+        One dictionary an epoch: ``epoch`` (from 1), ``learning_rate``, ``loss`` and the means of the watched metrics.
 
     Raises:
-        InputError: several devices without checkpoints, or a batch that they cannot share; a process that was killed;
-            and what `train` raises, as in one process.
+        InputError: labels and inputs of different number, fewer inputs than one batch, or an unfinished training of
+            another configuration in the checkpoints; several devices without checkpoints, or a batch that they cannot
+            share; a process that was killed.
+        TrainingDiverged: non-finite loss.
+        TrainingInterrupted: SIGTERM or Ctrl-C; a checkpoint of the last whole step is there.
 
     Example:
-        In a script under ``if __name__ == "__main__":``, because the processes import it. ::
-
-            train_on(2, module=network, objective=loss, inputs=inputs, labels=labels, parameters=parameters, seed=0,
-                     device=torch.device("cuda"), description="two devices", checkpoints=checkpoints)
+        >>> import numpy as np
+        >>> from deephash_pipeline.training import ArrayInputs, CrossEntropy
+        >>> labels = np.arange(32) % 2
+        >>> inputs = ArrayInputs(np.eye(2, dtype=np.float32)[labels], torch.device("cpu"))
+        >>> parameters = TrainingParameters(epochs=3, batch_size=8, learning_rate=0.5)
+        >>> training_set, run = LabelledInputs(inputs, labels), TrainingRun("two classes", seed=0)
+        >>> history = train(nn.Linear(2, 2), CrossEntropy(), training_set, parameters, run)
+        >>> [row["epoch"] for row in history], history[-1]["loss"] < history[0]["loss"]
+        ([1, 2, 3], True)
     """
-    if devices == 1:
-        return train(**arguments)
+    arguments = (module, objective, training_set, parameters, run)
+    if run.devices == 1:
+        return train_here(*arguments)
     if "RANK" in os.environ:
-        raise InputError(f"`devices` is {devices} in a process that torchrun has started: leave it at 1")
-    if arguments.get("checkpoints") is None:
+        raise InputError(f"`devices` is {run.devices} in a process that torchrun has started: leave it at 1")
+    if run.checkpoints is None:
         raise InputError("training on several devices needs checkpoints: leave out `devices`, or give a folder")
-    require_no_index(arguments["device"])
-    share_of(arguments["parameters"].batch_size, devices)
+    require_no_index(run.device)
+    share_of(parameters.batch_size, run.devices)
     # Each process puts it on its own device.
-    arguments["module"].cpu()
+    module.cpu()
     with stop_requests() as stop, tempfile.TemporaryDirectory() as folder, _records_of_processes() as records:
         job = _Job(
-            devices,
+            run.devices,
             Path(folder),
             # By value: PyTorch would share the module's memory, and the processes would train it together.
             pickle.dumps(arguments),
@@ -71,10 +103,10 @@ def train_on(devices: int, **arguments: Any) -> History:
             logging.getLogger(__package__).getEffectiveLevel(),
         )
         with _signals_wait():
-            processes = start_processes(_train_one_rank, (job,), devices, join=False)  # type: ignore[no-untyped-call]
-        _wait(processes, stop, job, arguments["description"])
+            processes = start_processes(_train_one_rank, (job,), run.devices, join=False)  # type: ignore[no-untyped-call]
+        _wait(processes, stop, job, run.name)
     # The last checkpoint is of a finished training now: this only restores it.
-    return train(**arguments)
+    return train_here(*arguments)
 
 
 class _Job(NamedTuple):
@@ -93,20 +125,20 @@ class _Job(NamedTuple):
 
 
 def _train_one_rank(rank: int, job: _Job) -> None:
-    # Until `train` listens to them, signals end the process.
+    # Until the loop listens to them, signals end the process.
     signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
     end_with_parent()
     logging.getLogger().addHandler(QueueHandler(job.records) if rank == 0 else logging.NullHandler())
     logging.getLogger().setLevel(job.log_level)
-    arguments = pickle.loads(job.arguments)
-    device = arguments["device"]
+    module, objective, training_set, parameters, run = pickle.loads(job.arguments)
+    device = run.device
     if device.type == "cuda":
         torch.cuda.set_device(rank)
     torch.set_num_threads(max(1, torch.get_num_threads() // job.devices))
     rendezvous = f"file://{job.folder / 'rendezvous'}"
     torch.distributed.init_process_group(backend(device), init_method=rendezvous, rank=rank, world_size=job.devices)
     try:
-        train(**arguments)
+        train_here(module, objective, training_set, parameters, run)
     except InputError as error:
         partial = job.error_file(rank).with_suffix(".partial")
         partial.write_bytes(pickle.dumps(error))

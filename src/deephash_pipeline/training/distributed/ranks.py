@@ -50,6 +50,10 @@ def share_of(batch_size: int, ranks: int) -> int:
 
     Raises:
         InputError: it cannot be divided equally.
+
+    Example:
+        >>> share_of(128, ranks=2)
+        64
     """
     if batch_size % ranks:
         raise InputError(
@@ -63,6 +67,10 @@ def own_part(batch_size: int) -> slice:
 
     Raises:
         InputError: the batch cannot be divided equally.
+
+    Example:
+        >>> own_part(128)
+        slice(0, 128, None)
     """
     share = share_of(batch_size, world_size())
     return slice(rank() * share, (rank() + 1) * share)

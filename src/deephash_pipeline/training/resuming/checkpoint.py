@@ -164,6 +164,10 @@ def first_difference(configuration: Mapping[str, Any], stored: Mapping[str, Any]
     """Name the first parameter in which two configurations differ; None if they are the same.
 
     Values are compared as JSON writes them: a tuple is a list then, and NaN is NaN.
+
+    Example:
+        >>> first_difference({"seed": 1, "epochs": 3}, {"seed": 1, "epochs": 4})
+        'epochs'
     """
     for name in sorted(configuration.keys() | stored.keys()):
         if name not in configuration or name not in stored:

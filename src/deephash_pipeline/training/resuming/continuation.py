@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.training.distributed.ranks import any_rank, rank
-from deephash_pipeline.training.inputs import Inputs
+from deephash_pipeline.training.inputs import LabelledInputs
 from deephash_pipeline.training.parameters import TrainingParameters
-from deephash_pipeline.training.resuming.checkpoint import CheckpointFolder, TrainingState, first_difference
+from deephash_pipeline.training.resuming.checkpoint import TrainingState, first_difference
 from deephash_pipeline.training.resuming.interruption import StopRequest, TrainingInterrupted
 from deephash_pipeline.training.resuming.state import Training
+from deephash_pipeline.training.run import TrainingRun
 
 logger = logging.getLogger(__name__)
 
@@ -37,27 +37,19 @@ class Continuation:
 
     Args:
         training: as it begins; `start` puts it where its last checkpoint was made.
-        checkpoints: None for a training that is neither saved nor restored.
-        description: name of the training in messages.
+        run: its seed, its name in messages, and where it is saved, if anywhere.
     """
 
-    def __init__(self, training: Training, checkpoints: CheckpointFolder | None, description: str) -> None:
+    def __init__(self, training: Training, run: TrainingRun) -> None:
         self.training = training
-        self.checkpoints = checkpoints
-        self.description = description
+        self.run = run
+        self.checkpoints = run.checkpoints
         self.configuration: dict[str, Any] = {}
         self.steps = 0
         self.last_saved = time.monotonic()
         self.seconds_to_save = 0.0
 
-    def start(
-        self,
-        inputs: Inputs,
-        labels: NDArray[Any],
-        parameters: TrainingParameters,
-        seed: int,
-        configuration: Mapping[str, Any],
-    ) -> None:
+    def start(self, training_set: LabelledInputs, parameters: TrainingParameters) -> None:
         """Restore the last checkpoint, if there is one of the same configuration.
 
         Raises:
@@ -66,12 +58,12 @@ class Continuation:
         if self.checkpoints is None:
             return
         self.configuration = {
-            **configuration,
+            **self.run.configuration,
             # Last: what was configured as `auto` is what it came to.
             **{f"training.{name}": value for name, value in parameters.model_dump().items()},
-            "seed": seed,
+            "seed": self.run.seed,
             INITIAL_WEIGHTS: weights_digest(self.training.module.state_dict()),
-            TRAINING_SET: training_set_digest(inputs, labels),
+            TRAINING_SET: training_set_digest(training_set),
         }
         stored = self.checkpoints.load()
         if stored is None:
@@ -81,7 +73,7 @@ class Continuation:
             self._restore(stored)
         elif stored.finished:
             # Its result is stored elsewhere: nothing is lost. No rank may find the folder half empty.
-            logger.info("%s: `%s` has changed, training starts anew", self.description, difference)
+            logger.info("%s: `%s` has changed, training starts anew", self.run.name, difference)
             any_rank(False)
             if rank() == 0:
                 self.checkpoints.clear()
@@ -102,7 +94,7 @@ class Continuation:
             progress = self.training.progress
             rest = "the same command goes on from there" if self.checkpoints else "nothing was stored"
             raise TrainingInterrupted(
-                f"{self.description}: interrupted in epoch {progress.epoch} after step {progress.step}; {rest}",
+                f"{self.run.name}: interrupted in epoch {progress.epoch} after step {progress.step}; {rest}",
                 stop.signal_number or 0,
             )
 
@@ -129,13 +121,13 @@ class Continuation:
         self.steps = stored.progress["steps"]
         progress = self.training.progress
         where = "finished before" if progress.finished else f"goes on in epoch {progress.epoch}"
-        logger.info("%s: %s, from %s", self.description, where, self.checkpoints.folder)
+        logger.info("%s: %s, from %s", self.run.name, where, self.checkpoints.folder)
         if rank() == 0:
             self.checkpoints.tidy()
 
     def _refusal(self, difference: str, stored: Mapping[str, Any]) -> str:
         assert self.checkpoints is not None, "what is refused comes from there"
-        unfinished = f"{self.description}: the unfinished training in {self.checkpoints.folder}"
+        unfinished = f"{self.run.name}: the unfinished training in {self.checkpoints.folder}"
         if difference in (INITIAL_WEIGHTS, TRAINING_SET):
             return f"{unfinished} began with another `{difference}`: bring it back, or delete the folder to start over"
         before, now = (known.get(difference, "not given") for known in (stored, self.configuration))
@@ -144,7 +136,12 @@ class Continuation:
 
 
 def weights_digest(weights: Mapping[str, Tensor]) -> str:
-    """SHA-256 of named tensors: names, shapes and every bit."""
+    """SHA-256 of named tensors: names, shapes and every bit.
+
+    Example:
+        >>> weights_digest({"weight": torch.zeros(2)})[:8] == weights_digest({"weight": torch.ones(2)})[:8]
+        False
+    """
     digest = hashlib.sha256()
     for name, tensor in weights.items():
         digest.update(f"{name} {tuple(tensor.shape)} ".encode())
@@ -152,9 +149,9 @@ def weights_digest(weights: Mapping[str, Tensor]) -> str:
     return digest.hexdigest()
 
 
-def training_set_digest(inputs: Inputs, labels: NDArray[Any]) -> str:
+def training_set_digest(training_set: LabelledInputs) -> str:
     """SHA-256 of the labels and of the inputs as they reach the network, evenly chosen where they are many."""
-    labels = np.ascontiguousarray(labels)
+    inputs, labels = training_set.inputs, np.ascontiguousarray(training_set.labels)
     digest = hashlib.sha256(f"{labels.dtype} {labels.shape} ".encode() + labels.tobytes())
     size_of_one = inputs.batch(np.arange(1)).nbytes
     compared = min(len(labels), max(BLOCK, COMPARED_BYTES // size_of_one))

@@ -16,6 +16,10 @@ class TrainingInterrupted(InputError):
 
     Attributes:
         exit_code: what a shell expects of a command that a signal has ended, 128 + the signal's number.
+
+    Example:
+        >>> TrainingInterrupted("interrupted in epoch 1", signal.SIGTERM).exit_code
+        143
     """
 
     def __init__(self, message: str, signal_number: int) -> None:
@@ -27,7 +31,12 @@ class TrainingInterrupted(InputError):
 
 
 class StopRequest:
-    """Whether a signal has asked to stop, and which came first; a second of its kind ends the process at once."""
+    """Whether a signal has asked to stop, and which came first; a second of its kind ends the process at once.
+
+    Example:
+        >>> bool(StopRequest())
+        False
+    """
 
     def __init__(self) -> None:
         self.signal_number: int | None = None
@@ -50,6 +59,11 @@ def stop_requests() -> Iterator[StopRequest]:
 
     Raises:
         TrainingInterrupted: asked to stop, the block has come to its end, because nothing was left to do.
+
+    Example:
+        >>> with stop_requests() as stop:
+        ...     bool(stop)
+        False
     """
     request = StopRequest()
     if threading.current_thread() is not threading.main_thread():
