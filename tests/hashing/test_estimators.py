@@ -16,7 +16,7 @@ from sklearn.preprocessing import Normalizer  # type: ignore[import-untyped]
 from sklearn.utils.estimator_checks import parametrize_with_checks  # type: ignore[import-untyped]
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.hashing import HASH_FUNCTIONS, ITQ, KSH, LDAH, PCAH, HashFunction, LiongSDH
+from deephash_pipeline.hashing import FSDH, HASH_FUNCTIONS, ITQ, KSH, LDAH, PCAH, SDH, HashFunction, LiongSDH
 from tests.hashing.little_work import LITTLE_WORK
 
 Quick = Callable[..., HashFunction]
@@ -51,6 +51,16 @@ def test_lists_integers_and_frames_give_the_codes_of_the_same_numbers(
     frame = pd.DataFrame(whole, columns=[f"z{column}" for column in range(20)])
     for X, y in ((whole, labels), (whole.tolist(), labels.tolist()), (frame, pd.Series(names)), (whole, names)):
         np.testing.assert_array_equal(quick(method, 12).fit(X, y).transform(X), expected)
+
+
+@pytest.mark.parametrize("method", [SDH, FSDH])
+def test_the_layout_of_an_array_changes_no_bit(
+    method: type[HashFunction], z: NDArray[np.float32], labels: NDArray[np.int64], quick: Quick
+) -> None:
+    expected = quick(method, 12).fit(z, labels).transform(z)
+    for columns_first in (np.asfortranarray(z), pd.DataFrame(z)):
+        codes = quick(method, 12).fit(columns_first, labels).transform(columns_first)
+        np.testing.assert_array_equal(codes, expected)
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -137,7 +137,10 @@ def test_where_two_axes_could_be_channels_it_is_the_one_of_the_size_asked_for() 
         (pixels(3, 8, 8), r"\(3, 8, 8\) is three grey images or one in colour: give it as \(3, 1, 8, 8\) or \(1, 3"),
         (pixels(5, 3, 8, 3), "the axis of the channels is not clear"),
         (pixels(5, 4, 8, 8), "the axis of the channels is not clear"),
-        ([pixels(5, 8, 8)], "the axis of the channels is not clear"),
+        (
+            [pixels(5, 8, 8)],
+            r"item 0 of the images is of shape \(5, 8, 8\): .*give several grey ones as \(n, 1, H, W\)",
+        ),
         (np.zeros((5, 8, 8)), r"images: float64 of shape \(5, 8, 8\); give uint8"),
         ([pixels(8, 8), np.zeros((8, 8), dtype=bool)], "item 1 of the images: bool of shape"),
         (pixels(5, 1, 0, 8), "uint8 of shape"),

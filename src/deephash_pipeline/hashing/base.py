@@ -78,7 +78,7 @@ class Encoder(BaseEstimator, ABC):  # type: ignore[misc]
         """Bits of each row.
 
         Sums run in float64, over blocks of rows of bounded size: the code of an image does not depend on the batch it
-        arrives in. float32 and float64 arrays are read in place and once, memory-mapped ones too.
+        arrives in. float32 and float64 arrays in C order are read in place and once, memory-mapped ones too.
 
         Args:
             X: features, any array-like of finite numbers, shape (n, D).
@@ -135,8 +135,9 @@ class Encoder(BaseEstimator, ABC):  # type: ignore[misc]
     def _validated(self, X: Any, y: Any = "no_validation", **options: Any) -> Any:
         """`X`, or `X` and `y`, as arrays, by scikit-learn's check, whose errors are put into one line."""
         try:
-            # Values that are not finite are counted block by block.
-            return validate_data(self, X, y, dtype=(np.float64, np.float32), ensure_all_finite=False, **options)
+            # Values that are not finite are counted block by block. In one order, for sums round by the layout.
+            kinds = {"dtype": (np.float64, np.float32), "order": "C", "ensure_all_finite": False}
+            return validate_data(self, X, y, **kinds, **options)
         except ValueError as error:
             raise InputError(" ".join(str(error).split())) from error
 
@@ -206,8 +207,8 @@ class HashFunction(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Encoder): 
         """Learn the hash function from the training set.
 
         Args:
-            X: features, any array-like of finite numbers, shape (n, D), n at least 2; float32 and float64 arrays are
-                read in place, memory-mapped ones too.
+            X: features, any array-like of finite numbers, shape (n, D), n at least 2; float32 and float64 arrays in
+                C order are read in place, memory-mapped ones too.
             y: the class of each row, integers or strings, shape (n,); or, for a method with `several_labels`, 0 and 1
                 of shape (n, classes), 1 for each label that a row has. Ignored by a method that is not `supervised`.
 

@@ -219,6 +219,11 @@ def _single_images(images: Iterable[Any], channels: Channels) -> Iterator[OneIma
         elif not _is_array(image):
             raise InputError(f"item {number} of the images is of type {type(image).__name__}: {FORMS}.")
         elif (array := _checked(image, f"item {number} of the images")).ndim == 3:
+            if not {array.shape[0], array.shape[2]} & set(CHANNELS):
+                raise InputError(
+                    f"item {number} of the images is of shape {array.shape}: among others an array is one image, "
+                    "(H, W, C) or (C, H, W); give several grey ones as (n, 1, H, W)."
+                )
             yield _channels_first(array[np.newaxis], channels)[0]
         else:
             yield from _stack(array, channels)
