@@ -96,7 +96,7 @@ def test_mlflow_holds_one_parent_and_a_child_for_each_cell(finished_project: Pat
 
 def test_mlflow_holds_the_figures_of_the_catalog(finished_project: Path) -> None:
     metrics = json.loads((finished_project / "data/07_model_output/digits/metrics.json").read_text())
-    stored = {(held["method"], str(held["code_length"])): held["mean_average_precision"] for held in metrics}
+    stored = {(cell["method"], str(cell["code_length"])): cell["mean_average_precision"] for cell in metrics}
     _, children = tracked(finished_project)
     logged = {
         (run.data.params["method"], run.data.params["code_length"]): run.data.metrics["mean_average_precision"]
