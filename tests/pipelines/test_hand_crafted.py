@@ -76,7 +76,9 @@ def run(parameters: HandCraftedParameters, seed: int = 7) -> dict[str, Any]:
     }
     stages = Pipeline(list(STAGES.values()))
     given = {name: given[name] for name in stages.inputs()}
-    outputs = SequentialRunner().run(stages, DataCatalog({name: MemoryDataset(content) for name, content in given.items()}))
+    outputs = SequentialRunner().run(
+        stages, DataCatalog({name: MemoryDataset(content) for name, content in given.items()})
+    )
     return {name: dataset.load() for name, dataset in outputs.items()}
 
 
