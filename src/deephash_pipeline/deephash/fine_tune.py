@@ -120,6 +120,11 @@ class FineTuned(NamedTuple):
     Attributes:
         hasher: images in, codes out.
         history: a row for each epoch.
+
+    Example:
+        >>> from deephash_pipeline import ImageHasher
+        >>> FineTuned(ImageHasher.pretrained("digits-48"), pd.DataFrame({"epoch": [1]})).hasher.code_length
+        48
     """
 
     hasher: ImageHasher

@@ -39,6 +39,13 @@ class InitialisedHashLayer(NamedTuple):
         weights: W as ``weight`` of shape (code_length, z_dimension).
         encoder: the hash function that W amounts to.
         history: a row for each epoch.
+
+    Example:
+        >>> import torch
+        >>> from deephash_pipeline.hashing import LSH
+        >>> weights = {"weight": torch.zeros(12, 500)}
+        >>> InitialisedHashLayer(weights, LSH(code_length=12), pd.DataFrame({"epoch": [1]})).encoder.code_length
+        12
     """
 
     weights: dict[str, Tensor]

@@ -43,6 +43,12 @@ class PreTrained(NamedTuple):
         trunk: state of the trunk.
         softmax: ``weight`` (classes, z_dimension) and ``bias`` (classes,) of the softmax layer.
         history: a row for each epoch.
+
+    Example:
+        >>> import torch
+        >>> softmax = {"weight": torch.zeros(10, 500), "bias": torch.zeros(10)}
+        >>> PreTrained({}, softmax, pd.DataFrame({"epoch": [1], "loss": [2.3]})).softmax["bias"].shape
+        torch.Size([10])
     """
 
     trunk: dict[str, Tensor]

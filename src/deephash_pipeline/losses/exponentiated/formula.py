@@ -44,6 +44,11 @@ class LossAndGradient(NamedTuple):
         value: of the surrogate (Eqn 10), scalar of u's type.
         gradient: of the value with respect to u, the partial code product being a constant; shape and type of u.
         true_loss: Eqn (6) on the signs, mean over pairs, scalar of u's type.
+
+    Example:
+        >>> import torch
+        >>> LossAndGradient(torch.tensor(0.5), torch.zeros(2, 12), torch.tensor(0.25)).gradient.shape
+        torch.Size([2, 12])
     """
 
     value: Tensor
