@@ -29,6 +29,16 @@ class Schedule:
         self._costs = costs_to_the_end(pipeline)
         self._begun: set[str] = set()
         self.nodes = list(pipeline.nodes)
+        # Looked at thousands of times in a run: what is known of a node is looked up, and who is ready is kept.
+        self._places = {node.name: place for place, node in enumerate(self.nodes)}
+        self._cells = {node.name: cell_of(node) for node in self.nodes}
+        self._needs: dict[str, Needs] = {}
+        self._children: dict[str, list[Node]] = {node.name: [] for node in self.nodes}
+        for node, parents in self._parents.items():
+            for parent in parents:
+                self._children[parent.name].append(node)
+        self._left = {node.name: len(parents) for node, parents in self._parents.items()}
+        self._ready = {node.name: node for node in self.nodes if not self._left[node.name]}
         self.waiting = dict.fromkeys(self.nodes)
         self.running: dict[Node, Needs] = {}
         self.done: set[Node] = set()
@@ -37,30 +47,38 @@ class Schedule:
 
     def start_next(self) -> tuple[Node, Needs] | None:
         """Start a node, if one is ready and there is room for it."""
-        ready = [node for node in self.waiting if self._parents[node] <= self.done]
-        if not ready:
+        if not self._ready:
             return None
         # A smaller one is not let past the longest: a node that needs the whole machine would never start.
-        node = max(ready, key=lambda node: (cell_of(node) in self._begun, self._costs[node.name]))
-        needs = self._needs_of(node)
+        name = max(self._ready, key=self._precedence)
+        node = self._ready[name]
+        needs = self._needs.get(name) or self._needs.setdefault(name, self._needs_of(node))
         if not self._capacity.has_room_for(needs, self.running.values()):
             return None
-        del self.waiting[node]
+        del self.waiting[node], self._ready[name]
         self.running[node] = needs
         # To encode and evaluate what a training has made takes little, and shows it at once.
-        self._begun |= {cell_of(node)} - {""}
+        self._begun |= {self._cells[name]} - {""}
         self.attempts[node] += 1
         return node, needs
+
+    def _precedence(self, name: str) -> tuple[bool, float, int]:
+        return self._cells[name] in self._begun, self._costs[name], -self._places[name]
 
     def finish(self, node: Node) -> None:
         """Note that a node is done."""
         del self.running[node]
         self.done.add(node)
+        for child in self._children[node.name]:
+            self._left[child.name] -= 1
+            if not self._left[child.name]:
+                self._ready[child.name] = child
 
     def put_back(self, node: Node) -> None:
         """Have a node run again."""
         del self.running[node]
         self.waiting[node] = None
+        self._ready[node.name] = node
 
     def fail(self, node: Node) -> None:
         """Leave out a node that has failed, and all that need what it would have made."""
