@@ -1,11 +1,16 @@
 """Runs that fail, are interrupted or cannot be logged whole, and how MLflow shows them."""
 
+import fcntl
 import logging
+import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import pandas as pd
 import pytest
@@ -14,6 +19,7 @@ from kedro.pipeline import Node, Pipeline
 from mlflow import MlflowClient
 
 from deephash_pipeline.tracking import MlflowTracking
+from deephash_pipeline.tracking.store import MlflowStore
 from deephash_pipeline.training import TrainingInterrupted
 from tests.datasets.kinds import json_dataset
 from tests.tracking.tracked_runs import CELL, METRICS, PIPELINE, REPORTING, Options, run, runs, stored_catalog
@@ -38,6 +44,19 @@ def test_a_failed_run_is_marked_with_its_error(project: Path, client: Callable[[
     assert parent.info.status == "FAILED"
     assert parent.data.tags["error"] == "ZeroDivisionError: no images"
     assert not children
+
+
+def test_a_run_waits_for_another_that_makes_the_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    connected = threading.Event()
+    monkeypatch.setattr("mlflow.MlflowClient", lambda _: connected.set() or MagicMock())
+    folder = os.open(tmp_path, os.O_RDONLY)
+    fcntl.flock(folder, fcntl.LOCK_EX)
+    with ThreadPoolExecutor() as thread:
+        store = thread.submit(MlflowStore, tmp_path, "digits")
+        assert not connected.wait(1)
+        os.close(folder)
+        store.result(timeout=60)
+    assert connected.is_set()
 
 
 def test_an_interrupted_run_is_closed_when_the_next_begins(project: Path, client: Callable[[], MlflowClient]) -> None:

@@ -1,5 +1,6 @@
 """The runs of one experiment in a project's `mlflow.db`, and their files in `mlartifacts/`."""
 
+import fcntl
 import os
 import sqlite3
 import time
@@ -194,7 +195,13 @@ def _connect(database: Path) -> "MlflowClient":
 
     from mlflow import MlflowClient  # noqa: PLC0415 - takes seconds, which `kedro registry list` need not wait for
 
-    return MlflowClient(f"sqlite:///{database.as_posix()}")
+    # Two runs that make the database at the same time would leave it half made, for good.
+    folder = os.open(database.parent, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        return MlflowClient(f"sqlite:///{database.as_posix()}")
+    finally:
+        os.close(folder)
 
 
 def _milliseconds(seconds: float) -> int:
