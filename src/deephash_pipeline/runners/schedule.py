@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable
+from graphlib import TopologicalSorter
 
 from kedro.pipeline import Pipeline
 from kedro.pipeline.node import Node
@@ -33,12 +34,9 @@ class Schedule:
         self._places = {node.name: place for place, node in enumerate(self.nodes)}
         self._cells = {node.name: cell_of(node) for node in self.nodes}
         self._needs: dict[str, Needs] = {}
-        self._children: dict[str, list[Node]] = {node.name: [] for node in self.nodes}
-        for node, parents in self._parents.items():
-            for parent in parents:
-                self._children[parent.name].append(node)
-        self._left = {node.name: len(parents) for node, parents in self._parents.items()}
-        self._ready = {node.name: node for node in self.nodes if not self._left[node.name]}
+        self._order = TopologicalSorter(self._parents)
+        self._order.prepare()
+        self._ready = {node.name: node for node in self._order.get_ready()}
         self.waiting = dict.fromkeys(self.nodes)
         self.running: dict[Node, Needs] = {}
         self.done: set[Node] = set()
@@ -69,10 +67,8 @@ class Schedule:
         """Note that a node is done."""
         del self.running[node]
         self.done.add(node)
-        for child in self._children[node.name]:
-            self._left[child.name] -= 1
-            if not self._left[child.name]:
-                self._ready[child.name] = child
+        self._order.done(node)
+        self._ready |= {child.name: child for child in self._order.get_ready()}
 
     def put_back(self, node: Node) -> None:
         """Have a node run again."""
