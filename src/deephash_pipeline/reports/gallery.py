@@ -11,7 +11,7 @@ from PIL import Image
 
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.reports.templates import render
-from deephash_pipeline.retrieval.labels import label_names
+from deephash_pipeline.retrieval.labels import label_names, share_a_label
 
 _SHOWN_SIDE = 90
 _LARGEST_SIDE = 2 * _SHOWN_SIDE
@@ -130,9 +130,7 @@ def retrieval_gallery(
         found = nearest(queries.codes[query], database.codes, columns, generator)
         tiles = [Tile(_data_uri(queries.images[query]), small, shown)]
         neighbour_labels = database.labels[found.indices]
-        right = neighbour_labels == queries.labels[query]
-        if queries.labels.ndim == 2:
-            right = (neighbour_labels & queries.labels[query]).any(axis=1)
+        [right] = share_a_label(queries.labels[[query]], neighbour_labels)
         names = label_names(neighbour_labels, class_names)
         for index, distance, name, is_right in zip(found.indices, found.distances, names, right, strict=True):
             uri = _data_uri(database.images[index])
