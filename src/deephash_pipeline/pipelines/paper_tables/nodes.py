@@ -41,8 +41,9 @@ def write_paper_tables(
         ``<name>_rows``, ``<name>_page`` and ``<name>_figure`` to what is written.
     """
     former = {path.removesuffix(".csv"): table for path, table in stored.items()}
-    baselines = reports.classifier_baselines_table(by_benchmark(metrics), former.get(BASELINES))
-    results = reports.with_classifier_baselines(by_benchmark(metrics), baselines)
+    measured = by_benchmark(metrics)
+    baselines = reports.classifier_baselines_table(measured, former.get(BASELINES))
+    results = reports.with_classifier_baselines(measured, baselines)
     joined = {benchmark: pd.concat(frames, ignore_index=True) for benchmark, frames in by_benchmark(curves).items()}
     by_hand = {path.partition("/")[0]: table for path, table in hand_crafted.items()}
     tables = {
