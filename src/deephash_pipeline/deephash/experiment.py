@@ -200,18 +200,21 @@ def engine_run(
     parameters: StageParameters,
     seed: int,
     after_epoch: Callable[[], dict[str, float]] | None = None,
+    devices: int = 1,
 ) -> TrainingRun:
-    """Describe a run to the training engine; on one device.
+    """Describe a run to the training engine.
 
-    >>> run = Run(Experiment(benchmark="digits", network="lenet", seed=42), Cell(method="deephash", code_length=48))
-    >>> parameters = StageParameters(training=TrainingParameters(epochs=30, batch_size=64, learning_rate=0.05))
-    >>> engine_run(run, parameters, seed=7).name
-    'deephash.b48'
+    Example:
+        >>> run = Run(Experiment(benchmark="digits", network="lenet", seed=42), Cell(method="deephash", code_length=48))
+        >>> parameters = StageParameters(training=TrainingParameters(epochs=30, batch_size=64, learning_rate=0.05))
+        >>> engine_run(run, parameters, seed=7).name
+        'deephash.b48'
     """
     return TrainingRun(
         run.name,
         seed,
         run.device,
+        devices=devices,
         after_epoch=after_epoch,
         checkpoints=run.checkpoints,
         configuration=run.configuration(parameters),

@@ -1,7 +1,6 @@
 """Simultaneous fine-tuning: all layers on one loss, the exponentiated loss Q (Algorithm 1) or a rival's."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, Self
@@ -185,7 +184,7 @@ def fine_tune(
         objective,
         LabelledInputs(inputs, inputs.labels(training_set.labels)),
         run.experiment.training(parameters.training),
-        replace(engine_run(run, parameters, seed_of(run), measured), devices=run.devices),
+        engine_run(run, parameters, seed_of(run), measured, run.devices),
     )
     network.cpu()
     hasher = ImageHasher.assemble(network.trunk, hash_layer_encoder(network.hash_layer), training_set, run)

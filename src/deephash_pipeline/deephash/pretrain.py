@@ -1,7 +1,7 @@
 """Pre-training, stage 1: the network learns to classify (Algorithm 1 of the paper)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -126,7 +126,7 @@ def pretrain(
         classification_objective(training_set.labels),
         LabelledInputs(inputs, inputs.labels(training_set.labels)),
         experiment.training(parameters.training),
-        replace(engine_run(run, parameters, seed, after_epoch), devices=run.devices),
+        engine_run(run, parameters, seed, after_epoch, run.devices),
     )
     network.cpu()
     return PreTrained(network.trunk.state_dict(), network.softmax.state_dict(), pd.DataFrame(history))
