@@ -22,6 +22,10 @@ NEVER, NONE = -1, 0
 USUAL = {MMAP_MAX: 65536, MMAP_THRESHOLD: 32 * 2**20, TRIM_THRESHOLD: 64 * 2**20}
 
 
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+"""Variables that libraries take their number of threads from when they are imported."""
+
+
 def resolve_device(device: str) -> torch.device:
     """Turn ``auto`` into the first CUDA device, else the CPU; anything else is taken as PyTorch names it.
 
@@ -140,6 +144,10 @@ def threads(number: int) -> Iterator[None]:
         ...     torch.get_num_threads()
         1
     """
+    if number == torch.get_num_threads() and all(os.environ.get(name) == str(number) for name in THREADS):
+        # So it is in workers, and to look through all libraries takes longer than many a node.
+        yield
+        return
     import numba  # noqa: PLC0415 - takes longer than most commands that never compute
     from threadpoolctl import threadpool_limits  # noqa: PLC0415
 

@@ -80,7 +80,8 @@ def test_the_same_command_goes_on_in_the_run_that_was_killed(project: Path, clie
         hook = MlflowTracking()
         hook.before_pipeline_run({"project_path": str(project)}, PIPELINE, catalog)
         hooks.append(hook)
-        return hook._run
+        opened = hook._opened()
+        return None if opened is None else opened.parent
 
     hooks: list[MlflowTracking] = []
     first = begin(seed=1)
@@ -165,12 +166,19 @@ def test_a_cell_that_was_still_training_is_killed_with_its_run(
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_outside_training_ends_the_run_as_killed(project: Path, number: int) -> None:
     program = f"""
-import os, sys
+import os, sys, threading
 from pathlib import Path
 from kedro.pipeline import Node, Pipeline
 from tests.tracking.tracked_runs import run, stored_catalog
 
-wait = Node(lambda seed: os.kill(os.getpid(), {int(number)}), "params:seed", "report", name="wait")
+def wait(seed):
+    # Python's own exit code for Ctrl-C is lost if another thread imports something meanwhile.
+    for thread in threading.enumerate():
+        if {number == signal.SIGINT} and thread.name.startswith("mlflow"):
+            thread.join()
+    os.kill(os.getpid(), {int(number)})
+
+wait = Node(wait, "params:seed", "report", name="wait")
 run(Path(sys.argv[1]), stored_catalog("signal{int(number)}"), Pipeline([wait]))
 """
     root = Path(__file__).resolve().parents[2]

@@ -205,10 +205,16 @@ def with_those_before(pipeline: Pipeline, catalog: Catalog) -> list[Node]:
     for name in sorted(pipelines, key=lambda name: name != "full"):
         made = {output for node in nodes for output in node.outputs}
         read = {dataset for node in nodes for dataset in node.inputs if not is_parameter(dataset)}
-        if not any(isinstance(catalog.get(dataset), AtomicFileDataset | FilesDataset) for dataset in read - made):
+        if not any(_is_made_elsewhere(catalog.get(dataset)) for dataset in read - made):
             break
         nodes += pipelines[name].nodes
     return nodes
+
+
+def _is_made_elsewhere(dataset: Any) -> bool:
+    if isinstance(dataset, FilesDataset):
+        return any(dataset.folder.glob(dataset.pattern))
+    return isinstance(dataset, AtomicFileDataset)
 
 
 def _refuse_what_is_stale(graph: ProjectGraph, pipeline: Pipeline, run_params: Mapping[str, Any]) -> str:

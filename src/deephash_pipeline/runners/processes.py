@@ -23,6 +23,7 @@ import cloudpickle
 from kedro.pipeline.node import Node
 
 from deephash_pipeline.child_process import end_with_parent
+from deephash_pipeline.devices import THREADS
 from deephash_pipeline.progress import Steps, reported_to
 from deephash_pipeline.runners.job import Failure, Job, attempt
 from deephash_pipeline.runners.needs import Needs
@@ -32,8 +33,7 @@ from deephash_pipeline.runners.workers import WorkerLost, Workers
 IMPORTED_ONCE = ["deephash_pipeline.pipeline_registry", "deephash_pipeline.runners.processes", "torch._dynamo"]
 # So that no library starts threads when it is imported, which a fork would not copy; nor numba later, for whose threads
 # a worker that is killed would leave a semaphore behind.
-LIMITED = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
-ENVIRONMENT = dict.fromkeys(LIMITED, "1")
+ENVIRONMENT = dict.fromkeys(THREADS, "1")
 SECONDS_TO_END = 60.0
 
 

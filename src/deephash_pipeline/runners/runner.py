@@ -120,6 +120,8 @@ class GridRunner(AbstractRunner):
                 logger.info("%d nodes are up to date, %d are run", up_to_date, len(waiting))
             part = pipeline.only_nodes(*waiting)
             outputs = super().run(part, catalog, hook_manager, run_id, only_missing_outputs)
+            if len(waiting) == len(pipeline.nodes):
+                break
         return outputs
 
     @property

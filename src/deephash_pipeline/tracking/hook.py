@@ -1,8 +1,8 @@
 """The MLflow hook: a parent run for every `kedro run`, a child run for every cell.
 
 A cell's history and metrics are logged as soon as a node has made them, by the process that the run was started in;
-where a run only reads what an earlier one has made, at its end. MLflow is never worth a training: what fails here is a
-warning.
+where a run only reads what an earlier one has made, at its end. MLflow takes seconds to start: it does so in a thread,
+while nodes begin. It is never worth a training: what fails here is a warning.
 """
 
 import atexit
@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,7 +35,8 @@ from deephash_pipeline.tracking.description import (
     is_number,
     run_tags,
 )
-from deephash_pipeline.tracking.store import CONFIGURATION_TAG, PARENT_TAG, Metric, MlflowStore
+from deephash_pipeline.tracking.open_run import OpenRun
+from deephash_pipeline.tracking.store import Metric
 from deephash_pipeline.training import TrainingInterrupted
 
 logger = logging.getLogger(__name__)
@@ -48,7 +50,6 @@ OF_FIELD = f"{FIELD}."
 PAGES = ("report", "gallery")
 TABLE_SUFFIX = "_table"
 FIGURE_PREFIX = "figure_"
-SCORE = "mean_average_precision"
 
 
 Handler: TypeAlias = signal.Handlers | Callable[[int, FrameType | None], None]
@@ -67,13 +68,11 @@ class MlflowTracking:
     """Writes every run to `mlflow.db` and `mlartifacts/` in the project's root, from whatever folder it is started."""
 
     def __init__(self) -> None:
-        self._store: MlflowStore | None = None
-        self._run: str | None = None
-        self._begin({}, set())
+        self._begin(set())
 
-    def _begin(self, children: dict[str, str], cells: set[str]) -> None:
-        self._children, self._cells = children, cells
-        self._scores: dict[str, float] = {}
+    def _begin(self, cells: set[str]) -> None:
+        self._opening: Future[OpenRun] | None = None
+        self._cells = cells
         self._times: dict[str, CellTimes] = {}
         self._started: dict[str, float] = {}
         self._seen: set[str] = set()
@@ -88,17 +87,20 @@ class MlflowTracking:
             benchmark = benchmark_of(catalog)
             parameters = consumed_parameters(pipeline, catalog)
             tags = run_tags(run_params, project, parameters) | {"benchmark": benchmark}
-            store = self._store = MlflowStore(project, benchmark)
-            run = store.resume(tags[CONFIGURATION_TAG])
-            children = store.children(run) if run else {}
-            if run is None:
-                run = store.open(f"{tags['pipeline']} {tags['environment']}", tags)
-                store.log(run, parameters=parameters)
-            self._run = run
-            self._begin(children, set(filter(None, map(_cell, pipeline.datasets()))))
+            self._begin(set(filter(None, map(_cell, pipeline.datasets()))))
+            thread = ThreadPoolExecutor(1, "mlflow")
+            self._opening = thread.submit(OpenRun.open, project, parameters, tags)
+            thread.shutdown(wait=False)
             # An interrupted run reaches no hook: left open, it would be shown as running for ever.
             atexit.register(self._close, "KILLED")
             _exchange_sigterm(signal.SIG_DFL, _exit)
+
+    def _opened(self) -> OpenRun | None:
+        """Give the parent run, as soon as it is open; None if there is none, or no more."""
+        with _only_a_warning("open a run"):
+            return None if self._opening is None else self._opening.result()
+        self._opening = None
+        return None
 
     @hook_impl
     def before_node_run(self, node: Node) -> None:
@@ -136,28 +138,29 @@ class MlflowTracking:
     def on_pipeline_error(self, error: Exception) -> None:
         """Close the runs as failed, or as killed if somebody stopped them, with the error's text as a tag."""
         with _only_a_warning("note the error"):
-            if self._store is not None and self._run is not None:
-                self._store.tag(self._run, "error", f"{type(error).__name__}: {error}"[:LONGEST_TAG])
+            if (opened := self._opened()) is not None:
+                opened.store.tag(opened.parent, "error", f"{type(error).__name__}: {error}"[:LONGEST_TAG])
         self._close("KILLED" if isinstance(error, TrainingInterrupted) else "FAILED")
 
     def _log(self, name: str, content: Callable[[str], Any]) -> None:
         """Log a dataset once, if it is one of those that are logged and if it is there."""
-        store, parent = self._store, self._run
-        if store is None or parent is None or name in self._seen or not _is_logged(name):
+        if name in self._seen or not _is_logged(name) or (opened := self._opened()) is None:
             return
+        store, parent = opened.store, opened.parent
         with _only_a_warning(f"log {name}"):
             value = content(name)
             if value is None:
                 return
             self._seen.add(name)
             if name.endswith(METRICS_SUFFIX):
-                self._log_cell(store, parent, name.removesuffix(METRICS_SUFFIX), value, content)
+                self._log_cell(opened, name.removesuffix(METRICS_SUFFIX), value, content)
             elif name.endswith(HISTORY_SUFFIX):
-                store.log(self._child(store, parent, name.removesuffix(HISTORY_SUFFIX)), epoch_metrics(value))
+                store.log(self._child(opened, name.removesuffix(HISTORY_SUFFIX)), epoch_metrics(value))
             elif name == PRE_TRAINING_HISTORY:
                 store.log(parent, epoch_metrics(value))
             elif name.removeprefix(OF_FIELD) == ALL_METRICS:
-                self._log_scores(store, parent, {_cell_of(metrics): metrics for metrics in value})
+                opened.note_scores({_cell_of(metrics): metrics for metrics in value})
+                opened.log_scores()
             elif name.endswith(TABLE_SUFFIX):
                 store.write(parent, f"{name}.csv", _csv(value))
             else:
@@ -166,9 +169,9 @@ class MlflowTracking:
 
     def _log_ancestors(self, pipeline: Pipeline, catalog: DataCatalog) -> None:
         """Tag the runs with the digests of manifests, and log the raw images that the results came from."""
-        store, parent = self._store, self._run
-        if store is None or parent is None:
+        if (opened := self._opened()) is None:
             return
+        store, parent = opened.store, opened.parent
         for cell, run in self._logged.items():
             store.tags(run, digest_tags(catalog, f"{cell}{METRICS_SUFFIX}"))
         for name in sorted({ALL_METRICS, *PAGES} & pipeline.all_outputs()):
@@ -182,14 +185,7 @@ class MlflowTracking:
             source = json.dumps(images._describe(), default=str)
             store.log_dataset(parent, benchmark_of(catalog), digest, source)
 
-    def _log_cell(
-        self,
-        store: MlflowStore,
-        parent: str,
-        cell: str,
-        metrics: Mapping[str, Any],
-        content: Callable[[str], Any],
-    ) -> None:
+    def _log_cell(self, opened: OpenRun, cell: str, metrics: Mapping[str, Any], content: Callable[[str], Any]) -> None:
         """Write the child run of a cell: its metrics, its precision-recall curves and, if not yet, its history."""
         identity = {key: metrics[key] for key in ("method", "code_length")}
         logged: list[Metric] = [
@@ -203,45 +199,26 @@ class MlflowTracking:
             history = content(f"{cell}{HISTORY_SUFFIX}")
             logged += [] if history is None else epoch_metrics(history)
         # All is read by now, so a file that cannot be read leaves no child run that is never closed.
-        run = self._child(store, parent, cell)
+        run, store = self._child(opened, cell), opened.store
         store.log(run, logged, {key: str(value) for key, value in identity.items()})
         if curves is not None:
             store.write(run, "curves.csv", _csv(curves))
         self._logged[cell] = run
-        self._close_child(store, cell, "FINISHED")
-        self._log_scores(store, parent, {cell: metrics})
+        opened.close_child(cell, "FINISHED", self._end(cell))
+        opened.note_scores({cell: metrics})
 
-    def _log_scores(self, store: MlflowStore, parent: str, metrics: Mapping[str, Mapping[str, Any]]) -> None:
-        """Log each cell's mAP in the parent run, and the best of all methods with its cell."""
-        new = {cell: of_cell[SCORE] for cell, of_cell in metrics.items() if is_number(of_cell.get(SCORE))}
-        new = {cell: score for cell, score in new.items() if self._scores.get(cell) != score}
-        self._scores |= new
-        logged: list[Metric] = [(f"map/{cell}", score, 0) for cell, score in new.items()]
-        methods = {cell: score for cell, score in self._scores.items() if cell != CLASSIFIER_BASELINE.namespace}
-        if new and methods:
-            best = max(methods, key=methods.__getitem__)
-            logged.append(("map/best", methods[best], 0))
-            store.tag(parent, "best_cell", best)
-        store.log(parent, logged)
-
-    def _child(self, store: MlflowStore, parent: str, cell: str) -> str:
-        """Find or open the child run of a cell."""
-        if cell not in self._children:
-            start = self._times[cell].start if cell in self._times else None
-            self._children[cell] = store.open(cell, {PARENT_TAG: parent}, start)
-        return self._children[cell]
-
-    def _close_child(self, store: MlflowStore, cell: str, status: str) -> None:
-        store.close(self._children.pop(cell), status, self._times[cell].end if cell in self._times else None)
+    def _child(self, opened: OpenRun, cell: str) -> str:
+        return opened.child(cell, self._times[cell].start if cell in self._times else None)
 
     def _close(self, status: str) -> None:
-        run, self._run = self._run, None
+        opened, self._opening = self._opened(), None
         with _only_a_warning("close the run"):
-            if self._store is not None and run is not None:
-                for cell in list(self._children):
-                    self._close_child(self._store, cell, status)
-                self._store.close(run, status)
+            if opened is not None:
+                opened.close(status, {cell: self._end(cell) for cell in opened.children})
         _exchange_sigterm(_exit, signal.SIG_DFL)
+
+    def _end(self, cell: str) -> float | None:
+        return self._times[cell].end if cell in self._times else None
 
 
 @contextmanager

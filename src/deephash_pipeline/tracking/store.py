@@ -52,6 +52,7 @@ class MlflowStore:
             for key in _EXPERIMENT_TAGS.keys() - found.tags.keys():
                 self._client.set_experiment_tag(self._experiment, key, _EXPERIMENT_TAGS[key])
         self._resumed: dict[str, Run] = {}
+        self._artifact_uris: dict[str, str] = {}
 
     def open(self, name: str, tags: Mapping[str, str], start: float | None = None) -> str:
         """Make a run.
@@ -65,7 +66,9 @@ class MlflowStore:
             Its identifier.
         """
         started = _milliseconds(start or time.time())
-        return str(self._client.create_run(self._experiment, started, dict(tags), name).info.run_id)
+        made = self._client.create_run(self._experiment, started, dict(tags), name).info
+        self._artifact_uris[made.run_id] = made.artifact_uri
+        return str(made.run_id)
 
     def resume(self, configuration: str) -> str | None:
         """Reopen the last run if the same command was interrupted before its end: its curves go on in the same run."""
@@ -132,7 +135,8 @@ class MlflowStore:
 
     def write(self, run: str, name: str, text: str) -> None:
         """Store a text as an artifact of a run."""
-        folder = self._folder(self._client.get_run(run).info.artifact_uri)
+        uri = self._resumed[run].info.artifact_uri if run in self._resumed else self._artifact_uris[run]
+        folder = self._folder(uri)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")
 
