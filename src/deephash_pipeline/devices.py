@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from deephash_pipeline.errors import InputError
+from deephash_pipeline.fork_server import THREADS
 
 # Options of mallopt(3). By itself glibc takes each large block from the system and returns it when it is freed, and
 # every step pays for fresh, zeroed pages: a tenth to a half of its time.
@@ -20,10 +21,6 @@ TRIM_THRESHOLD, MMAP_THRESHOLD, MMAP_MAX = -1, -3, -4
 NEVER, NONE = -1, 0
 # What glibc arrives at by itself in a process that uses large blocks.
 USUAL = {MMAP_MAX: 65536, MMAP_THRESHOLD: 32 * 2**20, TRIM_THRESHOLD: 64 * 2**20}
-
-
-THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
-"""Variables that libraries take their number of threads from when they are imported."""
 
 
 def resolve_device(device: str) -> torch.device:

@@ -2,6 +2,11 @@
 
 import sys
 
+from deephash_pipeline.fork_server import start_if_wanted
+
+# Workers' imports take as long as those below, on another core.
+start_if_wanted(sys.argv)
+
 try:
     from deephash_pipeline.checks import SoundRun
     from deephash_pipeline.environments import ExtendingConfigLoader

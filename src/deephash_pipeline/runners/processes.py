@@ -11,37 +11,25 @@ import os
 import pickle
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from logging.handlers import QueueHandler
-from multiprocessing import connection, forkserver
+from multiprocessing import connection
 from queue import Empty, SimpleQueue
 from typing import Any
 
 import cloudpickle
 from kedro.pipeline.node import Node
 
+from deephash_pipeline import fork_server
 from deephash_pipeline.child_process import end_with_parent
-from deephash_pipeline.devices import THREADS
 from deephash_pipeline.progress import Steps, reported_to
 from deephash_pipeline.runners.job import Failure, Job, attempt
 from deephash_pipeline.runners.needs import Needs
 from deephash_pipeline.runners.workers import WorkerLost, Workers
 
-# PyTorch's compiler is among them because optimisers import it, used or not, which takes 1.5 s of CPU time.
-IMPORTED_ONCE = ["deephash_pipeline.pipeline_registry", "deephash_pipeline.runners.processes", "torch._dynamo"]
-# So that no library starts threads when it is imported, which a fork would not copy; nor numba later, for whose threads
-# a worker that is killed would leave a semaphore behind.
-ENVIRONMENT = dict.fromkeys(THREADS, "1")
 SECONDS_TO_END = 60.0
-
-
-def start_server() -> None:
-    """Start the fork server, which imports while this process reads the configuration."""
-    multiprocessing.set_forkserver_preload(IMPORTED_ONCE)
-    with _environment():
-        forkserver.ensure_running()
 
 
 class WorkerProcesses(Workers):
@@ -119,7 +107,7 @@ class _Worker:
         self._pipe, theirs = multiprocessing.Pipe()
         # Not a daemon: a training on several devices starts processes of its own.
         self.process = multiprocessing.get_context("forkserver").Process(target=_serve, args=(theirs, job, device))
-        with _environment():
+        with fork_server.environment():
             self.process.start()
         theirs.close()
 
@@ -159,21 +147,6 @@ def _how_it_ended(code: int | None) -> str:
     if code is not None and code < 0:
         return f"was ended by {signal.Signals(-code).name}"
     return f"ended with exit code {code}"
-
-
-@contextmanager
-def _environment() -> Iterator[None]:
-    """Give processes that are started inside the block their environment."""
-    former = {name: os.environ.get(name) for name in ENVIRONMENT}
-    os.environ.update(ENVIRONMENT)
-    try:
-        yield
-    finally:
-        for name, value in former.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
 
 
 # In a worker.

@@ -17,6 +17,7 @@ from kedro.io import MemoryDataset
 from kedro.pipeline import Pipeline
 from kedro.runner import AbstractRunner
 
+from deephash_pipeline import fork_server
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.freshness import POLICY, nodes_to_run
 from deephash_pipeline.freshness.graph import Catalog
@@ -31,7 +32,7 @@ from deephash_pipeline.runners.needs import (
     cuda_devices,
     needs_of,
 )
-from deephash_pipeline.runners.processes import WorkerProcesses, start_server
+from deephash_pipeline.runners.processes import WorkerProcesses
 from deephash_pipeline.runners.schedule import Schedule
 from deephash_pipeline.runners.workers import ThisProcess, Workers
 from deephash_pipeline.training import StopRequest, stop_requests
@@ -162,7 +163,7 @@ class ParallelRunner(GridRunner):
         super().__init__(*arguments, **options)
         if self.skipping:
             # A whole pipeline: it will be wanted.
-            start_server()
+            fork_server.start()
 
     def capacity(self, catalog: Catalog) -> Capacity:
         """Count cores, free memory and, where the run computes on CUDA, places on its devices."""

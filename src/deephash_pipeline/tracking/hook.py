@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from kedro.framework.hooks import hook_impl
 from kedro.io import DataCatalog
@@ -76,7 +76,7 @@ class MlflowTracking:
         self._times: dict[str, CellTimes] = {}
         self._started: dict[str, float] = {}
         self._seen: set[str] = set()
-        self._logged: dict[str, str] = {}
+        self._without_digests: dict[str, str] = {}
 
     @hook_impl
     def before_pipeline_run(self, run_params: dict[str, Any], pipeline: Pipeline, catalog: DataCatalog) -> None:
@@ -119,17 +119,14 @@ class MlflowTracking:
             times = self._times.setdefault(cell, CellTimes(start, now))
             times.end, times.seconds = now, times.seconds + now - start
 
-        def content(name: str) -> Any:
-            return outputs[name] if name in outputs else _stored(catalog, name)
-
         for name in sorted(node.outputs):
-            self._log(name, content)
+            self._log(name, Contents(catalog, outputs))
 
     @hook_impl
     def after_pipeline_run(self, pipeline: Pipeline, catalog: DataCatalog) -> None:
         """Log what the run has read or another process has made, where it is stored; close the run."""
         for name in sorted(pipeline.datasets()):
-            self._log(name, lambda name: _stored(catalog, name))
+            self._log(name, Contents(catalog, {}))
         with _only_a_warning("log the digests"):
             self._log_ancestors(pipeline, catalog)
         self._close("FINISHED")
@@ -142,18 +139,18 @@ class MlflowTracking:
                 opened.store.tag(opened.parent, "error", f"{type(error).__name__}: {error}"[:LONGEST_TAG])
         self._close("KILLED" if isinstance(error, TrainingInterrupted) else "FAILED")
 
-    def _log(self, name: str, content: Callable[[str], Any]) -> None:
+    def _log(self, name: str, contents: "Contents") -> None:
         """Log a dataset once, if it is one of those that are logged and if it is there."""
         if name in self._seen or not _is_logged(name) or (opened := self._opened()) is None:
             return
         store, parent = opened.store, opened.parent
         with _only_a_warning(f"log {name}"):
-            value = content(name)
+            value = contents.get(name)
             if value is None:
                 return
             self._seen.add(name)
             if name.endswith(METRICS_SUFFIX):
-                self._log_cell(opened, name.removesuffix(METRICS_SUFFIX), value, content)
+                self._log_cell(opened, name.removesuffix(METRICS_SUFFIX), value, contents)
             elif name.endswith(HISTORY_SUFFIX):
                 store.log(self._child(opened, name.removesuffix(HISTORY_SUFFIX)), epoch_metrics(value))
             elif name == PRE_TRAINING_HISTORY:
@@ -172,8 +169,8 @@ class MlflowTracking:
         if (opened := self._opened()) is None:
             return
         store, parent = opened.store, opened.parent
-        for cell, run in self._logged.items():
-            store.tags(run, digest_tags(catalog, f"{cell}{METRICS_SUFFIX}"))
+        for cell, run in self._without_digests.items():
+            store.log(run, tags=digest_tags(catalog, f"{cell}{METRICS_SUFFIX}"))
         for name in sorted({ALL_METRICS, *PAGES} & pipeline.all_outputs()):
             manifest = manifest_of(catalog, name)
             if manifest is not None:
@@ -185,7 +182,7 @@ class MlflowTracking:
             source = json.dumps(images._describe(), default=str)
             store.log_dataset(parent, benchmark_of(catalog), digest, source)
 
-    def _log_cell(self, opened: OpenRun, cell: str, metrics: Mapping[str, Any], content: Callable[[str], Any]) -> None:
+    def _log_cell(self, opened: OpenRun, cell: str, metrics: Mapping[str, Any], contents: "Contents") -> None:
         """Write the child run of a cell: its metrics, its precision-recall curves and, if not yet, its history."""
         identity = {key: metrics[key] for key in ("method", "code_length")}
         logged: list[Metric] = [
@@ -193,17 +190,19 @@ class MlflowTracking:
         ]
         if cell in self._times:
             logged.append(("seconds", self._times[cell].seconds, 0))
-        curves = content(f"{cell}{CURVES_SUFFIX}")
+        curves = contents.get(f"{cell}{CURVES_SUFFIX}")
         if f"{cell}{HISTORY_SUFFIX}" not in self._seen:
             self._seen.add(f"{cell}{HISTORY_SUFFIX}")
-            history = content(f"{cell}{HISTORY_SUFFIX}")
+            history = contents.get(f"{cell}{HISTORY_SUFFIX}")
             logged += [] if history is None else epoch_metrics(history)
         # All is read by now, so a file that cannot be read leaves no child run that is never closed.
         run, store = self._child(opened, cell), opened.store
-        store.log(run, logged, {key: str(value) for key, value in identity.items()})
+        digests = contents.digests(f"{cell}{METRICS_SUFFIX}")
+        if digests is None:
+            self._without_digests[cell] = run
+        store.log(run, logged, {key: str(value) for key, value in identity.items()}, digests)
         if curves is not None:
             store.write(run, "curves.csv", _csv(curves))
-        self._logged[cell] = run
         opened.close_child(cell, "FINISHED", self._end(cell))
         opened.note_scores({cell: metrics})
 
@@ -219,6 +218,23 @@ class MlflowTracking:
 
     def _end(self, cell: str) -> float | None:
         return self._times[cell].end if cell in self._times else None
+
+
+class Contents(NamedTuple):
+    """What datasets contain: as nodes of this process have just made it, else as it is stored."""
+
+    catalog: DataCatalog
+    outputs: Mapping[str, Any]
+
+    def get(self, name: str) -> Any:
+        """Give a dataset's content; None if there is none."""
+        if name in self.outputs:
+            return self.outputs[name]
+        return self.catalog.load(name) if self.catalog.exists(name) else None
+
+    def digests(self, name: str) -> dict[str, str] | None:
+        """Give the digests of a dataset as tags; None if it is yet to be stored."""
+        return None if name in self.outputs else digest_tags(self.catalog, name)
 
 
 @contextmanager
@@ -240,10 +256,6 @@ def _exchange_sigterm(there: Handler, new: Handler) -> None:
     """Set the handler of SIGTERM where another is there, in the main thread: Python can do so in no other."""
     if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) == there:
         signal.signal(signal.SIGTERM, new)
-
-
-def _stored(catalog: DataCatalog, name: str) -> Any:
-    return catalog.load(name) if catalog.exists(name) else None
 
 
 def _cell(dataset: str) -> str | None:

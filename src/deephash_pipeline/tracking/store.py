@@ -90,14 +90,20 @@ class MlflowStore:
         self._resumed |= {run.info.run_id: run for run in found}
         return {str(run.info.run_name): str(run.info.run_id) for run in found}
 
-    def log(self, run: str, metrics: Iterable[Metric] = (), parameters: Mapping[str, str] | None = None) -> None:
-        """Log metrics and parameters, of a resumed run only the metrics that it does not have.
+    def log(
+        self,
+        run: str,
+        metrics: Iterable[Metric] = (),
+        parameters: Mapping[str, str] | None = None,
+        tags: Mapping[str, str] | None = None,
+    ) -> None:
+        """Log metrics, parameters and tags, of a resumed run only the metrics that it does not have.
 
-        One call for all numbers: in every call MLflow looks the run up and waits for the disk. MLflow itself splits
+        One call for all of them: in every call MLflow looks the run up and waits for the disk. MLflow itself splits
         what is too many for one batch.
         """
         from mlflow.entities import Metric as MlflowMetric  # noqa: PLC0415 - as late as MLflow
-        from mlflow.entities import Param  # noqa: PLC0415
+        from mlflow.entities import Param, RunTag  # noqa: PLC0415
 
         given = list(metrics)
         if run in self._resumed:
@@ -106,18 +112,12 @@ class MlflowStore:
             given = [metric for metric in given if there.get(metric[0]) != last[metric[0]]]
         now = _milliseconds(time.time())
         logged = [MlflowMetric(name, float(value), now, step) for name, value, step in given]
-        self._client.log_batch(run, logged, [Param(key, value) for key, value in (parameters or {}).items()])
+        given_parameters = [Param(key, value) for key, value in (parameters or {}).items()]
+        self._client.log_batch(run, logged, given_parameters, [RunTag(*tag) for tag in (tags or {}).items()])
 
     def tag(self, run: str, key: str, value: str) -> None:
         """Set a tag of a run."""
         self._client.set_tag(run, key, value)
-
-    def tags(self, run: str, tags: Mapping[str, str]) -> None:
-        """Set tags of a run, all in one call."""
-        from mlflow.entities import RunTag  # noqa: PLC0415 - as late as MLflow
-
-        if tags:
-            self._client.log_batch(run, tags=[RunTag(key, value) for key, value in tags.items()])
 
     def log_dataset(self, run: str, name: str, digest: str, source: str) -> None:
         """Log the images that a run works on; a resumed run has them already.
