@@ -11,8 +11,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from multiprocessing import forkserver, resource_tracker
 
-# PyTorch's compiler is among them because optimisers import it, used or not, which takes 1.5 s of CPU time.
-IMPORTED_ONCE = ["deephash_pipeline.pipeline_registry", "deephash_pipeline.runners.processes", "torch._dynamo"]
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 """Variables that libraries take their number of threads from when they are imported."""
 # So that no library starts threads when it is imported, which a fork would not copy; nor numba later, for whose threads
@@ -23,7 +21,7 @@ WHOLE: tuple[set[str], ...] = (set(), {"--pipelines=full"}, {"--pipelines=field"
 
 def start() -> None:
     """Start the fork server, unless it runs."""
-    multiprocessing.set_forkserver_preload(IMPORTED_ONCE)
+    multiprocessing.set_forkserver_preload(["deephash_pipeline.runners.preloaded"])
     # Ctrl-C is for the process that was started from the terminal. The tracker goes first, for it sets signals itself.
     resource_tracker.ensure_running()
     former = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})

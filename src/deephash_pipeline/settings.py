@@ -3,17 +3,19 @@
 import sys
 
 from deephash_pipeline.fork_server import start_if_wanted
+from deephash_pipeline.imports import imported_for_good
 
 # Workers' imports take as long as those below, on another core.
 start_if_wanted(sys.argv)
 
 try:
-    from deephash_pipeline.checks import SoundRun
-    from deephash_pipeline.environments import ExtendingConfigLoader
-    from deephash_pipeline.freshness import Provenance
-    from deephash_pipeline.grid import cell_parameters
-    from deephash_pipeline.hooks import KnownParameters, LastGoodWeights, ResultTable, StageLog
-    from deephash_pipeline.tracking import MlflowTracking
+    with imported_for_good():
+        from deephash_pipeline.checks import SoundRun
+        from deephash_pipeline.environments import ExtendingConfigLoader
+        from deephash_pipeline.freshness import Provenance
+        from deephash_pipeline.grid import cell_parameters
+        from deephash_pipeline.hooks import KnownParameters, LastGoodWeights, ResultTable, StageLog
+        from deephash_pipeline.tracking import MlflowTracking
 except KeyboardInterrupt:
     # Most of what a command waits for at its beginning are these imports.
     sys.stderr.write("Error: interrupted\n")

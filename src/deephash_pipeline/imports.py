@@ -1,0 +1,26 @@
+"""What a process imports at its beginning."""
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def imported_for_good() -> Iterator[None]:
+    """Import inside the block what stays to the end: the garbage collector looks at none of it, then or later.
+
+    It would a dozen times while the libraries are imported, and again when the process ends: a quarter of the time
+    that imports take, and more than a second of the end.
+
+    Example:
+        >>> with imported_for_good():
+        ...     import json
+        >>> gc.isenabled() and gc.get_freeze_count() > 0
+        True
+    """
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()

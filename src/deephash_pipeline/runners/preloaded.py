@@ -1,0 +1,9 @@
+"""What the fork server imports once, for all workers. PyTorch's compiler is there because optimisers import it."""
+
+from deephash_pipeline.imports import imported_for_good
+
+with imported_for_good():
+    import torch._dynamo
+
+    import deephash_pipeline.pipeline_registry
+    import deephash_pipeline.runners.processes  # noqa: F401
