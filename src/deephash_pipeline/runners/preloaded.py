@@ -3,7 +3,7 @@
 from deephash_pipeline.imports import imported_for_good
 
 with imported_for_good():
-    import torch._dynamo
+    import torch._dynamo  # noqa: F401
 
     import deephash_pipeline.pipeline_registry
     import deephash_pipeline.runners.processes  # noqa: F401

@@ -157,6 +157,8 @@ class BatchGradients:
         self.body_dropouts = [dropout for dropout in dropouts if dropout in in_body]
         self.head_dropouts = [dropout for dropout in dropouts if dropout not in in_body]
         divided = set(self.body.parameters()) if self.head else set()
+        # Asked once: what a protocol costs to check, every step would pay.
+        self.set_batch = objective.set_batch if isinstance(objective, KnowsItsBatch) else None
         self.views = objective.views if isinstance(objective, ComparesViews) else 1
         self.undivided = [parameter for parameter in module.parameters() if parameter not in divided]
         self.through_body = torch.compile(self.body) if parameters.compile else self.body
@@ -178,8 +180,8 @@ class BatchGradients:
         indices = np.tile(indices, self.views)
         on_device = to_device(indices, self.device)
         labels = self.labels[on_device]
-        if isinstance(self.objective, KnowsItsBatch):
-            self.objective.set_batch(on_device)
+        if self.set_batch is not None:
+            self.set_batch(on_device)
         for dropout in self.head_dropouts:
             dropout.set_counter(seed, first=0)
         if self.head is None:

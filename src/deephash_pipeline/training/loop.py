@@ -81,6 +81,7 @@ def train_here(
     )
     schedule = build_schedule(optimizer, parameters, parameters.epochs * steps)
     training = Training(module, optimizer, schedule, objective if isinstance(objective, LearnsCodes) else None)
+    set_progress = objective.set_progress if isinstance(objective, FollowsProgress) else None
     continuation = Continuation(training, run)
     continuation.start(training_set, parameters)
 
@@ -97,8 +98,8 @@ def train_here(
             for step, indices in enumerate(epoch_batches(len(inputs), parameters, run.seed, epoch)):
                 if step < training.progress.step:
                     continue
-                if isinstance(objective, FollowsProgress):
-                    objective.set_progress(((epoch - 1) * steps + step) / (parameters.epochs * steps))
+                if set_progress is not None:
+                    set_progress(((epoch - 1) * steps + step) / (parameters.epochs * steps))
                 loss, watched = gradients(indices, derive_seed(run.seed, "augmentation", epoch, step))
                 optimizer.step()
                 training.schedule.after_step()
