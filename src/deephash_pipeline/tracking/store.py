@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
+from deephash_pipeline.imports import imported_for_good
+
 if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities import Run
@@ -197,13 +199,14 @@ def _connect(database: Path) -> "MlflowClient":
     with closing(sqlite3.connect(database)) as probe:
         probe.execute("BEGIN IMMEDIATE")
 
-    from mlflow import MlflowClient  # noqa: PLC0415 - takes seconds, which `kedro registry list` need not wait for
-
     # Two runs that make the database at the same time would leave it half made, for good.
     folder = os.open(database.parent, os.O_RDONLY)
     try:
         fcntl.flock(folder, fcntl.LOCK_EX)
-        return MlflowClient(f"sqlite:///{database.as_posix()}")
+        with imported_for_good():
+            from mlflow import MlflowClient  # noqa: PLC0415 - takes seconds, which `kedro registry list` need not wait
+
+            return MlflowClient(f"sqlite:///{database.as_posix()}")
     finally:
         os.close(folder)
 
