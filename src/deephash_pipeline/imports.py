@@ -18,9 +18,11 @@ def imported_for_good() -> Iterator[None]:
         >>> gc.isenabled() and gc.get_freeze_count() > 0
         True
     """
+    enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         gc.freeze()
-        gc.enable()
+        if enabled:
+            gc.enable()

@@ -195,9 +195,9 @@ class MlflowTracking:
             self._seen.add(f"{cell}{HISTORY_SUFFIX}")
             history = contents.get(f"{cell}{HISTORY_SUFFIX}")
             logged += [] if history is None else epoch_metrics(history)
+        digests = contents.digests(f"{cell}{METRICS_SUFFIX}")
         # All is read by now, so a file that cannot be read leaves no child run that is never closed.
         run, store = self._child(opened, cell), opened.store
-        digests = contents.digests(f"{cell}{METRICS_SUFFIX}")
         if digests is None:
             self._without_digests[cell] = run
         store.log(run, logged, {key: str(value) for key, value in identity.items()}, digests)
