@@ -1,6 +1,7 @@
 """What a process imports at its beginning."""
 
 import gc
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -15,7 +16,7 @@ def imported_for_good() -> Iterator[None]:
     Example:
         >>> with imported_for_good():
         ...     import json
-        >>> gc.isenabled() and gc.get_freeze_count() > 0
+        >>> gc.isenabled()
         True
     """
     enabled = gc.isenabled()
@@ -23,6 +24,8 @@ def imported_for_good() -> Iterator[None]:
     try:
         yield
     finally:
-        gc.freeze()
+        # Triton, once it is there, takes what was frozen for leaks when the process ends, and prints a page about them.
+        if "triton" not in sys.modules:
+            gc.freeze()
         if enabled:
             gc.enable()

@@ -10,7 +10,7 @@ from kedro.framework.startup import bootstrap_project
 from kedro.runner import AbstractRunner
 
 from deephash_pipeline import cli
-from deephash_pipeline.tracking import hook
+from deephash_pipeline.tracking import open_run
 from tests.conftest import copied_project
 
 Refused = Callable[..., str]
@@ -32,7 +32,7 @@ def here(empty_project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
     for runner in subclasses(AbstractRunner):
         monkeypatch.setattr(runner, "run", come_too_far)
-    monkeypatch.setattr(hook, "MlflowStore", come_too_far)
+    monkeypatch.setattr(open_run, "MlflowStore", come_too_far)
     return empty_project
 
 
