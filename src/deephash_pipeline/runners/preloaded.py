@@ -1,14 +1,10 @@
-"""What the fork server imports once, for all workers. PyTorch's compiler is there because optimisers import it."""
-
-import gc
+"""What the fork server imports once, for all workers."""
 
 from deephash_pipeline.imports import imported_for_good
 
 with imported_for_good():
-    import torch._dynamo  # noqa: F401
-
     import deephash_pipeline.pipeline_registry
     import deephash_pipeline.runners.processes  # noqa: F401
 
-# Also with Triton: processes of the fork server end without Python's cleaning up.
-gc.freeze()
+# Optimisers import PyTorch's compiler, used or not. It brings Triton, which must not be frozen with the others.
+import torch._dynamo  # noqa: E402, F401
