@@ -7,4 +7,4 @@ with imported_for_good():
     import deephash_pipeline.runners.processes  # noqa: F401
 
 # Optimisers import PyTorch's compiler, used or not. It brings Triton, which must not be frozen with the others.
-import torch._dynamo  # noqa: E402, F401
+import torch._dynamo  # noqa: F401
