@@ -15,7 +15,7 @@ from typing import Protocol
 
 from torch import nn
 
-from deephash_pipeline.networks import normalisation
+from deephash_pipeline.networks import normalisation, pooling
 
 Shape = tuple[int, ...]
 
@@ -83,7 +83,7 @@ class MaxPooling:
 
     def layer(self, input_shape: Shape) -> nn.Module:
         """Make a pooling layer."""
-        return nn.MaxPool2d(self.kernel, self.stride, ceil_mode=True)
+        return pooling.MaxPooling(self.kernel, self.stride, ceil_mode=True)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,88 @@
+"""Compiled pooling equals PyTorch's bit for bit, so that it may stand in for it wherever it is quicker."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from deephash_pipeline.devices import threads
+from deephash_pipeline.networks import pooling
+
+# Few values, so that many are equal: signed zeros, infinities and NaN among them.
+VALUES = torch.tensor([-2.0, -0.0, 0.0, 1.0, 1.5, float("inf"), -float("inf"), float("nan")])
+
+
+def pooled_with_gradient(layer, responses, seed):
+    responses = responses.clone().requires_grad_()
+    pooled = layer(responses)
+    gradient = torch.randn(pooled.shape, generator=torch.Generator().manual_seed(seed)).to(pooled.dtype)
+    pooled.backward(gradient)
+    return pooled, responses.grad
+
+
+def bits(tensor):
+    """As integers; a NaN is a NaN, whatever its bits, which PyTorch's layer does not keep either."""
+    tensor = torch.where(tensor.isnan(), 7, tensor).contiguous()
+    return tensor.view(torch.int16 if tensor.dtype == torch.bfloat16 else torch.int32)
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """How often the compiled kernel ran."""
+    made = []
+    take = pooling._take_maxima
+    monkeypatch.setattr(pooling, "_take_maxima", lambda *arguments: (made.append(1), take(*arguments)))
+    return made
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    size=st.tuples(*(st.integers(1, most) for most in (3, 19, 5, 4))),
+    side=st.integers(1, 3),
+    precision=st.sampled_from([torch.float32, torch.bfloat16]),
+    seed=st.integers(0, 2**31),
+)
+def test_maxima_and_gradients_are_pytorchs(size, side, precision, seed):
+    batch, channels, height, width = size
+    shape = (batch, channels, side * height, side * width)
+    drawn = VALUES[torch.randint(len(VALUES), shape, generator=torch.Generator().manual_seed(seed))]
+    responses = drawn.to(precision).contiguous(memory_format=torch.channels_last)
+    with threads(1):
+        assert pooling._compiled(responses, side)
+        ours = pooled_with_gradient(pooling.MaxPooling(side, side, ceil_mode=True), responses, seed)
+    theirs = pooled_with_gradient(nn.MaxPool2d(side, side, ceil_mode=True), responses, seed)
+    for mine, its in zip(ours, theirs, strict=True):
+        assert torch.equal(bits(mine), bits(its))
+
+
+@pytest.mark.parametrize(
+    ("layer", "shape", "layout", "precision"),
+    [
+        pytest.param((2, 2), (2, 3, 5, 4), torch.channels_last, torch.float32, id="a window over the border"),
+        pytest.param((3, 2), (2, 3, 7, 7), torch.channels_last, torch.float32, id="windows that overlap"),
+        pytest.param((2, 2), (2, 3, 4, 4), torch.channels_last, torch.float64, id="double precision"),
+        pytest.param((2, 2), (2, 3, 4, 4), torch.contiguous_format, torch.float32, id="channels first"),
+    ],
+)
+def test_what_it_does_not_cover_is_pytorchs(layer, shape, layout, precision, calls):
+    responses = torch.randn(shape, dtype=precision).contiguous(memory_format=layout)
+    with threads(1):
+        pooled = pooling.MaxPooling(*layer, ceil_mode=True)(responses)
+    assert torch.equal(pooled, nn.MaxPool2d(*layer, ceil_mode=True)(responses))
+    assert not calls
+
+
+def test_one_thread_has_the_kernel_and_several_have_pytorchs(calls):
+    responses = torch.randn(2, 3, 4, 4).contiguous(memory_format=torch.channels_last)
+    for number, expected in ((2, 0), (1, 1)):
+        with threads(number):
+            pooling.MaxPooling(2, 2)(responses)
+        assert len(calls) == expected
+
+
+def test_a_graph_has_pytorchs_operator():
+    responses = torch.randn(2, 3, 4, 4).contiguous(memory_format=torch.channels_last)
+    with threads(1):
+        graph = torch.export.export(pooling.MaxPooling(2, 2), (responses,)).graph
+    assert "max_pool2d" in str(graph)
