@@ -157,7 +157,6 @@ class MlflowTracking:
                 store.log(parent, epoch_metrics(value))
             elif name.removeprefix(OF_FIELD) == ALL_METRICS:
                 opened.note_scores({_cell_of(metrics): metrics for metrics in value})
-                opened.log_scores()
             elif name.endswith(TABLE_SUFFIX):
                 store.write(parent, f"{name}.csv", _csv(value))
             else:

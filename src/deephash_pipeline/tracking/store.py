@@ -53,8 +53,8 @@ class MlflowStore:
             self._experiment = found.experiment_id
             for key in _EXPERIMENT_TAGS.keys() - found.tags.keys():
                 self._client.set_experiment_tag(self._experiment, key, _EXPERIMENT_TAGS[key])
-        self._resumed: dict[str, Run] = {}
-        self._artifact_uris: dict[str, str] = {}
+        self._runs: dict[str, Run] = {}
+        """As they were made here, or found here when they were resumed."""
 
     def open(self, name: str, tags: Mapping[str, str], start: float | None = None) -> str:
         """Make a run.
@@ -68,9 +68,9 @@ class MlflowStore:
             Its identifier.
         """
         started = _milliseconds(start or time.time())
-        made = self._client.create_run(self._experiment, started, dict(tags), name).info
-        self._artifact_uris[made.run_id] = made.artifact_uri
-        return str(made.run_id)
+        made = self._client.create_run(self._experiment, started, dict(tags), name)
+        self._runs[made.info.run_id] = made
+        return str(made.info.run_id)
 
     def resume(self, configuration: str) -> str | None:
         """Reopen the last run if the same command was interrupted before its end: its curves go on in the same run."""
@@ -82,14 +82,14 @@ class MlflowStore:
         )
         if not found or found[0].info.status not in INTERRUPTED:
             return None
-        run = self._resumed[found[0].info.run_id] = found[0]
+        run = self._runs[found[0].info.run_id] = found[0]
         self._client.update_run(run.info.run_id, status="RUNNING")
         return str(run.info.run_id)
 
     def children(self, parent: str) -> dict[str, str]:
         """Identifiers of the child runs that an interrupted run has left, by name."""
         found = self._client.search_runs([self._experiment], f"tags.`{PARENT_TAG}` = '{parent}'")
-        self._resumed |= {run.info.run_id: run for run in found}
+        self._runs |= {run.info.run_id: run for run in found}
         return {str(run.info.run_name): str(run.info.run_id) for run in found}
 
     def log(
@@ -108,10 +108,9 @@ class MlflowStore:
         from mlflow.entities import Param, RunTag  # noqa: PLC0415
 
         given = list(metrics)
-        if run in self._resumed:
-            there = self._resumed[run].data.metrics
-            last = {name: value for name, value, _ in given}
-            given = [metric for metric in given if there.get(metric[0]) != last[metric[0]]]
+        there = self._runs[run].data.metrics
+        last = {name: value for name, value, _ in given}
+        given = [metric for metric in given if there.get(metric[0]) != last[metric[0]]]
         now = _milliseconds(time.time())
         logged = [MlflowMetric(name, float(value), now, step) for name, value, step in given]
         given_parameters = [Param(key, value) for key, value in (parameters or {}).items()]
@@ -137,8 +136,7 @@ class MlflowStore:
 
     def write(self, run: str, name: str, text: str) -> None:
         """Store a text as an artifact of a run."""
-        uri = self._resumed[run].info.artifact_uri if run in self._resumed else self._artifact_uris[run]
-        folder = self._folder(uri)
+        folder = self._folder(self._runs[run].info.artifact_uri)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")
 
@@ -185,7 +183,7 @@ class MlflowStore:
             status: ``FINISHED``, ``FAILED`` or ``KILLED``.
             end: seconds since the epoch, now by default.
         """
-        if run in self._resumed and self._resumed[run].info.status == "FINISHED":
+        if self._runs[run].info.status == "FINISHED":
             return
         self._client.set_terminated(run, status, _milliseconds(end or time.time()))
 
