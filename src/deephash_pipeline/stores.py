@@ -68,15 +68,19 @@ def joined(address: str | Path, name: str) -> str:
 
 
 @contextmanager
-def reached(address: str | Path) -> Iterator[tuple[Any, str]]:
+def reached(address: str | Path, **options: Any) -> Iterator[tuple[Any, str]]:
     """Give the file system of an address, and its path there; what goes wrong with a store is one line.
+
+    Args:
+        address: of a file or folder.
+        options: of the file system, as its package names them.
 
     Raises:
         InputError: the store's package is not installed, it cannot be reached, or refuses.
     """
     scheme = (SCHEME.match(str(address)) or ["", ""])[1]
     try:
-        filesystem, path = fsspec.core.url_to_fs(str(address), **_freshly_listed(address))
+        filesystem, path = fsspec.core.url_to_fs(str(address), **_freshly_listed(address), **options)
         yield filesystem, path
     except (FileNotFoundError, FileExistsError, InputError):
         raise

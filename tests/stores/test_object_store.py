@@ -74,6 +74,21 @@ def test_pictures_of_a_store_have_the_codes_and_the_files_of_those_of_a_disk(
     assert (again.there, again.images) == (3, 0)
 
 
+def test_a_picture_costs_one_request_whatever_its_name(pictures, hasher, tmp_path, caplog):
+    caplog.set_level("INFO", logger="werkzeug")
+    content = next(iter(pictures.values()))
+    names = ["a [1].png", "b*.png", "c?.png"]
+    for name in names:
+        write_whole(f"{BUCKET}/named/{name}", content)
+    caplog.clear()
+    report = encode_source(hasher, Source(f"{BUCKET}/named"), tmp_path, workers=EncodingWorkers(1, device="cpu"))
+    assert report.images == 3
+    assert [name for block in CodeFolder(tmp_path) for name in block.names] == names
+    asked = [record.getMessage() for record in caplog.records if ".png" in record.getMessage()]
+    assert len(asked) == 3
+    assert all('"GET ' in request for request in asked)
+
+
 def test_a_list_in_a_store_names_pictures_there(stored_pictures, hasher, code_of, tmp_path):
     write_whole(f"{stored_pictures}/some.csv", b"path,label\n0/00.png,zero\n0/missing.png,none\n")
     source = Source(f"{stored_pictures}/some.csv")

@@ -21,6 +21,8 @@ from deephash_pipeline.stores import is_remote, joined, local_path, reached
 AT_A_TIME = 128
 """Objects that are asked of a store at once, and rows of Parquet that are in memory."""
 READ_AHEAD = 2**24
+ONE_REQUEST = {"s3": {"max_concurrency": 1}}
+"""Options of file systems, by scheme: s3fs would ask for the size of each object first, to fetch large ones in parts."""
 
 
 class NamedImage(NamedTuple):
@@ -62,12 +64,12 @@ def _of_store(block: Block, source: Source) -> Iterator[NamedImage]:
         addresses = [joined(source.root, entry.name) for entry in entries]
         if not all(map(is_remote, addresses)):
             raise InputError(f"{source.address} lists files of a disk and of a store: make two lists")
-        with reached(addresses[0]) as (filesystem, _):
+        with reached(addresses[0], **ONE_REQUEST.get(addresses[0].partition(":")[0], {})) as (filesystem, _):
             paths = [filesystem._strip_protocol(address) for address in addresses]
-            contents = filesystem.cat(paths, on_error="return")
+            # Unlike `cat`, it takes brackets in a name for what they are.
+            contents = filesystem.cat_ranges(paths, None, None, on_error="return")
             found = []
-            for entry, path in zip(entries, paths, strict=True):
-                content = contents[path]
+            for entry, content in zip(entries, contents, strict=True):
                 if isinstance(content, Exception) and not isinstance(content, FileNotFoundError):
                     raise content
                 found.append(NamedImage(entry.name, content if isinstance(content, bytes) else b"", entry.label))
