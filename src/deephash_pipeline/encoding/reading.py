@@ -22,7 +22,7 @@ AT_A_TIME = 128
 """Objects that are asked of a store at once, and rows of Parquet that are in memory."""
 READ_AHEAD = 2**24
 ONE_REQUEST = {"s3": {"max_concurrency": 1}}
-"""Options of file systems, by scheme: s3fs would ask for the size of each object first, to fetch large ones in parts."""
+"""Options of file systems, by scheme: s3fs would first ask for an object's size, to fetch large ones in parts."""
 
 
 class NamedImage(NamedTuple):
