@@ -22,6 +22,7 @@ from deephash_pipeline.training import LabelledInputs, TrainingParameters, Train
 IMAGES = 4096
 STATISTICS = {"mean": [0.5], "standard_deviation": [0.29]}
 SPAWN = multiprocessing.get_context("spawn")
+LIFE_OF_THE_PROCESS = ExitStack()
 
 
 def train_one(training: dict[str, Any]) -> dict[str, str]:
@@ -79,7 +80,7 @@ def one_after_the_other(
 
 
 def _warm_up(training: dict[str, Any], thread_count: int, ready: Any) -> None:
-    # For as long as the process lives.
-    ExitStack().enter_context(threads(thread_count))
+    # A stack that nobody held on to would be collected, and the number of threads set back.
+    LIFE_OF_THE_PROCESS.enter_context(threads(thread_count))
     train_one(training)
     ready.wait()

@@ -5,6 +5,7 @@ Nothing of Ray is imported before a run begins.
 
 from collections.abc import Callable
 from concurrent.futures import Future
+from functools import lru_cache
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
@@ -88,6 +89,7 @@ class RayTasks(Workers):
     def __init__(self, ray: Any, job: Job, gpus: float, receive: Callable[[Node, Steps], None]) -> None:
         self._ray = ray
         self._job = ray.put(cloudpickle.dumps(job))
+        self._task = ray.remote(_attempt)
         self._gpus = gpus if ray.cluster_resources().get("GPU") else 0.0
         self._receive = receive
         self._nodes: dict[str, Node] = {}
@@ -101,7 +103,7 @@ class RayTasks(Workers):
         """Have the cluster run a node, on the first machine that has room for it."""
         alive = [each["Resources"] for each in self._ray.nodes() if each["Alive"]]
         runs_the_network = str(node.name).rpartition(".")[2] in RUN_THE_NETWORK
-        task = self._ray.remote(_attempt).options(
+        task = self._task.options(
             name=node.name,
             # What no machine has would wait for ever.
             num_cpus=min(needs.threads, max((int(each.get("CPU", 0)) for each in alive), default=1) or 1),
@@ -163,8 +165,15 @@ def _attempt(job: bytes, node: bytes, thread_count: int, listener: Any) -> bytes
     """Run a node, in a worker."""
     loaded: Node = cloudpickle.loads(node)
     with reported_to(lambda steps: listener.note.remote(loaded.name, steps)):
-        failure = attempt(cloudpickle.loads(job), loaded, thread_count)
+        failure = attempt(_loaded(job), loaded, thread_count)
     return None if failure is None else bytes(cloudpickle.dumps(failure))
+
+
+@lru_cache(maxsize=1)
+def _loaded(job: bytes) -> Job:
+    """Load the job of a run once in each worker, as its hooks keep what they have found out."""
+    loaded: Job = cloudpickle.loads(job)
+    return loaded
 
 
 def _refuse_hidden_folders(ray: Any, project: Path) -> None:
