@@ -9,7 +9,7 @@ import asyncio
 import os
 import re
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -131,9 +131,28 @@ def read_bytes(address: str | Path) -> bytes:
     """
     if not is_remote(address):
         return local_path(address).read_bytes()
-    with reached(address) as (filesystem, path):
-        content: bytes = filesystem.cat_file(path)
-        return content
+    [content] = read_all([str(address)])
+    if content is None:
+        raise FileNotFoundError(str(address))
+    return content
+
+
+def read_all(addresses: Sequence[str]) -> list[bytes | None]:
+    """Read whole files of one store side by side, each by one request; None for one that is not there.
+
+    Raises:
+        InputError: see `reached`.
+    """
+    # s3fs would first ask for a file's size, to fetch a large one in parts.
+    options = {"max_concurrency": 1} if addresses[0].startswith("s3:") else {}
+    with reached(addresses[0], **options) as (filesystem, _):
+        paths = [filesystem._strip_protocol(address) for address in addresses]
+        # Unlike `cat`, it takes brackets in a name for what they are.
+        contents = filesystem.cat_ranges(paths, None, None, on_error="return")
+        for content in contents:
+            if isinstance(content, Exception) and not isinstance(content, FileNotFoundError):
+                raise content
+        return [content if isinstance(content, bytes) else None for content in contents]
 
 
 def write_whole(address: str | Path, content: bytes) -> None:

@@ -16,13 +16,11 @@ import pyarrow.parquet
 from deephash_pipeline.encoding.listing import Block, Entry, Source
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.images.sources.folder import SUFFIXES
-from deephash_pipeline.stores import is_remote, joined, local_path, reached
+from deephash_pipeline.stores import is_remote, joined, local_path, reached, read_all
 
 AT_A_TIME = 128
 """Objects that are asked of a store at once, and rows of Parquet that are in memory."""
 READ_AHEAD = 2**24
-ONE_REQUEST = {"s3": {"max_concurrency": 1}}
-"""Options of file systems, by scheme: s3fs would first ask for an object's size, to fetch large ones in parts."""
 
 
 class NamedImage(NamedTuple):
@@ -64,16 +62,11 @@ def _of_store(block: Block, source: Source) -> Iterator[NamedImage]:
         addresses = [joined(source.root, entry.name) for entry in entries]
         if not all(map(is_remote, addresses)):
             raise InputError(f"{source.address} lists files of a disk and of a store: make two lists")
-        with reached(addresses[0], **ONE_REQUEST.get(addresses[0].partition(":")[0], {})) as (filesystem, _):
-            paths = [filesystem._strip_protocol(address) for address in addresses]
-            # Unlike `cat`, it takes brackets in a name for what they are.
-            contents = filesystem.cat_ranges(paths, None, None, on_error="return")
-            found = []
-            for entry, content in zip(entries, contents, strict=True):
-                if isinstance(content, Exception) and not isinstance(content, FileNotFoundError):
-                    raise content
-                found.append(NamedImage(entry.name, content if isinstance(content, bytes) else b"", entry.label))
-        return found
+        contents = read_all(addresses)
+        return [
+            NamedImage(entry.name, content or b"", entry.label)
+            for entry, content in zip(entries, contents, strict=True)
+        ]
 
     entries = block.entries
     groups = [entries[first : first + AT_A_TIME] for first in range(0, len(entries), AT_A_TIME)]
