@@ -119,11 +119,19 @@ def _project(x: Any, weights: Any, projections: Any) -> None:
     first, second = projections[0], projections[1]
     for bit in range(len(first)):
         first[bit] = second[bit] = 0
-    for feature in range(len(weights)):
-        of_feature = weights[feature]
-        for bit in range(len(of_feature)):
-            first[bit] += x[0, feature] * of_feature[bit]
-            second[bit] += x[1, feature] * of_feature[bit]
+    # Four features at a time: sums are loaded and stored once for four products.
+    together = len(weights) // 4 * 4
+    for start in range(0, together, 4):
+        w0, w1, w2, w3 = weights[start], weights[start + 1], weights[start + 2], weights[start + 3]
+        a0, a1, a2, a3 = x[0, start], x[0, start + 1], x[0, start + 2], x[0, start + 3]
+        b0, b1, b2, b3 = x[1, start], x[1, start + 1], x[1, start + 2], x[1, start + 3]
+        for bit in range(len(first)):
+            first[bit] += a0 * w0[bit] + a1 * w1[bit] + a2 * w2[bit] + a3 * w3[bit]
+            second[bit] += b0 * w0[bit] + b1 * w1[bit] + b2 * w2[bit] + b3 * w3[bit]
+    for feature in range(together, len(weights)):
+        for bit in range(len(first)):
+            first[bit] += x[0, feature] * weights[feature, bit]
+            second[bit] += x[1, feature] * weights[feature, bit]
 
 
 @njit(cache=True, nogil=True, fastmath=FAST_SUMS, error_model="numpy")
@@ -141,22 +149,44 @@ def _move(weights: Any, step: Any, x: Any, slopes: Any, pull: Any) -> None:
         for bit in range(code_length):
             force = mean * pull[bit] + step.weight_decay * values[feature, bit]
             velocity[feature, bit] = step.momentum * velocity[feature, bit] - step.learning_rate * force
-    slope = np.empty(code_length, np.float32)
     for pair in range(len(x)):
         for side in range(2):
-            moves = False
             for bit in range(code_length):
-                moves |= slopes[pair, side, bit] != 0
-                slope[bit] = step.learning_rate / pairs * slopes[pair, side, bit]
-            # The better the codes, the fewer pairs have any slope.
-            if moves:
-                for feature in range(features):
-                    of_feature = velocity[feature]
-                    for bit in range(code_length):
-                        of_feature[bit] += x[pair, side, feature] * slope[bit]
+                slopes[pair, side, bit] *= step.learning_rate / pairs
+    _add_products(x.reshape(-1, features), slopes.reshape(-1, code_length), velocity)
     for feature in range(features):
         for bit in range(code_length):
             values[feature, bit] += velocity[feature, bit]
+
+
+@njit(cache=True, nogil=True, fastmath=FAST_SUMS, error_model="numpy")
+def _add_products(x: Any, slopes: Any, velocity: Any) -> None:
+    """Add the transpose of x (rows, D + 1) times slopes (rows, code_length), four rows at a time as in `_project`."""
+    # The better the codes, the fewer rows have any slope.
+    sloping, count = np.empty(len(x), np.int64), 0
+    for row in range(len(x)):
+        slope_here = False
+        for bit in range(slopes.shape[1]):
+            slope_here |= slopes[row, bit] != 0
+        if slope_here:
+            sloping[count] = row
+            count += 1
+    together = count // 4 * 4
+    for start in range(0, together, 4):
+        r0, r1, r2, r3 = sloping[start], sloping[start + 1], sloping[start + 2], sloping[start + 3]
+        x0, x1, x2, x3 = x[r0], x[r1], x[r2], x[r3]
+        s0, s1, s2, s3 = slopes[r0], slopes[r1], slopes[r2], slopes[r3]
+        for feature in range(len(velocity)):
+            of_feature = velocity[feature]
+            f0, f1, f2, f3 = x0[feature], x1[feature], x2[feature], x3[feature]
+            for bit in range(len(of_feature)):
+                of_feature[bit] += f0 * s0[bit] + f1 * s1[bit] + f2 * s2[bit] + f3 * s3[bit]
+    for place in range(together, count):
+        row = sloping[place]
+        for feature in range(len(velocity)):
+            of_feature = velocity[feature]
+            for bit in range(len(of_feature)):
+                of_feature[bit] += x[row, feature] * slopes[row, bit]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -182,12 +212,14 @@ def descend(features: Any, rows: Any, losses: Any, step: Any, weights: Any) -> t
     codes = np.empty((2, code_length), dtype=np.float32)
     pull = np.empty(code_length, dtype=np.float32)
     bound = loss = 0.0
+    kind = features.z.dtype
+    centre, factor = features.centre.astype(kind), (np.ones(1) / features.scale).astype(kind)
     for batch in range(batches):
         for pair in range(pairs):
             for side in range(2):
                 row = features.z[rows[batch, pair, side]]
                 for feature in range(len(row)):
-                    x[pair, side, feature] = (row[feature] - features.centre[feature]) / features.scale
+                    x[pair, side, feature] = (row[feature] - centre[feature]) * factor[0]
             _project(x[pair], values, projections[pair])
             bound += infer(projections[pair], losses[pair], codes)
             sizes: Any = np.float32(0)
