@@ -72,3 +72,13 @@ def test_a_short_look_changes_epochs_and_rate_alone() -> None:
 def test_a_benchmark_that_is_no_name_of_a_folder_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match="benchmark"):
         Experiment(benchmark=name, network="lenet", seed=0)
+
+
+@pytest.mark.parametrize("contrast", [0, 255])
+def test_codes_that_are_all_alike_are_warned_of(contrast: int, caplog: pytest.LogCaptureFixture) -> None:
+    images = (contrast * np.random.default_rng(0).random(IMAGES.shape)).astype(np.uint8)
+    training_set = TrainingSet(images, np.arange(20) % 2, UNLABELLED.statistics, ["one", "other"])
+    fine_tune(training_set, FineTuningParameters(training=TRAINING.model_copy(update={"learning_rate": 1e-6})), RUN)
+    warned = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    expected = "deephash.b12: training has collapsed, 20 of 20 training images have the same code"
+    assert [message[: len(expected)] for message in warned] == [expected] * (contrast == 0)

@@ -1,5 +1,6 @@
 """Simultaneous fine-tuning: all layers on one loss, the exponentiated loss Q (Algorithm 1) or a rival's."""
 
+import logging
 from collections.abc import Callable, Mapping
 from functools import partial
 from types import MappingProxyType
@@ -41,6 +42,11 @@ from deephash_pipeline.networks import (
 from deephash_pipeline.randomness import derive_seed
 from deephash_pipeline.training import LabelledInputs, first_batch, train
 from deephash_pipeline.training.gradients import LearnsCodes
+
+logger = logging.getLogger(__name__)
+
+# If a larger share of so many training images has one code, nothing was learned, or nearly all are of one class.
+LOOKED_AT, ALIKE = 1000, 0.9
 
 
 class FineTuningParameters(StageParameters):
@@ -188,7 +194,18 @@ def fine_tune(
     )
     network.cpu()
     hasher = ImageHasher.assemble(network.trunk, hash_layer_encoder(network.hash_layer), training_set, run)
+    _warn_if_alike(hasher.encode(training_set.images[:: max(1, len(training_set.images) // LOOKED_AT)]), run)
     return FineTuned(hasher, pd.DataFrame(history))
+
+
+def _warn_if_alike(codes: NDArray[np.uint8], run: Run) -> None:
+    _, counts = np.unique(codes, axis=0, return_counts=True)
+    if counts.max() > ALIKE * len(codes):
+        logger.warning(
+            "%s: training has collapsed, %d of %d training images have the same code; a smaller learning rate may help "
+            "(`fine_tuning.%s.training.learning_rate`)",
+            *(run.name, counts.max(), len(codes), run.cell.method),
+        )
 
 
 def seed_of(run: Run) -> int:
