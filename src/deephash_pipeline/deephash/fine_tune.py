@@ -45,8 +45,8 @@ from deephash_pipeline.training.gradients import LearnsCodes
 
 logger = logging.getLogger(__name__)
 
-# If a larger share of so many training images has one code, nothing was learned, or nearly all are of one class.
-LOOKED_AT, ALIKE = 1000, 0.9
+# If a larger share of images has one code, nothing was learned, or nearly all are of one class.
+ALIKE = 0.9
 
 
 class FineTuningParameters(StageParameters):
@@ -194,17 +194,23 @@ def fine_tune(
     )
     network.cpu()
     hasher = ImageHasher.assemble(network.trunk, hash_layer_encoder(network.hash_layer), training_set, run)
-    _warn_if_alike(hasher.encode(training_set.images[:: max(1, len(training_set.images) // LOOKED_AT)]), run)
     return FineTuned(hasher, pd.DataFrame(history))
 
 
-def _warn_if_alike(codes: NDArray[np.uint8], run: Run) -> None:
+def warn_if_collapsed(codes: NDArray[np.uint8], hasher: ImageHasher) -> None:
+    """Log a warning if nearly all of the packed codes (n, bytes) are one.
+
+    Example:
+        >>> hasher, images = ImageHasher.pretrained("digits-48"), np.eye(28, dtype=np.uint8).reshape(1, 1, 28, 28)
+        >>> warn_if_collapsed(hasher.encode(np.concatenate([images, 255 * images])), hasher)  # they differ
+    """
     _, counts = np.unique(codes, axis=0, return_counts=True)
     if counts.max() > ALIKE * len(codes):
+        method, code_length = hasher.description.method, hasher.code_length
         logger.warning(
-            "%s: training has collapsed, %d of %d training images have the same code; a smaller learning rate may help "
+            "%s.b%d: training has collapsed, %d of %d images have the same code; a smaller learning rate may help "
             "(`fine_tuning.%s.training.learning_rate`)",
-            *(run.name, counts.max(), len(codes), run.cell.method),
+            *(method, code_length, counts.max(), len(codes), method),
         )
 
 

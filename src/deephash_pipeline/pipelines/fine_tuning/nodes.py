@@ -5,7 +5,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from deephash_pipeline.deephash.experiment import Run
-from deephash_pipeline.deephash.fine_tune import FineTuningParameters, PreTrainedWeights, fine_tune
+from deephash_pipeline.deephash.fine_tune import FineTuningParameters, PreTrainedWeights, fine_tune, warn_if_collapsed
 from deephash_pipeline.deephash.hasher import ImageHasher
 from deephash_pipeline.deephash.training_set import TrainingSet
 from deephash_pipeline.pipelines.shared.histories import of_cell
@@ -28,4 +28,5 @@ def encode_images(
 ) -> CodeSets:
     """Hash database, validation set and queries."""
     database, validation, query = map(hasher.encode, (training_images, validation_images, query_images))
+    warn_if_collapsed(database, hasher)
     return CodeSets(database, validation, query, hasher.code_length)
