@@ -32,6 +32,7 @@ from deephash_pipeline.losses import (
     build_loss,
 )
 from deephash_pipeline.losses.hashing_loss import number_of_classes
+from deephash_pipeline.methods import Cell
 from deephash_pipeline.networks import (
     ClassificationHead,
     HashLayerParameters,
@@ -206,11 +207,11 @@ def warn_if_collapsed(codes: NDArray[np.uint8], hasher: ImageHasher) -> None:
     """
     _, counts = np.unique(codes, axis=0, return_counts=True)
     if counts.max() > ALIKE * len(codes):
-        method, code_length = hasher.description.method, hasher.code_length
+        cell = Cell(method=hasher.description.method, code_length=hasher.code_length)
         logger.warning(
-            "%s.b%d: training has collapsed, %d of %d images have the same code; a smaller learning rate may help "
+            "%s: training has collapsed, %d of %d images have the same code; a smaller learning rate may help "
             "(`fine_tuning.%s.training.learning_rate`)",
-            *(method, code_length, counts.max(), len(codes), method),
+            *(cell.namespace, counts.max(), len(codes), cell.method),
         )
 
 

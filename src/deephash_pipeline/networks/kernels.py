@@ -104,14 +104,14 @@ def put_at_maxima(gradient: Any, places: Any, windows: Any) -> None:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def normalise(responses: Any, window: Any, normalised: Any, inverse_roots: Any) -> None:
+def normalise(responses: Any, normalised: Any, inverse_roots: Any, window: Any) -> None:
     """Divide by s^(3/4), s = 1 + weight times the sum of squares of a window within the channel.
 
     Args:
         responses: shape (batch, height, width, channels).
-        window: pixels from its centre to its border, and the weight, float32.
         normalised: what the result is written to, of the same shape.
         inverse_roots: what 1 / sqrt(s) is written to, of the same shape, float32.
+        window: pixels from its centre to its border, and the weight, float32.
     """
     batch, height, width, channels = responses.shape
     reach, weight = window
@@ -135,7 +135,7 @@ def normalise(responses: Any, window: Any, normalised: Any, inverse_roots: Any) 
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def differentiate(responses: Any, inverse_roots: Any, gradient: Any, window: Any, result: Any) -> None:
+def differentiate(responses: Any, inverse_roots: Any, gradient: Any, result: Any, window: Any) -> None:
     """Write the gradient by the responses of `normalise`; the window's weight is -2 beta times what it was there."""
     batch, height, width, channels = responses.shape
     reach, weight = window

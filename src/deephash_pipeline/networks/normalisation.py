@@ -51,7 +51,9 @@ class LocalResponseNormalisation(nn.Module):
 
     def forward(self, responses: Tensor) -> Tensor:
         """Normalise responses of shape (batch, channels, height, width); half precision is computed in float32."""
-        normalised: Tensor = _Normalisation.apply(responses, self.size, self.alpha, self.dimensions)
+        compiled = len(self.dimensions) > 1 and kernels.covered(responses)
+        function = _CompiledWithinChannel if compiled else _Normalisation
+        normalised: Tensor = function.apply(responses, self.size, self.alpha, self.dimensions)
         return normalised
 
     def extra_repr(self) -> str:
@@ -66,35 +68,46 @@ class _Normalisation(torch.autograd.Function):
     # In place wherever a tensor is ours: at these sizes memory is slower than arithmetic.
     @staticmethod
     def forward(ctx: Any, responses: Tensor, size: int, alpha: float, dimensions: tuple[int, ...]) -> Tensor:
-        weight = alpha / size ** len(dimensions)
-        ctx.size, ctx.weight, ctx.dimensions = size, weight, dimensions
-        if len(dimensions) > 1 and kernels.covered(responses):
-            normalised, inverse_root = torch.empty_like(responses), torch.empty_like(responses, dtype=torch.float32)
-            ctx.save_for_backward(responses, inverse_root)
-            window = (size // 2, np.float32(weight))
-            kernels.normalise(pixels(responses), window, pixels(normalised), pixels(inverse_root))
-            return normalised
         x = responses.to(torch.promote_types(responses.dtype, torch.float32))
+        weight = alpha / size ** len(dimensions)
         inverse_root = window_sum(x * x, size, dimensions).mul_(weight).add_(1).rsqrt_()
         ctx.save_for_backward(responses, inverse_root)
+        ctx.size, ctx.weight, ctx.dimensions = size, weight, dimensions
         return _to_the_three_halves(inverse_root).mul_(x).to(responses.dtype)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None, None]:
         responses, inverse_root = ctx.saved_tensors
-        weight = -2 * BETA * ctx.weight
-        if len(ctx.dimensions) > 1 and kernels.covered(responses):
-            result = torch.empty_like(responses)
-            gradient = gradient.contiguous(memory_format=torch.channels_last)
-            window = (ctx.size // 2, np.float32(weight))
-            kernels.differentiate(pixels(responses), pixels(inverse_root), pixels(gradient), window, pixels(result))
-            return result, None, None, None
         x = responses.to(inverse_root.dtype)
         direct = _to_the_three_halves(inverse_root).mul_(gradient)
         # Windows are symmetric: i lies in the window of j exactly if j lies in that of i.
         through_windows = window_sum((direct * x).mul_(inverse_root).mul_(inverse_root), ctx.size, ctx.dimensions)
-        return through_windows.mul_(x).mul_(weight).add_(direct).to(responses.dtype), None, None, None
+        total = through_windows.mul_(x).mul_(-2 * BETA * ctx.weight).add_(direct)
+        return total.to(responses.dtype), None, None, None
+
+
+class _CompiledWithinChannel(torch.autograd.Function):
+    """The same numbers within a channel, by `kernels`."""
+
+    @staticmethod
+    def forward(ctx: Any, responses: Tensor, size: int, alpha: float, dimensions: tuple[int, ...]) -> Tensor:
+        normalised, inverse_root = torch.empty_like(responses), torch.empty_like(responses, dtype=torch.float32)
+        ctx.save_for_backward(responses, inverse_root)
+        ctx.reach, ctx.weight = size // 2, alpha / size ** len(dimensions)
+        window = (ctx.reach, np.float32(ctx.weight))
+        kernels.normalise(pixels(responses), pixels(normalised), pixels(inverse_root), window)
+        return normalised
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None, None]:
+        responses, inverse_root = ctx.saved_tensors
+        result = torch.empty_like(responses)
+        gradient = gradient.contiguous(memory_format=torch.channels_last)
+        window = (ctx.reach, np.float32(-2 * BETA * ctx.weight))
+        kernels.differentiate(pixels(responses), pixels(inverse_root), pixels(gradient), pixels(result), window)
+        return result, None, None, None
 
 
 def window_sum(values: Tensor, size: int, dimensions: Sequence[int]) -> Tensor:

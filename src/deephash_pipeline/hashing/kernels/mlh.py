@@ -149,24 +149,25 @@ def _move(weights: Any, step: Any, x: Any, slopes: Any, pull: Any) -> None:
         for bit in range(code_length):
             force = mean * pull[bit] + step.weight_decay * values[feature, bit]
             velocity[feature, bit] = step.momentum * velocity[feature, bit] - step.learning_rate * force
-    for pair in range(len(x)):
-        for side in range(2):
-            for bit in range(code_length):
-                slopes[pair, side, bit] *= step.learning_rate / pairs
-    _add_products(x.reshape(-1, features), slopes.reshape(-1, code_length), velocity)
+    rate = step.learning_rate / pairs
+    _add_products(x.reshape(-1, features), slopes.reshape(-1, code_length), rate, velocity)
     for feature in range(features):
         for bit in range(code_length):
             values[feature, bit] += velocity[feature, bit]
 
 
 @njit(cache=True, nogil=True, fastmath=FAST_SUMS, error_model="numpy")
-def _add_products(x: Any, slopes: Any, velocity: Any) -> None:
-    """Add the transpose of x (rows, D + 1) times slopes (rows, code_length), four rows at a time as in `_project`."""
+def _add_products(x: Any, slopes: Any, rate: Any, velocity: Any) -> None:
+    """Add x (rows, D + 1), transposed, times rate times slopes (rows, code_length), by four rows as in `_project`.
+
+    The slopes are scaled in place.
+    """
     # The better the codes, the fewer rows have any slope.
     sloping, count = np.empty(len(x), np.int64), 0
     for row in range(len(x)):
         slope_here = False
         for bit in range(slopes.shape[1]):
+            slopes[row, bit] *= rate
             slope_here |= slopes[row, bit] != 0
         if slope_here:
             sloping[count] = row
