@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from deephash_pipeline.search.kernels.nearest import ROW_BITS
+from deephash_pipeline.search.kernels.keys import ROW_BITS
 from deephash_pipeline.search.parts import SearchedPart, rows_in
 
 

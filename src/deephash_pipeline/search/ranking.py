@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from deephash_pipeline.retrieval.kernels.compiled import in_threads, threads_to_use
 from deephash_pipeline.search.kernels.items import count_within, list_items, sort_ranges
-from deephash_pipeline.search.kernels.nearest import ROW_BITS, ROW_MASK, STATUS, search_part
+from deephash_pipeline.search.kernels.keys import ROW_BITS, ROW_MASK, STATUS
+from deephash_pipeline.search.kernels.nearest import search_part
 from deephash_pipeline.search.kernels.sliced import LONGEST_SLICED_CODE
 from deephash_pipeline.search.parts import CodeGroups, SearchedPart, rows_in
 from deephash_pipeline.search.plain import keys_within, nearest_keys

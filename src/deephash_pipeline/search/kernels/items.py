@@ -6,18 +6,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from deephash_pipeline.search.kernels.nearest import (
-    CHUNK_CODES,
-    CODE,
-    DISTANCE,
-    KEYS,
-    ROW_BITS,
-    ROW_MASK,
-    is_allowed,
-    list_near,
-    next_near,
-    sort_keys,
-)
+from deephash_pipeline.search.kernels.keys import KEYS, ROW_BITS, ROW_MASK, sort_keys
+from deephash_pipeline.search.kernels.nearest import CHUNK_CODES, CODE, DISTANCE, is_allowed, list_near, next_near
 from deephash_pipeline.search.kernels.sliced import BLOCK_CODES
 
 

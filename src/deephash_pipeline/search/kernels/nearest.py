@@ -1,11 +1,6 @@
-"""The k nearest items of every query, exactly, in the order of (distance, row).
+"""The k nearest items of every query, exactly, in the order of (distance, row), a part of an index at a time.
 
-What a scan keeps of a query are *keys*, distance and row in one number (in place of its first row, the code itself
-where rows are found by their code: their order is the same), and two counts for every distance: of items
-found, and of those among them that certainly precede all that are still to come (*firm* ones). A code at distance d is
-of use as long as fewer than k items are nearer than d or firm at d; the largest such d is the query's *limit*, and it
-only falls. Codes come in the order of their first items, so as soon as k items are found below a distance, codes at
-that distance, which would tie and come later, are not even looked at.
+`keys` says what is kept of a query, and when a code is no longer worth looking at.
 """
 
 from typing import Any
@@ -15,6 +10,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from deephash_pipeline.retrieval.kernels.compiled import popcount
+from deephash_pipeline.search.kernels.keys import KEYS, LIMIT, NEARER, ROW_BITS, lower_limit, make_room
 from deephash_pipeline.search.kernels.sliced import (
     BLOCK_CODES,
     BLOCK_WORDS,
@@ -26,17 +22,10 @@ from deephash_pipeline.search.kernels.sliced import (
     tabulate,
 )
 
-# A key is distance << ROW_BITS | row, or | the number of the part's first row + code.
-ROW_BITS = 40
-ROW_MASK = (1 << ROW_BITS) - 1
 # Codes that are asked at once whether any of them is near enough.
 CHUNK_CODES = 256
 # Codes that are compared first: where equal codes are many, these already set a limit.
 FIRST_CODES = 16
-# So few keys are sorted where they are.
-FEW_KEYS = 32
-LIMIT, NEARER, KEYS, STATUS = 0, 1, 2, 3
-"""Columns of a query's status: its limit, items nearer than that, keys; and how many columns there are."""
 CODE, DISTANCE = 0, 1
 """Columns of a list of codes."""
 
@@ -126,67 +115,6 @@ def _list_marked(marks: Any, row: Any, bits: Any, first: int, begin: int, stop: 
 
 
 @njit(cache=True, nogil=True)
-def _lower_limit(k: int, counts: Any, firm: Any, status: Any) -> None:
-    while status[LIMIT] >= 0 and status[NEARER] + firm[status[LIMIT]] >= k:
-        status[LIMIT] -= 1
-        if status[LIMIT] >= 0:
-            status[NEARER] -= counts[status[LIMIT]]
-
-
-@njit(cache=True, nogil=True)
-def _drop_far(k: int, keys: Any, counts: Any, status: Any) -> int:
-    """Drop the keys of items further away than the k-th, as far as they are found; return the distance of that one."""
-    last, items = 0, counts[0]
-    while items < k and last + 1 < len(counts):
-        last += 1
-        items += counts[last]
-    beyond, kept = np.int64(last + 1) << ROW_BITS, 0
-    for place in range(status[KEYS]):
-        keys[kept] = keys[place]
-        kept += int(keys[place] < beyond)
-    status[KEYS] = kept
-    return last
-
-
-@njit(cache=True, nogil=True)
-def _make_room(k: int, keys: Any, counts: Any, status: Any) -> None:
-    """Drop keys that can have no part in the answer; at most 2 k are left."""
-    last = _drop_far(k, keys, counts, status)
-    if status[KEYS] > 2 * k:
-        keys[: status[KEYS]] = np.sort(keys[: status[KEYS]])
-        # Keys have the first item of their code: after the k-th first item at the last distance, none is of use.
-        status[KEYS] = np.searchsorted(keys[: status[KEYS]], np.int64(last) << ROW_BITS) + k
-
-
-@njit(cache=True, nogil=True)
-def sort_keys(k: int, keys: NDArray[np.int64], counts: NDArray[np.int64], status: NDArray[np.int64]) -> None:
-    """Bring the keys of a query into the order of (distance, row) and drop those that cannot be among the nearest k."""
-    last = _drop_far(k, keys, counts, status)
-    if status[KEYS] <= FEW_KEYS:
-        for place in range(1, status[KEYS]):
-            key, free = keys[place], place
-            while free and keys[free - 1] > key:
-                keys[free] = keys[free - 1]
-                free -= 1
-            keys[free] = key
-        return
-    # Rows come nearly always in order, so the keys are dealt by distance, and sorted only if that was not enough.
-    places = np.zeros(last + 2, dtype=np.int64)
-    dealt = keys[: status[KEYS]].copy()
-    for key in dealt:
-        places[(key >> ROW_BITS) + 1] += 1
-    for distance in range(last):
-        places[distance + 1] += places[distance]
-    for key in dealt:
-        keys[places[key >> ROW_BITS]] = key
-        places[key >> ROW_BITS] += 1
-    for place in range(1, len(dealt)):
-        if keys[place - 1] > keys[place]:
-            keys[: len(dealt)] = np.sort(keys[: len(dealt)])
-            break
-
-
-@njit(cache=True, nogil=True)
 def _accept(
     near: Any,
     listed: int,
@@ -229,14 +157,14 @@ def _accept(
             if items == 0:
                 continue
         if status[KEYS] == len(keys):
-            _make_room(k, keys, counts, status)
+            make_room(k, keys, counts, status)
         keys[status[KEYS]] = np.int64(distance) << ROW_BITS | (first_row + row)
         status[KEYS] += 1
         counts[distance] += items
         firm[distance] += certain
         if distance < status[LIMIT]:
             status[NEARER] += items
-        _lower_limit(k, counts, firm, status)
+        lower_limit(k, counts, firm, status)
 
 
 @njit(cache=True, nogil=True)
@@ -287,7 +215,7 @@ def search_part(
     for query in range(first_query, stop_query if first_row else first_query):
         # All that was found in earlier parts precedes this one.
         firm[query] = counts[query]
-        _lower_limit(k, counts[query], firm[query], status[query])
+        lower_limit(k, counts[query], firm[query], status[query])
     table, entries = marks, queries
     if sliced:
         table = new_table(code_length)
