@@ -105,3 +105,20 @@ def test_steps_of_an_earlier_run_do_not_count_towards_the_time_left(monkeypatch:
     clock.now = 10.0
     shown.receive(training, Steps("csq.b12", 90, 100, "epoch 10 of 10"))
     assert shown.line() == "0 of 1 cells; csq.b12 epoch 10 of 10; 10 s left"
+
+
+def test_the_time_left_goes_by_how_long_nodes_of_the_same_kind_have_taken(monkeypatch: Any) -> None:
+    clock = type("Clock", (), {"now": 0.0, "monotonic": lambda self: self.now})()
+    monkeypatch.setattr(display, "time", clock)
+    cells = cell("mlh", "initialise", "fit") + cell("csq", "fine_tune") + cell("dpsh", "fine_tune")
+    schedule = Schedule(cells, Capacity(threads=1, memory=100), lambda node: ONE)
+    shown = RunDisplay(schedule, workers=1)
+    for seconds in (5.0, 7.0, 400.0):
+        following = schedule.start_next()
+        assert following is not None
+        shown.start(following[0])
+        clock.now += seconds
+        shown.end(following[0], done=True)
+        schedule.finish(following[0])
+    assert [cost_of(node) for node in schedule.waiting] == [15.0]
+    assert shown.line() == "2 of 3 cells; 6 min 40 s left"

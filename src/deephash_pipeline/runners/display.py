@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from deephash_pipeline.progress import Steps, duration
-from deephash_pipeline.runners.needs import cell_of, cost_of
+from deephash_pipeline.runners.needs import cell_of, cost_of, kind_of
 from deephash_pipeline.runners.schedule import Schedule
 
 logger = logging.getLogger(__name__)
@@ -23,7 +23,7 @@ SHOWN_NODES = 4
 
 
 class RunDisplay:
-    """Shows cells done of all, the nodes that run and where they are, and the time left at the speed so far.
+    """Shows cells done of all, the nodes that run and where they are, and the time left.
 
     Args:
         schedule: of the run.
@@ -41,8 +41,8 @@ class RunDisplay:
         self._began: dict[Node, float] = {}
         self._steps: dict[Node, Steps] = {}
         self._first: dict[Node, Steps] = {}
-        self._cost_done = 0.0
-        self._seconds_done = 0.0
+        self._costs: dict[str, float] = {}
+        self._seconds: dict[str, float] = {}
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._show, daemon=True)
 
@@ -72,14 +72,11 @@ class RunDisplay:
         """Show a node no more."""
         with self._lock:
             seconds = time.monotonic() - self._began.pop(node)
-            cost = self._cost(node)
+            if done:
+                self._measure(node, 1.0, seconds, self._costs, self._seconds)
             self._steps.pop(node, None)
             self._first.pop(node, None)
-            if not done:
-                return
-            self._cost_done += cost
-            self._seconds_done += seconds
-            cell = cell_of(node)
+            cell = cell_of(node) if done else ""
             if cell:
                 self._nodes_of_cells[cell] -= 1
 
@@ -98,23 +95,41 @@ class RunDisplay:
             return "; ".join([*parts, *shown] + ([] if left is None else [f"{duration(left)} left"]))
 
     def seconds_left(self) -> float | None:
-        """Estimate the time left from the costs of nodes and the speed so far; None as long as nothing is done."""
-        with self._lock:
-            now = time.monotonic()
-            running = {node: (self._cost(node), self._share(node)) for node in self._began}
-            measured = sum(cost * share for cost, share in running.values() if share)
-            busy = sum(now - self._began[node] for node, (_, share) in running.items() if share)
-            cost, seconds = self._cost_done + measured, self._seconds_done + busy
-            if not cost or not seconds:
-                return None
-            waiting, longest = self._schedule.cost_left()
-            begun = [cost * (1 - share) for cost, share in running.values()]
-            return seconds / cost * max((waiting + sum(begun)) / self._workers, longest, *begun, 0.0)
+        """Estimate the time left; None as long as nothing is done.
 
-    def _cost(self, node: Node) -> float:
-        """Cost of a node in this run: what an earlier one has done of it does not count."""
+        From how long nodes of the same kind have taken, for they differ from benchmark to benchmark; of a kind that
+        has not run yet, from the costs of nodes and the speed of all others.
+        """
+        with self._lock:
+            now, costs, seconds = time.monotonic(), dict(self._costs), dict(self._seconds)
+            shares = {node: self._share(node) for node in self._began}
+            for node, share in shares.items():
+                self._measure(node, share, now - self._began[node], costs, seconds)
+            cost, spent = sum(costs.values()), sum(seconds.values())
+            if not cost or not spent:
+                return None
+
+            def seconds_of(node: Node) -> float:
+                kind = kind_of(node)
+                return cost_of(node) * (seconds[kind] / costs[kind] if kind in costs else spent / cost)
+
+            waiting, longest = self._schedule.cost_left(seconds_of)
+            begun = [seconds_of(node) * self._part(node) * (1 - share) for node, share in shares.items()]
+            return max((waiting + sum(begun)) / self._workers, longest, *begun, 0.0)
+
+    def _measure(
+        self, node: Node, share: float, spent: float, costs: dict[str, float], seconds: dict[str, float]
+    ) -> None:
+        """Add a share of what a node costs in this run, and how long it took, to what is known of its kind."""
+        kind, cost = kind_of(node), share * self._part(node) * cost_of(node)
+        if cost:
+            costs[kind] = costs.get(kind, 0.0) + cost
+            seconds[kind] = seconds.get(kind, 0.0) + spent
+
+    def _part(self, node: Node) -> float:
+        """Share of a node that is this run's: what an earlier one has done of it does not count."""
         first = self._first.get(node)
-        return cost_of(node) * (1 - first.done / first.total if first and first.total else 1.0)
+        return 1 - first.done / first.total if first and first.total else 1.0
 
     def _share(self, node: Node) -> float:
         first, last = self._first.get(node), self._steps.get(node)

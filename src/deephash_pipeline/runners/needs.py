@@ -1,13 +1,12 @@
 """What a node needs, and how long it takes compared with others."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import joblib
 import psutil
-from kedro.pipeline import Pipeline
 from kedro.pipeline.node import Node
 
 from deephash_pipeline.datasets.atomic_file import AtomicFileDataset
@@ -100,11 +99,16 @@ def needs_of(node: Node, catalog: Catalog, cores: int) -> Needs:
     return Needs(cores if is_large else processes if isinstance(processes, int) else 1, memory)
 
 
+def kind_of(node: Node) -> str:
+    """Name what nodes that take about as long have in common: the last name and, where methods differ, the method."""
+    last = _last_name(node)
+    of_method = ".".join([last, *(node.namespace or "").split(".")[1:2]])
+    return of_method if of_method in COSTS else last
+
+
 def cost_of(node: Node) -> float:
     """Estimate how long a node takes, in any unit."""
-    last = _last_name(node)
-    method = (node.namespace or "").split(".")[1:2]
-    return COSTS.get(".".join([last, *method]), COSTS.get(last, OTHER_COST))
+    return COSTS.get(kind_of(node), OTHER_COST)
 
 
 def cell_of(node: Node) -> str:
@@ -112,12 +116,17 @@ def cell_of(node: Node) -> str:
     return ".".join((node.namespace or "").split(".")[1:])
 
 
-def costs_to_the_end(pipeline: Pipeline) -> dict[str, float]:
-    """Give for each node, by name, the cost of the longest way from its beginning to the end of the pipeline."""
+def costs_to_the_end(nodes: Sequence[Node], cost: Callable[[Node], float] = cost_of) -> dict[str, float]:
+    """Give for each node, by name, the cost of the longest way from its beginning to the end of a pipeline.
+
+    Args:
+        nodes: of the pipeline, each after those that it needs.
+        cost: of a node.
+    """
     costs: dict[str, float] = {}
     after: dict[str, float] = {}
-    for node in reversed(pipeline.nodes):
-        costs[node.name] = cost_of(node) + max((after.get(output, 0.0) for output in node.outputs), default=0.0)
+    for node in reversed(nodes):
+        costs[node.name] = cost(node) + max((after.get(output, 0.0) for output in node.outputs), default=0.0)
         for name in node.inputs:
             after[name] = max(after.get(name, 0.0), costs[node.name])
     return costs

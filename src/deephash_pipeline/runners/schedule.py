@@ -7,7 +7,7 @@ from graphlib import TopologicalSorter
 from kedro.pipeline import Pipeline
 from kedro.pipeline.node import Node
 
-from deephash_pipeline.runners.needs import Capacity, Needs, cell_of, cost_of, costs_to_the_end
+from deephash_pipeline.runners.needs import Capacity, Needs, cell_of, costs_to_the_end
 
 
 class Schedule:
@@ -27,9 +27,9 @@ class Schedule:
         self._capacity = capacity
         self._needs_of = needs_of
         self._parents = {node: set(parents) for node, parents in pipeline.node_dependencies.items()}
-        self._costs = costs_to_the_end(pipeline)
-        self._begun: set[str] = set()
         self.nodes = list(pipeline.nodes)
+        self._costs = costs_to_the_end(self.nodes)
+        self._begun: set[str] = set()
         # Looked at thousands of times in a run: what is known of a node is looked up, and who is ready is kept.
         self._places = {node.name: place for place, node in enumerate(self.nodes)}
         self._cells = {node.name: cell_of(node) for node in self.nodes}
@@ -86,11 +86,9 @@ class Schedule:
                 self.waiting.pop(other, None)
                 self.skipped.append(other)
 
-    def cost_left(self) -> tuple[float, float]:
+    def cost_left(self, cost: Callable[[Node], float]) -> tuple[float, float]:
         """Give the cost of what waits, and of the longest way to the end from any of it."""
         # A copy: the display asks from a thread of its own.
-        waiting = list(self.waiting)
-        return (
-            sum(map(cost_of, waiting)),
-            max((self._costs[node.name] for node in waiting), default=0.0),
-        )
+        waiting = dict(self.waiting)
+        ways = costs_to_the_end([node for node in self.nodes if node in waiting], cost)
+        return sum(map(cost, waiting)), max(ways.values(), default=0.0)
