@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from kedro.pipeline import Node, Pipeline
 
 from deephash_pipeline.progress import Steps
@@ -11,6 +12,14 @@ from deephash_pipeline.runners.needs import cost_of
 from deephash_pipeline.runners.schedule import Schedule
 
 ONE = Needs(threads=1, memory=10)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The display's clock, which stands still until it is set."""
+    clock = type("Clock", (), {"now": 0.0, "monotonic": lambda self: self.now})()
+    monkeypatch.setattr(display, "time", clock)
+    return clock
 
 
 def cell(method: str, *names: str) -> Pipeline:
@@ -71,9 +80,7 @@ def test_what_needs_a_failed_node_is_left_out() -> None:
     assert set(started(schedule)) == {"lsh.b12.encode", "mlh.b12.encode"}
 
 
-def test_one_line_says_what_is_done_what_runs_and_what_is_left(monkeypatch: Any) -> None:
-    clock = type("Clock", (), {"now": 0.0, "monotonic": lambda self: self.now})()
-    monkeypatch.setattr(display, "time", clock)
+def test_one_line_says_what_is_done_what_runs_and_what_is_left(clock: Any) -> None:
     schedule = Schedule(CELLS, Capacity(threads=2, memory=100), lambda node: ONE)
     shown = RunDisplay(schedule, workers=2)
     assert shown.line() == "0 of 3 cells"
@@ -93,9 +100,7 @@ def test_one_line_says_what_is_done_what_runs_and_what_is_left(monkeypatch: Any)
     assert line.endswith(" left")
 
 
-def test_steps_of_an_earlier_run_do_not_count_towards_the_time_left(monkeypatch: Any) -> None:
-    clock = type("Clock", (), {"now": 0.0, "monotonic": lambda self: self.now})()
-    monkeypatch.setattr(display, "time", clock)
+def test_steps_of_an_earlier_run_do_not_count_towards_the_time_left(clock: Any) -> None:
     schedule = Schedule(cell("csq", "fine_tune"), Capacity(threads=1, memory=100), lambda node: ONE)
     shown = RunDisplay(schedule, workers=1)
     started(schedule)
@@ -107,9 +112,7 @@ def test_steps_of_an_earlier_run_do_not_count_towards_the_time_left(monkeypatch:
     assert shown.line() == "0 of 1 cells; csq.b12 epoch 10 of 10; 10 s left"
 
 
-def test_the_time_left_goes_by_how_long_nodes_of_the_same_kind_have_taken(monkeypatch: Any) -> None:
-    clock = type("Clock", (), {"now": 0.0, "monotonic": lambda self: self.now})()
-    monkeypatch.setattr(display, "time", clock)
+def test_the_time_left_goes_by_how_long_nodes_of_the_same_kind_have_taken(clock: Any) -> None:
     cells = cell("mlh", "initialise", "fit") + cell("csq", "fine_tune") + cell("dpsh", "fine_tune")
     schedule = Schedule(cells, Capacity(threads=1, memory=100), lambda node: ONE)
     shown = RunDisplay(schedule, workers=1)

@@ -22,6 +22,41 @@ SECONDS_BETWEEN_FRAMES = 0.5
 SHOWN_NODES = 4
 
 
+class Pace:
+    """How long nodes take, by what they cost and how long those of the same kind have taken.
+
+    Kinds differ from benchmark to benchmark in what a unit of cost takes; one that was not seen yet goes by all others.
+    """
+
+    def __init__(self) -> None:
+        self._costs: dict[str, float] = {}
+        self._seconds: dict[str, float] = {}
+
+    def copy(self) -> "Pace":
+        """Copy what is known."""
+        copy = Pace()
+        copy._costs, copy._seconds = dict(self._costs), dict(self._seconds)
+        return copy
+
+    def add(self, node: Node, part: float, seconds: float) -> None:
+        """Note how long a part of a node took."""
+        if part:
+            kind = kind_of(node)
+            self._costs[kind] = self._costs.get(kind, 0.0) + part * cost_of(node)
+            self._seconds[kind] = self._seconds.get(kind, 0.0) + seconds
+
+    def __bool__(self) -> bool:
+        """Whether anything was measured."""
+        return any(self._seconds.values())
+
+    def seconds_of(self, node: Node) -> float:
+        """Estimate how long a whole node takes."""
+        kind = kind_of(node)
+        if kind in self._costs:
+            return cost_of(node) * self._seconds[kind] / self._costs[kind]
+        return cost_of(node) * sum(self._seconds.values()) / sum(self._costs.values())
+
+
 class RunDisplay:
     """Shows cells done of all, the nodes that run and where they are, and the time left.
 
@@ -41,8 +76,7 @@ class RunDisplay:
         self._began: dict[Node, float] = {}
         self._steps: dict[Node, Steps] = {}
         self._first: dict[Node, Steps] = {}
-        self._costs: dict[str, float] = {}
-        self._seconds: dict[str, float] = {}
+        self._pace = Pace()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._show, daemon=True)
 
@@ -73,7 +107,7 @@ class RunDisplay:
         with self._lock:
             seconds = time.monotonic() - self._began.pop(node)
             if done:
-                self._measure(node, 1.0, seconds, self._costs, self._seconds)
+                self._pace.add(node, self._part(node), seconds)
             self._steps.pop(node, None)
             self._first.pop(node, None)
             cell = cell_of(node) if done else ""
@@ -95,36 +129,17 @@ class RunDisplay:
             return "; ".join([*parts, *shown] + ([] if left is None else [f"{duration(left)} left"]))
 
     def seconds_left(self) -> float | None:
-        """Estimate the time left; None as long as nothing is done.
-
-        From how long nodes of the same kind have taken, for they differ from benchmark to benchmark; of a kind that
-        has not run yet, from the costs of nodes and the speed of all others.
-        """
+        """Estimate the time left; None as long as nothing is done."""
         with self._lock:
-            now, costs, seconds = time.monotonic(), dict(self._costs), dict(self._seconds)
+            now, pace = time.monotonic(), self._pace.copy()
             shares = {node: self._share(node) for node in self._began}
             for node, share in shares.items():
-                self._measure(node, share, now - self._began[node], costs, seconds)
-            cost, spent = sum(costs.values()), sum(seconds.values())
-            if not cost or not spent:
+                pace.add(node, share * self._part(node), now - self._began[node])
+            if not pace:
                 return None
-
-            def seconds_of(node: Node) -> float:
-                kind = kind_of(node)
-                return cost_of(node) * (seconds[kind] / costs[kind] if kind in costs else spent / cost)
-
-            waiting, longest = self._schedule.cost_left(seconds_of)
-            begun = [seconds_of(node) * self._part(node) * (1 - share) for node, share in shares.items()]
+            waiting, longest = self._schedule.cost_left(pace.seconds_of)
+            begun = [pace.seconds_of(node) * self._part(node) * (1 - share) for node, share in shares.items()]
             return max((waiting + sum(begun)) / self._workers, longest, *begun, 0.0)
-
-    def _measure(
-        self, node: Node, share: float, spent: float, costs: dict[str, float], seconds: dict[str, float]
-    ) -> None:
-        """Add a share of what a node costs in this run, and how long it took, to what is known of its kind."""
-        kind, cost = kind_of(node), share * self._part(node) * cost_of(node)
-        if cost:
-            costs[kind] = costs.get(kind, 0.0) + cost
-            seconds[kind] = seconds.get(kind, 0.0) + spent
 
     def _part(self, node: Node) -> float:
         """Share of a node that is this run's: what an earlier one has done of it does not count."""
