@@ -1,6 +1,7 @@
 """The engine: reproducible from its seed, honest about divergence, and stepping as the paper says."""
 
 import logging
+from collections import OrderedDict
 
 import numpy as np
 import pytest
@@ -172,6 +173,21 @@ def test_one_cycle_rises_to_the_peak_and_falls_to_nearly_zero():
     assert 8 <= int(np.argmax(rates)) <= 11
     assert max(rates) == pytest.approx(0.1, rel=0.02)
     assert rates[-1] < 0.001
+
+
+@pytest.mark.parametrize("schedule", ["plateau", "one_cycle"])
+def test_what_lies_above_the_trunk_may_move_at_another_rate(schedule):
+    def moved(factor):
+        torch.manual_seed(0)
+        module = nn.Sequential(OrderedDict(trunk=nn.Linear(4, 5), head=nn.Linear(5, 3)))
+        before = {name: weight.detach().clone() for name, weight in module.named_parameters()}
+        run(module, epochs=1, batch_size=120, momentum=0, head_rate_factor=factor, schedule=schedule)
+        return {name: weight.detach() - before[name] for name, weight in module.named_parameters()}
+
+    once, fourfold = moved(1.0), moved(4.0)
+    for name, step in once.items():
+        torch.testing.assert_close(fourfold[name], (1 if name.startswith("trunk") else 4) * step, rtol=1e-4, atol=1e-6)
+        assert step.abs().max() > 1e-4
 
 
 @pytest.mark.parametrize("steps", [1, 2, 3, 4])

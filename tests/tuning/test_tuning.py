@@ -35,7 +35,7 @@ from tests.pipelines.squares import IMAGES, LABELS, TRAINING, TRAINING_SET, run_
 DPSH = FineTuningParameters.model_validate({"training": {**TRAINING, "epochs": 4}, "loss": {"name": "dpsh"}})
 # Rates at which this loss stays finite.
 RATES = Bounds(low=1e-3, high=0.3)
-TUNING = TuningParameters(trials=6, workers=1, random_trials=2, trials_before_pruning=2, learning_rate=RATES)
+TUNING = TuningParameters(trials=6, random_trials=2, trials_before_pruning=2, learning_rate=RATES)
 VALIDATION_SET = LabelledImages(*squares(18, seed=2))
 
 
@@ -65,8 +65,8 @@ def test_every_loss_is_searched_over_the_same_rates_and_around_the_authors_own_w
         {"training": TRAINING, "loss": {"name": loss}, "augmentation": {"shift_pixels": 1}}
     )
     space = search_space(method, TuningParameters())
-    rate, decay, *own = space
-    assert (rate, decay) == ("training.learning_rate", "training.weight_decay")
+    rate, head, decay, *own = space
+    assert (rate, head, decay) == ("training.learning_rate", "training.head_rate_factor", "training.weight_decay")
     assert (space[rate].low, space[rate].high) == (0.001, 1.0)
     for name in own:
         default = LOSS_PARAMETERS[loss].model_fields[name.removeprefix("loss.")].default
@@ -74,6 +74,16 @@ def test_every_loss_is_searched_over_the_same_rates_and_around_the_authors_own_w
         assert space[name].low < default <= space[name].high <= default * 10**1.5 * 1.000001
         for bound in (space[name].low, space[name].high):
             assert with_values(method, {name: bound}).loss.model_dump()[name.removeprefix("loss.")] == bound
+
+
+def test_the_scale_of_u_is_searched_where_the_hash_layer_sets_one() -> None:
+    given = {"training": TRAINING, "loss": {"name": "greedy_hash"}}
+    scaled = FineTuningParameters.model_validate({**given, "hash_layer": {"centring": True, "scale": 3.0}})
+    space = search_space(scaled, TuningParameters())
+    assert (space["hash_layer.scale"].low, space["hash_layer.scale"].high) == (0.3, 5.0)
+    found = with_values(scaled, {"hash_layer.scale": 1.0, "training.head_rate_factor": 5.0})
+    assert (found.hash_layer.centring, found.hash_layer.scale, found.training.head_rate_factor) == (True, 1.0, 5.0)
+    assert "hash_layer.scale" not in search_space(FineTuningParameters.model_validate(given), TuningParameters())
 
 
 def test_a_weight_stays_within_the_bounds_of_its_keyword() -> None:
@@ -186,8 +196,8 @@ def test_a_trial_after_the_median_of_earlier_ones_is_stopped_early() -> None:
 
 
 def test_a_trial_whose_loss_is_not_finite_has_failed_and_counts() -> None:
-    values = {"training.learning_rate": 1e30, "training.weight_decay": 1e-6, "loss.quantisation_weight": 1.0}
     wide = TuningParameters.model_validate({"learning_rate": {"low": 1e-3, "high": 1e31}})
+    values = {name: bounds.low for name, bounds in search_space(DPSH, wide).items()} | {"training.learning_rate": 1e30}
     assert run_trial(job(wide), values, []).state == "failed"
 
 

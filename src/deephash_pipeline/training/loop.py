@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
 import numpy as np
 import torch
@@ -71,8 +72,7 @@ def train_here(
         objective.to(device)
     gradients = BatchGradients(module, objective, training_set, parameters, device)
     optimizer = torch.optim.SGD(
-        module.parameters(),
-        lr=parameters.learning_rate,
+        _by_rate(module, parameters),
         momentum=parameters.momentum,
         weight_decay=parameters.weight_decay,
         nesterov=parameters.momentum > 0,
@@ -119,6 +119,17 @@ def train_here(
                 break
     module.eval()
     return training.progress.history
+
+
+def _by_rate(module: nn.Module, parameters: TrainingParameters) -> list[dict[str, Any]]:
+    """Group the weights of a module, which need not have a trunk, by their learning rates."""
+    rate, factor = parameters.learning_rate, parameters.head_rate_factor
+    if factor == 1:
+        return [{"params": list(module.parameters()), "lr": rate}]
+    parts: dict[bool, list[nn.Parameter]] = {True: [], False: []}
+    for name, weight in module.named_parameters():
+        parts[name.startswith("trunk.")].append(weight)
+    return [{"params": parts[True], "lr": rate}, {"params": parts[False], "lr": rate * factor}]
 
 
 def _of_one_precision(parameters: TrainingParameters, run: TrainingRun) -> TrainingParameters:

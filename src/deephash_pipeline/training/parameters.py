@@ -12,6 +12,7 @@ class TrainingParameters(BaseModel):
         epochs: passes over the training set; with ``plateau`` the most that are made.
         batch_size: images per step. An incomplete last batch is left out; the next epoch has another order.
         learning_rate: the first one of ``plateau``, the peak of ``one_cycle``.
+        head_rate_factor: the learning rate of what lies above the trunk, as a multiple of `learning_rate`.
         momentum: weight of the past in the velocity.
         weight_decay: L2 penalty on weights.
         schedule: ``plateau`` is the paper's: times `plateau_factor` whenever the training loss has not fallen for
@@ -40,6 +41,7 @@ class TrainingParameters(BaseModel):
     epochs: PositiveInt
     batch_size: PositiveInt
     learning_rate: PositiveFloat
+    head_rate_factor: PositiveFloat = 1.0
     momentum: float = Field(default=0.9, ge=0, lt=1)
     weight_decay: NonNegativeFloat = 0.0
     schedule: Literal["plateau", "one_cycle"] = "plateau"

@@ -64,7 +64,7 @@ class OneCycleSchedule:
     def __init__(self, optimizer: Optimizer, parameters: TrainingParameters, steps: int) -> None:
         self.scheduler: LRScheduler = OneCycleLR(
             optimizer,
-            max_lr=parameters.learning_rate,
+            max_lr=[group["lr"] for group in optimizer.param_groups],
             total_steps=steps + 1,
             # PyTorch divides by zero where the way up takes no step at all, in a run of a few steps.
             pct_start=max(parameters.warm_up_share, 1.5 / (steps + 1)),

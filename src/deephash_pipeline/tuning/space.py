@@ -14,9 +14,6 @@ from deephash_pipeline.parameters import Parameters
 SCORE = "trial_mean_average_precision"
 """What trials are judged by: tie-aware mAP of one half of the validation images against the other half."""
 
-LEARNING_RATE = "training.learning_rate"
-WEIGHT_DECAY = "training.weight_decay"
-
 
 class Bounds(Parameters):
     """Between which a number is drawn, uniformly in its logarithm."""
@@ -37,33 +34,32 @@ class TuningParameters(Parameters):
     Attributes:
         trials: of each method.
         epoch_share: of the epochs that a method's training has, in every trial.
-        learning_rate: of trunk and head, which the training engine moves at one rate.
+        learning_rate: of the trunk.
+        head_rate_factor: of what lies above the trunk, as a multiple of `learning_rate`.
         weight_decay: of all weights.
+        scale: of u, for methods whose hash layer sets one.
         decades: how far a weight of the method's own loss may lie from the authors', in powers of ten.
         sampler: ``tpe``, the tree-structured Parzen estimator (Bergstra et al. 2011), or ``random``.
         random_trials: drawn at random before ``tpe`` begins to learn.
-        trials_at_once: trials that are drawn together, none knowing of another. Part of what a search is: the draws
-            and the pruning of one batch depend on the batches before it and on nothing else.
         trials_before_pruning: whose medians the first trial that may be stopped is compared with.
         epochs_before_pruning: that every trial makes, as a share of its epochs.
-        workers: processes of one thread that trials run in. It moves no digit.
 
     Example:
-        >>> TuningParameters(trials=4, sampler="random").workers
-        2
+        >>> TuningParameters(trials=4, sampler="random").epoch_share
+        0.5
     """
 
     trials: PositiveInt = 20
     epoch_share: float = Field(default=0.5, gt=0, le=1)
     learning_rate: Bounds = Bounds(low=1e-3, high=1.0)
+    head_rate_factor: Bounds = Bounds(low=0.1, high=10.0)
     weight_decay: Bounds = Bounds(low=1e-6, high=1e-2)
+    scale: Bounds = Bounds(low=0.3, high=5.0)
     decades: PositiveFloat = 1.5
     sampler: Literal["tpe", "random"] = "tpe"
     random_trials: PositiveInt = 8
-    trials_at_once: PositiveInt = 2
     trials_before_pruning: PositiveInt = 5
     epochs_before_pruning: float = Field(default=0.5, ge=0, le=1)
-    workers: PositiveInt = 2
 
 
 def search_space(method: FineTuningParameters, tuning: TuningParameters) -> dict[str, FloatDistribution]:
@@ -74,15 +70,20 @@ def search_space(method: FineTuningParameters, tuning: TuningParameters) -> dict
 
     Example:
         >>> from deephash_pipeline.losses import LOSS_PARAMETERS
-        >>> training = {"epochs": 10, "batch_size": 64, "learning_rate": 0.05}
-        >>> dpsh = FineTuningParameters(loss=LOSS_PARAMETERS["dpsh"](), training=training)
+        >>> training, hash_layer = {"epochs": 10, "batch_size": 64, "learning_rate": 0.05}, {"scale": 1.0}
+        >>> dpsh = FineTuningParameters(loss=LOSS_PARAMETERS["dpsh"](), training=training, hash_layer=hash_layer)
         >>> for name, bounds in search_space(dpsh, TuningParameters()).items():
         ...     print(f"{name}: {bounds.low:.2g} to {bounds.high:.2g}")
         training.learning_rate: 0.001 to 1
+        training.head_rate_factor: 0.1 to 10
         training.weight_decay: 1e-06 to 0.01
+        hash_layer.scale: 0.3 to 5
         loss.quantisation_weight: 0.0032 to 3.2
     """
-    space = {LEARNING_RATE: tuning.learning_rate, WEIGHT_DECAY: tuning.weight_decay}
+    rates = ("learning_rate", "head_rate_factor", "weight_decay")
+    space: dict[str, Bounds] = {f"training.{name}": getattr(tuning, name) for name in rates}
+    if method.hash_layer.scale is not None:
+        space["hash_layer.scale"] = tuning.scale
     for name, field in LOSS_PARAMETERS[method.loss.name].model_fields.items():
         default = field.default
         if not isinstance(default, float) or default <= 0:

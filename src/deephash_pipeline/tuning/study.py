@@ -1,7 +1,7 @@
-"""The trials of one method: drawn in whole batches, run in processes, stored one by one in SQLite.
+"""The trials of one method, one after the other, each stored in SQLite when it is finished.
 
-Only finished trials are stored, and what is drawn is a function of the seed, the trial's number and the trials of the
-batches before. So a search that was killed, even by SIGKILL, draws what it had drawn, and ends as it would have ended.
+What is drawn is a function of the seed and the trials before. So a search that was killed, even by SIGKILL, draws what
+it had drawn, and ends as it would have ended. Searches of several methods run side by side.
 """
 
 import json
@@ -13,7 +13,6 @@ from pathlib import Path
 import numpy as np
 import optuna
 import pandas as pd
-from joblib import Parallel, delayed, parallel_config
 from optuna.distributions import FloatDistribution
 from optuna.samplers import BaseSampler, RandomSampler, TPESampler
 from optuna.trial import FrozenTrial, TrialState
@@ -54,13 +53,12 @@ def search(job: TrialJob, storage: Path) -> pd.DataFrame:
     )
     tuning, space = job.tuning, search_space(job.method, job.tuning)
     seed = derive_seed(job.run.experiment.seed, "tuning", job.run.name)
-    for first in range(0, tuning.trials, tuning.trials_at_once):
-        finished = study.get_trials(deepcopy=False)
-        numbers = range(max(first, len(finished)), min(first + tuning.trials_at_once, tuning.trials))
-        draws = [drawn(finished[:first], space, tuning, derive_seed(seed, number)) for number in numbers]
-        for number, values, outcome in zip(numbers, draws, _outcomes(job, draws, finished[:first]), strict=True):
-            study.add_trial(_finished(outcome, values, space))
-            logger.info("%s: trial %d of %d, %s", job.run.name, number + 1, tuning.trials, _in_words(outcome, values))
+    for number in range(len(study.get_trials(deepcopy=False)), tuning.trials):
+        earlier = study.get_trials(deepcopy=False)
+        values = drawn(earlier, space, tuning, derive_seed(seed, number))
+        outcome = run_trial(job, values, earlier)
+        study.add_trial(_finished(outcome, values, space))
+        logger.info("%s: trial %d of %d, %s", job.run.name, number + 1, tuning.trials, _in_words(outcome, values))
     return trials_table(study.get_trials()[: tuning.trials], space)
 
 
@@ -102,7 +100,7 @@ def trials_table(trials: Sequence[FrozenTrial], space: dict[str, FloatDistributi
 
 
 def configuration_digest(job: TrialJob) -> str:
-    """Digest all that makes a search what it is, except how many trials it has and in how many processes they run."""
+    """Digest all that makes a search what it is, except how many trials it has."""
     space = search_space(job.method, job.tuning)
     described = {
         "experiment": job.run.experiment.model_dump(mode="json", exclude={"device", "devices"}),
@@ -116,7 +114,7 @@ def configuration_digest(job: TrialJob) -> str:
             .items()
             if name not in space
         },
-        "tuning": job.tuning.model_dump(mode="json", exclude={"trials", "workers"}),
+        "tuning": job.tuning.model_dump(mode="json", exclude={"trials"}),
     }
     digest = blake2b(json.dumps(described, sort_keys=True, default=str).encode(), digest_size=8)
     for images in (job.training_set, job.score.asking, job.score.searched):
@@ -126,16 +124,6 @@ def configuration_digest(job: TrialJob) -> str:
         for name in sorted(weights):
             digest.update(weights[name].detach().cpu().contiguous().numpy().data)
     return digest.hexdigest()
-
-
-def _outcomes(job: TrialJob, draws: Sequence[dict[str, float]], earlier: Sequence[FrozenTrial]) -> list[Outcome]:
-    if not draws:
-        return []
-    with parallel_config(backend="loky", inner_max_num_threads=1):
-        found: list[Outcome] = Parallel(n_jobs=job.tuning.workers)(
-            delayed(run_trial)(job, values, earlier) for values in draws
-        )
-    return found
 
 
 def _finished(outcome: Outcome, values: dict[str, float], space: dict[str, FloatDistribution]) -> FrozenTrial:

@@ -1,13 +1,11 @@
 """One trial: a shorter training with drawn parameters, stopped early where it falls below the median of others."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Literal
 
 import optuna
-import torch
 from optuna.trial import FrozenTrial
 
 from deephash_pipeline.deephash.experiment import Run
@@ -97,7 +95,7 @@ class Watch:
 
 
 def run_trial(job: TrialJob, values: dict[str, float], earlier: Sequence[FrozenTrial]) -> Outcome:
-    """Train with some values, in this process, by one thread.
+    """Train with some values.
 
     Args:
         job: what all trials have in common.
@@ -108,32 +106,18 @@ def run_trial(job: TrialJob, values: dict[str, float], earlier: Sequence[FrozenT
     parameters = job.shortened(values)
     watch = Watch(_trial_among(earlier, values, job, parameters.training.epochs), job.score)
     state: Literal["complete", "pruned", "failed"] = "complete"
-    with one_thread():
-        try:
-            # The epochs are already those of a trial.
-            fine_tune(job.training_set, parameters, _at_full_effort(job.run), job.start, watch)
-        except Pruned:
-            state = "pruned"
-        except TrainingDiverged:
-            state = "failed"
-    return Outcome(state, watch.scores, perf_counter() - began)
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Let PyTorch compute by one thread: the number of threads is part of what float32 gives."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
     try:
-        yield
-    finally:
-        torch.set_num_threads(before)
+        # The epochs are already those of a trial.
+        fine_tune(job.training_set, parameters, _at_full_effort(job.run), job.start, watch)
+    except Pruned:
+        state = "pruned"
+    except TrainingDiverged:
+        state = "failed"
+    return Outcome(state, watch.scores, perf_counter() - began)
 
 
 def _trial_among(earlier: Sequence[FrozenTrial], values: dict[str, float], job: TrialJob, epochs: int) -> optuna.Trial:
     tuning = job.tuning
-    # Also in processes that start with other settings.
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
     pruner = optuna.pruners.MedianPruner(
         n_startup_trials=tuning.trials_before_pruning, n_warmup_steps=round(tuning.epochs_before_pruning * epochs)
     )
