@@ -33,8 +33,13 @@ OTHER_COST = 0.1
 SMALL_NETWORKS = ("lenet", "cifar10_full", "kaggle_face")
 """Their steps are too short for a second thread: a neighbour uses the core better."""
 RUN_THE_NETWORK = (
-    *("pre_train", "fine_tune", "train", "search"),
-    *("extract_training_z", "extract_validation_z", "extract_query_z"),
+    "pre_train",
+    "fine_tune",
+    "train",
+    "search",
+    "extract_training_z",
+    "extract_validation_z",
+    "extract_query_z",
 )
 """Nodes, by their last name, in which a large network takes all cores."""
 
