@@ -53,8 +53,7 @@ def search(job: TrialJob, storage: Path) -> pd.DataFrame:
     )
     tuning, space = job.tuning, search_space(job.method, job.tuning)
     seed = derive_seed(job.run.experiment.seed, "tuning", job.run.name)
-    for number in range(len(study.get_trials(deepcopy=False)), tuning.trials):
-        earlier = study.get_trials(deepcopy=False)
+    while (number := len(earlier := study.get_trials(deepcopy=False))) < tuning.trials:
         values = drawn(earlier, space, tuning, derive_seed(seed, number))
         outcome = run_trial(job, values, earlier)
         study.add_trial(_finished(outcome, values, space))
