@@ -31,7 +31,7 @@ test-avx2: $(VENV)/installed
 	OMP_NUM_THREADS=1 ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2 MKL_CBWR=AVX2 \
 		$(BIN)/python -m pytest -q $(PROCESSES) $(NUMERICAL)
 
-# What starts a Ray cluster of two nodes on this machine, alone on its cores: services of Ray that starve end by themselves.
+# What starts two nodes of Ray, or of torchrun, on this machine, alone on its cores: services of Ray that starve end by themselves.
 test-cluster: $(VENV)/installed
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/cluster
 

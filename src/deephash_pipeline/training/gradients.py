@@ -119,7 +119,7 @@ class BatchGradients:
         device: where to compute.
 
     Raises:
-        InputError: batches in pieces for a module without a trunk, or batches that cannot be divided among the ranks.
+        InputError: batches in pieces for a module without a trunk, or batches with fewer samples than ranks.
 
     Example:
         >>> from deephash_pipeline.training import ArrayInputs, CrossEntropy
@@ -174,7 +174,7 @@ class BatchGradients:
             The loss and the metrics of the objective, detached; the same on every rank.
 
         Raises:
-            InputError: the batch cannot be divided among the ranks.
+            InputError: the batch has fewer samples than ranks.
         """
         self.module.zero_grad(set_to_none=True)
         indices = np.tile(indices, self.views)
@@ -206,7 +206,7 @@ class BatchGradients:
         own_z = (
             self._through_body(indices, own, seed) if len(pieces) == 1 else self._z_without_graph(indices, pieces, seed)
         )
-        z = gather(own_z.detach()).requires_grad_()
+        z = gather(own_z.detach(), len(indices)).requires_grad_()
         loss = self.objective(head(z), labels)
         loss.backward()  # type: ignore[no-untyped-call]
         if z.grad is None:

@@ -29,7 +29,7 @@ def free_port() -> int:
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """What one process, two of torchrun, and two that `train` has started have found."""
+    """What one process, two of torchrun, and three that `train` has started have found."""
     made = {name: tmp_path_factory.mktemp(name) for name in ("alone", "torchrun", "started here")}
     meeting = {"WORLD_SIZE": 2, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port()}
     digits_on_ranks.main(made["alone"], 1, NEVER, 3)
@@ -37,7 +37,8 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     for process in running:
         output, _ = process.communicate(timeout=SECONDS_TO_WAIT)
         assert process.returncode == 0, output
-    digits_on_ranks.main(made["started here"], 2, NEVER, 3)
+    # Which do not divide a batch of 128 equally.
+    digits_on_ranks.main(made["started here"], 3, NEVER, 3)
     return made
 
 
@@ -59,7 +60,7 @@ def test_two_processes_find_the_gradient_of_one_at_the_first_step(folders: dict[
 
 @pytest.mark.parametrize("way", ["torchrun", "started here"])
 @pytest.mark.parametrize("stage", STAGES)
-def test_the_loss_curve_of_two_processes_is_that_of_one(folders: dict[str, Path], stage: str, way: str) -> None:
+def test_the_loss_curve_of_several_processes_is_that_of_one(folders: dict[str, Path], stage: str, way: str) -> None:
     alone = losses(folders["alone"], stage)
     assert len(alone) == 3 and alone[-1] < alone[0]
     np.testing.assert_allclose(losses(folders[way], stage), alone, atol=TOLERANCE, rtol=0)
@@ -79,9 +80,9 @@ def test_the_weights_are_those_of_one_process_and_stand_in_one_checkpoint(
         torch.testing.assert_close(two[name], one[name], rtol=0, atol=TOLERANCE)
 
 
-def test_a_batch_that_cannot_be_divided_is_refused_before_anything_starts(tmp_path: Path) -> None:
-    arguments = digits(devices=3, checkpoints=CheckpointFolder(tmp_path, NEVER))
-    with pytest.raises(InputError, match="`batch_size` 128 cannot be divided among 3 devices: use a multiple of 3"):
+def test_a_batch_with_less_than_an_image_for_each_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    arguments = digits(devices=129, checkpoints=CheckpointFolder(tmp_path, NEVER))
+    with pytest.raises(InputError, match="`batch_size` 128 has less than one image for each of 129 devices: use fewer"):
         train(**arguments)
 
 
@@ -125,7 +126,7 @@ def test_more_cuda_devices_than_there_are_is_refused(monkeypatch: pytest.MonkeyP
 def test_one_process_is_the_whole_of_all_ranks() -> None:
     part = torch.rand(3, 2)
     assert ranks.world_size() == 1 and ranks.rank() == 0
-    assert ranks.gather(part) is part
+    assert ranks.gather(part, 3) is part
     assert ranks.own_part(7) == slice(0, 7)
     assert ranks.any_rank(True) and not ranks.any_rank(False)
     module = nn.Linear(2, 2)
@@ -136,7 +137,7 @@ def test_one_process_is_the_whole_of_all_ranks() -> None:
 
 
 @pytest.mark.parametrize(
-    ("world", "batch", "parts"), [(2, 8, [(0, 4), (4, 8)]), (4, 8, [(0, 2), (2, 4), (4, 6), (6, 8)])]
+    ("world", "batch", "parts"), [(2, 8, [(0, 4), (4, 8)]), (4, 10, [(0, 2), (2, 5), (5, 7), (7, 10)])]
 )
 def test_ranks_share_a_batch_without_gap_or_overlap(
     monkeypatch: pytest.MonkeyPatch, world: int, batch: int, parts: list[tuple[int, int]]

@@ -23,7 +23,7 @@ from torch.multiprocessing.spawn import ProcessExitedException, ProcessRaisedExc
 from deephash_pipeline.child_process import end_with_parent
 from deephash_pipeline.devices import require_no_index
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.training.distributed.ranks import backend, share_of
+from deephash_pipeline.training.distributed.ranks import backend, part_of
 from deephash_pipeline.training.gradients import Objective
 from deephash_pipeline.training.inputs import LabelledInputs
 from deephash_pipeline.training.loop import train_here
@@ -66,8 +66,8 @@ def train(
 
     Raises:
         InputError: labels and inputs of different number, fewer inputs than one batch, or an unfinished training of
-            another configuration in the checkpoints; several devices without checkpoints, or a batch that they cannot
-            share; a process that was killed.
+            another configuration in the checkpoints; several devices without checkpoints, or with smaller batches than
+            devices; a process that was killed.
         TrainingDiverged: non-finite loss.
         TrainingInterrupted: SIGTERM or Ctrl-C; a checkpoint of the last whole step is there.
 
@@ -90,7 +90,7 @@ def train(
     if run.checkpoints is None:
         raise InputError("training on several devices needs checkpoints: leave out `devices`, or give a folder")
     require_no_index(run.device)
-    share_of(parameters.batch_size, run.devices)
+    part_of(parameters.batch_size, run.devices, rank=0)
     # Each process puts it on its own device.
     module.cpu()
     with stop_requests() as stop, tempfile.TemporaryDirectory() as folder, _records_of_processes() as records:

@@ -45,44 +45,46 @@ def rank() -> int:
     return torch.distributed.get_rank() if torch.distributed.is_initialized() else 0
 
 
-def share_of(batch_size: int, ranks: int) -> int:
-    """Divide a batch among ranks.
+def part_of(batch_size: int, ranks: int, rank: int) -> slice:
+    """Return which samples of a batch a rank takes through the trunk; parts differ by one sample at most.
 
     Raises:
-        InputError: it cannot be divided equally.
+        InputError: there are fewer samples than ranks.
 
     Example:
-        >>> share_of(128, ranks=2)
-        64
+        >>> [part_of(128, ranks=3, rank=rank) for rank in range(3)]
+        [slice(0, 42, None), slice(42, 85, None), slice(85, 128, None)]
     """
-    if batch_size % ranks:
-        raise InputError(
-            f"`batch_size` {batch_size} cannot be divided among {ranks} devices: use a multiple of {ranks}"
-        )
-    return batch_size // ranks
+    if batch_size < ranks:
+        raise InputError(f"`batch_size` {batch_size} has less than one image for each of {ranks} devices: use fewer")
+    return slice(rank * batch_size // ranks, (rank + 1) * batch_size // ranks)
 
 
 def own_part(batch_size: int) -> slice:
     """Return which samples of a batch this process takes through the trunk.
 
     Raises:
-        InputError: the batch cannot be divided equally.
+        InputError: there are fewer samples than ranks.
 
     Example:
         >>> own_part(128)
         slice(0, 128, None)
     """
-    share = share_of(batch_size, world_size())
-    return slice(rank() * share, (rank() + 1) * share)
+    return part_of(batch_size, world_size(), rank())
 
 
-def gather(part: Tensor) -> Tensor:
-    """Join the parts (share, ...) of all ranks to the whole batch, in order of ranks."""
-    if world_size() == 1:
+def gather(part: Tensor, batch_size: int) -> Tensor:
+    """Join the parts of all ranks, that of `own_part` each, to the whole batch (batch_size, ...), in order of ranks."""
+    ranks = world_size()
+    if ranks == 1:
         return part
-    parts = [torch.empty_like(part) for _ in range(world_size())]
-    torch.distributed.all_gather(parts, part.contiguous())
-    return torch.cat(parts)
+    # Messages are of one size.
+    message = part.new_zeros(-(-batch_size // ranks), *part.shape[1:])
+    message[: len(part)] = part
+    messages = [torch.empty_like(message) for _ in range(ranks)]
+    torch.distributed.all_gather(messages, message)
+    parts = (part_of(batch_size, ranks, number) for number in range(ranks))
+    return torch.cat([message[: part.stop - part.start] for message, part in zip(messages, parts, strict=True)])
 
 
 def sum_gradients(module: nn.Module) -> None:
