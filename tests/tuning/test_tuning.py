@@ -1,5 +1,7 @@
 """Equal tuning: what is drawn, what is stored, what a killed search ends with, and who wins."""
 
+import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from deephash_pipeline.grid import TUNED_METHODS
 from deephash_pipeline.losses import LOSS_PARAMETERS
 from deephash_pipeline.pipelines.tuning.nodes import Study, TunedCell, search_parameters
 from deephash_pipeline.protocols import PROTOCOLS
+from deephash_pipeline.training import TrainingInterrupted
 from deephash_pipeline.tuning import (
     SCORE,
     HeldOutScore,
@@ -29,7 +32,7 @@ from deephash_pipeline.tuning import (
     with_values,
 )
 from deephash_pipeline.tuning.space import Bounds
-from deephash_pipeline.tuning.trial import run_trial
+from deephash_pipeline.tuning.trial import Watch, run_trial
 from tests.pipelines.squares import IMAGES, LABELS, TRAINING, TRAINING_SET, run_of, squares
 
 DPSH = FineTuningParameters.model_validate({"training": {**TRAINING, "epochs": 4}, "loss": {"name": "dpsh"}})
@@ -169,6 +172,23 @@ def test_a_search_that_was_killed_between_any_two_trials_ends_as_it_would_have(
         with pytest.raises(Killed):
             search(job(), tmp_path / "study.db")
     pd.testing.assert_frame_equal(without_seconds(search(job(), tmp_path / "study.db")), without_seconds(searched[1]))
+
+
+def test_a_search_that_is_asked_to_stop_names_the_trial_that_begins_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ask_to_stop(*_: Any) -> dict[str, float]:
+        os.kill(os.getpid(), signal.SIGTERM)
+        return {}
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Watch, "__call__", ask_to_stop)
+        message = "^dpsh.b12: interrupted in trial 1 of 6; the same command begins it anew$"
+        with pytest.raises(TrainingInterrupted, match=message) as caught:
+            search(job(), tmp_path / "study.db")
+    assert caught.value.exit_code == 128 + signal.SIGTERM
+    (summary,) = optuna.get_all_study_summaries(f"sqlite:///{tmp_path / 'study.db'}")
+    assert summary.n_trials == 0
 
 
 def test_trials_of_another_configuration_count_for_nothing(searched: tuple[Path, pd.DataFrame]) -> None:

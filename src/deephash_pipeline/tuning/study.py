@@ -18,6 +18,7 @@ from optuna.samplers import BaseSampler, RandomSampler, TPESampler
 from optuna.trial import FrozenTrial, TrialState
 
 from deephash_pipeline.randomness import derive_seed
+from deephash_pipeline.training import TrainingInterrupted
 from deephash_pipeline.tuning.space import SCORE, TuningParameters, search_space
 from deephash_pipeline.tuning.trial import Outcome, TrialJob, run_trial
 
@@ -40,6 +41,9 @@ def search(job: TrialJob, storage: Path) -> pd.DataFrame:
     Returns:
         A row for each trial; see `trials_table`.
 
+    Raises:
+        TrainingInterrupted: SIGTERM or Ctrl-C; finished trials are stored.
+
     Example:
         `docs/results/fair-comparison.md` shows the trials of all methods on the digits.
     """
@@ -55,7 +59,11 @@ def search(job: TrialJob, storage: Path) -> pd.DataFrame:
     seed = derive_seed(job.run.experiment.seed, "tuning", job.run.name)
     while (number := len(earlier := study.get_trials(deepcopy=False))) < tuning.trials:
         values = drawn(earlier, space, tuning, derive_seed(seed, number))
-        outcome = run_trial(job, values, earlier)
+        try:
+            outcome = run_trial(job, values, earlier)
+        except TrainingInterrupted as interrupted:
+            where = f"{job.run.name}: interrupted in trial {number + 1} of {tuning.trials}"
+            raise TrainingInterrupted(f"{where}; the same command begins it anew", *interrupted.args[1:]) from None
         study.add_trial(_finished(outcome, values, space))
         logger.info("%s: trial %d of %d, %s", job.run.name, number + 1, tuning.trials, _in_words(outcome, values))
     return trials_table(study.get_trials()[: tuning.trials], space)
