@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deephash_pipeline.devices import threads
-from deephash_pipeline.networks import kernels
-from deephash_pipeline.networks.kernels import pixels
+from deephash_pipeline.networks import normalisation_kernels as kernels
+from deephash_pipeline.networks.kernels import covered, pixels
 from deephash_pipeline.networks.normalisation import LocalResponseNormalisation
 
 
@@ -35,7 +35,7 @@ def test_normalisation_and_its_gradient_are_those_of_several_threads(shape, size
     responses = (scale * responses).to(precision).contiguous(memory_format=torch.channels_last)
     layer = LocalResponseNormalisation(size, alpha, within_channel=True)
     with threads(1):
-        assert kernels.covered(responses)
+        assert covered(responses)
     ours = normalised_with_gradient(layer, responses, gradient.to(precision), 1)
     plain = normalised_with_gradient(layer, responses, gradient.to(precision), 2)
     for mine, expected in zip(ours, plain, strict=True):

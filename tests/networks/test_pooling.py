@@ -16,9 +16,30 @@ VALUES = torch.tensor([-2.0, -0.0, 0.0, 1.0, 1.5, float("inf"), -float("inf"), f
 def pooled_with_gradient(layer, responses, seed):
     responses = responses.clone().requires_grad_()
     pooled = layer(responses)
-    gradient = torch.randn(pooled.shape, generator=torch.Generator().manual_seed(seed)).to(pooled.dtype)
+    generator = torch.Generator().manual_seed(seed)
+    gradient = torch.randn(pooled.shape, generator=generator).to(pooled.dtype)
+    # Signed zeros among them.
+    gradient *= torch.randint(0, 3, pooled.shape, generator=generator)
     pooled.backward(gradient)
     return pooled, responses.grad
+
+
+def assert_equal_bits(ours, theirs, responses, seed):
+    with threads(1):
+        mine = pooled_with_gradient(ours, responses, seed)
+    for one, other in zip(mine, pooled_with_gradient(theirs, responses, seed), strict=True):
+        assert torch.equal(bits(one), bits(other))
+
+
+SIZES = st.tuples(*(st.integers(1, most) for most in (3, 19, 5, 4)))
+PRECISIONS = st.sampled_from([torch.float32, torch.bfloat16])
+
+
+def drawn(size, side, precision, seed):
+    batch, channels, height, width = size
+    shape = (batch, channels, side * height, side * width)
+    values = VALUES[torch.randint(len(VALUES), shape, generator=torch.Generator().manual_seed(seed))]
+    return values.to(precision).contiguous(memory_format=torch.channels_last)
 
 
 def bits(tensor):
@@ -37,30 +58,32 @@ def calls(monkeypatch):
 
 
 @settings(max_examples=60, deadline=None)
-@given(
-    size=st.tuples(*(st.integers(1, most) for most in (3, 19, 5, 4))),
-    side=st.integers(1, 3),
-    precision=st.sampled_from([torch.float32, torch.bfloat16]),
-    seed=st.integers(0, 2**31),
-)
+@given(size=SIZES, side=st.integers(1, 3), precision=PRECISIONS, seed=st.integers(0, 2**31))
 def test_maxima_and_gradients_are_pytorchs(size, side, precision, seed):
-    batch, channels, height, width = size
-    shape = (batch, channels, side * height, side * width)
-    drawn = VALUES[torch.randint(len(VALUES), shape, generator=torch.Generator().manual_seed(seed))]
-    responses = drawn.to(precision).contiguous(memory_format=torch.channels_last)
+    responses = drawn(size, side, precision, seed)
     with threads(1):
         assert pooling._compiled(responses, side)
-        ours = pooled_with_gradient(pooling.MaxPooling(side, side, ceil_mode=True), responses, seed)
-    theirs = pooled_with_gradient(nn.MaxPool2d(side, side, ceil_mode=True), responses, seed)
-    for mine, its in zip(ours, theirs, strict=True):
-        assert torch.equal(bits(mine), bits(its))
+    ours, theirs = (layer(side, side, ceil_mode=True) for layer in (pooling.MaxPooling, nn.MaxPool2d))
+    assert_equal_bits(ours, theirs, responses, seed)
+
+
+@settings(max_examples=80, deadline=None)
+@given(size=SIZES, precision=PRECISIONS, maximum=st.booleans(), seed=st.integers(0, 2**31))
+def test_windows_that_overlap_have_pytorchs_bits_too(size, precision, maximum, seed):
+    responses = drawn(size, 2, precision, seed)
+    kinds = (pooling.MaxPooling, nn.MaxPool2d) if maximum else (pooling.AveragePooling, nn.AvgPool2d)
+    ours, theirs = (layer(3, 2, ceil_mode=True) for layer in kinds)
+    with threads(1):
+        assert pooling._overlap(ours) and pooling._compiled(responses, 2)
+    assert_equal_bits(ours, theirs, responses, seed)
 
 
 @pytest.mark.parametrize(
     ("layer", "shape", "layout", "precision"),
     [
         pytest.param((2, 2), (2, 3, 5, 4), torch.channels_last, torch.float32, id="a window over the border"),
-        pytest.param((3, 2), (2, 3, 7, 7), torch.channels_last, torch.float32, id="windows that overlap"),
+        pytest.param((3, 2), (2, 3, 7, 7), torch.channels_last, torch.float32, id="windows that overlap, odd sizes"),
+        pytest.param((3, 1), (2, 3, 6, 6), torch.channels_last, torch.float32, id="windows that overlap by more"),
         pytest.param((2, 2), (2, 3, 4, 4), torch.channels_last, torch.float64, id="double precision"),
         pytest.param((2, 2), (2, 3, 4, 4), torch.contiguous_format, torch.float32, id="channels first"),
     ],

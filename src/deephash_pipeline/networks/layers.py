@@ -96,7 +96,7 @@ class AveragePooling:
 
     def layer(self, input_shape: Shape) -> nn.Module:
         """Make a pooling layer."""
-        return nn.AvgPool2d(self.kernel, self.stride, ceil_mode=True)
+        return pooling.AveragePooling(self.kernel, self.stride, ceil_mode=True)
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from deephash_pipeline.networks import kernels
-from deephash_pipeline.networks.kernels import pixels
+from deephash_pipeline.networks import normalisation_kernels as kernels
+from deephash_pipeline.networks.kernels import covered, pixels
 
 BETA = 0.75
 """The exponent in both networks of the paper that normalise."""
@@ -51,7 +51,7 @@ class LocalResponseNormalisation(nn.Module):
 
     def forward(self, responses: Tensor) -> Tensor:
         """Normalise responses of shape (batch, channels, height, width); half precision is computed in float32."""
-        compiled = len(self.dimensions) > 1 and kernels.covered(responses)
+        compiled = len(self.dimensions) > 1 and covered(responses)
         function = _CompiledWithinChannel if compiled else _Normalisation
         normalised: Tensor = function.apply(responses, self.size, self.alpha, self.dimensions)
         return normalised
@@ -88,7 +88,7 @@ class _Normalisation(torch.autograd.Function):
 
 
 class _CompiledWithinChannel(torch.autograd.Function):
-    """The same numbers within a channel, by `kernels`."""
+    """The same numbers within a channel, by `normalisation_kernels`."""
 
     @staticmethod
     def forward(ctx: Any, responses: Tensor, size: int, alpha: float, dimensions: tuple[int, ...]) -> Tensor:
