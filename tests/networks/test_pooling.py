@@ -50,10 +50,11 @@ def bits(tensor):
 
 @pytest.fixture
 def calls(monkeypatch):
-    """How often the compiled kernel ran."""
+    """How often a compiled kernel ran."""
     made = []
-    take = pooling.kernels.take_maxima
-    monkeypatch.setattr(pooling.kernels, "take_maxima", lambda *arguments: (made.append(1), take(*arguments)))
+    for name in ("take_maxima", "take_overlapping_maxima"):
+        take = getattr(pooling.kernels, name)
+        monkeypatch.setattr(pooling.kernels, name, lambda *given, take=take: (made.append(1), take(*given)))
     return made
 
 
@@ -84,6 +85,7 @@ def test_windows_that_overlap_have_pytorchs_bits_too(size, precision, maximum, s
         pytest.param((2, 2), (2, 3, 5, 4), torch.channels_last, torch.float32, id="a window over the border"),
         pytest.param((3, 2), (2, 3, 7, 7), torch.channels_last, torch.float32, id="windows that overlap, odd sizes"),
         pytest.param((3, 1), (2, 3, 6, 6), torch.channels_last, torch.float32, id="windows that overlap by more"),
+        pytest.param((3, 2), (0, 3, 4, 4), torch.channels_last, torch.float32, id="no images"),
         pytest.param((2, 2), (2, 3, 4, 4), torch.channels_last, torch.float64, id="double precision"),
         pytest.param((2, 2), (2, 3, 4, 4), torch.contiguous_format, torch.float32, id="channels first"),
     ],

@@ -26,6 +26,7 @@ def covered(responses: Tensor) -> bool:
         and torch.get_num_threads() == 1
         and responses.device.type == "cpu"
         and responses.dtype in SEEN_AS
+        and responses.numel() > 0
         and responses.is_contiguous(memory_format=torch.channels_last)
     )
 

@@ -93,6 +93,8 @@ class _CompiledMaxima(torch.autograd.Function):
 
 
 class _MeansWithCompiledGradient(torch.autograd.Function):
+    """PyTorch's means, which are quick."""
+
     @staticmethod
     def forward(ctx: Any, responses: Tensor) -> Tensor:
         ctx.size = responses.shape
