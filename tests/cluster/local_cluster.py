@@ -39,11 +39,16 @@ def add_node(cluster: Any) -> Any:
 
 def lose_node(cluster: Any, node: Any) -> None:
     """End a node as a machine ends that loses its power: its workers and its services at once."""
-    raylet = psutil.Process(node.all_processes["raylet"][0].process.pid)
-    for process in (raylet, *raylet.children(recursive=True)):
-        with suppress(psutil.NoSuchProcess):
-            process.kill()
+    kill_with_children(node.all_processes["raylet"][0].process.pid)
     cluster.remove_node(node, allow_graceful=False)
+
+
+def kill_with_children(number: int) -> None:
+    """End a process and all below it, at once."""
+    process = psutil.Process(number)
+    for started in (process, *process.children(recursive=True)):
+        with suppress(psutil.NoSuchProcess):
+            started.kill()
 
 
 def work_on(node: Any) -> list[str]:

@@ -3,27 +3,24 @@
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psutil
 import pytest
 from PIL import Image
 
 from deephash_pipeline import ImageHasher
 from deephash_pipeline.training import CheckpointFolder
+from tests.cluster.local_cluster import kill_with_children
 from tests.training.distributed import digits_on_ranks
-from tests.training.distributed.digits_training import NEVER
+from tests.training.distributed.digits_training import NEVER, SECONDS_TO_WAIT, free_port, until
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = re.compile(r"```python\n# train_hasher\.py\n(.*?)```", re.DOTALL)
 EPOCHS = 12
-SECONDS_TO_WAIT = 300.0
 
 pytestmark = pytest.mark.cluster
 
@@ -47,34 +44,18 @@ def machine(port: int, *arguments: Any, host: bool) -> Any:
     )
 
 
-def lose(agent: Any) -> None:
-    """End an agent and all that it has started, at once."""
-    process = psutil.Process(agent.pid)
-    for started in (process, *process.children(recursive=True)):
-        started.kill()
-    agent.communicate()
-
-
-@pytest.fixture
-def port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def test_a_lost_machine_costs_the_steps_since_the_last_checkpoint(tmp_path: Path, port: int) -> None:
+def test_a_lost_machine_costs_the_steps_since_the_last_checkpoint(tmp_path: Path) -> None:
     alone, together = tmp_path / "alone", tmp_path / "together"
     for folder in (alone, together):
         folder.mkdir()
     # A checkpoint at each of its 36 steps.
     training = ("-m", digits_on_ranks.__name__, together, 1, 0, EPOCHS)
+    port = free_port()
     agents = [machine(port, *training, host=host) for host in (True, False)]
     try:
-        end = time.monotonic() + SECONDS_TO_WAIT
-        while not list((together / "pre-training").glob("*.json")):
-            assert time.monotonic() < end and agents[0].poll() is None, agents[0].communicate()[0]
-            time.sleep(0.05)
-        lose(agents[1])
+        until(lambda: list((together / "pre-training").glob("*.json")) or agents[0].poll() is not None)
+        assert agents[0].poll() is None, agents[0].communicate()[0]
+        kill_with_children(agents[1].pid)
         state = CheckpointFolder(together / "pre-training", NEVER).load()
         assert state is not None and not state.finished
         output, _ = agents[0].communicate(timeout=SECONDS_TO_WAIT)
@@ -82,6 +63,7 @@ def test_a_lost_machine_costs_the_steps_since_the_last_checkpoint(tmp_path: Path
     finally:
         for agent in agents:
             agent.kill()
+            agent.wait()
     digits_on_ranks.main(alone, 1, NEVER, EPOCHS)
     one, several = (json.loads((folder / "histories.json").read_text()) for folder in (alone, together))
     for stage in one:
@@ -92,7 +74,7 @@ def test_a_lost_machine_costs_the_steps_since_the_last_checkpoint(tmp_path: Path
         )
 
 
-def test_the_script_of_the_page_on_scale_learns_a_hasher_on_two_machines(tmp_path: Path, port: int) -> None:
+def test_the_script_of_the_page_on_scale_learns_a_hasher_on_two_machines(tmp_path: Path) -> None:
     draws = np.random.default_rng(0)
     for name, brightness in (("dark", 60), ("light", 190)):
         (tmp_path / "photos" / name).mkdir(parents=True)
@@ -103,6 +85,7 @@ def test_the_script_of_the_page_on_scale_learns_a_hasher_on_two_machines(tmp_pat
     assert found
     script = tmp_path / "train_hasher.py"
     script.write_text(found[1].replace("/shared", str(tmp_path)))
+    port = free_port()
     agents = [machine(port, script, host=host) for host in (True, False)]
     try:
         for agent in agents:
@@ -111,6 +94,7 @@ def test_the_script_of_the_page_on_scale_learns_a_hasher_on_two_machines(tmp_pat
     finally:
         for agent in agents:
             agent.kill()
+            agent.wait()
     hasher = ImageHasher.load(tmp_path / "hasher.safetensors")
     codes = hasher.encode([tmp_path / "photos" / name / "0.png" for name in ("dark", "light")])
     assert codes.shape == (2, 6) and (codes[0] != codes[1]).any()

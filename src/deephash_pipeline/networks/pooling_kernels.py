@@ -12,6 +12,11 @@ from numba import njit
 from deephash_pipeline.networks.kernels import narrowed, widened
 
 
+@njit(inline="always", error_model="numpy")
+def _wins(value: Any, best: Any) -> Any:
+    return (value > best) | np.isnan(value)
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
 def take_maxima(windows: Any, pooled: Any, places: Any) -> None:
     """Find the first maximum of each window, or its last NaN, as PyTorch does."""
@@ -26,7 +31,7 @@ def take_maxima(windows: Any, pooled: Any, places: Any) -> None:
                         here[column * channels + channel] = widened(windows[row, down, column, right, channel])
                 this = np.uint8(down * side + right)
                 for i in range(size):
-                    better = (this == 0) | (here[i] > best[i]) | np.isnan(here[i])
+                    better = (this == 0) | _wins(here[i], best[i])
                     best[i] = here[i] if better else best[i]
                     place[i] = this if better else place[i]
         for i in range(size):
@@ -38,22 +43,20 @@ def take_maxima(windows: Any, pooled: Any, places: Any) -> None:
 def put_at_maxima(gradient: Any, places: Any, windows: Any) -> None:
     """Write the gradient where the maximum came from, and zero elsewhere."""
     rows, side, columns, _, channels = windows.shape
-    here, zero, like = np.empty(columns * channels, np.float32), np.float32(0), gradient[0, 0]
+    size = columns * channels
+    own, here = np.empty(size, np.float32), np.empty(size, np.float32)
+    zero, like = np.float32(0), gradient[0, 0]
     for row in range(rows):
+        for i in range(size):
+            # No zero is negative then, as in sums that begin at zero.
+            own[i] = zero + widened(gradient[row, i])
         for down in range(side):
             for right in range(side):
-                for i in range(len(here)):
-                    # No zero is negative then, as in sums that begin at zero.
-                    own = zero + widened(gradient[row, i])
-                    here[i] = own if places[row, i] == down * side + right else zero
+                for i in range(size):
+                    here[i] = own[i] if places[row, i] == down * side + right else zero
                 for column in range(columns):
                     for channel in range(channels):
                         windows[row, down, column, right, channel] = narrowed(here[column * channels + channel], like)
-
-
-@njit(inline="always", error_model="numpy")
-def _wins(value: Any, best: Any) -> Any:
-    return (value > best) | np.isnan(value)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

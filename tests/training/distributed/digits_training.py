@@ -1,9 +1,11 @@
 """The embedded digits for several processes: the script that trains them, and the arguments of `train`."""
 
 import os
+import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,6 +32,19 @@ class SlowInputs(DoubleInputs):
         if seed is not None:
             time.sleep(1)
         return super().batch(indices, seed, first)
+
+
+def until(condition: Callable[[], Any]) -> None:
+    end = time.monotonic() + SECONDS_TO_WAIT
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.05)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 def start(*arguments: Any, **environment: Any) -> Any:

@@ -2,7 +2,6 @@
 
 import json
 import pickle
-import socket
 from pathlib import Path
 
 import numpy as np
@@ -15,16 +14,10 @@ from deephash_pipeline.errors import InputError
 from deephash_pipeline.training import CheckpointFolder, TrainingDiverged, TrainingRun, resolve_devices, train
 from deephash_pipeline.training.distributed import ranks
 from tests.training.distributed import digits_on_ranks
-from tests.training.distributed.digits_training import NEVER, SECONDS_TO_WAIT, STAGES, digits, start
+from tests.training.distributed.digits_training import NEVER, SECONDS_TO_WAIT, STAGES, digits, free_port, start
 
 TOLERANCE = 1e-12
 """Of double precision: parts of a batch are added up in another order, and that is all."""
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@
 import os
 import signal
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,14 +20,7 @@ from deephash_pipeline.training import (
     TrainingParameters,
     train,
 )
-from tests.training.distributed.digits_training import NEVER, SECONDS_TO_WAIT, STAGES, digits, slow_digits, start
-
-
-def until(condition: Callable[[], Any]) -> None:
-    end = time.monotonic() + SECONDS_TO_WAIT
-    while not condition():
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.05)
+from tests.training.distributed.digits_training import NEVER, STAGES, digits, slow_digits, start, until
 
 
 def descendants(process: int) -> set[int]:
