@@ -80,6 +80,19 @@ def test_unit_scale_is_the_paper_gradient_times_k_over_sinh():
     torch.testing.assert_close(gradients[1], gradients[0] * 12 / math.sinh(1 / 12))
 
 
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 10_000), st.integers(2, 9), st.integers(1, 40), st.sampled_from([0.1, 6.0, 200.0]))
+def test_a_temperature_is_a_longer_w(seed, batch, code_length, temperature):
+    u, _, labels = random_batch(seed, batch, code_length, 3)
+    root = math.sqrt(temperature)
+    hotter, longer = ExponentiatedLoss(temperature=temperature), ExponentiatedLoss()
+    found, expected = hotter.loss_and_gradient(u, labels), longer.loss_and_gradient(root * u, labels)
+    torch.testing.assert_close(found.value, expected.value, rtol=1e-10, atol=1e-13)
+    torch.testing.assert_close(found.gradient, root * expected.gradient, rtol=1e-10, atol=1e-13)
+    hotter(u, labels), longer(root * u, labels)
+    assert hotter.metrics["saturated_share"] == longer.metrics["saturated_share"]
+
+
 def test_saturated_u_gives_the_true_loss_and_no_gradient():
     u, _, labels = random_batch(5, 10, 8, 3)
     u = (u.sign() * 40).requires_grad_()

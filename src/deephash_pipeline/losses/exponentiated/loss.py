@@ -19,7 +19,7 @@ from deephash_pipeline.losses.hashing_loss import HashingLoss, is_multi_hot, sup
 from deephash_pipeline.parameters import validated
 
 SATURATION = 10.0
-"""|u_i u_j| above which 2 sigma - 1 is flat: its derivative is below 1e-4 of the largest."""
+"""beta |u_i u_j| above which 2 sigma - 1 is flat: its derivative is below 2e-4 of the largest."""
 
 
 class ExponentiatedLoss(HashingLoss):
@@ -35,14 +35,15 @@ class ExponentiatedLoss(HashingLoss):
     depend on the number of threads.
 
     Metrics: ``true_loss`` (Eqn 6 on the signs, mean over pairs; 1.0 is the value of independent codes),
-    ``u_standard_deviation`` and ``saturated_share`` (share of |u_i u_j| > 10, estimated from neighbours in the
-    batch, which is shuffled).
+    ``u_standard_deviation`` and ``saturated_share`` (share of beta |u_i u_j| > 10, estimated from neighbours in
+    the batch, which is shuffled).
 
     Args:
         loss_scale: ``paper`` keeps c and c'; ``unit`` drops the constant c and multiplies the rest by K / sinh(1/K), so
             that the gradient for one bit does not shrink with 1/K^2. The path of gradient descent is the same at a
             step size that many times smaller: it is one of the "scaling factors" which the paper discards.
-        temperature: beta in sigma(beta u_i u_j).
+        temperature: beta in sigma(beta u_i u_j). Where u is w'z it is no departure but the length of w: the loss of
+            sqrt(beta) w, whose learning rate is beta times that of w.
         balance_pairs: give similar and dissimilar pairs half of the weight each, whatever their numbers.
 
     Example:
@@ -73,7 +74,8 @@ class ExponentiatedLoss(HashingLoss):
         """Compute the loss; see `HashingLoss.forward`."""
         loss, true_loss = _ExponentiatedLoss.apply(u, labels, self.departures)
         with torch.no_grad():
-            saturated = (u * u.roll(1, dims=0)).abs().gt(SATURATION).to(u.dtype).mean()
+            products = self.departures.temperature * u * u.roll(1, dims=0)
+            saturated = products.abs().gt(SATURATION).to(u.dtype).mean()
             metrics = {"true_loss": true_loss, "u_standard_deviation": u.std(), "saturated_share": saturated}
         return loss, metrics
 
