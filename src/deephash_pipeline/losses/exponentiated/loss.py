@@ -74,8 +74,8 @@ class ExponentiatedLoss(HashingLoss):
         """Compute the loss; see `HashingLoss.forward`."""
         loss, true_loss = _ExponentiatedLoss.apply(u, labels, self.departures)
         with torch.no_grad():
-            products = self.departures.temperature * u * u.roll(1, dims=0)
-            saturated = products.abs().gt(SATURATION).to(u.dtype).mean()
+            limit = SATURATION / self.departures.temperature
+            saturated = (u * u.roll(1, dims=0)).abs().gt(limit).to(u.dtype).mean()
             metrics = {"true_loss": true_loss, "u_standard_deviation": u.std(), "saturated_share": saturated}
         return loss, metrics
 
