@@ -1,4 +1,4 @@
-"""A Ray cluster of two nodes of one core each, which all tests of this folder share."""
+"""A Ray cluster of two nodes of one core each and a head without, which all tests of this folder share."""
 
 import os
 from importlib.util import find_spec
@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.local_cluster import add_node, start_cluster
+from tests.cluster.local_cluster import add_node, is_there, lose_node, start_cluster
 
 ROOT = Path(__file__).resolve().parents[2]
+MACHINES = 2
 
 
 @pytest.fixture(scope="session")
@@ -19,13 +20,21 @@ def cluster():
     with pytest.MonkeyPatch.context() as patch:
         # Workers import the nodes of these tests.
         patch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
-        started = start_cluster(nodes=2)
+        started = start_cluster(nodes=MACHINES)
         yield started
         started.shutdown()
 
 
 @pytest.fixture
-def other_node(cluster):
-    """The second node, for a test that loses it; there is another one afterwards."""
-    yield cluster.others[0]
-    cluster.others[0] = add_node(cluster)
+def lose(cluster):
+    """A function that loses one of the two nodes, which both are there when the test begins and after it."""
+
+    def mend():
+        # Ray's own services end by themselves where a busy machine starves them.
+        cluster.machines = [node for node in cluster.machines if is_there(node)]
+        while len(cluster.machines) < MACHINES:
+            cluster.machines.append(add_node(cluster))
+
+    mend()
+    yield lambda node: lose_node(cluster, node)
+    mend()

@@ -13,6 +13,8 @@ import psutil
 from deephash_pipeline.ray_cluster import OBJECT_STORE_BYTES, QUIET
 
 AGENT_PORTS = ("metrics_agent_port", "metrics_export_port", "dashboard_agent_listen_port")
+MEMORY_OF_A_NODE = 4 * 2**30
+"""What tasks may ask for, on any machine: Ray would take what happens to be free when the node begins."""
 NO_PORT = "-1"
 """What an agent writes that serves nothing, as without grpcio."""
 TASK = "ray::"
@@ -20,27 +22,32 @@ TASK = "ray::"
 
 
 def start_cluster(nodes: int) -> Any:
-    """Start a cluster of so many nodes of one core; the attribute `others` has all but the first."""
+    """Start a cluster of so many nodes of one core, in the attribute `machines`, and a head that runs no task."""
     # Before the first import of Ray, which reads it.
     os.environ.update(QUIET)
     from ray.cluster_utils import Cluster  # noqa: PLC0415 - an extra
 
     with _ports_are_named():
-        cluster = Cluster(initialize_head=True, head_node_args={**_node(), "include_dashboard": False})
-    cluster.others = [add_node(cluster) for _ in range(nodes - 1)]
+        cluster = Cluster(initialize_head=True, head_node_args={**_node(cores=0), "include_dashboard": False})
+    cluster.machines = [add_node(cluster) for _ in range(nodes)]
     return cluster
 
 
 def add_node(cluster: Any) -> Any:
     """Start one more node of one core."""
     with _ports_are_named():
-        return cluster.add_node(**_node())
+        return cluster.add_node(**_node(cores=1))
 
 
 def lose_node(cluster: Any, node: Any) -> None:
     """End a node as a machine ends that loses its power: its workers and its services at once."""
     kill_with_children(node.all_processes["raylet"][0].process.pid)
     cluster.remove_node(node, allow_graceful=False)
+
+
+def is_there(node: Any) -> bool:
+    """Say whether a node's service runs."""
+    return any(kind == "raylet" for kind, _ in node.live_processes())
 
 
 def kill_with_children(number: int) -> None:
@@ -85,11 +92,12 @@ def _ports_are_named() -> Iterator[None]:
         yield
 
 
-def _node() -> dict[str, Any]:
+def _node(cores: int) -> dict[str, Any]:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     return {
-        "num_cpus": 1,
+        "num_cpus": cores,
+        "memory": MEMORY_OF_A_NODE,
         "node_ip_address": "127.0.0.1",
         "object_store_memory": OBJECT_STORE_BYTES,
         "runtime_env_agent_port": port,

@@ -16,7 +16,7 @@ from deephash_pipeline.errors import InputError
 from deephash_pipeline.runners import RayRunner
 from deephash_pipeline.training import TrainingInterrupted
 from tests.cluster import nodes
-from tests.cluster.local_cluster import lose_node
+from tests.cluster.local_cluster import is_there
 from tests.encoding.conftest import BROKEN, code_of, folder, hasher, pictures
 
 __all__ = ["code_of", "folder", "hasher", "pictures"]
@@ -86,16 +86,17 @@ def test_an_interruption_reaches_the_workers(cluster, project):
 
 
 def test_encoding_goes_on_without_a_lost_node_and_every_image_is_there_once(
-    cluster, other_node, folder, hasher, code_of, tmp_path
+    cluster, lose, folder, hasher, code_of, tmp_path
 ):
     codes = CodeFolder(tmp_path / "codes")
 
     def lose_a_node():
         while len(codes.done()) < 4:
             time.sleep(0.01)
-        lose_node(cluster, other_node)
+        lose(cluster.machines[0])
 
-    threading.Thread(target=lose_a_node, daemon=True).start()
+    killer = threading.Thread(target=lose_a_node, daemon=True)
+    killer.start()
     source = Source(str(folder))
     report = encode_source(
         hasher,
@@ -104,9 +105,10 @@ def test_encoding_goes_on_without_a_lost_node_and_every_image_is_there_once(
         images_per_block=2,
         workers=EncodingWorkers(engine="ray", address=cluster.address, device="cpu"),
     )
+    killer.join()
     assert report.blocks == 20
     blocks = list(codes)
     assert [name for block in blocks for name in block.names] == list(code_of)
     assert [code for block in blocks for code in block.codes.tolist()] == list(code_of.values())
     assert {broken.name for block in blocks for broken in block.broken} == BROKEN
-    assert len([each for each in cluster.list_all_nodes() if each.live_processes()]) <= 2
+    assert len([each for each in cluster.machines if is_there(each)]) == 1
