@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.local_cluster import add_node, is_there, lose_node, start_cluster
+from tests.cluster.local_cluster import complete, start_cluster
 
 ROOT = Path(__file__).resolve().parents[2]
 MACHINES = 2
 
 
 @pytest.fixture(scope="session")
-def cluster():
+def started_cluster():
     """The cluster, on the loopback device."""
     if find_spec("ray") is None:
         pytest.skip("the extra `ray` is not installed")
@@ -26,15 +26,7 @@ def cluster():
 
 
 @pytest.fixture
-def lose(cluster):
-    """A function that loses one of the two nodes, which both are there when the test begins and after it."""
-
-    def mend():
-        # Ray's own services end by themselves where a busy machine starves them.
-        cluster.machines = [node for node in cluster.machines if is_there(node)]
-        while len(cluster.machines) < MACHINES:
-            cluster.machines.append(add_node(cluster))
-
-    mend()
-    yield lambda node: lose_node(cluster, node)
-    mend()
+def cluster(started_cluster):
+    """The cluster with both of its nodes, although a test may have lost one, or a busy machine starved its service."""
+    complete(started_cluster, MACHINES)
+    return started_cluster

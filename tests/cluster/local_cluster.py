@@ -29,14 +29,17 @@ def start_cluster(nodes: int) -> Any:
 
     with _ports_are_named():
         cluster = Cluster(initialize_head=True, head_node_args={**_node(cores=0), "include_dashboard": False})
-    cluster.machines = [add_node(cluster) for _ in range(nodes)]
+    cluster.machines = []
+    complete(cluster, nodes)
     return cluster
 
 
-def add_node(cluster: Any) -> Any:
-    """Start one more node of one core."""
+def complete(cluster: Any, nodes: int) -> None:
+    """Start nodes of one core in the place of those that have ended, until there are so many."""
+    cluster.machines = [node for node in cluster.machines if is_there(node)]
     with _ports_are_named():
-        return cluster.add_node(**_node(cores=1))
+        while len(cluster.machines) < nodes:
+            cluster.machines.append(cluster.add_node(**_node(cores=1)))
 
 
 def lose_node(cluster: Any, node: Any) -> None:

@@ -16,7 +16,7 @@ from deephash_pipeline.errors import InputError
 from deephash_pipeline.runners import RayRunner
 from deephash_pipeline.training import TrainingInterrupted
 from tests.cluster import nodes
-from tests.cluster.local_cluster import is_there
+from tests.cluster.local_cluster import is_there, lose_node
 from tests.encoding.conftest import BROKEN, code_of, folder, hasher, pictures
 
 __all__ = ["code_of", "folder", "hasher", "pictures"]
@@ -85,15 +85,13 @@ def test_an_interruption_reaches_the_workers(cluster, project):
     assert (project / "interrupted.txt").exists()
 
 
-def test_encoding_goes_on_without_a_lost_node_and_every_image_is_there_once(
-    cluster, lose, folder, hasher, code_of, tmp_path
-):
+def test_encoding_goes_on_without_a_lost_node_and_every_image_is_there_once(cluster, folder, hasher, code_of, tmp_path):
     codes = CodeFolder(tmp_path / "codes")
 
     def lose_a_node():
         while len(codes.done()) < 4:
             time.sleep(0.01)
-        lose(cluster.machines[0])
+        lose_node(cluster, cluster.machines[0])
 
     killer = threading.Thread(target=lose_a_node, daemon=True)
     killer.start()

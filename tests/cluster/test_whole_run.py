@@ -16,7 +16,7 @@ from kedro.framework.session import KedroSession
 from kedro.framework.startup import bootstrap_project
 
 from deephash_pipeline.runners import RayRunner, SequentialRunner
-from tests.cluster.local_cluster import work_on
+from tests.cluster.local_cluster import lose_node, work_on
 from tests.conftest import nested_parameters
 from tests.end_to_end.killed_runs import PARAMETERS, made
 
@@ -54,7 +54,7 @@ def test_all_stages_on_a_cluster_make_the_files_of_one_process(cluster, new_proj
     assert any(name.endswith("report.html.provenance.json") for name in expected)
 
 
-def test_a_machine_that_is_lost_in_a_training_changes_none_of_them(cluster, lose, new_project, in_one_process, caplog):
+def test_a_machine_that_is_lost_in_a_training_changes_none_of_them(cluster, new_project, in_one_process, caplog):
     project = new_project("lost_machine")
     lost = []
     ended = threading.Event()
@@ -64,7 +64,7 @@ def test_a_machine_that_is_lost_in_a_training_changes_none_of_them(cluster, lose
             for node in cluster.machines:
                 lost.extend(name for name in work_on(node) if name.endswith(IN_THE_MIDDLE))
                 if lost:
-                    lose(node)
+                    lose_node(cluster, node)
                     break
 
     killer = threading.Thread(target=lose_a_machine, daemon=True)
