@@ -15,6 +15,9 @@ SECONDS_BETWEEN_LINES = 30.0
 SECONDS_BETWEEN_FRAMES = 0.1
 SECONDS_BETWEEN_REPORTS = 0.5
 
+STEPS_OF_A_PART = 1000
+"""Parts count alike, whatever steps the computations in them count."""
+
 SPEED_ESTIMATE_PERIOD = 3600.0
 """Seconds over which a bar averages its speed. By rich's default, 30, no time is left where a step takes longer."""
 
@@ -58,6 +61,34 @@ def reported_to(receive: Callable[[Steps], None]) -> Iterator[None]:
         yield
     finally:
         _Listener.receive = former
+
+
+@contextmanager
+def part(number: int, count: int, name: str) -> Iterator[None]:
+    """Have computations inside the block report their steps as those of one of `count` equal parts.
+
+    Args:
+        number: parts that are done.
+        count: all of them.
+        name: of the part, put before where the computation is, such as ``"trial 3 of 20"``.
+
+    Example:
+        >>> with reported_to(lambda steps: print(steps.done, "of", steps.total, steps.where)), part(2, 20, "trial 3"):
+        ...     total = sum(track([1, 2], "numbers", total=2))
+        2000 of 20000 trial 3, 0 of 2
+        3000 of 20000 trial 3, 2 of 2
+    """
+    receive = _Listener.receive
+    if receive is None:
+        yield
+        return
+
+    def scaled(steps: Steps) -> None:
+        done = STEPS_OF_A_PART * number + STEPS_OF_A_PART * steps.done // max(steps.total, 1)
+        receive(Steps(steps.description, done, STEPS_OF_A_PART * count, f"{name}, {steps.where}"))
+
+    with reported_to(scaled):
+        yield
 
 
 def track(items: Iterable[Item], description: str, total: int, console: Console | None = None) -> Iterator[Item]:

@@ -17,6 +17,7 @@ from deephash_pipeline.errors import InputError
 from deephash_pipeline.grid import TUNED_METHODS
 from deephash_pipeline.losses import LOSS_PARAMETERS
 from deephash_pipeline.pipelines.tuning.nodes import Study, TunedCell, search_parameters
+from deephash_pipeline.progress import Steps, reported_to
 from deephash_pipeline.protocols import PROTOCOLS
 from deephash_pipeline.training import TrainingInterrupted
 from deephash_pipeline.tuning import (
@@ -189,6 +190,18 @@ def test_a_search_that_is_asked_to_stop_names_the_trial_that_begins_anew(
     assert caught.value.exit_code == 128 + signal.SIGTERM
     (summary,) = optuna.get_all_study_summaries(f"sqlite:///{tmp_path / 'study.db'}")
     assert summary.n_trials == 0
+
+
+def test_a_trial_is_one_of_equal_parts_of_what_a_search_has_done(tmp_path: Path) -> None:
+    received: list[Steps] = []
+    with reported_to(received.append):
+        search(job(TUNING.model_copy(update={"trials": 2})), tmp_path / "study.db")
+    shares = [steps.done / steps.total for steps in received]
+    assert shares == sorted(shares)
+    begun = [
+        share for share, steps in zip(shares, received, strict=True) if steps.where == "trial 2 of 2, epoch 1 of 2"
+    ]
+    assert (shares[0], min(begun), shares[-1]) == (0, 0.5, 1)
 
 
 def test_trials_of_another_configuration_count_for_nothing(searched: tuple[Path, pd.DataFrame]) -> None:
