@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -106,6 +107,27 @@ def test_a_ledger_that_is_no_database_is_refused_by_name(folder: Path) -> None:
     for path in folder.glob("index.sqlite*"):
         path.write_bytes(b"not a database" * 100)
     with pytest.raises(InputError, match=r"index\.sqlite is damaged"):
+        HammingIndex.open(folder)
+
+
+@pytest.mark.parametrize("code", [sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN])
+def test_a_folder_that_cannot_be_written_is_not_called_damaged(
+    folder: Path, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        error = sqlite3.OperationalError("attempt to write a readonly database")
+        error.sqlite_errorcode = code
+        raise error
+
+    monkeypatch.setattr("deephash_pipeline.search.store.Ledger.settings", refuse)
+    with pytest.raises(InputError, match=r"cannot be written .* give the right to write"):
+        HammingIndex.open(folder, read_only=True)
+
+
+def test_a_lock_that_cannot_be_taken_is_refused_in_a_line(folder: Path) -> None:
+    (folder / "writer.lock").unlink()
+    (folder / "writer.lock").mkdir()
+    with pytest.raises(InputError, match=f"{folder} cannot be written"):
         HammingIndex.open(folder)
 
 

@@ -142,6 +142,26 @@ def test_conditions_on_metadata(index: HammingIndex, where: Any, ids: list[int])
     assert sorted(index.search(np.zeros((1, 1), dtype=np.uint8), 10, where=where).ids[0].tolist()) == ids
 
 
+@pytest.mark.parametrize(
+    ("where", "ids"),
+    [
+        ({}, [1, 2, 3, 4]),
+        ({"label": None}, [3, 4]),
+        ({"label": [None, "dog"]}, [2, 3, 4]),
+        ({"label": {"!=": "cat"}}, [2]),
+    ],
+)
+def test_items_added_without_metadata_have_no_value_in_any_column(
+    index: HammingIndex, where: Any, ids: list[int]
+) -> None:
+    index.add([4], np.array([[7]], dtype=np.uint8))
+    for _ in range(2):
+        assert sorted(index.search(zeros(1), 10, where=where).ids[0].tolist()) == ids
+    without = HammingIndex(8)
+    without.add([1], zeros(1))
+    assert without.search(zeros(1), 10, where={}).ids.tolist() == [[1]]
+
+
 def test_a_condition_asked_again_sees_what_was_added_and_removed_in_between(index: HammingIndex) -> None:
     query = np.zeros((1, 1), dtype=np.uint8)
     assert index.search(query, 5, where={"label": "cat"}).ids.tolist() == [[1]]

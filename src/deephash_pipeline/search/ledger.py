@@ -220,10 +220,22 @@ class Ledger:
         return [row[0] for row in rows]
 
     def positions_where(self, condition: str, values: Sequence[Any], after: int) -> NDArray[np.int64]:
-        """Positions after one whose metadata meet a condition, ascending."""
-        statement = f"SELECT {POSITION} FROM metadata WHERE {POSITION} > ? AND ({condition}) ORDER BY {POSITION}"
-        rows = self._connection.execute(statement, (after, *values))
-        return np.fromiter((row[0] for row in rows), dtype=np.int64)
+        """Positions after one whose metadata meet a condition, ascending.
+
+        Items that were added without metadata have no row; to them every column is empty.
+        """
+        stop = int(self.settings()["next_position"])
+        columns = ", ".join(["0", *(f"NULL AS {quoted(name)}" for name in self.columns())])
+        (holds_without,) = self._connection.execute(
+            f"SELECT ({condition}) IS TRUE FROM (SELECT {columns})", values
+        ).fetchone()
+        found = self._connection.execute(
+            f"SELECT {POSITION} FROM metadata WHERE {POSITION} > ? AND {POSITION} < ? "
+            f"AND (({condition}) IS TRUE) != ? ORDER BY {POSITION}",
+            (after, stop, *values, holds_without),
+        )
+        positions = np.fromiter((row[0] for row in found), dtype=np.int64)
+        return np.setdiff1d(np.arange(after + 1, stop), positions, assume_unique=True) if holds_without else positions
 
 
 def rows_of_contents(contents: Contents) -> list[TailRow]:

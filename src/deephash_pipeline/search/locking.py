@@ -16,11 +16,16 @@ class WriterLock:
         folder: of the index.
 
     Raises:
-        InputError: if another process, or another object of this one, has it.
+        InputError: if another process, or another object of this one, has it, or the folder cannot be written.
     """
 
     def __init__(self, folder: Path) -> None:
-        self._descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            self._descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise InputError(
+                f"{folder} cannot be written ({error.strerror}); give the right to write, or copy the index."
+            ) from error
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

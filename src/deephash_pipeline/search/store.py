@@ -80,6 +80,11 @@ class Store:
             self._delete_unnamed()
         except sqlite3.DatabaseError as error:
             self.close()
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN):
+                raise InputError(
+                    f"{folder} cannot be written ({error}), which SQLite needs for reading too; "
+                    "give the right to write, or copy the index."
+                ) from error
             raise InputError(f"{folder}/{LEDGER} is damaged ({error}); restore it from a backup.") from error
         except BaseException:
             self.close()
