@@ -1,5 +1,7 @@
 """An export to a real server answers as the index does."""
 
+from contextlib import closing
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ from deephash_pipeline.engines import milvus
 from deephash_pipeline.engines.exporting import export_index
 from deephash_pipeline.engines.postgres import PostgresIndex
 from deephash_pipeline.errors import InputError
+from deephash_pipeline.search import HammingIndex
 from tests.engines.conftest import small_index
 from tests.search.brute_force import random_codes
 
@@ -80,6 +83,24 @@ def test_items_are_those_of_the_index(index, exported):
     assert set(exported.sample(9, 1)) <= set(index)
     with pytest.raises(InputError, match=r"photos/0005\.png' is not in (table|collection) photos"):
         exported.get("photos/0005.png")
+
+
+def test_columns_of_many_values_have_the_first_of_them_and_leave_room_for_the_others(connect):
+    ours = HammingIndex(8)
+    items = range(1500)
+    columns = {
+        "label": [str(item % 10) for item in items],
+        "number": [f"{item:04d}" for item in items],
+        "path": [f"{item:0100d}" for item in items],
+    }
+    ours.add([str(item) for item in items], np.zeros((1500, 1), np.uint8), columns)
+    with closing(connect("many_values")) as exported:
+        export_index(ours, exported)
+    with closing(connect("many_values")) as exported:
+        for name in columns:
+            first = exported.values(name)
+            assert first == ours.values(name)[: len(first)]
+            assert len(first) == len(ours.values(name)) if name == "label" else len(first) >= 100
 
 
 @pytest.mark.parametrize("code_length", [1, 12, 64, 100])

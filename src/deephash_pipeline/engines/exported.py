@@ -132,13 +132,13 @@ class ExportedIndex(EngineIndex):
         return list(drawn.values())[:wanted]
 
     def values(self, column: str, most: int = 1000) -> list[Any]:
-        """Distinct values of a column of metadata, ascending, as they were when the export ended.
+        """Distinct values of a column of metadata, ascending, at most a thousand, as they were when the export ended.
 
         Raises:
-            InputError: there is no such column, or it has more than a thousand.
+            InputError: there is no such column.
         """
         if column not in self.finished.values:
-            raise InputError(f"{column!r} is no column of few values; those are: {', '.join(self.finished.values)}.")
+            raise InputError(f"there is no column {column!r}; columns are: {', '.join(self.columns) or 'none'}.")
         return self.finished.values[column][: checked_count(most, "most")]
 
     def _answers(self, hits: list[list[Hit]]) -> Answers:

@@ -7,6 +7,7 @@ for all, until it is known which items were inserted first.
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -87,9 +88,8 @@ class MilvusIndex(ExportedIndex):
 
     def describe(self, about: About) -> None:
         """See `ExportedIndex`."""
+        about = _shortened(about)
         row = {"key": 0, "about": about.to_json(), "nothing": b"\0"}
-        if len(row["about"].encode()) > LONGEST_ID:  # type: ignore[attr-defined]
-            row["about"] = About(**{**vars(about), "values": {}}).to_json()
         self._asked("upsert", self.name + ABOUT_SUFFIX, [row])
         # A server takes few flushes, and has written everything to its log without one.
         if about.items is not None:
@@ -230,6 +230,15 @@ class MilvusIndex(ExportedIndex):
     def _failed(self, error: Exception) -> EngineError:
         reason = " ".join(str(getattr(error, "message", "") or error).split())
         return EngineError(f"{self.place} cannot be asked ({reason[:300]}); check the address and the server.")
+
+
+def _shortened(about: About) -> About:
+    """Leave out values, half of those of the column that is longest, until Milvus takes the rest."""
+    while len(about.to_json().encode()) > LONGEST_ID and any(about.values.values()):
+        longest = max(about.values, key=lambda name: len(json.dumps(about.values[name])))
+        few = about.values[longest]
+        about = replace(about, values={**about.values, longest: few[: len(few) // 2]})
+    return about
 
 
 def _key(hit: Mapping[str, Any]) -> int:

@@ -63,7 +63,7 @@ class About:
         code_length: bits per code.
         text_ids: whether ids are strings; otherwise they are 64-bit integers.
         columns: of metadata.
-        values: distinct values of the columns that have few.
+        values: of every column, the first of its distinct values, ascending.
         items: how many there are; None until an export has come to its end.
         last_position: the largest of a row, -1 for none.
     """
