@@ -37,6 +37,11 @@ def test_images_of_a_folder_have_the_librarys_codes_and_broken_ones_are_listed(f
     assert labels["2/02.png"] == "2"
 
 
+def test_a_glob_of_two_stars_has_the_images_of_all_folders_below(folder, pictures):
+    (block,) = Source(f"{folder}/**/*.png").blocks(100)
+    assert [entry.name for entry in block.entries] == sorted(pictures)
+
+
 @pytest.mark.parametrize("kind", ["txt", "csv"])
 def test_a_list_names_images_from_its_own_folder_each_once(kind, folder, hasher, code_of):
     names = ["2/02.png", "0/00.png", "2/02.png", "0/missing.png"]
@@ -56,6 +61,8 @@ def test_tar_shards_are_a_block_each_and_samples_have_classes(tmp_path, pictures
         for name in half:
             members[name] = pictures[name]
             members[name.replace(".png", ".cls")] = name[:1].encode()
+        # As macOS's tar leaves them.
+        members["._a.png"] = members[".DS_Store"] = b"no image"
         write_tar(tmp_path / f"shard-{shard}.tar", members)
     source = Source(f"{tmp_path}/shard-*.tar")
     codes, labels, broken = encoded(source, hasher)
@@ -69,10 +76,10 @@ def test_tar_shards_are_a_block_each_and_samples_have_classes(tmp_path, pictures
 @pytest.mark.parametrize("bytes_left", [600, 1100, 1536])
 def test_a_shard_that_ends_in_the_middle_gives_what_is_before_and_is_listed(bytes_left, tmp_path, pictures, hasher):
     write_tar(tmp_path / "whole.tar", {name: pictures[name] for name in ("0/00.png", "0/03.png")})
-    (tmp_path / "cut.tar").write_bytes((tmp_path / "whole.tar").read_bytes()[:bytes_left])
-    codes, _, broken = encoded(Source(f"{tmp_path}/cut.tar"), hasher)
-    assert set(codes) == ({"cut.tar/0/00.png"} if bytes_left > 1024 else set())
-    assert broken == {"cut.tar"}
+    (tmp_path / "CUT.TAR").write_bytes((tmp_path / "whole.tar").read_bytes()[:bytes_left])
+    codes, _, broken = encoded(Source(f"{tmp_path}/CUT.TAR"), hasher)
+    assert set(codes) == ({"CUT.TAR/0/00.png"} if bytes_left > 1024 else set())
+    assert broken == {"CUT.TAR"}
 
 
 def test_a_compressed_shard_is_read_like_another_and_its_middle_is_no_end(tmp_path, pictures, hasher):

@@ -99,7 +99,7 @@ class Source:
     @property
     def root(self) -> str:
         """The folder that names start from."""
-        if self._is_glob or self.address.endswith((".txt", ".csv", ".parquet", *TAR_SUFFIXES)):
+        if self._is_glob or self.address.lower().endswith((".txt", ".csv", ".parquet", *TAR_SUFFIXES)):
             fixed = self.address[: min((self.address.find(c) for c in "*?[" if c in self.address), default=None)]
             return fixed.rpartition("/")[0] or ("/" if fixed.startswith("/") else ".")
         return self.address
@@ -127,7 +127,7 @@ class Source:
             yield replace(block, number=number)
 
     def _unnumbered(self, images_per_block: int) -> Iterator[Block]:
-        if self.address.endswith((".txt", ".csv")):
+        if self.address.lower().endswith((".txt", ".csv")):
             yield from _of_entries(iter(_listed(self.address)), images_per_block)
             return
         names = self._names()
@@ -160,7 +160,9 @@ class Source:
     def _matched(self) -> list[str]:
         if not is_remote(self.address):
             root = str(local_path(self.root))
-            return [PurePosixPath(path).relative_to(root).as_posix() for path in glob.glob(self.address)]
+            return [
+                PurePosixPath(path).relative_to(root).as_posix() for path in glob.glob(self.address, recursive=True)
+            ]
         with reached(self.address) as (filesystem, path), reached(self.root) as (_, root):
             return [match[len(root) :].lstrip("/") for match in filesystem.glob(path)]
 
@@ -220,7 +222,7 @@ def _of_entries(entries: Iterator[Entry], images_per_block: int) -> Iterator[Blo
 
 def _listed(address: str) -> list[Entry]:
     """Read a list of paths: each once, in the order of their names."""
-    if address.endswith(".csv"):
+    if address.lower().endswith(".csv"):
         with reached(address):
             table = read_csv(address, {"path"})
         names = table["path"].str.strip()

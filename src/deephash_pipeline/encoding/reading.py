@@ -92,9 +92,10 @@ def _of_tar(block: Block, source: Source) -> Iterator[NamedImage]:
             try:
                 with tarfile.open(fileobj=file, mode="r|") as shard:
                     for member in shard:
-                        if not member.isfile():
-                            continue
                         name = PurePosixPath(member.name)
+                        # As in folders, names that begin with a dot are not for the user, such as macOS's `._1.png`.
+                        if not member.isfile() or name.name.startswith("."):
+                            continue
                         sample = str(name.with_name(name.name.partition(".")[0]))
                         if sample != key:
                             yield from _of_sample(block, images, label)
