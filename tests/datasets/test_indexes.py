@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from kedro.io import DatasetError
+from PIL import Image
 
 from deephash_pipeline import ImageHasher
 from deephash_pipeline.datasets import IndexDataset
@@ -57,6 +58,25 @@ def test_an_index_that_is_saved_again_has_what_was_added_meanwhile_and_what_was_
     with dataset.load() as index:
         assert len(index) == 31
         assert {"mine", database.ids[5]} <= set(index)
+
+
+def test_pictures_stay_those_of_their_images_where_others_come_before_them(dataset, database):
+    def pixels(index, name):
+        return np.asarray(Image.open(index.path_of(index.index.get(name).metadata)))
+
+    first = EncodedDatabase(database.hasher, database.ids[1:], database.codes[1:], database.images[1:], ["x"] * 29)
+    dataset.save(first)
+    dataset.save(
+        replace(
+            first,
+            **{name: [getattr(database, name)[0], *getattr(first, name)] for name in ("ids", "labels")},
+            codes=database.codes,
+            images=database.images,
+        )
+    )
+    with dataset.load() as index:
+        for row in (0, 1, 29):
+            np.testing.assert_array_equal(pixels(index, database.ids[row]), database.images[row, 0])
 
 
 @pytest.mark.parametrize("change", [{"labels": ["other"] * 30}, {"codes": np.zeros((30, 6), np.uint8)}])

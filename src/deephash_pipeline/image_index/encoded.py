@@ -3,6 +3,7 @@
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -79,7 +80,10 @@ def write_index(folder: Path, encoded: EncodedDatabase) -> AddedImages:
         images, there = ImageIndex.create(folder, encoded.hasher), set()
     with images:
         new = [row for row in range(len(encoded.ids)) if row not in there]
-        paths = [write_picture(folder, _picture(encoded.images[row]), f"{row:07d}", sync=False) for row in new]
+        paths = [
+            write_picture(folder, _picture(encoded.images[row]), _file_name(encoded.ids[row]), sync=False)
+            for row in new
+        ]
         # At once for all of them; a file at a time takes a disk's patience.
         os.sync()
         names, labels = ([of_all[row] for row in new] for of_all in (encoded.ids, encoded.labels))
@@ -95,6 +99,10 @@ def _agree(images: ImageIndex, encoded: EncodedDatabase, there: list[int]) -> bo
         item.metadata.get("label") == encoded.labels[row] and np.array_equal(item.code, encoded.codes[row])
         for row, item in zip(there, items, strict=True)
     )
+
+
+def _file_name(name: str) -> str:
+    return blake2b(name.encode(errors="surrogatepass"), digest_size=16).hexdigest()
 
 
 def _picture(pixels: NDArray[np.uint8]) -> Image.Image:
