@@ -5,6 +5,8 @@ import shutil
 import socket
 
 import pytest
+import uvicorn
+from starlette.testclient import TestClient
 
 from deephash_pipeline import ImageHasher
 from deephash_pipeline.image_index import ImageIndex, list_images
@@ -189,6 +191,42 @@ def token(tmp_path):
 @pytest.mark.parametrize("text", ["", "short", "a token of several words", "sixteen-bytes-and-\N{SNOWMAN}"])
 def test_a_token_that_is_short_or_cannot_be_sent_is_refused(command, built, token, text):
     assert "16 printable characters" in one_line(command("serve", built, "--port", 0, "--token-file", token(text)))
+
+
+def served(monkeypatch, command, ask, *arguments):
+    """What is printed, and what a client of the service that a command starts is answered."""
+    answered = []
+    monkeypatch.setattr(
+        uvicorn.Server, "run", lambda server, sockets: answered.append(ask(TestClient(server.config.app)))
+    )
+    result = command("serve", *arguments, "--port", 0)
+    assert result.exit_code == 0, result.output
+    return result.stdout, answered[0]
+
+
+def test_indexes_of_one_name_are_served_under_their_paths(command, built, tmp_path, monkeypatch):
+    def names(client):
+        return {index["name"] for index in client.get("/v1/indexes", headers={"host": "localhost"}).json()}
+
+    for parent in ("", "a", "b"):
+        shutil.copytree(built, tmp_path / parent / "photos.index")
+    monkeypatch.chdir(tmp_path)
+    _, found = served(monkeypatch, command, names, "a/photos.index", "photos.index", "b/photos.index")
+    assert found == {"photos.index", str(tmp_path / "photos.index"), "b/photos.index"}
+
+
+def test_a_service_on_an_address_of_ipv6_answers_there(command, built, monkeypatch):
+    def statuses(client):
+        hosts = ("[::1]:8000", "[fe80::1]:8000", "localhost", "[fe80::2]")
+        return [client.get("/v1/indexes", headers={"host": host}).status_code for host in hosts]
+
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        pytest.skip("no IPv6 here")
+    printed, found = served(monkeypatch, command, statuses, built, "--host", "::1", "--allowed-host", "fe80::1")
+    assert printed.startswith("http://[::1]:")
+    assert found == [200, 200, 200, 400]
 
 
 def test_a_service_that_cannot_start_says_why(command, built, tmp_path):

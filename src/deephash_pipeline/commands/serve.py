@@ -65,7 +65,9 @@ def serve(
         most_pixels=max_megapixels * 10**6,
         most_pending=max_pending,
         allow_urls=allow_urls,
-        hosts=["*"] if host in ANYWHERE and not allowed_host else ["127.0.0.1", "localhost", host, *allowed_host],
+        hosts=["*"]
+        if host in ANYWHERE and not allowed_host
+        else ["127.0.0.1", "localhost", *map(_in_url, (host, *allowed_host))],
     )
     if len({folder.resolve() for folder in indexes}) < len(indexes):
         raise InputError("an index is named twice: name each once")
@@ -75,7 +77,8 @@ def serve(
         listener = stack.enter_context(_listener(host, port))
         opened = {}
         for folder in indexes:
-            name = folder.name if folder.name and folder.name not in opened else str(folder)
+            names = (folder.name, str(folder), str(folder.resolve()))
+            name = next(name for name in names if name and name not in opened)
             index = open_index(folder, device, OtherEngine(engine, approximate), settings.token is None, runtime)
             opened[name] = stack.enter_context(index)
         config = uvicorn.Config(
@@ -86,10 +89,13 @@ def serve(
             server_header=False,
             timeout_graceful_shutdown=SECONDS_TO_END,
         )
-        shown = f"[{host}]" if ":" in host else host
-        click.echo(f"http://{shown}:{listener.getsockname()[1]}/ (Ctrl-C ends)")
+        click.echo(f"http://{_in_url(host)}:{listener.getsockname()[1]}/ (Ctrl-C ends)")
         _log_plainly()
         uvicorn.Server(config).run(sockets=[listener])
+
+
+def _in_url(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
 
 
 def _listener(host: str, port: int) -> socket.socket:
