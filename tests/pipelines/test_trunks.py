@@ -21,7 +21,7 @@ from deephash_pipeline.deephash import (
     Run,
     TrainingSet,
 )
-from deephash_pipeline.deephash.fine_tune import build_network, fit_hash_layer
+from deephash_pipeline.deephash.fine_tune import PreTrainedWeights, build_network, fit_hash_layer
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.images.inputs import ImageInputs
 from deephash_pipeline.images.statistics import pixel_statistics
@@ -110,6 +110,40 @@ def test_the_scale_of_random_weights_is_found_with_the_statistics_of_a_batch() -
     torch.testing.assert_close(network(pixels).std(0, unbiased=False), torch.ones(12), rtol=1e-3, atol=0)
 
 
+@pytest.mark.parametrize("initial_hash_layer", ["pre_trained", "random"])
+def test_a_frozen_trunk_keeps_its_statistics_and_has_no_dropout(initial_hash_layer: str) -> None:
+    images, labels = shades(32)
+    chosen = experiment("mobilenet_v3_small")
+    weights, _, _ = trained_classifier(images, labels, stage_one(), chosen)
+    parameters = FineTuningParameters.model_validate(
+        {"training": stage_one().training, "frozen_trunk": True, "initial_hash_layer": initial_hash_layer}
+    )
+    layer = build_network(training_set(images, labels), parameters, Run(chosen, CELL)).hash_layer.state_dict()
+    start = PreTrainedWeights(weights, layer)
+    hasher, _ = tune(training_set(images, labels), parameters, Run(chosen, CELL), start)
+    assert all(torch.equal(hasher.trunk.state_dict()[name], tensor) for name, tensor in weights.items())
+    network = build_network(training_set(images, labels), parameters, Run(chosen, CELL)).train()
+    assert not any(layer.training for layer in network.trunk.modules())
+    assert network.hash_layer.training
+
+
+def test_the_images_that_scale_a_random_hash_layer_go_through_the_trunk_in_chunks() -> None:
+    images, labels = shades(28)
+    network = build_network(
+        training_set(images, labels), FineTuningParameters(training=stage_one().training), Run(experiment(), CELL)
+    )
+    counts: list[int] = []
+    network.trunk.register_forward_pre_hook(lambda module, inputs: counts.append(len(inputs[0])))
+    scales = []
+    for chunk_size in (None, 5):
+        training = {**dict(stage_one().training), "chunk_size": chunk_size}
+        parameters = FineTuningParameters.model_validate({"training": training})
+        fit_hash_layer(network, training_set(images, labels), parameters, Run(experiment(), CELL))
+        scales.append({name: tensor.clone() for name, tensor in network.hash_layer.state_dict().items()})
+    assert counts == [12, 5, 5, 2]
+    torch.testing.assert_close(scales[1], scales[0])
+
+
 def test_of_images_larger_than_the_network_the_centre_is_encoded() -> None:
     images, labels = shades(32)
     weights, _, _ = trained_classifier(images, labels, stage_one(), experiment())
@@ -136,7 +170,7 @@ def test_a_training_set_with_ten_crops_is_eleven_times_as_large_and_the_database
         {"training": {**whole, "epochs": 1, "learning_rate": 0.01}, "augmentation": {"ten_crop": True}}
     )
     hasher, _ = tune(training_set(images, labels), tuning, Run(experiment(), CELL))
-    codes = encode_images(hasher, images, images[:0], images[:3])
+    codes = encode_images(hasher, images, images[:0], images[:3], "cpu")
     assert len(codes.database) == 12
 
 

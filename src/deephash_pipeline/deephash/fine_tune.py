@@ -259,9 +259,14 @@ def fit_hash_layer(network: HashNetwork, training_set: TrainingSet, parameters: 
     network.to(run.device).eval()
     for layer in network.trunk.modules():
         # Normalised by the batch, as training will do it: running statistics of fresh weights say nothing yet.
-        if isinstance(layer, nn.BatchNorm2d):
+        if isinstance(layer, nn.BatchNorm2d) and not network.frozen_trunk:
             layer.train()
-    network.hash_layer.fit_scale(network.trunk(first.batch(np.arange(len(first)))))
+    chunk = parameters.training.chunk_size or len(first)
+    z = [
+        network.trunk(first.batch(np.arange(len(first))[start : start + chunk]))
+        for start in range(0, len(first), chunk)
+    ]
+    network.hash_layer.fit_scale(torch.cat(z))
 
 
 def build_objective(

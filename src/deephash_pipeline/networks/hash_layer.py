@@ -1,6 +1,6 @@
 """The hash layer u_k = w_k' z, whose signs are the code (Eqn 2), and the networks of Figure 1 around it."""
 
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import torch
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt
@@ -218,6 +218,13 @@ class HashNetwork(nn.Module):
         self.classifier = classifier
         self.frozen_trunk = frozen_trunk
         self.gives_z = gives_z
+
+    def train(self, mode: bool = True) -> Self:
+        """Choose training or evaluation. A frozen trunk is always evaluated: batches would change its statistics."""
+        super().train(mode)
+        if self.frozen_trunk:
+            self.trunk.eval()
+        return self
 
     def forward(self, images: Tensor) -> Tensor:
         """Compute u of normalised images."""
