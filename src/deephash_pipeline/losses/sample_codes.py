@@ -1,6 +1,7 @@
 """Losses with a code for every image of the training set, for which they solve before each epoch."""
 
 from abc import abstractmethod
+from typing import Any
 
 import numpy as np
 import torch
@@ -47,6 +48,12 @@ class SampleCodesLoss(HashingLoss):
         has_label = self.has_label.repeat_interleave(views, 0)
         first = len(self.codes) != len(u) or not self.codes.any()
         self.codes = self.solved(signs(u) if first else self.codes.clone(), u, has_label)
+
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, *arguments: Any) -> None:
+        # Several views of an image have a code each, and only training knows how many there are.
+        stored = state_dict.get(f"{prefix}codes", self.codes)
+        self.codes = self.codes.new_empty(len(stored), self.codes.shape[1])
+        super()._load_from_state_dict(state_dict, prefix, *arguments)
 
     @abstractmethod
     def solved(self, codes: Tensor, u: Tensor, has_label: Tensor) -> Tensor:
