@@ -46,6 +46,14 @@ def test_beta_rises_from_one_as_the_authors_let_it():
     assert betas == pytest.approx([1, math.sqrt(2), math.sqrt(26), math.sqrt(51)])
 
 
+def test_the_steepest_tanh_that_is_searched_has_a_gradient():
+    hashnet = HashNet(growth=1581.0, power=15.8)
+    hashnet.set_progress(0.9)
+    u = torch.tensor([[0.3, 1e-8], [-0.2, 0.0]], requires_grad=True)
+    hashnet(u, torch.tensor([0, 1])).backward()
+    assert torch.isfinite(u.grad).all()
+
+
 def test_as_beta_rises_the_relaxed_code_comes_nearer_to_the_signs():
     hashnet = HashNet()
     u = torch.randn(8, 4, generator=torch.Generator().manual_seed(2))

@@ -10,6 +10,9 @@ from torch.nn import functional
 from deephash_pipeline.losses.hashing_loss import HashingLoss, code_metrics, mean_over, supervision_matrix
 from deephash_pipeline.parameters import validated
 
+LARGEST_BETA = 1e6
+"""Tanh is a step by then; beyond float32, its slope would be zero times infinity."""
+
 
 class HashNet(HashingLoss):
     """Weighted likelihood of "same class" for h = tanh(beta u), which comes nearer to sign(u) as beta grows.
@@ -55,7 +58,7 @@ class HashNet(HashingLoss):
 
     def set_progress(self, progress: float) -> None:
         """Sharpen tanh for what comes after a share of the training, in [0, 1)."""
-        self.beta = (1 + self.growth * progress) ** self.power
+        self.beta = min((1 + self.growth * progress) ** self.power, LARGEST_BETA)
 
     def loss_and_metrics(self, u: Tensor, labels: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         """Compute the loss; see `HashingLoss.forward`."""
