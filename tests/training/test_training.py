@@ -157,6 +157,11 @@ def test_the_learning_rate_drops_tenfold_when_the_training_loss_stands_still_unt
     assert rates == pytest.approx([0.1, 0.1, 0.1, 0.01, 0.01, 0.001, 0.001])
 
 
+def test_drops_of_small_rates_are_made_too():
+    rates = losses_to_rates([1.0] * 20, learning_rate=1e-7, plateau_patience=1, plateau_drops=3)
+    assert rates == pytest.approx([1e-7, 1e-7, 1e-8, 1e-9, 1e-10], rel=1e-6, abs=0)
+
+
 def test_the_learning_rate_stays_while_the_training_loss_falls():
     assert losses_to_rates([1.0 - 0.01 * epoch for epoch in range(12)]) == [0.1] * 12
 

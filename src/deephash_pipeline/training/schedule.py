@@ -38,6 +38,8 @@ class PlateauSchedule:
             patience=parameters.plateau_patience - 1,
             threshold=1e-4,
             threshold_mode="abs",
+            # PyTorch leaves out drops of less than this, and training would never converge.
+            eps=0.0,
         )
         self.scheduler: LRScheduler = self.plateau
         self.smallest = parameters.learning_rate * parameters.plateau_factor ** (parameters.plateau_drops + 0.5)
