@@ -130,6 +130,12 @@ def test_pairs_are_of_the_kinds_asked_for_and_visit_all_rows(labels: NDArray[np.
     assert np.bincount(of_last_class[:, 1])[:40].max() < 30
 
 
+@pytest.mark.parametrize("change", [{"similar_share": 0.0}, {"similar_share": 1.0}, {"batch_size": 1}], ids=str)
+def test_rows_of_several_labels_are_drawn_in_pairs_of_one_kind_too(z: NDArray[np.float32], change: Any) -> None:
+    several = (np.arange(len(z))[:, None] + np.arange(2)) % 4 < 2
+    assert MLH(4, **{**BRIEF, **change}).fit(z, several).transform(z).shape == (len(z), 4)
+
+
 def test_bits_that_start_are_one_for_half_of_the_rows_and_leave_the_others_alone(z: NDArray[np.float32]) -> None:
     generator = np.random.default_rng(0)
     ones = np.ones((21, 5), dtype=np.float32)

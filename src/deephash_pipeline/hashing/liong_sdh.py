@@ -37,12 +37,12 @@ class LiongSDH(HashFunction):
     the last layer's outputs and B their signs, it minimises
 
         1/2 ||B - H||^2  -  n lambda_1 / 2 [ tr(H'H) / n + alpha tr(S_B - S_W) ]
-        +  lambda_2 / 2 sum over layers of ||W'W - I||^2  +  lambda_3 / 2 sum of (||W||^2 + ||c||^2)
+        +  n lambda_2 / 2 sum over layers of ||W'W - I||^2  +  n lambda_3 / 2 sum of (||W||^2 + ||c||^2)
 
     where S_B and S_W are the mean scatters of differences over pairs of two classes and of one. Both come from class
-    means, so that no pair is visited. The factor n, which the paper leaves open, makes the weights mean the same for
-    any number of rows. The first layer starts with principal directions, the others with an identity; nothing
-    is drawn at random.
+    means, so that no pair is visited. The factor n makes the weights mean the same for any number of rows; the paper
+    leaves it open at lambda_1, and has none at lambda_2 and lambda_3. The first layer starts with principal directions,
+    the others with an identity; nothing is drawn at random.
 
     Args:
         code_length: number of bits per code, at most the units of the second hidden layer.

@@ -189,6 +189,8 @@ class _PairSamplerOfSeveral:
         pairs = np.empty((*similar.shape, 2), dtype=np.int64)
         for kind, rows in enumerate(self._with_partners):
             wanted = int(np.count_nonzero(similar == bool(kind)))
+            if not wanted:
+                continue
             rounds = -(-wanted // len(rows))
             first = np.concatenate([generator.permutation(rows) for _ in range(rounds)])[:wanted]
             drawn = np.stack([first, self._sampler.draw(first, bool(kind), generator)], axis=-1)
