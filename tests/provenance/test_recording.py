@@ -90,6 +90,19 @@ def test_every_output_has_a_manifest_with_inputs_and_parameters(folder: Path) ->
     assert final.origin.inherited == {"factor": 3}
 
 
+def test_what_is_made_twice_in_a_run_is_recorded_with_what_it_was_made_from_the_second_time(folder: Path) -> None:
+    class Twice(SequentialRunner):
+        def run(self, pipeline: Pipeline, catalog: Any, *arguments: Any, **options: Any) -> dict[str, Any]:
+            super().run(pipeline, catalog, *arguments, **options)
+            (folder / "result.json").unlink()
+            catalog.save("start", {"a": 5, "b": 2})
+            return super().run(pipeline, catalog, *arguments, **options)
+
+    run(folder, Twice())
+    catalog = a_catalog(folder)
+    assert nodes_to_run(PIPELINE, catalog) == []
+
+
 def train(start: dict[str, int], stage: dict[str, Any]) -> dict[str, int]:
     return {**start, "epochs": stage["training"]["epochs"]}
 

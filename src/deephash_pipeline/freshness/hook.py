@@ -102,6 +102,8 @@ class Recorder:
         if self._graph is None or self._catalog is not catalog:
             self.start(catalog)
         assert self._graph is not None, "it has been started"
+        # In a later round its inputs may be others.
+        self._origins.pop(node.name, None)
         for value in inputs.values():
             if isinstance(value, CheckpointFolder):
                 _start_over_if_changed(value, self._graph.step(node))
