@@ -69,5 +69,5 @@ def _event_after(block: Tensor) -> torch.cuda.Event | None:
     if not block.is_cuda:
         return None
     event = torch.cuda.Event()  # type: ignore[no-untyped-call]
-    event.record()
+    event.record(torch.cuda.current_stream(block.device))
     return event

@@ -148,24 +148,26 @@ def loss_and_gradient(u: Tensor, labels: Tensor, departures: Departures) -> Loss
     pair_weights, pairs = _pair_weights(labels, departures.balance_pairs)
     parts = u.new_zeros(bands, code_length, stride)
     sums = u.new_empty(bands * (bands + 1) // 2, groups, 3)
-    _pairs_of_bands[(len(sums), groups)](
-        columns,
-        labels.contiguous(),
-        pair_weights,
-        parts,
-        sums,
-        batch,
-        stride,
-        code_length,
-        bands,
-        tiles_of_band,
-        departures.temperature * LOG2_E,
-        math.cosh(1 / code_length),
-        math.sinh(1 / code_length),
-        TILE=TILE,
-        BITS=BITS_OF_PROGRAM,
-        enable_fp_fusion=True,
-    )
+    # Triton launches on the current device, whichever its arguments are on.
+    with torch.cuda.device_of(u):  # type: ignore[no-untyped-call]
+        _pairs_of_bands[(len(sums), groups)](
+            columns,
+            labels.contiguous(),
+            pair_weights,
+            parts,
+            sums,
+            batch,
+            stride,
+            code_length,
+            bands,
+            tiles_of_band,
+            departures.temperature * LOG2_E,
+            math.cosh(1 / code_length),
+            math.sinh(1 / code_length),
+            TILE=TILE,
+            BITS=BITS_OF_PROGRAM,
+            enable_fp_fusion=True,
+        )
     # A pair stands once in the sums of the kernel; sums of codes are in those of every group of bits.
     exponential, signed_product = (2 / pairs * sums[:, 0, kind].double().sum() for kind in range(2))
     totals = PairSums(exponential, signed_product, 2 / pairs * sums[:, :, 2].double().sum())
