@@ -42,6 +42,12 @@ def complete(cluster: Any, nodes: int) -> None:
             cluster.machines.append(cluster.add_node(**_node(cores=1)))
 
 
+def add_node_with_device(cluster: Any) -> Any:
+    """Start a node of one core that says it has a CUDA device, and return it."""
+    with _ports_are_named():
+        return cluster.add_node(**_node(cores=1), num_gpus=1)
+
+
 def lose_node(cluster: Any, node: Any) -> None:
     """End a node as a machine ends that loses its power: its workers and its services at once."""
     kill_with_children(node.all_processes["raylet"][0].process.pid)

@@ -14,6 +14,10 @@ def count(text):
     return {"letters": len(text), "process": os.getpid()}
 
 
+def visible_device(text):
+    return {"device": os.environ.get("CUDA_VISIBLE_DEVICES"), "process": os.getpid()}
+
+
 def count_on_a_worker_that_dies_once(text):
     mark = Path("died.txt")
     if not mark.exists():

@@ -16,7 +16,7 @@ from deephash_pipeline.errors import InputError
 from deephash_pipeline.runners import RayRunner
 from deephash_pipeline.training import TrainingInterrupted
 from tests.cluster import nodes
-from tests.cluster.local_cluster import is_there, lose_node
+from tests.cluster.local_cluster import add_node_with_device, is_there, lose_node
 from tests.encoding.conftest import BROKEN, code_of, folder, hasher, pictures
 
 __all__ = ["code_of", "folder", "hasher", "pictures"]
@@ -54,6 +54,21 @@ def test_nodes_run_in_workers_and_again_where_a_worker_is_lost(cluster, project)
     assert (project / "died.txt").exists()
     assert os.getpid() not in {known[name].load()["process"] for name in ("first", "second")}
     assert not list(project.glob(".seen-*"))
+
+
+def test_nodes_that_train_see_a_device_in_a_worker_of_their_own_and_others_see_none(cluster, project):
+    known = catalog(project, text="hash")
+    train, search, encode = (
+        Node(nodes.visible_device, "text", output, name=f"cell.{name}")
+        for name, output in (("train", "first"), ("search", "second"), ("encode", "sum"))
+    )
+    node = add_node_with_device(cluster)
+    try:
+        run(cluster, [train, search, encode], known)
+    finally:
+        lose_node(cluster, node)
+    assert [known[name].load()["device"] for name in ("first", "second", "sum")] == ["0", "0", ""]
+    assert len({known[name].load()["process"] for name in ("first", "second", "sum")}) == 3
 
 
 def test_an_error_in_a_worker_comes_back_with_its_cause_and_other_nodes_still_run(cluster, project):

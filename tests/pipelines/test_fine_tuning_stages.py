@@ -86,7 +86,7 @@ def test_fine_tuning_starts_from_both_pre_training_stages(
     layer, encoder, _ = initialised
     parameters = fine_tuning_parameters(learning_rate=1e-12)
     hasher, _ = tune(TRAINING_SET, parameters, RUN, PreTrainedWeights(trunk_weights, layer))
-    tuned = encode_images(hasher, IMAGES, NO_IMAGES, QUERY_IMAGES)
+    tuned = encode_images(hasher, IMAGES, NO_IMAGES, QUERY_IMAGES, "cpu")
     before = encode_z(encoder, z, z[:0], query_z)
     np.testing.assert_array_equal(tuned.database, before.database)
     np.testing.assert_array_equal(tuned.query, before.query)
@@ -139,7 +139,7 @@ def test_the_loss_of_a_rival_is_taken_by_name_and_trains_all_layers(
     parameters = FineTuningParameters.model_validate({"training": TRAINING, **block})
     method = block["loss"]["name"]
     hasher, history = tune(TRAINING_SET, parameters, run_of(method), PreTrainedWeights(trunk_weights, initialised[0]))
-    codes = encode_images(hasher, IMAGES, NO_IMAGES, QUERY_IMAGES)
+    codes = encode_images(hasher, IMAGES, NO_IMAGES, QUERY_IMAGES, "cpu")
     trunk = hasher.trunk.state_dict()
     assert codes.database.shape == (36, 2)
     assert set(trunk) == set(trunk_weights)
@@ -259,7 +259,7 @@ def test_a_checkpoint_from_before_there_were_similarities_still_fits() -> None:
 
 def test_random_initialisation_trains_without_pre_training() -> None:
     hasher, history = tune(TRAINING_SET, fine_tuning_parameters(), run_of("deephash_random_start"))
-    codes = encode_images(hasher, IMAGES, NO_IMAGES, QUERY_IMAGES)
+    codes = encode_images(hasher, IMAGES, NO_IMAGES, QUERY_IMAGES, "cpu")
     assert codes.database.shape == (36, 2)
     assert codes.query.shape == (9, 2)
     assert set(history["method"]) == {"deephash_random_start"}

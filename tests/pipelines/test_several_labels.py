@@ -127,7 +127,7 @@ def test_the_hash_layer_and_the_network_are_trained_on_several_labels(z: NDArray
         TRAINING_SET, FineTuningParameters.model_validate({"training": TRAINING}), run_of("deephash_random_start")
     )
     assert np.isfinite(history["loss"]).all()
-    assert len(encode_images(hasher, IMAGES, IMAGES[:0], QUERY_IMAGES).query) == len(QUERY_IMAGES)
+    assert len(encode_images(hasher, IMAGES, IMAGES[:0], QUERY_IMAGES, "cpu").query) == len(QUERY_IMAGES)
 
 
 def test_a_cell_is_measured_by_the_number_of_labels_shared(codes: CodeSets) -> None:

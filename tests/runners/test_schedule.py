@@ -3,10 +3,11 @@
 from typing import Any
 
 import pytest
+from kedro.io import DataCatalog, MemoryDataset
 from kedro.pipeline import Node, Pipeline
 
 from deephash_pipeline.progress import Steps
-from deephash_pipeline.runners import Capacity, Needs, display
+from deephash_pipeline.runners import Capacity, Needs, display, needs
 from deephash_pipeline.runners.display import RunDisplay
 from deephash_pipeline.runners.needs import cost_of
 from deephash_pipeline.runners.schedule import Schedule
@@ -42,6 +43,25 @@ def started(schedule: Schedule) -> list[str]:
 
 def node(schedule: Schedule, name: str) -> Any:
     return next(node for node in schedule.nodes if node.name == f"stage.{name}")
+
+
+@pytest.mark.parametrize(
+    ("device", "devices", "spread"),
+    [
+        ("auto", 1, True),
+        ("cuda", 1, True),
+        ("cuda:1", 1, False),
+        ("cpu", 1, False),
+        ("auto", "auto", False),
+        ("cuda", 2, False),
+    ],
+)
+def test_nodes_are_spread_over_devices_unless_a_training_takes_several_or_one_is_named(
+    device: str, devices: Any, spread: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(needs, "devices_of_machine", lambda: ("0", "1"))
+    catalog = DataCatalog({"params:experiment": MemoryDataset({"device": device, "devices": devices})})
+    assert needs.cuda_devices(catalog) == (("0", "1") if spread else ())
 
 
 def test_the_longest_way_to_the_end_starts_first() -> None:

@@ -214,6 +214,13 @@ def test_trials_of_another_configuration_count_for_nothing(searched: tuple[Path,
     assert found["epochs"].tolist() == [1]
 
 
+def test_trials_are_trained_on_one_device_each() -> None:
+    several = run_of("dpsh")
+    experiment = several.experiment.model_copy(update={"devices": 2})
+    shared = job(run=Run(experiment, several.cell))
+    assert run_trial(shared, {"training.learning_rate": 0.01}, []).state == "complete"
+
+
 def test_a_trial_after_the_median_of_earlier_ones_is_stopped_early() -> None:
     space = search_space(DPSH, TUNING)
     values = {name: bounds.low for name, bounds in space.items()}

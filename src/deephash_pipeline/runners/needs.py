@@ -47,6 +47,8 @@ MEMORY_OF_A_PROCESS = GIB // 2
 MEMORY_OF_A_LARGE_NETWORK = 4 * GIB
 COPIES_OF_INPUTS = 3
 
+DEVICE = "params:experiment.device"
+
 NODES_ON_A_DEVICE = 4
 """How many nodes share a CUDA device; never measured."""
 
@@ -157,7 +159,19 @@ def cuda_devices(catalog: Catalog) -> tuple[str, ...]:
     """
     experiment = catalog.load("params:experiment") if "params:experiment" in catalog else {}
     device, devices = _entry(experiment, "device"), _entry(experiment, "devices")
-    return devices_of_machine() if device in ("auto", "cuda") and devices in (1, "auto", None) else ()
+    return devices_of_machine() if device in ("auto", "cuda") and devices in (1, None) else ()
+
+
+def devices_of_a_training(catalog: Catalog) -> int:
+    """Say how many devices share each training, 1 where all that are seen do."""
+    devices = _entry(catalog.load("params:experiment"), "devices") if "params:experiment" in catalog else 1
+    return devices if isinstance(devices, int) else 1
+
+
+def uses_device(node: Node) -> bool:
+    """Say whether a node computes on the experiment's device."""
+    last = _last_name(node)
+    return last in (*RUN_THE_NETWORK, "initialise") or last.startswith("describe_") or DEVICE in node.inputs
 
 
 def _last_name(node: Node) -> str:

@@ -21,7 +21,7 @@ from deephash_pipeline.progress import Steps, reported_to
 from deephash_pipeline.ray_cluster import LastOfEach, connected, is_there
 from deephash_pipeline.runners.display import RunDisplay
 from deephash_pipeline.runners.job import Failure, Job, attempt
-from deephash_pipeline.runners.needs import RUN_THE_NETWORK, Capacity, Needs
+from deephash_pipeline.runners.needs import Capacity, Needs, devices_of_a_training, uses_device
 from deephash_pipeline.runners.runner import GridRunner
 from deephash_pipeline.runners.workers import WorkerLost, Workers
 
@@ -37,7 +37,8 @@ class RayRunner(GridRunner):
     Args:
         address: of the cluster, ``auto`` for the one that this machine is a node of, or ``ray://host:port``; None for
             one on this machine.
-        gpus: share of a CUDA device for nodes that run a network, where the cluster has devices; others see none.
+        gpus: share of a CUDA device for nodes that compute on it, where the cluster has devices; others see none. With
+            ``experiment.devices`` a number above 1, so many devices.
         options: see `GridRunner`.
     """
 
@@ -73,7 +74,9 @@ class RayRunner(GridRunner):
 
     def open_workers(self, catalog: Catalog, hook_manager: Any, run_id: str | None, display: RunDisplay) -> Workers:
         """Send the run to the cluster, once."""
-        return RayTasks(self._ray, Job.of(catalog, hook_manager.get_plugins(), run_id), self.gpus, display.receive)
+        devices = devices_of_a_training(catalog)
+        gpus = self.gpus if devices == 1 else float(devices)
+        return RayTasks(self._ray, Job.of(catalog, hook_manager.get_plugins(), run_id), gpus, display.receive)
 
 
 class RayTasks(Workers):
@@ -89,8 +92,11 @@ class RayTasks(Workers):
     def __init__(self, ray: Any, job: Job, gpus: float, receive: Callable[[Node, Steps], None]) -> None:
         self._ray = ray
         self._job = ray.put(cloudpickle.dumps(job))
-        self._task = ray.remote(_attempt)
-        self._gpus = gpus if ray.cluster_resources().get("GPU") else 0.0
+        self._task = self._on_a_device = ray.remote(_attempt)
+        if gpus and ray.cluster_resources().get("GPU"):
+            # Workers that have opened a device would keep it, so each has one task; others would see all devices.
+            self._on_a_device = ray.remote(num_gpus=gpus, max_calls=1)(_attempt)
+            self._task = ray.remote(runtime_env={"env_vars": {"CUDA_VISIBLE_DEVICES": ""}})(_attempt)
         self._receive = receive
         self._nodes: dict[str, Node] = {}
         self._under_way: dict[str, Any] = {}
@@ -102,13 +108,11 @@ class RayTasks(Workers):
     def submit(self, node: Node, needs: Needs) -> Future[None]:
         """Have the cluster run a node, on the first machine that has room for it."""
         alive = [each["Resources"] for each in self._ray.nodes() if each["Alive"]]
-        runs_the_network = str(node.name).rpartition(".")[2] in RUN_THE_NETWORK
-        task = self._task.options(
+        task = (self._on_a_device if uses_device(node) else self._task).options(
             name=node.name,
             # What no machine has would wait for ever.
             num_cpus=min(needs.threads, max((int(each.get("CPU", 0)) for each in alive), default=1) or 1),
             memory=min(needs.memory, max((int(each.get("memory", 0)) for each in alive), default=0)),
-            num_gpus=self._gpus if runs_the_network else 0,
             # The runner itself sends it again.
             max_retries=0,
         )

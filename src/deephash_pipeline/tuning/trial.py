@@ -107,8 +107,7 @@ def run_trial(job: TrialJob, values: dict[str, float], earlier: Sequence[FrozenT
     watch = Watch(_trial_among(earlier, values, job, parameters.training.epochs), job.score)
     state: Literal["complete", "pruned", "failed"] = "complete"
     try:
-        # The epochs are already those of a trial.
-        fine_tune(job.training_set, parameters, _at_full_effort(job.run), job.start, watch)
+        fine_tune(job.training_set, parameters, _of_a_trial(job.run), job.start, watch)
     except Pruned:
         state = "pruned"
     except TrainingDiverged:
@@ -127,6 +126,7 @@ def _trial_among(earlier: Sequence[FrozenTrial], values: dict[str, float], job: 
     return study.ask({**search_space(job.method, tuning)})
 
 
-def _at_full_effort(run: Run) -> Run:
-    experiment = run.experiment.model_copy(update={"effort": 1.0})
+def _of_a_trial(run: Run) -> Run:
+    # Its epochs are already those of a trial, and several devices would want checkpoints.
+    experiment = run.experiment.model_copy(update={"effort": 1.0, "devices": 1})
     return Run(experiment, run.cell)

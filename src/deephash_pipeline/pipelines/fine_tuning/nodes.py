@@ -25,8 +25,10 @@ def encode_images(
     training_images: NDArray[np.uint8],
     validation_images: NDArray[np.uint8],
     query_images: NDArray[np.uint8],
+    device: str,
 ) -> CodeSets:
     """Hash database, validation set and queries."""
+    hasher.to(device)
     database, validation, query = map(hasher.encode, (training_images, validation_images, query_images))
     warn_if_collapsed(database, hasher)
     return CodeSets(database, validation, query, hasher.code_length)

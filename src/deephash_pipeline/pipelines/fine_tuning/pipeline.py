@@ -23,7 +23,7 @@ def create_pipeline(grid: Sequence[Cell]) -> Pipeline:
         <cell>.hasher, images -> encode -> <cell>.codes
     """
     inputs: list[str | Bundle] = [TRAINING_SET, "params:fine_tuning", CELL_RUN]
-    encode = Node(encode_images, inputs=["hasher", *IMAGES], outputs="codes", name="encode")
+    encode = Node(encode_images, inputs=["hasher", *IMAGES, "params:experiment.device"], outputs="codes", name="encode")
     from_pre_training = Pipeline([node(tune, [*inputs, PRE_TRAINED], ["hasher", "history"], "fine_tune"), encode])
     from_random_weights = Pipeline([node(tune, inputs, ["hasher", "history"], "train"), encode])
     methods = (RANDOM_START, *FINE_TUNINGS, *DEEP_RIVALS)
@@ -50,5 +50,6 @@ def _instance(template: Pipeline, cell: Cell, initial_hash_layer: str | None = N
             "params:cell": f"params:{cell.parameter}",
             "params:fine_tuning": f"params:fine_tuning.{cell.method}",
             "params:experiment": "params:experiment",
+            "params:experiment.device": "params:experiment.device",
         },
     )
