@@ -23,13 +23,17 @@ from deephash_pipeline.commands.methods import methods
 from deephash_pipeline.commands.package import export_huggingface, export_onnx, log_model
 from deephash_pipeline.commands.partial import only_cells_that_are_there
 from deephash_pipeline.commands.project import hasher, new
-from deephash_pipeline.commands.provenance import RUN_OPTIONS, explain, skipping_what_is_up_to_date, status
+from deephash_pipeline.commands.provenance import ENV_HELP, RUN_OPTIONS, explain, skipping_what_is_up_to_date, status
 from deephash_pipeline.commands.refusals import check_options, enter_project, explained, joined
 from deephash_pipeline.commands.search import index, search
 from deephash_pipeline.commands.serve import serve
 from deephash_pipeline.errors import InputError
 
 USER_ERRORS = (InputError, DatasetError, ParameterValidationError, MissingConfigException)
+HELP = {
+    "env": ENV_HELP,
+    "runner": "ParallelRunner, the default on several cores, SequentialRunner or deephash_pipeline.runners.RayRunner.",
+}
 STOPPED = 128 + signal.SIGTERM
 PYDANTIC_DETAILS = re.compile(r"\[type=[^\n]*|For further information visit \S+")
 
@@ -120,6 +124,14 @@ def causes(error: BaseException) -> Iterator[BaseException]:
     yield from chain
 
 
+def described(option: click.Parameter) -> click.Parameter:
+    """Give an option of Kedro's with what it is here."""
+    option = copy.copy(option)
+    if isinstance(option, click.Option):
+        option.help = HELP.get(option.name or "", option.help)
+    return option
+
+
 @click.group(name="deephash-pipeline", context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__)
 def cli() -> None:
@@ -128,7 +140,7 @@ def cli() -> None:
 
 run = copy.copy(kedro_run)
 assert kedro_run.callback is not None, "Kedro's run command does something"
-run.params = [*kedro_run.params, *RUN_OPTIONS]
+run.params = [*map(described, kedro_run.params), *RUN_OPTIONS]
 run.callback = one_line_errors(skipping_what_is_up_to_date(kedro_run.callback))
 cli.add_command(run)
 COMMANDS = (

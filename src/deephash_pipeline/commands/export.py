@@ -26,7 +26,7 @@ from deephash_pipeline.search import HammingIndex
 @click.option("--name", help="Of the table or collection; by default that of the index.")
 @click.option("--hnsw", is_flag=True, help="Make PostgreSQL's index for approximate searches as well.")
 def export(index: Path, target: tuple[str, str], name: str | None, hnsw: bool) -> None:
-    """Write the codes of INDEX into another engine, and look whether it answers alike.
+    """Write the codes of INDEX into another engine, and check that it gives the same answers.
 
     Run again, it writes the difference; what was broken off goes on.
     """

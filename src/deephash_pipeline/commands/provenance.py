@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import click
-from kedro.framework.cli.utils import _split_params, env_option, split_string
+from kedro.framework.cli.utils import _split_params, split_string
 from kedro.framework.session import KedroSession
 from kedro.pipeline import Pipeline
 
@@ -46,6 +46,7 @@ OURS = "deephash_pipeline.runners."
 
 SHOWN_DIGITS = 8
 
+ENV_HELP = "Benchmark: a folder of conf/; digits by default."
 RUN_OPTIONS = [
     click.Option(
         ["--stale"],
@@ -122,6 +123,7 @@ def _is_up_to_date(options: Mapping[str, Any], stale_allowed: bool) -> bool:
     return True
 
 
+env_option = click.option("--env", "-e", help=ENV_HELP)
 params_option = click.option(
     "--params", type=click.UNPROCESSED, default="", help="As those of the run.", callback=_split_params
 )
