@@ -7,6 +7,7 @@ import pytest
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.datasets import load_digits
+from sklearn.utils.validation import check_is_fitted
 
 from deephash_pipeline import DeepHash, ImageHasher
 from deephash_pipeline.errors import InputError
@@ -69,11 +70,29 @@ def test_before_it_is_fitted_it_says_so() -> None:
         (IMAGES[:100], np.zeros(100, int), "labels of at least two"),
         (IMAGES[:10], DIGITS.target[:10], "set `batch_size` to at most 10"),
         ([], [], "labels of at least two"),
+        (IMAGES[:3], ["a", None, "b"], "labels are missing"),
+        (IMAGES[:3], [0.0, np.nan, 1.0], "labels are missing"),
     ],
 )
 def test_what_cannot_be_learned_from_is_refused(images: object, labels: object, message: str) -> None:
     with pytest.raises(InputError, match=message):
         DeepHash(effort=0.01).fit(images, labels)
+
+
+def test_codes_stay_those_that_were_learned_where_a_parameter_is_set_afterwards(fitted: DeepHash) -> None:
+    check_is_fitted(fitted)
+    codes = fitted.encode(IMAGES[:3])
+    try:
+        np.testing.assert_array_equal(fitted.set_params(code_length=48).encode(IMAGES[:3]), codes)
+    finally:
+        fitted.set_params(code_length=24)
+
+
+def test_a_hasher_that_cannot_be_written_is_refused_in_one_line(fitted: DeepHash, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for path in (tmp_path / "file" / "x.safetensors", tmp_path / ("x" * 300)):
+        with pytest.raises(InputError, match="cannot be written"):
+            fitted.save(path)
 
 
 def test_an_unknown_network_is_refused_in_one_line() -> None:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 import torchvision
+from pydantic import ValidationError
 
 from deephash_pipeline import FeatureHash, ImageHasher
 from deephash_pipeline.deephash import ClassifierRun, Experiment, LabelledImages, PreTrainingParameters, TrainingSet
@@ -11,6 +12,7 @@ from deephash_pipeline.deephash import pretrain as pretrain_trunk
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.hashing import ITQ, KSH, LSH
 from deephash_pipeline.images.statistics import pixel_statistics
+from deephash_pipeline.networks import TrunkParameters
 from deephash_pipeline.pipelines.baseline_hashing.nodes import make_classifier_baseline
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (24, 40, 40, 3), dtype=np.uint8)
@@ -48,6 +50,23 @@ def test_networks_without_pretrained_weights_and_bad_files_are_refused():
         FeatureHash(LSH(12), "lenet").fit(IMAGES)
     with pytest.raises(InputError, match="call fit"):
         FeatureHash().encode(IMAGES)
+
+
+def test_a_resnet_keeps_the_stem_of_its_weights_for_small_images_too(tmp_path):
+    network = torchvision.models.resnet18()
+    torch.save(network.state_dict(), tmp_path / "resnet18.pth")
+    hasher = FeatureHash(LSH(12), "resnet18", weights=tmp_path / "resnet18.pth", image_size=(40, 40)).fit(IMAGES)
+    assert torch.equal(hasher.trunk.state_dict()["layers.conv1.weight"], network.conv1.weight)
+    hasher.save(tmp_path / "lsh.safetensors")
+    loaded = ImageHasher.load(tmp_path / "lsh.safetensors")
+    np.testing.assert_array_equal(loaded.encode(IMAGES), hasher.encode(IMAGES))
+    with pytest.raises(ValidationError, match="a stem for small images is random"):
+        TrunkParameters(weights="resnet18.pth", frozen=True, small_image_stem=True)
+
+
+def test_a_size_that_is_no_pair_is_refused_in_one_line(weights):
+    with pytest.raises(InputError, match=r"image_size is 48: give height and width, such as \(64, 64\)"):
+        FeatureHash(LSH(12), "squeezenet1_1", weights=weights, image_size=48).fit(IMAGES)
 
 
 def test_a_frozen_trunk_is_not_trained_and_needs_no_labels(weights):

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from pydantic import ValidationError
 from sklearn.base import BaseEstimator
@@ -20,7 +21,7 @@ from deephash_pipeline.hashers.base import DECODED_AT_A_TIME
 from deephash_pipeline.hashing import Encoder
 from deephash_pipeline.images.augmentation import AugmentationParameters
 from deephash_pipeline.images.batches import image_batches
-from deephash_pipeline.images.decoding.image_files import Channels
+from deephash_pipeline.images.decoding.image_files import Channels, checked_size
 from deephash_pipeline.images.statistics import pixel_statistics
 from deephash_pipeline.losses import LOSS_PARAMETERS
 from deephash_pipeline.methods import Cell
@@ -165,7 +166,12 @@ class DeepHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
         if self.network in NETWORKS:
             channels, height, width = NETWORKS[self.network][0].output
             return 1 if channels == 1 else 3, height, width
-        return 3, *(self.image_size or (224, 224))
+        height, width = checked_size(self.image_size or (224, 224))
+        return 3, height, width
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Say so to scikit-learn."""
+        return hasattr(self, "_parts")
 
     def _fitted(self) -> tuple[Trunk, Encoder, HasherDescription]:
         if not hasattr(self, "_parts"):
@@ -176,6 +182,8 @@ class DeepHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
 def _numbered(labels: NDArray[Any]) -> tuple[list[str], NDArray[np.int64] | NDArray[np.uint8]]:
     """Name the classes, and number the labels by them: (n,) of any kind, or multi-hot (n, classes)."""
     if labels.ndim != 2:
+        if pd.isna(labels).any():
+            raise InputError("some labels are missing (None or NaN): pass the class of every image")
         names, numbers = np.unique(labels, return_inverse=True)
         return [str(name) for name in names], numbers.astype(np.int64)
     if not np.isin(labels, (0, 1)).all():

@@ -16,7 +16,7 @@ from deephash_pipeline.errors import InputError
 from deephash_pipeline.hashers import HasherDescription
 from deephash_pipeline.hashing import HASH_FUNCTIONS, ITQ, Encoder, HashFunction
 from deephash_pipeline.images.batches import Images, image_batches
-from deephash_pipeline.images.decoding.image_files import Channels
+from deephash_pipeline.images.decoding.image_files import Channels, checked_size
 from deephash_pipeline.images.inputs import ImageInputs
 from deephash_pipeline.networks import NETWORKS, Trunk
 from deephash_pipeline.parameters import faults_in_one_line
@@ -99,7 +99,7 @@ class FeatureHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
             experiment = Experiment.model_validate({"benchmark": "images", "trunk": trunk_parameters, **settings})
         except ValidationError as error:
             raise InputError(f"FeatureHash: {faults_in_one_line(error)}") from error
-        height, width = self.image_size
+        height, width = checked_size(self.image_size)
         shape: tuple[Channels, int, int] = (3, height, width)
         trunk = frozen_trunk(experiment, shape).eval()
         encoder = function.fit(self._features_of(images, trunk, experiment), labels)
@@ -129,6 +129,10 @@ class FeatureHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
         if not blocks:
             raise InputError("there are no images to learn from: pass at least two")
         return np.concatenate(blocks)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Say so to scikit-learn."""
+        return hasattr(self, "_parts")
 
     def _fitted(self) -> tuple[Trunk, Encoder, HasherDescription]:
         if not hasattr(self, "_parts"):

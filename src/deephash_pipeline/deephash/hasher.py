@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -165,7 +166,9 @@ class ImageHasher(BaseHasher):
         except OSError as error:
             raise InputError(f"hasher {path} cannot be written: {error.strerror}") from error
         finally:
-            beside.unlink(missing_ok=True)
+            # What has kept it from being written is reported already.
+            with suppress(OSError):
+                beside.unlink()
 
     def features(self, images: Images) -> NDArray[np.float32]:
         """Responses z of the layer below the hash layer, float32 of shape (n, z_dimension)."""

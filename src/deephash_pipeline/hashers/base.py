@@ -94,7 +94,7 @@ class BaseHasher(ABC):
             yield EncodedImages(self._codes_of(batch.pixels), batch.rows, batch.skipped)
 
     def _encoded(self, images: Images, errors: Literal["raise", "skip"]) -> EncodedImages:
-        none = np.empty((0, -(-self.code_length // 8)), np.uint8)
+        none = np.empty((0, -(-self.description.code_length // 8)), np.uint8)
         parts = [EncodedImages(none, np.empty(0, np.int64), []), *self.encode_batches(images, errors)]
         codes, rows, skipped = zip(*parts, strict=True)
         return EncodedImages(np.concatenate(codes), np.concatenate(rows), list(chain.from_iterable(skipped)))

@@ -63,6 +63,9 @@ def write_lists(splits: Path, folder: Path) -> Iterator[str]:
         if ids[split]:
             write_label_list(folder / name, ids[split], labels[split], len(class_names))
             yield f"{folder / name}: {len(ids[split]):,} images"
+        else:
+            # Another run's would not fit.
+            (folder / name).unlink(missing_ok=True)
     (folder / "classes.txt").write_text("".join(f"{name}\n" for name in class_names), encoding="utf-8")
 
 

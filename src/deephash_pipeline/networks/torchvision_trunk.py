@@ -37,7 +37,7 @@ class TrunkParameters(BaseModel):
         frozen: there is no stage 1: the trunk stays as these weights have it, and no labels are needed for it.
         small_image_stem: for ResNets, a first convolution of 3x3 pixels with stride 1 and no pooling after it, so that
             small images are not made smaller at once; it starts from random weights even where the rest is pretrained.
-            ``auto`` is for images of at most 64 pixels. All other networks keep their stem.
+            ``auto`` is for images of at most 64 pixels, and not for a frozen trunk. All other networks keep their stem.
         image_size: side in pixels of the images that go in; None for that of the stored ones. Of larger stored images
             it takes crops.
 
@@ -58,6 +58,10 @@ class TrunkParameters(BaseModel):
     def _what_is_frozen_was_learned(self) -> Self:
         if self.frozen and not self.learned_elsewhere:
             raise ValueError("random weights are not to be `frozen`: set `pretrained: true`, or `weights` to a file")
+        if self.frozen and self.small_image_stem is True:
+            raise ValueError("a stem for small images is random, and not to be `frozen`: leave out `small_image_stem`")
+        if self.frozen:
+            object.__setattr__(self, "small_image_stem", False)
         return self
 
     @property

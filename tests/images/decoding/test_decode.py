@@ -207,6 +207,16 @@ def test_a_missing_file_is_broken(tmp_path: Path) -> None:
         decode_image(tmp_path / "a.png", 8, 3)
 
 
+@pytest.mark.parametrize("suffix", ["png", "webp", "jpg"])
+def test_damage_of_exif_alone_breaks_no_image(suffix: str, tmp_path: Path) -> None:
+    plain, damaged = tmp_path / f"plain.{suffix}", tmp_path / f"damaged.{suffix}"
+    image = Image.fromarray(noise(16, 16))
+    image.save(plain)
+    image.save(damaged, exif=b"garbage!")
+    for given in (damaged, Image.open(damaged)):
+        np.testing.assert_array_equal(decode_image(given, 8, 3), decode_image(plain, 8, 3))
+
+
 def test_whatever_is_wrong_within_a_file_it_is_decoded_or_broken(tmp_path: Path) -> None:
     generator = np.random.default_rng(0)
     for suffix in ("png", "jpg", "webp"):

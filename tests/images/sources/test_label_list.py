@@ -104,6 +104,23 @@ def test_a_query_that_the_list_of_the_database_holds_too_is_refused(folder: Path
         read(folder, splits={"training": "train.txt", "validation": "database.txt", "query": "test.txt"})
 
 
+@pytest.mark.parametrize("spelling", ["./q.png", "here/../q.png", "{folder}/q.png"])
+def test_a_query_is_found_in_the_database_however_its_path_is_spelt(folder: Path, spelling: str) -> None:
+    content = LISTS["test.txt"].replace("q.png", spelling.format(folder=folder))
+    (folder / "here").mkdir()
+    (folder / "database.txt").write_text(LISTS["database.txt"] + content)
+    with pytest.raises(InputError, match=r"the image id 'q\.png' occurs twice"):
+        read(folder, splits={"training": "train.txt", "validation": "database.txt", "query": "test.txt"})
+
+
+def test_a_mark_of_the_byte_order_is_no_part_of_a_list(folder: Path) -> None:
+    (folder / "train.txt").write_text(LISTS["train.txt"], encoding="utf-8-sig")
+    (folder / "names.txt").write_text("sky\nsea\ncat\n", encoding="utf-8-sig")
+    read_again = read(folder, class_names="names.txt")
+    assert read_again.class_names == ["sky", "sea", "cat"]
+    assert "a.png" in read_again.splits["training"].ids
+
+
 def test_a_missing_list_is_named(folder: Path) -> None:
     with pytest.raises(InputError, match=r"lost\.txt is missing"):
         read(folder, splits={"training": "lost.txt", "query": "test.txt"})
@@ -193,6 +210,8 @@ def test_corel5k_keeps_the_images_of_its_most_frequent_words(
     assert not (raw / "test/4.jpeg").exists()
     collection = read(raw, class_names="classes.txt")
     assert collection.class_names == ["sky", "sea"]
+    assert main(["corel5k", str(clone), str(raw), "--words", "4"]) == 0
+    assert (raw / "test/4.jpeg").is_file()
     assert main(["corel5k", str(tmp_path / "nowhere"), str(raw)]) == 1
     assert "clone the repository" in capsys.readouterr().err
 
@@ -210,6 +229,8 @@ def test_the_splits_of_a_run_are_written_as_lists(tmp_path: Path, capsys: pytest
     assert main(["lists", str(run), str(tmp_path / "lists")]) == 1
     assert "holds no splits" in capsys.readouterr().err
     (run / "class_names.json").write_text('["sky", "sea"]')
+    (tmp_path / "lists").mkdir()
+    (tmp_path / "lists/validation.txt").write_text("of another run 1 0\n")
     assert main(["lists", str(run), str(tmp_path / "lists")]) == 0
     written = {path.name: path.read_text() for path in (tmp_path / "lists").iterdir()}
     assert written == {"train.txt": "a.png 1 0\nb.png 1 1\n", "test.txt": "c.png 0 1\n", "classes.txt": "sky\nsea\n"}

@@ -58,6 +58,7 @@ def test_labels_that_look_like_something_else_keep_their_name(folder: Path) -> N
         ("path,label\na.png,x\nz.png,y\nzz.png,y\n", r"row 3: the file \S+z\.png is missing \(2 such rows"),
         ("path,label\na.png,x\n,y\n", "row 3: the file"),
         ("path,label\na.png,x\nb.png,y\n./a.png,y\n", r"row 4: a\.png is in row 2 already"),
+        ("path,label\na.png,x\nb.png,y\n{folder}/a.png,y\n", r"row 4: a\.png is in row 2 already"),
         ("path,label\na.png,x\nb.png, \n", r"row 3: the label is empty; name the class of b\.png"),
         ("path,label,split\na.png,x,train\nb.png,y,dev\n", "row 3: the split 'dev' is unknown; take one of training"),
         ("path,label,split\na.png,x,train\nb.png,y,\n", "row 3: the split '' is unknown"),
@@ -73,7 +74,7 @@ def test_labels_that_look_like_something_else_keep_their_name(folder: Path) -> N
 )
 def test_what_is_wrong_is_reported_in_one_line_with_its_row(folder: Path, content: str, message: str) -> None:
     with pytest.raises(InputError, match=message) as caught:
-        listed(folder, content)
+        listed(folder, content.replace("{folder}", str(folder)))
     assert "\n" not in str(caught.value)
 
 

@@ -2,9 +2,10 @@
 
 import errno
 import re
+import struct
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import IO
 
@@ -19,6 +20,7 @@ from deephash_pipeline.images.decoding.image_files import Channels
 # Pillow knows a format by its content, whatever the name of the file, and for some starts other programs.
 FORMATS = ("PNG", "JPEG", "WEBP", "BMP")
 MODES = {1: "L", 3: "RGB"}
+UNREADABLE_EXIF = (SyntaxError, ValueError, struct.error)
 FAULTS_OF_THE_MACHINE = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO, errno.ESTALE, errno.ETIMEDOUT}
 # Large enough a reserve that what JPEG's decoder or a box filter has shrunk looks the same after the bilinear filter.
 REDUCING_GAP = 3
@@ -97,7 +99,7 @@ def _opened(image: str | Path | IO[bytes] | Image.Image) -> Iterator[Image.Image
     if isinstance(image, Image.Image):
         with ONE_READER:
             image.load()
-        yield ImageOps.exif_transpose(image)
+        yield _turned_copy(image)
     else:
         with Image.open(image, formats=FORMATS) as readable:
             yield readable
@@ -112,11 +114,26 @@ def _fitted(image: Image.Image, size: tuple[int, int] | None, channels: Channels
     if size is not None:
         image.draft(None, (REDUCING_GAP * size[1], REDUCING_GAP * size[0]))
     with ONE_LARGE_IMAGE if image.width * image.height > LARGE else nullcontext():
-        ImageOps.exif_transpose(image, in_place=True)
+        # First, so that what is wrong with pixels is not taken for damage of EXIF.
+        image.load()
+        _turn(image)
         full = _in_mode(_eight_bits(image), "RGBA" if image.has_transparency_data else MODES[channels])
         if size is not None:
             full = full.resize((size[1], size[0]), Image.Resampling.BILINEAR, reducing_gap=REDUCING_GAP)
     return _on_white(full, MODES[channels])
+
+
+def _turned_copy(image: Image.Image) -> Image.Image:
+    try:
+        return ImageOps.exif_transpose(image)
+    except UNREADABLE_EXIF:
+        return image.copy()
+
+
+def _turn(image: Image.Image) -> None:
+    """Turn an image as its EXIF says, if that can be read: without it the image is whole."""
+    with suppress(*UNREADABLE_EXIF):
+        ImageOps.exif_transpose(image, in_place=True)
 
 
 def _machine_is_at_fault(error: Exception) -> bool:

@@ -1,5 +1,6 @@
 """Images that are listed but not yet decoded."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -7,7 +8,25 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from deephash_pipeline.errors import InputError
+
 Channels = Literal[1, 3]
+
+
+def checked_size(image_size: Sequence[int]) -> tuple[int, int]:
+    """Take height and width as a user gives them.
+
+    Raises:
+        InputError: they are not two positive numbers.
+
+    Example:
+        >>> checked_size([64, 48])
+        (64, 48)
+    """
+    sides = tuple(image_size) if isinstance(image_size, Sequence) else ()
+    if len(sides) != 2 or not all(isinstance(side, int) and side > 0 for side in sides):
+        raise InputError(f"image_size is {image_size!r}: give height and width, such as (64, 64)")
+    return sides[0], sides[1]
 
 
 @dataclass(frozen=True)

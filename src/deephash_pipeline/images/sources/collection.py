@@ -1,8 +1,10 @@
 """Images with their labels and ids, and the named splits that a source offers."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,17 @@ SPLITS_TO_TRAIN_FROM = ("all", "training")
 
 UNLABELLED = "unlabelled"
 """The one class of a collection without labels."""
+
+
+def name_below(root: Path, name: str) -> str:
+    """Spell a path as it is from a folder, that one file may have one name; one elsewhere stays absolute.
+
+    Example:
+        >>> name_below(Path("/photos"), "./a//1.png"), name_below(Path("/photos"), "/photos/a/1.png")
+        ('a/1.png', 'a/1.png')
+    """
+    name, base = os.path.normpath(name), os.path.abspath(root)
+    return os.path.relpath(name, base) if Path(name).is_relative_to(base) else name
 
 
 @dataclass(frozen=True)

@@ -69,15 +69,12 @@ def _words_of_images(path: Path, words: int) -> dict[str, set[int]]:
 
 
 def _copy(files: list[Path], folder: Path) -> None:
-    """Copy files into a folder that appears when all of them are in it."""
+    """Copy those of some files that a folder lacks, each whole or not at all."""
     missing = [file for file in files if not file.is_file()]
     if missing:
         raise InputError(f"{missing[0]} is missing ({len(missing)} such files): clone the repository again.")
-    if folder.is_dir():
-        return
+    folder.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".corel5k-", dir=folder.parent) as waiting_room:
-        gathered = Path(waiting_room) / folder.name
-        gathered.mkdir()
         for file in files:
-            shutil.copyfile(file, gathered / file.name)
-        os.replace(gathered, folder)
+            if not (folder / file.name).is_file():
+                os.replace(shutil.copyfile(file, Path(waiting_room) / file.name), folder / file.name)

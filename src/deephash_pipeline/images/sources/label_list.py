@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.images.decoding.image_files import RawFolder
-from deephash_pipeline.images.sources.collection import ImageCollection, ImageSet
+from deephash_pipeline.images.sources.collection import ImageCollection, ImageSet, name_below
 
 logger = logging.getLogger(__name__)
 
@@ -50,7 +50,9 @@ def read_label_list(path: Path, classes: int | None = None) -> LabelList:
         [[0, 1, 1], [1, 0, 0]]
     """
     try:
-        lines = [(number, line.strip()) for number, line in enumerate(path.read_text("utf-8").splitlines(), start=1)]
+        lines = [
+            (number, line.strip()) for number, line in enumerate(path.read_text("utf-8-sig").splitlines(), start=1)
+        ]
     except FileNotFoundError as error:
         raise InputError(f"{path} is missing: put the list there, one line `path 0 1 0 ...` an image.") from error
     except (OSError, UnicodeDecodeError) as error:
@@ -127,7 +129,8 @@ def list_label_lists(
     names = _class_names(root, class_names)
     read: dict[str, LabelList] = {}
     for split, file in lists.items():
-        read[split] = read_label_list(root / file, None if names is None else len(names))
+        as_written = read_label_list(root / file, None if names is None else len(names))
+        read[split] = as_written._replace(ids=[name_below(root, name) for name in as_written.ids])
         missing = [name for name in read[split].ids if not (root / name).is_file()]
         if missing:
             raise InputError(
@@ -157,7 +160,7 @@ def _class_names(root: Path, class_names: Sequence[str] | str | None) -> list[st
         return None if class_names is None else list(class_names)
     path = root / class_names
     try:
-        return [line.strip() for line in path.read_text("utf-8").splitlines() if line.strip()]
+        return [line.strip() for line in path.read_text("utf-8-sig").splitlines() if line.strip()]
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path} cannot be read: write the name of a class on each line, in UTF-8.") from error
 

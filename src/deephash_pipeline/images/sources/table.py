@@ -1,6 +1,5 @@
 """Image files that a CSV lists, with columns `path`, `label` and perhaps `split`."""
 
-import os
 import warnings
 from itertools import chain
 from pathlib import Path
@@ -10,7 +9,7 @@ import pandas as pd
 
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.images.decoding.image_files import Channels, RawFolder
-from deephash_pipeline.images.sources.collection import ImageCollection
+from deephash_pipeline.images.sources.collection import ImageCollection, name_below
 from deephash_pipeline.images.sources.label_list import LabelList, collect_labelled
 from deephash_pipeline.images.sources.listing import SPLITS_ALLOWED, collect_files, natural_order
 
@@ -80,7 +79,7 @@ def list_table(
         ['2.png', '1.png']
     """
     table = read_csv(path, {"path", "label"})
-    names = [os.path.normpath(name) if name else "" for name in table["path"].str.strip()]
+    names = [name_below(path.parent, name) if name else "" for name in table["path"].str.strip()]
     labels = table["label"].str.strip().tolist()
     given = table["split"].str.strip().tolist() if "split" in table else ["all"] * len(table)
     splits = [SPLIT_NAMES.get(split.lower(), "") for split in given] if "split" in table else given
