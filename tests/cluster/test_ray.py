@@ -56,7 +56,8 @@ def test_nodes_run_in_workers_and_again_where_a_worker_is_lost(cluster, project)
     assert not list(project.glob(".seen-*"))
 
 
-def test_nodes_that_train_see_a_device_in_a_worker_of_their_own_and_others_see_none(cluster, project):
+def test_nodes_that_train_see_a_device_in_a_worker_of_their_own_and_others_see_none(cluster, project, monkeypatch):
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     known = catalog(project, text="hash")
     train, search, encode = (
         Node(nodes.visible_device, "text", output, name=f"cell.{name}")

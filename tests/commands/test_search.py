@@ -217,16 +217,17 @@ def test_indexes_of_one_name_are_served_under_their_paths(command, built, tmp_pa
 
 def test_a_service_on_an_address_of_ipv6_answers_there(command, built, monkeypatch):
     def statuses(client):
-        hosts = ("[::1]:8000", "[fe80::1]:8000", "localhost", "[fe80::2]")
+        hosts = ("[::1]:8000", "[fe80::1]:8000", "[fe80::3]", "localhost", "[fe80::2]")
         return [client.get("/v1/indexes", headers={"host": host}).status_code for host in hosts]
 
     try:
         socket.create_server(("::1", 0), family=socket.AF_INET6).close()
     except OSError:
         pytest.skip("no IPv6 here")
-    printed, found = served(monkeypatch, command, statuses, built, "--host", "::1", "--allowed-host", "fe80::1")
+    allowed = ("--allowed-host", "fe80::1", "--allowed-host", "[fe80::3]")
+    printed, found = served(monkeypatch, command, statuses, built, "--host", "::1", *allowed)
     assert printed.startswith("http://[::1]:")
-    assert found == [200, 200, 200, 400]
+    assert found == [200, 200, 200, 200, 400]
 
 
 def test_a_service_that_cannot_start_says_why(command, built, tmp_path):

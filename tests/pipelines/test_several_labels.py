@@ -142,7 +142,10 @@ def test_a_cell_is_measured_by_the_number_of_labels_shared(codes: CodeSets) -> N
     for name, value in graded_metrics(graded).items():
         assert metrics[name] == value
     assert 0 < metrics["chance_level"] < metrics["mean_average_precision"] <= 1
-    table = tabulate_measured_cells({"itq/b12/metrics.json": metrics})
+    on_descriptors = {**metrics, "method": "descriptor_itq"}
+    table = tabulate_measured_cells(
+        {"itq/b12/metrics.json": metrics, "descriptor_itq/b12/metrics.json": on_descriptors}
+    )
     assert table[["ndcg_at_100", "acg_at_100", "wap_at_100"]].notna().all(axis=None)
     held_out = count_shared_labels(codes.query, labels.query, codes.validation, labels.validation, CODE_LENGTH)
     for name, value in graded_metrics(held_out).items():

@@ -62,6 +62,8 @@ def test_nodes_are_spread_over_devices_unless_a_training_takes_several_or_one_is
     monkeypatch.setattr(needs, "devices_of_machine", lambda: ("0", "1"))
     catalog = DataCatalog({"params:experiment": MemoryDataset({"device": device, "devices": devices})})
     assert needs.cuda_devices(catalog) == (("0", "1") if spread else ())
+    places = {"cpu": None, "cuda:1": 4}.get(device, 8 if devices == 1 else 4)
+    assert needs.places_on_devices(catalog) == places
 
 
 def test_the_longest_way_to_the_end_starts_first() -> None:

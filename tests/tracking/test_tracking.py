@@ -162,9 +162,11 @@ def cell(method: str, score: float | None, bits: str = "b12", after: Callable[[]
 
 def test_the_parent_has_the_map_of_every_cell_and_the_best_of_the_methods(project: Path, client: Client) -> None:
     cells = [cell("lsh", 0.25), cell("itq", 0.5), cell("one_of_c", 0.75, bits="bC"), cell("sh", None)]
+    cells.append(cell("one_of_c", 0.7, bits="bC.r2"))
     run(project, stored_catalog("map"), Pipeline(cells))
     parent, _ = runs(client(), "map")
-    scores = {"map/lsh.b12": 0.25, "map/itq.b12": 0.5, "map/one_of_c.bC": 0.75, "map/best": 0.5}
+    scores = {"map/lsh.b12": 0.25, "map/itq.b12": 0.5, "map/one_of_c.bC": 0.75, "map/one_of_c.bC.r2": 0.7}
+    scores["map/best"] = 0.5
     assert parent.data.metrics == scores
     assert parent.data.tags["best_cell"] == "itq.b12"
 

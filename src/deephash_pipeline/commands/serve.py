@@ -95,7 +95,7 @@ def serve(
 
 
 def _in_url(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
+    return f"[{host}]" if host.count(":") > 1 and not host.startswith("[") else host
 
 
 def _listener(host: str, port: int) -> socket.socket:

@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Literal, NamedTuple, Self
 
 import pyarrow
@@ -160,11 +160,21 @@ class Source:
     def _matched(self) -> list[str]:
         if not is_remote(self.address):
             root = str(local_path(self.root))
+            found = [PurePosixPath(path).relative_to(root) for path in glob.glob(self.address, recursive=True)]
+            # Two stars would follow links, also in circles.
+            followed = "**" in self.address
             return [
-                PurePosixPath(path).relative_to(root).as_posix() for path in glob.glob(self.address, recursive=True)
+                name.as_posix()
+                for name in found
+                if not (followed and any(Path(root, above).is_symlink() for above in name.parents))
             ]
         with reached(self.address) as (filesystem, path), reached(self.root) as (_, root):
-            return [match[len(root) :].lstrip("/") for match in filesystem.glob(path)]
+            try:
+                names = [match[len(root) :].lstrip("/") for match in filesystem.glob(path)]
+            except ValueError as error:
+                raise InputError(f"{self.address} is no pattern of names ({error}): mend it") from error
+        # As on a disk.
+        return [name for name in names if not any(part.startswith(".") for part in name.split("/"))]
 
     def _of_one_kind(self, first: str, kind: Kind | None, names: Iterator[str]) -> Iterator[str]:
         yield first

@@ -132,12 +132,16 @@ class ExportedIndex(EngineIndex):
         return list(drawn.values())[:wanted]
 
     def values(self, column: str, most: int = 1000) -> list[Any]:
-        """Distinct values of a column of metadata, ascending, at most a thousand, as they were when the export ended.
+        """Distinct values of a column of metadata, ascending, as they were when the export ended.
+
+        They are the first thousand, in Milvus fewer where they are long.
 
         Raises:
-            InputError: there is no such column.
+            InputError: there is no such column, or an earlier version has exported it without values.
         """
         if column not in self.finished.values:
+            if column in self.columns:
+                raise InputError(f"{self.place} has no values of {column!r}: run `deephash-pipeline export` again.")
             raise InputError(f"there is no column {column!r}; columns are: {', '.join(self.columns) or 'none'}.")
         return self.finished.values[column][: checked_count(most, "most")]
 

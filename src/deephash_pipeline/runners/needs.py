@@ -32,10 +32,9 @@ OTHER_COST = 0.1
 
 SMALL_NETWORKS = ("lenet", "cifar10_full", "kaggle_face")
 """Their steps are too short for a second thread: a neighbour uses the core better."""
+TRAININGS = ("pre_train", "fine_tune", "train")
 RUN_THE_NETWORK = (
-    "pre_train",
-    "fine_tune",
-    "train",
+    *TRAININGS,
     "search",
     "extract_training_z",
     "extract_validation_z",
@@ -162,16 +161,28 @@ def cuda_devices(catalog: Catalog) -> tuple[str, ...]:
     return devices_of_machine() if device in ("auto", "cuda") and devices in (1, None) else ()
 
 
-def devices_of_a_training(catalog: Catalog) -> int:
-    """Say how many devices share each training, 1 where all that are seen do."""
-    devices = _entry(catalog.load("params:experiment"), "devices") if "params:experiment" in catalog else 1
-    return devices if isinstance(devices, int) else 1
+def places_on_devices(catalog: Catalog) -> int | None:
+    """Say how many nodes may compute on the CUDA devices of this machine at a time; None where none does."""
+    experiment = catalog.load("params:experiment") if "params:experiment" in catalog else {}
+    device, devices = _entry(experiment, "device") or "cpu", _entry(experiment, "devices") or 1
+    there = 0 if device == "cpu" else len(devices_of_machine())
+    if not there:
+        return None
+    of_a_training = there if devices == "auto" or ":" in device else devices
+    return max(1, there // of_a_training) * NODES_ON_A_DEVICE
+
+
+def trains(node: Node) -> bool:
+    """Say whether a node is a training, which may take several devices."""
+    return _last_name(node) in TRAININGS
 
 
 def uses_device(node: Node) -> bool:
     """Say whether a node computes on the experiment's device."""
     last = _last_name(node)
-    return last in (*RUN_THE_NETWORK, "initialise") or last.startswith("describe_") or DEVICE in node.inputs
+    return (
+        last in (*RUN_THE_NETWORK, "initialise", "make_index") or last.startswith("describe_") or DEVICE in node.inputs
+    )
 
 
 def _last_name(node: Node) -> str:

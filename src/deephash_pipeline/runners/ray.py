@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from functools import lru_cache
 from pathlib import Path
 from threading import Event, Thread
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 import cloudpickle
@@ -21,7 +21,7 @@ from deephash_pipeline.progress import Steps, reported_to
 from deephash_pipeline.ray_cluster import LastOfEach, connected, is_there
 from deephash_pipeline.runners.display import RunDisplay
 from deephash_pipeline.runners.job import Failure, Job, attempt
-from deephash_pipeline.runners.needs import Capacity, Needs, devices_of_a_training, uses_device
+from deephash_pipeline.runners.needs import Capacity, Needs, trains, uses_device
 from deephash_pipeline.runners.runner import GridRunner
 from deephash_pipeline.runners.workers import WorkerLost, Workers
 
@@ -74,9 +74,18 @@ class RayRunner(GridRunner):
 
     def open_workers(self, catalog: Catalog, hook_manager: Any, run_id: str | None, display: RunDisplay) -> Workers:
         """Send the run to the cluster, once."""
-        devices = devices_of_a_training(catalog)
-        gpus = self.gpus if devices == 1 else float(devices)
+        experiment = catalog.load("params:experiment") if "params:experiment" in catalog else None
+        share = 0.0 if getattr(experiment, "device", "auto") == "cpu" else self.gpus
+        devices = getattr(experiment, "devices", 1)
+        gpus = Gpus(share, max(share, devices) if share and isinstance(devices, int) and devices > 1 else share)
         return RayTasks(self._ray, Job.of(catalog, hook_manager.get_plugins(), run_id), gpus, display.receive)
+
+
+class Gpus(NamedTuple):
+    """What nodes that compute on a device ask a machine for: a share of one, and a training perhaps several."""
+
+    share: float
+    of_a_training: float
 
 
 class RayTasks(Workers):
@@ -89,13 +98,14 @@ class RayTasks(Workers):
         receive: gets how far a node has come.
     """
 
-    def __init__(self, ray: Any, job: Job, gpus: float, receive: Callable[[Node, Steps], None]) -> None:
+    def __init__(self, ray: Any, job: Job, gpus: Gpus, receive: Callable[[Node, Steps], None]) -> None:
         self._ray = ray
         self._job = ray.put(cloudpickle.dumps(job))
         self._task = self._on_a_device = ray.remote(_attempt)
-        if gpus and ray.cluster_resources().get("GPU"):
+        self._gpus = gpus
+        if gpus.share and ray.cluster_resources().get("GPU"):
             # Workers that have opened a device would keep it, so each has one task; others would see all devices.
-            self._on_a_device = ray.remote(num_gpus=gpus, max_calls=1)(_attempt)
+            self._on_a_device = ray.remote(num_gpus=gpus.share, max_calls=1)(_attempt)
             self._task = ray.remote(runtime_env={"env_vars": {"CUDA_VISIBLE_DEVICES": ""}})(_attempt)
         self._receive = receive
         self._nodes: dict[str, Node] = {}
@@ -108,11 +118,13 @@ class RayTasks(Workers):
     def submit(self, node: Node, needs: Needs) -> Future[None]:
         """Have the cluster run a node, on the first machine that has room for it."""
         alive = [each["Resources"] for each in self._ray.nodes() if each["Alive"]]
+        gpus = self._gpus.of_a_training if trains(node) else self._gpus.share
         task = (self._on_a_device if uses_device(node) else self._task).options(
             name=node.name,
             # What no machine has would wait for ever.
             num_cpus=min(needs.threads, max((int(each.get("CPU", 0)) for each in alive), default=1) or 1),
             memory=min(needs.memory, max((int(each.get("memory", 0)) for each in alive), default=0)),
+            num_gpus=min(gpus, max((each.get("GPU", 0) for each in alive), default=0)) if uses_device(node) else 0,
             # The runner itself sends it again.
             max_retries=0,
         )

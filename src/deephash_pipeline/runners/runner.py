@@ -25,12 +25,12 @@ from deephash_pipeline.runners.display import RunDisplay
 from deephash_pipeline.runners.job import Job, WorksInWorkers
 from deephash_pipeline.runners.loop import HOOKS, Loop
 from deephash_pipeline.runners.needs import (
-    NODES_ON_A_DEVICE,
     Capacity,
     available_memory,
     count_cores,
     cuda_devices,
     needs_of,
+    places_on_devices,
 )
 from deephash_pipeline.runners.processes import WorkerProcesses
 from deephash_pipeline.runners.schedule import Schedule
@@ -167,10 +167,7 @@ class ParallelRunner(GridRunner):
 
     def capacity(self, catalog: Catalog) -> Capacity:
         """Count cores, free memory and, where the run computes on CUDA, places on its devices."""
-        devices = cuda_devices(catalog)
-        return Capacity(
-            self.workers or count_cores(), available_memory(), len(devices) * NODES_ON_A_DEVICE if devices else None
-        )
+        return Capacity(self.workers or count_cores(), available_memory(), places_on_devices(catalog))
 
     def open_workers(self, catalog: Catalog, hook_manager: Any, run_id: str | None, display: RunDisplay) -> Workers:
         """Make a pool of processes."""

@@ -38,8 +38,6 @@ class PlateauSchedule:
             patience=parameters.plateau_patience - 1,
             threshold=1e-4,
             threshold_mode="abs",
-            # PyTorch leaves out drops of less than this, and training would never converge.
-            eps=0.0,
         )
         self.scheduler: LRScheduler = self.plateau
         self.smallest = parameters.learning_rate * parameters.plateau_factor ** (parameters.plateau_drops + 0.5)
@@ -50,6 +48,8 @@ class PlateauSchedule:
 
     def after_epoch(self, training_loss: float) -> None:
         """Compare with the best epoch so far."""
+        # PyTorch leaves out drops of less than this, and training would never converge; a checkpoint restores it.
+        self.plateau.eps = 0.0
         self.plateau.step(training_loss)
 
     @property
