@@ -153,8 +153,8 @@ def test_an_index_of_a_cell_is_searched_explained_and_known_to_be_stale_or_damag
     places = [copy / f"data/07_model_output/digits/{cell}/index" for cell in ("itq/b12", "deephash/b48")]
     for folder in places:
         with ImageIndex.open(folder, read_only=True, device="cpu") as index:
-            picture = folder / "pictures/0000003.png"
             (found,) = index.index.items([list(index)[3]])
+            picture = index.path_of(found.metadata)
             assert index.search(picture, 1).distances.tolist() == [[0]]
             assert index.hasher.encode(picture)[0].tolist() == found.code.tolist()
     fresh = CliRunner().invoke(cli.explain, ("itq.b12.index", small_parameters)).output
