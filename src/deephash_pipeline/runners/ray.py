@@ -5,6 +5,7 @@ Nothing of Ray is imported before a run begins.
 
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from threading import Event, Thread
@@ -205,8 +206,11 @@ def _refuse_hidden_folders(ray: Any, project: Path) -> None:
         seen = [
             look.options(scheduling_strategy=strategy(node["NodeID"], soft=False)).remote(str(probe)) for node in others
         ]
-        for node, is_seen in zip(others, ray.get(seen, timeout=PROBE_SECONDS), strict=True):
-            if not is_seen:
+        for node, looked in zip(others, seen, strict=True):
+            # A machine that was lost a moment ago counts as alive until the cluster has noticed.
+            with suppress(ray.exceptions.TaskUnschedulableError, ray.exceptions.NodeDiedError):
+                if ray.get(looked, timeout=PROBE_SECONDS):
+                    continue
                 raise InputError(
                     f"machine {node['NodeManagerAddress']} does not see {project}: mount it there under the same path, "
                     "from a disk that all machines share"
