@@ -16,7 +16,6 @@ from deephash_pipeline.deephash.initialise import HashLayerInitParameters, initi
 from deephash_pipeline.deephash.pretrain import PreTrainingParameters, extract_features, pretrain
 from deephash_pipeline.deephash.training_set import LabelledFeatures, LabelledImages, TrainingSet
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.hashers import HasherDescription
 from deephash_pipeline.hashers.base import DECODED_AT_A_TIME
 from deephash_pipeline.hashing import Encoder
 from deephash_pipeline.images.augmentation import AugmentationParameters
@@ -25,7 +24,7 @@ from deephash_pipeline.images.decoding.image_files import Channels, checked_size
 from deephash_pipeline.images.statistics import pixel_statistics
 from deephash_pipeline.losses import LOSS_PARAMETERS
 from deephash_pipeline.methods import Cell
-from deephash_pipeline.networks import NETWORKS, HashLayerParameters, Trunk
+from deephash_pipeline.networks import NETWORKS, HashLayerParameters
 from deephash_pipeline.parameters import faults_in_one_line
 from deephash_pipeline.retrieval.codes import check_code_length
 from deephash_pipeline.training import CheckpointFolder, TrainingParameters
@@ -168,15 +167,6 @@ class DeepHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
             return 1 if channels == 1 else 3, height, width
         height, width = checked_size(self.image_size or (224, 224))
         return 3, height, width
-
-    def __sklearn_is_fitted__(self) -> bool:
-        """Say so to scikit-learn."""
-        return hasattr(self, "_parts")
-
-    def _fitted(self) -> tuple[Trunk, Encoder, HasherDescription]:
-        if not hasattr(self, "_parts"):
-            raise InputError("this DeepHash has learned nothing yet: call fit, or load a hasher")
-        return self._parts
 
 
 def _numbered(labels: NDArray[Any]) -> tuple[list[str], NDArray[np.int64] | NDArray[np.uint8]]:

@@ -14,7 +14,7 @@ from deephash_pipeline.deephash.hasher import ImageHasher
 from deephash_pipeline.deephash.pretrain import frozen_trunk
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.hashers import HasherDescription
-from deephash_pipeline.hashing import HASH_FUNCTIONS, ITQ, Encoder, HashFunction
+from deephash_pipeline.hashing import HASH_FUNCTIONS, ITQ, HashFunction
 from deephash_pipeline.images.batches import Images, image_batches
 from deephash_pipeline.images.decoding.image_files import Channels, checked_size
 from deephash_pipeline.images.inputs import ImageInputs
@@ -129,12 +129,3 @@ class FeatureHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
         if not blocks:
             raise InputError("there are no images to learn from: pass at least two")
         return np.concatenate(blocks)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        """Say so to scikit-learn."""
-        return hasattr(self, "_parts")
-
-    def _fitted(self) -> tuple[Trunk, Encoder, HasherDescription]:
-        if not hasattr(self, "_parts"):
-            raise InputError("this FeatureHash has learned nothing yet: call fit, or load a hasher")
-        return self._parts

@@ -185,7 +185,13 @@ class ImageHasher(BaseHasher):
         inputs = ImageInputs(batch, description.statistics, self._device, size=trunk.image_size)
         return outputs_in_blocks(trunk.to(self._device), inputs)
 
+    def __sklearn_is_fitted__(self) -> bool:
+        """Say so to scikit-learn, of hashers that it may ask."""
+        return hasattr(self, "_parts")
+
     def _fitted(self) -> tuple[Trunk, Encoder, HasherDescription]:
+        if not self.__sklearn_is_fitted__():
+            raise InputError(f"this {type(self).__name__} has learned nothing yet: call fit, or load a hasher")
         return self._parts
 
     @property

@@ -151,24 +151,28 @@ def available_memory() -> int:
     return int(psutil.virtual_memory().available)
 
 
+def devices_asked_for(catalog: Catalog) -> tuple[str | None, Any]:
+    """Give `device` and `devices` of a run's experiment; of a run without one, None and 1."""
+    experiment = catalog.load("params:experiment") if "params:experiment" in catalog else {}
+    return _entry(experiment, "device"), _entry(experiment, "devices") or 1
+
+
 def cuda_devices(catalog: Catalog) -> tuple[str, ...]:
     """Name the CUDA devices that nodes are spread over, one for each node.
 
     None where the run computes on the CPU, on a device that it names by its index, or on several in each training.
     """
-    experiment = catalog.load("params:experiment") if "params:experiment" in catalog else {}
-    device, devices = _entry(experiment, "device"), _entry(experiment, "devices")
-    return devices_of_machine() if device in ("auto", "cuda") and devices in (1, None) else ()
+    device, devices = devices_asked_for(catalog)
+    return devices_of_machine() if device in ("auto", "cuda") and devices == 1 else ()
 
 
 def places_on_devices(catalog: Catalog) -> int | None:
     """Say how many nodes may compute on the CUDA devices of this machine at a time; None where none does."""
-    experiment = catalog.load("params:experiment") if "params:experiment" in catalog else {}
-    device, devices = _entry(experiment, "device") or "cpu", _entry(experiment, "devices") or 1
-    there = 0 if device == "cpu" else len(devices_of_machine())
+    device, devices = devices_asked_for(catalog)
+    there = 0 if device in ("cpu", None) else len(devices_of_machine())
     if not there:
         return None
-    of_a_training = there if devices == "auto" or ":" in device else devices
+    of_a_training = there if devices == "auto" or ":" in str(device) else devices
     return max(1, there // of_a_training) * NODES_ON_A_DEVICE
 
 

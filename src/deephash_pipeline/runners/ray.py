@@ -22,7 +22,7 @@ from deephash_pipeline.progress import Steps, reported_to
 from deephash_pipeline.ray_cluster import LastOfEach, connected, is_there
 from deephash_pipeline.runners.display import RunDisplay
 from deephash_pipeline.runners.job import Failure, Job, attempt
-from deephash_pipeline.runners.needs import Capacity, Needs, trains, uses_device
+from deephash_pipeline.runners.needs import Capacity, Needs, devices_asked_for, trains, uses_device
 from deephash_pipeline.runners.runner import GridRunner
 from deephash_pipeline.runners.workers import WorkerLost, Workers
 
@@ -75,10 +75,9 @@ class RayRunner(GridRunner):
 
     def open_workers(self, catalog: Catalog, hook_manager: Any, run_id: str | None, display: RunDisplay) -> Workers:
         """Send the run to the cluster, once."""
-        experiment = catalog.load("params:experiment") if "params:experiment" in catalog else None
-        share = 0.0 if getattr(experiment, "device", "auto") == "cpu" else self.gpus
-        devices = getattr(experiment, "devices", 1)
-        gpus = Gpus(share, max(share, devices) if share and isinstance(devices, int) and devices > 1 else share)
+        device, devices = devices_asked_for(catalog)
+        share = 0.0 if device == "cpu" else self.gpus
+        gpus = Gpus(share, max(share, devices) if share and devices not in (1, "auto") else share)
         return RayTasks(self._ray, Job.of(catalog, hook_manager.get_plugins(), run_id), gpus, display.receive)
 
 
