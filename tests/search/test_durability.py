@@ -11,6 +11,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -193,6 +194,37 @@ for line in sys.stdin:
         index.add(range(8000, 14_000), codes_of(range(8000, 14_000)))
         assert ask(13_000) == "10999 [(13000, 0)]\n"
         reader.stdin.close()
+
+
+def test_an_item_that_another_process_forgets_within_a_search_is_not_taken_for_one_without_metadata(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = f"""
+from deephash_pipeline.search import HammingIndex
+with HammingIndex.open({str(folder)!r}) as index:
+    index.remove([7000])
+    index.compact()
+"""
+    with HammingIndex.open(folder) as index:
+        index.add([7000, 7001], code_of(7000).repeat(2, axis=0), {"label": ["cat", None]})
+    reader = HammingIndex.open(folder, read_only=True)
+    positions = reader._conditions.positions
+
+    def positions_after_a_change(where: Any) -> Any:
+        monkeypatch.undo()
+        subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)
+        return positions(where)
+
+    for ask in (
+        lambda: reader.search(code_of(7000), 1, {"label": None})[0],
+        lambda: reader.within(code_of(7000), 0, {"label": None})[0],
+        lambda: reader.search_by_id(7001, 1, {"label": None})[0],
+    ):
+        with HammingIndex.open(folder) as index:
+            index.add([7000], code_of(7000), {"label": ["cat"]}, replace=True)
+        monkeypatch.setattr(reader._conditions, "positions", positions_after_a_change)
+        assert 7000 not in [item for item, _ in ask()]
+    reader.close()
 
 
 def test_compaction_in_the_background_keeps_what_is_added_and_removed_meanwhile(folder: Path) -> None:

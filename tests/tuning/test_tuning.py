@@ -95,6 +95,16 @@ def test_a_weight_stays_within_the_bounds_of_its_keyword() -> None:
     assert search_space(dnnh, TuningParameters())["loss.epsilon"].high == 0.5
 
 
+@pytest.mark.parametrize("loss", ["orthohash", "psldh"])
+def test_a_winner_at_the_end_of_its_range_is_still_accepted_when_it_is_rounded(loss: str) -> None:
+    method = FineTuningParameters.model_validate({"training": TRAINING, "loss": {"name": loss}})
+    highest = search_space(method, TuningParameters(decades=3.0))["loss.margin"].high
+    row = {"method": loss, "trial": 1, "state": "complete", SCORE: 0.9, "loss.margin": highest}
+    margin = tuned_parameters(pd.DataFrame([row]))["fine_tuning"][loss]["loss"]["margin"]
+    assert margin == 1.99
+    with_values(method, {"loss.margin": margin})
+
+
 def test_what_a_method_does_not_take_is_refused() -> None:
     with pytest.raises(ValidationError, match="gamma"):
         with_values(DPSH, {"loss.gamma": 1.0})

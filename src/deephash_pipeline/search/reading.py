@@ -136,8 +136,8 @@ class ReadableIndex:
         queries = self._words(codes, "codes")
         k = checked_count(k, "k")
         shortlist = k if rerank is None else max(k, checked_count(rerank.shortlist, "shortlist"))
-        snapshot = self._store.current()
-        rows, distances = nearest_rows(queries, self._parts(snapshot, where), self.code_length, shortlist, engine)
+        snapshot, parts = self._searched(where)
+        rows, distances = nearest_rows(queries, parts, self.code_length, shortlist, engine)
         if rerank is None:
             return Answers(snapshot.ids_of(rows, self._store.kind), distances)
         scores = scores_of(snapshot, rows, rerank, self.code_length, self.features)
@@ -153,9 +153,10 @@ class ReadableIndex:
             InputError: if there is no such item, or an argument has another form.
         """
         k = checked_count(k, "k")
-        snapshot, rows = self._known_rows([item_id])
+        snapshot, parts = self._searched(where)
+        _, rows = self._known_rows([item_id], snapshot)
         query = snapshot.words_of(rows, self._store.words)
-        found, distances = nearest_rows(query, self._parts(snapshot, where), self.code_length, k + 1)
+        found, distances = nearest_rows(query, parts, self.code_length, k + 1)
         others = np.flatnonzero(found[0] != rows[0])[:k]
         return Answers(snapshot.ids_of(found[:, others], self._store.kind), distances[:, others])
 
@@ -175,8 +176,8 @@ class ReadableIndex:
         """
         queries = self._words(codes, "codes")
         radius = min(checked_count(radius, "radius", least=0), self.code_length)
-        snapshot = self._store.current()
-        starts, rows, distances = rows_within(queries, self._parts(snapshot, where), radius, engine)
+        snapshot, parts = self._searched(where)
+        starts, rows, distances = rows_within(queries, parts, radius, engine)
         return RangeAnswers(starts, snapshot.ids_of(rows, self._store.kind), distances)
 
     def get(self, item_id: ItemId) -> Item:
@@ -237,21 +238,32 @@ class ReadableIndex:
         """Packed codes as uint64 (codes, words)."""
         return code_words(check_codes(codes, self.code_length, name))
 
-    def _parts(self, snapshot: Snapshot, where: Where | None) -> list[SearchedPart]:
+    def _searched(self, where: Where | None) -> tuple[Snapshot, list[SearchedPart]]:
+        """The present state, and its parts as far as conditions hold."""
         if where is None:
-            return snapshot.parts()
+            snapshot = self._store.current()
+            return snapshot, snapshot.parts()
         with self._store.lock:
-            return snapshot.parts_at(self._conditions.positions(where))
+            while True:
+                snapshot = self._store.current()
+                positions = self._conditions.positions(where)
+                # Merging forgets the metadata of removed items: those of this snapshot would seem to have none.
+                if not self._store.merged_by_another():
+                    return snapshot, snapshot.parts_at(positions)
 
-    def _rows(self, ids: Sequence[ItemId] | NDArray[Any]) -> tuple[Snapshot, NDArray[np.int64]]:
+    def _rows(
+        self, ids: Sequence[ItemId] | NDArray[Any], snapshot: Snapshot | None = None
+    ) -> tuple[Snapshot, NDArray[np.int64]]:
         """The row of each id, MISSING for one that is not there, and the snapshot they are rows of."""
         with self._store.lock:
-            snapshot = self._store.current()
+            snapshot = self._store.current() if snapshot is None else snapshot
             checked, _ = checked_ids(ids, self._store.kind)
             return snapshot, snapshot.find(checked)
 
-    def _known_rows(self, ids: Sequence[ItemId] | NDArray[Any]) -> tuple[Snapshot, NDArray[np.int64]]:
-        snapshot, rows = self._rows(ids)
+    def _known_rows(
+        self, ids: Sequence[ItemId] | NDArray[Any], snapshot: Snapshot | None = None
+    ) -> tuple[Snapshot, NDArray[np.int64]]:
+        snapshot, rows = self._rows(ids, snapshot)
         if np.any(rows == MISSING):
             first = list(ids)[int(np.flatnonzero(rows == MISSING)[0])]
             raise InputError(f"id {first!r} is not in the index; give ids of items that are.")

@@ -114,6 +114,10 @@ class Store:
                     self._refresh()
         return self.snapshot
 
+    def merged_by_another(self) -> bool:
+        """Whether another process has merged segments since the present snapshot; `lock` is taken."""
+        return bool(self.ledger.settings()["generation"] != self._generation)
+
     def reload(self) -> None:
         """Go back to what the ledger has, after a change that was broken off."""
         if self.folder is not None:

@@ -6,9 +6,7 @@ from typing import Any
 import pandas as pd
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.tuning.space import SCORE, nested
-
-SIGNIFICANT_DIGITS = 3
+from deephash_pipeline.tuning.space import SCORE, nested, rounded
 
 
 def best_trials(trials: pd.DataFrame) -> pd.DataFrame:
@@ -52,10 +50,6 @@ def tuned_parameters(trials: pd.DataFrame) -> dict[str, Any]:
     searched = [str(name) for name in trials.columns if "." in str(name)]
     tuned: dict[str, Mapping[str, Any]] = {}
     for row in best_trials(trials).to_dict("records"):
-        values = {name: _rounded(row[name]) for name in searched if pd.notna(row[name])}
+        values = {name: rounded(row[name]) for name in searched if pd.notna(row[name])}
         tuned[str(row["method"])] = nested(values)
     return {"fine_tuning": tuned}
-
-
-def _rounded(value: float) -> float:
-    return float(f"{value:.{SIGNIFICANT_DIGITS}g}")

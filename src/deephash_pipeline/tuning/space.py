@@ -14,6 +14,9 @@ from deephash_pipeline.parameters import Parameters
 SCORE = "trial_mean_average_precision"
 """What trials are judged by: tie-aware mAP of one half of the validation images against the other half."""
 
+SIGNIFICANT_DIGITS = 3
+"""Of a winner's parameters."""
+
 
 class Bounds(Parameters):
     """Between which a number is drawn, uniformly in its logarithm."""
@@ -128,7 +131,23 @@ def nested(values: Mapping[str, float]) -> dict[str, dict[str, float]]:
 
 
 def _bound(rule: Any, inclusive: str, exclusive: str, inwards: float) -> float | None:
-    """Give the bound that a rule of annotated-types sets, if it does; the nearest number within an exclusive one."""
+    """Give the bound that a rule of annotated-types sets, if it does.
+
+    For an exclusive one, the nearest number within that has so few digits as a winner: rounding does not leave it.
+    """
     bound: float | None = getattr(rule, inclusive, None)
     outside: float | None = getattr(rule, exclusive, None)
-    return bound if outside is None else math.nextafter(outside, inwards)
+    if not outside:
+        return bound if outside is None else math.nextafter(outside, inwards)
+    step = 10.0 ** (math.floor(math.log10(abs(outside))) - SIGNIFICANT_DIGITS + 1)
+    return rounded(outside + math.copysign(step, inwards - outside))
+
+
+def rounded(value: float) -> float:
+    """Round to as many digits as a winner has.
+
+    Example:
+        >>> rounded(0.012345)
+        0.0123
+    """
+    return float(f"{value:.{SIGNIFICANT_DIGITS}g}")
