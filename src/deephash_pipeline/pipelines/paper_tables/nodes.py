@@ -44,7 +44,11 @@ def write_paper_tables(
     measured = by_benchmark(metrics)
     baselines = reports.classifier_baselines_table(measured, former.get(BASELINES))
     results = reports.with_classifier_baselines(measured, baselines)
-    joined = {benchmark: pd.concat(frames, ignore_index=True) for benchmark, frames in by_benchmark(curves).items()}
+    of_paper = {
+        path.rpartition("/")[0] for path, cell in metrics.items() if reports.cell_protocol(cell).name == "paper"
+    }
+    drawn = {path: curve for path, curve in curves.items() if path.rpartition("/")[0] in of_paper}
+    joined = {benchmark: pd.concat(frames, ignore_index=True) for benchmark, frames in by_benchmark(drawn).items()}
     by_hand = {path.partition("/")[0]: table for path, table in hand_crafted.items()}
     tables = {
         "map_of_all_methods": reports.all_methods_table(results, COMPARED),
