@@ -22,6 +22,14 @@ def test_every_file_that_matches_is_read_under_its_path(tmp_path: Path) -> None:
     ]
 
 
+def test_files_that_are_excluded_are_left_out(tmp_path: Path) -> None:
+    for cell in ("itq/b12", "descriptor_itq/b12"):
+        json_dataset(str(tmp_path / cell / "metrics.json")).save({})
+    files = FilesDataset(str(tmp_path), "*/*/metrics.json", JSON, exclude="descriptor_*")
+    assert list(files.load()) == ["itq/b12/metrics.json"]
+    assert list(files.files()) == [tmp_path / "itq/b12/metrics.json"]
+
+
 def test_where_nothing_was_run_there_is_nothing_and_no_error(tmp_path: Path) -> None:
     dataset = FilesDataset(str(tmp_path / "absent"), "*/*/metrics.json", JSON)
     assert dataset.exists()

@@ -63,9 +63,12 @@ def catalog(project: Path, unchanged_catalog: Catalog) -> Catalog:
 
 @pytest.fixture
 def kept(made_up: Path) -> Iterator[None]:
-    """Put back what a test changes or deletes."""
+    """Put back what a test changes or deletes, and delete what it adds."""
     files = {path: path.read_bytes() for path in (made_up / "data").rglob("*") if path.is_file()}
     yield
+    for path in (made_up / "data").rglob("*"):
+        if path.is_file() and path not in files:
+            path.unlink()
     for path, content in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         if not path.is_file() or path.read_bytes() != content:

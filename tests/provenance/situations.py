@@ -127,7 +127,7 @@ def replaced(tree: Any, name: str, value: Any) -> Any:
 
 def remake(name: str, catalog: Catalog) -> Callable[[], None]:
     """Write an artefact anew, as its node would, with other content; return what puts the old one back."""
-    graph = ProjectGraph(pipelines["full"].nodes, catalog)
+    graph = ProjectGraph([*pipelines["full"].nodes, *pipelines["descriptor_extraction"].nodes], catalog)
     step = graph.lineage.maker(name)
     assert step is not None, "only what a node makes is remade"
     path = graph.lineage.artefacts[name].path

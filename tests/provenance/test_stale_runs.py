@@ -16,6 +16,7 @@ from deephash_pipeline.errors import InputError
 from deephash_pipeline.freshness import nodes_to_run, policy, states
 from deephash_pipeline.freshness.graph import Catalog, ProjectGraph
 from deephash_pipeline.provenance import Kind, lineage, manifest_path, read_manifest
+from tests.provenance.conftest import make_up
 from tests.provenance.situations import (
     CORRUPTIONS,
     STAGES,
@@ -166,6 +167,31 @@ def test_an_artefact_without_manifest_is_refused_with_the_command_that_makes_it_
     message = refusal("evaluation", catalog)
     assert "`itq.b12.codes` has no manifest that says what it was made from" in message
     assert "`kedro run --pipelines=full`" in message
+
+
+@pytest.mark.usefixtures("kept")
+def test_a_stale_file_that_full_does_not_make_is_named_to_be_deleted(catalog: Catalog, project: Path) -> None:
+    """`full` shows the references that are there, and `references` reads what `full` makes."""
+    references = [project / f"data/07_model_output/digits/{name}_reference.json" for name in ("z", "pq")]
+    make_up(project, pipelines["references"], catalog)
+    begin(pipelines["full"], catalog)
+    changed = cast(Catalog, Overridden(catalog, "experiment.seed", 7))
+    message = refusal("full", changed)
+    assert "pq_reference.json and " in message
+    assert "z_reference.json, which this run can do without" in message
+    assert "kedro run" not in message
+    for path in references:
+        path.unlink()
+    begin(pipelines["full"], changed)
+
+
+@pytest.mark.usefixtures("kept")
+def test_cells_on_the_descriptor_are_no_input_of_those_that_make_them(catalog: Catalog, project: Path) -> None:
+    for pipeline in ("descriptor_extraction", "hand_crafted"):
+        make_up(project, pipelines[pipeline], catalog)
+    remake("training_descriptor", catalog)
+    begin(pipelines["hand_crafted"], catalog)
+    begin(pipelines["comparison"], catalog)
 
 
 def test_the_device_makes_nothing_stale(catalog: Catalog) -> None:

@@ -139,7 +139,7 @@ class ProjectGraph:
                 return StoredIndex(path) if isinstance(dataset, IndexDataset) else StoredFile(path)
             return Source(path, lambda: file_digest(path) if path.is_file() else None)
         if isinstance(dataset, FilesDataset) and dataset.tracked:
-            return FoundFiles(dataset.folder, dataset.pattern, self._name_of_file)
+            return FoundFiles(dataset.folder, dataset.files, self._name_of_file)
         if isinstance(dataset, ImageSourceDataset):
             return Source(dataset.folder, dataset.digest)
         return None

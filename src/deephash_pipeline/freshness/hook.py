@@ -4,9 +4,8 @@ import json
 import logging
 import shlex
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,18 +18,14 @@ from kedro.pipeline.node import Node
 from deephash_pipeline.datasets import FilesDataset
 from deephash_pipeline.datasets.atomic_file import AtomicFileDataset
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.freshness.graph import Catalog, ProjectGraph, flatten, is_parameter
+from deephash_pipeline.freshness.graph import Catalog, ProjectGraph, is_parameter
+from deephash_pipeline.freshness.refusal import refuse_what_is_stale
 from deephash_pipeline.grid import FIELD
 from deephash_pipeline.provenance import (
-    Kind,
     Origin,
     RunLock,
-    Source,
-    State,
     Step,
     code_version,
-    everything_read,
-    summarised,
     sweep,
     text_digest,
 )
@@ -40,34 +35,6 @@ logger = logging.getLogger(__name__)
 
 SOURCES = "sources"
 """Key of the digest of the code in what a checkpoint keeps beside the training's state."""
-
-
-@dataclass
-class Policy:
-    """How strict runs are.
-
-    Attributes:
-        stale_allowed: whether a run may read what is stale.
-        verify_fully: whether all files are read whole.
-    """
-
-    stale_allowed: bool = False
-    verify_fully: bool = False
-
-
-POLICY = Policy()
-
-
-@contextmanager
-def policy(*, stale_allowed: bool = False, verify_fully: bool = False) -> Iterator[None]:
-    """Run with another policy within it: `stale_allowed`, or with all files read whole."""
-    before = vars(POLICY).copy()
-    POLICY.stale_allowed, POLICY.verify_fully = stale_allowed, verify_fully
-    try:
-        with everything_read(verify_fully):
-            yield
-    finally:
-        vars(POLICY).update(before)
 
 
 class Recorder:
@@ -158,7 +125,7 @@ class Provenance:
             self._lock.take()
             sweep(graph.benchmark_folders())
         try:
-            banner = _refuse_what_is_stale(graph, pipeline, run_params)
+            banner = refuse_what_is_stale(graph, pipeline, run_params)
         except InputError:
             self._end()
             raise
@@ -215,32 +182,8 @@ def with_those_before(pipeline: Pipeline, catalog: Catalog) -> list[Node]:
 
 def _is_made_elsewhere(dataset: Any) -> bool:
     if isinstance(dataset, FilesDataset):
-        return any(dataset.folder.glob(dataset.pattern))
+        return any(dataset.files())
     return isinstance(dataset, AtomicFileDataset)
-
-
-def _refuse_what_is_stale(graph: ProjectGraph, pipeline: Pipeline, run_params: Mapping[str, Any]) -> str:
-    """Return what the report's readers are to know of what is stale; nothing if nothing is.
-
-    Raises:
-        InputError: a run may not read what this one reads.
-    """
-    faults = list(_faults(graph, pipeline))
-    if not faults:
-        return ""
-    missing = [graph.lineage.artefacts[name].path for name, state in faults if state.kind is Kind.MISSING]
-    if missing:
-        more = f" and {len(missing) - 1} more are" if len(missing) > 1 else " is"
-        raise InputError(
-            f"{missing[0]}{more} not there: run the stage that makes it, or `{_mending_command(run_params)}`"
-        )
-    message = "; ".join(summarised(faults))
-    if not POLICY.stale_allowed or any(state.kind is Kind.DAMAGED for _, state in faults):
-        raise InputError(
-            f"{message}: `{_mending_command(run_params)}` makes again what is needed; --stale=allow uses what is stale"
-        )
-    logger.warning("stale artefacts are used: %s", message)
-    return f"Stale artefacts were used for this report: {message}."
 
 
 def command() -> str:
@@ -248,29 +191,6 @@ def command() -> str:
     program = Path(sys.argv[0])
     name = program.parent.name if program.name == "__main__.py" else program.name
     return f"{name} {shlex.join(sys.argv[1:])}"
-
-
-def _faults(graph: ProjectGraph, pipeline: Pipeline) -> Iterator[tuple[str, State]]:
-    """Yield what a pipeline reads, does not make, and should not read."""
-    for name in sorted(pipeline.inputs()):
-        if is_parameter(name):
-            continue
-        artefact = graph.artefact(name)
-        if artefact is None or isinstance(artefact, Source):
-            continue
-        state = graph.lineage.state(name)
-        if state.kind is not Kind.FRESH:
-            yield name, state
-
-
-def _mending_command(run_params: Mapping[str, Any]) -> str:
-    words = ["kedro", "run", "--pipelines=full"]
-    if run_params.get("env"):
-        words.append(f"--env={run_params['env']}")
-    given = flatten("", run_params.get("runtime_params") or {})
-    if given:
-        words.append("--params=" + ",".join(f"{name}={value}" for name, value in given.items()))
-    return shlex.join(words)
 
 
 def _start_over_if_changed(checkpoints: CheckpointFolder, step: Step) -> None:

@@ -1,6 +1,6 @@
 """What steps read and make: files with manifests, whatever files there are, and what no step makes."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -58,21 +58,17 @@ class StoredFile:
 
 @dataclass(frozen=True)
 class FoundFiles:
-    """Whatever files match a pattern: an artefact of any number of files, each with a manifest.
+    """Whatever files a pattern finds: an artefact of any number of files, each with a manifest.
 
     Attributes:
         path: the folder.
-        pattern: of the files below it.
+        files: finds them, in the order of their paths.
         name_of: gives the name that a file's manifest must have, and whether this graph makes it.
     """
 
     path: Path
-    pattern: str
+    files: Callable[[], Iterable[Path]] = field(compare=False)
     name_of: Callable[[Path], tuple[str | None, bool]] = field(compare=False)
-
-    def files(self) -> Iterator[Path]:
-        """Yield them in the order of their paths."""
-        yield from sorted(self.path.glob(self.pattern))
 
     def origin(self) -> Origin | None:
         """None: each has its own."""
@@ -80,14 +76,19 @@ class FoundFiles:
 
     def state(self, lineage: Lineage, name: str) -> State:
         """Compare each file with its manifest, and those that this graph makes with the step."""
+        for path, _, state in self.faults(lineage):
+            reason = f"has {path}, which {state.reason}"
+            return State(state.kind, reason, None, f"`{name}`, which {reason}")
+        return State(Kind.FRESH, "", self.digest_now(lineage))
+
+    def faults(self, lineage: Lineage) -> Iterator[tuple[Path, str, State]]:
+        """Yield the files that are not fresh, with the names of their datasets and what is to be said of them."""
         for path in self.files():
             own, is_ours = self.name_of(path)
-            expected = own or _manifest_name(path)
-            state = lineage.state(expected) if is_ours else StoredFile(path).state(NO_GRAPH, expected)
+            name = own or _manifest_name(path)
+            state = lineage.state(name) if is_ours else StoredFile(path).state(NO_GRAPH, name)
             if state.kind is not Kind.FRESH:
-                reason = f"has {path}, which {state.reason}"
-                return State(state.kind, reason, None, f"`{name}`, which {reason}")
-        return State(Kind.FRESH, "", self.digest_now(lineage))
+                yield path, name, state
 
     def digest_now(self, lineage: Lineage) -> str:
         """Digest names and contents."""

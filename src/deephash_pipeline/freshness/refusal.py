@@ -1,0 +1,106 @@
+"""What a run may read: what is stale, damaged or missing stops it before its first node, in one line."""
+
+import logging
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from kedro.framework.project import pipelines
+from kedro.pipeline import Pipeline
+
+from deephash_pipeline.errors import InputError
+from deephash_pipeline.freshness.graph import ProjectGraph, flatten, is_parameter
+from deephash_pipeline.provenance import FoundFiles, Kind, Source, State, everything_read, summarised
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass
+class Policy:
+    """How strict runs are.
+
+    Attributes:
+        stale_allowed: whether a run may read what is stale.
+        verify_fully: whether all files are read whole.
+    """
+
+    stale_allowed: bool = False
+    verify_fully: bool = False
+
+
+POLICY = Policy()
+
+
+@contextmanager
+def policy(*, stale_allowed: bool = False, verify_fully: bool = False) -> Iterator[None]:
+    """Run with another policy within it: `stale_allowed`, or with all files read whole."""
+    before = vars(POLICY).copy()
+    POLICY.stale_allowed, POLICY.verify_fully = stale_allowed, verify_fully
+    try:
+        with everything_read(verify_fully):
+            yield
+    finally:
+        vars(POLICY).update(before)
+
+
+def refuse_what_is_stale(graph: ProjectGraph, pipeline: Pipeline, run_params: Mapping[str, Any]) -> str:
+    """Return what the report's readers are to know of what is stale; nothing if nothing is.
+
+    Raises:
+        InputError: a run may not read what this one reads.
+    """
+    faults = list(_faults(graph, pipeline))
+    if not faults:
+        return ""
+    missing = [graph.lineage.artefacts[name].path for name, state in faults if state.kind is Kind.MISSING]
+    if missing:
+        more = f" and {len(missing) - 1} more are" if len(missing) > 1 else " is"
+        raise InputError(
+            f"{missing[0]}{more} not there: run the stage that makes it, or `{_mending_command(run_params)}`"
+        )
+    message = "; ".join(summarised(faults))
+    if not POLICY.stale_allowed or any(state.kind is Kind.DAMAGED for _, state in faults):
+        raise InputError(f"{message}: {_remedy(graph, faults, run_params)}; --stale=allow uses what is stale")
+    logger.warning("stale artefacts are used: %s", message)
+    return f"Stale artefacts were used for this report: {message}."
+
+
+def _remedy(graph: ProjectGraph, faults: Iterable[tuple[str, State]], run_params: Mapping[str, Any]) -> str:
+    """Say what to do: ``full`` makes its artefacts again; what is read only where it is there can be deleted."""
+    unneeded = [path for name, _ in faults for path in _not_made_by_full(graph, name)]
+    if not unneeded:
+        return f"`{_mending_command(run_params)}` makes again what is needed"
+    return f"delete {' and '.join(unneeded)}, which this run can do without"
+
+
+def _not_made_by_full(graph: ProjectGraph, name: str) -> Iterator[str]:
+    """Yield the stale ones of files that were found."""
+    found = graph.artefact(name)
+    for path, own, _ in found.faults(graph.lineage) if isinstance(found, FoundFiles) else ():
+        if own not in pipelines["full"].all_outputs() or graph.lineage.artefacts[own].path != path:
+            yield str(path)
+
+
+def _faults(graph: ProjectGraph, pipeline: Pipeline) -> Iterator[tuple[str, State]]:
+    """Yield what a pipeline reads, does not make, and should not read."""
+    for name in sorted(pipeline.inputs()):
+        if is_parameter(name):
+            continue
+        artefact = graph.artefact(name)
+        if artefact is None or isinstance(artefact, Source):
+            continue
+        state = graph.lineage.state(name)
+        if state.kind is not Kind.FRESH:
+            yield name, state
+
+
+def _mending_command(run_params: Mapping[str, Any]) -> str:
+    words = ["kedro", "run", "--pipelines=full"]
+    if run_params.get("env"):
+        words.append(f"--env={run_params['env']}")
+    given = flatten("", run_params.get("runtime_params") or {})
+    if given:
+        words.append("--params=" + ",".join(f"{name}={value}" for name, value in given.items()))
+    return shlex.join(words)
