@@ -10,11 +10,12 @@ from deephash_pipeline.deephash.fine_tune import build_network
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.grid import METHODS
 from deephash_pipeline.methods import Cell
-from deephash_pipeline.pipelines.comparison.nodes import compare_methods, draw_comparison, write_page
+from deephash_pipeline.pipelines.comparison.nodes import compare_methods, draw_comparison, score_queries, write_page
 from deephash_pipeline.pipelines.shared.fitting import BaselineParameters, fit_hash_function
 from deephash_pipeline.pipelines.shared.inputs import classifier_run_of_replicate, training_run
 from deephash_pipeline.pipelines.shared.searching import LabelSets
-from deephash_pipeline.retrieval import CodeSets, average_precision, count_distances, pack_bits
+from deephash_pipeline.protocols import Protocol
+from deephash_pipeline.retrieval import CodeSets, average_precision, average_precision_at, count_distances, pack_bits
 from deephash_pipeline.significance import SignificanceParameters
 from tests.pipelines.squares import EXPERIMENT, LABELS, TRAINING_SET
 from tests.pipelines.test_fine_tuning_stages import fine_tuning_parameters
@@ -74,6 +75,16 @@ def test_each_cell_that_is_there_has_the_mean_of_the_seeds_that_are_there(table:
     row = table[(table["protocol"] == "held_out") & (table["method"] == "ITQ")].iloc[0]
     assert row["mean"] == pytest.approx(np.mean(scores))
     assert row["standard_deviation"] == pytest.approx(np.std(scores, ddof=1))
+
+
+def test_only_the_first_k_count_where_the_protocol_says_so() -> None:
+    protocol = Protocol("first_five", ("training",), "the training set", k=5)
+    scores = score_queries(FILES, LabelSets(QUERY_LABELS, TRAINING_LABELS, VALIDATION_LABELS), protocol)
+    own = FILES["lsh/b48/codes.npz"]
+    histograms = count_distances(own.query, QUERY_LABELS, own.database, TRAINING_LABELS, 48)
+    assert scores is not None
+    np.testing.assert_array_equal(scores["lsh", 48][0], average_precision_at(histograms, 5))
+    assert not np.allclose(scores["lsh", 48][0], average_precision(histograms))
 
 
 def test_the_worse_method_is_worse_and_close_ones_are_tied(table: pd.DataFrame) -> None:

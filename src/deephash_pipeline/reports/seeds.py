@@ -69,7 +69,9 @@ def seeds_page(table: pd.DataFrame, benchmark: str, parameters: SignificancePara
     ]
     for protocol, own in table.groupby("protocol", sort=False):
         lengths = sorted(own["code_length"].unique())
-        parts.append(f"## Protocol {protocol}\n\nThe database is {require_protocol(str(protocol)).described}.\n")
+        known = require_protocol(str(protocol))
+        first = f" Of each ranking the first {known.k:,} images count." if known.k else ""
+        parts.append(f"## Protocol {protocol}\n\nThe database is {known.described}.{first}\n")
         parts.append(f"| method | {' | '.join(f'{length} bits' for length in lengths)} |")
         parts.append(f"|---|{'---:|' * len(lengths)}")
         cells = own.set_index(["method", "code_length"])

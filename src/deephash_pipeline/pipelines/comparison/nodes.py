@@ -15,7 +15,7 @@ from deephash_pipeline.pipelines.shared.searching import LabelSets, finds_anythi
 from deephash_pipeline.protocols import Protocol, require_protocol
 from deephash_pipeline.randomness import derive_seed
 from deephash_pipeline.reports import Scores
-from deephash_pipeline.retrieval import CodeSets, average_precision, count_distances
+from deephash_pipeline.retrieval import CodeSets, average_precision_at, count_distances
 from deephash_pipeline.significance import SignificanceParameters
 
 REPLICATES = {
@@ -67,7 +67,7 @@ def compare_methods(
 
 
 def score_queries(codes: Mapping[str, CodeSets], labels: LabelSets, protocol: Protocol) -> Scores | None:
-    """Measure every query's average precision in each replicate of each cell that is there; None, if none finds any."""
+    """Measure each query's average precision in all replicates of all cells; None if no query finds any."""
     scores: dict[tuple[str, int], list[NDArray[np.float64]]] = {}
     for path, cell in REPLICATES.items():
         own = codes.get(path)
@@ -80,7 +80,7 @@ def score_queries(codes: Mapping[str, CodeSets], labels: LabelSets, protocol: Pr
         if not finds_anything(labels.query, database.labels):
             return None
         histograms = count_distances(own.query, labels.query, database.codes, database.labels, own.code_length)
-        scores.setdefault(cell, []).append(average_precision(histograms))
+        scores.setdefault(cell, []).append(average_precision_at(histograms, protocol.k or histograms.database_size))
     if not scores:
         raise InputError("there are no codes to compare: run some cells first, and `--pipelines=seeds` for more seeds")
     return {cell: np.stack(of_seeds) for cell, of_seeds in scores.items()}
