@@ -6,13 +6,13 @@ import pytest
 from numpy.typing import NDArray
 
 from deephash_pipeline.deephash import Run
+from deephash_pipeline.deephash.experiment import ClassifierRun
 from deephash_pipeline.deephash.fine_tune import build_network
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.grid import METHODS
 from deephash_pipeline.methods import Cell
 from deephash_pipeline.pipelines.comparison.nodes import compare_methods, draw_comparison, score_queries, write_page
 from deephash_pipeline.pipelines.shared.fitting import BaselineParameters, fit_hash_function
-from deephash_pipeline.pipelines.shared.inputs import classifier_run_of_replicate, training_run
 from deephash_pipeline.pipelines.shared.searching import LabelSets
 from deephash_pipeline.protocols import Protocol
 from deephash_pipeline.retrieval import CodeSets, average_precision, average_precision_at, count_distances, pack_bits
@@ -153,11 +153,11 @@ def test_the_first_replicate_is_the_cell_itself_and_others_draw_anew() -> None:
 
 def test_weights_of_trunk_and_hash_layer_are_drawn_anew_with_every_seed() -> None:
     networks = [
-        build_network(TRAINING_SET, fine_tuning_parameters(), training_run(cell(replicate), EXPERIMENT, None))
+        build_network(TRAINING_SET, fine_tuning_parameters(), Run.of_replicate(EXPERIMENT, cell(replicate)))
         for replicate in (1, 2)
     ]
     again = build_network(TRAINING_SET, fine_tuning_parameters(), Run(EXPERIMENT, cell(1)))
     first, second = (network.hash_layer.weight for network in networks)
     assert (first == again.hash_layer.weight).all()
     assert (first != second).all()
-    assert classifier_run_of_replicate(EXPERIMENT, cell(3), None).experiment.seed == EXPERIMENT.seed + 2
+    assert ClassifierRun.of_replicate(EXPERIMENT, cell(3)).experiment.seed == EXPERIMENT.seed + 2

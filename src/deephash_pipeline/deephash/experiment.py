@@ -167,6 +167,18 @@ class ClassifierRun(StageRun):
     name: ClassVar[str] = "cnn_pretraining"
     """In progress and errors."""
 
+    @classmethod
+    def of_replicate(cls, experiment: Experiment, cell: Cell, checkpoints: CheckpointFolder | None = None) -> Self:
+        """Make the run of the classifier that the cells of `cell`'s replicate start from, by its seed.
+
+        Example:
+            >>> cell = Cell(method="deephash", code_length=48, replicate=3)
+            >>> experiment = Experiment(benchmark="digits", network="lenet", seed=42)
+            >>> ClassifierRun.of_replicate(experiment, cell).experiment.seed
+            44
+        """
+        return cls(experiment.of_replicate(cell.replicate), checkpoints)
+
 
 @dataclass(frozen=True)
 class Run(StageRun):
@@ -183,6 +195,18 @@ class Run(StageRun):
 
     cell: Cell
     checkpoints: CheckpointFolder | None = None
+
+    @classmethod
+    def of_replicate(cls, experiment: Experiment, cell: Cell, checkpoints: CheckpointFolder | None = None) -> Self:
+        """Make the run of a cell, by the seed of its replicate.
+
+        Example:
+            >>> cell = Cell(method="deephash", code_length=48, replicate=2)
+            >>> experiment = Experiment(benchmark="digits", network="lenet", seed=42)
+            >>> Run.of_replicate(experiment, cell).experiment.seed
+            43
+        """
+        return cls(experiment.of_replicate(cell.replicate), cell, checkpoints)
 
     @property
     def name(self) -> str:

@@ -11,11 +11,9 @@ from typing import Any, get_type_hints
 
 from kedro.pipeline import Node
 
-from deephash_pipeline.deephash.experiment import ClassifierRun, Experiment, Run
+from deephash_pipeline.deephash.experiment import ClassifierRun, Run
 from deephash_pipeline.deephash.fine_tune import PreTrainedWeights
 from deephash_pipeline.deephash.training_set import LabelledFeatures, LabelledImages, TrainingSet
-from deephash_pipeline.methods import Cell
-from deephash_pipeline.training import CheckpointFolder
 
 
 @dataclass(frozen=True)
@@ -92,26 +90,14 @@ def node(
     return Node(BundledFunction(function, inputs), inputs=list(_flat(inputs)), outputs=outputs, name=name)
 
 
-def training_run(cell: Cell, experiment: Experiment, checkpoints: CheckpointFolder | None) -> Run:
-    """Make the run of a cell, by the seed of its replicate."""
-    return Run(experiment.of_replicate(cell.replicate), cell, checkpoints)
-
-
-def classifier_run_of_replicate(
-    experiment: Experiment, cell: Cell, checkpoints: CheckpointFolder | None
-) -> ClassifierRun:
-    """Make the run of the classifier that the cells of a further replicate start from."""
-    return ClassifierRun(experiment.of_replicate(cell.replicate), checkpoints)
-
-
 TRAINING_SET = Bundle(TrainingSet, ("training_images", "training_labels", "pixel_statistics", "class_names"))
 VALIDATION_SET = Bundle(LabelledImages, ("validation_images", "validation_labels"))
 QUERIES = Bundle(LabelledImages, ("query_images", "query_labels"))
 TRAINING_FEATURES = Bundle(LabelledFeatures, ("training_z", "training_labels", "class_names"))
-CELL_RUN = Bundle(training_run, ("params:cell", "params:experiment", "checkpoints"))
+CELL_RUN = Bundle(Run.of_replicate, ("params:experiment", "params:cell", "checkpoints"))
 TRIAL_RUN = Bundle(Run, ("params:experiment", "params:cell"))
 PRE_TRAINED = Bundle(PreTrainedWeights, ("trunk_weights", "initial_hash_layer", "softmax_weights"))
 CLASSIFIER_RUN = Bundle(ClassifierRun, ("params:experiment", "pre_training_checkpoints"))
 CLASSIFIER_RUN_OF_REPLICATE = Bundle(
-    classifier_run_of_replicate, ("params:experiment", "params:cell", "pre_training_checkpoints")
+    ClassifierRun.of_replicate, ("params:experiment", "params:cell", "pre_training_checkpoints")
 )
