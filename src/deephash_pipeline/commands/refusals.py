@@ -1,11 +1,9 @@
 """Options and configuration that no run can be made of, explained in one line before a session begins."""
 
 import errno
-import operator
 import os
 import pickle
 from collections.abc import Iterable, Mapping, Sequence
-from functools import reduce
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -13,6 +11,7 @@ from typing import Any
 import yaml  # type: ignore[import-untyped]
 from kedro.framework.project import LOGGING, pipelines
 from kedro.pipeline import Pipeline
+from kedro.pipeline.pipeline import OutputNotUniqueError
 from kedro.runner import AbstractRunner
 from kedro.utils import load_obj
 from omegaconf import DictConfig, OmegaConf
@@ -51,14 +50,17 @@ def joined(names: Iterable[str]) -> Pipeline:
     """Join pipelines by name.
 
     Raises:
-        InputError: there is none of this name.
+        InputError: there is none of this name, or it joins other cells than one before it.
     """
-    found: list[Pipeline] = []
+    joint = Pipeline([])
     for name in names:
         if name not in pipelines:
             raise InputError(f"unknown pipeline `{name}`: choose among {', '.join(pipelines)}")
-        found.append(pipelines[name])
-    joint: Pipeline = reduce(operator.add, found)
+        try:
+            joint += pipelines[name]
+        except (ValueError, OutputNotUniqueError) as error:
+            # Nodes of one name, or of one output, that read different cells.
+            raise InputError(f"pipeline `{name}` joins other cells than those before it: run it by itself") from error
     return joint
 
 
