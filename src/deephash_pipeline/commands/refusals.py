@@ -1,9 +1,11 @@
 """Options and configuration that no run can be made of, explained in one line before a session begins."""
 
 import errno
+import operator
 import os
 import pickle
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import reduce
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -46,21 +48,22 @@ def enter_project() -> None:
         LOGGING.configure(yaml.safe_load(LOGGING_FILE.read_text(encoding="utf-8")))
 
 
-def joined(names: Iterable[str]) -> Pipeline:
+def joined(names: Sequence[str]) -> Pipeline:
     """Join pipelines by name.
 
     Raises:
-        InputError: there is none of this name, or it joins other cells than one before it.
+        InputError: there is none of a name, or nodes of one name read different cells in two of them.
     """
-    joint = Pipeline([])
+    found: list[Pipeline] = []
     for name in names:
         if name not in pipelines:
             raise InputError(f"unknown pipeline `{name}`: choose among {', '.join(pipelines)}")
-        try:
-            joint += pipelines[name]
-        except (ValueError, OutputNotUniqueError) as error:
-            # Nodes of one name, or of one output, that read different cells.
-            raise InputError(f"pipeline `{name}` joins other cells than those before it: run it by itself") from error
+        found.append(pipelines[name])
+    try:
+        joint: Pipeline = reduce(operator.add, found)
+    except (ValueError, OutputNotUniqueError) as error:
+        # Nodes of one name, or of one output, that read different cells.
+        raise InputError(f"pipelines {', '.join(names)} join different cells: run each by itself") from error
     return joint
 
 
