@@ -10,7 +10,7 @@ first. The head sees the whole batch, so statistics of the hash layer are exact.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, TypeAlias, TypeGuard, runtime_checkable
 
 import numpy as np
 import torch
@@ -90,21 +90,25 @@ class ComparesViews(Protocol):
     """How often: a batch is followed by itself."""
 
 
-@runtime_checkable
 class TrunkAndHead(Protocol):
-    """A network in two parts: the trunk treats samples one by one, the head may look at the whole batch.
-
-    Example:
-        >>> from deephash_pipeline.networks import SoftmaxNetwork, build_trunk
-        >>> network = SoftmaxNetwork(build_trunk("lenet"), classes=10)
-        >>> isinstance(network, TrunkAndHead), isinstance(nn.Linear(2, 2), TrunkAndHead)
-        (True, False)
-    """
+    """A network in two parts: the trunk treats samples one by one, the head may look at the whole batch."""
 
     trunk: nn.Module
 
     def head(self, z: Tensor) -> Any:
         """Map z (batch, z_dimension) to the objective's first argument."""
+
+
+def has_trunk_and_head(module: nn.Module) -> TypeGuard[TrunkAndHead]:
+    """Tell whether a network is in two parts. From Python 3.12 on, isinstance of a protocol sees no submodules.
+
+    Example:
+        >>> from deephash_pipeline.networks import SoftmaxNetwork, build_trunk
+        >>> network = SoftmaxNetwork(build_trunk("lenet"), classes=10)
+        >>> has_trunk_and_head(network), has_trunk_and_head(nn.Linear(2, 2))
+        (True, False)
+    """
+    return hasattr(module, "trunk") and hasattr(module, "head")
 
 
 class BatchGradients:
@@ -148,7 +152,7 @@ class BatchGradients:
         dropouts = replace_dropout(module)
         self.head: Callable[[Tensor], Any] | None = None
         self.body = module
-        if isinstance(module, TrunkAndHead):
+        if has_trunk_and_head(module):
             own_part(parameters.batch_size)
             self.head, self.body = module.head, module.trunk
         elif parameters.chunk_size is not None:
