@@ -19,6 +19,7 @@ import fsspec
 
 from deephash_pipeline.errors import InputError
 
+INDEX_FILE = "index.sqlite"
 SCHEME = re.compile(r"([a-zA-Z][a-zA-Z0-9+]+)://")
 EXTRAS = {"s3": "`pip install deephash-pipeline[s3]`", "gs": "`pip install gcsfs`", "abfs": "`pip install adlfs`"}
 
@@ -79,6 +80,8 @@ def reached(address: str | Path, **options: Any) -> Iterator[tuple[Any, str]]:
         InputError: the store's package is not installed, it cannot be reached, or refuses.
     """
     scheme = (SCHEME.match(str(address)) or ["", ""])[1]
+    if is_remote(address) and not str(address).partition("://")[2].strip("/"):
+        raise InputError(f"{address} names no bucket: give one, such as {scheme}://bucket/images")
     try:
         filesystem, path = fsspec.core.url_to_fs(str(address), **_freshly_listed(address), **options)
         yield filesystem, path
@@ -192,7 +195,8 @@ def names_in(address: str | Path) -> Iterator[str]:
 def walk(address: str | Path) -> Iterator[str]:
     """Yield the names of all files below a folder, without what is hidden: of a folder its files first, by name.
 
-    A folder at a time is in memory.
+    Linked folders are entered, each folder once. A folder that cannot be listed, or is an index, is yielded itself, and
+    so is a link that leads nowhere. A folder at a time is in memory.
 
     Example:
         >>> from tempfile import TemporaryDirectory
@@ -203,20 +207,39 @@ def walk(address: str | Path) -> Iterator[str]:
         ['b.png', 'a/1.png']
     """
     if not is_remote(address):
-        root = os.fspath(local_path(address))
-        yield from _visible(root, os.walk(root))
+        yield from _walk(os.fspath(local_path(address)))
         return
-    with reached(address) as (filesystem, root):
-        yield from _visible(root.rstrip("/"), filesystem.walk(root))
+    with reached(address) as (filesystem, path):
+        root = path.rstrip("/")
+        for place, folders, files in filesystem.walk(root):
+            folders[:] = sorted(name for name in folders if not name.startswith("."))
+            below = place[len(root) :].strip("/")
+            yield from (f"{below}/{name}" if below else name for name in sorted(files) if name and name[0] != ".")
 
 
-def _visible(root: str, places: Iterator[tuple[str, list[str], list[str]]]) -> Iterator[str]:
-    for place, folders, files in places:
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        below = place[len(root) :].strip("/")
-        for name in sorted(files):
-            if name and not name.startswith("."):
-                yield f"{below}/{name}" if below else name
+def _walk(root: str) -> Iterator[str]:
+    waiting, entered = [""], set()
+    while waiting:
+        below = waiting.pop()
+        place = os.path.join(root, below)
+        try:
+            status = os.stat(place)
+            with os.scandir(place) as entries:
+                visible = sorted((entry.name, entry.is_dir()) for entry in entries if entry.name[0] != ".")
+        except OSError:
+            yield below
+            continue
+        if below and holds_index(place):
+            yield below
+        elif (identity := (status.st_dev, status.st_ino)) not in entered:
+            entered.add(identity)
+            yield from (os.path.join(below, name) for name, is_folder in visible if not is_folder)
+            waiting += [os.path.join(below, name) for name, is_folder in reversed(visible) if is_folder]
+
+
+def holds_index(folder: str | Path) -> bool:
+    """Tell whether a folder is an index, whose pictures are its own."""
+    return os.path.exists(os.path.join(folder, INDEX_FILE))
 
 
 def temporary_name(path: Path) -> Path:

@@ -62,7 +62,10 @@ class ImageSourceDataset(ReadOnlyDataset[ImageCollection]):
         if not names:
             return None
         memory = self._working_folder.parent / "raw_images.verified"
-        return text_digest(f"{self._source.model_dump_json()}\0{files_digest(root, names, memory)}")
+        # Links whose content is not there are listed too, and will be found broken.
+        there = [name for name in names if (root / name).is_file()]
+        missing = "".join(f"\0{name}" for name in sorted(set(names) - set(there)))
+        return text_digest(f"{self._source.model_dump_json()}\0{files_digest(root, there, memory)}{missing}")
 
     def _files(self) -> tuple[Path, list[str]]:
         if self._source.kind == "digits":

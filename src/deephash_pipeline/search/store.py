@@ -29,9 +29,9 @@ from deephash_pipeline.search.segments import (
     write_segment,
 )
 from deephash_pipeline.search.snapshots import SeenTail, Snapshot, Source, Tail, snapshot_of
-from deephash_pipeline.stores import flush
+from deephash_pipeline.stores import INDEX_FILE, flush
 
-LEDGER = "index.sqlite"
+LEDGER = INDEX_FILE
 SEGMENTS = "segments"
 FORMAT = 1
 # So many items at once become a segment without a detour.

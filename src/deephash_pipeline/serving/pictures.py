@@ -13,9 +13,12 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.images.decoding.decode import FORMATS, BrokenImageError, decode_image
+from deephash_pipeline.images.decoding.decode import BrokenImageError, decode_image
+from deephash_pipeline.images.decoding.formats import FORMATS
 from deephash_pipeline.images.decoding.image_files import Channels
 
+# Of strangers fewer are taken than of one's own files.
+ACCEPTED = ("PNG", "JPEG", "WEBP", "BMP")
 LARGEST_KEPT = 1024
 JPEG_QUALITY = 85
 THUMBNAILS_KEPT = 2048
@@ -43,7 +46,7 @@ def opened(content: bytes, most_pixels: int) -> Image.Image:
     if not content:
         raise HTTPException(400, "image: empty; send a PNG, JPEG, WebP or BMP file")
     try:
-        picture = Image.open(io.BytesIO(content), formats=FORMATS)
+        picture = Image.open(io.BytesIO(content), formats=ACCEPTED)
     except Image.DecompressionBombError as error:
         raise HTTPException(413, f"image: more than {most_pixels:,} pixels; send a smaller one") from error
     except UnidentifiedImageError as error:

@@ -15,10 +15,15 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 from PIL.JpegImagePlugin import JpegImageFile
 
 from deephash_pipeline.errors import InputError
+from deephash_pipeline.images.decoding.formats import (
+    FORMAT_NAMES,
+    FORMATS,
+    HEIC_REMEDY,
+    HEIC_SUFFIXES,
+    check_readable,
+)
 from deephash_pipeline.images.decoding.image_files import Channels
 
-# Pillow knows a format by its content, whatever the name of the file, and for some starts other programs.
-FORMATS = ("PNG", "JPEG", "WEBP", "BMP")
 MODES = {1: "L", 3: "RGB"}
 UNREADABLE_EXIF = (SyntaxError, ValueError, struct.error)
 FAULTS_OF_THE_MACHINE = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO, errno.ESTALE, errno.ETIMEDOUT}
@@ -57,8 +62,8 @@ def decode_image(
     shows white, and grey becomes colour or colour grey as asked. A large JPEG is shrunk while it is decoded.
 
     Args:
-        image: path of a PNG, JPEG, WebP or BMP file, or one that is open; no other format is opened, whatever the
-            name. Or an image of Pillow, which is left as it is; a JPEG that is opened and not yet read gives the same
+        image: path of a file, or one that is open, in one of `FORMATS`; no other format is opened, whatever the
+            name, and no pipe or device. Or an image of Pillow, which is left as it is; a JPEG that is opened and not yet read gives the same
             pixels as its path.
         image_size: height and width in pixels, one number where they are equal; other images are resized bilinearly,
             their aspect given up as in Caffe's `convert_imageset`. None for the image's own size.
@@ -87,7 +92,7 @@ def decode_image(
                 f"{name} cannot be read at present ({str(error) or 'out of memory'}): mend that and run again, what is "
                 "decoded is kept; or remove the file."
             ) from error
-        raise BrokenImageError(_reason(error)) from error
+        raise BrokenImageError(_reason(error, image)) from error
     return pixels.reshape(*pixels.shape[:2], channels).transpose(2, 0, 1)
 
 
@@ -101,6 +106,8 @@ def _opened(image: str | Path | IO[bytes] | Image.Image) -> Iterator[Image.Image
             image.load()
         yield _turned_copy(image)
     else:
+        if isinstance(image, str | Path):
+            check_readable(image)
         with Image.open(image, formats=FORMATS) as readable:
             yield readable
 
@@ -148,10 +155,13 @@ def _machine_is_at_fault(error: Exception) -> bool:
     return False
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: Exception, image: object) -> str:
     # Where in memory a file's content is differs from run to run.
     reason = OBJECT.sub("", " ".join(str(error).split())).strip() or type(error).__name__
-    return f"{reason} as PNG, JPEG, WebP or BMP" if isinstance(error, UnidentifiedImageError) else reason
+    if not isinstance(error, UnidentifiedImageError):
+        return reason
+    heic = isinstance(image, str | Path) and Path(image).suffix.lower() in HEIC_SUFFIXES and "HEIF" not in FORMATS
+    return f"{reason}: {HEIC_REMEDY}" if heic else f"{reason} as {FORMAT_NAMES}"
 
 
 def _eight_bits(image: Image.Image) -> Image.Image:

@@ -98,6 +98,9 @@ class ImageCollection:
             raise InputError(
                 f"there is one class only, {', '.join(self.class_names)!r}: retrieval needs two classes, add another."
             )
+        if len(set(self.class_names)) < len(self.class_names):
+            twice = next(name for name in self.class_names if self.class_names.count(name) > 1)
+            raise InputError(f"the class name {twice!r} is given twice: give each class its own.")
         check_distinct_ids(self.splits)
         for name in SPLITS_TO_TRAIN_FROM:
             if name in self.splits:

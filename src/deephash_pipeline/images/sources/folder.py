@@ -6,20 +6,20 @@ from pathlib import Path
 from typing import Literal
 
 from deephash_pipeline.errors import InputError
+from deephash_pipeline.images.decoding.formats import FORMAT_NAMES, SUFFIXES, is_image
 from deephash_pipeline.images.decoding.image_files import RawFolder
 from deephash_pipeline.images.sources.collection import UNLABELLED, ImageCollection
 from deephash_pipeline.images.sources.listing import collect_files
 
 logger = logging.getLogger(__name__)
 
-SUFFIXES = {".png", ".jpg", ".jpeg", ".webp", ".bmp"}
-FORMATS = "PNG, JPEG, WebP or BMP"
-
 ClassFolder = Literal["top", "parent"]
 
 
 def list_folder(raw: RawFolder, splits: dict[str, str], class_folder: ClassFolder | None = "top") -> ImageCollection:
-    """List a tree of PNG, JPEG, WebP and BMP files, in the order of their paths, without decoding any.
+    """List a tree of image files, in the order of their paths, without decoding any.
+
+    What cannot be read, such as a link whose content is not there, is listed: decoding will count it as broken.
 
     Args:
         raw: the folder, and what its files are decoded to; ids are the paths below it.
@@ -62,21 +62,26 @@ def _image_files(folder: Path, class_folder: ClassFolder | None) -> dict[str, li
     for entry in _visible(folder) if class_folder else [folder]:
         if entry.is_dir():
             files = _visible_files(folder, entry, class_folder, class_of)
-            images = [path for path in files if _is_image(path)]
-            others += [path for path in files if not _is_image(path)]
+            images = list(filter(is_image, files))
+            others += sorted(set(files) - set(images))
             if class_folder != "parent":
                 classes[entry.name if class_folder else UNLABELLED] = images
             for path in images if class_folder == "parent" else ():
-                classes.setdefault(path.parent.relative_to(folder).as_posix(), []).append(path)
-        elif _is_image(entry):
+                # A folder is listed itself where what is in it cannot be.
+                own = path if path.is_dir() else path.parent
+                classes.setdefault(own.relative_to(folder).as_posix(), []).append(path)
+        elif not entry.exists() and entry.suffix.lower() not in SUFFIXES:
+            # A class that is a link to what is not there.
+            classes[entry.name] = [entry]
+        elif is_image(entry):
             raise InputError(
                 f"{entry} lies in no class: move it into {place}, or set `labelled: false` of the source if no image "
                 "has a class."
             )
     if not any(classes.values()):
-        raise InputError(f"{folder} holds no image: put {FORMATS} files into {place}.")
+        raise InputError(f"{folder} holds no image: put {FORMAT_NAMES} files into {place}.")
     if others:
-        logger.warning("files that are passed over, being no %s: %d, such as %s", FORMATS, len(others), others[0])
+        logger.warning("files that are passed over, being no %s: %d, such as %s", FORMAT_NAMES, len(others), others[0])
     return classes
 
 
@@ -98,6 +103,8 @@ def _visible_files(
 ) -> list[Path]:
     """Return the files below `top`, in the order of their paths; linked folders are entered, each folder once.
 
+    Links that lead nowhere, and folders that cannot be listed, are among them.
+
     Args:
         split_folder: `top` or the folder above it.
         top: where to begin.
@@ -108,8 +115,12 @@ def _visible_files(
         InputError: if a link leads to a folder that is in another class too.
     """
     found: list[Path] = []
+
+    def unlisted(error: OSError) -> None:
+        found.append(Path(os.fsdecode(error.filename)))
+
     above = {*_real(split_folder).parents, *_real(top).parents, *([] if top == split_folder else [_real(split_folder)])}
-    for parent, folders, names in os.walk(top, followlinks=True):
+    for parent, folders, names in os.walk(top, followlinks=True, onerror=unlisted):
         real = _real(Path(parent))
         if real in above:
             raise InputError(f"the link {parent} leads up to {real}, where other classes may be: remove it.")
@@ -123,12 +134,8 @@ def _visible_files(
         linked_from = _real(Path(parent).parent)
         if class_of[real] != own_class and real not in (linked_from, *linked_from.parents):
             raise InputError(f"by a link {real} is in two classes, {class_of[real]} and {own_class}: remove the link.")
-    return sorted(path for path in found if path.is_file())
+    return sorted(found)
 
 
 def _real(path: Path) -> Path:
     return Path(os.path.realpath(path))
-
-
-def _is_image(path: Path) -> bool:
-    return path.suffix.lower() in SUFFIXES

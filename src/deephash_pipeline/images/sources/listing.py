@@ -44,14 +44,17 @@ def collect_files(found: dict[str, dict[str, list[str]]], raw: RawFolder) -> Ima
     return ImageCollection(splits, class_names)
 
 
-def natural_order(name: str) -> tuple[list[str | int], str]:
+def natural_order(name: str) -> tuple[list[str | tuple[int, str]], str]:
     """Return a key that sorts class 2 before class 10; 01 and 1 are of one value, and always in this order.
 
     Example:
         >>> sorted(["a10", "a2", "b1"], key=natural_order)
         ['a2', 'a10', 'b1']
     """
-    return [int(part) if place % 2 else part for place, part in enumerate(re.split(r"(\d+)", name))], name
+    parts: list[str | tuple[int, str]] = list(re.split(r"([0-9]+)", name))
+    # As numbers are compared, of however many digits.
+    parts[1::2] = [(len(digits), digits) for digits in (str(part).lstrip("0") for part in parts[1::2])]
+    return parts, name
 
 
 def _check_classes(found: dict[str, dict[str, list[str]]]) -> None:

@@ -1,5 +1,7 @@
 """Image files that a CSV lists, with columns `path`, `label` and perhaps `split`."""
 
+import os
+import re
 import warnings
 from itertools import chain
 from pathlib import Path
@@ -12,6 +14,7 @@ from deephash_pipeline.images.decoding.image_files import Channels, RawFolder
 from deephash_pipeline.images.sources.collection import ImageCollection, name_below
 from deephash_pipeline.images.sources.label_list import LabelList, collect_labelled
 from deephash_pipeline.images.sources.listing import SPLITS_ALLOWED, collect_files, natural_order
+from deephash_pipeline.stores import is_remote, joined, local_path, reached
 
 SPLIT_NAMES = {
     **dict.fromkeys(("training", "train"), "training"),
@@ -24,30 +27,80 @@ FIRST_ROW = 2
 def read_csv(path: Path | str, columns: set[str]) -> pd.DataFrame:
     r"""Read a CSV as text, so that a class named `007` or `NA` keeps its name.
 
+    Commas, semicolons or tabs stand between its fields, as in its first line, or as a line ``sep=;`` before that says.
+
+    Args:
+        path: of the CSV, on a disk or in an object store.
+        columns: that it must have, written in whatever case.
+
+    Returns:
+        Its fields without blanks around them; columns named as in `columns`, `label` and `split`.
+
     Raises:
-        InputError: if the file is missing, no CSV or without rows, or lacks a column.
+        InputError: if the file is missing, no CSV or without rows, or lacks a column or has it twice.
 
     Example:
         >>> from tempfile import TemporaryDirectory
         >>> with TemporaryDirectory() as folder:
-        ...     _ = Path(folder, "images.csv").write_text("path,label\na.png,007\n")
+        ...     _ = Path(folder, "images.csv").write_text("Path; Label\na.png; 007\n")
         ...     read_csv(Path(folder, "images.csv"), {"path", "label"})["label"].tolist()
         ['007']
     """
     try:
+        with reached(path) as (filesystem, place), filesystem.open(place, "rb") as file:
+            first_line = next((line for line in file if line.strip(b"\xef\xbb\xbf \r\n")), b"").decode("utf-8-sig")
+        given = re.fullmatch(r"sep=(.)\s*", first_line)
+        delimiter = given[1] if given else max(",;\t", key=first_line.count)
         with warnings.catch_warnings(category=pd.errors.ParserWarning, action="error"):
             # Without an index pandas warns of longer rows; else it would shift all columns by one.
-            table = pd.read_csv(path, dtype=str, keep_default_na=False, skipinitialspace=True, index_col=False)
+            table = pd.read_csv(
+                path,
+                sep=delimiter,
+                header=1 if given else 0,
+                dtype=str,
+                keep_default_na=False,
+                skipinitialspace=True,
+                index_col=False,
+                encoding="utf-8-sig",
+            )
     except pd.errors.ParserWarning as error:
         raise InputError(f"{path} has rows of more fields than its first line: name or remove the last.") from error
     except FileNotFoundError as error:
         raise InputError(f"{path} is missing: put it there, with the columns {', '.join(sorted(columns))}.") from error
+    except InputError:
+        raise
     except (OSError, ValueError) as error:
         raise InputError(f"{path} cannot be read as CSV ({error}): save it again, as UTF-8.") from error
+    known = {name.casefold(): name for name in ("label", "split", *columns)}
+    table.columns = pd.Index([known.get(name.strip().casefold(), name.strip()) for name in table.columns])
     if lacking := columns - set(table.columns):
-        raise InputError(f"{path} has no column {', '.join(sorted(lacking))}: name its columns in the first line.")
+        raise InputError(
+            f"{path} has no column {', '.join(sorted(lacking))} but {', '.join(table.columns)}: name its columns in "
+            "the first line."
+        )
+    if twice := set(known.values()) & set(table.columns[table.columns.duplicated()]):
+        raise InputError(f"{path} has the column {twice.pop()} twice: remove one.")
     if table.empty:
         raise InputError(f"{path} has no row: list the images in it.")
+    return table.apply(lambda column: column.str.strip())
+
+
+def read_listing(path: Path | str, columns: set[str]) -> pd.DataFrame:
+    """Read a CSV of image files, each once: `read_csv` with a column `path`, from the folder of the CSV.
+
+    Raises:
+        InputError: also if a path is empty, or two rows are of one file, however they spell its path.
+    """
+    table = read_csv(path, {"path", *columns})
+    folder = str(path).rpartition("/")[0] if is_remote(path) else os.path.dirname(local_path(path)) or "."
+    rows: dict[str, int] = {}
+    for row, name in enumerate(table["path"], start=FIRST_ROW):
+        if not name:
+            raise InputError(f"{path}, row {row}: the path is empty; name a file or remove the row.")
+        place = joined(folder, name)
+        before = rows.setdefault(place if is_remote(place) else os.path.realpath(local_path(place)), row)
+        if before != row:
+            raise InputError(f"{path}, row {row}: {name} is in row {before} already; remove one of them.")
     return table
 
 
@@ -66,7 +119,7 @@ def list_table(
             image has one label.
 
     Raises:
-        InputError: if a row names no class, a missing file, a file twice or an unknown split; see also `read_csv` and
+        InputError: if a row names no class, a missing file, a file twice or an unknown split; see also `read_listing` and
             `collect_files`. Rows are numbered as in a spreadsheet, the header being row 1.
 
     Example:
@@ -78,13 +131,12 @@ def list_table(
         ...     list_table(Path(folder, "images.csv"), 32, 3, Path("decoded")).splits["all"].ids
         ['2.png', '1.png']
     """
-    table = read_csv(path, {"path", "label"})
-    names = [name_below(path.parent, name) if name else "" for name in table["path"].str.strip()]
-    labels = table["label"].str.strip().tolist()
-    given = table["split"].str.strip().tolist() if "split" in table else ["all"] * len(table)
+    table = read_listing(path, {"label"})
+    names = [name_below(path.parent, name) for name in table["path"]]
+    labels = table["label"].tolist()
+    given = table["split"].tolist() if "split" in table else ["all"] * len(table)
     splits = [SPLIT_NAMES.get(split.lower(), "") for split in given] if "split" in table else given
 
-    rows: dict[str, int] = {}
     found: dict[str, dict[str, list[str]]] = {}
     several: dict[str, dict[str, set[str]]] = {}
     for row, (name, label, split) in enumerate(zip(names, labels, splits, strict=True), start=FIRST_ROW):
@@ -95,15 +147,12 @@ def list_table(
             raise InputError(
                 f"{path}, row {row}: the split {given[row - FIRST_ROW]!r} is unknown; take one of {known}."
             )
-        if name in rows:
-            raise InputError(f"{path}, row {row}: {name} is in row {rows[name]} already; remove one of them.")
         if not (path.parent / name).is_file():
             missing = sum(not (path.parent / other).is_file() for other in names)
             raise InputError(
                 f"{path}, row {row}: the file {path.parent / name} is missing ({missing} such rows in all); "
                 "paths start at the folder of the CSV, mend them or remove the rows."
             )
-        rows[name] = row
         if label_separator is None:
             found.setdefault(split, {}).setdefault(label, []).append(name)
         else:

@@ -1,0 +1,63 @@
+"""Which files are images: known by their content, whatever their names."""
+
+import os
+import stat
+from contextlib import suppress
+from pathlib import Path
+
+from PIL import Image, UnidentifiedImageError
+
+from deephash_pipeline.stores import holds_index
+
+with suppress(ImportError):
+    import pillow_heif  # type: ignore[import-not-found, unused-ignore]
+
+    pillow_heif.register_heif_opener()
+
+Image.init()
+# Of what Pillow reads, formats with a signature for which it starts no other program.
+FORMATS = tuple(
+    form
+    for form in ("PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF", "JPEG2000", "PPM", "AVIF", "HEIF")
+    if form in Image.OPEN
+)
+FORMAT_NAMES = "PNG, JPEG, WebP, BMP, GIF, TIFF, JPEG 2000, PPM, AVIF or HEIC"
+HEIC_SUFFIXES = {".heic", ".heif", ".hif"}
+SUFFIXES = {suffix for suffix, form in Image.registered_extensions().items() if form in FORMATS} | HEIC_SUFFIXES
+HEIC_REMEDY = "HEIC is read once `pip install pillow-heif` has been given"
+
+
+def is_image(path: str | Path) -> bool:
+    """Tell whether a file is an image, by its suffix or else by its content.
+
+    What cannot be read counts as one, folders too, so that it is decoded, fails, and is reported.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     Image.new("L", (4, 4)).save(Path(folder, "scan"), "PNG")
+        ...     _ = Path(folder, "notes.txt").write_text("no image")
+        ...     is_image(Path(folder, "scan")), is_image(Path(folder, "notes.txt")), is_image(Path(folder, "missing"))
+        (True, False, True)
+    """
+    if Path(path).suffix.lower() in SUFFIXES:
+        return True
+    try:
+        mode = os.stat(path).st_mode
+        if not stat.S_ISREG(mode):
+            return stat.S_ISDIR(mode) and not holds_index(path)
+        with Image.open(path, formats=FORMATS):
+            return True
+    except UnidentifiedImageError:
+        return False
+    except Exception:  # no content to be read, or a damaged one that makes Pillow's readers raise anything
+        return True
+
+
+def check_readable(path: str | Path) -> None:
+    """Raise OSError for a path that is no regular file: to open a pipe would wait for its writer, for ever."""
+    mode = os.stat(path).st_mode
+    if stat.S_ISDIR(mode):
+        os.scandir(path).close()
+    if not stat.S_ISREG(mode):
+        raise OSError("it is no regular file")
