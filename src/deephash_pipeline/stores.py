@@ -237,9 +237,18 @@ def _walk(root: str) -> Iterator[str]:
             waiting += [os.path.join(below, name) for name, is_folder in reversed(visible) if is_folder]
 
 
+def stamp_of(path: str | Path) -> str | None:
+    """Size and time of change of a file, which differ where its content does; None if it is not there."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return f"{status.st_size}:{status.st_mtime_ns}"
+
+
 def holds_index(folder: str | Path) -> bool:
     """Tell whether a folder is an index, whose pictures are its own."""
-    return os.path.exists(os.path.join(folder, INDEX_FILE))
+    return all(os.path.exists(os.path.join(folder, name)) for name in (INDEX_FILE, "segments"))
 
 
 def temporary_name(path: Path) -> Path:

@@ -1,12 +1,15 @@
 """``deephash-pipeline encode``: codes of any number of images, exactly once each."""
 
+from itertools import chain
+
 import click
 
 from deephash_pipeline.commands.hashers import named_hasher
 from deephash_pipeline.commands.options import device_option
-from deephash_pipeline.commands.search import MOST_LISTED
-from deephash_pipeline.encoding import EncodingWorkers, Source, encode_source
+from deephash_pipeline.commands.search import print_left_out
+from deephash_pipeline.encoding import CodeFolder, EncodingWorkers, Source, encode_source
 from deephash_pipeline.encoding.encode import IMAGES_PER_BLOCK
+from deephash_pipeline.errors import InputError
 
 
 @click.command()
@@ -50,8 +53,12 @@ def encode(
         images_per_block,
     )
     there = f", {report.there} there already" if report.there else ""
-    click.echo(f"{output}: {report.images} images encoded, files of codes: {report.blocks}{there}")
-    for broken in report.broken[:MOST_LISTED]:
-        click.echo(f"left out: {broken.name}: {broken.reason}", err=True)
-    if report.broken_count > MOST_LISTED:
-        click.echo(f"left out: {report.broken_count - MOST_LISTED} more", err=True)
+    changed = f", {report.changed} made again of images that have changed" if report.changed else ""
+    click.echo(f"{output}: {report.images} images encoded, files of codes: {report.blocks}{there}{changed}")
+    if report.broken_count <= len(report.broken):
+        print_left_out(report.broken)
+    else:
+        # More than a report has; the files of codes have all.
+        print_left_out(chain.from_iterable(block.broken for block in CodeFolder(output)))
+    if not (report.images or report.there):
+        raise InputError(f"no image of {source} was encoded: mend what is left out, or name other images")

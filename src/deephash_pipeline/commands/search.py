@@ -1,14 +1,12 @@
 """``deephash-pipeline index``, ``search`` and ``serve``: from a folder of pictures to a search in it."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
+from rich.cells import cell_len
 
 from deephash_pipeline.commands.hashers import HASHER_HELP, is_cell, named_hasher
 from deephash_pipeline.commands.opening import OtherEngine, opened
@@ -16,9 +14,9 @@ from deephash_pipeline.commands.options import FOLDER, approximate_option, devic
 from deephash_pipeline.encoding import CodeFolder, add_encoded
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.image_index import AddedImages, ImageIndex, list_images
+from deephash_pipeline.image_index.changes import STAMP, gone
 from deephash_pipeline.search import Answers
 
-MOST_LISTED = 20
 FACTS = ("code_length", "columns", "segments", "removed", "bytes_on_disk")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
@@ -50,6 +48,8 @@ def build(index: Path, hasher: str | None, paths: Sequence[str], codes: str | No
     made = encoded.hasher(device) if encoded else named_hasher(str(hasher), device)
     with ImageIndex.create_or_open(index, made, anew) as images:
         _report(index, images, images.add_files(files) if encoded is None else add_encoded(images, encoded), skipped)
+        for name in gone(images.index):
+            click.echo(f"gone: {name}: its file is not there any more, `index remove` removes it", err=True)
 
 
 @index.command()
@@ -91,11 +91,8 @@ def info(index: Path, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(facts))
         return
-    table = Table(show_header=False, box=None)
-    for name, value in facts.items():
-        text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-        table.add_row(name.replace("_", " "), escape(text))
-    Console().print(table)
+    texts = {name: ", ".join(map(str, value)) if isinstance(value, list) else str(value) for name, value in facts.items()}
+    print_columns([(name.replace("_", " "), text) for name, text in texts.items()])
 
 
 @click.command()
@@ -137,11 +134,10 @@ def search(
     if as_json:
         click.echo(json.dumps(rows, ensure_ascii=False))
         return
-    caption = "approximate: near images may be missing" if approximate else None
-    table = Table("distance", "label", "id", box=None, header_style="bold", caption=caption)
-    for row in rows:
-        table.add_row(str(row["distance"]), escape(row.get("label") or ""), escape(row["id"]))
-    Console().print(table)
+    cells = [(str(row["distance"]), row.get("label") or "", row["id"]) for row in rows]
+    print_columns([("distance", "label", "id"), *cells])
+    if approximate:
+        click.echo("approximate: near images may be missing", err=True)
 
 
 def _rows(images: ImageIndex, answers: Answers, radius: int | None) -> list[dict[str, Any]]:
@@ -150,16 +146,36 @@ def _rows(images: ImageIndex, answers: Answers, radius: int | None) -> list[dict
     found = [(name, distance) for name, distance in answers[0] if radius is None or distance <= radius]
     items = images.index.items([name for name, _ in found])
     return [
-        {"id": name, "distance": distance, **item.metadata, "path": str(images.path_of(item.metadata) or "")}
+        {
+            "id": name,
+            "distance": distance,
+            **{column: value for column, value in item.metadata.items() if column != STAMP},
+            "path": str(images.path_of(item.metadata) or ""),
+        }
         for (name, distance), item in zip(found, items, strict=True)
     ]
 
 
 def _report(folder: Path, images: ImageIndex, report: AddedImages, unnamed: Sequence[Any]) -> None:
     there = f", {report.there} there already" if report.there else ""
-    click.echo(f"{folder}: {report.added} added{there}, {len(images)} images, {images.hasher!r}")
-    skipped = [*unnamed, *report.skipped]
-    for broken in skipped[:MOST_LISTED]:
-        click.echo(f"left out: {broken.name}: {broken.reason}", err=True)
-    if len(skipped) > MOST_LISTED:
-        click.echo(f"left out: {len(skipped) - MOST_LISTED} more", err=True)
+    changed = f", {len(report.changed)} changed and encoded again" if report.changed else ""
+    click.echo(f"{folder}: {report.added} added{there}{changed}, {len(images)} images, {images.hasher!r}")
+    print_left_out([*unnamed, *report.skipped])
+    if warning := report.codes.warning(images.hasher.description):
+        click.echo(f"warning: {warning}", err=True)
+    if not (report.added or report.there or report.changed):
+        raise InputError(f"nothing was added to {folder}: mend what is left out, or name other images")
+
+
+def print_left_out(broken: Iterable[Any]) -> None:
+    """Name images that are left out, a line each, and why."""
+    for image in broken:
+        click.echo(f"left out: {image.name}: {image.reason}", err=True)
+
+
+def print_columns(rows: Sequence[Sequence[str]]) -> None:
+    """Print rows in columns of which nothing is cut or wrapped, in a pipe as in a terminal."""
+    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (cell + " " * (width - cell_len(cell)) for cell, width in zip(row, widths, strict=True))
+        click.echo("  ".join(cells).rstrip())

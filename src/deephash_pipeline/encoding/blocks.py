@@ -62,7 +62,7 @@ def encode_block(block: Block, work: Work) -> EncodedBlock:
     """
     torch.set_num_threads(1)
     made = codes_of(block, work.source, _hasher(work.codes, work.hasher, work.device))
-    CodeFolder(work.codes).write(block.number, work.listing, made)
+    CodeFolder(work.codes).write(block.number, work.listing, made, block.stamp)
     return EncodedBlock(block.number, len(made.names), tuple(made.broken))
 
 
@@ -74,7 +74,7 @@ def codes_of(block: Block, source: Source, hasher: ImageHasher) -> CodeBlock:
 
     def images() -> Iterator[Path | bytes]:
         for name, image, label in images_of(block, source):
-            if reason := _refused(name, image, known):
+            if reason := _refused(name, image, label, known):
                 broken.append(Broken(name.encode(errors="backslashreplace").decode(), reason))
                 continue
             known.add(name)
@@ -93,15 +93,15 @@ def codes_of(block: Block, source: Source, hasher: ImageHasher) -> CodeBlock:
     return CodeBlock(names, np.concatenate(codes), labels, sorted(broken))
 
 
-def _refused(name: str, image: Path | bytes, known: set[str]) -> str | None:
+def _refused(name: str, image: Path | bytes, label: str | None, known: set[str]) -> str | None:
     if image == b"":
         return NO_CONTENT
     if name in known:
         return "its id has come before"
     try:
-        name.encode()
+        f"{name}{label}".encode()
     except UnicodeEncodeError:
-        return "its name is no UTF-8: rename it"
+        return "its name or its folder's is no UTF-8: rename it"
     return None
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from deephash_pipeline.deephash import ImageHasher
 from deephash_pipeline.encoding.listing import Source
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.stores import is_remote, joined, local_path, names_in, read_bytes, write_whole
+from deephash_pipeline.stores import is_remote, joined, local_path, names_in, reached, read_bytes, write_whole
 
 FORMAT = 1
 MANIFEST = "encoding.json"
@@ -174,18 +174,30 @@ class CodeFolder:
         found = map(BLOCK.fullmatch, names_in(self.address))
         return {int(match[1]) for match in found if match}
 
-    def write(self, number: int, listing: str, block: CodeBlock) -> None:
+    def stamp(self, number: int) -> str | None:
+        """Read what the files of a block were like when it was made, see `Block`; None if that is not known."""
+        try:
+            with reached(self._block(number)) as (filesystem, path), filesystem.open(path, "rb") as file:
+                header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+                return str(json.loads(header["__metadata__"][KEY])["stamp"]) or None
+        except (OSError, ValueError, KeyError, TypeError, OverflowError, MemoryError):
+            # Whoever reads its codes says what is wrong with it.
+            return None
+
+    def write(self, number: int, listing: str, block: CodeBlock, stamp: str = "") -> None:
         """Write a block, whole or not at all.
 
         Args:
             number: of the block.
             listing: digest of the listing that it is of.
             block: what it has.
+            stamp: what its files are like, see `Block`.
         """
         tensors: dict[str, NDArray[Any]] = {"codes": block.codes}
         tensors["names"], tensors["name_ends"] = _packed(block.names)
         tensors["labels"], tensors["label_ends"] = _packed([label or "" for label in block.labels])
         content: dict[str, Any] = {"block": number, "broken": block.broken, "format": FORMAT, "listing": listing}
+        content["stamp"] = stamp
         content["digest"] = _digest(tensors, content)
         # One entry, because safetensors keeps no order among several, and equal blocks are to be equal files.
         made = safetensors.numpy.save(tensors, {KEY: json.dumps(content, sort_keys=True)})

@@ -35,6 +35,7 @@ class EncodingReport:
     Attributes:
         blocks: files of codes there are now.
         there: how many were there already.
+        changed: how many were there of files that have changed since, and are made again.
         images: encoded this time.
         broken_count: left out this time.
         broken: the first of these.
@@ -46,6 +47,7 @@ class EncodingReport:
 
     blocks: int = 0
     there: int = 0
+    changed: int = 0
     images: int = 0
     broken_count: int = 0
     broken: list[Broken] = field(default_factory=list)
@@ -90,6 +92,8 @@ def encode_source(
 ) -> EncodingReport:
     """Encode the images of a source into files of codes, those that are not there yet.
 
+    A file of codes whose images have changed since, in size or time of change, is made again.
+
     The source is listed in blocks, each block is one file of `CodeFolder`, written whole or not at all: however often
     workers, nodes or this process die, and whatever is done twice, each image is in one file once. Memory does not grow
     with the number of images.
@@ -130,16 +134,21 @@ def encode_source(
         made_from = Encoding(source, size, count, digest, _digest(stored), hasher.code_length)
         codes.begin(made_from, stored)
         done = codes.done()
-        waiting = (block for block in map(Block.of_line, listing) if block.number not in done)
+        changed = {
+            block.number
+            for block in map(Block.of_line, listing)
+            if block.number in done and block.stamp and codes.stamp(block.number) not in (None, block.stamp)
+        }
+        listing.seek(0)
+        waiting = (block for block in map(Block.of_line, listing) if block.number not in done - changed)
         work = Work(source, codes.address, digest, made_from.hasher, workers.device)
-        report = _followed(workers.encode(waiting, work), count, len(done))
+        report = _followed(workers.encode(waiting, work), EncodingReport(count, len(done - changed), len(changed)))
     codes.sweep()
     return report
 
 
-def _followed(encoded: Iterator[EncodedBlock], count: int, there: int) -> EncodingReport:
-    report = EncodingReport(count, there)
-    with count_steps("blocks", count, there) as advance:
+def _followed(encoded: Iterator[EncodedBlock], report: EncodingReport) -> EncodingReport:
+    with count_steps("blocks", report.blocks, report.there) as advance:
         for block in encoded:
             report.images += block.images
             report.broken_count += len(block.broken)
@@ -156,7 +165,7 @@ def _listed(source: Source, images_per_block: int) -> Iterator[tuple[IO[str], in
     with tempfile.TemporaryFile("w+", encoding="utf-8") as listing:
         for block in source.blocks(images_per_block):
             line = block.line() + "\n"
-            digest.update(line.encode())
+            digest.update(f"{block.identity()}\n".encode())
             listing.write(line)
             count, images = count + 1, images + len(block.entries)
         logger.debug("%s: %d blocks%s", source.address, count, f" of {images:,} files" if images else "")

@@ -2,6 +2,8 @@
 
 import os
 
+import numpy as np
+
 from deephash_pipeline.encoding.code_folder import CodeFolder
 from deephash_pipeline.image_index import AddedImages, ImageIndex
 from deephash_pipeline.images.batches import SkippedImage
@@ -12,7 +14,8 @@ from deephash_pipeline.stores import is_remote, joined
 def add_encoded(images: ImageIndex, codes: CodeFolder) -> AddedImages:
     """Add the images of a folder of codes to an index, a block at a time.
 
-    Those whose ids are there already are passed over, so a build that was killed goes on where it was. Image files on a
+    Those whose ids are there already with their codes are passed over, so a build that was killed goes on where it was;
+    other codes take the place of those there. Image files on a
     disk are shown from where they are; pictures in shards and stores are not.
 
     Args:
@@ -39,12 +42,19 @@ def add_encoded(images: ImageIndex, codes: CodeFolder) -> AddedImages:
     encoding = codes.encoding
     with count_steps("blocks", encoding.blocks) as advance:
         for block in codes:
-            new = [row for row, name in enumerate(block.names) if name not in images.index]
-            names = [block.names[row] for row in new]
+            there = [row for row, name in enumerate(block.names) if name in images.index]
+            items = images.index.items([block.names[row] for row in there])
+            changed = [
+                row for row, item in zip(there, items, strict=True) if not np.array_equal(item.code, block.codes[row])
+            ]
+            rows = sorted({*range(len(block.names))} - {*there} | {*changed})
+            names = [block.names[row] for row in rows]
             paths = [_path(encoding.source.root, name) for name in names]
-            images.add_codes(names, block.codes[new], paths, [block.labels[row] for row in new])
-            report.added += len(new)
-            report.there += len(block.names) - len(new)
+            images.add_codes(names, block.codes[rows], paths, [block.labels[row] for row in rows], replace=True)
+            report.added += len(rows) - len(changed)
+            report.changed += [block.names[row] for row in changed]
+            report.there += len(there) - len(changed)
+            report.codes.count(block.codes)
             report.skipped += [SkippedImage(0, broken.name, broken.reason) for broken in block.broken]
             advance(f"{report.added + report.there:,} images")
     return report

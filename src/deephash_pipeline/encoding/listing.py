@@ -2,24 +2,37 @@
 
 import glob
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path, PurePosixPath
 from typing import Literal, NamedTuple, Self
 
 import pyarrow
 import pyarrow.parquet
+import xxhash
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.images.sources.folder import FORMATS, SUFFIXES
-from deephash_pipeline.images.sources.table import read_csv
-from deephash_pipeline.stores import exists, is_folder, is_remote, joined, local_path, reached, read_bytes, walk
+from deephash_pipeline.images.decoding.formats import FORMAT_NAMES, SUFFIXES, is_image, only_images
+from deephash_pipeline.images.sources.table import read_listing
+from deephash_pipeline.stores import (
+    exists,
+    holds_index,
+    is_folder,
+    is_remote,
+    joined,
+    local_path,
+    reached,
+    read_bytes,
+    stamp_of,
+    walk,
+)
 
 Kind = Literal["files", "tar", "parquet"]
 
 TAR_SUFFIXES = (".tar", ".tar.gz", ".tgz")
-KINDS = f"{FORMATS} files, .tar shards or .parquet files"
+KINDS = f"{FORMAT_NAMES} files, .tar shards or .parquet files"
 
 
 class Entry(NamedTuple):
@@ -45,6 +58,7 @@ class Block:
         size: of the shard, in bytes.
         row_groups: of a Parquet file, that follow one another.
         first_row: of the first of them in the file.
+        stamp: digest of sizes and times of change of its files; "" in an object store.
 
     Example:
         >>> block = Block(0, (Entry("cat/1.png", "cat"),))
@@ -58,10 +72,15 @@ class Block:
     size: int = 0
     row_groups: tuple[int, ...] = ()
     first_row: int = 0
+    stamp: str = ""
 
     def line(self) -> str:
         """Write the block as a line of JSON; names that are no UTF-8 survive."""
         return json.dumps(asdict(self))
+
+    def identity(self) -> str:
+        """What tells the block from others, whatever has become of the files it names."""
+        return json.dumps({name: value for name, value in asdict(self).items() if name != "stamp"})
 
     @classmethod
     def of_line(cls, line: str) -> Self:
@@ -122,9 +141,14 @@ class Source:
         first = next(numbered, None)
         if first is None:
             raise InputError(f"there is no image in {self.address}: give {KINDS}, or a list of paths")
-        yield first
-        for number, block in enumerate(numbered, start=1):
-            yield replace(block, number=number)
+        for number, block in enumerate(chain([first], numbered)):
+            yield replace(block, number=number, stamp=self._stamp(block))
+
+    def _stamp(self, block: Block) -> str:
+        places = [joined(self.root, name) for name in (block.shard, *(entry.name for entry in block.entries)) if name]
+        if any(map(is_remote, places)):
+            return ""
+        return xxhash.xxh3_64_hexdigest("\n".join(str(stamp_of(local_path(place))) for place in places).encode())
 
     def _unnumbered(self, images_per_block: int) -> Iterator[Block]:
         if self.address.lower().endswith((".txt", ".csv")):
@@ -134,7 +158,7 @@ class Source:
         first = next(names, None)
         if first is None:
             return
-        kind = _kind(first)
+        kind = _kind(first) or "files"
         same = self._of_one_kind(first, kind, names)
         if kind == "files":
             entries = (Entry(name, PurePosixPath(self.root, name).parent.name or None) for name in same)
@@ -152,10 +176,18 @@ class Source:
             if not exists(self.address):
                 raise InputError(f"{self.address} is not there: give a folder, a list, shards or a glob of them")
             found = [self.address.rpartition("/")[2]]
-        else:
-            yield from (name for name in walk(self.address) if _kind(name))
+        elif is_remote(self.address):
+            yield from only_images(walk(self.address), _kind)
             return
-        yield from (name for name in sorted(found) if _kind(name))
+        else:
+            if holds_index(local_path(self.address)):
+                raise InputError(f"{self.address} is an index, whose pictures are its own: give a folder of images")
+            yield from only_images(walk(self.address), self._is_one)
+            return
+        yield from only_images(sorted(found), _kind if is_remote(self.address) else self._is_one)
+
+    def _is_one(self, name: str) -> bool:
+        return _kind(name) is not None or is_image(os.path.join(local_path(self.root), name))
 
     def _matched(self) -> list[str]:
         if not is_remote(self.address):
@@ -179,7 +211,7 @@ class Source:
     def _of_one_kind(self, first: str, kind: Kind | None, names: Iterator[str]) -> Iterator[str]:
         yield first
         for name in names:
-            if _kind(name) != kind:
+            if (_kind(name) or "files") != kind:
                 raise InputError(
                     f"{self.address} has files of several kinds, {first} and {name}: give a glob such as "
                     f"{joined(self.root, '*' + PurePosixPath(name).suffix)}"
@@ -233,12 +265,9 @@ def _of_entries(entries: Iterator[Entry], images_per_block: int) -> Iterator[Blo
 def _listed(address: str) -> list[Entry]:
     """Read a list of paths: each once, in the order of their names."""
     if address.lower().endswith(".csv"):
-        with reached(address):
-            table = read_csv(address, {"path"})
-        names = table["path"].str.strip()
-        labels = table["label"].str.strip() if "label" in table else [None] * len(table)
-        found = {name: label or None for name, label in zip(names, labels, strict=True) if name}
-        return [Entry(name, found[name]) for name in sorted(found)]
+        table = read_listing(address, set())
+        labels = table["label"] if "label" in table else [None] * len(table)
+        return sorted(Entry(name, label or None) for name, label in zip(table["path"], labels, strict=True))
     try:
         lines = {line.strip() for line in read_bytes(address).decode().splitlines()} - {""}
     except FileNotFoundError:

@@ -15,7 +15,7 @@ import pyarrow.parquet
 
 from deephash_pipeline.encoding.listing import Block, Entry, Source
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.images.sources.folder import SUFFIXES
+from deephash_pipeline.images.decoding.formats import SUFFIXES
 from deephash_pipeline.stores import is_remote, joined, local_path, reached, read_all
 
 AT_A_TIME = 128

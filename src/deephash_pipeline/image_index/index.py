@@ -13,6 +13,8 @@ from PIL import Image
 
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.hashers import BaseHasher
+from deephash_pipeline.image_index.changes import STAMP, compared
+from deephash_pipeline.image_index.equal_codes import EqualCodes
 from deephash_pipeline.image_index.listing import ListedImage
 from deephash_pipeline.image_index.pictures import PICTURES, write_picture
 from deephash_pipeline.image_index.stored import HASHER, Runtime, delete_index, same_hasher, stored_hasher
@@ -33,7 +35,9 @@ class AddedImages:
     Attributes:
         added: how many are in the index now and were not before.
         there: how many were in it already.
+        changed: ids of those that were in it with another content, and are encoded again.
         skipped: those that cannot be read, and why.
+        codes: how many of the first of them have equal codes.
 
     Example:
         >>> AddedImages(added=3, there=1).skipped
@@ -42,7 +46,9 @@ class AddedImages:
 
     added: int = 0
     there: int = 0
+    changed: list[str] = field(default_factory=list)
     skipped: list[SkippedImage] = field(default_factory=list)
+    codes: EqualCodes = field(default_factory=EqualCodes)
 
 
 class ImageIndex:
@@ -178,31 +184,34 @@ class ImageIndex:
     def add_files(self, images: Sequence[ListedImage]) -> AddedImages:
         """Add image files, decoded in parallel; what is added is stored for good batch by batch.
 
-        Those whose ids are there already are passed over, so a run that was killed goes on where it was.
+        Those that are there already are passed over, so a run that was killed goes on where it was; those whose size or
+        time of change has become another are encoded again. A file is one item, under whatever names it is given.
 
         Args:
             images: with ids that differ.
         """
-        known = set(self._own())
-        new = [image for image in images if image.id not in known]
-        report = AddedImages(there=len(images) - len(new))
-        files = [(self.folder or Path()) / image.path for image in new]
-        with count_steps("images", total=len(new)) as advance:
+        to_encode, changed, there, skipped = compared(self._own(), images)
+        report = AddedImages(there=there, skipped=skipped)
+        files = [image.path for image in to_encode]
+        with count_steps("images", total=len(files)) as advance:
             done = 0
             for batch in self.hasher.encode_batches(files, errors="skip"):
-                readable = [new[row] for row in batch.rows.tolist()]
+                readable = [to_encode[row] for row in batch.rows.tolist()]
                 self._store(batch.codes, readable)
-                report.added += len(readable)
-                report.skipped += [skipped._replace(name=new[skipped.row].id) for skipped in batch.skipped]
+                report.changed += [image.id for image in readable if image.id in changed]
+                report.added += sum(image.id not in changed for image in readable)
+                report.skipped += [skipped._replace(name=to_encode[skipped.row].id) for skipped in batch.skipped]
+                report.codes.count(batch.codes)
                 for _ in (*readable, *batch.skipped):
                     done += 1
-                    advance(f"{done} of {len(new)}")
+                    advance(f"{done} of {len(files)}")
         return report
 
-    def _store(self, codes: NDArray[np.uint8], images: Sequence[ListedImage], replace: bool = False) -> None:
+    def _store(self, codes: NDArray[np.uint8], images: Sequence[ListedImage]) -> None:
         metadata: dict[str, Sequence[str | None]] = {"path": [str(image.path) for image in images]}
         metadata["label"] = [image.label for image in images]
-        self._own().add([image.id for image in images], codes, metadata, replace=replace)
+        metadata[STAMP] = [image.stamp for image in images]
+        self._own().add([image.id for image in images], codes, metadata, replace=True)
 
     def add(
         self,

@@ -1,13 +1,21 @@
 """Which files are images: known by their content, whatever their names."""
 
+import logging
 import os
 import stat
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
 
 from PIL import Image, UnidentifiedImageError
 
 from deephash_pipeline.stores import holds_index
+
+logger = logging.getLogger(__name__)
+
+Name = TypeVar("Name", str, Path)
 
 with suppress(ImportError):
     import pillow_heif  # type: ignore[import-not-found, unused-ignore]
@@ -61,3 +69,26 @@ def check_readable(path: str | Path) -> None:
         os.scandir(path).close()
     if not stat.S_ISREG(mode):
         raise OSError("it is no regular file")
+
+
+def only_images(names: Iterable[Name], wanted: Callable[[Name], bool] = is_image) -> Iterator[Name]:
+    """Yield names of images; at the end say in a line how many others there were, of which kinds, and name the first.
+
+    Args:
+        names: of files.
+        wanted: which of them to yield.
+    """
+    kinds: Counter[str] = Counter()
+    first = None
+    for name in names:
+        if wanted(name):
+            yield name
+        else:
+            kinds[Path(name).suffix or "no suffix"] += 1
+            first = name if first is None else first
+    if kinds:
+        counts = ", ".join(f"{kind} {count}" for kind, count in kinds.most_common())
+        logger.warning(
+            "files that are passed over, being no %s: %d (%s), such as %s",
+            *(FORMAT_NAMES, kinds.total(), *(ascii(text)[1:-1] for text in (counts, str(first)))),
+        )

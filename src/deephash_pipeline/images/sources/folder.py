@@ -1,17 +1,15 @@
 """A tree of image files, `<root>/<split>/<class>/**`: CIFAR-10, Kaggle-Face, SUN397 and a user's own images."""
 
-import logging
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.images.decoding.formats import FORMAT_NAMES, SUFFIXES, is_image
+from deephash_pipeline.images.decoding.formats import FORMAT_NAMES, SUFFIXES, is_image, only_images
 from deephash_pipeline.images.decoding.image_files import RawFolder
 from deephash_pipeline.images.sources.collection import UNLABELLED, ImageCollection
 from deephash_pipeline.images.sources.listing import collect_files
-
-logger = logging.getLogger(__name__)
 
 ClassFolder = Literal["top", "parent"]
 
@@ -57,31 +55,31 @@ def _image_files(folder: Path, class_folder: ClassFolder | None) -> dict[str, li
             "({all: .} where they are not split yet)."
         )
     classes: dict[str, list[Path]] = {}
-    others = []
     class_of: dict[Path, str] = {}
-    for entry in _visible(folder) if class_folder else [folder]:
-        if entry.is_dir():
-            files = _visible_files(folder, entry, class_folder, class_of)
-            images = list(filter(is_image, files))
-            others += sorted(set(files) - set(images))
-            if class_folder != "parent":
-                classes[entry.name if class_folder else UNLABELLED] = images
-            for path in images if class_folder == "parent" else ():
-                # A folder is listed itself where what is in it cannot be.
-                own = path if path.is_dir() else path.parent
-                classes.setdefault(own.relative_to(folder).as_posix(), []).append(path)
-        elif not entry.exists() and entry.suffix.lower() not in SUFFIXES:
-            # A class that is a link to what is not there.
-            classes[entry.name] = [entry]
-        elif is_image(entry):
-            raise InputError(
-                f"{entry} lies in no class: move it into {place}, or set `labelled: false` of the source if no image "
-                "has a class."
-            )
+
+    def files() -> Iterator[Path]:
+        for entry in _visible(folder) if class_folder else [folder]:
+            if entry.is_dir():
+                if class_folder == "top":
+                    classes[entry.name] = []
+                yield from _visible_files(folder, entry, class_folder, class_of)
+            elif not entry.exists() and entry.suffix.lower() not in SUFFIXES:
+                # A class that is a link to what is not there.
+                yield entry
+            elif is_image(entry):
+                raise InputError(
+                    f"{entry} lies in no class: move it into {place}, or set `labelled: false` of the source if no "
+                    "image has a class."
+                )
+
+    for path in only_images(files()):
+        # A folder is listed itself where what is in it cannot be.
+        own = path if path.is_dir() or path.parent == folder else path.parent
+        below = own.relative_to(folder)
+        name = {"top": below.parts[:1], "parent": below.parts, None: (UNLABELLED,)}[class_folder]
+        classes.setdefault("/".join(name), []).append(path)
     if not any(classes.values()):
         raise InputError(f"{folder} holds no image: put {FORMAT_NAMES} files into {place}.")
-    if others:
-        logger.warning("files that are passed over, being no %s: %d, such as %s", FORMAT_NAMES, len(others), others[0])
     return classes
 
 
