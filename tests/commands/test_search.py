@@ -1,15 +1,21 @@
 """`deephash-pipeline index` and `search`, from a folder of pictures to answers."""
 
+import contextlib
 import json
+import os
 import shutil
 import socket
+from pathlib import Path
 
+import numpy as np
 import pytest
 import uvicorn
+from sklearn.datasets import load_digits
 from starlette.testclient import TestClient
 
 from deephash_pipeline import ImageHasher
 from deephash_pipeline.image_index import ImageIndex, list_images
+from deephash_pipeline.image_index.equal_codes import EqualCodes
 
 PRETRAINED = ("--hasher", "pretrained:digits-48")
 
@@ -127,6 +133,113 @@ def test_a_name_that_is_no_text_is_left_out(photos, tmp_path):
     files, skipped = list_images([tmp_path])
     assert [file.path.name for file in files] == ["a.png"]
     assert "b\\udcff.png" in skipped[0].name
+
+
+@pytest.fixture
+def digits(photos, tmp_path, monkeypatch):
+    """Three pictures in the current folder, and the command line of a build."""
+    monkeypatch.chdir(tmp_path)
+    for number in range(3):
+        (tmp_path / "p" / str(number)).mkdir(parents=True)
+        shutil.copy(photos / str(number) / f"000{number}.png", tmp_path / "p" / str(number) / "it.png")
+    return ["index", "build", "i", *PRETRAINED]
+
+
+def test_a_picture_that_was_replaced_is_encoded_again_and_one_that_is_gone_is_named(command, digits):
+    command(*digits, "p")
+    shutil.copy("p/1/it.png", "p/0/it.png")
+    Path("p/2/it.png").rename("p/2/new.png")
+    result = command(*digits, "p")
+    assert "1 added, 1 there already, 1 changed and encoded again, 4 images" in result.output
+    assert "gone: p/2/it.png: its file is not there" in result.output
+    found = answers(command("search", "i", "p/1/it.png", "-k", 2, "--json"))
+    assert [(row["id"], row["distance"]) for row in found] == [("p/1/it.png", 0), ("p/0/it.png", 0)]
+    assert "0 added, 3 there already, 4 images" in command(*digits, "p").output
+
+
+def test_codes_of_changed_pictures_are_made_again(command, digits):
+    encode = ["encode", "pretrained:digits-48", "p", "-o", "codes", "--workers", 1]
+    command(*encode)
+    assert "0 images encoded, files of codes: 1, 1 there already" in command(*encode).output
+    command("index", "build", "i", "--codes", "codes")
+    shutil.copy("p/1/it.png", "p/0/it.png")
+    assert "3 images encoded, files of codes: 1, 1 made again of images that have changed" in command(*encode).output
+    assert "0 added, 2 there already, 1 changed" in command("index", "build", "i", "--codes", "codes").output
+    found = answers(command("search", "i", "p/1/it.png", "-k", 2, "--json"))
+    assert [row["distance"] for row in found] == [0, 0]
+
+
+def test_a_file_is_one_item_however_it_is_spelled(command, digits, tmp_path):
+    Path("link").symlink_to("p")
+    command(*digits, "p/0")
+    for spelled in ("./p/0", tmp_path / "p" / "0" / "it.png", "p/../p/0/it.png", "link/0"):
+        assert "0 added, 1 there already, 1 images" in command(*digits, spelled).output
+    Path("two.csv").write_text("path,label\np/0/it.png,a\n./p/0/it.png,b\n")
+    assert "row 3: ./p/0/it.png is in row 2 already" in one_line(command(*digits, "two.csv"))
+
+
+def test_an_id_of_another_file_does_not_replace_it(command, digits, tmp_path, monkeypatch):
+    command(*digits, "p/0")
+    shutil.copytree("p/1", tmp_path / "elsewhere" / "p" / "0")
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    result = command("index", "add", tmp_path / "i", "p/0")
+    assert result.exit_code == 1
+    assert "left out: p/0/it.png: its id is that of" in result.output
+
+
+def test_what_is_left_out_is_named_whole_and_nothing_added_is_an_error(command, digits):
+    for number in range(30):
+        Path("broken", f"{number}.png").parent.mkdir(exist_ok=True)
+        Path("broken", f"{number}.png").write_text("no image")
+    os.mkfifo("broken/pipe.png")
+    deep = Path("broken")
+    with contextlib.chdir(deep):
+        for _ in range(20):
+            os.mkdir("d" * 250)
+            os.chdir("d" * 250)
+    result = command(*digits, "broken")
+    assert result.exit_code == 1
+    assert result.output.count("left out: ") == 32
+    assert "broken/pipe.png: it is no regular file" in result.output
+    assert "File name too long" in result.output
+    assert "nothing was added to i" in result.output
+    encoded = command("encode", "pretrained:digits-48", "broken", "-o", "codes", "--workers", 1)
+    assert (encoded.exit_code, encoded.output.count("left out: ")) == (1, 32)
+
+
+def test_globs_of_folders_and_other_suffixes_are_read_and_no_index_is_indexed(command, digits):
+    command(*digits, "p/0")
+    Path("p/1/it.png").rename("p/1/it.jfif")
+    Path("p/2/it.png").rename("p/2/it")
+    shutil.move("i", "p/i")
+    files, _ = list_images(["p/*"])
+    assert [file.id for file in files] == ["p/0/it.png", "p/1/it.jfif", "p/2/it"]
+    assert "is an index or in one" in one_line(command("index", "build", "j", *PRETRAINED, "p/i/segments"))
+
+
+def test_long_ids_are_whole(command, digits):
+    name = "a very long name " * 12 + ".png"
+    shutil.copy("p/0/it.png", f"p/0/{name}")
+    command(*digits, "p")
+    assert f"p/0/{name}\n" in command("search", "i", "p/0/it.png").output
+
+
+def test_a_folder_that_is_no_text_is_a_line(command, digits, tmp_path, monkeypatch):
+    shutil.copytree("p", tmp_path / "b\udcff")
+    assert "is no UTF-8: rename" in one_line(command(*digits, "b\udcff"))
+    monkeypatch.chdir(tmp_path / "b\udcff")
+    assert "is no UTF-8: rename" in one_line(command(*digits, "0"))
+
+
+@pytest.mark.parametrize(("hasher", "known"), [("digits-48", True), ("mnist-48", False), ("cifar10-48", False)])
+def test_a_hasher_that_knows_nothing_of_the_pictures_is_warned_of(hasher, known):
+    images = (load_digits().images[:500] * 15).astype("uint8")
+    if not known:
+        images = np.random.default_rng(0).integers(0, 256, (500, 32, 32, 3), dtype=np.uint8)
+    hasher = ImageHasher.pretrained(hasher)
+    codes = EqualCodes()
+    codes.count(hasher.encode(images))
+    assert (codes.warning(hasher.description) is None) == known
 
 
 @pytest.mark.parametrize(

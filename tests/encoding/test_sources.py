@@ -1,6 +1,7 @@
 """What a source is listed as, and read from: folders, lists, tar shards, Parquet."""
 
 import gzip
+import os
 
 import pyarrow
 import pyarrow.parquet
@@ -48,7 +49,7 @@ def test_a_glob_of_two_stars_has_the_images_of_all_folders_below(folder, picture
 
 @pytest.mark.parametrize("kind", ["txt", "csv"])
 def test_a_list_names_images_from_its_own_folder_each_once(kind, folder, hasher, code_of):
-    names = ["2/02.png", "0/00.png", "2/02.png", "0/missing.png"]
+    names = ["2/02.png", "0/00.png", "0/missing.png", *(["2/02.png"] if kind == "txt" else [])]
     path = folder / f"some.{kind}"
     header, rows = ("path,label\n", [f"{name},class {name[0]}" for name in names]) if kind == "csv" else ("", names)
     path.write_text(header + "\n".join(rows))
@@ -56,6 +57,32 @@ def test_a_list_names_images_from_its_own_folder_each_once(kind, folder, hasher,
     assert codes == {name: code_of[name] for name in ("0/00.png", "2/02.png")}
     assert broken == {"0/missing.png"}
     assert labels["2/02.png"] == ("class 2" if kind == "csv" else "2")
+
+
+def test_what_is_passed_over_is_said_and_what_cannot_be_read_is_listed(tmp_path, pictures, hasher, caplog):
+    photos, elsewhere = tmp_path / "photos", tmp_path / "elsewhere"
+    photos.mkdir()
+    elsewhere.mkdir()
+    (photos / "no suffix").write_bytes(pictures["2/02.png"])
+    (elsewhere / "1.jfif").write_bytes(pictures["0/00.png"])
+    (photos / "linked").symlink_to(elsewhere)
+    (photos / "linked again").symlink_to(elsewhere)
+    (photos / "lost").symlink_to("/nowhere")
+    (photos / "notes.txt").write_text("no image")
+    os.mkfifo(photos / "pipe.png")
+    (photos / "an.index" / "segments").mkdir(parents=True)
+    (photos / "an.index" / "index.sqlite").touch()
+    (photos / "an.index" / "1.png").write_bytes(pictures["0/00.png"])
+    codes, _, broken = encoded(Source(str(photos)), hasher)
+    assert set(codes) == {"linked/1.jfif", "no suffix"}
+    assert broken == {"lost", "pipe.png"}
+    assert "passed over" in caplog.text
+    assert ": 2 (" in caplog.text
+
+
+def test_a_bucket_is_asked_for():
+    with pytest.raises(InputError, match="s3:// names no bucket: give one"):
+        next(Source("s3://").blocks(16))
 
 
 def test_tar_shards_are_a_block_each_and_samples_have_classes(tmp_path, pictures, hasher, code_of):

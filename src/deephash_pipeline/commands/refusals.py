@@ -131,6 +131,8 @@ def explained(links: Sequence[BaseException], environment: str | None) -> InputE
             if link.errno in (errno.ENOSPC, errno.EDQUOT):
                 return InputError(f"{link.filename}: the disk is full: make room, and give the same command again")
             return InputError(f"{link.filename} cannot be read or written ({link.strerror}): mend that, and run again")
+        if isinstance(link, UnicodeEncodeError) and link.reason == "surrogates not allowed":
+            return InputError(f"{ascii(link.object)[1:-1][:200]} is no UTF-8: rename the file, or the folder it is in")
         if isinstance(link, MemoryError):
             return InputError(f"out of memory ({link}): use smaller batches or fewer images, or a larger machine")
         if isinstance(link, pickle.UnpicklingError | EOFError):

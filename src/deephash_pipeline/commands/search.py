@@ -91,7 +91,9 @@ def info(index: Path, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(facts))
         return
-    texts = {name: ", ".join(map(str, value)) if isinstance(value, list) else str(value) for name, value in facts.items()}
+    texts = {
+        name: ", ".join(map(str, value)) if isinstance(value, list) else str(value) for name, value in facts.items()
+    }
     print_columns([(name.replace("_", " "), text) for name, text in texts.items()])
 
 

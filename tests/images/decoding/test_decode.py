@@ -14,6 +14,7 @@ from PIL import Image
 
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.images.decoding.decode import BrokenImageError, decode_image
+from deephash_pipeline.images.decoding.formats import FORMATS, is_image
 
 RED, GREEN, BLUE = (255, 0, 0), (0, 255, 0), (0, 0, 255)
 
@@ -94,22 +95,39 @@ def test_numbers_of_32_bits_have_no_black_and_white_and_are_broken(mode: str) ->
         decode_image(Image.new(mode, (4, 4), 40000), 4, 1)
 
 
-@pytest.mark.parametrize("form", ["EPS", "TIFF", "GIF", "PPM", "PDF", "ICO"])
+@pytest.mark.parametrize("form", ["EPS", "PDF", "ICO"])
 def test_no_other_format_is_opened_whatever_its_name(
     tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ghostscript = Mock(side_effect=AssertionError("another program was started"))
     monkeypatch.setattr(subprocess, "Popen", ghostscript)
     Image.new("RGB", (16, 16), RED).save(tmp_path / "a.png", format=form)
-    with pytest.raises(BrokenImageError, match=r"cannot identify image file '.*a\.png' as PNG, JPEG, WebP or BMP"):
+    with pytest.raises(BrokenImageError, match=r"cannot identify image file '.*a\.png' as PNG, JPEG, .* or HEIC"):
         decode_image(tmp_path / "a.png", 4, 3)
     ghostscript.assert_not_called()
+
+
+@pytest.mark.parametrize("form", ["PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF", "PPM", "AVIF", "JPEG2000"])
+def test_a_format_is_known_by_its_content(tmp_path: Path, form: str) -> None:
+    Image.new("RGB", (64, 64), RED).save(tmp_path / "a", format=form)
+    assert is_image(tmp_path / "a")
+    assert np.abs(decode_image(tmp_path / "a", 4, 3).mean(axis=(1, 2)) - (255, 0, 0)).max() < 4
+
+
+def test_heic_without_its_reader_is_broken_and_the_remedy_is_named(tmp_path: Path) -> None:
+    if "HEIF" in FORMATS:
+        pytest.skip("pillow-heif is installed")
+    (tmp_path / "a.HEIC").write_bytes(bytes(4) + b"ftypheic" + bytes(64))
+    assert is_image(tmp_path / "a.HEIC")
+    with pytest.raises(BrokenImageError, match="pip install pillow-heif"):
+        decode_image(tmp_path / "a.HEIC", 4, 3)
 
 
 @pytest.mark.parametrize("fault", [OSError(errno.EMFILE, "Too many open files"), MemoryError()])
 def test_a_fault_of_the_machine_does_not_make_an_image_broken(
     tmp_path: Path, fault: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    (tmp_path / "a.png").touch()
     monkeypatch.setattr(Image, "open", Mock(side_effect=fault))
     with pytest.raises(InputError, match=r"a\.png cannot be read at present \(.+\): mend that and run again"):
         decode_image(tmp_path / "a.png", 4, 1)

@@ -76,4 +76,4 @@ def test_a_class_that_no_row_has_is_named(tmp_path: Path) -> None:
 
 def test_a_csv_without_its_columns_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="has no column Usage"):
-        read_fer2013(write(tmp_path / "fer2013.csv", [(0, "1 2", "")], "emotion,pixels,usage"))
+        read_fer2013(write(tmp_path / "fer2013.csv", [(0, "1 2", "")], "emotion,pixels,use"))

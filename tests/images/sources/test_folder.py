@@ -8,6 +8,7 @@ from PIL import Image
 
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.images import SplitParameters, decode_splits, split_collection
+from deephash_pipeline.images.decoding.decode import BrokenImageError, decode_image
 from deephash_pipeline.images.decoding.image_files import RawFolder
 from deephash_pipeline.images.sources.collection import ImageCollection, require_labels
 from deephash_pipeline.images.sources.folder import list_folder
@@ -79,12 +80,27 @@ def test_hidden_files_and_folders_are_passed_over(root: Path) -> None:
 
 
 def test_files_of_other_kinds_are_counted_in_one_line(root: Path, caplog: pytest.LogCaptureFixture) -> None:
-    for name in ("notes.txt", "scan.tiff"):
+    for name in ("notes.txt", "readme"):
         (root / "train" / "cat" / name).write_text("not an image")
     assert len(listed(root).splits["training"]) == 4
-    assert [record.getMessage() for record in caplog.records] == [
-        f"files that are passed over, being no PNG, JPEG, WebP or BMP: 2, such as {root}/train/cat/notes.txt"
-    ]
+    (line,) = (record.getMessage() for record in caplog.records)
+    assert line.endswith(f": 2 (.txt 1, no suffix 1), such as {root}/train/cat/notes.txt")
+
+
+def test_what_cannot_be_read_is_listed_to_be_found_broken(root: Path) -> None:
+    cat = root / "train" / "cat"
+    whole = listed(root).splits["training"].ids
+    (cat / "9.png").symlink_to("/nowhere/9.png")
+    (cat / "more").symlink_to("/nowhere/more")
+    (root / "train" / "cow").symlink_to("/nowhere/cow")
+    os.mkfifo(cat / "pipe.png")
+    found = listed(root)
+    lost = ["train/cat/9.png", "train/cat/more", "train/cat/pipe.png", "train/cow"]
+    assert sorted(set(found.splits["training"].ids) - set(whole)) == lost
+    assert "cow" in found.class_names
+    for name in lost:
+        with pytest.raises(BrokenImageError, match=r"No such file|no regular file"):
+            decode_image(root / name, 8, 3)
 
 
 def test_the_folder_of_the_image_can_be_the_class_as_in_sun397(tmp_path: Path) -> None:

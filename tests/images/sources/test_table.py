@@ -56,9 +56,9 @@ def test_labels_that_look_like_something_else_keep_their_name(folder: Path) -> N
     ("content", "message"),
     [
         ("path,label\na.png,x\nz.png,y\nzz.png,y\n", r"row 3: the file \S+z\.png is missing \(2 such rows"),
-        ("path,label\na.png,x\n,y\n", "row 3: the file"),
-        ("path,label\na.png,x\nb.png,y\n./a.png,y\n", r"row 4: a\.png is in row 2 already"),
-        ("path,label\na.png,x\nb.png,y\n{folder}/a.png,y\n", r"row 4: a\.png is in row 2 already"),
+        ("path,label\na.png,x\n,y\n", "row 3: the path is empty"),
+        ("path,label\na.png,x\nb.png,y\n./a.png,y\n", r"row 4: \S*a\.png is in row 2 already"),
+        ("path,label\na.png,x\nb.png,y\n{folder}/a.png,y\n", r"row 4: \S*a\.png is in row 2 already"),
         ("path,label\na.png,x\nb.png, \n", r"row 3: the label is empty; name the class of b\.png"),
         ("path,label,split\na.png,x,train\nb.png,y,dev\n", "row 3: the split 'dev' is unknown; take one of training"),
         ("path,label,split\na.png,x,train\nb.png,y,\n", "row 3: the split '' is unknown"),
@@ -82,3 +82,35 @@ def test_a_csv_in_another_encoding_is_reported(folder: Path) -> None:
     (folder / "images.csv").write_bytes("path,label\na.png,Bär\n".encode("latin-1"))
     with pytest.raises(InputError, match=r"cannot be read as CSV .*save it again, as UTF-8"):
         list_table(folder / "images.csv", 8, 3, folder)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "path;label\na.png;x\nb.png;y\n",
+        "path\tlabel\na.png\tx\nb.png\ty\n",
+        "Path , LABEL \na.png,x\nb.png,y\n",
+        "sep=;\r\npath;label\r\na.png;x\r\nb.png;y\r\n",
+        "\ufeffsep=,\npath,label\na.png,x\nb.png,y\n",
+    ],
+)
+def test_a_csv_as_spreadsheets_write_it_is_read(folder: Path, content: str) -> None:
+    found = listed(folder, content)
+    assert (found.splits["all"].ids, found.class_names) == (["a.png", "b.png"], ["x", "y"])
+
+
+def test_a_file_that_two_rows_name_by_a_link_is_there_twice(folder: Path) -> None:
+    (folder / "same.png").symlink_to("a.png")
+    with pytest.raises(InputError, match=r"row 4: same\.png is in row 2 already"):
+        listed(folder, "path,label\na.png,x\nb.png,y\nsame.png,x\n")
+
+
+def test_a_class_may_be_a_number_of_any_length(folder: Path) -> None:
+    long = "1" * 5000
+    assert listed(folder, f"path,label\na.png,{long}\nb.png,2\n").class_names == ["2", long]
+
+
+def test_class_names_must_differ(folder: Path) -> None:
+    images = listed(folder, "path,label\na.png,x\nb.png,y\n").splits
+    with pytest.raises(InputError, match="the class name 'x' is given twice"):
+        ImageCollection(images, ["x", "y", "x"])

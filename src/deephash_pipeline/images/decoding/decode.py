@@ -62,9 +62,9 @@ def decode_image(
     shows white, and grey becomes colour or colour grey as asked. A large JPEG is shrunk while it is decoded.
 
     Args:
-        image: path of a file, or one that is open, in one of `FORMATS`; no other format is opened, whatever the
-            name, and no pipe or device. Or an image of Pillow, which is left as it is; a JPEG that is opened and not yet read gives the same
-            pixels as its path.
+        image: path of a file, or one that is open, in one of `formats.FORMATS`; no other format is opened, whatever
+            the name, and no pipe or device. Or an image of Pillow, which is left as it is; a JPEG that is opened and
+            not yet read gives the same pixels as its path.
         image_size: height and width in pixels, one number where they are equal; other images are resized bilinearly,
             their aspect given up as in Caffe's `convert_imageset`. None for the image's own size.
         channels: 1 for grey, 3 for colour.

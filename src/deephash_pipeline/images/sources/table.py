@@ -75,8 +75,8 @@ def read_csv(path: Path | str, columns: set[str]) -> pd.DataFrame:
     table.columns = pd.Index([known.get(name.strip().casefold(), name.strip()) for name in table.columns])
     if lacking := columns - set(table.columns):
         raise InputError(
-            f"{path} has no column {', '.join(sorted(lacking))} but {', '.join(table.columns)}: name its columns in "
-            "the first line."
+            f"{path} has no column {', '.join(sorted(lacking))}, it has {', '.join(table.columns)}: name its columns "
+            "in the first line."
         )
     if twice := set(known.values()) & set(table.columns[table.columns.duplicated()]):
         raise InputError(f"{path} has the column {twice.pop()} twice: remove one.")
@@ -119,8 +119,8 @@ def list_table(
             image has one label.
 
     Raises:
-        InputError: if a row names no class, a missing file, a file twice or an unknown split; see also `read_listing` and
-            `collect_files`. Rows are numbered as in a spreadsheet, the header being row 1.
+        InputError: if a row names no class, a missing file, a file twice or an unknown split; see also `read_listing`
+            and `collect_files`. Rows are numbered as in a spreadsheet, the header being row 1.
 
     Example:
         >>> from tempfile import TemporaryDirectory
