@@ -176,18 +176,17 @@ class Source:
             if not exists(self.address):
                 raise InputError(f"{self.address} is not there: give a folder, a list, shards or a glob of them")
             found = [self.address.rpartition("/")[2]]
-        elif is_remote(self.address):
-            yield from only_images(walk(self.address), _kind)
-            return
         else:
-            if holds_index(local_path(self.address)):
+            if not is_remote(self.address) and holds_index(local_path(self.address)):
                 raise InputError(f"{self.address} is an index, whose pictures are its own: give a folder of images")
             yield from only_images(walk(self.address), self._is_one)
             return
-        yield from only_images(sorted(found), _kind if is_remote(self.address) else self._is_one)
+        yield from only_images(sorted(found), self._is_one)
 
     def _is_one(self, name: str) -> bool:
-        return _kind(name) is not None or is_image(os.path.join(local_path(self.root), name))
+        if _kind(name) is not None or is_remote(self.address):
+            return _kind(name) is not None
+        return is_image(os.path.join(local_path(self.root), name))
 
     def _matched(self) -> list[str]:
         if not is_remote(self.address):

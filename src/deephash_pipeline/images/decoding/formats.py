@@ -71,7 +71,7 @@ def check_readable(path: str | Path) -> None:
         raise OSError("it is no regular file")
 
 
-def only_images(names: Iterable[Name], wanted: Callable[[Name], bool] = is_image) -> Iterator[Name]:
+def only_images(names: Iterable[Name], wanted: Callable[[Name], object] = is_image) -> Iterator[Name]:
     """Yield names of images; at the end say in a line how many others there were, of which kinds, and name the first.
 
     Args:
@@ -79,16 +79,14 @@ def only_images(names: Iterable[Name], wanted: Callable[[Name], bool] = is_image
         wanted: which of them to yield.
     """
     kinds: Counter[str] = Counter()
-    first = None
+    first = ""
     for name in names:
         if wanted(name):
             yield name
         else:
             kinds[Path(name).suffix or "no suffix"] += 1
-            first = name if first is None else first
+            first = first or ascii(str(name))[1:-1]
     if kinds:
-        counts = ", ".join(f"{kind} {count}" for kind, count in kinds.most_common())
-        logger.warning(
-            "files that are passed over, being no %s: %d (%s), such as %s",
-            *(FORMAT_NAMES, kinds.total(), *(ascii(text)[1:-1] for text in (counts, str(first)))),
-        )
+        counts = ascii(", ".join(f"{kind} {count}" for kind, count in kinds.most_common()))[1:-1]
+        message = "files that are passed over, being no %s: %d (%s), such as %s"
+        logger.warning(message, FORMAT_NAMES, kinds.total(), counts, first)

@@ -82,7 +82,8 @@ def read_csv(path: Path | str, columns: set[str]) -> pd.DataFrame:
         raise InputError(f"{path} has the column {twice.pop()} twice: remove one.")
     if table.empty:
         raise InputError(f"{path} has no row: list the images in it.")
-    return table.apply(lambda column: column.str.strip())
+    stripped: pd.DataFrame = table.apply(lambda column: column.str.strip())
+    return stripped
 
 
 def read_listing(path: Path | str, columns: set[str]) -> pd.DataFrame:
