@@ -15,7 +15,7 @@ from deephash_pipeline.encoding import CodeFolder, add_encoded
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.image_index import AddedImages, ImageIndex, list_images
 from deephash_pipeline.image_index.changes import STAMP, gone
-from deephash_pipeline.search import Answers
+from deephash_pipeline.search import Answers, HammingIndex
 
 FACTS = ("code_length", "columns", "segments", "removed", "bytes_on_disk")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -48,6 +48,7 @@ def build(index: Path, hasher: str | None, paths: Sequence[str], codes: str | No
     made = encoded.hasher(device) if encoded else named_hasher(str(hasher), device)
     with ImageIndex.create_or_open(index, made, anew) as images:
         _report(index, images, images.add_files(files) if encoded is None else add_encoded(images, encoded), skipped)
+        assert isinstance(images.index, HammingIndex), "a build is of no other engine"
         for name in gone(images.index):
             click.echo(f"gone: {name}: its file is not there any more, `index remove` removes it", err=True)
 

@@ -46,7 +46,7 @@ def compared(index: HammingIndex, images: Sequence[ListedImage]) -> Compared:
         path, stamp = item.get("path"), item.get(STAMP)
         # Pictures of the index's own have names from its folder on.
         of_another = path is not None and os.path.isabs(path) and os.path.realpath(path) != str(image.path)
-        if of_another and os.path.exists(path):
+        if of_another and os.path.exists(str(path)):
             reason = f"its id is that of {path}: give it by its full path"
             result.skipped.append(SkippedImage(row, image.id, reason))
         elif of_another or (stamp is not None and stamped.stamp not in (None, stamp)):

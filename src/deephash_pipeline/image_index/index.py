@@ -209,8 +209,7 @@ class ImageIndex:
 
     def _store(self, codes: NDArray[np.uint8], images: Sequence[ListedImage]) -> None:
         metadata: dict[str, Sequence[str | None]] = {"path": [str(image.path) for image in images]}
-        metadata["label"] = [image.label for image in images]
-        metadata[STAMP] = [image.stamp for image in images]
+        metadata |= {"label": [image.label for image in images], STAMP: [image.stamp for image in images]}
         self._own().add([image.id for image in images], codes, metadata, replace=True)
 
     def add(
