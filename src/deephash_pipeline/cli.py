@@ -61,6 +61,11 @@ def one_line_errors(command: Callable[..., Any] | None) -> Callable[..., Any]:
             if stopped.code == STOPPED:
                 click.echo("Error: stopped by SIGTERM: the same command goes on with what is not made yet", err=True)
             raise
+        except KeyboardInterrupt as interruption:
+            # Outside trainings, which stop after a step: for click it is exit code 1, for a shell 130.
+            reported = click.ClickException("interrupted: the same command goes on with what is not made yet")
+            reported.exit_code = 128 + signal.SIGINT  # type: ignore[misc]
+            raise reported from interruption
         except Exception as error:
             links = list(causes(error))
             cause = next((link for link in links if isinstance(link, USER_ERRORS)), None)

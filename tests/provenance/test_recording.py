@@ -1,9 +1,11 @@
 """Every runner leaves the same files and the same manifests; what nodes pass on in memory is part of what they make."""
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from kedro.framework.hooks.manager import _create_hook_manager, _register_hooks
 from kedro.framework.project import settings
 from kedro.framework.startup import bootstrap_project
@@ -11,11 +13,14 @@ from kedro.io import DataCatalog, MemoryDataset
 from kedro.pipeline import Node, Pipeline
 from kedro.runner import ThreadRunner
 
+from deephash_pipeline.datasets import CheckpointsDataset
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.freshness import Provenance, nodes_to_run
+from deephash_pipeline.freshness import Provenance, nodes_to_run, policy
 from deephash_pipeline.freshness.graph import ProjectGraph
 from deephash_pipeline.provenance import manifest_path, read_manifest
 from deephash_pipeline.runners import ParallelRunner, SequentialRunner
+from deephash_pipeline.training import CheckpointFolder
+from deephash_pipeline.training.resuming.checkpoint import TrainingState
 from tests.datasets.kinds import KINDS
 
 
@@ -142,6 +147,42 @@ def test_what_an_automatic_precision_was_is_recorded_with_all_that_is_made_from_
         assert manifest.origin.known_parameters == {"stage.training.epochs": 2, "stage.training.precision": "bfloat16"}
     assert nodes_to_run(TRAINING, a_catalog_of_trainings(folder, "auto")) == []
     assert nodes_to_run(TRAINING, a_catalog_of_trainings(folder, "float32")) == ["train", "measure"]
+
+
+def test_forced_a_training_begins_anew_and_interrupted_the_same_command_goes_on(folder: Path) -> None:
+    begun, failing = [], [True]
+
+    def train_on(checkpoints: CheckpointFolder, start: dict[str, int]) -> dict[str, int]:
+        if checkpoints.load() is None:
+            begun.append(1)
+            checkpoints.save(TrainingState({"w": torch.ones(1)}, {"finished": True}, {}))
+        return start
+
+    def fail_at_first(trained: dict[str, int]) -> dict[str, int]:
+        if failing and failing.pop():
+            raise InputError("interrupted")
+        return trained
+
+    pipeline = Pipeline([Node(train_on, ["checkpoints", "start"], "result"), Node(fail_at_first, "result", "total")])
+    benchmark = folder / "data" / "02_intermediate" / "made_up"
+    catalog = a_catalog(folder)
+    entry = {"type": "deephash_pipeline.datasets.AtomicDataset", "dataset": KINDS["_json"]}
+    catalog["class_names"] = DataCatalog.from_config({"_": {**entry, "filepath": f"{benchmark}/names.json"}})["_"]
+    catalog["checkpoints"] = CheckpointsDataset(str(folder / "checkpoints"), 0)
+
+    def trainings_after(forced: bool, interrupted: bool = False) -> int:
+        failing[:] = [interrupted]
+        with policy(forced=forced), pytest.raises(InputError) if interrupted else nullcontext():
+            run(folder, SequentialRunner(), pipeline=pipeline, catalog=catalog)
+        return len(begun)
+
+    assert [trainings_after(forced=False) for _ in range(2)] == [1, 1]
+    assert [trainings_after(forced=True) for _ in range(2)] == [2, 3]
+    assert trainings_after(forced=True, interrupted=True) == 4
+    assert trainings_after(forced=True) == 4
+    assert trainings_after(forced=True) == 5
+    assert trainings_after(forced=False) == 5
+    assert not list(benchmark.iterdir())
 
 
 def test_a_precision_that_was_named_needs_no_second_record(folder: Path) -> None:

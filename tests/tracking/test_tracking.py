@@ -42,6 +42,12 @@ def test_a_run_is_a_parent_with_parameters_and_tags(project: Path, client: Clien
     assert "mlflow.source.git.commit" not in tags
 
 
+def test_a_run_of_no_nodes_is_none(project: Path, client: Client) -> None:
+    run(project, stored_catalog("nothing"), Pipeline([]))
+    experiment = client().get_experiment_by_name("nothing")
+    assert experiment is None or not client().search_runs([experiment.experiment_id])
+
+
 def test_each_cell_is_a_child_with_its_metrics_and_curves(project: Path, client: Client) -> None:
     run(project, stored_catalog("cells"))
     _, (child,) = runs(client(), "cells")
@@ -100,6 +106,7 @@ def test_a_partial_run_logs_only_what_is_stored(
     hook, catalog = MlflowTracking(), stored_catalog("partial")
     catalog["itq.b12.metrics"] = json_dataset(str(project / "no_such_metrics.json"))
     hook.before_pipeline_run(run_params={"project_path": str(project)}, pipeline=PIPELINE, catalog=catalog)
+    hook.before_node_run(node=PIPELINE.nodes[0])
     with caplog.at_level(logging.WARNING, "deephash_pipeline"):
         hook.after_pipeline_run(pipeline=PIPELINE, catalog=catalog)
     parent, children = runs(client(), "partial")
@@ -207,20 +214,31 @@ def test_a_cell_lasts_from_its_first_node_to_the_end_of_its_last(project: Path, 
     assert 0.25 <= child.data.metrics["seconds"] <= (child.info.end_time - child.info.start_time + 2) / 1000
 
 
-def test_digests_are_tags_and_the_raw_images_a_dataset(project: Path, client: Client) -> None:
+def test_what_a_cell_was_made_from_and_with_is_its_runs_and_the_raw_images_are_a_dataset(
+    project: Path, client: Client
+) -> None:
     catalog = stored_catalog("digests", raw_images=None)
     metrics = json_dataset(project / "digests.json")
-    ancestors = {"raw_images": "a" * 32, "training_images": "b" * 32}
-    metrics.expect("itq.b12.metrics", Origin("measure", inputs={"itq.b12.codes": "c" * 32}, ancestors=ancestors))
+    origin = Origin(
+        "measure",
+        inputs={"itq.b12.codes": "c" * 32},
+        ancestors={"raw_images": "a" * 32, "training_images": "b" * 32},
+        parameters={"cells.itq.b12.code_length": 12, "fine_tuning.itq.training.epochs": 3},
+        inherited={"experiment.seed": 7},
+    )
+    metrics.expect("itq.b12.metrics", origin)
     metrics.save({**METRICS, "queries": 7, "chance_level": None})
     catalog["itq.b12.metrics"] = metrics
     hook = MlflowTracking()
     run_params = {"project_path": project.as_posix(), "pipeline_names": ["reporting"], "env": None}
     hook.before_pipeline_run(run_params=run_params, pipeline=REPORTING, catalog=catalog)
+    hook.before_node_run(node=REPORTING.nodes[0])
     hook.after_pipeline_run(pipeline=REPORTING, catalog=catalog)
     parent, (child,) = runs(client(), "digests")
     assert child.data.tags["digest.itq.b12.codes"] == "c" * 32
     assert child.data.tags["digest.raw_images"] == "a" * 32
+    shown = {"method": "itq", "code_length": "12", "fine_tuning.itq.training.epochs": "3", "experiment.seed": "7"}
+    assert child.data.params == shown
     assert child.data.tags["digest.itq.b12.metrics"] == read_manifest(project / "digests.json").digest
     (used,) = parent.inputs.dataset_inputs
     assert (used.dataset.name, used.dataset.digest) == ("digests", "a" * 32)

@@ -4,17 +4,19 @@ import fcntl
 import logging
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from unittest.mock import MagicMock
 
 import pandas as pd
 import pytest
-from kedro.io import DataCatalog, MemoryDataset
+from kedro.io import MemoryDataset
 from kedro.pipeline import Node, Pipeline
 from mlflow import MlflowClient
 
@@ -22,7 +24,7 @@ from deephash_pipeline.tracking import MlflowTracking
 from deephash_pipeline.tracking.store import MlflowStore
 from deephash_pipeline.training import TrainingInterrupted
 from tests.datasets.kinds import json_dataset
-from tests.tracking.tracked_runs import CELL, METRICS, PIPELINE, REPORTING, Options, run, runs, stored_catalog
+from tests.tracking.tracked_runs import CELL, METRICS, PIPELINE, REPORTING, run, runs, stored_catalog
 
 HISTORY = pd.DataFrame({"epoch": [1, 2], "loss": [0.9, 0.4]})
 
@@ -62,26 +64,29 @@ def test_a_run_waits_for_another_that_makes_the_database(tmp_path: Path, monkeyp
 def test_an_interrupted_run_is_closed_when_the_next_begins(project: Path, client: Callable[[], MlflowClient]) -> None:
     hook, run_params = MlflowTracking(), {"project_path": str(project)}
     hook.before_pipeline_run(run_params=run_params, pipeline=PIPELINE, catalog=stored_catalog("interrupted"))
+    hook.before_node_run(node=PIPELINE.nodes[0])
     hook.before_pipeline_run(run_params=run_params, pipeline=PIPELINE, catalog=stored_catalog("afterwards"))
     assert runs(client(), "interrupted")[0].info.status == "KILLED"
+    hook.before_node_run(node=PIPELINE.nodes[0])
     hook.after_pipeline_run(pipeline=PIPELINE, catalog=stored_catalog("afterwards"))
 
 
 def test_the_same_command_goes_on_in_the_run_that_was_killed(project: Path, client: Callable[[], MlflowClient]) -> None:
-    def begin(seed: int) -> str | None:
-        options = Options()
-        catalog = DataCatalog()
-        for name, value in {
-            "parameters": {"experiment": {"benchmark": "killed"}},
-            "params:options": options,
-            "params:seed": seed,
-        }.items():
-            catalog[name] = MemoryDataset(value, copy_mode="assign")
-        hook = MlflowTracking()
-        hook.before_pipeline_run({"project_path": str(project)}, PIPELINE, catalog)
-        hooks.append(hook)
-        opened = hook._opened()
-        return None if opened is None else opened.parent
+    def begin(seed: int, nothing_to_do: bool = False) -> str:
+        catalog = stored_catalog("killed")
+        catalog["params:seed"] = MemoryDataset(seed)
+        hooks.append(MlflowTracking())
+        hooks[-1].before_pipeline_run({"project_path": str(project)}, PIPELINE, catalog)
+        if nothing_to_do:
+            hooks[-1].after_pipeline_run(PIPELINE, catalog)
+            return ""
+        hooks[-1].before_node_run(PIPELINE.nodes[0])
+        opened = hooks[-1]._opened()
+        assert opened is not None
+        return opened.parent
+
+    def status(run: str) -> str:
+        return str(client().get_run(run).info.status)
 
     hooks: list[MlflowTracking] = []
     first = begin(seed=1)
@@ -90,13 +95,61 @@ def test_the_same_command_goes_on_in_the_run_that_was_killed(project: Path, clie
     assert again == first
     assert other != first
     hooks[1].on_pipeline_error(TrainingInterrupted("stopped after step 3", 15))
-    assert client().get_run(str(first)).info.status == "KILLED"
+    assert status(first) == "KILLED"
     assert begin(seed=1) == first
-    assert client().get_run(str(first)).info.status == "RUNNING"
+    assert status(first) == "RUNNING"
     hooks[-1].on_pipeline_error(ZeroDivisionError("a mistake"))
-    assert begin(seed=1) != first
+    last = begin(seed=1)
+    assert last != first
+    begin(seed=1, nothing_to_do=True)
+    assert status(last) == "FINISHED"
     for hook in hooks:
         hook._close("KILLED")
+
+
+KILLS = """
+import os, random, signal, sys, time
+from pathlib import Path
+from mlflow import MlflowClient
+from deephash_pipeline.tracking.store import MlflowStore
+
+def child(project):
+    process = os.fork()
+    if not process:
+        MlflowStore(project, "digits")
+        os._exit(0)
+    return process
+
+folder, kills = Path(sys.argv[1]), int(sys.argv[2])
+(folder / "undisturbed").mkdir()
+begun = time.monotonic()
+os.waitpid(child(folder / "undisturbed"), 0)
+takes = time.monotonic() - begun
+draw = random.Random(0)
+for number in range(kills):
+    process = child(folder)
+    # One in each part of the time, for what is half made at one moment is nearly whole at another.
+    time.sleep(takes * (number + draw.random()) / kills)
+    os.kill(process, signal.SIGKILL)
+    os.waitpid(process, 0)
+assert MlflowStore(folder, "digits").open("again", {})
+"""
+
+
+@pytest.mark.parametrize("kills", [4, pytest.param(30, marks=pytest.mark.chaos)])
+def test_killed_while_the_database_is_made_the_next_run_is_tracked(tmp_path: Path, kills: int) -> None:
+    command = [sys.executable, "-c", KILLS, str(tmp_path), str(kills)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    assert ended.returncode == 0, ended.stderr
+    left = {path.name for path in tmp_path.iterdir()} - {"undisturbed", "mlartifacts"}
+    assert left == {"mlflow.db"}
+
+
+def test_a_database_that_was_left_half_made_is_made_anew(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "mlflow.db")) as database:
+        database.execute("CREATE TABLE experiments (experiment_id INTEGER)")
+        database.execute("CREATE TABLE alembic_version (version_num VARCHAR(32))")
+    assert MlflowStore(tmp_path, "digits").open("first", {})
 
 
 def test_without_a_usable_database_the_run_goes_on_with_a_warning(
@@ -108,6 +161,7 @@ def test_without_a_usable_database_the_run_goes_on_with_a_warning(
         run(tmp_path, catalog)
     assert catalog.load("report") == "<h1>Report</h1>"
     assert ["could not open a run" in record.getMessage() for record in caplog.records] == [True]
+    assert "\n" not in caplog.text.strip()
 
 
 def test_a_result_that_mlflow_refuses_costs_only_itself(

@@ -62,7 +62,11 @@ RUN_OPTIONS = [
         show_default=True,
         help="full: read large files again to compare them with their manifests, even if they seem unchanged.",
     ),
-    click.Option(["--force"], is_flag=True, help="Run all nodes, also those whose outputs are up to date."),
+    click.Option(
+        ["--force"],
+        is_flag=True,
+        help="Run all nodes, also those that are up to date, and train anew; interrupted, the same command goes on.",
+    ),
     click.Option(
         ["--workers"],
         type=click.IntRange(min=1),
@@ -92,7 +96,7 @@ def skipping_what_is_up_to_date(command: Callable[..., Any]) -> Callable[..., An
         whole = set(options["pipelines"]) <= WHOLE
         runner = options.get("runner") or ("ParallelRunner" if (workers or count_cores()) > 1 else "SequentialRunner")
         runner = RUNNERS.get(runner, runner)
-        with policy(stale_allowed=stale_allowed, verify_fully=verify_fully):
+        with policy(stale_allowed=stale_allowed, verify_fully=verify_fully, forced=force):
             if not runner.startswith(OURS):
                 if workers:
                     raise InputError(f"--workers is for the runners of this project, not for {runner}: leave it out")

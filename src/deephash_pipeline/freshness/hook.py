@@ -1,5 +1,6 @@
 """The Kedro hook that records what nodes make, and stops a run before its first node if it would read what is stale."""
 
+import atexit
 import json
 import logging
 import shlex
@@ -9,6 +10,7 @@ from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from kedro.framework.hooks import hook_impl
 from kedro.framework.project import pipelines
@@ -19,7 +21,7 @@ from deephash_pipeline.datasets import FilesDataset
 from deephash_pipeline.datasets.atomic_file import AtomicFileDataset
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.freshness.graph import Catalog, ProjectGraph, is_parameter
-from deephash_pipeline.freshness.refusal import refuse_what_is_stale
+from deephash_pipeline.freshness.refusal import POLICY, refuse_what_is_stale
 from deephash_pipeline.grid import FIELD
 from deephash_pipeline.provenance import (
     Origin,
@@ -35,6 +37,8 @@ logger = logging.getLogger(__name__)
 
 SOURCES = "sources"
 """Key of the digest of the code in what a checkpoint keeps beside the training's state."""
+FORCED = "forced"
+"""Key of the name of the run with --force that has begun a training, and file of that run until its end."""
 
 
 class Recorder:
@@ -44,9 +48,11 @@ class Recorder:
         nodes: of the graph.
         project: whose code it is.
         banner: what the report says at its head; empty if nothing.
+        forced: name of the run if it trains anew; empty if not.
     """
 
-    def __init__(self, nodes: Sequence[Node], project: Path, banner: str) -> None:
+    def __init__(self, nodes: Sequence[Node], project: Path, banner: str, forced: str = "") -> None:
+        self._forced = forced
         self._nodes = list(nodes)
         self._project = project
         self._banner = banner
@@ -73,7 +79,7 @@ class Recorder:
         self._origins.pop(node.name, None)
         for value in inputs.values():
             if isinstance(value, CheckpointFolder):
-                _start_over_if_changed(value, self._graph.step(node))
+                _start_over_if_changed(value, self._graph.step(node), self._forced)
         if self._banner and {"report", f"{FIELD}.report"} & set(node.outputs):
             return {
                 name: value.model_copy(update={"notes": (self._banner, *value.notes)})
@@ -110,6 +116,7 @@ class Provenance:
     def __init__(self) -> None:
         self._recorder: Recorder | None = None
         self._lock: RunLock | None = None
+        self._forced: Path | None = None
 
     @hook_impl
     def before_pipeline_run(self, run_params: dict[str, Any], pipeline: Pipeline, catalog: Catalog) -> None:
@@ -122,14 +129,18 @@ class Provenance:
         graph = ProjectGraph(with_those_before(pipeline, catalog), catalog)
         if graph.benchmark_folder is not None:
             self._lock = RunLock(graph.benchmark_folder)
+            # An interrupted run reaches no hook.
+            atexit.register(self._end)
             self._lock.take()
+            self._forced = graph.benchmark_folder / FORCED
             sweep(graph.benchmark_folders())
         try:
             banner = refuse_what_is_stale(graph, pipeline, run_params)
         except InputError:
             self._end()
             raise
-        self._recorder = Recorder(graph.nodes, Path(run_params["project_path"]), banner)
+        forced = _forced_run(self._forced) if POLICY.forced else ""
+        self._recorder = Recorder(graph.nodes, Path(run_params["project_path"]), banner, forced)
         self._recorder.start(catalog, graph)
 
     @hook_impl
@@ -150,7 +161,9 @@ class Provenance:
     # The lock covers what other hooks still have to write, and a file of it that is left says that they have not.
     @hook_impl(trylast=True)
     def after_pipeline_run(self) -> None:
-        """Give the lock back."""
+        """Give the lock back; the next run with --force is another one."""
+        if self._forced is not None:
+            self._forced.unlink(missing_ok=True)
         self._end()
 
     @hook_impl(trylast=True)
@@ -160,7 +173,8 @@ class Provenance:
 
     def _end(self) -> None:
         lock, self._lock = self._lock, None
-        self._recorder = None
+        self._recorder = self._forced = None
+        atexit.unregister(self._end)
         if lock is not None:
             lock.give_back()
 
@@ -193,15 +207,29 @@ def command() -> str:
     return f"{name} {shlex.join(sys.argv[1:])}"
 
 
-def _start_over_if_changed(checkpoints: CheckpointFolder, step: Step) -> None:
-    """Remove the checkpoints of a training that other code has made: what it would give back is not its result."""
+def _forced_run(file: Path | None) -> str:
+    """Name a run with --force; the same command, interrupted, goes on under its name with what it has trained."""
+    with suppress(OSError):
+        name, _, of = file.read_text(encoding="utf-8").partition(" ") if file else ("", "", "")
+        if name and of == command():
+            return name
+    name = uuid4().hex
+    if file is not None:
+        file.write_text(f"{name} {command()}", encoding="utf-8")
+    return name
+
+
+def _start_over_if_changed(checkpoints: CheckpointFolder, step: Step, forced: str) -> None:
+    """Remove the checkpoints of a training that other code has made, or all but those of the run that is forced."""
     current = text_digest(json.dumps(step.sources))
-    checkpoints.provenance[SOURCES] = current
+    checkpoints.provenance |= {SOURCES: current, FORCED: forced}
     documents = sorted(checkpoints.folder.glob("checkpoint-*.json"))
     if not documents:
         return
     with suppress(OSError, ValueError, KeyError, TypeError):
-        recorded = json.loads(documents[-1].read_bytes())["content"]["provenance"].get(SOURCES)
-        if recorded != current:
+        recorded = json.loads(documents[-1].read_bytes())["content"]["provenance"]
+        if recorded.get(SOURCES) != current:
             logger.info("%s: its code has changed, training starts anew", step.name)
+            checkpoints.clear()
+        elif forced and recorded.get(FORCED) != forced:
             checkpoints.clear()

@@ -24,20 +24,22 @@ class Policy:
     Attributes:
         stale_allowed: whether a run may read what is stale.
         verify_fully: whether all files are read whole.
+        forced: whether what is finished is made anew, trainings with checkpoints too.
     """
 
     stale_allowed: bool = False
     verify_fully: bool = False
+    forced: bool = False
 
 
 POLICY = Policy()
 
 
 @contextmanager
-def policy(*, stale_allowed: bool = False, verify_fully: bool = False) -> Iterator[None]:
-    """Run with another policy within it: `stale_allowed`, or with all files read whole."""
+def policy(*, stale_allowed: bool = False, verify_fully: bool = False, forced: bool = False) -> Iterator[None]:
+    """Run with another `Policy` within it."""
     before = vars(POLICY).copy()
-    POLICY.stale_allowed, POLICY.verify_fully = stale_allowed, verify_fully
+    vars(POLICY).update(stale_allowed=stale_allowed, verify_fully=verify_fully, forced=forced)
     try:
         with everything_read(verify_fully):
             yield

@@ -1,11 +1,12 @@
-"""What the manifests of a run's artefacts say, for MLflow: digests as tags, and the raw images as a dataset."""
+"""What the manifests of a run's artefacts say, for MLflow: parameters, digests as tags, raw images as a dataset."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from kedro.io import CatalogProtocol
 
 from deephash_pipeline.datasets.atomic_file import AtomicFileDataset
 from deephash_pipeline.provenance import DamagedError, Manifest, read_manifest
+from deephash_pipeline.tracking.description import flatten
 
 Catalog = CatalogProtocol[Any, Any]
 
@@ -22,20 +23,30 @@ def manifest_of(catalog: Catalog, name: str) -> Manifest | None:
         return None
 
 
-def digest_tags(catalog: Catalog, name: str) -> dict[str, str]:
-    """Give the digests of a dataset, of what it was made from, and of the raw images, as tags.
+class Facts(NamedTuple):
+    """What the manifest of a dataset says: tags of digests, and parameters, as texts; nothing without a manifest."""
+
+    tags: dict[str, str]
+    parameters: dict[str, str]
+
+
+def facts_of(catalog: Catalog, name: str) -> Facts:
+    """Give the digests of a dataset, of what it was made from, and of the raw images, and all parameters behind it.
 
     Returns:
-        ``digest.<dataset>`` -> digest; nothing for what has no manifest.
+        Tags ``digest.<dataset>`` -> digest; parameters by dotted names.
     """
     manifest = manifest_of(catalog, name)
     if manifest is None:
-        return {}
+        return Facts({}, {})
     origin = manifest.origin
     made_from = {**origin.inputs, **{key: origin.ancestors[key] for key in (RAW_IMAGES,) if key in origin.ancestors}}
-    return {f"{DIGEST}{key}": digest for key, digest in sorted({**made_from, name: manifest.digest}.items())}
+    digests = {**made_from, name: manifest.digest}
+    # Which cell it is, the run says itself.
+    known = {key: value for key, value in origin.known_parameters.items() if not key.startswith("cells.")}
+    return Facts({f"{DIGEST}{key}": digests[key] for key in sorted(digests)}, flatten("", known))
 
 
 def raw_images_digest(catalog: Catalog, name: str) -> str | None:
     """Give the digest of the raw images that a dataset came from; None if that is not known."""
-    return digest_tags(catalog, name).get(f"{DIGEST}{RAW_IMAGES}")
+    return facts_of(catalog, name).tags.get(f"{DIGEST}{RAW_IMAGES}")

@@ -31,7 +31,7 @@ LONGEST_TAG = 5000
 
 def benchmark_of(catalog: DataCatalog) -> str:
     """Name of the benchmark, which is the experiment's."""
-    parameters = _flatten("", catalog.load("parameters")) if catalog.exists("parameters") else {}
+    parameters = flatten("", catalog.load("parameters")) if catalog.exists("parameters") else {}
     return next((parameters[key] for key in BENCHMARK_PARAMETERS if key in parameters), UNNAMED_BENCHMARK)
 
 
@@ -65,7 +65,7 @@ def consumed_parameters(pipeline: Pipeline, catalog: DataCatalog) -> dict[str, s
     flat: dict[str, str] = {}
     for name in sorted(pipeline.inputs()):
         if name == "parameters" or name.startswith("params:"):
-            flat |= _flatten(name.removeprefix("params:").removeprefix("parameters"), catalog.load(name))
+            flat |= flatten(name.removeprefix("params:").removeprefix("parameters"), catalog.load(name))
     return flat
 
 
@@ -89,12 +89,12 @@ def is_number(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def _flatten(key: str, value: Any) -> dict[str, str]:
+def flatten(key: str, value: Any) -> dict[str, str]:
     """Turn nested parameters, pydantic models included, into dotted keys and short texts."""
     value = value.model_dump() if hasattr(value, "model_dump") else value
     if not isinstance(value, Mapping):
         return {key: str(value)[:LONGEST_PARAMETER]}
     flat: dict[str, str] = {}
     for part, nested in value.items():
-        flat |= _flatten(f"{key}.{part}" if key else str(part), nested)
+        flat |= flatten(f"{key}.{part}" if key else str(part), nested)
     return flat

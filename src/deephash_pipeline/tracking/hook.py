@@ -2,7 +2,8 @@
 
 A cell's history and metrics are logged as soon as a node has made them, by the process that the run was started in;
 where a run only reads what an earlier one has made, at its end. MLflow takes seconds to start: it does so in a thread,
-while nodes begin. It is never worth a training: what fails here is a warning.
+while nodes begin. A run of no nodes is none to MLflow, unless it ends one that was interrupted. Tracking is never worth
+a training: what fails here is a warning.
 """
 
 import atexit
@@ -16,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple, TypeAlias
@@ -26,7 +28,8 @@ from kedro.pipeline import Pipeline
 from kedro.pipeline.node import Node
 
 from deephash_pipeline.grid import CLASSIFIER_BASELINE, FIELD
-from deephash_pipeline.tracking.ancestors import DIGEST, RAW_IMAGES, digest_tags, manifest_of, raw_images_digest
+from deephash_pipeline.methods import Cell
+from deephash_pipeline.tracking.ancestors import DIGEST, RAW_IMAGES, Facts, facts_of, manifest_of, raw_images_digest
 from deephash_pipeline.tracking.description import (
     LONGEST_TAG,
     benchmark_of,
@@ -71,12 +74,13 @@ class MlflowTracking:
         self._begin(set())
 
     def _begin(self, cells: set[str]) -> None:
-        self._opening: Future[OpenRun] | None = None
+        self._open: Callable[..., OpenRun | None] | None = None
+        self._opening: Future[OpenRun | None] | None = None
         self._cells = cells
         self._times: dict[str, CellTimes] = {}
         self._started: dict[str, float] = {}
         self._seen: set[str] = set()
-        self._without_digests: dict[str, str] = {}
+        self._without_facts: dict[str, str] = {}
 
     @hook_impl
     def before_pipeline_run(self, run_params: dict[str, Any], pipeline: Pipeline, catalog: DataCatalog) -> None:
@@ -88,12 +92,16 @@ class MlflowTracking:
             parameters = consumed_parameters(pipeline, catalog)
             tags = run_tags(run_params, project, parameters) | {"benchmark": benchmark}
             self._begin(set(filter(None, map(_cell, pipeline.datasets()))))
-            thread = ThreadPoolExecutor(1, "mlflow")
-            self._opening = thread.submit(OpenRun.open, project, parameters, tags)
-            thread.shutdown(wait=False)
+            self._open = partial(OpenRun.open, project, parameters, tags)
             # An interrupted run reaches no hook: left open, it would be shown as running for ever.
             atexit.register(self._close, "KILLED")
             _exchange_sigterm(signal.SIG_DFL, _exit)
+
+    def _begin_to_open(self, new: bool) -> None:
+        if self._open is not None:
+            thread = ThreadPoolExecutor(1, "mlflow")
+            self._opening, self._open = thread.submit(self._open, new=new), None
+            thread.shutdown(wait=False)
 
     def _opened(self) -> OpenRun | None:
         """Give the parent run, as soon as it is open; None if there is none, or no more."""
@@ -104,7 +112,8 @@ class MlflowTracking:
 
     @hook_impl
     def before_node_run(self, node: Node) -> None:
-        """Note when a node begins."""
+        """Note when a node begins; open the run with the first."""
+        self._begin_to_open(new=True)
         self._started[node.name] = time.time()
 
     @hook_impl
@@ -125,6 +134,7 @@ class MlflowTracking:
     @hook_impl
     def after_pipeline_run(self, pipeline: Pipeline, catalog: DataCatalog) -> None:
         """Log what the run has read or another process has made, where it is stored; close the run."""
+        self._begin_to_open(new=False)
         for name in sorted(pipeline.datasets()):
             self._log(name, Contents(catalog, {}))
         with _only_a_warning("log the digests"):
@@ -156,7 +166,10 @@ class MlflowTracking:
             elif name == PRE_TRAINING_HISTORY:
                 store.log(parent, epoch_metrics(value))
             elif name.removeprefix(OF_FIELD) == ALL_METRICS:
-                opened.note_scores({_cell_of(metrics): metrics for metrics in value})
+                classifier = CLASSIFIER_BASELINE.method
+                cells = [(of["method"], None if of["method"] == classifier else of["code_length"]) for of in value]
+                names = [Cell(method=method, code_length=length).namespace for method, length in cells]
+                opened.note_scores(dict(zip(names, value, strict=True)))
             elif name.endswith(TABLE_SUFFIX):
                 store.write(parent, f"{name}.csv", _csv(value))
             else:
@@ -168,8 +181,9 @@ class MlflowTracking:
         if (opened := self._opened()) is None:
             return
         store, parent = opened.store, opened.parent
-        for cell, run in self._without_digests.items():
-            store.log(run, tags=digest_tags(catalog, f"{cell}{METRICS_SUFFIX}"))
+        for cell, run in self._without_facts.items():
+            facts = facts_of(catalog, f"{cell}{METRICS_SUFFIX}")
+            store.log(run, parameters=facts.parameters, tags=facts.tags)
         for name in sorted({ALL_METRICS, *PAGES} & pipeline.all_outputs()):
             manifest = manifest_of(catalog, name)
             if manifest is not None:
@@ -194,12 +208,13 @@ class MlflowTracking:
             self._seen.add(f"{cell}{HISTORY_SUFFIX}")
             history = contents.get(f"{cell}{HISTORY_SUFFIX}")
             logged += [] if history is None else epoch_metrics(history)
-        digests = contents.digests(f"{cell}{METRICS_SUFFIX}")
+        facts = contents.facts(f"{cell}{METRICS_SUFFIX}")
         # All is read by now, so a file that cannot be read leaves no child run that is never closed.
         run, store = self._child(opened, cell), opened.store
-        if digests is None:
-            self._without_digests[cell] = run
-        store.log(run, logged, {key: str(value) for key, value in identity.items()}, digests)
+        if facts is None:
+            self._without_facts[cell] = run
+        tags, parameters = facts or Facts({}, {})
+        store.log(run, logged, parameters | {key: str(value) for key, value in identity.items()}, tags)
         if curves is not None:
             store.write(run, "curves.csv", _csv(curves))
         opened.close_child(cell, "FINISHED", self._end(cell))
@@ -209,6 +224,7 @@ class MlflowTracking:
         return opened.child(cell, self._times[cell].start if cell in self._times else None)
 
     def _close(self, status: str) -> None:
+        self._open = None
         opened, self._opening = self._opened(), None
         with _only_a_warning("close the run"):
             if opened is not None:
@@ -231,9 +247,9 @@ class Contents(NamedTuple):
             return self.outputs[name]
         return self.catalog.load(name) if self.catalog.exists(name) else None
 
-    def digests(self, name: str) -> dict[str, str] | None:
-        """Give the digests of a dataset as tags; None if it is yet to be stored."""
-        return None if name in self.outputs else digest_tags(self.catalog, name)
+    def facts(self, name: str) -> Facts | None:
+        """Give what the manifest of a dataset says; None if it is yet to be stored."""
+        return None if name in self.outputs else facts_of(self.catalog, name)
 
 
 @contextmanager
@@ -241,8 +257,10 @@ def _only_a_warning(action: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
+        # The first line of SQLAlchemy's, which are followed by its statement.
+        said = (str(error).splitlines() or [""])[0]
         logger.warning(
-            "MLflow could not %s, and the run goes on without it: %s: %s", action, type(error).__name__, error
+            "MLflow could not %s, and the run goes on without it: %s: %s", action, type(error).__name__, said
         )
 
 
@@ -260,12 +278,6 @@ def _exchange_sigterm(there: Handler, new: Handler) -> None:
 def _cell(dataset: str) -> str | None:
     """Cell of a dataset's name, None if it is no cell's."""
     return next((dataset.removesuffix(s) for s in (METRICS_SUFFIX, HISTORY_SUFFIX) if dataset.endswith(s)), None)
-
-
-def _cell_of(metrics: Mapping[str, Any]) -> str:
-    if metrics["method"] == CLASSIFIER_BASELINE.method:
-        return CLASSIFIER_BASELINE.namespace
-    return f"{metrics['method']}.b{metrics['code_length']}"
 
 
 def _is_logged(name: str) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 from deephash_pipeline.grid import CLASSIFIER_BASELINE
 from deephash_pipeline.tracking.description import is_number
-from deephash_pipeline.tracking.store import CONFIGURATION_TAG, PARENT_TAG, Metric, MlflowStore
+from deephash_pipeline.tracking.store import CONFIGURATION_TAG, DATABASE, PARENT_TAG, Metric, MlflowStore
 
 SCORE = "mean_average_precision"
 SECONDS_BETWEEN_SCORES = 10.0
@@ -33,12 +33,18 @@ class OpenRun:
     _scores_logged: float = 0.0
 
     @classmethod
-    def open(cls, project: Path, parameters: Mapping[str, str], tags: Mapping[str, str]) -> "OpenRun":
-        """Open a run, or the last one again if it was the same and was interrupted."""
+    def open(
+        cls, project: Path, parameters: Mapping[str, str], tags: Mapping[str, str], new: bool = True
+    ) -> "OpenRun | None":
+        """Open the last run again if it was the same and was interrupted; else a new one, or none if `new` is false."""
+        if not new and not (project / DATABASE).exists():
+            return None
         store = MlflowStore(project, tags["benchmark"])
         run = store.resume(tags[CONFIGURATION_TAG])
         if run is not None:
             return cls(store, run, store.children(run))
+        if not new:
+            return None
         run = store.open(f"{tags['pipeline']} {tags['environment']}", tags)
         store.log(run, parameters=parameters)
         return cls(store, run)

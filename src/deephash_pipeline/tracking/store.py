@@ -193,20 +193,42 @@ def _connect(database: Path) -> "MlflowClient":
     os.environ.setdefault("DO_NOT_TRACK", "true")
     os.environ.setdefault("MLFLOW_LOGGING_LEVEL", "WARNING")
     os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
-    # Asked for what it cannot open or write, MLflow tries for minutes before it gives up.
-    with closing(sqlite3.connect(database)) as probe:
-        probe.execute("BEGIN IMMEDIATE")
 
-    # Two runs that make the database at the same time would leave it half made, for good.
+    # Two runs that make the database at the same time would get in each other's way.
     folder = os.open(database.parent, os.O_RDONLY)
     try:
         fcntl.flock(folder, fcntl.LOCK_EX)
+        there = _is_made(database)
         with imported_for_good():
             from mlflow import MlflowClient  # noqa: PLC0415 - takes seconds, which `kedro registry list` need not wait
-
-            return MlflowClient(f"sqlite:///{database.as_posix()}")
+        if not there:
+            _make(database)
+        return MlflowClient(f"sqlite:///{database.as_posix()}")
     finally:
         os.close(folder)
+
+
+def _is_made(database: Path) -> bool:
+    """Whether a database is there and whole: the last that MLflow puts into a new one is an experiment."""
+    if not database.exists():
+        return False
+    with closing(sqlite3.connect(database)) as connection:
+        # Asked for what it cannot open or write, MLflow tries for minutes before it gives up.
+        connection.execute("BEGIN IMMEDIATE")
+        tables = connection.execute("SELECT name FROM sqlite_master WHERE name = 'experiments'").fetchall()
+        return bool(tables and connection.execute("SELECT 1 FROM experiments").fetchone())
+
+
+def _make(database: Path) -> None:
+    """Make a database beside and rename it: killed in these seconds, MLflow leaves one that it can never open again."""
+    from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore  # noqa: PLC0415 - as late as MLflow
+
+    beside = database.with_name(f"{database.name}.partial")
+    for left in (beside, beside.with_name(f"{beside.name}-journal")):
+        left.unlink(missing_ok=True)
+    beside.touch()
+    SqlAlchemyStore(f"sqlite:///{beside.as_posix()}", _SERVED)._dispose_engine()
+    beside.replace(database)
 
 
 def _milliseconds(seconds: float) -> int:
