@@ -15,6 +15,8 @@ from omegaconf import OmegaConf
 
 # Kedro, Kedro-Viz and MLflow all honour it, and read it when they are imported.
 os.environ["DO_NOT_TRACK"] = "true"
+# Files of two runs are compared byte by byte, reports with their date too.
+os.environ["SOURCE_DATE_EPOCH"] = "0"
 # One thread for PyTorch: equal runs then give equal bytes, and small tensors do not wait for a second core. numba keeps
 # its threads to itself, for those of OpenMP it would share, and set, with PyTorch.
 os.environ.setdefault("OMP_NUM_THREADS", "1")

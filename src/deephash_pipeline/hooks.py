@@ -1,9 +1,10 @@
 """Kedro hooks of the command line: no misspelt parameters, a line for each stage, the result at the end of a run."""
 
 import logging
+import math
 import time
-from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Self
 
 from kedro.framework.hooks import hook_impl
@@ -15,15 +16,19 @@ from rich.console import Console
 from rich.table import Table
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.grid import FIELD, SEEDS, every_cell
+from deephash_pipeline.grid import FIELD, MEASURED_CELLS, SEEDS, every_cell
 from deephash_pipeline.project import project_root
 from deephash_pipeline.protocols import require_protocol
+from deephash_pipeline.reports import cell_metric, cell_protocol
 from deephash_pipeline.training import TrainingDiverged
 
 logger = logging.getLogger(__name__)
 
 AT_ALL_LENGTHS = {"full", "__default__", FIELD, SEEDS, "without_labels"}
 """Pipelines that take longest to make."""
+REPORTED = ("", f"{FIELD}.", f"{MEASURED_CELLS}.")
+"""What stands before `map_table` and `report`."""
+METRICS = ".metrics"
 
 
 class KnownParameters:
@@ -91,18 +96,19 @@ class StageLog:
 
 
 class ResultTable:
-    """Prints the mAP table and where to look further, if the run has made the table."""
+    """Prints the mAP table and where to look further, if the run has made the table; else the mAP of its cells."""
 
     @hook_impl
     def after_pipeline_run(
         self, pipeline: Pipeline, catalog: CatalogProtocol[Any, Any], run_params: dict[str, Any]
     ) -> None:
         """Print to standard output."""
-        made = pipeline.all_outputs()
-        prefix = next(
-            (prefix for prefix in ("", f"{FIELD}.") if {f"{prefix}map_table", f"{prefix}report"} <= made), None
-        )
+        made, console = pipeline.all_outputs(), Console()
+        prefix = next((name for name in REPORTED if {f"{name}map_table", f"{name}report"} <= made), None)
         if prefix is None:
+            cells = sorted(name for name in made if name.endswith(METRICS))
+            for line in _scores(cells, catalog, run_params.get("env")):
+                console.print(line, soft_wrap=True, highlight=False)
             return
         frame = catalog.load(f"{prefix}map_table")
         benchmark = catalog.load("params:experiment").benchmark
@@ -110,12 +116,27 @@ class ResultTable:
         for column in frame.columns:
             table.add_column(column, justify="left" if column == "method" else "right", no_wrap=column != "method")
         for row in frame.itertuples(index=False):
-            table.add_row(*(f"{value:.4f}" if isinstance(value, float) else str(value) for value in row))
-        console = Console()
+            table.add_row(*(_printed(value) if isinstance(value, float) else str(value) for value in row))
         console.print(table)
         page = f"data/08_reporting/{benchmark}/{prefix.replace('.', '/')}report.html"
         for line in _where_to_look(page, run_params.get("env"), make=not prefix):
             console.print(line, soft_wrap=True)
+
+
+def _printed(value: float) -> str:
+    return "\N{EN DASH}" if math.isnan(value) else f"{value:.4f}"
+
+
+def _scores(names: Iterable[str], catalog: CatalogProtocol[Any, Any], env: str | None) -> Iterator[str]:
+    """Yield a line for each method of some cells with its mAP, and one that says how to put all beside each other."""
+    scores: dict[str, list[str]] = defaultdict(list)
+    for metrics in (catalog.load(name) for name in names if catalog.exists(name)):
+        score = cell_metric(metrics, cell_protocol(metrics).metric)
+        scores[metrics["method"]].append(f"{_printed(score)} ({metrics['code_length']} bits)")
+    for method, own in scores.items():
+        yield f"{method}: mean average precision {', '.join(own)}"
+    if scores:
+        yield f"All cells beside each other: kedro run --pipelines={MEASURED_CELLS}{f' --env={env}' if env else ''}"
 
 
 def _where_to_look(page: str, environment: str | None, make: bool) -> Iterator[str]:

@@ -27,7 +27,7 @@ from deephash_pipeline.pipelines.data_ingestion.nodes import measure_pixels
 from deephash_pipeline.pipelines.feature_extraction.nodes import extract_z
 from deephash_pipeline.pipelines.fine_tuning.nodes import encode_images, tune
 from deephash_pipeline.pipelines.hash_layer_init.nodes import initialise
-from deephash_pipeline.pipelines.measured_cells.nodes import tabulate_measured_cells
+from deephash_pipeline.pipelines.measured_cells.nodes import report_measured_cells
 from deephash_pipeline.pipelines.shared.fitting import BaselineParameters, fit_hash_function
 from deephash_pipeline.pipelines.shared.measuring import (
     Histograms,
@@ -36,6 +36,7 @@ from deephash_pipeline.pipelines.shared.measuring import (
     count_validation_distances,
     measure_retrieval,
 )
+from deephash_pipeline.pipelines.shared.reporting import ReportingParameters
 from deephash_pipeline.pipelines.shared.searching import LabelSets
 from deephash_pipeline.reports import CodedImages, GalleryParameters, retrieval_gallery
 from deephash_pipeline.retrieval import CodeSets, count_shared_labels, graded_metrics, pack_bits
@@ -143,8 +144,10 @@ def test_a_cell_is_measured_by_the_number_of_labels_shared(codes: CodeSets) -> N
         assert metrics[name] == value
     assert 0 < metrics["chance_level"] < metrics["mean_average_precision"] <= 1
     on_descriptors = {**metrics, "method": "descriptor_itq"}
-    table = tabulate_measured_cells(
-        {"itq/b12/metrics.json": metrics, "descriptor_itq/b12/metrics.json": on_descriptors}
+    table, *_ = report_measured_cells(
+        {"itq/b12/metrics.json": metrics, "descriptor_itq/b12/metrics.json": on_descriptors},
+        ReportingParameters(),
+        Experiment(benchmark="digits", network="lenet", seed=1),
     )
     assert table[["ndcg_at_100", "acg_at_100", "wap_at_100"]].notna().all(axis=None)
     held_out = count_shared_labels(codes.query, labels.query, codes.validation, labels.validation, CODE_LENGTH)

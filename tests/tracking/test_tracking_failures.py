@@ -138,10 +138,12 @@ assert MlflowStore(folder, "digits").open("again", {})
 
 @pytest.mark.parametrize("kills", [4, pytest.param(30, marks=pytest.mark.chaos)])
 def test_killed_while_the_database_is_made_the_next_run_is_tracked(tmp_path: Path, kills: int) -> None:
-    command = [sys.executable, "-c", KILLS, str(tmp_path), str(kills)]
+    folder = tmp_path / "project"
+    folder.mkdir()
+    command = [sys.executable, "-c", KILLS, str(folder), str(kills)]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert ended.returncode == 0, ended.stderr
-    left = {path.name for path in tmp_path.iterdir()} - {"undisturbed", "mlartifacts"}
+    left = {path.name for path in folder.iterdir()} - {"undisturbed", "mlartifacts"}
     assert left == {"mlflow.db"}
 
 

@@ -3,10 +3,13 @@
 import atexit
 import json
 import logging
+import os
 import shlex
 import sys
+import time
 from collections.abc import Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -22,7 +25,7 @@ from deephash_pipeline.datasets.atomic_file import AtomicFileDataset
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.freshness.graph import Catalog, ProjectGraph, is_parameter
 from deephash_pipeline.freshness.refusal import POLICY, refuse_what_is_stale
-from deephash_pipeline.grid import FIELD
+from deephash_pipeline.progress import duration
 from deephash_pipeline.provenance import (
     Origin,
     RunLock,
@@ -41,6 +44,10 @@ FORCED = "forced"
 """Key of the name of the run with --force that has begun a training, and file of that run until its end."""
 
 
+REPORT = "report"
+"""How the names of pages end whose readers are told of the run."""
+
+
 class Recorder:
     """Records what nodes make, in the process that runs them.
 
@@ -53,6 +60,7 @@ class Recorder:
 
     def __init__(self, nodes: Sequence[Node], project: Path, banner: str, forced: str = "") -> None:
         self._forced = forced
+        self._began = time.time()
         self._nodes = list(nodes)
         self._project = project
         self._banner = banner
@@ -71,7 +79,7 @@ class Recorder:
 
     @hook_impl
     def before_node_run(self, node: Node, catalog: Catalog, inputs: dict[str, Any]) -> dict[str, Any] | None:
-        """Start a training over if its code has changed; name what is stale to the report's readers."""
+        """Start a training over if its code has changed; tell the report's readers the time, and what is stale."""
         if self._graph is None or self._catalog is not catalog:
             self.start(catalog)
         assert self._graph is not None, "it has been started"
@@ -80,9 +88,12 @@ class Recorder:
         for value in inputs.values():
             if isinstance(value, CheckpointFolder):
                 _start_over_if_changed(value, self._graph.step(node), self._forced)
-        if self._banner and {"report", f"{FIELD}.report"} & set(node.outputs):
+        if any(name.rpartition(".")[2] == REPORT for name in node.outputs):
+            banner = (self._banner,) if self._banner else ()
             return {
-                name: value.model_copy(update={"notes": (self._banner, *value.notes)})
+                name: value.model_copy(
+                    update={"notes": (*banner, *value.notes), "written": _written(time.time() - self._began)}
+                )
                 for name, value in inputs.items()
                 if hasattr(value, "notes")
             }
@@ -205,6 +216,14 @@ def command() -> str:
     program = Path(sys.argv[0])
     name = program.parent.name if program.name == "__main__.py" else program.name
     return f"{name} {shlex.join(sys.argv[1:])}"
+
+
+def _written(seconds: float) -> dict[str, str]:
+    """Say when a page is written, so many seconds after its run began; pages of one SOURCE_DATE_EPOCH are the same."""
+    given = os.environ.get("SOURCE_DATE_EPOCH", "")
+    at = datetime.fromtimestamp(int(given) if given.isdecimal() else time.time(), UTC)
+    took = {} if given.isdecimal() else {"Last run": f"{duration(seconds)} up to this page"}
+    return {"Written": f"{at.day} {at:%B %Y, %H:%M} UTC", **took}
 
 
 def _forced_run(file: Path | None) -> str:

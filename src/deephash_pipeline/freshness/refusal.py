@@ -12,6 +12,7 @@ from kedro.pipeline import Pipeline
 
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.freshness.graph import ProjectGraph, flatten, is_parameter
+from deephash_pipeline.grid import FIELD
 from deephash_pipeline.provenance import FoundFiles, Kind, Source, State, everything_read, summarised
 
 logger = logging.getLogger(__name__)
@@ -56,11 +57,12 @@ def refuse_what_is_stale(graph: ProjectGraph, pipeline: Pipeline, run_params: Ma
     faults = list(_faults(graph, pipeline))
     if not faults:
         return ""
-    missing = [graph.lineage.artefacts[name].path for name, state in faults if state.kind is Kind.MISSING]
+    missing = [name for name, state in faults if state.kind is Kind.MISSING]
     if missing:
         more = f" and {len(missing) - 1} more are" if len(missing) > 1 else " is"
         raise InputError(
-            f"{missing[0]}{more} not there: run the stage that makes it, or `{_mending_command(run_params)}`"
+            f"{graph.lineage.artefacts[missing[0]].path}{more} not there: run the stage that makes it, or "
+            f"`{_mending_command(run_params, missing)}`"
         )
     message = "; ".join(summarised(faults))
     if not POLICY.stale_allowed or any(state.kind is Kind.DAMAGED for _, state in faults):
@@ -70,19 +72,20 @@ def refuse_what_is_stale(graph: ProjectGraph, pipeline: Pipeline, run_params: Ma
 
 
 def _remedy(graph: ProjectGraph, faults: Iterable[tuple[str, State]], run_params: Mapping[str, Any]) -> str:
-    """Say what to do: ``full`` makes its artefacts again; what is read only where it is there can be deleted."""
-    unneeded = [path for name, _ in faults for path in _not_made_by_full(graph, name)]
-    if not unneeded:
-        return f"`{_mending_command(run_params)}` makes again what is needed"
-    return f"delete {' and '.join(unneeded)}, which this run can do without"
-
-
-def _not_made_by_full(graph: ProjectGraph, name: str) -> Iterator[str]:
-    """Yield the stale ones of files that were found."""
-    found = graph.artefact(name)
-    for path, own, _ in found.faults(graph.lineage) if isinstance(found, FoundFiles) else ():
-        if own not in pipelines["full"].all_outputs() or graph.lineage.artefacts[own].path != path:
-            yield str(path)
+    """Say what to do: a pipeline makes artefacts again; those found by a pattern that none makes can be deleted."""
+    names, unneeded = [], []
+    of_any = set[str]().union(*(pipeline.all_outputs() for pipeline in pipelines.values()))
+    for name, _ in faults:
+        found = graph.artefact(name)
+        if not isinstance(found, FoundFiles):
+            names.append(name)
+            continue
+        for path, own, _ in found.faults(graph.lineage):
+            made = own in of_any and graph.lineage.artefacts[own].path == path
+            (names if made else unneeded).append(own if made else str(path))
+    if unneeded:
+        return f"delete {' and '.join(unneeded)}, which this run can do without"
+    return f"`{_mending_command(run_params, names)}` makes again what is needed"
 
 
 def _faults(graph: ProjectGraph, pipeline: Pipeline) -> Iterator[tuple[str, State]]:
@@ -98,8 +101,13 @@ def _faults(graph: ProjectGraph, pipeline: Pipeline) -> Iterator[tuple[str, Stat
             yield name, state
 
 
-def _mending_command(run_params: Mapping[str, Any]) -> str:
-    words = ["kedro", "run", "--pipelines=full"]
+def _mending_command(run_params: Mapping[str, Any], names: Iterable[str]) -> str:
+    """Name a pipeline that makes some datasets: ``full`` if it does, else that of this run, or the first that does."""
+    own = run_params.get("pipeline_names") or ()
+    order = [name for name in ("full", *own, FIELD, *pipelines) if name in pipelines]
+    wanted = set(names)
+    made_by = next((name for name in order if wanted <= pipelines[name].all_outputs()), "full")
+    words = ["kedro", "run", f"--pipelines={made_by}"]
     if run_params.get("env"):
         words.append(f"--env={run_params['env']}")
     given = flatten("", run_params.get("runtime_params") or {})

@@ -1,6 +1,6 @@
 """Reports: from metrics, curves and images to tables, Plotly figures, a gallery and one HTML page."""
 
-from deephash_pipeline.reports.cells import cell_protocol
+from deephash_pipeline.reports.cells import cell_metric, cell_protocol
 from deephash_pipeline.reports.figures import figure_map_by_code_length, figure_precision_recall
 from deephash_pipeline.reports.gallery import CodedImages, GalleryParameters, retrieval_gallery
 from deephash_pipeline.reports.page import Report, render_report
@@ -43,6 +43,7 @@ __all__ = [
     "Scores",
     "all_methods_table",
     "by_other_protocols",
+    "cell_metric",
     "cell_protocol",
     "cited_map",
     "classifier_baselines_table",

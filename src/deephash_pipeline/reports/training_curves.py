@@ -97,7 +97,7 @@ def figure_training_curves(
                 showlegend=method not in named,
                 visible="legendonly" if method in hidden else True,
                 mode="lines+markers",
-                marker_size=4,
+                marker_size=6,
                 hovertemplate=f"{f'{length} bits, ' if length else ''}epoch %{{x}}: %{{y:.4g}}",
                 row=row,
                 col=column,

@@ -1,19 +1,19 @@
-"""Beside the stages: a table of the cells that were run."""
+"""Beside the stages: tables and a page of the cells that were run."""
 
 from kedro.pipeline import Node, Pipeline
 
-from deephash_pipeline.pipelines.measured_cells.nodes import tabulate_measured_cells
+from deephash_pipeline.pipelines.measured_cells.nodes import report_measured_cells
 
 
 def create_pipeline() -> Pipeline:
-    """evaluated_cells (those that are there) -> tabulate_measured_cells -> measured_cells_table."""
+    """evaluated_cells (those that are there) -> measured_cells_table, map_table and report of measured_cells."""
     return Pipeline(
         [
             Node(
-                tabulate_measured_cells,
-                inputs="evaluated_cells",
-                outputs="measured_cells_table",
-                name="tabulate_measured_cells",
+                report_measured_cells,
+                inputs=["evaluated_cells", "params:reporting", "params:experiment"],
+                outputs=["measured_cells_table", "measured_cells.map_table", "measured_cells.report"],
+                name="report_measured_cells",
             )
         ]
     )

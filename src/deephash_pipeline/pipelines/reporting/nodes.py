@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 from plotly.graph_objects import Figure
-from pydantic import BaseModel, ConfigDict, Field
 
 from deephash_pipeline import reports
 from deephash_pipeline.deephash.experiment import Experiment
 from deephash_pipeline.deephash.training_set import LabelledImages, TrainingSet
 from deephash_pipeline.grid import DEEP_RIVALS, METHOD_GROUPS, METHODS
 from deephash_pipeline.methods import Cell
+from deephash_pipeline.pipelines.shared.reporting import ReportingParameters
 from deephash_pipeline.pipelines.shared.searching import LabelSets, searched, searched_images
 from deephash_pipeline.protocols import require_protocol
 from deephash_pipeline.provenance import Origin
@@ -21,24 +21,6 @@ from deephash_pipeline.retrieval import CodeSets
 Metrics = dict[str, Any]
 
 NOT_RECORDED = "not recorded"
-
-
-class ReportingParameters(BaseModel):
-    """What to show.
-
-    Attributes:
-        precision_recall_code_length: code length of the precision-recall figure; 32 in the paper.
-        gallery_queries: rows of the gallery.
-        gallery_neighbours: images retrieved for each of them.
-        notes: paragraphs of the page, such as where the images come from.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    precision_recall_code_length: int = 32
-    gallery_queries: int = Field(default=8, ge=1)
-    gallery_neighbours: int = Field(default=10, ge=1)
-    notes: tuple[str, ...] = ()
 
 
 def tabulate_metrics(
@@ -164,6 +146,7 @@ def write_report(
         "Database": f"{metrics[0]['database_size']:,} images",
         "Protocol": protocol.name,
         "Gallery": f"{METHODS[gallery_cell.method]}, {gallery_cell.code_length} bits",
+        **parameters.written,
     }
     figures = {name: getattr(content, name) for name in ("map_by_code_length", "precision_recall", "training_curves")}
     report = reports.Report(
