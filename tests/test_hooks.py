@@ -3,8 +3,10 @@
 from pathlib import Path
 
 import pytest
+from kedro.io import DataCatalog, MemoryDataset
+from kedro.pipeline import Node, Pipeline
 
-from deephash_pipeline.hooks import _where_to_look
+from deephash_pipeline.hooks import ResultTable, _where_to_look
 
 PAGE = "data/08_reporting/mnist/report.html"
 
@@ -21,3 +23,19 @@ def test_a_clone_is_looked_at_by_make_and_another_project_by_the_commands(
     (tmp_path / "Makefile").touch()
     lines = list(_where_to_look(PAGE, "mnist", make=True))
     assert all(f"make {verb} ENV=mnist" in line for verb, line in zip(("report", "viz", "mlflow"), lines, strict=True))
+
+
+def test_a_run_of_cells_ends_with_their_map_and_the_command_that_puts_all_beside_each_other(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    catalog, names = DataCatalog(), ("itq.b12.metrics", "itq.b16.metrics", "dpsh.b12.metrics")
+    for name, score in zip(names[:2], (0.25, 0.5), strict=True):
+        method, bits, _ = name.split(".")
+        metrics = {"method": method, "code_length": int(bits[1:]), "mean_average_precision": score}
+        catalog[name] = MemoryDataset(metrics)
+    pipeline = Pipeline([Node(lambda seed: seed, "params:seed", name, name=name) for name in names])
+    ResultTable().after_pipeline_run(pipeline=pipeline, catalog=catalog, run_params={"env": "mnist"})
+    assert capsys.readouterr().out.splitlines() == [
+        "itq: mean average precision 0.2500 (12 bits), 0.5000 (16 bits)",
+        "All cells beside each other: kedro run --pipelines=measured_cells --env=mnist",
+    ]

@@ -169,6 +169,13 @@ def test_an_artefact_without_manifest_is_refused_with_the_command_that_makes_it_
     assert "`kedro run --pipelines=full`" in message
 
 
+def test_the_command_that_mends_it_is_of_a_pipeline_that_makes_what_is_missing(project: Path, catalog: Catalog) -> None:
+    assert project.is_dir()
+    evaluation = pipelines["field_at_32_bits"].filter(node_namespaces=["evaluation"])
+    with pytest.raises(InputError, match=r"not there: .* `kedro run --pipelines=field_at_32_bits`"):
+        begin(evaluation, catalog, pipeline_names=["field_at_32_bits"])
+
+
 @pytest.mark.usefixtures("kept")
 def test_a_stale_file_that_full_does_not_make_is_named_to_be_deleted(catalog: Catalog, project: Path) -> None:
     """`full` shows the references that are there, and `references` reads what `full` makes."""

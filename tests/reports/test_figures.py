@@ -3,6 +3,7 @@ import pandas as pd
 import pytest
 
 from deephash_pipeline.errors import InputError
+from deephash_pipeline.grid import METHOD_GROUPS, METHODS
 from deephash_pipeline.reports.figures import figure_map_by_code_length, figure_precision_recall
 from deephash_pipeline.reports.style import method_styles
 from deephash_pipeline.reports.training_curves import figure_training_curves
@@ -128,9 +129,11 @@ def test_a_methods_style_does_not_depend_on_which_methods_are_drawn(metrics, dis
     assert fewer == {name: style for name, style in every.items() if name != "LSH"}
 
 
-def test_twenty_four_methods_have_as_many_different_styles():
-    styles = method_styles({f"method_{number}": "" for number in range(24)})
-    assert len({(style.colour, style.dash) for style in styles.values()}) == 24
+def test_no_two_methods_look_alike_and_in_a_panel_line_and_colour_are_enough():
+    looks = method_styles(METHODS)
+    assert len(set(looks.values())) == len(METHODS) > 24
+    for methods in METHOD_GROUPS.values():
+        assert len({(looks[method].colour, looks[method].dash) for method in methods}) == len(methods)
 
 
 def relative_luminance(colour: str) -> float:

@@ -55,6 +55,13 @@ class PageReader(HTMLParser):
                 self.best.append(text)
 
 
+def test_a_sentence_names_the_highest_of_the_methods_and_says_of_how_many_seeds(render):
+    page = " ".join(PageReader(render()).text)
+    text = re.sub(r"\s+", " ", page)
+    assert "At 32 bits, ITQ has the highest mAP, 0.2800; at 12 bits, DeepHash (fine-tuning) has the highest" in text
+    assert "one training with one seed" in text
+
+
 @pytest.fixture
 def render(metrics, curves, history, display_names, groups):
     def render_with(benchmark="cifar10", title="Codes for small images", **changes):

@@ -72,16 +72,18 @@ def refuse_what_is_stale(graph: ProjectGraph, pipeline: Pipeline, run_params: Ma
 
 
 def _remedy(graph: ProjectGraph, faults: Iterable[tuple[str, State]], run_params: Mapping[str, Any]) -> str:
-    """Say what to do: a pipeline makes artefacts again; those found by a pattern that none makes can be deleted."""
-    names, unneeded = [], []
-    of_any = set[str]().union(*(pipeline.all_outputs() for pipeline in pipelines.values()))
+    """Say what to do: a pipeline makes artefacts again; what is read only where it is there can be deleted."""
+    names: list[str] = []
+    unneeded: list[str] = []
+    # Both make all they need; what others make of it, they could not make before.
+    of_whole = pipelines["full"].all_outputs() | pipelines[FIELD].all_outputs()
     for name, _ in faults:
         found = graph.artefact(name)
         if not isinstance(found, FoundFiles):
             names.append(name)
             continue
         for path, own, _ in found.faults(graph.lineage):
-            made = own in of_any and graph.lineage.artefacts[own].path == path
+            made = own in of_whole and graph.lineage.artefacts[own].path == path
             (names if made else unneeded).append(own if made else str(path))
     if unneeded:
         return f"delete {' and '.join(unneeded)}, which this run can do without"

@@ -8,8 +8,8 @@ import plotly.graph_objects as go
 # Okabe and Ito's colour-blind-safe hues, the light ones darkened until each stands out from white and from near-black.
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#c765a0", "#c78a00", "#3f9fd8")
 # Hues are few, so each further round of methods differs in line and marker as well: no reader needs the hue.
-_DASHES = ("solid", "dash", "dot", "dashdot")
-_SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x", "star")
+_DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
+_SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x", "star", "triangle-down")
 
 REFERENCE_COLOUR = "#8a8f98"
 GROUP_COLOURS = _COLOURS
@@ -58,8 +58,7 @@ def line_and_markers(style: MethodStyle, marker_size: int) -> dict[str, object]:
 
 def code_length_dashes(code_lengths: list[int]) -> dict[int, str]:
     """Plotly line dash of each code length, for figures in which one method has a curve per code length."""
-    dashes = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
-    return {code_length: dashes[rank % len(dashes)] for rank, code_length in enumerate(sorted(code_lengths))}
+    return {code_length: _DASHES[rank % len(_DASHES)] for rank, code_length in enumerate(sorted(code_lengths))}
 
 
 def report_template() -> go.layout.Template:

@@ -227,7 +227,7 @@ def _make(database: Path) -> None:
     for left in (beside, beside.with_name(f"{beside.name}-journal")):
         left.unlink(missing_ok=True)
     beside.touch()
-    SqlAlchemyStore(f"sqlite:///{beside.as_posix()}", _SERVED)._dispose_engine()
+    SqlAlchemyStore(f"sqlite:///{beside.as_posix()}", _SERVED)._dispose_engine()  # type: ignore[no-untyped-call]
     beside.replace(database)
 
 

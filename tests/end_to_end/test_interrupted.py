@@ -1,0 +1,24 @@
+"""Ctrl-C before any node runs: the shell's exit code, one line, and no lock left behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+
+def test_interrupted_as_it_begins_a_run_leaves_no_lock(new_project: Callable[[str], Path]) -> None:
+    project = new_project("interrupted")
+    lock = project / "data" / "02_intermediate" / "digits" / "run.lock"
+    command = [sys.executable, "-m", "kedro", "run", "--pipelines=data_ingestion"]
+    run = subprocess.Popen(command, cwd=project, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    patience = time.monotonic() + 300
+    while not lock.exists() and run.poll() is None and time.monotonic() < patience:
+        time.sleep(0.005)
+    os.kill(run.pid, signal.SIGINT)
+    output = run.communicate(timeout=120)[0]
+    assert run.returncode == 128 + signal.SIGINT, output
+    assert output.splitlines()[-1].startswith("Error: interrupted")
+    assert not lock.exists()
