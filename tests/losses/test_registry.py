@@ -48,7 +48,7 @@ def test_the_model_of_a_block_has_the_keywords_of_the_constructor_and_their_defa
 
 def outputs_for(loss, u):
     """What the network would give to the loss: with some logits or features where it wants any."""
-    return (u, torch.tanh(u.detach()[:, :CLASSES])) if reads_more(loss) else u
+    return (u, u.detach()[:, :CLASSES].clamp(-1, 1)) if reads_more(loss) else u
 
 
 def reads_more(loss):
@@ -56,13 +56,19 @@ def reads_more(loss):
 
 
 def gradient(parameters, u, labels, indices=None):
-    """Value, gradient for u and metrics, of a batch that is at some indices of the training set."""
+    """Value, gradient for u and metrics, of a batch that is at some indices of the training set.
+
+    Half precision is computed under `torch.autocast`, which no backward pass is to run under.
+    """
+    half = u.dtype in (torch.float16, torch.bfloat16)
     u = u.clone().requires_grad_()
     loss = build_loss(parameters, u.shape[1], LABELS, random_state=1)
     if isinstance(loss, LearnsCodes):
         loss.start_epoch(torch.randn(len(LABELS), u.shape[1], generator=torch.Generator().manual_seed(9)))
         loss.set_batch(torch.arange(len(u)) if indices is None else indices)
-    value = loss(outputs_for(loss, u), labels)
+    outputs = outputs_for(loss, u)
+    with torch.autocast("cpu", dtype=u.dtype if half else torch.bfloat16, enabled=half):
+        value = loss(outputs, labels)
     value.backward()
     return value, u.grad, loss.metrics
 
@@ -77,6 +83,39 @@ def test_loss_and_gradient_are_finite_whatever_the_batch(parameters, labels, sca
     assert torch.isfinite(value)
     assert torch.isfinite(found).all()
     assert all(torch.isfinite(metric) for metric in metrics.values())
+
+
+@each_loss
+@pytest.mark.parametrize("kind", [torch.uint8, torch.int8, torch.int16, torch.int32], ids=str)
+@pytest.mark.parametrize("count", [CLASSES, 12])
+def test_labels_of_any_type_of_integers_are_class_numbers(parameters, kind, count):
+    u = torch.randn(count, 8, generator=torch.Generator().manual_seed(1))
+    labels = torch.arange(count) % 2
+    for found, expected in zip(
+        gradient(parameters, u, labels.to(kind))[:2], gradient(parameters, u, labels)[:2], strict=True
+    ):
+        assert torch.equal(found, expected)
+
+
+@pytest.mark.parametrize("name", [name for name, loss in LOSSES.items() if "labels" in loss.needs])
+def test_a_loss_is_made_of_labels_of_any_type_of_integers(name):
+    made = [build_loss(LOSS_PARAMETERS[name](), 8, LABELS.astype(kind), 0) for kind in (np.uint8, np.int16, np.int64)]
+    for other in made[:2]:
+        assert all(torch.equal(one, same) for one, same in zip(other.buffers(), made[2].buffers(), strict=True))
+
+
+@each_loss
+@pytest.mark.parametrize("scale", [1e-4, 1.0, 1e3])
+@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16], ids=str)
+def test_a_loss_of_half_precision_is_that_of_the_same_numbers_in_float32(parameters, kind, scale):
+    u = (torch.randn(12, 8, generator=torch.Generator().manual_seed(2)) * scale).to(kind)
+    labels = torch.arange(12) % CLASSES
+    value, found, metrics = gradient(parameters, u, labels)
+    expected, slope, _ = gradient(parameters, u.float(), labels)
+    assert torch.equal(value, expected)
+    assert all(torch.isfinite(metric) for metric in metrics.values())
+    assert torch.isfinite(found).all()
+    assert torch.equal(found, slope.to(kind))
 
 
 @each_loss
@@ -119,6 +158,7 @@ def test_a_loss_that_the_training_set_does_not_allow_says_so():
         ([[1.0]], torch.zeros(1).long(), "^u must be floating.*got a list"),
         (torch.ones(3, 8), torch.zeros(4).long(), r"^labels must be \(3,\) for u of 3 samples, got shape \(4,\)$"),
         (torch.ones(3, 8), torch.zeros(3), "^labels must be whole numbers, got torch.float32"),
+        (torch.ones(3, 8), torch.zeros(3).bool(), "^labels must be whole numbers, got torch.bool"),
     ],
 )
 @each_loss

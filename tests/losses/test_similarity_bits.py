@@ -84,3 +84,10 @@ def test_it_tells_a_loss_that_follows_progress():
 @pytest.mark.parametrize(("share", "bits"), [(0, 0), (0.01, 1), (0.5, 24), (0.999, 47)])
 def test_a_share_of_the_bits_leaves_some_to_the_loss(share, bits):
     assert SimilarityParameters(share=share).bits_of(48) == bits
+
+
+def test_half_precision_is_computed_in_float32():
+    u, features = (U / 8).half(), FEATURES.float()
+    with torch.autocast("cpu", dtype=torch.float16):
+        found = similarity_bits(features=features)(u, LABELS)
+    assert torch.equal(found, similarity_bits(features=features)(u.float(), LABELS))

@@ -56,14 +56,14 @@ class HashingLoss(nn.Module, ABC):
         self.metrics = {}
 
     def forward(self, outputs: Outputs, labels: Tensor, indices_tuple: None = None) -> Tensor:
-        """Compute the loss of a batch, and leave its `metrics`.
+        """Compute the loss of a batch, and leave its `metrics`; in float32 at least, also under ``torch.autocast``.
 
         Args:
             outputs: u, floating, shape (batch, code_length); or (u, logits) for a loss with a `classification_head`,
                 logits of shape (batch, classes); or (u, z) for one that `reads_features`, z of shape
                 (batch, z_dimension).
-            labels: integers of shape (batch,), classes numbered from 0; or, for a loss with `several_labels`, uint8 or
-                bool of shape (batch, classes), 1 where an image has the label.
+            labels: of any type of integers, shape (batch,), classes numbered from 0; or, for a loss with
+                `several_labels`, uint8 or bool of shape (batch, classes), 1 where an image has the label.
             indices_tuple: must be None; trainers of pytorch-metric-learning pass it.
 
         Returns:
@@ -74,17 +74,18 @@ class HashingLoss(nn.Module, ABC):
         """
         if indices_tuple is not None:
             raise InputError(f"{type(self).__name__} takes all pairs of a batch: leave out the miner")
-        self.check_batch(outputs, labels)
-        loss, metrics = self.loss_and_metrics(outputs, labels)
+        outputs, labels = self.checked_batch(outputs, labels)
+        with torch.autocast(labels.device.type, enabled=False):
+            loss, metrics = self.loss_and_metrics(outputs, labels)
         self.metrics = {name: metric.detach() for name, metric in metrics.items()}
         return loss
 
     @abstractmethod
     def loss_and_metrics(self, outputs: Outputs, labels: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        """Return the scalar to minimise, and scalars by name; arguments are those of `forward`, checked."""
+        """Return the scalar to minimise, and scalars by name; arguments are those of `checked_batch`."""
 
-    def check_batch(self, outputs: Outputs, labels: Tensor) -> None:
-        """Refuse, as `forward` says, what is no batch for this loss."""
+    def checked_batch(self, outputs: Outputs, labels: Tensor) -> tuple[Outputs, Tensor]:
+        """Refuse, as `forward` says, what is no batch; return outputs in float32 at least, class numbers as int64."""
         u, owner = outputs, type(self).__name__
         if self.classification_head is not None or self.reads_features:
             beside, width = ("z", "z_dimension") if self.reads_features else ("logits", "classes")
@@ -98,10 +99,11 @@ class HashingLoss(nn.Module, ABC):
         if not isinstance(u, Tensor) or u.ndim != 2 or u.shape[1] == 0 or not u.is_floating_point():
             got = f"{u.dtype} {tuple(u.shape)}" if isinstance(u, Tensor) else f"a {type(u).__name__}"
             raise InputError(f"u must be floating, (batch, code_length >= 1), got {got}")
-        if is_multi_hot(labels) and len(labels) == len(u):
-            require_one_label(self.several_labels, owner)
-        else:
-            check_labels(labels, len(u))
+        outputs = tuple(map(at_least_float32, outputs)) if isinstance(outputs, tuple) else at_least_float32(u)
+        if not is_multi_hot(labels) or len(labels) != len(u):
+            return outputs, class_numbers(labels, len(u))
+        require_one_label(self.several_labels, owner)
+        return outputs, labels
 
 
 def require_one_label(several_labels: bool, owner: str) -> None:
@@ -152,12 +154,30 @@ def shares_a_label(labels: Tensor) -> Tensor:
     return (has_label @ has_label.T > 0).fill_diagonal_(True)
 
 
-def check_labels(labels: Tensor, batch: int) -> None:
-    """Refuse labels other than whole numbers of shape (batch,) with an InputError."""
+def class_numbers(labels: Tensor, batch: int) -> Tensor:
+    """Bring whole numbers of shape (batch,) into int64, whatever their type; others are refused by an InputError.
+
+    PyTorch takes uint8 for a mask where it is an index.
+
+    Example:
+        >>> class_numbers(torch.tensor([3, 1], dtype=torch.uint8), batch=2)
+        tensor([3, 1])
+    """
     if labels.ndim != 1 or len(labels) != batch:
         raise InputError(f"labels must be ({batch},) for u of {batch} samples, got shape {tuple(labels.shape)}")
-    if labels.is_floating_point() or labels.is_complex():
+    if labels.is_floating_point() or labels.is_complex() or labels.dtype == torch.bool:
         raise InputError(f"labels must be whole numbers, got {labels.dtype}; convert them with `.long()`")
+    return labels.long()
+
+
+def at_least_float32(outputs: Tensor) -> Tensor:
+    """Return half precision in float32, in which sums over pairs stay finite; other types as they are.
+
+    Example:
+        >>> at_least_float32(torch.zeros(1, dtype=torch.float16)).dtype
+        torch.float32
+    """
+    return outputs.to(torch.promote_types(outputs.dtype, torch.float32))
 
 
 def signs(u: Tensor) -> Tensor:

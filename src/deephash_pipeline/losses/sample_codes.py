@@ -9,7 +9,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.losses.hashing_loss import HashingLoss, label_matrix, number_of_classes, signs
+from deephash_pipeline.losses.hashing_loss import (
+    HashingLoss,
+    at_least_float32,
+    class_numbers,
+    is_multi_hot,
+    label_matrix,
+    number_of_classes,
+    signs,
+)
 
 
 class SampleCodesLoss(HashingLoss):
@@ -33,6 +41,8 @@ class SampleCodesLoss(HashingLoss):
     def __init__(self, code_length: int, labels: NDArray[np.int64]) -> None:
         super().__init__()
         given = torch.from_numpy(np.asarray(labels))
+        if not is_multi_hot(given):
+            given = class_numbers(given, len(given))
         self.register_buffer("has_label", label_matrix(given, number_of_classes(given)), persistent=False)
         self.register_buffer("codes", torch.zeros(len(given), code_length))
         self.batch: Tensor | None = None
@@ -44,6 +54,7 @@ class SampleCodesLoss(HashingLoss):
             u: of the training set without augmentation, (samples, code_length); a multiple of the images, where each
                 has several views, one after the other.
         """
+        u = at_least_float32(u)
         views = len(u) // len(self.has_label)
         has_label = self.has_label.repeat_interleave(views, 0)
         first = len(self.codes) != len(u) or not self.codes.any()

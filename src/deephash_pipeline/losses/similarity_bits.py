@@ -12,7 +12,7 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat
 from torch import Tensor, nn
 
-from deephash_pipeline.losses.hashing_loss import HashingLoss
+from deephash_pipeline.losses.hashing_loss import HashingLoss, at_least_float32
 
 LARGEST_COSINE = 1 - 1e-6
 """The angle of equal features is not computed from rounding errors."""
@@ -88,16 +88,17 @@ class SimilarityBits(nn.Module):
             follow(progress)
 
     def forward(self, u: Tensor, labels: Tensor) -> Tensor:
-        """Compute both for a batch.
+        """Compute both for a batch; in float32 at least, also under ``torch.autocast``.
 
         Args:
             u: floating, shape (batch, code_length).
             labels: as the loss takes them.
         """
-        code = torch.tanh(u[:, : self.bits] / 2)
-        directions = self.features[self._batch]
-        cosines = (directions @ directions.T).clamp(-LARGEST_COSINE, LARGEST_COSINE)
-        errors = code @ code.T / self.bits - (1 - 2 / math.pi * cosines.acos())
+        with torch.autocast(u.device.type, enabled=False):
+            code = torch.tanh(at_least_float32(u[:, : self.bits]) / 2)
+            directions = self.features[self._batch]
+            cosines = (directions @ directions.T).clamp(-LARGEST_COSINE, LARGEST_COSINE)
+            errors = code @ code.T / self.bits - (1 - 2 / math.pi * cosines.acos())
         itself = torch.eye(len(u), dtype=torch.bool, device=u.device)
         error = errors.square().masked_fill(itself, 0).sum() / max(1, len(u) * (len(u) - 1))
         loss: Tensor = self.loss(u[:, self.bits :], labels)

@@ -95,20 +95,19 @@ class ExponentiatedLoss(HashingLoss):
             tensor([[-0.1689, -0.0621],
                     [-0.1689,  0.0621]], dtype=torch.float64)
         """
-        self.check_batch(u, supervision)
-        return _loss_and_gradient(u, supervision, self.departures)
+        return _loss_and_gradient(*self.checked_batch(u, supervision), self.departures)
 
-    def check_batch(self, outputs: Tensor, labels: Tensor) -> None:
-        """Refuse what is no batch for this loss; a matrix of supervision is one."""
+    def checked_batch(self, outputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+        """See `HashingLoss.checked_batch`; a matrix of supervision is a batch, too."""
         if labels.ndim != 2 or is_multi_hot(labels):
-            super().check_batch(outputs, labels)
-            return
+            return super().checked_batch(outputs, labels)
         batch = len(labels)
-        super().check_batch(outputs, labels.new_zeros(batch, dtype=torch.int64))
+        outputs, _ = super().checked_batch(outputs, labels.new_zeros(batch, dtype=torch.int64))
         if labels.shape != (batch, batch):
             raise InputError(
                 f"supervision must be labels ({batch},) or a matrix ({batch}, {batch}), got shape {tuple(labels.shape)}"
             )
+        return outputs, labels
 
 
 class _ExponentiatedLoss(torch.autograd.Function):
@@ -128,23 +127,18 @@ class _ExponentiatedLoss(torch.autograd.Function):
 
 
 def _loss_and_gradient(u: Tensor, supervision: Tensor, departures: Departures) -> LossAndGradient:
-    given_type = u.dtype
     u = u.detach()
-    if given_type not in (torch.float32, torch.float64):
-        u = u.float()
     if is_multi_hot(supervision):
         supervision = supervision_matrix(supervision)
     if supervision.ndim == 2:
-        result = tiles.loss_and_gradient(u, supervision, departures)
-    elif u.device.type == "cpu":
-        result = cpu.loss_and_gradient(u, supervision.long(), departures)
-    elif u.device.type == "cuda" and u.dtype == torch.float32 and _triton_is_installed():
+        return tiles.loss_and_gradient(u, supervision, departures)
+    if u.device.type == "cpu":
+        return cpu.loss_and_gradient(u, supervision, departures)
+    if u.device.type == "cuda" and u.dtype == torch.float32 and _triton_is_installed():
         from deephash_pipeline.losses.exponentiated.cuda import loss_and_gradient  # noqa: PLC0415 - PyTorch for CPUs comes without Triton
 
-        result = loss_and_gradient(u, supervision.long(), departures)
-    else:
-        result = tiles.loss_and_gradient(u, supervision_matrix(supervision), departures)
-    return LossAndGradient(*(part.to(given_type) for part in result))
+        return loss_and_gradient(u, supervision, departures)
+    return tiles.loss_and_gradient(u, supervision_matrix(supervision), departures)
 
 
 @functools.cache
