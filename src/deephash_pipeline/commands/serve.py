@@ -4,6 +4,7 @@ import logging
 import socket
 from collections.abc import Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import click
@@ -58,6 +59,7 @@ def serve(
     import uvicorn  # noqa: PLC0415
 
     from deephash_pipeline.serving import ServiceSettings, create_app, read_token  # noqa: PLC0415
+    from deephash_pipeline.serving.connections import MOST_HEADER_BYTES, GuardedProtocol  # noqa: PLC0415
 
     settings = ServiceSettings(
         token=None if token_file is None else read_token(token_file),
@@ -83,6 +85,8 @@ def serve(
             opened[name] = stack.enter_context(index)
         config = uvicorn.Config(
             create_app(opened, settings),
+            http=partial(GuardedProtocol, seconds=settings.seconds),  # type: ignore[arg-type]
+            h11_max_incomplete_event_size=MOST_HEADER_BYTES,
             log_level="warning",
             log_config=None,
             access_log=False,

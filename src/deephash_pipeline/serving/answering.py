@@ -12,6 +12,7 @@ from deephash_pipeline.engines import EngineError
 from deephash_pipeline.engines.rows import bits_of, code_of_bits
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.image_index import ImageIndex
+from deephash_pipeline.image_index.pictures import PICTURES
 from deephash_pipeline.search import Answers
 from deephash_pipeline.search import Item as IndexedItem
 from deephash_pipeline.serving.schemas import (
@@ -109,11 +110,12 @@ def described(name: str, images: ImageIndex, item: IndexedItem) -> Item:
 
 
 def _fields(name: str, images: ImageIndex, item: IndexedItem) -> dict[str, Any]:
-    label, path = item.metadata.get("label"), images.path_of(item.metadata)
+    label, path = item.metadata.get("label"), item.metadata.get("path")
     return {
         "id": str(item.id),
         "label": None if label is None else str(label),
-        "path": None if path is None else str(path),
+        # Where a file lies on the machine of the service is nobody's business.
+        "path": path if path is not None and path.startswith(f"{PICTURES}/") else None,
         "code": bits_of(item.code, images.index.code_length),
         "thumbnail": f"/v1/items/{quote(str(item.id), safe='')}/thumbnail?{urlencode({'index': name})}",
     }

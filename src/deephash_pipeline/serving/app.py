@@ -1,5 +1,7 @@
 """The service: routes, and what joins them."""
 
+import logging
+import sqlite3
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -22,7 +24,7 @@ from deephash_pipeline.engines import EngineError, GatheredIndex
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.image_index import ImageIndex
 from deephash_pipeline.serving.answering import answer, answer_codes, described, index_info, look_up
-from deephash_pipeline.serving.observing import Observed
+from deephash_pipeline.serving.observing import Observed, fault_of_the_machine
 from deephash_pipeline.serving.pictures import thumbnail
 from deephash_pipeline.serving.requests import one_line, read_fields, require_token
 from deephash_pipeline.serving.schemas import (
@@ -43,13 +45,15 @@ from deephash_pipeline.serving.schemas import (
 from deephash_pipeline.serving.service import Service
 from deephash_pipeline.serving.settings import ServiceSettings
 
+logger = logging.getLogger(__name__)
+
 PAGE = Path(__file__).with_name("page.html")
 PAGE_POLICY = (
     "default-src 'none'; img-src 'self' blob: data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 PROBLEMS: dict[int | str, dict[str, Any]] = {
-    code: {"model": Problem} for code in (400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 503)
+    code: {"model": Problem} for code in (400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 503, 507)
 }
 
 
@@ -87,7 +91,7 @@ def create_app(image_indexes: Mapping[str, ImageIndex], settings: ServiceSetting
     _add_items(app, service)
     _add_state(app, service)
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(service.settings.hosts))
-    app.add_middleware(Observed, metrics=service.metrics, most_bytes=service.settings.most_bytes)
+    app.add_middleware(Observed, metrics=service.metrics, settings=service.settings)
     return app
 
 
@@ -108,8 +112,14 @@ def _add_errors(app: FastAPI) -> None:
         return error_response(503, " ".join(str(error).split()))
 
     @app.exception_handler(InputError)
-    async def bad_input(_: Request, error: InputError) -> Response:
-        return error_response(400, " ".join(str(error).split()))
+    @app.exception_handler(OSError)
+    @app.exception_handler(sqlite3.Error)
+    async def bad_input_or_machine(_: Request, error: Exception) -> Response:
+        fault = fault_of_the_machine(error)
+        if fault is None:
+            return error_response(400, " ".join(str(error).split()))
+        logger.error(" ".join(str(error).split()))
+        return error_response(*fault)
 
     @app.exception_handler(Exception)
     async def failed(_: Request, error: Exception) -> Response:
@@ -232,8 +242,6 @@ def _add_items(app: FastAPI, service: Service) -> None:
 
 def _add(name: str, images: ImageIndex, new: NewItem, picture: Image.Image, code: NDArray[np.uint8]) -> Item:
     item_id = new.id if new.id is not None else f"added/{uuid4().hex}"
-    if item_id.endswith("/thumbnail"):
-        raise HTTPException(422, "id: must not end in /thumbnail, which is an address of its own")
     there = item_id in images.index
     if there and not new.replace:
         raise HTTPException(409, f"id: `{item_id[:200]}` is in {name}; send replace=true, or another id")

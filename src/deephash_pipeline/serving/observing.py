@@ -1,7 +1,11 @@
 """What surrounds every request: its size, its time, its line in the log."""
 
+import asyncio
+import errno
 import json
 import logging
+import os
+import sqlite3
 import time
 from collections.abc import Mapping
 from functools import partial
@@ -11,9 +15,12 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from deephash_pipeline.image_index import ImageIndex
+from deephash_pipeline.serving.settings import ServiceSettings
 
 logger = logging.getLogger(__name__)
 
+HUNG_UP = 499
+"""What nginx counts a client that did not wait as; nobody reads it."""
 HEADERS = [(b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-referrer")]
 
 
@@ -40,16 +47,16 @@ class Metrics:
 
 
 class Observed:
-    """ASGI middleware: refuses a request that is too large while it arrives; counts, times and logs each.
+    """ASGI middleware: refuses a body that is too large or slow while it arrives; counts, times and logs each request.
 
     Args:
         app: what answers.
         metrics: to count in.
-        most_bytes: of a request.
+        settings: how large and how slow.
     """
 
-    def __init__(self, app: ASGIApp, metrics: Metrics, most_bytes: int) -> None:
-        self.app, self.metrics, self.most_bytes = app, metrics, most_bytes
+    def __init__(self, app: ASGIApp, metrics: Metrics, settings: ServiceSettings) -> None:
+        self.app, self.metrics, self.settings = app, metrics, settings
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -57,17 +64,26 @@ class Observed:
             await self.app(scope, receive, send)
             return
         began = time.perf_counter()
-        arrived = 0
+        until = asyncio.get_running_loop().time() + self.settings.seconds
+        arrived, complete = 0, False
         status = 500
         declared = dict(scope["headers"]).get(b"content-length", b"0")
 
         async def limited() -> Message:
-            nonlocal arrived
-            if declared.isdigit() and int(declared) > self.most_bytes:
+            nonlocal arrived, complete
+            if declared.isdigit() and int(declared) > self.settings.most_bytes:
                 raise self._too_large()
-            message = await receive()
+            try:
+                async with asyncio.timeout_at(None if complete else until):
+                    message = await receive()
+            except TimeoutError:
+                within = f"within {self.settings.seconds:g} seconds"
+                raise HTTPException(408, f"the request has not arrived {within}; send it again") from None
+            if message["type"] == "http.disconnect" and not complete:
+                raise HTTPException(HUNG_UP, "the client has hung up")
             arrived += len(message.get("body", b""))
-            if arrived > self.most_bytes:
+            complete = not message.get("more_body", False)
+            if arrived > self.settings.most_bytes:
                 raise self._too_large()
             return message
 
@@ -89,4 +105,25 @@ class Observed:
             logger.info(json.dumps(line))
 
     def _too_large(self) -> HTTPException:
-        return HTTPException(413, f"the request has more than {self.most_bytes:,} bytes; send a smaller picture")
+        return HTTPException(
+            413, f"the request has more than {self.settings.most_bytes:,} bytes; send a smaller picture"
+        )
+
+
+def fault_of_the_machine(error: Exception) -> tuple[int, str] | None:
+    """Status and line for an error that is the service's machine's: its disk, most often; None for another.
+
+    Example:
+        >>> fault_of_the_machine(OSError(errno.EROFS, "index.sqlite"))
+        (503, 'the service cannot read or write its files (Read-only file system); ask its keeper')
+        >>> fault_of_the_machine(ValueError("k"))
+    """
+    cause = error if isinstance(error, OSError | sqlite3.Error) else error.__cause__
+    if not isinstance(cause, OSError | sqlite3.Error):
+        return None
+    full = cause.errno in (errno.ENOSPC, errno.EDQUOT) if isinstance(cause, OSError) else "full" in str(cause)
+    if full:
+        return 507, "the disk of the service is full; ask its keeper to make room, and send this again"
+    # No path of the machine is told.
+    reason = os.strerror(cause.errno or 0) if isinstance(cause, OSError) else str(cause)
+    return 503, f"the service cannot read or write its files ({reason}); ask its keeper"

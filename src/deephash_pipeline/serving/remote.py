@@ -20,6 +20,7 @@ MOST_REDIRECTS = 3
 LONGEST_URL = 2048
 BYTES_AT_ONCE = 65_536
 HEADERS = {"Accept": "image/*", "User-Agent": "deephash-pipeline"}
+GLOBAL_UNICAST, NAT64 = ipaddress.IPv6Network("2000::/3"), ipaddress.IPv6Network("64:ff9b::/96")
 REDIRECTS = (301, 302, 303, 307, 308)
 
 
@@ -85,8 +86,12 @@ def is_public(address: str) -> bool:
         (False, False, False, True)
     """
     number = ipaddress.ip_address(address.partition("%")[0])
-    for inner in ("ipv4_mapped", "sixtofour"):
-        number = getattr(number, inner, None) or number
+    if isinstance(number, ipaddress.IPv6Address):
+        if number.ipv4_mapped or number in NAT64:
+            number = ipaddress.IPv4Address(int(number) % 2**32)
+        elif number not in GLOBAL_UNICAST or number.sixtofour or number.teredo:
+            # 6to4 and Teredo have an IPv4 address inside, too; no server is left behind either.
+            return False
     return number.is_global and not number.is_multicast
 
 

@@ -1,6 +1,5 @@
 """Bodies of requests, JSON or multipart, -> a picture and checked fields; who may write."""
 
-import asyncio
 import hmac
 from typing import Any, TypeVar
 
@@ -26,33 +25,28 @@ async def read_fields(request: Request, model: type[Fields], settings: ServiceSe
     Args:
         request: its body is JSON with the picture in base64, or multipart with the picture as the file ``image``.
         model: of the JSON.
-        settings: how long the body may take to arrive, and whether the picture may be named by a URL.
+        settings: whether the picture may be named by a URL, and how long that may take.
 
     Raises:
         HTTPException: 400, 408, 413, 415 or 422, after what is wrong.
     """
-    seconds = settings.seconds
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     try:
-        async with asyncio.timeout(seconds):
-            if kind == "application/json":
-                fields = model.model_validate_json(await request.body())
-                url = getattr(fields, "url", None)
-                if url is None:
-                    return from_base64(fields.image), fields  # type: ignore[attr-defined]
-            elif kind == "multipart/form-data":
-                return await _read_form(request, model)
-            else:
-                raise HTTPException(415, "send multipart/form-data with a file `image`, or application/json")
-    except TimeoutError:
-        raise HTTPException(408, f"the request has not arrived within {seconds:g} seconds; send it again") from None
+        if kind == "multipart/form-data":
+            return await _read_form(request, model)
+        if kind != "application/json":
+            raise HTTPException(415, "send multipart/form-data with a file `image`, or application/json")
+        fields = model.model_validate_json(await request.body())
     except ValidationError as error:
         raise HTTPException(422, one_line(error.errors())) from error
+    url = getattr(fields, "url", None)
+    if url is None:
+        return from_base64(fields.image), fields  # type: ignore[attr-defined]
     if fields.image:  # type: ignore[attr-defined]
         raise HTTPException(422, "url: give it or an image, not both")
     if not settings.allow_urls:
         raise HTTPException(403, "url: this service takes none; start it with --allow-urls, or send the picture")
-    return await run_in_threadpool(fetched, url, settings.most_bytes, seconds), fields
+    return await run_in_threadpool(fetched, url, settings.most_bytes, settings.seconds), fields
 
 
 async def _read_form(request: Request, model: type[Fields]) -> tuple[bytes, Fields]:

@@ -1,8 +1,10 @@
 """What is asked and answered, as pydantic models; the OpenAPI description is made of them."""
 
+import unicodedata
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic_core import PydanticCustomError
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=1024)]
 Label = Annotated[str, StringConstraints(max_length=200)]
@@ -65,11 +67,25 @@ class Lookup(Where):
     ids: list[Name] = Field(min_length=1, max_length=MOST_CODES, examples=[["photos/3/0013.png"]])
 
 
+def addressable(item_id: str) -> str:
+    """Return an id that a request can name in its path; others are refused.
+
+    Raises:
+        PydanticCustomError: it is a dot or two, which clients take out of paths, has a control character, or ends in
+            ``/thumbnail``, an address of its own.
+    """
+    if any(unicodedata.category(character) == "Cc" for character in item_id):
+        raise PydanticCustomError("id", "must not have a control character, such as a newline")
+    if item_id in (".", "..") or item_id.endswith("/thumbnail"):
+        raise PydanticCustomError("id", "must not be `.` or `..`, nor end in /thumbnail: no request would find it")
+    return item_id
+
+
 class NewItem(Where):
     """A picture to be added, in base64."""
 
     image: str = Field(description="PNG, JPEG, WebP or BMP in base64, also as a data: URL.", examples=["iVBORw0KGgo="])
-    id: Name | None = Field(
+    id: Annotated[Name, AfterValidator(addressable)] | None = Field(
         default=None, description="Under which it is found; made up by default.", examples=["cats/7"]
     )
     label: Label | None = Field(default=None, description="Of its class.", examples=["cat"])
@@ -81,7 +97,7 @@ class Item(BaseModel):
 
     id: str
     label: str | None
-    path: str | None = Field(description="Of its file, on the machine of the service.")
+    path: str | None = Field(description="Of its file from the folder of the index, if that has it.")
     code: str = Field(description="Bits, first to last.")
     thumbnail: str = Field(description="Where a small picture of it is.")
 
