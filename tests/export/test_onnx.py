@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 import torch
 from numpy.typing import NDArray
@@ -117,6 +118,8 @@ def test_one_file_takes_any_number_of_images(exported: Path, digits: ImageHasher
     images = random_images(600, 1, 28)
     for count in (0, 1, 600):
         np.testing.assert_array_equal(hasher.encode(images[:count]), digits.encode(images[:count]))
+        [codes] = onnxruntime.InferenceSession(exported).run(["codes"], {"images": images[:count]})
+        np.testing.assert_array_equal(codes, digits.encode(images[:count]))
 
 
 def test_files_are_turned_grey_and_resized_before_the_graph_as_before_pytorch(
@@ -137,7 +140,7 @@ def test_the_file_says_what_the_hasher_says(exported: Path, digits: ImageHasher)
     assert (repr(hasher), hasher.code_length) == ("OnnxHasher(deephash, 48 bits, lenet, digits)", 48)
 
 
-@pytest.mark.parametrize("kind", ["cut", "text", "another model", "missing", "folder"])
+@pytest.mark.parametrize("kind", ["cut", "text", "another model", "no images", "missing", "folder"])
 def test_what_is_no_hasher_is_refused_in_one_line_with_its_name(kind: str, exported: Path, tmp_path: Path) -> None:
     path = tmp_path / "hasher.onnx"
     match kind:
@@ -148,6 +151,12 @@ def test_what_is_no_hasher_is_refused_in_one_line_with_its_name(kind: str, expor
         case "another model":
             model = onnx.load(exported)
             del model.metadata_props[:]
+            onnx.save(model, path)
+        case "no images":
+            model = onnx.load(exported)
+            zeros = onnx.helper.make_tensor("codes", onnx.TensorProto.UINT8, [1, 6], [0] * 6)
+            del model.graph.input[:], model.graph.node[:], model.graph.initializer[:]
+            model.graph.node.append(onnx.helper.make_node("Constant", [], ["codes"], value=zeros))
             onnx.save(model, path)
         case "folder":
             path.mkdir()

@@ -1,3 +1,5 @@
+import io
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -202,6 +204,32 @@ def test_a_path_to_no_npz_is_refused(tmp_path: Path) -> None:
         np.save(file, QUERY_BITS)
     with pytest.raises(InputError, match=r"holds a single array; put query_codes, .* into one file"):
         read_labelled_codes(path)
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+@pytest.mark.parametrize("rows", [10**9, 10**12, 10**18])
+def test_a_header_that_claims_more_than_the_file_has_is_refused(tmp_path: Path, rows: int, compressed: bool) -> None:
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"descr": "|u1", "fortran_order": False, "shape": (rows, 12)})
+    path = tmp_path / "codes.npz"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED) as archive:
+        for name in SIGNS:
+            archive.writestr(f"{name}.npy", header.getvalue() + bytes(100))
+    with pytest.raises(InputError, match=r"is damaged or no .npz of numbers; write it with numpy.savez"):
+        read_labelled_codes(path)
+    path.write_bytes(header.getvalue() + bytes(100))
+    with pytest.raises(InputError, match=r"is damaged or no .npz of numbers; write it with numpy.savez"):
+        read_labelled_codes(path)
+
+
+@pytest.mark.parametrize("bits", [np.array([[0], [1]]), np.array([[-1], [1]]), np.array([[0], [128]])])
+@pytest.mark.parametrize("kind", [np.uint8, np.int8, np.float32])
+def test_codes_of_one_bit_are_bits_signs_or_packed(bits: NDArray[Any], kind: type) -> None:
+    if (bits.min() < 0 and kind is np.uint8) or (bits.max() > 1 and kind is not np.uint8):
+        return
+    codes = bits.astype(kind)
+    found = labelled_codes(codes, np.array([0, 1]), codes, np.array([0, 1]), code_length=1)
+    assert found.query_codes.tolist() == [[0], [128]]
 
 
 def test_a_damaged_file_is_refused(tmp_path: Path) -> None:

@@ -209,6 +209,14 @@ def test_ranks_and_radii_out_of_range_are_reported_in_one_line(
     assert name in one_error(evaluate(tmp_path, BITS, *option))
 
 
+def test_ranks_and_radii_of_any_size_beyond_the_database_mean_all_of_it(tmp_path: Path) -> None:
+    largest = "9" * 20
+    evaluated = [
+        json.loads(evaluate(tmp_path, BITS, "--at", at, "--radius", at, "--json").stdout) for at in (largest, "9999")
+    ]
+    assert list(evaluated[0].values()) == list(evaluated[1].values())
+
+
 def test_importing_retrieval_brings_no_command_line_along() -> None:
     code = "import sys, deephash_pipeline.retrieval as _; print(sorted({'click', 'rich'} & sys.modules.keys()))"
     finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

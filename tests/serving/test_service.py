@@ -1,7 +1,9 @@
 """What the service answers."""
 
+import errno
 import io
 import json
+import sqlite3
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import quote
@@ -94,7 +96,7 @@ def test_an_added_picture_is_found_at_once_and_a_removed_one_no_more(client, ind
     item = added(client, picture(100), id="new/one", label="mine")
     found = client.post("/v1/search", **upload(picture(100), label="mine")).json()["results"]
     assert [(result["id"], result["distance"]) for result in found] == [("new/one", 0)]
-    assert Image.open(item["path"]).size == (8, 8)
+    assert Image.open(index.folder / item["path"]).size == (8, 8)
     assert client.delete("/v1/items/new%2Fone", headers=WRITER).json() == {"id": "new/one"}
     assert client.get("/v1/items/new%2Fone").status_code == 404
     assert client.post("/v1/search", **upload(picture(100), label="mine")).json()["results"] == []
@@ -104,6 +106,37 @@ def test_an_added_picture_is_found_at_once_and_a_removed_one_no_more(client, ind
 def test_a_file_outside_the_index_is_never_deleted(client, photos):
     assert client.delete(f"/v1/items/{THREE}", headers=WRITER).status_code == 200
     assert (photos / "3" / "0003.png").exists()
+
+
+def test_no_path_of_the_machine_is_told(client, index, photos):
+    added(client, picture(100), id="new")
+    answers = [client.get(address) for address in ("/v1/items?count=1000", "/v1/search/new?k=60", "/v1/indexes")]
+    answers.append(client.post("/v1/lookup", json={"ids": [THREE, "new"]}))
+    for told in (answer.text for answer in answers):
+        assert str(photos) not in told
+        assert str(index.folder) not in told
+
+
+@pytest.mark.parametrize(
+    ("place", "fault", "status"),
+    [
+        ("deephash_pipeline.image_index.pictures.open", OSError(errno.ENOSPC, "full", "/a/place"), 507),
+        ("deephash_pipeline.image_index.pictures.open", OSError(errno.EROFS, "read-only", "/a/place"), 503),
+        ("deephash_pipeline.search.store.Store.add", sqlite3.OperationalError("database or disk is full"), 507),
+        ("deephash_pipeline.search.store.Store.add", sqlite3.OperationalError("a readonly database"), 503),
+    ],
+)
+def test_a_disk_that_takes_nothing_is_no_fault_of_the_client(client, index, monkeypatch, place, fault, status):
+    def fail(*_arguments, **_named):
+        raise fault
+
+    monkeypatch.setattr(place, fail, raising=False)
+    answer = client.post("/v1/items", headers=WRITER, **upload(picture(1), id="one"))
+    assert answer.status_code == status
+    assert not {"/a/place", str(index.folder)} & set(answer.json()["error"].split())
+    assert "\n" not in answer.json()["error"]
+    assert client.get("/v1/items/one").status_code == 404
+    assert client.post("/v1/search", **upload(picture(1))).status_code == 200
 
 
 def test_a_picture_is_replaced_only_when_asked(client, index):
@@ -248,5 +281,5 @@ def test_a_photograph_has_the_code_it_has_as_a_file(client, index, tmp_path):
     content = (tmp_path / "photo.jpg").read_bytes()
     item = added(client, content, id="photo")
     assert index.index.get("photo").code.tolist() == index.hasher.encode(tmp_path / "photo.jpg")[0].tolist()
-    assert Image.open(item["path"]).size == (300, 420)
+    assert Image.open(index.folder / item["path"]).size == (300, 420)
     assert Image.open(io.BytesIO(client.get(item["thumbnail"]).content)).size == (137, 192)

@@ -102,7 +102,8 @@ class HasherGraph(nn.Module):
         bits = (self.outputs(images) >= 0).float()
         bits = functional.pad(bits, (0, -self.encoder.code_length % BITS_PER_BYTE))
         places = torch.tensor([float(1 << place) for place in reversed(range(BITS_PER_BYTE))])
-        return (bits.reshape(-1, bits.shape[1] // BITS_PER_BYTE, BITS_PER_BYTE) @ places).to(torch.uint8)
+        # A product of matrices would refuse no image at all in ONNX Runtime.
+        return (bits.reshape(-1, bits.shape[1] // BITS_PER_BYTE, BITS_PER_BYTE) * places).sum(2).to(torch.uint8)
 
 
 class PlainNormalisation(nn.Module):

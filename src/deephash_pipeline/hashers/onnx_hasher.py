@@ -74,6 +74,9 @@ class OnnxHasher(BaseHasher):
             content = json.loads(metadata[METADATA])
             if content["format"] != FORMAT:
                 raise ValueError(f"it is of format {content['format']}, this version reads {FORMAT}")
+            named = ([node.name for node in nodes] for nodes in (session.get_inputs(), session.get_outputs()))
+            if list(named) != [[IMAGES], [CODES]]:
+                raise ValueError(f"it does not make `{CODES}` of `{IMAGES}` alone")
             description = HasherDescription.model_validate(content["description"])
             return cls(session, description, content["made_from"])
         except (KeyError, ValueError) as error:

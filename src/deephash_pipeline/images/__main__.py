@@ -55,7 +55,7 @@ def write_lists(splits: Path, folder: Path) -> Iterator[str]:
     try:
         class_names = json.loads((splits / "class_names.json").read_text("utf-8"))
         ids = {split: json.loads((splits / split / "ids.json").read_text("utf-8")) for split in LISTS}
-        labels = {split: np.load(splits / split / "labels.npy", allow_pickle=False) for split in LISTS}
+        labels = {split: np.load(splits / split / "labels.npy", mmap_mode="r", allow_pickle=False) for split in LISTS}
     except (OSError, ValueError) as error:
         raise InputError(f"{splits} holds no splits ({error}): run `kedro run --pipelines=data_ingestion`.") from error
     folder.mkdir(parents=True, exist_ok=True)

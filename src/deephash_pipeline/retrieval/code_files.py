@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.lib.npyio import NpzFile
 from numpy.typing import NDArray
 
 from deephash_pipeline.errors import InputError
+from deephash_pipeline.retrieval.array_files import open_arrays
 from deephash_pipeline.retrieval.codes import BITS_PER_BYTE, check_code_length
 
 ARRAYS = ("query_codes", "query_labels", "database_codes", "database_labels")
@@ -128,19 +130,22 @@ def read_labelled_codes(path: Path | str, labels: Path | str | None = None) -> L
 
 
 def _arrays_of_run(path: Path | str, labels: Path) -> dict[str, Any]:
-    with np.load(path, allow_pickle=False) as file:
+    file = open_arrays(path)
+    if not isinstance(file, NpzFile):
+        raise InputError(f"{path} is no codes.npz of a run; leave out --labels, which is for those.")
+    with file:
         if not {"query", "database", "code_length"} <= set(file):
             raise InputError(f"{path} is no codes.npz of a run; leave out --labels, which is for those.")
         arrays = {f"{name}_codes": file[name] for name in ("query", "database")}
         arrays["code_length"] = int(file["code_length"])
     for name, split in (("query", "query"), ("database", "training")):
-        arrays[f"{name}_labels"] = np.load(labels / split / "labels.npy", allow_pickle=False)
+        arrays[f"{name}_labels"] = open_arrays(labels / split / "labels.npy")
     return arrays
 
 
 def _arrays(path: Path | str) -> dict[str, Any]:
-    file = np.load(path, allow_pickle=False)
-    if not isinstance(file, np.lib.npyio.NpzFile):
+    file = open_arrays(path)
+    if not isinstance(file, NpzFile):
         raise InputError(f"{path} holds a single array; put {', '.join(ARRAYS)} into one file with numpy.savez.")
     with file:
         missing = [name for name in ARRAYS if name not in file]
@@ -207,7 +212,9 @@ def _bytes_per_code(code_length: int) -> int:
 
 
 def _is_packed(codes: NDArray[Any], code_length: int) -> bool:
-    return codes.dtype == np.uint8 and codes.shape[1] == _bytes_per_code(code_length)
+    # A byte that is 1 has no bit of a packed code of one: it is the bit.
+    unpacked = code_length == 1 and np.any(codes == 1)
+    return codes.dtype == np.uint8 and codes.shape[1] == _bytes_per_code(code_length) and not unpacked
 
 
 def _is_numeric(array: object) -> bool:

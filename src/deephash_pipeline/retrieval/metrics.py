@@ -118,7 +118,7 @@ def recall_at(histograms: DistanceHistograms, k: int) -> NDArray[np.float64]:
         >>> recall_at(one_of_two, k=2)
         array([0.5])
     """
-    k = check_rank(k)
+    k = min(check_rank(k), histograms.database_size)
     found = _by_query(histograms, lambda groups: _expected_relevant(groups, k))
     return ratio(found, histograms.relevant_items, if_empty=np.nan)
 
