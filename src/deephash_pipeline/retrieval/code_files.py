@@ -136,7 +136,7 @@ def _arrays_of_run(path: Path | str, labels: Path) -> dict[str, Any]:
     with file:
         if not {"query", "database", "code_length"} <= set(file):
             raise InputError(f"{path} is no codes.npz of a run; leave out --labels, which is for those.")
-        arrays = {f"{name}_codes": file[name] for name in ("query", "database")}
+        arrays: dict[str, Any] = {f"{name}_codes": file[name] for name in ("query", "database")}
         arrays["code_length"] = int(file["code_length"])
     for name, split in (("query", "query"), ("database", "training")):
         arrays[f"{name}_labels"] = open_arrays(labels / split / "labels.npy")
