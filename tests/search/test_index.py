@@ -1,3 +1,4 @@
+import math
 from pathlib import Path
 from typing import Any
 
@@ -136,6 +137,8 @@ def index() -> HammingIndex:
         ({"label": []}, []),
         ({}, [1, 2, 3]),
         ({"LABEL": np.str_("cat")}, [1]),
+        ({"label": {"!=": "cat"}}, [2, 3]),
+        ({"label": {"!=": "cat", ">": "a"}}, [2]),
     ],
 )
 def test_conditions_on_metadata(index: HammingIndex, where: Any, ids: list[int]) -> None:
@@ -148,7 +151,7 @@ def test_conditions_on_metadata(index: HammingIndex, where: Any, ids: list[int])
         ({}, [1, 2, 3, 4]),
         ({"label": None}, [3, 4]),
         ({"label": [None, "dog"]}, [2, 3, 4]),
-        ({"label": {"!=": "cat"}}, [2]),
+        ({"label": {"!=": "cat"}}, [2, 3, 4]),
     ],
 )
 def test_items_added_without_metadata_have_no_value_in_any_column(
@@ -200,6 +203,14 @@ def zeros(items: int, width: int = 1) -> Any:
         (lambda index: index.within(zeros(1), -1), "radius is -1"),
         (lambda index: index.search(zeros(1), 1, where={"colour": 1}), "columns are: label, year"),
         (lambda index: index.search(zeros(1), 1, where={"year": {"~": 1}}), "use one of <"),
+        (lambda index: index.search(zeros(1), 1, where={"label": 3}), "'label', which has text, with 3"),
+        (lambda index: index.search(zeros(1), 1, where={"label": ["cat", 3]}), "'label', which has text, with 3"),
+        (lambda index: index.search(zeros(1), 1, where={"label": {"!=": 3}}), "'label', which has text, with 3"),
+        (lambda index: index.search(zeros(1), 1, where={"year": {">": "2"}}), "'year', which has numbers, with '2'"),
+        (lambda index: index.search(zeros(1), 1, where={"year": {"<": None}}), "None after '<' for 'year'"),
+        (lambda index: index.search(zeros(1), 1, where={"year": {"<": math.nan}}), "'year' has nan"),
+        (lambda index: index.add([9], zeros(1), {"year": [math.nan]}), "'year' has nan for a value; give None"),
+        (lambda index: index.add([9], zeros(1), {"label": ["\ud800"]}), "give one that UTF-8 can encode"),
         (lambda index: index.search(zeros(1), 1, where="year > 1"), "give a mapping"),
         (lambda index: HammingIndex(257), "from 1 to 256"),
         (lambda index: HammingIndex(0), "from 1 to 256"),

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from deephash_pipeline.engines.base import EngineIndex
 from deephash_pipeline.engines.clients import EngineError
-from deephash_pipeline.engines.rows import bits_of, code_of_bits
+from deephash_pipeline.engines.rows import bits_of, code_of_bits, plain_value
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.retrieval.codes import check_codes
 from deephash_pipeline.search import Answers, Item, ItemId, merge_answers
 from deephash_pipeline.search.checks import checked_count
-from deephash_pipeline.search.filters import Where
+from deephash_pipeline.search.filters import Where, named_conditions
 
 SECONDS_TO_ANSWER = 60.0
 LABEL = "label"
@@ -86,7 +86,10 @@ class GatheredIndex(EngineIndex):
             InputError: an argument has another form, or a service does not answer.
         """
         queries = [bits_of(code, self.code_length) for code in check_codes(codes, self.code_length)]
-        question = {"codes": queries, "k": checked_count(k, "k"), "index": self.name, LABEL: _labels(where)}
+        labels = _labels(where)
+        if labels == []:
+            return Answers(np.empty((len(queries), 0), dtype=object), np.empty((len(queries), 0), dtype=np.int32))
+        question = {"codes": queries, "k": checked_count(k, "k"), "index": self.name, LABEL: labels}
         shards = [
             Answers(
                 np.array(found["ids"], dtype=object).reshape(len(queries), -1),
@@ -167,9 +170,13 @@ def _answered(shard: httpx.Client, ask: Callable[[httpx.Client], httpx.Response]
 def _labels(where: Where | None) -> list[str] | None:
     if not where:
         return None
-    if not isinstance(where, Mapping) or list(where) != [LABEL] or isinstance(where[LABEL], Mapping):
+    [(name, wanted), *others] = named_conditions(
+        where, [LABEL, "path"], plain_value, lambda column, kind: kind == "text"
+    )
+    labels = wanted if isinstance(wanted, list) else [wanted]
+    if name != LABEL or others or None in labels or isinstance(wanted, Mapping):
         raise InputError(f"where is {where!r}; services are asked for labels alone, such as {{'label': ['3', '5']}}.")
-    return [where[LABEL]] if isinstance(where[LABEL], str) else list(where[LABEL])
+    return labels
 
 
 def _item(found: Mapping[str, Any]) -> Item:

@@ -19,7 +19,7 @@ from deephash_pipeline.engines.rows import About, Row, item_of, plain_value
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.extras import required
 from deephash_pipeline.search import Item, ItemId
-from deephash_pipeline.search.filters import Where, named_conditions
+from deephash_pipeline.search.filters import HasKind, Where, named_conditions
 
 PADDED_BITS = 64
 # Milvus answers with so many hits at most.
@@ -141,7 +141,7 @@ class MilvusIndex(ExportedIndex):
         """
         if k >= MOST_HITS:
             raise InputError(f"k is {k}, but Milvus answers with at most {MOST_HITS - 1:,} items.")
-        condition = expression_of(where or {}, self.columns)
+        condition = expression_of(where or {}, self.columns, self.finished.has_kind)
         pad = -codes.shape[1] % (PADDED_BITS // 8)
         vectors = [code.tobytes() for code in np.pad(codes, ((0, 0), (0, pad)))]
         found: dict[int, list[Hit]] = {}
@@ -254,26 +254,26 @@ def _is_sure(hits: list[Hit], k: int, limit: int) -> bool:
     return len(hits) < limit or hits[-1].distance > hits[k - 1].distance
 
 
-def expression_of(where: Where, columns: Sequence[str]) -> str:
+def expression_of(where: Where, columns: Sequence[str], has_kind: HasKind) -> str:
     """Translate a condition to an expression of Milvus over `metadata`.
 
     Args:
-        where: see `HammingIndex.search`; None, for no value, cannot be asked for, and values of another type than the
-            one compared with are never found.
+        where: see `HammingIndex.search`.
         columns: that there are.
+        has_kind: whether a column has a value of a kind.
 
     Raises:
-        InputError: there is no such column, or a condition has another form.
+        InputError: there is no such column, it has values of another kind, or a condition has another form.
 
     Example:
-        >>> expression_of({"label": ["a", "b"], "year": {">=": 2020}}, ["label", "year"])
+        >>> expression_of({"label": ["a", "b"], "year": {">=": 2020}}, ["label", "year"], lambda column, kind: True)
         'metadata["label"] in ["a", "b"] and metadata["year"] >= 2020'
     """
-    return " and ".join(_expressions(where, columns))
+    return " and ".join(_expressions(where, columns, has_kind))
 
 
-def _expressions(where: Where, columns: Sequence[str]) -> Iterator[str]:
-    for name, wanted in named_conditions(where, columns, plain_value):
+def _expressions(where: Where, columns: Sequence[str], has_kind: HasKind) -> Iterator[str]:
+    for name, wanted in named_conditions(where, columns, plain_value, has_kind):
         conditions = wanted if isinstance(wanted, Mapping) else {"in" if isinstance(wanted, list) else "==": wanted}
         for operator, value in conditions.items():
             if value is None or (isinstance(value, list) and None in value):

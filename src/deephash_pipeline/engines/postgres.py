@@ -16,7 +16,7 @@ from deephash_pipeline.engines.rows import About, Row, bits_of, code_of_bits, it
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.extras import required
 from deephash_pipeline.search import Item, ItemId
-from deephash_pipeline.search.filters import Where, named_conditions
+from deephash_pipeline.search.filters import HasKind, Where, named_conditions
 
 LARGEST_EF_SEARCH = 1000
 SMALLEST_EF_SEARCH = 40
@@ -136,7 +136,7 @@ class PostgresIndex(ExportedIndex):
 
     def nearest(self, codes: NDArray[np.uint8], k: int, where: Where | None) -> list[list[Hit]]:
         """See `ExportedIndex`."""
-        condition, values = condition_of(where or {}, self.columns)
+        condition, values = condition_of(where or {}, self.columns, self.finished.has_kind)
         found = []
         with self._connection() as connection:
             for code in codes:
@@ -209,24 +209,25 @@ class PostgresIndex(ExportedIndex):
             raise EngineError(f"{self.place} cannot be asked ({reason}); check the address and the server.") from error
 
 
-def condition_of(where: Where, columns: Sequence[str]) -> tuple[str, list[Any]]:
+def condition_of(where: Where, columns: Sequence[str], has_kind: HasKind) -> tuple[str, list[Any]]:
     """Translate a condition to SQL over `metadata`: the expression, and the values of its places.
 
-    Values compare as SQLite compares them: numbers come before text, text by its bytes.
+    Values compare as SQLite compares them: text by its bytes, and with nothing of another kind.
 
     Args:
         where: see `HammingIndex.search`.
         columns: that there are.
+        has_kind: whether a column has a value of a kind.
 
     Raises:
-        InputError: there is no such column, or a condition has another form.
+        InputError: there is no such column, it has values of another kind, or a condition has another form.
 
     Example:
-        >>> condition_of({"label": ["a", None]}, ["label"])
+        >>> condition_of({"label": ["a", None]}, ["label"], lambda column, kind: True)
         ('true AND (metadata->%s = ANY(%s::jsonb[]) OR metadata->%s IS NULL)', ['label', ['"a"'], 'label'])
     """
     parts, values = ["true"], list[Any]()
-    for name, wanted in named_conditions(where, columns, plain_value):
+    for name, wanted in named_conditions(where, columns, plain_value, has_kind):
         column = "metadata->%s"
         if isinstance(wanted, Mapping):
             for operator, value in wanted.items():
@@ -250,10 +251,6 @@ def _comparison(name: str, operator: str, value: Any) -> tuple[str, list[Any]]:
     if value is None:
         return "metadata->%s IS NOT NULL", [name]
     if operator == "!=":
-        return "metadata->%s <> %s::jsonb", [name, json.dumps(value)]
-    text = isinstance(value, str)
-    ours, others = ("string", "number") if text else ("number", "string")
-    read = '(metadata->>%s) COLLATE "C"' if text else "(metadata->>%s)::numeric"
-    all_others = (operator in ("<", "<=")) == text
-    compared = f"CASE jsonb_typeof(metadata->%s) WHEN '{ours}' THEN {read} {operator} %s"
-    return f"{compared} WHEN '{others}' THEN {str(all_others).lower()} ELSE false END", [name, name, value]
+        return "metadata->%s IS DISTINCT FROM %s::jsonb", [name, json.dumps(value)]
+    kind, read = ("string", '(metadata->>%s) COLLATE "C"') if isinstance(value, str) else ("number", "(metadata->>%s)::numeric")
+    return f"CASE jsonb_typeof(metadata->%s) WHEN '{kind}' THEN {read} {operator} %s ELSE false END", [name, name, value]

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.search import Item, ItemId
+from deephash_pipeline.search.filters import Kind
 
 DIGEST_BYTES = 8
 
@@ -64,6 +65,7 @@ class About:
         text_ids: whether ids are strings; otherwise they are 64-bit integers.
         columns: of metadata.
         values: of every column, the first of its distinct values, ascending.
+        kinds: of every column, what it has: `numbers`, `text`.
         items: how many there are; None until an export has come to its end.
         last_position: the largest of a row, -1 for none.
     """
@@ -72,8 +74,13 @@ class About:
     text_ids: bool
     columns: list[str] = field(default_factory=list)
     values: Mapping[str, list[Any]] = field(default_factory=dict)
+    kinds: Mapping[str, list[str]] = field(default_factory=dict)
     items: int | None = None
     last_position: int = -1
+
+    def has_kind(self, column: str, kind: Kind) -> bool:
+        """Whether a column has a value of a kind; an earlier version has exported without saying so."""
+        return column not in self.kinds or kind in self.kinds[column]
 
     def to_json(self) -> str:
         """As JSON."""
@@ -125,6 +132,6 @@ def plain_value(column: str, value: Any) -> Any:
         InputError: it is of another type than the values that rows have.
     """
     value = value.item() if isinstance(value, np.generic) else value
-    if value is not None and not isinstance(value, str | int | float):
+    if value is not None and (not isinstance(value, str | int | float) or value != value):
         raise InputError(f"where has a {type(value).__name__} for {column!r}; give str, int, float, bool or None.")
     return int(value) if isinstance(value, bool) else value

@@ -1,7 +1,8 @@
 """Metadata columns, and conditions on them: `where={"label": [3, 5], "year": {">=": 2020}}`."""
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,10 @@ from deephash_pipeline.search.ledger import Ledger, quoted
 
 Where = Mapping[str, Any]
 OPERATORS = ("<", "<=", ">", ">=", "!=")
+Kind = Literal["numbers", "text", "bytes"]
+SQLITE_TYPES: dict[Kind, tuple[str, ...]] = {"numbers": ("integer", "real"), "text": ("text",), "bytes": ("blob",)}
+HasKind = Callable[[str, Kind], bool]
+"""Whether a column has a value of a kind."""
 # SQLite takes 32,766 values in a statement.
 MOST_VALUES = 30_000
 CONDITIONS_KEPT = 64
@@ -43,28 +48,43 @@ def checked_metadata(metadata: Mapping[str, Sequence[Any]] | None, items: int) -
     return checked
 
 
-def condition_of(where: Where, columns: Sequence[str]) -> tuple[str, tuple[Any, ...]]:
+def kind_of(value: str | int | float | bytes) -> Kind:
+    """What a value is compared as.
+
+    Example:
+        >>> kind_of(True), kind_of(2.5), kind_of("2.5")
+        ('numbers', 'numbers', 'text')
+    """
+    return "text" if isinstance(value, str) else "bytes" if isinstance(value, bytes) else "numbers"
+
+
+def condition_of(where: Where, columns: Sequence[str], has_kind: HasKind) -> tuple[str, tuple[Any, ...]]:
     """Translate a condition to SQL: the expression, and the values of its question marks.
 
     Args:
         where: by column, a value to equal, a list of values to be one of, or a mapping from operators to values; None
             stands for no value. All columns' conditions must hold.
         columns: the columns that there are.
+        has_kind: whether a column has a value of a kind.
 
     Raises:
-        InputError: if there is no such column, or a condition has another form.
+        InputError: if there is no such column, it has values of another kind, or a condition has another form.
 
     Example:
-        >>> condition_of({"label": [3, 5], "year": {">=": 2020}}, columns=["label", "year"])
-        ('1 AND ("label" IN (?, ?)) AND "year" >= ?', (3, 5, 2020))
+        >>> condition_of({"label": [3, 5], "year": {"!=": 2020}}, ["label", "year"], lambda column, kind: True)
+        ('1 AND ("label" IN (?, ?)) AND "year" IS NOT ?', (3, 5, 2020))
     """
     parts, values = ["1"], []
-    for name, wanted in named_conditions(where, columns, _storable):
+    for name, wanted in named_conditions(where, columns, _storable, has_kind):
         column = quoted(name)
         if isinstance(wanted, Mapping):
             for operator, value in wanted.items():
-                parts.append(f"{column} {operator} ?" if value is not None else f"{column} IS NOT NULL")
-                values += [] if value is None else [value]
+                if operator == "!=":
+                    parts.append(f"{column} IS NOT ?")
+                else:
+                    types = ", ".join(map(repr, SQLITE_TYPES[kind_of(value)]))
+                    parts.append(f"(typeof({column}) IN ({types}) AND {column} {operator} ?)")
+                values.append(value)
         elif isinstance(wanted, list):
             present = [value for value in wanted if value is not None]
             if len(present) > MOST_VALUES:
@@ -79,38 +99,57 @@ def condition_of(where: Where, columns: Sequence[str]) -> tuple[str, tuple[Any, 
 
 
 def named_conditions(
-    where: Where, columns: Sequence[str], value_of: Callable[[str, Any], Any]
+    where: Where, columns: Sequence[str], value_of: Callable[[str, Any], Any], has_kind: HasKind
 ) -> Iterator[tuple[str, Any]]:
-    """Conditions by the names that columns have, with lists for all that holds several values.
+    """Conditions by the names that columns have, with lists for all that holds several values; every engine's check.
 
     Args:
         where: see `condition_of`.
         columns: the columns that there are.
         value_of: checks a value of a column, and converts it.
+        has_kind: whether a column has a value of a kind.
 
     Raises:
-        InputError: if there is no such column, or a condition has another form.
+        InputError: if there is no such column, it has values of another kind, or a condition has another form.
 
     Example:
-        >>> list(named_conditions({"Label": (3, 5)}, ["label"], lambda name, value: value))
+        >>> list(named_conditions({"Label": (3, 5)}, ["label"], lambda name, value: value, lambda column, kind: True))
         [('label', [3, 5])]
     """
     if not isinstance(where, Mapping):
         raise InputError(f'where is {where!r}; give a mapping from columns to values, such as {{"label": 3}}.')
     known = {name.lower(): name for name in columns}
-    for name, wanted in where.items():
-        if not isinstance(name, str) or name.lower() not in known:
+    for given, wanted in where.items():
+        if not isinstance(given, str) or given.lower() not in known:
             there_are = ", ".join(columns) or "none"
-            raise InputError(f"where names a column {name!r} that this index lacks; columns are: {there_are}.")
+            raise InputError(f"where names a column {given!r} that this index lacks; columns are: {there_are}.")
+        name = known[given.lower()]
         if isinstance(wanted, Mapping):
-            for operator in wanted:
+            for operator, value in wanted.items():
                 if operator not in OPERATORS:
-                    raise InputError(f"where has {operator!r} for {name!r}; use one of {', '.join(OPERATORS)}.")
-            yield known[name.lower()], {operator: value_of(name, value) for operator, value in wanted.items()}
+                    raise InputError(f"where has {operator!r} for {given!r}; use one of {', '.join(OPERATORS)}.")
+                if value is None and operator != "!=":
+                    raise InputError(
+                        f"where has None after {operator!r} for {given!r}, but no value is neither less nor more; "
+                        f'give a value, or {{"!=": None}} for items that have one.'
+                    )
+            found: Any = {operator: value_of(name, value) for operator, value in wanted.items()}
         elif isinstance(wanted, list | tuple | set | frozenset | np.ndarray):
-            yield known[name.lower()], [value_of(name, value) for value in wanted]
+            found = [value_of(name, value) for value in wanted]
         else:
-            yield known[name.lower()], value_of(name, wanted)
+            found = value_of(name, wanted)
+        _check_kinds(name, found, has_kind)
+        yield name, found
+
+
+def _check_kinds(name: str, wanted: Any, has_kind: HasKind) -> None:
+    """Refuse what equals nothing, or is before or after everything, only because it is written otherwise."""
+    values = wanted.values() if isinstance(wanted, Mapping) else wanted if isinstance(wanted, list) else [wanted]
+    first_of = {kind_of(value): value for value in reversed(list(values)) if value is not None}
+    for kind, value in first_of.items():
+        others = [] if has_kind(name, kind) else [other for other in SQLITE_TYPES if has_kind(name, other)]
+        if others:
+            raise InputError(f"where compares {name!r}, which has {' and '.join(others)}, with {value!r}; give such.")
 
 
 def _storable(name: str, value: Any) -> Any:
@@ -119,11 +158,23 @@ def _storable(name: str, value: Any) -> Any:
     if value is not None and not isinstance(value, str | int | float | bytes):
         kind = type(value).__name__
         raise InputError(f"column {name!r} has a value that is {kind}; give str, int, float, bool, bytes or None.")
+    if isinstance(value, float) and math.isnan(value):
+        raise InputError(f"column {name!r} has nan for a value; give None for no value.")
+    if isinstance(value, str) and not _is_text(value):
+        raise InputError(f"column {name!r} has the value {value!a}, which is no Unicode; give one that UTF-8 can encode.")
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
         raise InputError(
             f"column {name!r} has the value {value}, which does not fit into 64 bits; give it as a string."
         )
     return value
+
+
+def _is_text(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 class Conditions:
@@ -137,6 +188,7 @@ class Conditions:
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
+        self._kinds: set[tuple[str, Kind]] = set()
         self._known: dict[tuple[str, tuple[Any, ...]], NDArray[np.int64]] = {}
 
     def positions(self, where: Where) -> NDArray[np.int64]:
@@ -145,7 +197,7 @@ class Conditions:
         Raises:
             InputError: if a column is unknown, or the condition has another form.
         """
-        condition = condition_of(where, self._ledger.columns())
+        condition = condition_of(where, self._ledger.columns(), self.has_kind)
         known = self._known.pop(condition, np.empty(0, dtype=np.int64))
         # Those after the last known one: what lies between, the condition does not hold for.
         new = self._ledger.positions_where(*condition, after=int(known[-1]) if len(known) else -1)
@@ -153,3 +205,9 @@ class Conditions:
         if len(self._known) > CONDITIONS_KEPT:
             del self._known[next(iter(self._known))]
         return self._known[condition]
+
+    def has_kind(self, column: str, kind: Kind) -> bool:
+        """Whether a column has a value of a kind, or had one."""
+        if (column, kind) not in self._kinds and self._ledger.has_type(column, SQLITE_TYPES[kind]):
+            self._kinds.add((column, kind))
+        return (column, kind) in self._kinds

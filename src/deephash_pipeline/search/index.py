@@ -89,6 +89,12 @@ class HammingIndex(ReadableIndex):
         ReadableIndex.__init__(index, store)
         return index
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the folder: a copy in another process reads it, since one object alone writes."""
+        if self._store.folder is None:
+            raise InputError("an index in memory cannot be pickled; create it in a folder.")
+        return type(self).open, (str(self._store.folder.absolute()), True)
+
     def close(self) -> None:
         """Let others write; nothing else is lost without it."""
         with self._store.lock:
@@ -162,6 +168,11 @@ class HammingIndex(ReadableIndex):
             if len(rows):
                 store.remove(store.snapshot.positions_of(rows))
             return len(rows)
+
+    def mark(self, made_by: str) -> None:
+        """Store a digest of what makes the codes, so that whoever opens the index can tell another from it."""
+        with self._writing() as store:
+            store.mark(made_by)
 
     def compact(self, background: bool = False) -> Future[None]:
         """Merge all items into one segment without those removed; searches, additions and removals go on meanwhile.

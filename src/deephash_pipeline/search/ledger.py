@@ -2,12 +2,16 @@
 
 Every change of an index is one transaction here, and it has happened once that is on the disk (write-ahead log,
 ``synchronous=FULL``). Readers see the state after the last transaction, and are not in a writer's way.
+
+Rows have digests, so that a bit that has changed on the disk is noticed. Every row of metadata has its own, and the
+setting ``described`` is their number; ``rows`` is the sum of those of newest and removed items; ``digest`` is that of
+all settings and segments.
 """
 
-import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
@@ -15,23 +19,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.errors import InputError
+from deephash_pipeline.search.database import Database, digest_of, named, text
 from deephash_pipeline.search.segments import Contents
 
 POSITION = "position"
+POSITIONS_AT_ONCE = 500
+ROW_DIGEST = "digest of this row"
+ROWS, DESCRIBED, DIGEST = "rows", "described", "digest"
 SCHEMA = """
 CREATE TABLE settings (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE segments (first_position INTEGER PRIMARY KEY, name TEXT NOT NULL, items INTEGER NOT NULL,
                        digest TEXT NOT NULL);
 CREATE TABLE tail (position INTEGER PRIMARY KEY, id NOT NULL, code BLOB NOT NULL, features BLOB);
 CREATE TABLE removed (change INTEGER PRIMARY KEY, position INTEGER NOT NULL UNIQUE);
-CREATE TABLE metadata (position INTEGER PRIMARY KEY);
+CREATE TABLE metadata (position INTEGER PRIMARY KEY, "digest of this row" INTEGER);
 """
-BUSY_SECONDS = 30.0
-POSITIONS_AT_ONCE = 500
-# SQLite begins its log again after a thousand pages and one transaction; who makes few changes needs no room for them.
-LOG_PAGES = 1024
-CHECKPOINT_PAGES = 1000
-CHANGES_BEFORE_ROOM = 8
+TAIL_DIGEST = "digest_of(position, 'id', id, 'code', code, 'features', features)"
+# SQLite's functions take 127 arguments.
+COLUMNS_AT_ONCE = 50
 
 
 @dataclass(frozen=True)
@@ -54,133 +59,155 @@ class SegmentEntry:
     digest: str
 
 
-class Ledger:
-    """The tables of one index.
-
-    Args:
-        path: of the database; None keeps it in memory.
-        read_only: whether to refuse changes.
-    """
+class Ledger(Database):
+    """The tables of one index; see `Database` for its arguments."""
 
     def __init__(self, path: Path | None, read_only: bool = False) -> None:
-        self._path = path
-        self._connection = sqlite3.connect(
-            ":memory:" if path is None else path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
-        )
-        if path is not None:
-            self._connection.execute("PRAGMA synchronous=FULL")
-        if read_only:
-            self._connection.execute("PRAGMA query_only=ON")
-        self._changes = 0
+        super().__init__(path, read_only)
+        # What the rows that a transaction has written add to the sum of digests.
+        self._row_digests = 0
+        self._metadata_are_whole = path is None
 
     def create(self, settings: Mapping[str, Any]) -> None:
         """Make the tables of a new index."""
-        if self._path is not None:
-            self._connection.execute("PRAGMA journal_mode=WAL")
+        if self.path is not None:
+            self.execute("PRAGMA journal_mode=WAL")
         with self.transaction():
             for statement in SCHEMA.strip().split(";\n"):
-                self._connection.execute(statement)
-            for name, value in settings.items():
+                self.execute(statement)
+            for name, value in {**settings, ROWS: 0, DESCRIBED: 0}.items():
                 self.set(name, value)
-
-    def close(self) -> None:
-        """Close the database."""
-        self._connection.close()
 
     @contextmanager
     def transaction(self, reading: bool = False) -> Iterator[None]:
-        """Make all that is done inside one transaction: on the disk after it, or, after an error, nowhere."""
-        self._connection.execute("BEGIN" if reading else "BEGIN IMMEDIATE")
-        try:
+        """See `Database`."""
+        self._row_digests = 0
+        with super().transaction(reading):
             yield
-            self._connection.execute("COMMIT")
-        except BaseException:
-            # A full disk has SQLite roll back by itself.
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
-            raise
-        self._changes += not reading
-        if self._changes == CHANGES_BEFORE_ROOM and self._path is not None:
-            with suppress(sqlite3.OperationalError):
-                self._make_room_in_log()
 
-    def _make_room_in_log(self) -> None:
-        """Lengthen the log before it is needed.
+    def settle(self) -> None:
+        """Bring the digests of settings and segments, and of newest and removed items, up to date."""
+        if self.path is not None:
+            self.set(ROWS, self.settings().get(ROWS, 0) + self._row_digests)
+            self.set(DIGEST, self._digest_of_settings())
 
-        A transaction that makes a file longer waits for the file system's own journal too. Without waiting for the
-        disk, the log is filled by changes of a number that nothing reads, and then begins anew at its old length.
+    def _digest_of_settings(self) -> int:
+        settings = sorted(str(setting) for setting in self.settings().items() if setting[0] != DIGEST)
+        return digest_of("settings", "", f"{settings}{self.segments()}")
+
+    def verify(self) -> None:
+        """Look at all that is read when an index is opened.
+
+        Raises:
+            InputError: it is not what was written.
         """
-        self._connection.execute("PRAGMA wal_autocheckpoint=0")
-        # In WAL mode this waits at checkpoints alone, so what was acknowledged stays on the disk.
-        self._connection.execute("PRAGMA synchronous=NORMAL")
-        try:
-            for number in range(LOG_PAGES):
-                self._connection.execute(f"PRAGMA user_version={number}")
-            self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
-        finally:
-            self._connection.execute("PRAGMA synchronous=FULL")
-            self._connection.execute(f"PRAGMA wal_autocheckpoint={CHECKPOINT_PAGES}")
+        with self.transaction(reading=True):
+            settings = self.settings()
+            found = (self._digest_of_settings(), self._sum_of_rows())
+            # The first format had no digests.
+            if self.path is not None and settings.get("format") != 1 and (settings.get(DIGEST), settings.get(ROWS)) != found:
+                raise self.damaged("rows are not those that were written")
 
-    def version(self) -> int:
-        """A number that changes when another connection has changed the database."""
-        return int(self._connection.execute("PRAGMA data_version").fetchone()[0])
+    def _sum_of_rows(self) -> int:
+        ((tail, removed),) = self.rows(
+            f"SELECT (SELECT SUM({TAIL_DIGEST}) FROM tail), (SELECT SUM(digest_of({POSITION}, '', 0)) FROM removed)"
+        )
+        return (tail or 0) + (removed or 0)
+
+    def _verify_metadata(self) -> None:
+        """Look at all metadata, once: those of some items are looked at when they are read."""
+        if self._metadata_are_whole:
+            return
+        if ROW_DIGEST in self._columns():
+            ((described, there, others),) = self.rows(
+                f"SELECT (SELECT value FROM settings WHERE name = '{DESCRIBED}'), COUNT(*), "
+                f"TOTAL({named(ROW_DIGEST)} IS NOT ({self._digest_of_metadata()})) FROM metadata"
+            )
+            if others or described != there:
+                raise self.damaged("metadata are not those that were written")
+        self._metadata_are_whole = True
+
+    def _digest_of_metadata(self) -> str:
+        pairs = [f"{text(name)}, {named(name)}" for name in self.columns()]
+        starts = range(0, len(pairs), COLUMNS_AT_ONCE)
+        some = [", ".join([POSITION, *pairs[start : start + COLUMNS_AT_ONCE]]) for start in starts]
+        return " + ".join(["0", *(f"digest_of({columns})" for columns in some)])
+
+    def upgrade(self, version: int) -> None:
+        """Give digests to an index of the first format, which had none."""
+        with self.transaction():
+            self.execute(f"ALTER TABLE metadata ADD COLUMN {named(ROW_DIGEST)} INTEGER")
+            self.execute(f"UPDATE metadata SET {named(ROW_DIGEST)} = {self._digest_of_metadata()}")
+            ((described,),) = self.rows("SELECT COUNT(*) FROM metadata")
+            for name, value in {"format": version, ROWS: self._sum_of_rows(), DESCRIBED: described}.items():
+                self.set(name, value)
 
     def settings(self) -> dict[str, Any]:
         """All settings by name."""
-        return dict(self._connection.execute("SELECT name, value FROM settings"))
+        return dict(self.rows("SELECT name, value FROM settings"))
 
     def set(self, name: str, value: Any) -> None:
         """Change a setting."""
-        self._connection.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (name, value))
+        self.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (name, value))
 
     def segments(self) -> list[SegmentEntry]:
         """All segments in the order of their items."""
-        rows = self._connection.execute("SELECT first_position, name, items, digest FROM segments ORDER BY 1")
+        rows = self.rows("SELECT first_position, name, items, digest FROM segments ORDER BY 1")
         return [SegmentEntry(*row) for row in rows]
 
     def replace_segments(self, old: Iterable[str], new: SegmentEntry | None) -> None:
         """Put a segment in the place of others."""
-        self._connection.executemany("DELETE FROM segments WHERE name = ?", [(name,) for name in old])
+        self.execute("DELETE FROM segments WHERE name = ?", [(name,) for name in old], many=True)
         if new is not None:
             values = (new.first_position, new.name, new.items, new.digest)
-            self._connection.execute("INSERT INTO segments VALUES (?, ?, ?, ?)", values)
+            self.execute("INSERT INTO segments VALUES (?, ?, ?, ?)", values)
 
     def tail_after(self, position: int) -> list[TailRow]:
         """Items of the tail whose position is larger than this, in order."""
-        rows = self._connection.execute("SELECT * FROM tail WHERE position > ? ORDER BY position", (position,))
+        rows = self.rows("SELECT * FROM tail WHERE position > ? ORDER BY position", (position,))
         return [TailRow(*row) for row in rows]
 
     def append_to_tail(self, rows: Iterable[TailRow]) -> None:
         """Add items to the tail."""
         values = [(row.position, row.id, row.code, row.features) for row in rows]
-        self._connection.executemany("INSERT INTO tail VALUES (?, ?, ?, ?)", values)
+        self.execute("INSERT INTO tail VALUES (?, ?, ?, ?)", values, many=True)
+        if self.path is not None:
+            self._row_digests += sum(
+                digest_of(position, "id", item_id, "code", code, "features", features)
+                for position, item_id, code, features in values
+            )
 
     def clear_tail(self) -> None:
         """Forget the items of the tail: a segment has them."""
-        self._connection.execute("DELETE FROM tail")
+        ((digests,),) = self.rows(f"SELECT SUM({TAIL_DIGEST}) FROM tail")
+        self._row_digests -= digests or 0
+        self.execute("DELETE FROM tail")
 
     def removed_after(self, change: int) -> tuple[int, NDArray[np.int64]]:
         """The number of the last removal, and the positions removed after this one."""
-        rows = self._connection.execute(
-            "SELECT change, position FROM removed WHERE change > ? ORDER BY change", (change,)
-        ).fetchall()
+        rows = self.rows("SELECT change, position FROM removed WHERE change > ? ORDER BY change", (change,))
         return (rows[-1][0] if rows else change), np.array([row[1] for row in rows], dtype=np.int64)
 
     def remove(self, positions: Sequence[int]) -> None:
         """Remove the items at some positions."""
         values = [(int(position),) for position in positions]
-        self._connection.executemany("INSERT INTO removed (position) VALUES (?)", values)
+        self.execute("INSERT INTO removed (position) VALUES (?)", values, many=True)
+        self._row_digests += sum(digest_of(position, "", 0) for (position,) in values)
 
     def forget(self, positions: Sequence[int]) -> None:
         """Forget removed items: no segment has them any more."""
         values = [(int(position),) for position in positions]
-        self._connection.executemany("DELETE FROM removed WHERE position = ?", values)
-        self._connection.executemany("DELETE FROM metadata WHERE position = ?", values)
+        self.execute("DELETE FROM removed WHERE position = ?", values, many=True)
+        self._row_digests -= sum(digest_of(position, "", 0) for (position,) in values)
+        gone = self.execute("DELETE FROM metadata WHERE position = ?", values, many=True).rowcount
+        self.set(DESCRIBED, self.settings().get(DESCRIBED, 0) - max(gone, 0))
 
     def columns(self) -> list[str]:
         """Names of the columns of metadata."""
-        names = [row[1] for row in self._connection.execute("PRAGMA table_info(metadata)")]
-        return [name for name in names if name != POSITION]
+        return [name for name in self._columns() if name not in (POSITION, ROW_DIGEST)]
+
+    def _columns(self) -> list[str]:
+        return [row[1] for row in self.rows("PRAGMA table_info(metadata)")]
 
     def add_metadata(self, positions: Sequence[int], columns: Mapping[str, Sequence[Any]]) -> None:
         """Write the metadata of some items; columns that are new are made."""
@@ -189,47 +216,65 @@ class Ledger:
         known = {name.lower(): name for name in self.columns()}
         for name in columns:
             if name.lower() not in known:
-                self._connection.execute(f"ALTER TABLE metadata ADD COLUMN {quoted(name)}")
-        names = ", ".join([POSITION, *map(quoted, columns)])
-        places = ", ".join("?" * (1 + len(columns)))
-        self._connection.executemany(
-            f"INSERT INTO metadata ({names}) VALUES ({places})",
-            zip(positions, *columns.values(), strict=True),
+                self.execute(f"ALTER TABLE metadata ADD COLUMN {quoted(name)}")
+                known[name.lower()] = name
+        names = [known[name.lower()] for name in columns]
+        digests = [
+            None if self.path is None else digest_of(*row)
+            for row in zip(positions, *chain(*zip(map(repeat, names), columns.values(), strict=True)))
+        ]
+        places = ", ".join("?" * (2 + len(names)))
+        self.execute(
+            f"INSERT INTO metadata ({', '.join([POSITION, named(ROW_DIGEST), *map(quoted, names)])}) VALUES ({places})",
+            list(zip(positions, digests, *columns.values(), strict=True)),
+            many=True,
         )
+        self.set(DESCRIBED, self.settings().get(DESCRIBED, 0) + len(positions))
 
     def metadata(self, positions: Sequence[int]) -> list[dict[str, Any]]:
         """Metadata of the items at some positions, without empty values."""
         found: dict[int, dict[str, Any]] = {}
+        names = self._columns()
         for start in range(0, len(positions), POSITIONS_AT_ONCE):
             some = [int(position) for position in positions[start : start + POSITIONS_AT_ONCE]]
-            places = ", ".join("?" * len(some))
-            rows = self._connection.execute(f"SELECT * FROM metadata WHERE {POSITION} IN ({places})", some)
-            names = [description[0] for description in rows.description]
-            for row in rows:
-                values = dict(zip(names, row, strict=True))
-                position = values.pop(POSITION)
-                found[position] = {name: value for name, value in values.items() if value is not None}
+            columns, places = ", ".join(map(named, names)), ", ".join("?" * len(some))
+            for row in self.rows(f"SELECT {columns} FROM metadata WHERE {POSITION} IN ({places})", some):
+                values = {name: value for name, value in zip(names, row, strict=True) if value is not None}
+                position, digest = values.pop(POSITION), values.pop(ROW_DIGEST, None)
+                if digest is not None and digest != digest_of(position, *chain(*values.items())):
+                    raise self.damaged("metadata are not those that were written")
+                found[position] = values
+        if any(int(position) not in found for position in positions):
+            # Those were added without any, or the rows are lost.
+            self._verify_metadata()
         return [found.get(int(position), {}) for position in positions]
 
     def values(self, column: str, most: int) -> list[Any]:
         """The distinct values of a column, ascending, without the empty one."""
+        self._verify_metadata()
         name = quoted(column)
-        rows = self._connection.execute(
+        rows = self.rows(
             f"SELECT DISTINCT {name} FROM metadata WHERE {name} IS NOT NULL ORDER BY 1 LIMIT ?", (most,)
         )
         return [row[0] for row in rows]
+
+    def has_type(self, column: str, types: Sequence[str]) -> bool:
+        """Whether a column has a value of some of SQLite's types."""
+        found = self.rows(
+            f"SELECT 1 FROM metadata WHERE typeof({quoted(column)}) IN ({', '.join('?' * len(types))}) LIMIT 1", types
+        )
+        return bool(found)
 
     def positions_where(self, condition: str, values: Sequence[Any], after: int) -> NDArray[np.int64]:
         """Positions after one whose metadata meet a condition, ascending.
 
         Items that were added without metadata have no row; to them every column is empty.
         """
+        self._verify_metadata()
         stop = int(self.settings()["next_position"])
         columns = ", ".join(["0", *(f"NULL AS {quoted(name)}" for name in self.columns())])
-        (holds_without,) = self._connection.execute(
-            f"SELECT ({condition}) IS TRUE FROM (SELECT {columns})", values
-        ).fetchone()
-        found = self._connection.execute(
+        ((holds_without,),) = self.rows(f"SELECT ({condition}) IS TRUE FROM (SELECT {columns})", values)
+        found = self.rows(
             f"SELECT {POSITION} FROM metadata WHERE {POSITION} > ? AND {POSITION} < ? "
             f"AND (({condition}) IS TRUE) != ? ORDER BY {POSITION}",
             (after, stop, *values, holds_without),
@@ -257,12 +302,13 @@ def contents_of_rows(rows: Sequence[TailRow], words: int, width: int) -> Content
     return Contents(codes.T, ids, positions, features.reshape(len(rows), width) if width else None)
 
 
+
 def quoted(name: str) -> str:
     """A column's name as SQL writes it.
 
     Raises:
         InputError: if it cannot be one.
     """
-    if not isinstance(name, str) or not name or "\0" in name or name.lower() == POSITION:
+    if not isinstance(name, str) or not name or "\0" in name or name.lower() in (POSITION, ROW_DIGEST):
         raise InputError(f"metadata has a column {name!r}; give columns names that are not empty and not `{POSITION}`.")
-    return '"' + name.replace('"', '""') + '"'
+    return named(name)

@@ -10,7 +10,7 @@ from deephash_pipeline.errors import InputError
 from deephash_pipeline.retrieval.codes import check_codes, code_words
 from deephash_pipeline.search.answers import Answers, Item, ItemId, RangeAnswers
 from deephash_pipeline.search.checks import checked_count
-from deephash_pipeline.search.filters import Conditions, Where
+from deephash_pipeline.search.filters import SQLITE_TYPES, Conditions, Where
 from deephash_pipeline.search.ids import MISSING, checked_ids
 from deephash_pipeline.search.parts import SearchedPart
 from deephash_pipeline.search.ranking import Engine, nearest_rows, rows_within
@@ -52,6 +52,12 @@ class ReadableIndex:
     def code_length(self) -> int:
         """Bits per code."""
         return self._store.code_length
+
+    @property
+    def made_by(self) -> str | None:
+        """The digest of what makes its codes, see `HammingIndex.mark`; None where that is not known."""
+        with self._store.lock:
+            return self._store.made_by
 
     @property
     def features(self) -> int:
@@ -224,6 +230,11 @@ class ReadableIndex:
             raise InputError(f"there is no column {column!r}; columns are: {', '.join(self.columns) or 'none'}.")
         with self._store.lock:
             return self._store.ledger.values(column, checked_count(most, "most"))
+
+    def kinds(self, column: str) -> list[str]:
+        """What a column of metadata has: `numbers`, `text`, `bytes`."""
+        with self._store.lock:
+            return [kind for kind in SQLITE_TYPES if self._conditions.has_kind(column, kind)]
 
     def metadata(self, ids: Sequence[ItemId] | NDArray[Any]) -> list[dict[str, Any]]:
         """Metadata of some items, by column and without empty values.

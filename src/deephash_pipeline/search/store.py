@@ -6,6 +6,7 @@ the moment the ledger names it. Nothing that the ledger names is ever written ag
 at most a file that no one names, which the next writer deletes.
 """
 
+import re
 import sqlite3
 import threading
 import uuid
@@ -33,7 +34,11 @@ from deephash_pipeline.stores import INDEX_FILE, flush
 
 LEDGER = INDEX_FILE
 SEGMENTS = "segments"
-FORMAT = 1
+MADE_BY = "made_by"
+FORMAT = 2
+# Without digests of rows; a writer adds them.
+FORMER_FORMAT = 1
+SEGMENT_NAME = re.compile(rf"[0-9a-f]{{32}}({re.escape(FEATURES_SUFFIX)})?")
 # So many items at once become a segment without a detour.
 BULK_ITEMS = 4096
 # A longer tail becomes a segment, and takes segments of at most so many items in all along.
@@ -73,26 +78,30 @@ class Store:
                 if folder is not None:
                     flush(folder)
             settings = self._checked_settings()
+            self.ledger.verify()
+            if settings["format"] == FORMER_FORMAT and not read_only:
+                self.ledger.upgrade(FORMAT)
             self.code_length, self.width = int(settings["code_length"]), int(settings["width"])
             self.words = -(-self.code_length // 64)
             self._loaded: dict[str, Segment] = {}
             self._load()
             self._delete_unnamed()
-        except sqlite3.DatabaseError as error:
+        except sqlite3.Error as error:
             self.close()
-            if getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN):
-                raise InputError(
-                    f"{folder} cannot be written ({error}), which SQLite needs for reading too; "
-                    "give the right to write, or copy the index."
-                ) from error
-            raise InputError(f"{folder}/{LEDGER} is damaged ({error}); restore it from a backup.") from error
+            raise InputError(
+                f"{folder} cannot be written ({error}), which SQLite needs for reading too; "
+                "give the right to write, or copy the index."
+            ) from error
+        except OSError as error:
+            self.close()
+            raise InputError(f"{error.filename or folder} cannot be read ({error.strerror}); mend that.") from error
         except BaseException:
             self.close()
             raise
 
     def _checked_settings(self) -> dict[str, Any]:
         settings = self.ledger.settings()
-        if settings.get("format") != FORMAT:
+        if settings.get("format") not in (FORMAT, FORMER_FORMAT):
             raise InputError(
                 f"{self.folder} has the format {settings.get('format')}, this version reads {FORMAT}; build it anew."
             )
@@ -113,6 +122,17 @@ class Store:
                 if self.ledger.version() != self._version:
                     self._refresh()
         return self.snapshot
+
+    @property
+    def made_by(self) -> str | None:
+        """The digest of what makes the codes; None where that is not known."""
+        found: str | None = self.ledger.settings().get(MADE_BY)
+        return found
+
+    def mark(self, made_by: str) -> None:
+        """Store the digest of what makes the codes; `lock` is taken."""
+        with self.ledger.transaction():
+            self.ledger.set(MADE_BY, made_by)
 
     def merged_by_another(self) -> bool:
         """Whether another process has merged segments since the present snapshot; `lock` is taken."""
@@ -287,5 +307,6 @@ class Store:
     def _delete_unnamed(self) -> None:
         """Delete files that the ledger does not name: those of a writer that was killed."""
         if self.folder is not None and not self.read_only:
-            paths = list((self.folder / SEGMENTS).iterdir())
-            self._delete_files({path.stem for path in paths} - set(self._loaded))
+            (self.folder / SEGMENTS).mkdir(exist_ok=True)
+            names = [path.name for path in (self.folder / SEGMENTS).iterdir() if SEGMENT_NAME.fullmatch(path.name)]
+            self._delete_files({name.removesuffix(FEATURES_SUFFIX) for name in names} - set(self._loaded))

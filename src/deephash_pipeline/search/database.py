@@ -1,0 +1,178 @@
+"""The SQLite file of an index: transactions, and errors that say what is wrong."""
+
+import os
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+from deephash_pipeline.errors import InputError
+
+BUSY_SECONDS = 30.0
+# SQLite begins its log again after a thousand pages and one transaction; who makes few changes needs no room for them.
+LOG_PAGES = 1024
+CHECKPOINT_PAGES = 1000
+CHANGES_BEFORE_ROOM = 8
+NOT_DAMAGE = (
+    *(sqlite3.SQLITE_PERM, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_READONLY),
+    *(sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL, sqlite3.SQLITE_CANTOPEN),
+)
+
+
+class Database:
+    """A connection to a file, whose statements know `digest_of`.
+
+    Args:
+        path: of the file; None keeps it in memory.
+        read_only: whether to refuse changes. A file that nobody can write, as on a disk that is mounted for reading,
+            is read as it is.
+    """
+
+    def __init__(self, path: Path | None, read_only: bool = False) -> None:
+        self.path = path
+        self._changes = 0
+        place = ":memory:" if path is None else f"{path.absolute().as_uri()}?"
+        if path is not None and read_only and _cannot_change(path):
+            # SQLite cannot make its shared memory there, and needs none.
+            place += "immutable=1"
+        self._connection = sqlite3.connect(
+            place, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False, uri=path is not None
+        )
+        self._connection.create_function("digest_of", -1, digest_of, deterministic=True)
+        self._closed = False
+        if path is not None:
+            self.execute("PRAGMA synchronous=FULL")
+        if read_only:
+            self.execute("PRAGMA query_only=ON")
+
+    def execute(self, statement: str, values: Sequence[Any] = (), many: bool = False) -> sqlite3.Cursor:
+        """Carry out a statement, once or for each of many values."""
+        with self._understood():
+            return (self._connection.executemany if many else self._connection.execute)(statement, values)
+
+    def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
+        """All rows that a statement finds."""
+        with self._understood():
+            return self._connection.execute(statement, values).fetchall()
+
+    @contextmanager
+    def _understood(self) -> Iterator[None]:
+        """Tell damage of the file, which shows in many forms, from a full disk or a missing right.
+
+        Raises:
+            InputError: the file is damaged, or closed.
+            sqlite3.OperationalError: the disk is full, or the like.
+        """
+        if self._closed:
+            raise InputError(f"the index {self.path.parent if self.path else 'in memory'} is closed; open it again.")
+        try:
+            yield
+        except sqlite3.Error as error:
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF in NOT_DAMAGE:
+                raise
+            raise self.damaged(str(error)) from error
+
+    def damaged(self, reason: str) -> InputError:
+        """What is to be raised where the file is not what was written."""
+        return InputError(f"{self.path} is damaged ({reason}); restore it from a backup.")
+
+    def close(self) -> None:
+        """Close the database."""
+        self._closed = True
+        self._connection.close()
+
+    @contextmanager
+    def transaction(self, reading: bool = False) -> Iterator[None]:
+        """Make all that is done inside one transaction: on the disk after it, or, after an error, nowhere."""
+        self.execute("BEGIN" if reading else "BEGIN IMMEDIATE")
+        try:
+            yield
+            if not reading:
+                self.settle()
+            self.execute("COMMIT")
+        except BaseException:
+            # A full disk has SQLite roll back by itself.
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            raise
+        self._changes += not reading
+        if self._changes == CHANGES_BEFORE_ROOM and self.path is not None:
+            with suppress(sqlite3.OperationalError):
+                self._make_room_in_log()
+
+    def settle(self) -> None:
+        """Do what is to be done at the end of every transaction that writes."""
+
+    def _make_room_in_log(self) -> None:
+        """Lengthen the log before it is needed.
+
+        A transaction that makes a file longer waits for the file system's own journal too. Without waiting for the
+        disk, the log is filled by changes of a number that nothing reads, and then begins anew at its old length.
+        """
+        self.execute("PRAGMA wal_autocheckpoint=0")
+        # In WAL mode this waits at checkpoints alone, so what was acknowledged stays on the disk.
+        self.execute("PRAGMA synchronous=NORMAL")
+        try:
+            for number in range(LOG_PAGES):
+                self.execute(f"PRAGMA user_version={number}")
+            self.execute("PRAGMA wal_checkpoint(PASSIVE)")
+        finally:
+            self.execute("PRAGMA synchronous=FULL")
+            self.execute(f"PRAGMA wal_autocheckpoint={CHECKPOINT_PAGES}")
+
+    def version(self) -> int:
+        """A number that changes when another connection has changed the database."""
+        return int(self.rows("PRAGMA data_version")[0][0])
+
+
+def _cannot_change(path: Path) -> bool:
+    """Whether a file lies on a disk that is mounted for reading, and is all there is of its database."""
+    log = path.with_name(f"{path.name}-wal")
+    return bool(os.statvfs(path).f_flag & os.ST_RDONLY) and not (log.is_file() and log.stat().st_size)
+
+
+def digest_of(row: Any, *pairs: Any) -> int:
+    """The digest of a row: the sum of those of its columns, of which empty ones do not count.
+
+    Args:
+        row: its number.
+        pairs: names and values of columns, alternating.
+
+    Example:
+        >>> digest_of(3, "label", "cat", "year", None) == digest_of(3, "label", "cat") != digest_of(4, "label", "cat")
+        True
+    """
+    columns = zip(pairs[::2], pairs[1::2], strict=True)
+    return sum(crc32(f"{row}\0{name}\0{_plain(value)}".encode()) for name, value in columns if value is not None)
+
+
+def _plain(value: str | int | float | bytes) -> str:
+    """A value as SQLite gives it back, with its type."""
+    if isinstance(value, str):
+        return f"s{str.__str__(value)}"
+    if isinstance(value, bytes):
+        return f"b{value.hex()}"
+    # SQLite has no -0.0.
+    return f"i{int(value)}" if isinstance(value, int) else f"f{float(value) + 0.0!r}"
+
+
+def named(name: str) -> str:
+    """A name as SQL writes it.
+
+    Example:
+        >>> named("label")
+        '"label"'
+    """
+    return '"' + name.replace('"', '""') + '"'
+
+
+def text(value: str) -> str:
+    """A string as SQL writes it.
+
+    Example:
+        >>> text("it's")
+        "'it''s'"
+    """
+    return "'" + value.replace("'", "''") + "'"
