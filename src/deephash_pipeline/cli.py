@@ -124,6 +124,9 @@ def causes(error: BaseException) -> Iterator[BaseException]:
     """Walk from an error to the first cause, most specific first."""
     chain = [error]
     while (following := chain[-1].__cause__ or chain[-1].__context__) is not None:
+        if any(following is link for link in chain):
+            # Libraries that raise an error a second time make rings.
+            break
         chain.append(following)
     yield from (link for link in chain if isinstance(link, InputError))
     yield from chain

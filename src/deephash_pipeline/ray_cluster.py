@@ -4,14 +4,17 @@ Nothing of Ray is imported before `connected` is entered.
 """
 
 import os
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+from urllib.parse import urlsplit
 
 from deephash_pipeline.errors import InputError
 
 OBJECT_STORE_BYTES = 2 * 10**8
 """Of a cluster on this machine: what is sent are names and small results, and ``/dev/shm`` may be small."""
+SECONDS_TO_CONNECT = 5
 QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
     # Else 127.0.0.1 is replaced by the machine's address in the network.
@@ -50,6 +53,9 @@ def connected(address: str | None, cpus: int | None = None) -> Iterator[Any]:
             "_node_ip_address": "127.0.0.1",
         }
     try:
+        if address is not None and (server := urlsplit(address if "://" in address else f"//{address}")).port:
+            # Ray would try again for minutes.
+            socket.create_connection((server.hostname, server.port), SECONDS_TO_CONNECT).close()
         ray.init(address, **options)
     except (ConnectionError, ValueError, RuntimeError, OSError) as error:
         reason = " ".join(str(error).split())[:300]

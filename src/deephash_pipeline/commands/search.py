@@ -13,7 +13,7 @@ from deephash_pipeline.commands.opening import OtherEngine, opened
 from deephash_pipeline.commands.options import FOLDER, approximate_option, device_option, engine_option
 from deephash_pipeline.encoding import CodeFolder, add_encoded
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.image_index import AddedImages, ImageIndex, list_images
+from deephash_pipeline.image_index import AddedImages, ImageIndex, has_other_hasher, list_images, rebuilt
 from deephash_pipeline.image_index.changes import STAMP, gone
 from deephash_pipeline.search import Answers, HammingIndex
 
@@ -46,7 +46,8 @@ def build(index: Path, hasher: str | None, paths: Sequence[str], codes: str | No
     files, skipped = list_images(paths) if paths else ([], [])
     encoded = CodeFolder(codes) if codes else None
     made = encoded.hasher(device) if encoded else named_hasher(str(hasher), device)
-    with ImageIndex.create_or_open(index, made, anew) as images:
+    replacing = anew and has_other_hasher(index, made)
+    with rebuilt(index, made) if replacing else ImageIndex.create_or_open(index, made) as images:
         _report(index, images, images.add_files(files) if encoded is None else add_encoded(images, encoded), skipped)
         assert isinstance(images.index, HammingIndex), "a build is of no other engine"
         for name in gone(images.index):
@@ -121,13 +122,13 @@ def search(
     approximate: bool,
     device: str,
 ) -> None:
-    """Find the images of INDEX that are most like a PHOTO."""
+    """Find the images of INDEX that are most like a PHOTO; of equal distances those that were added first."""
     if (photo is None) == (name is None):
         raise InputError("give either a photo or --id of an image of the index")
     if photo is not None and not photo.is_file():
         raise InputError(f"{photo} is not there: name an image file, or --id of an image of the index")
     with opened(index, device if photo else "cpu", OtherEngine(engine, approximate)) as images:
-        where = {"label": list(labels)} if labels else None
+        where = images.labelled(labels) if labels else None
         if name is not None:
             answers = images.search_by_id(name, k, where)
         else:

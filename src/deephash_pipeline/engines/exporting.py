@@ -77,10 +77,10 @@ def export_index(
     for start in range(0, len(surplus), ROWS_AT_ONCE):
         target.delete(surplus[start : start + ROWS_AT_ONCE].tolist())
     values = {name: index.values(name, MOST_VALUES) for name in index.columns}
-    kinds = {name: index.kinds(name) for name in index.columns}
+    kinds_of = {name: index.kinds(name) for name in index.columns}
     last = int(ours[-1]) if len(ours) else -1
     target.describe(
-        replace(form, columns=index.columns, values=values, kinds=kinds, items=len(ours), last_position=last)
+        replace(form, columns=index.columns, values=values, kinds=kinds_of, items=len(ours), last_position=last)
     )
     return Exported(written, len(surplus), kept, _check(index, target, len(ours), seed))
 

@@ -18,7 +18,7 @@ from deephash_pipeline.search import Answers, Item, ItemId, merge_answers
 from deephash_pipeline.search.checks import checked_count
 from deephash_pipeline.search.filters import Where, named_conditions
 
-SECONDS_TO_ANSWER = 60.0
+TIMEOUT = httpx.Timeout(60.0, connect=5.0)
 LABEL = "label"
 
 
@@ -41,7 +41,7 @@ class GatheredIndex(EngineIndex):
     def __init__(self, addresses: Sequence[str], name: str | None = None) -> None:
         self.place = ", ".join(addresses)
         self.name = name
-        self._shards = [httpx.Client(base_url=address, timeout=SECONDS_TO_ANSWER) for address in addresses]
+        self._shards = [httpx.Client(base_url=address, timeout=TIMEOUT) for address in addresses]
         self._pool = ThreadPoolExecutor(4 * len(addresses), "gathering")
         lengths: set[int] = {about["code_length"] for about in self._about()}
         if len(lengths) > 1:

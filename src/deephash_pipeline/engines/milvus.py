@@ -6,9 +6,11 @@ for all, until it is known which items were inserted first.
 """
 
 import json
+import socket
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
+from urllib.parse import urlsplit
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +29,8 @@ MOST_HITS = 16_384
 HITS_AT_ONCE = 500_000
 POSITIONS_AT_ONCE = 10_000
 LONGEST_ID = 65_535
-SECONDS_TO_ANSWER = 60
+SECONDS_TO_CONNECT = 5
+PORT = 19530
 ABOUT_SUFFIX = "_about"
 EXACT = {"metric_type": "HAMMING"}
 
@@ -44,13 +47,21 @@ class MilvusIndex(ExportedIndex):
     """
 
     def __init__(self, uri: str, name: str) -> None:
-        self._milvus = required("pymilvus", "milvus")
         self.name = name
         self.place = f"collection {name} of Milvus"
         self.about = None
         self._client: Any = None
         try:
-            self._client = self._milvus.MilvusClient(uri, timeout=SECONDS_TO_ANSWER)
+            server = urlsplit(uri)
+            if server.hostname:
+                # The client takes seconds to be imported, and tries again for minutes.
+                address = (server.hostname, server.port or PORT)
+                socket.create_connection(address, SECONDS_TO_CONNECT).close()
+        except (OSError, ValueError) as error:
+            raise self._failed(error) from error
+        self._milvus = required("pymilvus", "milvus")
+        try:
+            self._client = self._milvus.MilvusClient(uri, timeout=SECONDS_TO_CONNECT)
         except (self._milvus.MilvusException, ValueError) as error:
             raise self._failed(error) from error
         if self._asked("has_collection", name + ABOUT_SUFFIX):

@@ -21,7 +21,8 @@ from deephash_pipeline.search.filters import HasKind, Where, named_conditions
 LARGEST_EF_SEARCH = 1000
 SMALLEST_EF_SEARCH = 40
 MOST_NAME_BYTES = 50
-SECONDS_TO_CONNECT = 10
+# For each address of a name, such as that of IPv4 and that of IPv6.
+SECONDS_TO_CONNECT = 5
 
 
 class PostgresIndex(ExportedIndex):
@@ -252,5 +253,11 @@ def _comparison(name: str, operator: str, value: Any) -> tuple[str, list[Any]]:
         return "metadata->%s IS NOT NULL", [name]
     if operator == "!=":
         return "metadata->%s IS DISTINCT FROM %s::jsonb", [name, json.dumps(value)]
-    kind, read = ("string", '(metadata->>%s) COLLATE "C"') if isinstance(value, str) else ("number", "(metadata->>%s)::numeric")
-    return f"CASE jsonb_typeof(metadata->%s) WHEN '{kind}' THEN {read} {operator} %s ELSE false END", [name, name, value]
+    kind, read = (
+        ("string", '(metadata->>%s) COLLATE "C"') if isinstance(value, str) else ("number", "(metadata->>%s)::numeric")
+    )
+    return f"CASE jsonb_typeof(metadata->%s) WHEN '{kind}' THEN {read} {operator} %s ELSE false END", [
+        name,
+        name,
+        value,
+    ]

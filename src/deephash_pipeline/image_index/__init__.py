@@ -6,5 +6,15 @@ It knows `deephash` and `search`, and neither Kedro nor a command line nor HTTP.
 from deephash_pipeline.image_index.encoded import EncodedDatabase, write_index
 from deephash_pipeline.image_index.index import AddedImages, ImageIndex
 from deephash_pipeline.image_index.listing import ListedImage, list_images
+from deephash_pipeline.image_index.rebuilding import has_other_hasher, rebuilt
 
-__all__ = ["AddedImages", "EncodedDatabase", "ImageIndex", "ListedImage", "list_images", "write_index"]
+__all__ = [
+    "AddedImages",
+    "EncodedDatabase",
+    "ImageIndex",
+    "ListedImage",
+    "has_other_hasher",
+    "list_images",
+    "rebuilt",
+    "write_index",
+]

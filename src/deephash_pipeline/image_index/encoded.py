@@ -3,7 +3,6 @@
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,8 +12,9 @@ from PIL import Image
 
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.image_index.index import AddedImages, ImageIndex
-from deephash_pipeline.image_index.pictures import write_picture
-from deephash_pipeline.image_index.stored import delete_index
+from deephash_pipeline.image_index.texts import one_form
+from deephash_pipeline.image_index.pictures import picture_name, write_picture
+from deephash_pipeline.image_index.rebuilding import has_other_hasher, rebuilt
 
 if TYPE_CHECKING:
     from deephash_pipeline.deephash import ImageHasher
@@ -72,37 +72,38 @@ def write_index(folder: Path, encoded: EncodedDatabase) -> AddedImages:
         ...     write_index(Path(folder, "index"), encoded).added
         1
     """
-    images = ImageIndex.create_or_open(folder, encoded.hasher, anew=True)
-    there = {row for row, name in enumerate(encoded.ids) if name in images.index}
-    if not _agree(images, encoded, sorted(there)):
-        images.close()
-        delete_index(folder)
-        images, there = ImageIndex.create(folder, encoded.hasher), set()
-    with images:
-        new = [row for row in range(len(encoded.ids)) if row not in there]
-        paths = [
-            write_picture(folder, _picture(encoded.images[row]), _file_name(encoded.ids[row]), sync=False)
-            for row in new
-        ]
-        # At once for all of them; a file at a time takes a disk's patience.
-        os.sync()
-        names, labels = ([of_all[row] for row in new] for of_all in (encoded.ids, encoded.labels))
-        images.add_codes(names, encoded.codes[new], paths, labels)
-        images.compact()
-    return AddedImages(added=len(new), there=len(there))
+    if not has_other_hasher(folder, encoded.hasher):
+        with ImageIndex.create_or_open(folder, encoded.hasher) as images:
+            there = [row for row, name in enumerate(encoded.ids) if name in images.index]
+            if _agree(images, encoded, there):
+                return _add(images, encoded)
+    with rebuilt(folder, encoded.hasher) as images:
+        return _add(images, encoded)
+
+
+def _add(images: ImageIndex, encoded: EncodedDatabase) -> AddedImages:
+    """Add the images that an index lacks."""
+    assert images.folder is not None
+    new = [row for row, name in enumerate(encoded.ids) if name not in images.index]
+    paths = [
+        write_picture(images.folder, _picture(encoded.images[row]), picture_name(encoded.ids[row]), sync=False)
+        for row in new
+    ]
+    # At once for all of them; a file at a time takes a disk's patience.
+    os.sync()
+    names, labels = ([of_all[row] for row in new] for of_all in (encoded.ids, encoded.labels))
+    images.add_codes(names, encoded.codes[new], paths, labels)
+    images.compact()
+    return AddedImages(added=len(new), there=len(encoded.ids) - len(new))
 
 
 def _agree(images: ImageIndex, encoded: EncodedDatabase, there: list[int]) -> bool:
     """Whether those images that the index has already, by their rows, have the same codes and labels there."""
     items = images.index.items([encoded.ids[row] for row in there])
     return all(
-        item.metadata.get("label") == encoded.labels[row] and np.array_equal(item.code, encoded.codes[row])
+        item.metadata.get("label") == one_form(encoded.labels[row]) and np.array_equal(item.code, encoded.codes[row])
         for row, item in zip(there, items, strict=True)
     )
-
-
-def _file_name(name: str) -> str:
-    return blake2b(name.encode(errors="surrogatepass"), digest_size=16).hexdigest()
 
 
 def _picture(pixels: NDArray[np.uint8]) -> Image.Image:

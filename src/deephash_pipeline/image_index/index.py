@@ -16,10 +16,19 @@ from deephash_pipeline.hashers import BaseHasher
 from deephash_pipeline.image_index.changes import STAMP, compared
 from deephash_pipeline.image_index.equal_codes import EqualCodes
 from deephash_pipeline.image_index.listing import ListedImage
-from deephash_pipeline.image_index.pictures import PICTURES, write_picture
-from deephash_pipeline.image_index.stored import HASHER, Runtime, delete_index, same_hasher, stored_hasher
+from deephash_pipeline.image_index.pictures import PICTURE, write_picture
+from deephash_pipeline.image_index.stored import (
+    HASHER,
+    Runtime,
+    former_place,
+    require_maker,
+    same_hasher,
+    stored_hasher,
+)
+from deephash_pipeline.image_index.texts import Texts, one_form, spellings, texts, unknown
 from deephash_pipeline.images.batches import Images, SkippedImage
 from deephash_pipeline.progress import count_steps
+from deephash_pipeline.provenance import content_digest
 from deephash_pipeline.search import Answers, HammingIndex, RangeAnswers, Searchable
 from deephash_pipeline.search.filters import Where
 from deephash_pipeline.search.store import LEDGER
@@ -82,6 +91,7 @@ class ImageIndex:
                 "the index was made with"
             )
         self.hasher, self.index = hasher, index
+        self._seen_labels: set[str] = set()
         self.folder = None if folder is None else folder.absolute()
 
     @classmethod
@@ -92,8 +102,7 @@ class ImageIndex:
             InputError: there is something in the folder.
         """
         index = HammingIndex.create(folder, hasher.code_length)
-        hasher.save(Path(folder) / HASHER)
-        return cls(hasher, index, Path(folder))
+        return cls(hasher, _marked(index, hasher, Path(folder)), Path(folder))
 
     @classmethod
     def open(
@@ -120,31 +129,33 @@ class ImageIndex:
         """
         path = Path(folder)
         if not path.is_dir():
+            _refuse_exchanged(path)
             raise InputError(
                 f"there is no index {path}: make it by `deephash-pipeline index build {path} --hasher ...`"
             )
         index = HammingIndex.open(path, read_only) if engine is None else engine
         try:
-            return cls(stored_hasher(path, device, runtime), index, path)
+            opened = cls(stored_hasher(path, device, runtime), index, path)
+            if isinstance(index, HammingIndex):
+                require_maker(index, path)
+            return opened
         except BaseException:
             index.close()
             raise
 
     @classmethod
-    def create_or_open(cls, folder: str | Path, hasher: "ImageHasher", anew: bool = False) -> Self:
+    def create_or_open(cls, folder: str | Path, hasher: "ImageHasher") -> Self:
         """Make an index, or go on with one that was made with the same hasher.
 
         Args:
             folder: of the index.
             hasher: makes its codes.
-            anew: whether an index that was made with another hasher gives way.
 
         Raises:
             InputError: the one that is there was made with another hasher; see also `create` and `open`.
         """
         path = Path(folder)
-        if anew and (path / LEDGER).is_file() and not same_hasher(path, hasher):
-            delete_index(path)
+        _refuse_exchanged(path)
         if not (path / HASHER).exists():
             # One that was killed between index and hasher has no item.
             if not (path / LEDGER).exists():
@@ -153,11 +164,16 @@ class ImageIndex:
             if len(index):
                 index.close()
                 raise InputError(f"{path} has codes of an unknown hasher: build images into another folder")
-            hasher.save(path / HASHER)
-            return cls(hasher, index, path)
+            return cls(hasher, _marked(index, hasher, path), path)
         if not same_hasher(path, hasher):
             raise InputError(f"{path} was made with another hasher: build into another folder, or add --anew")
-        return cls(hasher, HammingIndex.open(path), path)
+        index = HammingIndex.open(path)
+        try:
+            require_maker(index, path)
+        except BaseException:
+            index.close()
+            raise
+        return cls(hasher, index, path)
 
     def close(self) -> None:
         """Let others write."""
@@ -209,42 +225,49 @@ class ImageIndex:
 
     def _store(self, codes: NDArray[np.uint8], images: Sequence[ListedImage]) -> None:
         metadata: dict[str, Sequence[str | None]] = {"path": [str(image.path) for image in images]}
-        metadata |= {"label": [image.label for image in images], STAMP: [image.stamp for image in images]}
+        metadata["label"] = [image.label and one_form(image.label) for image in images]
+        metadata[STAMP] = [image.stamp for image in images]
         self._own().add([image.id for image in images], codes, metadata, replace=True)
 
     def add(
         self,
-        ids: Sequence[str],
+        ids: Texts,
         images: Images,
-        paths: Sequence[str | None] | None = None,
-        labels: Sequence[str | None] | None = None,
+        paths: Texts | None = None,
+        labels: Texts | None = None,
         replace: bool = False,
     ) -> None:
         """Add images that are in memory.
 
         Args:
-            ids: one for each.
+            ids: one for each, in a list, a tuple, an array or a Series; whole numbers are written as text, here and in
+                what follows.
             images: as `deephash_pipeline.deephash.ImageHasher` takes them.
             paths: where their pictures are, see `keep_picture`; None for nowhere.
-            labels: names of their classes.
+            labels: names of their classes; None for none.
             replace: whether an image of the same id gives way; otherwise it is an error.
 
         Raises:
-            InputError: an image cannot be read, an id is there, or the index is read-only.
+            InputError: an image cannot be read, an id is there, a value is no text, or the index is read-only.
         """
         self.add_codes(ids, self.hasher.encode(images), paths, labels, replace)
 
     def add_codes(
         self,
-        ids: Sequence[str],
+        ids: Texts,
         codes: NDArray[np.uint8],
-        paths: Sequence[str | None] | None = None,
-        labels: Sequence[str | None] | None = None,
+        paths: Texts | None = None,
+        labels: Texts | None = None,
         replace: bool = False,
     ) -> None:
         """Add images by their codes; see `add`."""
-        none = [None] * len(ids)
-        self._own().add(ids, codes, {"path": paths or none, "label": labels or none}, replace=replace)
+        names = texts("id", ids)
+        columns = {
+            name: [None] * len(names) if values is None else texts(name, values, empty=True)
+            for name, values in (("path", paths), ("label", labels))
+        }
+        columns["label"] = [label and one_form(label) for label in columns["label"]]
+        self._own().add(names, codes, columns, replace=replace)
 
     def keep_picture(self, image: Image.Image) -> str:
         """Write a picture into the index's folder, for good; return its path from there.
@@ -256,12 +279,13 @@ class ImageIndex:
             raise InputError("an index in memory keeps no pictures: make one in a folder")
         return write_picture(self.folder, image, uuid4().hex)
 
-    def remove(self, ids: Sequence[str], missing_ok: bool = False) -> int:
+    def remove(self, ids: Texts, missing_ok: bool = False) -> int:
         """Remove images, and their pictures where the index's folder has them; return how many.
 
         Raises:
             InputError: an id is not there, or the index is read-only.
         """
+        ids = texts("id", ids)
         present = [name for name in ids if name in self.index]
         paths = [item.metadata.get("path") for item in self.index.items(present)]
         removed = self._own().remove(ids, missing_ok=missing_ok)
@@ -275,7 +299,7 @@ class ImageIndex:
 
     def forget_picture(self, path: str | None) -> None:
         """Delete a picture that `keep_picture` wrote; other files stay."""
-        if self.folder is not None and path is not None and path.startswith(f"{PICTURES}/"):
+        if self.folder is not None and path is not None and PICTURE.fullmatch(path):
             (self.folder / path).unlink(missing_ok=True)
 
     def labels(self) -> list[str]:
@@ -287,8 +311,28 @@ class ImageIndex:
         path = metadata.get("path")
         return None if path is None else (self.folder or Path()) / str(path)
 
+    def labelled(self, labels: Texts) -> Where:
+        """The condition that an image has one of some labels, in whatever form of Unicode.
+
+        Raises:
+            InputError: no image has one of them; the message names the nearest spelling.
+        """
+        wanted = [one_form(label) for label in texts("label", labels)]
+        # A label that was there is looked for no more: it may be every request's.
+        for label in dict.fromkeys(wanted):
+            if label not in self._seen_labels and not self._has(label):
+                raise unknown(label, self.labels())
+            self._seen_labels.add(label)
+        return {"label": [form for label in wanted for form in spellings(label)]}
+
+    def _has(self, label: str) -> bool:
+        anything = np.zeros((1, -(-self.index.code_length // 8)), dtype=np.uint8)
+        return "label" in self.index.columns and bool(
+            self.index.search(anything, 1, {"label": spellings(label)}).ids.size
+        )
+
     def search(self, images: Images, k: int, where: Where | None = None) -> Answers:
-        """Find the k nearest of each image; see `HammingIndex.search`."""
+        """Find the k nearest of each image; see `HammingIndex.search`, and `labelled` for conditions."""
         return self.index.search(self.hasher.encode(images), k, where)
 
     def search_by_id(self, name: str, k: int, where: Where | None = None) -> Answers:
@@ -302,3 +346,15 @@ class ImageIndex:
     def __iter__(self) -> Iterator[str]:
         """Ids in the order of insertion."""
         return map(str, self._own())
+
+
+def _marked(index: HammingIndex, hasher: "ImageHasher", folder: Path) -> HammingIndex:
+    """An index without items, with the hasher that is to make its codes beside it."""
+    hasher.save(folder / HASHER)
+    index.mark(content_digest(folder / HASHER))
+    return index
+
+
+def _refuse_exchanged(path: Path) -> None:
+    if not path.exists() and (former := former_place(path)).is_dir():
+        raise InputError(f"{path} was being replaced when that was broken off: `mv {former} {path}` brings it back")

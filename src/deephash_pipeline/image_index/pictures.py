@@ -1,6 +1,8 @@
 """Pictures in the folder of an index: of images that are files nowhere else."""
 
 import os
+import re
+from hashlib import blake2b
 from pathlib import Path
 
 from PIL import Image
@@ -9,6 +11,12 @@ from deephash_pipeline.errors import InputError
 from deephash_pipeline.stores import flush
 
 PICTURES = "pictures"
+PICTURE = re.compile(rf"{PICTURES}/[0-9a-f]{{32}}\.png")
+
+
+def picture_name(item_id: str) -> str:
+    """The name, without suffix, of the picture of an image of a run's database."""
+    return blake2b(item_id.encode(errors="surrogatepass"), digest_size=16).hexdigest()
 
 
 def write_picture(folder: Path, image: Image.Image, name: str, sync: bool = True) -> str:

@@ -105,7 +105,11 @@ class Ledger(Database):
             settings = self.settings()
             found = (self._digest_of_settings(), self._sum_of_rows())
             # The first format had no digests.
-            if self.path is not None and settings.get("format") != 1 and (settings.get(DIGEST), settings.get(ROWS)) != found:
+            if (
+                self.path is not None
+                and settings.get("format") != 1
+                and (settings.get(DIGEST), settings.get(ROWS)) != found
+            ):
                 raise self.damaged("rows are not those that were written")
 
     def _sum_of_rows(self) -> int:
@@ -221,7 +225,7 @@ class Ledger(Database):
         names = [known[name.lower()] for name in columns]
         digests = [
             None if self.path is None else digest_of(*row)
-            for row in zip(positions, *chain(*zip(map(repeat, names), columns.values(), strict=True)))
+            for row in zip(positions, *chain(*zip(map(repeat, names), columns.values(), strict=True)), strict=False)
         ]
         places = ", ".join("?" * (2 + len(names)))
         self.execute(
@@ -253,9 +257,7 @@ class Ledger(Database):
         """The distinct values of a column, ascending, without the empty one."""
         self._verify_metadata()
         name = quoted(column)
-        rows = self.rows(
-            f"SELECT DISTINCT {name} FROM metadata WHERE {name} IS NOT NULL ORDER BY 1 LIMIT ?", (most,)
-        )
+        rows = self.rows(f"SELECT DISTINCT {name} FROM metadata WHERE {name} IS NOT NULL ORDER BY 1 LIMIT ?", (most,))
         return [row[0] for row in rows]
 
     def has_type(self, column: str, types: Sequence[str]) -> bool:
@@ -300,7 +302,6 @@ def contents_of_rows(rows: Sequence[TailRow], words: int, width: int) -> Content
     features = np.frombuffer(b"".join(row.features or b"" for row in rows), dtype="<f2")
     positions = np.array([row.position for row in rows], dtype=np.int64)
     return Contents(codes.T, ids, positions, features.reshape(len(rows), width) if width else None)
-
 
 
 def quoted(name: str) -> str:

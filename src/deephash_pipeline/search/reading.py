@@ -54,6 +54,11 @@ class ReadableIndex:
         return self._store.code_length
 
     @property
+    def read_only(self) -> bool:
+        """Whether changes are refused."""
+        return self._store.read_only
+
+    @property
     def made_by(self) -> str | None:
         """The digest of what makes its codes, see `HammingIndex.mark`; None where that is not known."""
         with self._store.lock:
