@@ -95,9 +95,20 @@ test-chaos: $(VENV)/installed
 chaos: $(VENV)/installed
 	DEEPHASH_KILLS=100 $(BIN)/python -m pytest -q -s --timeout=7200 tests/end_to_end/test_chaos.py
 
-# Removes what runs have made. Raw images and the environment stay.
+# Removes what runs have made, known by its manifest or its name. Raw images, the environment, and what others have put
+# beside it stay.
+MADE = -path '*/checkpoints/checkpoint-[0-9]*' -o -path '*/checkpoints/.checkpoint-*.partial' -o -name study.db \
+	-o -name raw_images.verified -o -name run.lock \
+	-o -path '*/index/index.sqlite*' -o -path '*/index/writer.lock' -o -path '*/index/hasher.onnx' \
+	-o -path '*/index/pictures/$(DIGEST).png' -o -path '*/index/segments/$(DIGEST)' -o -path '*/index/segments/$(DIGEST).z'
+DIGEST = $(shell printf '[0-9a-f]%.0s' $$(seq 32))
 clean:
-	find data -mindepth 2 -not -path 'data/01_raw/*' -not -name .gitkeep -delete
+	find data -mindepth 3 -not -path 'data/01_raw/*' -name '*.provenance.json' \
+		-exec sh -c 'for made; do rm -f "$${made%.provenance.json}" "$$made"; done' sh {} +
+	find data -mindepth 3 -not -path 'data/01_raw/*' -path '*/decoded/*.digests' \
+		-exec sh -c 'for made; do rm -f "$${made%.digests}.npy" "$${made%.digests}.whole.npy" "$$made"; done' sh {} +
+	find data -mindepth 3 -not -path 'data/01_raw/*' -type f \( $(MADE) \) -delete
+	find data -mindepth 2 -not -path 'data/01_raw/*' -type d -empty -delete
 	rm -rf site mlflow.db mlartifacts .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(VENV)/installed: requirements.lock pyproject.toml

@@ -159,5 +159,8 @@ def test_a_label_that_is_not_there_is_said_to_be_unknown_and_has_one_form(comman
 
 def test_an_exchange_that_was_broken_off_names_the_index(command, index, photos):
     os.rename(index, index.with_name(f".{index.name}.former"))
-    for arguments in (["search", index, photos / "3" / "0003.png"], ["index", "build", index, "--hasher", DIGITS, photos]):
+    for arguments in (
+        ["search", index, photos / "3" / "0003.png"],
+        ["index", "build", index, "--hasher", DIGITS, photos],
+    ):
         assert "was being replaced when that was broken off: `mv " in one_line(command(*arguments))

@@ -57,7 +57,9 @@ def test_damage_of_the_ledger_is_refused_or_changes_no_answer(whole: Path, folde
         content, length = bytearray(ledger), (1, 1, 64)[damage % 3]
         # Of the whole file, and of its first pages, which say what the others are.
         start = int(rng.integers((len(content), 8192, len(content))[damage % 3] - length))
-        content[start : start + length] = bytes(value ^ 1 << int(rng.integers(8)) for value in content[start : start + length])
+        content[start : start + length] = bytes(
+            value ^ 1 << int(rng.integers(8)) for value in content[start : start + length]
+        )
         (folder / "index.sqlite").write_bytes(content)
         for read_only in (True, False):
             try:
@@ -142,7 +144,7 @@ def test_an_index_on_a_disk_that_is_mounted_for_reading_is_searched(whole: Path,
         "import sys; from pathlib import Path; from tests.search.test_damage import answers; "
         "sys.stdout.write(str(answers(Path(sys.argv[1]))))"
     )
-    mounted = "mount --bind $0 $0 && mount -o remount,bind,ro $0 && ! touch $0/x 2>/dev/null && exec $1 -c \"$2\" $0"
+    mounted = 'mount --bind $0 $0 && mount -o remount,bind,ro $0 && ! touch $0/x 2>/dev/null && exec $1 -c "$2" $0'
     command = ["unshare", "--map-root-user", "--mount", "sh", "-c", mounted, str(whole), sys.executable, program]
     if shutil.which("unshare") is None or subprocess.run([*command[:3], "true"], check=False).returncode:
         pytest.skip("nobody but root can mount here")

@@ -5,8 +5,8 @@ from pathlib import Path
 import click
 
 from deephash_pipeline.commands.hashers import named_hasher
+from deephash_pipeline.commands.options import refuse_other_file
 from deephash_pipeline.commands.project import hasher_of_run, run_catalog
-from deephash_pipeline.errors import InputError
 from deephash_pipeline.project import project_root
 from deephash_pipeline.provenance import read_manifest
 
@@ -24,8 +24,7 @@ def export_onnx(hasher: str, output: Path) -> None:
     """
     from deephash_pipeline.export import export_onnx as export  # noqa: PLC0415 - other commands need no exporter
 
-    if output.exists() and not output.is_file():
-        raise InputError(f"{output} is there and is no regular file: name another")
+    refuse_other_file(output)
     made = named_hasher(hasher, device="cpu")
     export(made, output)
     click.echo(f"{output}: {made!r}, {output.stat().st_size / 1e6:.1f} MB")

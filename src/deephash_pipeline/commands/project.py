@@ -11,6 +11,7 @@ from kedro import __version__ as kedro_version
 from kedro.framework.session import KedroSession
 from kedro.io import DatasetError
 
+from deephash_pipeline.commands.options import refuse_other_file
 from deephash_pipeline.commands.provenance import catalog_of
 from deephash_pipeline.deephash import ImageHasher
 from deephash_pipeline.errors import InputError
@@ -51,8 +52,7 @@ def new(directory: Path) -> None:
 @click.option("--half", is_flag=True, help="Store the network's weights in half precision.")
 def hasher(benchmark: str, cell: str, output: Path, half: bool) -> None:
     """Write the hasher of a CELL such as itq.b48 of a finished run of BENCHMARK to one file."""
-    if output.exists() and not output.is_file():
-        raise InputError(f"{output} is there and is no regular file: name another")
+    refuse_other_file(output)
     made = hasher_of_run(benchmark, cell)
     made.save(output, half)
     click.echo(f"{output}: {made!r}, {output.stat().st_size / 1e6:.1f} MB")

@@ -1,10 +1,9 @@
 """Files in object stores, for datasets: saved by one request, loaded through a cache on this machine's disk."""
 
 import os
-import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from deephash_pipeline.provenance import manifest_path, text_digest
@@ -43,7 +42,10 @@ def fetched(address: str) -> Path:
                 filesystem.get_file(path, str(temporary))
             for former in folder.parent.iterdir():
                 if former != folder:
-                    shutil.rmtree(former, ignore_errors=True)
+                    with suppress(OSError):
+                        for known in (former / copy.name, manifest_path(former / copy.name)):
+                            known.unlink(missing_ok=True)
+                        former.rmdir()
     try:
         write_whole(manifest_path(copy), read_bytes(_manifest_address(address)))
     except FileNotFoundError:

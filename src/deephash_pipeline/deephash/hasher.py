@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -25,6 +24,7 @@ from deephash_pipeline.images.inputs import ImageInputs
 from deephash_pipeline.networks import Trunk, TrunkParameters, build_trunk
 from deephash_pipeline.provenance import code_version
 from deephash_pipeline.retrieval import pack_bits
+from deephash_pipeline.stores import temporary_name
 from deephash_pipeline.training import outputs_in_blocks
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ class ImageHasher(BaseHasher):
         # One entry, because safetensors keeps no order among several.
         metadata = {"deephash_pipeline.hasher": json.dumps(content, sort_keys=True)}
         path = Path(path)
-        beside = path.with_name(f".{path.name}.{os.getpid()}")
+        beside = temporary_name(path)
         try:
             beside.write_bytes(safetensors.torch.save(tensors, metadata))
             beside.replace(path)

@@ -24,6 +24,7 @@ FORMAT = 1
 MANIFEST = "encoding.json"
 HASHER = "hasher.safetensors"
 BLOCK = re.compile(r"codes-(\d{9,})\.safetensors")
+LEFTOVER = re.compile(r"\.codes-\d{9,}\.[\w.-]+-[0-9a-f]{32}\.safetensors")
 KEY = "deephash_pipeline.codes"
 
 
@@ -114,7 +115,9 @@ class CodeFolder:
         """
         there = self.encoding_if_begun()
         if there is None:
-            if any(not name.startswith(".") and name != HASHER for name in names_in(self.address)):
+            names = {name for name in names_in(self.address) if not name.startswith(".")}
+            # One that was killed before it began has the hasher alone.
+            if names and (names != {HASHER} or read_bytes(joined(self.address, HASHER)) != hasher):
                 raise InputError(f"{self.address} is not empty and has no codes: name another folder")
             write_whole(joined(self.address, HASHER), hasher)
             content = json.dumps({"format": FORMAT, **asdict(encoding)}, indent=1)
@@ -240,7 +243,7 @@ class CodeFolder:
     def sweep(self) -> None:
         """Remove what killed workers have left, once all blocks are there."""
         if not is_remote(self.address):
-            for name in [name for name in names_in(self.address) if name.startswith(".codes-")]:
+            for name in [name for name in names_in(self.address) if LEFTOVER.fullmatch(name)]:
                 local_path(joined(self.address, name)).unlink(missing_ok=True)
 
     def _block(self, number: int) -> str:

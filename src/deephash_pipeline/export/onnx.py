@@ -2,7 +2,6 @@
 
 import copy
 import json
-import os
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -22,6 +21,7 @@ from deephash_pipeline.images.crops import centre_crop
 from deephash_pipeline.networks import LocalResponseNormalisation, Trunk
 from deephash_pipeline.networks.normalisation import BETA
 from deephash_pipeline.provenance import content_digest
+from deephash_pipeline.stores import temporary_name
 
 Module = TypeVar("Module", bound=nn.Module)
 
@@ -48,7 +48,7 @@ def export_onnx(hasher: ImageHasher, path: str | Path) -> None:
     Example:
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     export_onnx(ImageHasher.pretrained("digits-48"), f"{folder}/digits.onnx")
-        ...     os.listdir(folder)
+        ...     [path.name for path in Path(folder).iterdir()]
         ['digits.onnx']
     """
     try:
@@ -171,7 +171,7 @@ def _digest(hasher: ImageHasher) -> str:
 @contextmanager
 def _beside(path: Path) -> Iterator[Path]:
     """A temporary name in the folder of `path`; what is written there replaces `path` if nothing fails."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    beside = temporary_name(path)
     try:
         yield beside
         beside.replace(path)

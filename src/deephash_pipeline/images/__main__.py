@@ -60,12 +60,13 @@ def write_lists(splits: Path, folder: Path) -> Iterator[str]:
         raise InputError(f"{splits} holds no splits ({error}): run `kedro run --pipelines=data_ingestion`.") from error
     folder.mkdir(parents=True, exist_ok=True)
     for split, name in LISTS.items():
+        if not ids[split] and (folder / name).exists():
+            # Another run's would not fit.
+            raise InputError(f"{folder / name} is there, but {split} has no image: remove it, or name another folder.")
+    for split, name in LISTS.items():
         if ids[split]:
             write_label_list(folder / name, ids[split], labels[split], len(class_names))
             yield f"{folder / name}: {len(ids[split]):,} images"
-        else:
-            # Another run's would not fit.
-            (folder / name).unlink(missing_ok=True)
     (folder / "classes.txt").write_text("".join(f"{name}\n" for name in class_names), encoding="utf-8")
 
 

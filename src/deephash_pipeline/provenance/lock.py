@@ -10,8 +10,8 @@ from typing import Final
 from deephash_pipeline.errors import InputError
 
 LOCK = "run.lock"
-TEMPORARY: Final = re.compile(r"\..+\.(\d+|[\w.-]+-[0-9a-f]{32})(\.\w+)?")
-"""Names of files that are being written."""
+TEMPORARY: Final = re.compile(r"\..+\.[\w.-]+-[0-9a-f]{32}(\.\w+)?")
+"""Names of files that are being written, see `deephash_pipeline.stores.temporary_name`."""
 
 
 class RunLock:

@@ -231,6 +231,10 @@ def test_the_splits_of_a_run_are_written_as_lists(tmp_path: Path, capsys: pytest
     (run / "class_names.json").write_text('["sky", "sea"]')
     (tmp_path / "lists").mkdir()
     (tmp_path / "lists/validation.txt").write_text("of another run 1 0\n")
+    assert main(["lists", str(run), str(tmp_path / "lists")]) == 1
+    assert "validation.txt is there, but validation has no image" in capsys.readouterr().err
+    assert [path.name for path in (tmp_path / "lists").iterdir()] == ["validation.txt"]
+    (tmp_path / "lists/validation.txt").unlink()
     assert main(["lists", str(run), str(tmp_path / "lists")]) == 0
     written = {path.name: path.read_text() for path in (tmp_path / "lists").iterdir()}
     assert written == {"train.txt": "a.png 1 0\nb.png 1 1\n", "test.txt": "c.png 0 1\n", "classes.txt": "sky\nsea\n"}
