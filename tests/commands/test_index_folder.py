@@ -1,4 +1,4 @@
-"""What lies in the folder of an index: files of its own and of others, the hasher, and pictures that are nowhere else."""
+"""The folder of an index: files of its own and of others, its hasher, and pictures that are nowhere else."""
 
 import json
 import os

@@ -10,8 +10,8 @@ import pytest
 
 from deephash_pipeline import ImageHasher
 from deephash_pipeline.datasets.remote_file import cache_folder, fetched
-from deephash_pipeline.errors import InputError
 from deephash_pipeline.encoding import CodeFolder
+from deephash_pipeline.errors import InputError
 from deephash_pipeline.image_index import EncodedDatabase, write_index
 from deephash_pipeline.provenance import sweep
 from deephash_pipeline.stores import temporary_name

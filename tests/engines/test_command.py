@@ -1,6 +1,8 @@
 """`deephash-pipeline export`, and `search` in what it has written."""
 
 import json
+import socketserver
+import threading
 
 import pytest
 
@@ -29,14 +31,36 @@ def test_an_exported_index_is_searched_where_it_is(command, built, photos, postg
         (["export", "NOTHING", "--to", "postgres", "x"], "has no index"),
         (["export", "INDEX", "--to", "postgres", "postgresql://127.0.0.1:1/x"], "cannot be asked"),
         (["search", "INDEX", "--id", "x", "--approximate"], "--approximate is for --engine"),
+        (["export", "INDEX", "--to", "milvus", "http://127.0.0.1:1"], "cannot be asked"),
+        (["search", "INDEX", "--id", "x", "--engine", "milvus:http://127.0.0.1:1"], "cannot be asked"),
+        (["search", "INDEX", "--id", "x", "--engine", "milvus:OTHER"], "cannot be asked"),
+        (
+            [
+                "encode",
+                "pretrained:digits-48",
+                "PHOTOS",
+                "-o",
+                "NOTHING",
+                "--engine",
+                "ray",
+                "--address",
+                "127.0.0.1:1",
+            ],
+            "no Ray cluster at 127.0.0.1:1",
+        ),
         (["search", "NOTHING", "--id", "x", "--engine", "http://127.0.0.1:1"], "there is no index"),
         (["search", "INDEX", "--id", "x", "--engine", "http://127.0.0.1:1"], "does not answer"),
         (["serve", "INDEX", "NOTHING", "--engine", "http://127.0.0.1:1"], "--engine is for one INDEX"),
     ],
 )
-def test_bad_input_is_one_line(command, built, tmp_path, arguments, message):
-    places = {"INDEX": str(built), "NOTHING": str(tmp_path / "nothing")}
-    result = command(*[places.get(argument, argument) for argument in arguments])
+def test_bad_input_is_one_line(command, built, photos, tmp_path, arguments, message):
+    # Something else that answers on a port.
+    with socketserver.TCPServer(("127.0.0.1", 0), socketserver.BaseRequestHandler) as other:
+        threading.Thread(target=other.serve_forever, daemon=True).start()
+        places = {"INDEX": str(built), "PHOTOS": str(photos), "NOTHING": str(tmp_path / "nothing")}
+        places["milvus:OTHER"] = f"milvus:http://127.0.0.1:{other.server_address[1]}"
+        result = command(*[places.get(argument, argument) for argument in arguments])
+        other.shutdown()
     assert result.exit_code == 1
     assert result.output.startswith("Error: ")
     assert result.output.count("\n") == 1

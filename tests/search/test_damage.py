@@ -132,10 +132,10 @@ def test_a_folder_of_segments_that_is_missing_is_named_where_items_were_in_it(wh
         index.compact()
     shutil.rmtree(folder / "segments")
     for read_only in (True, False):
-        with pytest.raises(InputError, match="segments/[0-9a-f]+ is missing"):
+        with pytest.raises(InputError, match=r"segments/[0-9a-f]+ is missing"):
             HammingIndex.open(folder, read_only)
     (folder / "segments").touch()
-    with pytest.raises(InputError, match="segments/[0-9a-f]+ cannot be read"):
+    with pytest.raises(InputError, match=r"segments/[0-9a-f]+ cannot be read"):
         HammingIndex.open(folder)
 
 
@@ -178,5 +178,5 @@ def test_an_index_that_is_closed_says_so(folder: Path, use: Callable[[HammingInd
     index = HammingIndex.open(folder, read_only)
     index.close()
     index.close()
-    with pytest.raises(InputError, match="is closed; open it again|is open for reading"):
+    with pytest.raises(InputError, match=r"is closed; open it again|is open for reading"):
         use(index)

@@ -170,13 +170,13 @@ def _answered(shard: httpx.Client, ask: Callable[[httpx.Client], httpx.Response]
 def _labels(where: Where | None) -> list[str] | None:
     if not where:
         return None
-    [(name, wanted), *others] = named_conditions(
-        where, [LABEL, "path"], plain_value, lambda column, kind: kind == "text"
-    )
-    labels = wanted if isinstance(wanted, list) else [wanted]
-    if name != LABEL or others or None in labels or isinstance(wanted, Mapping):
+    wanted = where.get(LABEL) if isinstance(where, Mapping) and list(where) == [LABEL] else None
+    if wanted is None or isinstance(wanted, Mapping):
         raise InputError(f"where is {where!r}; services are asked for labels alone, such as {{'label': ['3', '5']}}.")
-    return labels
+    [(_, labels)] = named_conditions(where, [LABEL], plain_value, lambda column, kind: kind == "text")
+    if None in labels:
+        raise InputError("where asks for no label, which services cannot; leave it out.")
+    return labels if isinstance(labels, list) else [labels]
 
 
 def _item(found: Mapping[str, Any]) -> Item:

@@ -12,9 +12,9 @@ from PIL import Image
 
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.image_index.index import AddedImages, ImageIndex
-from deephash_pipeline.image_index.texts import one_form
 from deephash_pipeline.image_index.pictures import picture_name, write_picture
 from deephash_pipeline.image_index.rebuilding import has_other_hasher, rebuilt
+from deephash_pipeline.image_index.texts import one_form
 
 if TYPE_CHECKING:
     from deephash_pipeline.deephash import ImageHasher
