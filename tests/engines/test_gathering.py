@@ -111,6 +111,10 @@ def test_what_is_wrong_with_a_service_is_one_line(addresses, gathered):
         gathered.search(query, 1001)
     with pytest.raises(InputError, match="services are asked for labels alone"):
         gathered.search(query, 3, {"year": 2000})
+    with pytest.raises(InputError, match="'label', which has text, with 3"):
+        gathered.search(query, 3, {"label": 3})
+    assert gathered.search(query, 3, {"label": []}).ids.size == 0
+    assert gathered.search(query, 3, {"label": "3"}).ids.shape == (1, 3)
 
 
 def test_a_service_whose_engine_is_gone_says_so(hasher):

@@ -10,6 +10,7 @@ import pytest
 
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.provenance import RunLock, sweep
+from deephash_pipeline.stores import temporary_name
 
 TAKES_IT = """
 import sys, time
@@ -97,7 +98,10 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 
 def test_temporary_files_of_killed_runs_are_swept_and_nothing_else(tmp_path: Path) -> None:
     kept = [".gitkeep", "images.npy", "training.digests", ".hidden", "a/.b/codes.npz", "images.npy.provenance.json"]
-    swept = [".images.8005.npy", "a/.codes.17.npz", ".codes.npz.provenance.17.json", "a/.file.5"]
+    # As people name files of their own.
+    kept += [".images.8005.npy", "a/.notes.2019", ".backup-1.json"]
+    names = ("images.npy", "a/codes.npz", "codes.npz.provenance.json", "a/file")
+    swept = [temporary_name(Path(name)).as_posix() for name in names]
     for name in (*kept, *swept):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()

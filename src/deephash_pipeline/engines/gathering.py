@@ -173,10 +173,11 @@ def _labels(where: Where | None) -> list[str] | None:
     wanted = where.get(LABEL) if isinstance(where, Mapping) and list(where) == [LABEL] else None
     if wanted is None or isinstance(wanted, Mapping):
         raise InputError(f"where is {where!r}; services are asked for labels alone, such as {{'label': ['3', '5']}}.")
-    [(_, labels)] = named_conditions(where, [LABEL], plain_value, lambda column, kind: kind == "text")
+    [(_, found)] = named_conditions(where, [LABEL], plain_value, lambda column, kind: kind == "text")
+    labels = found if isinstance(found, list) else [found]
     if None in labels:
         raise InputError("where asks for no label, which services cannot; leave it out.")
-    return labels if isinstance(labels, list) else [labels]
+    return labels
 
 
 def _item(found: Mapping[str, Any]) -> Item:
