@@ -123,6 +123,15 @@ def test_an_iterable_may_mix_all_forms(tmp_path: Path) -> None:
     assert len(joined(image_batches(table["path"], (3, 2, 2)))) == 3
 
 
+@pytest.mark.parametrize("mode", ["RGBA", "LA"])
+def test_an_array_with_alpha_is_the_picture_that_pillow_has(mode: str) -> None:
+    picture = Image.fromarray(pixels(8, 6, 4)).convert(mode)
+    array = np.asarray(picture)
+    [expected] = image_batches(picture, (3, 5, 5))
+    for given in (array, [array], array[np.newaxis]):
+        np.testing.assert_array_equal(joined(image_batches(given, (3, 5, 5))), expected.pixels)
+
+
 def test_where_two_axes_could_be_channels_it_is_the_one_of_the_size_asked_for() -> None:
     images = pixels(2, 3, 5, 1)
     [colour] = image_batches(images, (3, 5, 1))

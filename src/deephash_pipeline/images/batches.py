@@ -24,6 +24,8 @@ ImageShape: TypeAlias = tuple[Channels, int, int] | tuple[Channels]
 
 FORMS = "give paths, contents of files, images of Pillow or uint8 arrays (n, H, W), (n, H, W, C) or (n, C, H, W)"
 CHANNELS = (1, 3)
+WITH_ALPHA = (2, 4)
+"""Channels that an array may have as its last axis, if none else can be theirs."""
 IMAGES_PER_TASK = 16
 
 
@@ -73,12 +75,14 @@ def image_batches(
     Args:
         images: in one of these forms.
 
-            - Paths of PNG, JPEG, WebP or BMP files, contents of such files as bytes, or images of Pillow (see
-              `decode_image`): one, or any iterable.
-            - An array uint8 (n, H, W) of grey images, (n, H, W, C) or (n, C, H, W), where C is 1 or 3; if both axes
-              could be C, it is the one of as many as asked for. It may be memory-mapped, then only batches are read.
+            - Paths of files, contents of files as bytes, or images of Pillow, see `decode_image`: one, or any
+              iterable.
+            - An array uint8 (n, H, W) of grey images, (n, H, W, C) or (n, C, H, W), where C is 1 or 3, as the last axis
+              also 2 or 4, with alpha; if both axes could be C, it is the one of as many as asked for. It may be
+              memory-mapped, then only batches are read.
             - One image as an array: (H, W), (H, W, C) or (1, H, W). (3, H, W) is three grey images where grey ones
-              are asked for, and else refused, as it could be one in colour: give (1, 3, H, W).
+              are asked for, and else refused, as it could be one in colour: give (1, 3, H, W). Grey images up to 4
+              pixels wide are given as (n, 1, H, W).
             - Any iterable of arrays: those of two or three dimensions are an image each, (H, W), (H, W, C) or
               (C, H, W); those of four are several.
 
@@ -219,7 +223,7 @@ def _single_images(images: Iterable[Any], channels: Channels) -> Iterator[OneIma
         elif not _is_array(image):
             raise InputError(f"item {number} of the images is of type {type(image).__name__}: {FORMS}.")
         elif (array := _checked(image, f"item {number} of the images")).ndim == 3:
-            if not {array.shape[0], array.shape[2]} & set(CHANNELS):
+            if array.shape[0] not in CHANNELS and array.shape[2] not in CHANNELS + WITH_ALPHA:
                 raise InputError(
                     f"item {number} of the images is of shape {array.shape}: among others an array is one image, "
                     "(H, W, C) or (C, H, W); give several grey ones as (n, 1, H, W)."
@@ -249,7 +253,7 @@ def _stack(images: NDArray[np.uint8], channels: Channels) -> NDArray[np.uint8]:
         return images[np.newaxis, np.newaxis]
     if images.ndim == 4:
         return _channels_first(images, channels)
-    if images.shape[2] in CHANNELS:
+    if images.shape[2] in CHANNELS or (images.shape[2] in WITH_ALPHA and len(images) > 1):
         return images[np.newaxis].transpose(0, 3, 1, 2)
     if len(images) == channels == 3:
         raise InputError(
@@ -263,9 +267,11 @@ def _channels_first(images: NDArray[np.uint8], channels: Channels) -> NDArray[np
     axes = [axis for axis in (1, 3) if images.shape[axis] in CHANNELS]
     if len(axes) > 1:
         axes = [axis for axis in axes if images.shape[axis] == channels]
+    elif not axes and images.shape[3] in WITH_ALPHA:
+        axes = [3]
     if len(axes) != 1:
         raise InputError(
             f"of images of shape {images.shape} the axis of the channels is not clear: give (n, H, W, C) or "
-            "(n, C, H, W), where C is 1 or 3."
+            "(n, C, H, W), where C is 1 or 3, or (n, H, W, C) with alpha, where it is 2 or 4."
         )
     return images if axes == [1] else images.transpose(0, 3, 1, 2)

@@ -10,15 +10,14 @@ from typing import NamedTuple
 import numpy as np
 from fastapi import HTTPException
 from numpy.typing import NDArray
-from PIL import Image, ImageOps, UnidentifiedImageError
+from PIL import Image, UnidentifiedImageError
 
 from deephash_pipeline.errors import InputError
+from deephash_pipeline.images.decoding.as_shown import as_shown
 from deephash_pipeline.images.decoding.decode import BrokenImageError, decode_image
-from deephash_pipeline.images.decoding.formats import FORMATS
+from deephash_pipeline.images.decoding.formats import FORMAT_NAMES, FORMATS
 from deephash_pipeline.images.decoding.image_files import Channels
 
-# Of strangers fewer are taken than of one's own files.
-ACCEPTED = ("PNG", "JPEG", "WEBP", "BMP")
 LARGEST_KEPT = 1024
 JPEG_QUALITY = 85
 THUMBNAILS_KEPT = 2048
@@ -44,13 +43,13 @@ def opened(content: bytes, most_pixels: int) -> Image.Image:
         HTTPException: 413, it has too many pixels; 400, it is no picture.
     """
     if not content:
-        raise HTTPException(400, "image: empty; send a PNG, JPEG, WebP or BMP file")
+        raise HTTPException(400, f"image: empty; send a file in {FORMAT_NAMES}")
     try:
-        picture = Image.open(io.BytesIO(content), formats=ACCEPTED)
+        picture = Image.open(io.BytesIO(content), formats=FORMATS)
     except Image.DecompressionBombError as error:
         raise HTTPException(413, f"image: more than {most_pixels:,} pixels; send a smaller one") from error
     except UnidentifiedImageError as error:
-        raise HTTPException(400, "image: no PNG, JPEG, WebP or BMP file") from error
+        raise HTTPException(400, f"image: no file in {FORMAT_NAMES}") from error
     except Exception as error:  # a damaged file can make Pillow's readers raise anything
         raise HTTPException(400, f"image: {' '.join(str(error).split()) or type(error).__name__}") from error
     if picture.width * picture.height > most_pixels:
@@ -93,9 +92,7 @@ def read_picture(
 
 def _upright(picture: Image.Image, size: int) -> Image.Image:
     picture.draft(None, (size, size))
-    upright = ImageOps.exif_transpose(picture)
-    if upright.mode not in ("L", "RGB"):
-        upright = upright.convert("RGBA" if upright.has_transparency_data else "RGB")
+    upright = as_shown(picture)
     upright.thumbnail((size, size))
     return upright
 
@@ -121,7 +118,7 @@ def _thumbnail(path: Path, _modified: int, size: int, most_pixels: int) -> tuple
         upright = _upright(picture, size)
     buffer = io.BytesIO()
     # Few pixels show every block of a JPEG.
-    if small or upright.mode == "RGBA":
+    if small or upright.mode in ("LA", "RGBA"):
         upright.save(buffer, "PNG")
         return buffer.getvalue(), "image/png"
     upright.save(buffer, "JPEG", quality=JPEG_QUALITY)

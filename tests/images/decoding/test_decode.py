@@ -52,7 +52,10 @@ def test_grey_becomes_colour_and_colour_grey_as_asked(tmp_path: Path) -> None:
     assert decode_image(tmp_path / "grey.png", 2, 3)[:, 0, 0].tolist() == [100, 100, 100]
 
 
-@pytest.mark.parametrize(("mode", "name"), [("CMYK", "a.jpg"), ("P", "a.png"), ("1", "a.png"), ("RGB", "a.webp")])
+@pytest.mark.parametrize(
+    ("mode", "name"),
+    [("CMYK", "a.jpg"), ("P", "a.png"), ("1", "a.png"), ("RGB", "a.webp"), ("P", "a.gif"), ("YCbCr", "a.tif")],
+)
 def test_odd_modes_keep_their_colour(tmp_path: Path, mode: str, name: str) -> None:
     colour = (255, 255, 255) if mode == "1" else RED
     Image.new("RGB", (8, 8), colour).convert(mode).save(tmp_path / name)
@@ -95,7 +98,7 @@ def test_numbers_of_32_bits_have_no_black_and_white_and_are_broken(mode: str) ->
         decode_image(Image.new(mode, (4, 4), 40000), 4, 1)
 
 
-@pytest.mark.parametrize("form", ["EPS", "PDF", "ICO"])
+@pytest.mark.parametrize("form", ["EPS", "PDF", "ICO", "TGA"])
 def test_no_other_format_is_opened_whatever_its_name(
     tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

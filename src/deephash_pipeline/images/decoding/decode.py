@@ -2,19 +2,19 @@
 
 import errno
 import re
-import struct
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
+from io import BytesIO
 from pathlib import Path
 from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageOps, UnidentifiedImageError
-from PIL.JpegImagePlugin import JpegImageFile
+from PIL import Image, ImageFile, UnidentifiedImageError
 
 from deephash_pipeline.errors import InputError
+from deephash_pipeline.images.decoding.as_shown import as_shown, in_mode
 from deephash_pipeline.images.decoding.formats import (
     FORMAT_NAMES,
     FORMATS,
@@ -25,7 +25,6 @@ from deephash_pipeline.images.decoding.formats import (
 from deephash_pipeline.images.decoding.image_files import Channels
 
 MODES = {1: "L", 3: "RGB"}
-UNREADABLE_EXIF = (SyntaxError, ValueError, struct.error)
 FAULTS_OF_THE_MACHINE = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO, errno.ESTALE, errno.ETIMEDOUT}
 # Large enough a reserve that what JPEG's decoder or a box filter has shrunk looks the same after the bilinear filter.
 REDUCING_GAP = 3
@@ -58,13 +57,15 @@ def decode_image(
 ) -> NDArray[np.uint8]:
     """Decode one image.
 
-    It is turned as its EXIF data say, an animation is its first frame, 16 bits are scaled to 8, what is transparent
-    shows white, and grey becomes colour or colour grey as asked. A large JPEG is shrunk while it is decoded.
+    It looks as a browser shows it on white: turned as its EXIF data say, an animation by its first frame, 16 bits
+    scaled to 8, what is transparent white, a colour profile applied. Grey becomes colour or colour grey as asked. A
+    large JPEG is shrunk while it is decoded.
 
     Args:
-        image: path of a file, or one that is open, in one of `formats.FORMATS`; no other format is opened, whatever
-            the name, and no pipe or device. Or an image of Pillow, which is left as it is; a JPEG that is opened and
-            not yet read gives the same pixels as its path.
+        image: path of a file in one of `formats.FORMATS`, or one that is open; no other format is opened, whatever
+            the name, and no pipe or device. Or an image of Pillow, which is left as it is; one that is opened and not
+            yet read gives the same pixels as its file. (Of a PNG that Pillow has read, the transparent value of 2, 4 or
+            3 times 16 bits is lost.)
         image_size: height and width in pixels, one number where they are equal; other images are resized bilinearly,
             their aspect given up as in Caffe's `convert_imageset`. None for the image's own size.
         channels: 1 for grey, 3 for colour.
@@ -99,12 +100,13 @@ def decode_image(
 @contextmanager
 def _opened(image: str | Path | IO[bytes] | Image.Image) -> Iterator[Image.Image]:
     """Open a file, or copy an image of the caller's: what is yielded may be changed."""
-    if isinstance(image, JpegImageFile) and _is_its_file(image):
-        image = str(image.filename)
     if isinstance(image, Image.Image):
         with ONE_READER:
-            image.load()
-        yield _turned_copy(image)
+            content = _unread(image)
+            if content is None:
+                image.load()
+        with image.copy() if content is None else Image.open(BytesIO(content)) as copy:
+            yield copy
     else:
         if isinstance(image, str | Path):
             check_readable(image)
@@ -112,35 +114,28 @@ def _opened(image: str | Path | IO[bytes] | Image.Image) -> Iterator[Image.Image
             yield readable
 
 
-def _is_its_file(image: JpegImageFile) -> bool:
+def _unread(image: Image.Image) -> bytes | None:
+    """Content of the file of an image, unless its pixels are read, or those of a later frame are asked for."""
     # `tile` says what is still to be read; once all is, the caller may have drawn on it.
-    return bool(image.tile) and image.tell() == 0 and isinstance(image.filename, str) and Path(image.filename).is_file()
+    if not isinstance(image, ImageFile.ImageFile) or not image.tile or image.tell() or image.fp is None:
+        return None
+    place = image.fp.tell()
+    image.fp.seek(0)
+    content = image.fp.read()
+    image.fp.seek(place)
+    return content
 
 
 def _fitted(image: Image.Image, size: tuple[int, int] | None, channels: Channels) -> Image.Image:
     if size is not None:
         image.draft(None, (REDUCING_GAP * size[1], REDUCING_GAP * size[0]))
     with ONE_LARGE_IMAGE if image.width * image.height > LARGE else nullcontext():
-        # First, so that what is wrong with pixels is not taken for damage of EXIF.
-        image.load()
-        _turn(image)
-        full = _in_mode(_eight_bits(image), "RGBA" if image.has_transparency_data else MODES[channels])
+        full = as_shown(image)
+        if full.mode in {"L", "RGB"}:
+            full = in_mode(full, MODES[channels])
         if size is not None:
             full = full.resize((size[1], size[0]), Image.Resampling.BILINEAR, reducing_gap=REDUCING_GAP)
     return _on_white(full, MODES[channels])
-
-
-def _turned_copy(image: Image.Image) -> Image.Image:
-    try:
-        return ImageOps.exif_transpose(image)
-    except UNREADABLE_EXIF:
-        return image.copy()
-
-
-def _turn(image: Image.Image) -> None:
-    """Turn an image as its EXIF says, if that can be read: without it the image is whole."""
-    with suppress(*UNREADABLE_EXIF):
-        ImageOps.exif_transpose(image, in_place=True)
 
 
 def _machine_is_at_fault(error: Exception) -> bool:
@@ -164,22 +159,8 @@ def _reason(error: Exception, image: object) -> str:
     return f"{reason}: {HEIC_REMEDY}" if heic else f"{reason} as {FORMAT_NAMES}"
 
 
-def _eight_bits(image: Image.Image) -> Image.Image:
-    if image.mode in {"I", "F"}:
-        raise ValueError(f"numbers of 32 bits (mode {image.mode}); convert it to 8 or 16")
-    if not image.mode.startswith("I;16"):
-        return image
-    # Pillow clips 16-bit grey at 255 instead of scaling it, which leaves a white image.
-    return Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
-
-
-def _in_mode(image: Image.Image, mode: str) -> Image.Image:
-    # Pillow would copy an image that has the mode already.
-    return image if image.mode == mode else image.convert(mode)
-
-
 def _on_white(image: Image.Image, mode: str) -> Image.Image:
-    if image.mode != "RGBA":
+    if image.mode not in {"LA", "RGBA"}:
         return image
     white = Image.new(mode, image.size, "white")
     white.paste(image.convert(mode), mask=image.getchannel("A"))

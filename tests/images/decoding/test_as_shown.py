@@ -1,0 +1,190 @@
+"""Pictures look as a browser shows them on white, whatever the mode that they are stored in."""
+
+import base64
+import html
+import io
+import json
+import shutil
+import struct
+import subprocess
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from PIL import Image, ImageCms
+
+from deephash_pipeline.images.decoding.decode import decode_image
+
+CHROMIUM = shutil.which("chromium")
+RANDOM = np.random.default_rng(0)
+SMOOTH = Image.fromarray(np.stack([np.tile(np.arange(0, 256, 4), (48, 1))] * 3, 2).astype(np.uint8))
+SMOOTH = Image.merge("RGB", (*SMOOTH.split()[:2], SMOOTH.getchannel(0).transpose(Image.Transpose.ROTATE_180)))
+
+
+def chunk(kind: bytes, content: bytes) -> bytes:
+    return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+
+
+def png(depth: int, colour_type: int, row: list[int], *chunks: tuple[bytes, bytes]) -> bytes:
+    """Eight equal rows of 16 pixels."""
+    bits = "".join(format(value, f"0{depth}b") for value in row)
+    packed = bytes(int(bits[start : start + 8], 2) for start in range(0, len(bits), 8))
+    header = struct.pack(">IIBBBBB", 16, 8, depth, colour_type, 0, 0, 0)
+    parts = [(b"IHDR", header), *chunks, (b"IDAT", zlib.compress((b"\0" + packed) * 8)), (b"IEND", b"")]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(chunk(*part) for part in parts)
+
+
+def saved(image: Image.Image, form: str, **options: object) -> bytes:
+    buffer = io.BytesIO()
+    image.save(buffer, form, **options)
+    return buffer.getvalue()
+
+
+def profile(space: bytes, tags: dict[bytes, bytes]) -> bytes:
+    """A colour profile of version 2."""
+    table, content = b"", b""
+    for name, value in tags.items():
+        table += name + struct.pack(">II", 132 + 12 * len(tags) + len(content), len(value))
+        content += value
+    white = struct.pack(">3i", 63190, 65536, 54061)
+    header = struct.pack(">I4xI4s4s4s", 132 + 12 * len(tags) + len(content), 0x02100000, b"mntr", space, b"XYZ ")
+    header += bytes(12) + b"acsp" + bytes(28) + white + bytes(48)
+    return header + struct.pack(">I", len(tags)) + table + content
+
+
+def xyz(*value: float) -> bytes:
+    return b"XYZ \0\0\0\0" + struct.pack(">3i", *(round(65536 * part) for part in value))
+
+
+WHITE = {b"wtpt": xyz(0.9642, 1, 0.8249)}
+LINEAR = b"curv\0\0\0\0\0\0\0\x01\x01\x00\0\0"
+PRIMARIES = (xyz(0.4360, 0.2225, 0.0139), xyz(0.3851, 0.7169, 0.0971), xyz(0.1431, 0.0606, 0.7141))
+GREEN_FOR_RED = dict(zip((b"gXYZ", b"rXYZ", b"bXYZ"), PRIMARIES, strict=True))
+COLOUR = profile(b"RGB ", WHITE | GREEN_FOR_RED | dict.fromkeys((b"rTRC", b"gTRC", b"bTRC"), LINEAR))
+GREY = profile(b"GRAY", WHITE | {b"kTRC": LINEAR})
+
+
+def pictures() -> dict[str, bytes]:
+    made = {}
+    for depth in (1, 2, 4, 8, 16):
+        top = 2**depth - 1
+        values = [round(place * top / 15) for place in range(16)]
+        for key in {0, top, values[5], min(top, values[5] + 1)}:
+            made[f"grey of {depth} bits without {key}"] = png(depth, 0, values, (b"tRNS", struct.pack(">H", key)))
+    for depth, low in ((8, 7), (16, 255)):
+        row = [4660 % 2**depth, 0, 7, 4660 % 2**depth, 0, low, 0, 0, 0, 0, low, low] * 4
+        for key in (row[:3], row[6:9]):
+            made[f"colour of {depth} bits without {key}"] = png(depth, 2, row, (b"tRNS", struct.pack(">3H", *key)))
+        for kind, bands in ((4, 2), (6, 4)):
+            made[f"alpha of {depth} bits, {bands}"] = png(
+                depth, kind, RANDOM.integers(2**depth, size=16 * bands).tolist()
+            )
+    for depth in (1, 2, 4, 8):
+        colours = 2 ** min(depth, 4)
+        palette = (b"PLTE", RANDOM.integers(256, size=3 * colours).astype(np.uint8).tobytes())
+        row = [place % colours for place in range(16)]
+        for alpha in (b"", b"\0", b"\xff\0", b"\x80\x30"):
+            chunks = [(b"tRNS", alpha)] * bool(alpha)
+            made[f"palette of {depth} bits, {alpha.hex()}"] = png(depth, 3, row, palette, *chunks)
+    for gamma in (45455, 55556, 100000):
+        made[f"gamma {gamma}"] = png(8, 0, list(range(0, 256, 17)), (b"gAMA", struct.pack(">I", gamma)))
+    with_alpha = SMOOTH.copy()
+    with_alpha.putalpha(SMOOTH.getchannel(0))
+    for name, colours in (("colour", COLOUR), ("grey", GREY), ("damaged", COLOUR[:90])):
+        for mode in ("RGB", "L", "RGBA", "P", "LA"):
+            made[f"{name} profile of {mode}"] = saved(with_alpha.convert(mode), "PNG", icc_profile=colours)
+        made[f"{name} profile of a JPEG"] = saved(SMOOTH, "JPEG", quality=97, subsampling=0, icc_profile=colours)
+    ink = saved(with_alpha.convert("RGB").convert("CMYK"), "JPEG", quality=97)
+    made |= {"CMYK": ink, "CMYK, not Adobe's": ink.replace(b"\xff\xee\0\x0eAdobe", b"\xff\xed\0\x0eAdobe")}
+    made["CMYK of another profile"] = saved(SMOOTH.convert("CMYK"), "JPEG", quality=97, icc_profile=COLOUR)
+    made["YCCK"] = ink[: (place := ink.index(b"Adobe") + 11)] + b"\x02" + ink[place + 1 :]
+    frame = Image.new("P", (8, 4), 1)
+    frame.putpalette([0, 0, 255, 255, 0, 0])
+    small = saved(frame, "GIF")
+    made |= {"GIF": saved(with_alpha.quantize(32), "GIF"), "small frame": small[:6] + b"\x10\0\x08\0" + small[10:]}
+    made |= {"WebP": saved(with_alpha, "WEBP", lossless=True), "BMP": saved(with_alpha, "BMP")}
+    for orientation in range(1, 9):
+        exif = Image.Exif()
+        exif[0x0112] = orientation
+        for form, options in (("PNG", {}), ("JPEG", {"quality": 97, "subsampling": 0}), ("AVIF", {"quality": 97})):
+            made[f"{form} of orientation {orientation}"] = saved(SMOOTH, form, exif=exif, **options)
+    return made
+
+
+def shown_by_browser(files: dict[str, bytes], folder: Path) -> dict[str, NDArray[np.uint8]]:
+    images = "".join(f'<img src="data:;base64,{base64.b64encode(content).decode()}">' for content in files.values())
+    script = """<pre id="out"></pre><script>window.onload = () => {
+      document.getElementById("out").textContent = JSON.stringify([...document.images].map((image) => {
+        const canvas = document.createElement("canvas"), [width, height] = [image.naturalWidth, image.naturalHeight];
+        [canvas.width, canvas.height] = [width, height];
+        const context = canvas.getContext("2d");
+        context.fillStyle = "white"; context.fillRect(0, 0, width, height); context.drawImage(image, 0, 0);
+        const pixels = context.getImageData(0, 0, width, height).data;
+        return [height, width, btoa(String.fromCharCode(...pixels))]; })); }</script>"""
+    (folder / "page.html").write_text(images + script)
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
+    options += ["--disable-component-update", "--disable-sync", "--force-color-profile=srgb", "--dump-dom"]
+    command = [str(CHROMIUM), *options, f"--user-data-dir={folder}/user", f"file://{folder}/page.html"]
+    page = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120).stdout
+    out = json.loads(html.unescape(page.partition('id="out">')[2].partition("</pre>")[0]))
+    shown = [np.frombuffer(base64.b64decode(data), np.uint8).reshape(h, w, 4)[:, :, :3] for h, w, data in out]
+    return dict(zip(files, shown, strict=True))
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
+def test_every_mode_looks_as_in_a_browser(tmp_path: Path) -> None:
+    files = pictures()
+    wrong = {}
+    for name, shown in shown_by_browser(files, tmp_path).items():
+        decoded = decode_image(io.BytesIO(files[name]), None, 3).transpose(1, 2, 0)
+        near = decoded.shape == shown.shape and np.abs(decoded.astype(int) - shown).max() <= 4
+        if not near:
+            wrong[name] = (decoded[0, 0].tolist(), shown[0, 0].tolist())
+    assert not wrong
+
+
+@pytest.mark.parametrize(
+    ("depth", "row", "key", "first"),
+    [
+        (2, [1] * 8 + [3] * 8, [1], 255),
+        (4, [5] * 16, [5], 255),
+        (16, [4660] * 16, [4660], 255),
+        (16, [4661] * 16, [4660], 18),
+        (16, [0x1234, 0, 7] * 16, [0x1234, 0, 7], 255),
+        (16, [255, 255, 255] * 16, [0, 0, 0], 0),
+    ],
+)
+def test_a_transparent_value_of_few_or_many_bits_shows_white(
+    tmp_path: Path, depth: int, row: list[int], key: list[int], first: int
+) -> None:
+    content = png(depth, 2 if len(key) == 3 else 0, row, (b"tRNS", struct.pack(f">{len(key)}H", *key)))
+    (tmp_path / "a.png").write_bytes(content)
+    opened = [Image.open(tmp_path / "a.png"), Image.open(io.BytesIO(content))]
+    for given in (tmp_path / "a.png", io.BytesIO(content), *opened):
+        assert decode_image(given, None, 3)[0, 0, 0] == first
+
+
+def test_a_profile_and_an_orientation_hold_for_tiff_too() -> None:
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    turned = io.BytesIO(saved(Image.new("RGB", (4, 6), "red"), "TIFF", exif=exif, icc_profile=COLOUR))
+    decoded = decode_image(turned, None, 3)
+    assert decoded.shape == (3, 4, 6)
+    assert np.abs(decoded[:, 0, 0].astype(int) - [0, 255, 0]).max() <= 2
+
+
+def test_grey_of_sixteen_bits_is_scaled_in_every_format() -> None:
+    grey = Image.fromarray(np.full((4, 4), 40000, np.uint16))
+    white_is_zero = saved(grey, "TIFF", tiffinfo={262: 0})
+    for content, value in ((saved(grey, "TIFF"), 156), (saved(grey, "PPM"), 156), (white_is_zero, 99)):
+        assert decode_image(io.BytesIO(content), None, 1)[0, 0, 0] == value
+
+
+def test_lab_is_brought_to_colours() -> None:
+    profiles = [ImageCms.createProfile("sRGB"), ImageCms.createProfile("LAB")]
+    lab = ImageCms.profileToProfile(Image.new("RGB", (4, 4), (200, 30, 30)), *profiles, outputMode="LAB")
+    assert lab is not None
+    for given in (lab, io.BytesIO(saved(lab, "TIFF"))):
+        assert np.abs(decode_image(given, None, 3)[:, 0, 0].astype(int) - [200, 30, 30]).max() <= 3
