@@ -56,6 +56,7 @@ def hasher(benchmark: str, cell: str, output: Path, half: bool) -> None:
     made = hasher_of_run(benchmark, cell)
     made.save(output, half)
     click.echo(f"{output}: {made!r}, {output.stat().st_size / 1e6:.1f} MB")
+    click.echo(f"trained on {made.description.trained_on}")
 
 
 def hasher_of_run(benchmark: str, cell: str) -> ImageHasher:

@@ -1,5 +1,6 @@
 """The paper's method for people without Kedro: fit on labelled images, then encode."""
 
+import logging
 from pathlib import Path
 from typing import Any, Self
 
@@ -26,8 +27,12 @@ from deephash_pipeline.losses import LOSS_PARAMETERS
 from deephash_pipeline.methods import Cell
 from deephash_pipeline.networks import NETWORKS, HashLayerParameters
 from deephash_pipeline.parameters import faults_in_one_line
+from deephash_pipeline.randomness import derive_seed
+from deephash_pipeline.retrieval import count_distances, mean_average_precision
 from deephash_pipeline.retrieval.codes import check_code_length
 from deephash_pipeline.training import CheckpointFolder, TrainingParameters
+
+logger = logging.getLogger(__name__)
 
 SLIGHT = AugmentationParameters(shift_pixels=2, rotation_degrees=10, scale_range=0.1)
 """For digits and other drawn signs; photographs want flips and larger shifts, see conf/cifar10."""
@@ -49,6 +54,12 @@ FINE_TUNING = FineTuningParameters(
 )
 
 
+HELD_OUT = 10
+"""One image of so many of a class is held out of the training, to measure what was learned."""
+LITTLE = 3
+"""Times what chance would find, below which next to nothing was learned."""
+
+
 class DeepHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
     """Deep hashing after Mu & Liu: two stages of pre-training, then fine-tuning of all layers; an `ImageHasher`.
 
@@ -67,6 +78,12 @@ class DeepHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
         image_size: height and width to which images are resized for networks of torchvision; those of the paper have
             their own.
         checkpoints: folder where a training that is stopped saves itself, and from which the same `fit` goes on.
+
+    Attributes:
+        validation_map_: mean average precision of a tenth of each class's images, drawn by `random_state` and held out
+            of the training, as queries of the rest; NaN where the classes have fewer than ten.
+        validation_chance_: what codes drawn at random would have.
+        history_: of the fine-tuning, epoch by epoch.
 
     Raises:
         InputError: a parameter, or an image, is refused.
@@ -124,7 +141,7 @@ class DeepHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
         except ValidationError as error:
             raise InputError(f"DeepHash: {faults_in_one_line(error)}") from error
         check_code_length(self.code_length, Encoder.longest_code)
-        training_set = self._training_set(images, labels)
+        training_set, held_out = self._training_set(images, labels)
         cell = Cell(method="deephash", code_length=self.code_length)
 
         def checkpoints(stage: str) -> CheckpointFolder | None:
@@ -145,10 +162,34 @@ class DeepHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
         trunk, encoder, description = tuned.hasher._fitted()
         self._compose(trunk, encoder, description, self.device)
         self.history_ = tuned.history
+        self._validate(training_set, held_out)
         return self
 
-    def _training_set(self, images: Any, labels: Any) -> TrainingSet:
-        """Decode the images at the network's size, and number the classes."""
+    def _validate(self, database: LabelledImages, queries: LabelledImages) -> None:
+        self.validation_map_ = self.validation_chance_ = float("nan")
+        if not len(queries.labels):
+            logger.info("there are too few images of each class to hold some out: nothing says what was learned")
+            return
+        codes, sought = (self.encode(some.images) for some in (database, queries))
+        found = count_distances(sought, queries.labels, codes, database.labels, self.code_length)
+        self.validation_map_ = mean_average_precision(found)
+        of_queries, of_database = (
+            some.labels if some.labels.ndim == 2 else np.eye(int(database.labels.max()) + 1)[some.labels]
+            for some in (queries, database)
+        )
+        self.validation_chance_ = float(np.mean(of_queries.astype(np.float32) @ of_database.T.astype(np.float32) > 0))
+        little = self.validation_map_ < LITTLE * self.validation_chance_
+        logger.log(
+            logging.WARNING if little else logging.INFO,
+            "mAP of %d images held out: %.3f, by chance %.3f%s",
+            len(queries.labels),
+            self.validation_map_,
+            self.validation_chance_,
+            "; it has learned little: raise effort, or give more images" if little else "",
+        )
+
+    def _training_set(self, images: Any, labels: Any) -> tuple[TrainingSet, LabelledImages]:
+        """Decode the images at the network's size, number the classes, and hold some of each out."""
         names, numbers = _numbered(np.asarray(labels))
         if len(names) < 2:
             raise InputError("DeepHash learns from classes: pass labels of at least two")
@@ -159,7 +200,16 @@ class DeepHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
         array = np.concatenate(decoded)
         if len(array) != len(numbers):
             raise InputError(f"{len(array)} images but {len(numbers)} labels: pass one class for each image")
-        return TrainingSet(array, numbers, pixel_statistics(array), names)
+        held_out = np.zeros(len(array), bool)
+        groups = (
+            [numbers == number for number in range(len(names))] if numbers.ndim == 1 else [np.ones(len(array), bool)]
+        )
+        for number, group in enumerate(groups):
+            rows = np.flatnonzero(group)
+            seed = derive_seed(self.random_state, f"validation images, class {number}")
+            held_out[np.random.default_rng(seed).permutation(rows)[: len(rows) // HELD_OUT]] = True
+        array, validation = array[~held_out], LabelledImages(array[held_out], numbers[held_out])
+        return TrainingSet(array, numbers[~held_out], pixel_statistics(array), names), validation
 
     def _image_shape(self) -> tuple[Channels, int, int]:
         if self.network in NETWORKS:

@@ -102,7 +102,8 @@ class FeatureHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
         height, width = checked_size(self.image_size)
         shape: tuple[Channels, int, int] = (3, height, width)
         trunk = frozen_trunk(experiment, shape).eval()
-        encoder = function.fit(self._features_of(images, trunk, experiment), labels)
+        z = self._features_of(images, trunk, experiment)
+        encoder = function.fit(z, labels)
         description = HasherDescription(
             network=self.network,
             trunk=experiment.trunk.of_hasher(),
@@ -114,6 +115,7 @@ class FeatureHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
             statistics=IMAGENET,
             benchmark=experiment.benchmark,
             seed=self.random_state,
+            training_images=len(z),
             code_version=code_version(Path(hasher.__file__).parent),
         )
         self._compose(trunk, encoder, description, self.device)

@@ -12,6 +12,7 @@ import numpy as np
 import safetensors
 import safetensors.torch
 import torch
+import xxhash
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 TRUNK, ENCODER = "trunk.", "encoder."
+ABOUT_CODES = {"network", "image_shape", "code_length", "encoder", "statistics"}
+"""What is in a description that a code depends on."""
 IN_FOLDER = "model.safetensors"
 """Name of the file in a folder for the Hugging Face Hub."""
 
@@ -80,6 +83,7 @@ class ImageHasher(BaseHasher):
             statistics=dict(training_set.statistics),
             benchmark=run.experiment.benchmark,
             seed=run.experiment.seed,
+            training_images=len(training_set.images),
             code_version=code_version(Path(__file__).parent),
         )
         return ImageHasher(trunk, encoder, description, run.experiment.device)
@@ -88,9 +92,13 @@ class ImageHasher(BaseHasher):
     def load(cls, path: str | Path, device: str = "auto") -> ImageHasher:
         """Read a hasher from its file, or from the folder that `deephash_pipeline.export.export_huggingface` wrote.
 
+        A file of a version before 0.3 has no digest of its weights: it is taken as it is, and gets one by `save`.
+
         Raises:
             InputError: the file is not there, is damaged, or is no hasher.
         """
+        if not isinstance(path, str | os.PathLike):
+            raise InputError(f"a hasher is loaded from the path of its file, and not from {path!r}")
         path = Path(path)
         if path.is_dir():
             path = path / IN_FOLDER
@@ -126,6 +134,8 @@ class ImageHasher(BaseHasher):
             if content["format"] != FORMAT:
                 raise ValueError(f"it is of format {content['format']}, this version reads {FORMAT}")
             description = HasherDescription.model_validate(content["description"])
+            if content.get("digest", digest := _digest(tensors, description)) != digest:
+                raise ValueError("its weights are not those that were saved")
             trunk = build_trunk(
                 description.network, description.image_shape, TrunkParameters.model_validate(description.trunk)
             )
@@ -147,15 +157,12 @@ class ImageHasher(BaseHasher):
         Raises:
             InputError: it cannot be written.
         """
-        trunk, encoder, description = self._fitted()
-        tensors = {f"{TRUNK}{name}": tensor.cpu().contiguous() for name, tensor in trunk.state_dict().items()}
-        if half:
-            tensors = {
-                name: tensor.half() if tensor.is_floating_point() else tensor for name, tensor in tensors.items()
-            }
-        for name, array in encoder.arrays().items():
-            tensors[f"{ENCODER}{name}"] = torch.from_numpy(np.ascontiguousarray(array))
-        content = {"format": FORMAT, "description": description.model_dump(mode="json")}
+        description, tensors = self.description, self._tensors(half)
+        content = {
+            "format": FORMAT,
+            "description": description.model_dump(mode="json"),
+            "digest": _digest(tensors, description),
+        }
         # One entry, because safetensors keeps no order among several.
         metadata = {"deephash_pipeline.hasher": json.dumps(content, sort_keys=True)}
         path = Path(path)
@@ -169,6 +176,22 @@ class ImageHasher(BaseHasher):
             # What has kept it from being written is reported already.
             with suppress(OSError):
                 beside.unlink()
+
+    def _tensors(self, half: bool = False) -> dict[str, Tensor]:
+        trunk, encoder, _ = self._fitted()
+        tensors = {f"{TRUNK}{name}": tensor.cpu().contiguous() for name, tensor in trunk.state_dict().items()}
+        if half:
+            tensors = {
+                name: tensor.half() if tensor.is_floating_point() else tensor for name, tensor in tensors.items()
+            }
+        for name, array in encoder.arrays().items():
+            tensors[f"{ENCODER}{name}"] = torch.from_numpy(np.ascontiguousarray(array))
+        return tensors
+
+    @property
+    def digest(self) -> str:
+        """Of all that a code depends on; hashers that give the same codes by the same weights have the same."""
+        return _digest(self._tensors(), self.description)
 
     def features(self, images: Images) -> NDArray[np.float32]:
         """Responses z of the layer below the hash layer, float32 of shape (n, z_dimension)."""
@@ -226,3 +249,12 @@ class ImageHasher(BaseHasher):
 
 def _below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+
+
+def _digest(tensors: Mapping[str, Tensor], description: HasherDescription) -> str:
+    about = description.model_dump(mode="json", include=ABOUT_CODES)
+    hashed = xxhash.xxh3_128(json.dumps(about, sort_keys=True).encode())
+    for name, tensor in sorted(tensors.items()):
+        hashed.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        hashed.update(tensor.numpy().tobytes())
+    return hashed.hexdigest()

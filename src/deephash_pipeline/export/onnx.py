@@ -16,7 +16,7 @@ from torch.nn import functional
 from deephash_pipeline.deephash import ImageHasher
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.export.encoders import outputs
-from deephash_pipeline.hashers.onnx_hasher import CODES, FORMAT, IMAGES, METADATA
+from deephash_pipeline.hashers.onnx_hasher import CODES, FORMAT, IMAGES, METADATA, NO_DIGEST, digest_of_model
 from deephash_pipeline.images.crops import centre_crop
 from deephash_pipeline.networks import LocalResponseNormalisation, Trunk
 from deephash_pipeline.networks.normalisation import BETA
@@ -60,13 +60,15 @@ def export_onnx(hasher: ImageHasher, path: str | Path) -> None:
         "format": FORMAT,
         "description": hasher.description.model_dump(mode="json"),
         "made_from": _digest(hasher),
+        "digest": NO_DIGEST,
     }
     with _beside(path) as beside:
         _trace(HasherGraph(hasher), hasher.description.image_shape, beside)
         model = onnx.load(beside)
         onnx.helper.set_model_props(model, {METADATA: json.dumps(content, sort_keys=True)})
         onnx.checker.check_model(model)
-        onnx.save(model, beside)
+        model_bytes = model.SerializeToString()
+        beside.write_bytes(model_bytes.replace(NO_DIGEST.encode(), digest_of_model(model_bytes).encode()))
 
 
 class HasherGraph(nn.Module):

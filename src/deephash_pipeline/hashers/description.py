@@ -21,6 +21,7 @@ class HasherDescription(BaseModel):
         statistics: ``mean`` and ``standard_deviation`` of each channel of the training images, in units of [0, 1].
         benchmark: name of the data.
         seed: of the experiment.
+        training_images: how many there were; None where a file of an earlier version does not say.
         code_version: ``version`` of the package and, where known, ``git_commit`` and ``git_dirty``.
 
     Example:
@@ -42,4 +43,14 @@ class HasherDescription(BaseModel):
     statistics: dict[str, list[float]]
     benchmark: str
     seed: int
+    training_images: int | None = None
     code_version: dict[str, str]
+
+    @property
+    def trained_on(self) -> str:
+        """Say which images it knows, for it tells others apart badly."""
+        channels, height, width = self.image_shape
+        count = "images" if self.training_images is None else f"{self.training_images:,} images"
+        classes = f" in {len(self.class_names)} classes" if self.class_names else ""
+        pixels = f"{width} x {height} pixels in {'grey' if channels == 1 else 'colour'}"
+        return f"{count} of {self.benchmark}{classes}, {pixels}, seed {self.seed}"

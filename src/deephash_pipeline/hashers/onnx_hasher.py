@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+import xxhash
 from numpy.typing import NDArray
 
 from deephash_pipeline.errors import InputError
@@ -18,6 +19,8 @@ METADATA = "deephash_pipeline.hasher"
 IMAGES, CODES = "images", "codes"
 IMAGES_AT_A_TIME = 256
 ERRORS_ONLY = 3
+NO_DIGEST = 32 * "-"
+"""What stands in a file for its digest while that is computed."""
 MAKE_IT = "make it by `deephash-pipeline export-onnx`"
 
 
@@ -77,6 +80,9 @@ class OnnxHasher(BaseHasher):
             named = ([node.name for node in nodes] for nodes in (session.get_inputs(), session.get_outputs()))
             if list(named) != [[IMAGES], [CODES]]:
                 raise ValueError(f"it does not make `{CODES}` of `{IMAGES}` alone")
+            digest = content.get("digest")
+            if digest and digest_of_model(path.read_bytes().replace(digest.encode(), NO_DIGEST.encode())) != digest:
+                raise ValueError("its weights are not those that were saved")
             description = HasherDescription.model_validate(content["description"])
             return cls(session, description, content["made_from"])
         except (KeyError, ValueError) as error:
@@ -105,3 +111,13 @@ class OnnxHasher(BaseHasher):
         blocks = [np.ascontiguousarray(pixels[start : start + IMAGES_AT_A_TIME]) for start in starts]
         codes = [self._session.run([CODES], {IMAGES: block})[0] for block in blocks]
         return np.concatenate(codes) if codes else np.empty((0, -(-self.code_length // 8)), np.uint8)
+
+
+def digest_of_model(content: bytes) -> str:
+    """Digest a file of a model in which `NO_DIGEST` stands for its digest.
+
+    Example:
+        >>> len(digest_of_model(b"model")) == len(NO_DIGEST)
+        True
+    """
+    return xxhash.xxh3_128_hexdigest(content)

@@ -136,8 +136,8 @@ class TorchvisionTrunk(Trunk):
         except (*UNREADABLE, HTTPException) as error:
             raise InputError(
                 f"pretrained weights of `{self.network}` cannot be loaded ({_one_line(error)}): check the connection "
-                "and `trunk.image_size`, give a file by `trunk.weights`, or set `trunk.pretrained` to false"
-            ) from error
+                "and the size of the images, or give a file by `weights`"
+            ) from None
         self.layers.load_state_dict(model.state_dict())
         if from_file:
             self._load(Path(str(self.weights)))
