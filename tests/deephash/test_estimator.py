@@ -29,6 +29,19 @@ def test_it_learns_codes_that_find_images_of_the_same_class(fitted: DeepHash) ->
     assert len(fitted.history_) == 1
 
 
+def test_it_measures_itself_on_images_that_it_has_not_learned_from(fitted: DeepHash) -> None:
+    assert fitted.validation_map_ > 3 * fitted.validation_chance_
+    assert 0.08 < fitted.validation_chance_ < 0.12
+    assert 540 <= fitted.description.training_images < 550
+
+
+def test_one_that_has_learned_nothing_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    labels = np.random.default_rng(0).integers(0, 10, 300)
+    hasher = DeepHash(code_length=8, effort=0.01).fit(IMAGES[:300], labels)
+    assert hasher.validation_map_ < 3 * hasher.validation_chance_
+    assert "it has learned little: raise effort, or give more images" in caplog.text
+
+
 def test_it_is_an_image_hasher_and_its_file_is_read_as_one(fitted: DeepHash, tmp_path: Path) -> None:
     fitted.save(tmp_path / "digits.safetensors")
     loaded = ImageHasher.load(tmp_path / "digits.safetensors")

@@ -1,5 +1,8 @@
 """Codes of images without labels, from a trunk that was trained on others."""
 
+from unittest.mock import Mock
+from urllib.error import URLError
+
 import numpy as np
 import pytest
 import torch
@@ -62,6 +65,15 @@ def test_a_resnet_keeps_the_stem_of_its_weights_for_small_images_too(tmp_path):
     np.testing.assert_array_equal(loaded.encode(IMAGES), hasher.encode(IMAGES))
     with pytest.raises(ValidationError, match="a stem for small images is random"):
         TrunkParameters(weights="resnet18.pth", frozen=True, small_image_stem=True)
+
+
+def test_weights_that_cannot_be_downloaded_are_one_line_with_a_remedy(monkeypatch):
+    offline = Mock(side_effect=URLError("Name or service not known"))
+    monkeypatch.setattr("torchvision.models._api.load_state_dict_from_url", offline)
+    with pytest.raises(InputError, match=r"check the connection .*`weights` of FeatureHash") as caught:
+        FeatureHash(LSH(12), "resnet18").fit(IMAGES)
+    assert "\n" not in str(caught.value)
+    assert caught.value.__suppress_context__
 
 
 def test_a_size_that_is_no_pair_is_refused_in_one_line(weights):

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -132,6 +133,11 @@ def damaged(kind: str, path: Path) -> None:
             path.write_text("a letter")
         case "other tensors":
             safetensors.numpy.save_file({"weight": np.zeros(3)}, path)
+        case "flipped weight":
+            path.write_bytes(content[:-3] + bytes([content[-3] ^ 1]) + content[-2:])
+        case "other statistics":
+            path.write_bytes(content.replace(b'deviation\\": [0.', b'deviation\\": [1.'))
+            assert path.read_bytes() != content
         case "folder":
             path.unlink()
             path.mkdir()
@@ -139,7 +145,9 @@ def damaged(kind: str, path: Path) -> None:
             path.unlink()
 
 
-@pytest.mark.parametrize("kind", ["cut", "empty", "text", "other tensors", "folder", "missing"])
+@pytest.mark.parametrize(
+    "kind", ["cut", "empty", "text", "other tensors", "flipped weight", "other statistics", "folder", "missing"]
+)
 def test_what_is_no_hasher_is_refused_in_one_line_with_its_name(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "hasher.safetensors"
     assembled()[0].save(path)
@@ -147,6 +155,29 @@ def test_what_is_no_hasher_is_refused_in_one_line_with_its_name(kind: str, tmp_p
     with pytest.raises(InputError, match=r"hasher\.safetensors") as caught:
         ImageHasher.load(path)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("path", [None, 3, b"a.safetensors"])
+def test_what_is_no_path_is_refused_in_one_line(path: Any) -> None:
+    with pytest.raises(InputError, match="a hasher is loaded from the path of its file"):
+        ImageHasher.load(path)
+
+
+def test_a_hasher_without_a_digest_is_taken_as_it_is_and_gets_one(tmp_path: Path) -> None:
+    path = tmp_path / "hasher.safetensors"
+    hasher, _, _ = assembled()
+    hasher.save(path)
+    with safetensors.safe_open(path, framework="numpy") as file:
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        content = json.loads(file.metadata()["deephash_pipeline.hasher"])
+    del content["digest"], content["description"]["training_images"]
+    saved = path.read_bytes()
+    safetensors.numpy.save_file(tensors, path, {"deephash_pipeline.hasher": json.dumps(content)})
+    loaded = ImageHasher.load(path)
+    assert loaded.digest == hasher.digest
+    assert loaded.description.trained_on.startswith("images of noise in 4 classes, 28 x 28 pixels in grey, seed 1")
+    hasher.save(path)
+    assert path.read_bytes() == saved
 
 
 def test_an_encoder_of_another_trunk_is_refused() -> None:
@@ -164,6 +195,8 @@ def test_three_trained_hashers_come_with_the_package(name: str, shape: tuple[int
     images = np.random.default_rng(0).integers(0, 256, (3, *shape)).astype(np.uint8)
     assert hasher.encode(images).shape == (3, 6)
     assert len(hasher.description.class_names) == 10
+    known = {"digits-48": "1,297", "mnist-48": "50,000", "cifar10-48": "45,000"}
+    assert hasher.description.trained_on.startswith(f"{known[name]} images of {name[:-3]} in 10 classes, ")
 
 
 def test_the_shipped_hasher_of_digits_finds_digits_of_the_same_class() -> None:

@@ -140,7 +140,7 @@ def test_the_file_says_what_the_hasher_says(exported: Path, digits: ImageHasher)
     assert (repr(hasher), hasher.code_length) == ("OnnxHasher(deephash, 48 bits, lenet, digits)", 48)
 
 
-@pytest.mark.parametrize("kind", ["cut", "text", "another model", "no images", "missing", "folder"])
+@pytest.mark.parametrize("kind", ["cut", "text", "another model", "no images", "flipped weight", "missing", "folder"])
 def test_what_is_no_hasher_is_refused_in_one_line_with_its_name(kind: str, exported: Path, tmp_path: Path) -> None:
     path = tmp_path / "hasher.onnx"
     match kind:
@@ -158,6 +158,9 @@ def test_what_is_no_hasher_is_refused_in_one_line_with_its_name(kind: str, expor
             del model.graph.input[:], model.graph.node[:], model.graph.initializer[:]
             model.graph.node.append(onnx.helper.make_node("Constant", [], ["codes"], value=zeros))
             onnx.save(model, path)
+        case "flipped weight":
+            weights = max((part.raw_data for part in onnx.load(exported).graph.initializer), key=len)
+            path.write_bytes(exported.read_bytes().replace(weights, bytes([weights[0] ^ 1]) + weights[1:]))
         case "folder":
             path.mkdir()
     with pytest.raises(InputError, match=r"hasher\.onnx .*export-onnx") as caught:

@@ -136,7 +136,8 @@ class TorchvisionTrunk(Trunk):
         except (*UNREADABLE, HTTPException) as error:
             raise InputError(
                 f"pretrained weights of `{self.network}` cannot be loaded ({_one_line(error)}): check the connection "
-                "and the size of the images, or give a file by `weights`"
+                "and `trunk.image_size`, give a file by `trunk.weights` (`weights` of FeatureHash), or set "
+                "`trunk.pretrained` to false"
             ) from None
         self.layers.load_state_dict(model.state_dict())
         if from_file:
