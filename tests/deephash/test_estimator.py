@@ -38,7 +38,7 @@ def test_it_measures_itself_on_images_that_it_has_not_learned_from(fitted: DeepH
 def test_one_that_has_learned_nothing_says_so(caplog: pytest.LogCaptureFixture) -> None:
     labels = np.random.default_rng(0).integers(0, 10, 300)
     hasher = DeepHash(code_length=8, effort=0.01).fit(IMAGES[:300], labels)
-    assert hasher.validation_map_ < 3 * hasher.validation_chance_
+    assert hasher.validation_map_ < hasher.validation_chance_ + 0.1
     assert "it has learned little: raise effort, or give more images" in caplog.text
 
 

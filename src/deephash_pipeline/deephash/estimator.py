@@ -56,8 +56,8 @@ FINE_TUNING = FineTuningParameters(
 
 HELD_OUT = 10
 """One image of so many of a class is held out of the training, to measure what was learned."""
-LITTLE = 3
-"""Times what chance would find, below which next to nothing was learned."""
+LITTLE = 0.1
+"""Of the way from chance to a perfect order, below which next to nothing was learned."""
 
 
 class DeepHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
@@ -178,7 +178,7 @@ class DeepHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
             for some in (queries, database)
         )
         self.validation_chance_ = float(np.mean(of_queries.astype(np.float32) @ of_database.T.astype(np.float32) > 0))
-        little = self.validation_map_ < LITTLE * self.validation_chance_
+        little = self.validation_map_ - self.validation_chance_ < LITTLE * (1 - self.validation_chance_)
         logger.log(
             logging.WARNING if little else logging.INFO,
             "mAP of %d images held out: %.3f, by chance %.3f%s",
