@@ -115,7 +115,8 @@ def test_an_index_searches_with_the_hasher_it_was_built_with(built):
 def test_an_index_of_another_hasher_is_replaced_only_when_asked(command, index, photos):
     mnist = ("--hasher", "pretrained:mnist-48")
     assert "another hasher" in one_line(command("index", "build", index, *mnist, photos / "3"))
-    assert "lenet, mnist" in command("index", "build", index, *mnist, "--anew", photos / "3").output
+    made = command("index", "build", index, *mnist, "--anew", photos / "3")
+    assert "lenet, mnist), trained on 50,000 images of mnist in 10 classes" in made.output
     assert answers(command("index", "info", index, "--json"))["labels"] == ["3"]
 
 

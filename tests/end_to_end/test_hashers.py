@@ -46,6 +46,7 @@ def test_the_command_writes_it(finished_project: Path, tmp_path: Path, monkeypat
     file = tmp_path / "itq48.safetensors"
     result = CliRunner().invoke(cli, ["hasher", "digits", "itq.b48", "-o", str(file)], catch_exceptions=False)
     assert "ImageHasher(itq, 48 bits, lenet, digits)" in result.output
+    assert " images of digits in 10 classes, 28 x 28 pixels in grey, seed " in result.output
     assert ImageHasher.load(file).encode(np.zeros((2, 28, 28), np.uint8)).shape == (2, 6)
 
 

@@ -46,9 +46,9 @@ def build(index: Path, hasher: str | None, paths: Sequence[str], codes: str | No
     files, skipped = list_images(paths) if paths else ([], [])
     encoded = CodeFolder(codes) if codes else None
     made = encoded.hasher(device) if encoded else named_hasher(str(hasher), device)
-    click.echo(f"{made!r}, trained on {made.description.trained_on}", err=True)
     replacing = anew and has_other_hasher(index, made)
     with rebuilt(index, made) if replacing else ImageIndex.create_or_open(index, made) as images:
+        click.echo(f"{made!r}, trained on {made.description.trained_on}", err=True)
         _report(index, images, images.add_files(files) if encoded is None else add_encoded(images, encoded), skipped)
         assert isinstance(images.index, HammingIndex), "a build is of no other engine"
         for name in gone(images.index):

@@ -54,7 +54,7 @@ class BaseHasher(ABC):
         ...     )
         ...     def _codes_of(self, pixels):
         ...         return pixels.mean(axis=(1, 2, 3)).astype(np.uint8)[:, np.newaxis]
-        >>> Brightness().encode(np.full((2, 4, 4), 7, dtype=np.uint8)).tolist()
+        >>> Brightness().encode(np.full((2, 8, 8), 7, dtype=np.uint8)).tolist()
         [[7], [7]]
     """
 
