@@ -15,7 +15,7 @@ from typing import Any
 from click.testing import CliRunner
 from kedro.framework.startup import bootstrap_project
 
-from deephash_pipeline import cli
+from deephash_pipeline.commands import guarded as cli
 from deephash_pipeline.commands import provenance as command
 from deephash_pipeline.datasets import atomic_file
 from deephash_pipeline.freshness import hook

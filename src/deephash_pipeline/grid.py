@@ -10,15 +10,12 @@ from typing import Any
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.hashing import HASH_FUNCTIONS, Encoder
 from deephash_pipeline.losses import LOSSES
-from deephash_pipeline.methods import Cell
+from deephash_pipeline.methods import SHOWN_CODE_LENGTH, Cell
 
 CODE_LENGTHS = (12, 16, 24, 32, 48)
 REPLICATES = 3
 """Trainings of a cell that differ in their seed: the cell of the grid itself, and those of the pipeline ``seeds``."""
 FURTHER_REPLICATES = range(2, REPLICATES + 1)
-SHOWN_CODE_LENGTH = 32
-"""Code length of the gallery and of the pipeline that shows the whole at a glance; the paper's for its curves."""
-
 BASELINES = tuple(HASH_FUNCTIONS)
 PRE_TRAINING = "deephash_pretrained"
 RANDOM_START = "deephash_random_start"
@@ -64,15 +61,6 @@ METHOD_GROUPS = {
     "Other deep rivals": tuple(method for method in DEEP_RIVALS if method not in PAPER_RIVALS),
 }
 """Heading -> methods, as the paper groups them: a panel of a figure each."""
-
-FIELD = "field"
-"""The pipeline of all methods. Before the names of what it joins or reports: ``field.map_table``."""
-FULL_AT_A_GLANCE, FIELD_AT_A_GLANCE = (f"{name}_at_{SHOWN_CODE_LENGTH}_bits" for name in ("full", FIELD))
-"""The same with one code length, as that of the paper's methods."""
-MEASURED_CELLS = "measured_cells"
-"""The pipeline of the cells that are there; before the names of what it reports too."""
-SEEDS = "seeds"
-"""The pipeline of further seeds."""
 
 CLASSIFIER_BASELINE = Cell(method="one_of_c", code_length=None)
 GALLERY = Cell(method="deephash", code_length=SHOWN_CODE_LENGTH)

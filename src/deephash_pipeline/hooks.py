@@ -16,10 +16,10 @@ from rich.console import Console
 from rich.table import Table
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.grid import FIELD, MEASURED_CELLS, SEEDS, every_cell
+from deephash_pipeline.grid import every_cell
+from deephash_pipeline.methods import FIELD, MEASURED_CELLS, SEEDS
 from deephash_pipeline.project import project_root
 from deephash_pipeline.protocols import require_protocol
-from deephash_pipeline.reports import cell_metric, cell_protocol
 from deephash_pipeline.training import TrainingDiverged
 
 logger = logging.getLogger(__name__)
@@ -129,6 +129,8 @@ def _printed(value: float) -> str:
 
 def _scores(names: Iterable[str], catalog: CatalogProtocol[Any, Any], env: str | None) -> Iterator[str]:
     """Yield a line for each method of some cells with its mAP, and one that says how to put all beside each other."""
+    from deephash_pipeline.reports import cell_metric, cell_protocol  # noqa: PLC0415 - Plotly, at every command
+
     scores: dict[str, list[str]] = defaultdict(list)
     for metrics in (catalog.load(name) for name in names if catalog.exists(name)):
         score = cell_metric(metrics, cell_protocol(metrics).metric)

@@ -1,8 +1,19 @@
-"""What a cell is: one method at one code length, and with which of the seeds."""
+"""What a cell is: one method at one code length, and with which of the seeds; and the pipelines of many cells."""
 
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, PositiveInt, SerializerFunctionWrapHandler, model_serializer
+
+SHOWN_CODE_LENGTH = 32
+"""Code length of the gallery and of the pipeline that shows the whole at a glance; the paper's for its curves."""
+FIELD = "field"
+"""The pipeline of all methods. Before the names of what it joins or reports: ``field.map_table``."""
+FULL_AT_A_GLANCE, FIELD_AT_A_GLANCE = (f"{name}_at_{SHOWN_CODE_LENGTH}_bits" for name in ("full", FIELD))
+"""The same with one code length, as that of the paper's methods."""
+MEASURED_CELLS = "measured_cells"
+"""The pipeline of the cells that are there; before the names of what it reports too."""
+SEEDS = "seeds"
+"""The pipeline of further seeds."""
 
 
 class Cell(BaseModel):

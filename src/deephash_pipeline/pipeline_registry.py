@@ -1,57 +1,17 @@
-"""Which pipelines there are. Written out, because Kedro's search would look for a folder named ``full``."""
+"""Which pipelines there are. Written out, because Kedro's search would look for a folder named ``full``.
+
+Their names are known without their methods and libraries, which are imported when a pipeline is made.
+"""
+# ruff: noqa: PLC0415
 
 from collections.abc import Callable, Sequence
 from functools import cache, partial
+from importlib import import_module
 from typing import Any
 
 from kedro.pipeline import Pipeline
 
-from deephash_pipeline.grid import (
-    CLASSIFIER_BASELINE,
-    CODE_LENGTHS,
-    FIELD,
-    FIELD_AT_A_GLANCE,
-    FULL_AT_A_GLANCE,
-    FURTHER_REPLICATES,
-    PAPER_METHODS,
-    SEEDS,
-    SHOWN_CODE_LENGTH,
-    WITHOUT_LABELS,
-    cells,
-    check_code_lengths,
-    replicated,
-)
-from deephash_pipeline.methods import Cell, replicate_name
-from deephash_pipeline.pipelines import (
-    baseline_hashing,
-    cnn_pretraining,
-    comparison,
-    data_ingestion,
-    descriptor_extraction,
-    evaluation,
-    feature_extraction,
-    fine_tuning,
-    hand_crafted,
-    hash_layer_init,
-    indexing,
-    measured_cells,
-    paper_tables,
-    references,
-    reporting,
-    tuning,
-    tuning_results,
-)
-
-JOINED = {
-    "fine_tuning_history",
-    "all_metrics",
-    "all_metrics_origin",
-    "precision_recall_curves",
-    *reporting.TABLES,
-    *reporting.FIGURES,
-    "report",
-}
-"""What is made from all cells of a grid."""
+from deephash_pipeline.methods import FIELD, FIELD_AT_A_GLANCE, FULL_AT_A_GLANCE, SEEDS, Cell, replicate_name
 
 OF_SEED = {
     *("trunk_weights", "softmax_weights", "pre_training_history", "pre_training_checkpoints"),
@@ -60,37 +20,20 @@ OF_SEED = {
 """What cells share that depends on the seed of a replicate; of a further one it is named ``r2.trunk_weights``."""
 
 
-STAGES: dict[str, Callable[[Sequence[Cell]], Pipeline]] = {
-    "data_ingestion": lambda grid: data_ingestion.create_pipeline(),
-    "cnn_pretraining": lambda grid: cnn_pretraining.create_pipeline(),
-    "feature_extraction": lambda grid: feature_extraction.create_pipeline(),
-    "baseline_hashing": baseline_hashing.create_pipeline,
-    "hash_layer_init": hash_layer_init.create_pipeline,
-    "fine_tuning": fine_tuning.create_pipeline,
-    "evaluation": evaluation.create_pipeline,
-    "reporting": lambda grid: reporting.create_pipeline(),
-}
+OF_CELLS = ("baseline_hashing", "hash_layer_init", "fine_tuning", "evaluation")
+"""Stages of cells alone, which a further seed has like the first."""
+
+STAGES = ("data_ingestion", "cnn_pretraining", "feature_extraction", *OF_CELLS, "reporting")
 """The eight stages of a grid of cells, in their order."""
 
 UP_TO_CODES = ("data_ingestion", "cnn_pretraining", "feature_extraction", "baseline_hashing")
 """Stages of images without labels."""
 
-OTHERS: dict[str, Callable[[], Pipeline]] = {
-    "descriptor_extraction": descriptor_extraction.create_pipeline,
-    "hand_crafted": hand_crafted.create_pipeline,
-    "comparison": comparison.create_pipeline,
-    "indexing": indexing.create_pipeline,
-    "measured_cells": measured_cells.create_pipeline,
-    "paper_tables": paper_tables.create_pipeline,
-    "references": references.create_pipeline,
-    "tuning": tuning.create_pipeline,
-    "tuning_results": tuning_results.create_pipeline,
-}
+OTHERS = (
+    *("descriptor_extraction", "hand_crafted", "comparison", "indexing", "measured_cells"),
+    *("paper_tables", "references", "tuning", "tuning_results"),
+)
 """What is run by its name and is no part of ``full``."""
-
-
-OF_REPLICATES = ("baseline_hashing", "hash_layer_init", "fine_tuning", "evaluation")
-"""Stages of cells alone, which a further seed has like the first."""
 
 
 class DeferredPipeline(Pipeline):
@@ -99,7 +42,7 @@ class DeferredPipeline(Pipeline):
     Args:
         create: makes it.
 
-    >>> deferred = DeferredPipeline(measured_cells.create_pipeline)
+    >>> deferred = DeferredPipeline(partial(create_other, "measured_cells"))
     >>> vars(deferred).keys()
     dict_keys(['_create'])
     >>> len(deferred.nodes)
@@ -137,27 +80,49 @@ def register_pipelines() -> dict[str, Pipeline]:
 @cache
 def create_pipelines() -> dict[str, Pipeline]:
     """Create what `register_pipelines` registers."""
-    check_code_lengths(CODE_LENGTHS)
-    grid = list(cells(*PAPER_METHODS))
-    stages = {stage: DeferredPipeline(partial(create_stage, stage, grid)) for stage in STAGES}
+    stages = {stage: DeferredPipeline(partial(_create_stage_of_full, stage)) for stage in STAGES}
     full = DeferredPipeline(lambda: Pipeline(list(stages.values())))
     return {
         **stages,
         "full": full,
-        FULL_AT_A_GLANCE: DeferredPipeline(
-            lambda: create_stages(list(cells(*PAPER_METHODS, code_lengths=[SHOWN_CODE_LENGTH])))
-        ),
+        FULL_AT_A_GLANCE: DeferredPipeline(_create_full_at_a_glance),
         **{name: DeferredPipeline(partial(create_other, name)) for name in OTHERS},
-        FIELD: DeferredPipeline(lambda: create_stages(list(cells()), reported_as=FIELD)),
-        FIELD_AT_A_GLANCE: DeferredPipeline(
-            lambda: create_stages(list(cells(code_lengths=[SHOWN_CODE_LENGTH])), reported_as=FIELD)
-        ),
-        SEEDS: DeferredPipeline(lambda: Pipeline(list(map(create_replicate, FURTHER_REPLICATES)))),
-        "without_labels": DeferredPipeline(
-            lambda: Pipeline([create_stage(stage, list(cells(*WITHOUT_LABELS))) for stage in UP_TO_CODES])
-        ),
+        FIELD: DeferredPipeline(_create_field),
+        FIELD_AT_A_GLANCE: DeferredPipeline(partial(_create_field, at_a_glance=True)),
+        SEEDS: DeferredPipeline(_create_seeds),
+        "without_labels": DeferredPipeline(_create_without_labels),
         "__default__": full,
     }
+
+
+def _create_stage_of_full(stage: str) -> Pipeline:
+    from deephash_pipeline.grid import PAPER_METHODS, cells
+
+    return create_stage(stage, list(cells(*PAPER_METHODS)))
+
+
+def _create_full_at_a_glance() -> Pipeline:
+    from deephash_pipeline.grid import PAPER_METHODS, SHOWN_CODE_LENGTH, cells
+
+    return create_stages(list(cells(*PAPER_METHODS, code_lengths=[SHOWN_CODE_LENGTH])))
+
+
+def _create_field(at_a_glance: bool = False) -> Pipeline:
+    from deephash_pipeline.grid import CODE_LENGTHS, SHOWN_CODE_LENGTH, cells
+
+    return create_stages(list(cells(code_lengths=[SHOWN_CODE_LENGTH] if at_a_glance else CODE_LENGTHS)), FIELD)
+
+
+def _create_seeds() -> Pipeline:
+    from deephash_pipeline.grid import FURTHER_REPLICATES
+
+    return Pipeline(list(map(create_replicate, FURTHER_REPLICATES)))
+
+
+def _create_without_labels() -> Pipeline:
+    from deephash_pipeline.grid import WITHOUT_LABELS, cells
+
+    return Pipeline([create_stage(stage, list(cells(*WITHOUT_LABELS))) for stage in UP_TO_CODES])
 
 
 def create_stages(grid: Sequence[Cell], reported_as: str | None = None) -> Pipeline:
@@ -169,12 +134,12 @@ def create_stage(stage: str, grid: Sequence[Cell], reported_as: str | None = Non
     """Create a stage, a namespace and a tag; inside it a cell is a namespace ``<method>.b<bits>``.
 
     Args:
-        stage: key of `STAGES`.
+        stage: one of `STAGES`.
         grid: the cells that are made, measured and reported.
-        reported_as: put before the names of what depends on the whole grid, `JOINED`, as in ``field.map_table``.
+        reported_as: put before the names of `joined_datasets`, which depend on the whole grid: ``field.map_table``.
     """
-    pipeline = STAGES[stage](grid)
-    return _named(stage, _prefixed(reported_as, JOINED, pipeline) if reported_as else pipeline)
+    pipeline = _module(stage).create_pipeline(*([grid] if stage in OF_CELLS else []))
+    return _named(stage, _prefixed(reported_as, joined_datasets(), pipeline) if reported_as else pipeline)
 
 
 def create_replicate(replicate: int) -> Pipeline:
@@ -182,22 +147,24 @@ def create_replicate(replicate: int) -> Pipeline:
 
     The images and their splits are those of the first seed.
     """
-    grid, of_grid = list(replicated(replicate)), JOINED | {"hash_layer_init_history"}
+    from deephash_pipeline.grid import CLASSIFIER_BASELINE, replicated
+
+    grid, of_grid = list(replicated(replicate)), joined_datasets() | {"hash_layer_init_history"}
     name = replicate_name(replicate)
     classifier_cell = CLASSIFIER_BASELINE.model_copy(update={"replicate": replicate}).parameter
     shared = {
         "cnn_pretraining": Pipeline(
-            cnn_pretraining.create_pipeline(further_replicate=True),
+            _module("cnn_pretraining").create_pipeline(further_replicate=True),
             parameters={"params:cell": f"params:{classifier_cell}"},
         ),
-        "feature_extraction": feature_extraction.create_pipeline(),
+        "feature_extraction": _module("feature_extraction").create_pipeline(),
     }
     stages = {
         **{
             stage: Pipeline(pipeline, namespace=name, prefix_datasets_with_namespace=False)
             for stage, pipeline in shared.items()
         },
-        **{stage: STAGES[stage](grid) for stage in OF_REPLICATES},
+        **{stage: _module(stage).create_pipeline(grid) for stage in OF_CELLS},
     }
     of_cells = {
         stage: Pipeline([node for node in pipeline.nodes if not of_grid & set(node.outputs)])
@@ -208,7 +175,24 @@ def create_replicate(replicate: int) -> Pipeline:
 
 def create_other(name: str) -> Pipeline:
     """Create a pipeline of `OTHERS`, a namespace and a tag too."""
-    return _named(name, OTHERS[name]())
+    return _named(name, _module(name).create_pipeline())
+
+
+@cache
+def joined_datasets() -> set[str]:
+    """Name what is made from all cells of a grid."""
+    of_reporting = _module("reporting")
+    return {
+        *("fine_tuning_history", "all_metrics", "all_metrics_origin", "precision_recall_curves"),
+        *(*of_reporting.TABLES, *of_reporting.FIGURES, "report"),
+    }
+
+
+def _module(name: str) -> Any:
+    from deephash_pipeline.grid import CODE_LENGTHS, check_code_lengths
+
+    check_code_lengths(CODE_LENGTHS)
+    return import_module(f"deephash_pipeline.pipelines.{name}")
 
 
 def _prefixed(prefix: str, datasets: set[str], stage: Pipeline) -> Pipeline:

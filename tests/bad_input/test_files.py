@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from kedro.io import DatasetError
 
-from deephash_pipeline.cli import causes
+from deephash_pipeline.commands.guarded import causes
 from deephash_pipeline.commands.refusals import explained
 from deephash_pipeline.datasets import (
     AtomicDataset,

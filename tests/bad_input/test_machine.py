@@ -12,7 +12,7 @@ import pytest
 from numba.core.caching import IndexDataCacheFile
 
 from deephash_pipeline import settings
-from deephash_pipeline.cli import causes, one_line_errors
+from deephash_pipeline.commands.guarded import causes, one_line_errors
 from deephash_pipeline.commands.refusals import explained
 
 MACHINE = [

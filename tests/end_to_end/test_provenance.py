@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 from kedro.framework.startup import bootstrap_project
 
-from deephash_pipeline import cli
+from deephash_pipeline.commands import guarded as cli
 from deephash_pipeline.image_index import ImageIndex
 from deephash_pipeline.provenance import manifest_path
 from tests.end_to_end.refused_runs import finished, refused, run, stored

@@ -13,7 +13,6 @@ from deephash_pipeline.grid import (
     BASELINES,
     CLASSIFIER_BASELINE,
     DEEP_RIVALS,
-    FIELD,
     FINE_TUNINGS,
     GALLERY,
     METHODS,
@@ -24,6 +23,7 @@ from deephash_pipeline.grid import (
     cells,
 )
 from deephash_pipeline.hooks import parameters_read, unread_parameters
+from deephash_pipeline.methods import FIELD
 from deephash_pipeline.pipeline_registry import OTHERS, create_pipelines, register_pipelines
 
 STAGES = [

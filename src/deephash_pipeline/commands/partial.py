@@ -7,7 +7,8 @@ from typing import Any
 from kedro.framework.project import pipelines
 
 from deephash_pipeline.commands.provenance import INDEXING, NARROWING, open_catalog
-from deephash_pipeline.grid import FULL_AT_A_GLANCE, INDEXED
+from deephash_pipeline.grid import INDEXED
+from deephash_pipeline.methods import FULL_AT_A_GLANCE
 
 logger = logging.getLogger(__name__)
 

@@ -15,8 +15,8 @@ from deephash_pipeline.commands.refusals import joined
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.freshness import ProjectGraph, is_up_to_date, policy, states
 from deephash_pipeline.freshness.graph import Catalog
-from deephash_pipeline.grid import FIELD, FIELD_AT_A_GLANCE, FULL_AT_A_GLANCE
 from deephash_pipeline.hooks import KnownParameters, ResultTable
+from deephash_pipeline.methods import FIELD, FIELD_AT_A_GLANCE, FULL_AT_A_GLANCE
 from deephash_pipeline.provenance import DamagedError, Kind, RunLock, summarised
 from deephash_pipeline.runners import RUNNERS, count_cores
 

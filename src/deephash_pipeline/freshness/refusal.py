@@ -12,7 +12,7 @@ from kedro.pipeline import Pipeline
 
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.freshness.graph import ProjectGraph, flatten, is_parameter
-from deephash_pipeline.grid import FIELD
+from deephash_pipeline.methods import FIELD
 from deephash_pipeline.provenance import FoundFiles, Kind, Source, State, everything_read, summarised
 
 logger = logging.getLogger(__name__)

@@ -1,9 +1,13 @@
 """What the fork server imports once, for all workers."""
 
+from importlib import import_module
+
 from deephash_pipeline.imports import imported_for_good
+from deephash_pipeline.pipeline_registry import OTHERS, STAGES
 
 with imported_for_good():
-    import deephash_pipeline.pipeline_registry
+    for _name in (*STAGES, *OTHERS):
+        import_module(f"deephash_pipeline.pipelines.{_name}")
     import deephash_pipeline.runners.processes  # noqa: F401
 
 # Optimisers import PyTorch's compiler, used or not. It brings Triton, which must not be frozen with the others.

@@ -27,8 +27,8 @@ from kedro.io import DataCatalog
 from kedro.pipeline import Pipeline
 from kedro.pipeline.node import Node
 
-from deephash_pipeline.grid import CLASSIFIER_BASELINE, FIELD
-from deephash_pipeline.methods import Cell
+from deephash_pipeline.grid import CLASSIFIER_BASELINE
+from deephash_pipeline.methods import FIELD, Cell
 from deephash_pipeline.tracking.ancestors import DIGEST, RAW_IMAGES, Facts, facts_of, manifest_of, raw_images_digest
 from deephash_pipeline.tracking.description import (
     LONGEST_TAG,
