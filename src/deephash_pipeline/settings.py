@@ -5,11 +5,18 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
+from deephash_pipeline.context import ProjectContext
 from deephash_pipeline.environments import ExtendingConfigLoader
 from deephash_pipeline.fork_server import start_if_wanted
 
 # Workers' imports take as long as those of the command, on another core.
 start_if_wanted(sys.argv)
+
+if "kedro_viz.api.apps" in sys.modules:
+    # This process is to serve Kedro-Viz.
+    from deephash_pipeline.viz import lay_out_late
+
+    lay_out_late()
 
 
 class LateHooks:
@@ -38,6 +45,7 @@ def _cells() -> dict[str, Any]:
 
 HOOKS = LateHooks()
 
+CONTEXT_CLASS = ProjectContext
 CONFIG_LOADER_CLASS = ExtendingConfigLoader
 CONFIG_LOADER_ARGS = {
     "base_env": "base",

@@ -40,6 +40,8 @@ class LateLayout(DataAccessManager):
         if (pipeline := self._waiting.pop(registered_pipeline_id, None)) is not None:
             self.modular_pipelines[registered_pipeline_id] = Namespaces()
             self.resolve_dataset_factory_patterns(self.catalog.get_catalog(), {registered_pipeline_id: pipeline})
+            # Layers of the datasets that were looked up just now.
+            self.catalog._layers_mapping = None
             self.add_pipeline(registered_pipeline_id, pipeline)
         return super().create_modular_pipelines_tree_for_registered_pipeline(registered_pipeline_id)
 

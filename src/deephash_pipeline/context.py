@@ -1,0 +1,38 @@
+"""Kedro's context, with the parameters by the names that the configuration gives them."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from kedro.framework.context import KedroContext
+from pydantic import BaseModel, RootModel
+
+from deephash_pipeline.methods import FIELD_AT_A_GLANCE
+
+OF_CELL = {"method", "code_length"}
+
+
+class ProjectContext(KedroContext):  # type: ignore[misc]
+    """Kedro's, which makes no pipeline but those that run, and no dataset of the parts of a cell."""
+
+    def _get_validated_params(self) -> dict[str, Any]:
+        if self._pipelines_to_validate is None:
+            # For a notebook or Kedro-Viz. Kedro would make all pipelines there are, to look at the types they expect.
+            self._pipelines_to_validate = [FIELD_AT_A_GLANCE]
+        validated: dict[str, Any] = super()._get_validated_params()
+        return validated
+
+    def _get_parameters(self) -> dict[str, Any]:
+        return {"parameters": self.params, **{f"params:{name}": value for name, value in named(self.params)}}
+
+
+def named(parameters: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield all parameters and groups of them by their dotted names.
+
+    >>> dict(named({"stage": {"epochs": 3}}))
+    {'stage': {'epochs': 3}, 'stage.epochs': 3}
+    """
+    for key, value in parameters.items():
+        yield f"{above}{key}", value
+        parts = value.root if isinstance(value, RootModel) else dict(value) if isinstance(value, BaseModel) else value
+        if isinstance(parts, Mapping) and not parts.keys() >= OF_CELL:
+            yield from named(parts, f"{above}{key}.")
