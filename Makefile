@@ -51,13 +51,8 @@ open = for second in $$(seq 60); do sleep 1; \
   $(PYTHON) -c "import socket; socket.create_connection(('127.0.0.1', $(1))).close()" 2>/dev/null && exec $(PYTHON) -m webbrowser -t "$(2)"; \
   done
 
-# Opens on the eight stages alone: with the datasets Kedro-Viz shows a hundred nodes at a fifth of their size. A click on a stage
-# unfolds it, and the filter on the left brings the datasets back.
-STAGES = http://127.0.0.1:4141/?pid=full_at_32_bits&types=nodes&expandAllPipelines=false
 viz: $(VENV)/installed
-	@echo "The stages: $(STAGES)"
-	@$(call open,4141,$(STAGES)) & \
-	$(BIN)/kedro viz run --no-browser --host=127.0.0.1 --port=4141 --pipeline=full_at_32_bits $(if $(ENV),--env=$(ENV))
+	$(BIN)/kedro viz run $(if $(ENV),--env=$(ENV))
 
 # Opens on the runs of the benchmark; by itself MLflow opens on its pages for language models, whatever kind an experiment is of.
 EXPERIMENT = $(shell $(PYTHON) -c "import sqlite3; print(*sqlite3.connect('file:mlflow.db?mode=ro', uri=True).execute('select experiment_id from experiments where name = ?', ['$(BENCHMARK)']).fetchone())" 2>/dev/null)

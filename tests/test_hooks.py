@@ -18,7 +18,7 @@ def test_a_clone_is_looked_at_by_make_and_another_project_by_the_commands(
     monkeypatch.chdir(tmp_path)
     report, pipelines, runs = _where_to_look(PAGE, "mnist", make=True)
     assert report.endswith(f" {PAGE}")
-    assert " kedro viz run --host=127.0.0.1 --env=mnist " in pipelines
+    assert " kedro viz run --env=mnist " in pipelines
     assert " mlflow server --backend-store-uri sqlite:///mlflow.db " in runs
     (tmp_path / "Makefile").touch()
     lines = list(_where_to_look(PAGE, "mnist", make=True))

@@ -34,15 +34,23 @@ class SoundRun:
         Raises:
             InputError: one of them cannot be used.
         """
-        parameters = plain(catalog.load("parameters"))
-        check_numbers(parameters)
+        self.check_parameters(catalog, Path(run_params["project_path"]))
         # A catalog entry that cannot be made into a dataset says so here, before anything is written.
         datasets = {name: catalog.get(name) for name in pipeline.datasets() if name in catalog}
-        self._check_experiment(parameters.get("experiment"), catalog, Path(run_params["project_path"]))
         free = {name: datasets[name] for name in sorted(pipeline.inputs()) if name in datasets}
         for dataset in free.values():
             if isinstance(dataset, AtomicFileDataset) and not dataset.filepath.exists():
                 refuse_what_others_have(dataset.filepath)
+
+    def check_parameters(self, catalog: Catalog, project: Path) -> None:
+        """Look at all parameters and the experiment.
+
+        Raises:
+            InputError: one of them cannot be used.
+        """
+        parameters = plain(catalog.load("parameters"))
+        check_numbers(parameters)
+        self._check_experiment(parameters.get("experiment"), catalog, project)
 
     def _check_experiment(self, given: Any, catalog: Catalog, project: Path) -> None:
         folder = catalog.get(BENCHMARK_FILE) if BENCHMARK_FILE in catalog else None

@@ -12,6 +12,8 @@ from kedro.framework.project import pipelines
 from kedro.io import CatalogProtocol
 from kedro.pipeline import Pipeline
 from kedro.pipeline.node import Node
+from kedro_viz.integrations.kedro.hooks_utils import generate_timestamp, hash_node, write_events
+from kedro_viz.integrations.kedro.run_hooks import create_dataset_event
 from rich.console import Console
 from rich.table import Table
 
@@ -41,6 +43,9 @@ class KnownParameters:
         parameters = catalog.load("parameters")
         unread = sorted(unread_parameters(parameters, read))
         if unread:
+            below = sorted(name for name in read if name.startswith(f"{unread[0]}."))
+            if below:
+                raise InputError(f"`{unread[0]}` is a group: name a value in it, such as {below[0]}")
             groups = sorted({name.partition(".")[0] for name in read})
             raise InputError(f"unknown parameter `{unread[0]}`: nothing reads it; the groups are {', '.join(groups)}")
         if "protocol" in parameters:
@@ -93,6 +98,52 @@ class StageLog:
         if not self.remaining[stage]:
             nodes = "1 node" if self.nodes[stage] == 1 else f"{self.nodes[stage]} nodes"
             logger.info("%s: %s in %.1f s", stage, nodes, self.seconds[stage])
+
+
+class WorkflowEvents:
+    """Writes what Kedro-Viz shows as the workflow of the last run; its own hook knows sequential runs of everything."""
+
+    def __init__(self) -> None:
+        self.events: list[dict[str, Any]] = []
+        self.started: dict[str, float] = {}
+
+    @hook_impl
+    def before_pipeline_run(self) -> None:
+        """Begin anew."""
+        self.events = [{"event": "before_pipeline_run", "timestamp": generate_timestamp()}]
+
+    @hook_impl
+    def before_node_run(self, node: Node) -> None:
+        """Note the time."""
+        self.started[node.name] = time.perf_counter()
+
+    @hook_impl
+    def after_node_run(self, node: Node, catalog: CatalogProtocol[Any, Any]) -> None:
+        """Note how long it took, and the size of what it has made."""
+        duration = time.perf_counter() - self.started[node.name]
+        self.events += [create_dataset_event("after_dataset_saved", name, node, catalog) for name in node.outputs]
+        self.events.append({"event": "after_node_run", **named(node), "duration": duration, "status": "success"})
+
+    @hook_impl
+    def on_node_error(self, node: Node, error: Exception) -> None:
+        """Note the error."""
+        self.events.append({"event": "on_node_error", **named(node), "error": str(error)})
+
+    @hook_impl
+    def after_pipeline_run(self) -> None:
+        """Write all events."""
+        write_events([*self.events, {"event": "after_pipeline_run", "timestamp": generate_timestamp()}])
+
+    @hook_impl
+    def on_pipeline_error(self, error: Exception) -> None:
+        """Write all events, and the error."""
+        end = {"event": "on_pipeline_error", "timestamp": generate_timestamp(), "error": str(error)}
+        write_events([*self.events, end])
+
+
+def named(node: Node) -> dict[str, str]:
+    """Name a node as Kedro-Viz does."""
+    return {"node": node.name, "node_id": hash_node(node)}
 
 
 class ResultTable:
@@ -151,7 +202,7 @@ def _where_to_look(page: str, environment: str | None, make: bool) -> Iterator[s
         return
     env = f" --env={environment}" if environment else ""
     yield f"Report      {page}"
-    yield f"Pipelines   kedro viz run --host=127.0.0.1{env}   (http://127.0.0.1:4141)"
+    yield f"Pipelines   kedro viz run{env}   (http://127.0.0.1:4141)"
     yield "MLflow      mlflow server --backend-store-uri sqlite:///mlflow.db --artifacts-destination mlartifacts"
 
 

@@ -88,7 +88,43 @@ def check_parameters(
         checked = model.model_validate(dict(values), strict=strict)
     except ValidationError as error:
         raise InputError(f"{owner}: {faults_in_one_line(error)}") from error
-    return {name: getattr(checked, name) for name in values}
+    taken = {name: getattr(checked, name) for name in values}
+    refuse_booleans_for_numbers(values, taken, owner)
+    return taken
+
+
+def refuse_booleans_for_numbers(given: Mapping[str, Any], taken: Any, owner: str) -> None:
+    """Refuse a truth value where pydantic has made a number of it.
+
+    Args:
+        given: values by name, as they were written.
+        taken: a model, or values by name, as they were understood.
+        owner: whose they are, for the message.
+
+    Raises:
+        InputError: one is.
+
+    Example:
+        >>> refuse_booleans_for_numbers({"hands": True}, {"hands": 1}, "Clock")
+        Traceback (most recent call last):
+        deephash_pipeline.errors.InputError: Clock: hands is true, and a number is wanted
+    """
+    taken = getattr(taken, "root", taken)
+    for name, value in given.items():
+        of_name = taken.get(name) if isinstance(taken, Mapping) else getattr(taken, str(name), None)
+        if isinstance(value, Mapping):
+            refuse_booleans_for_numbers(value, of_name, f"{owner}.{name}")
+        elif any(map(_is_number_for_boolean, *_in_rows(value, of_name))):
+            raise InputError(f"{owner}: {name} is {str(value).lower()}, and a number is wanted")
+
+
+def _in_rows(value: Any, taken: Any) -> tuple[list[Any], list[Any]]:
+    rows = isinstance(value, list | tuple) and isinstance(taken, list | tuple)
+    return (list(value), list(taken)) if rows else ([value], [taken])
+
+
+def _is_number_for_boolean(value: Any, taken: Any) -> bool:
+    return isinstance(value, bool) and isinstance(taken, int | float) and not isinstance(taken, bool)
 
 
 def faults_in_one_line(error: ValidationError) -> str:

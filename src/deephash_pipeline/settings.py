@@ -31,10 +31,13 @@ def _hooks() -> tuple[Any, ...]:
     # ruff: noqa: PLC0415
     from deephash_pipeline.checks import SoundRun
     from deephash_pipeline.freshness import Provenance
-    from deephash_pipeline.hooks import KnownParameters, LastGoodWeights, ResultTable, StageLog
+    from deephash_pipeline.hooks import KnownParameters, LastGoodWeights, ResultTable, StageLog, WorkflowEvents
     from deephash_pipeline.tracking import MlflowTracking
 
-    return (ResultTable(), MlflowTracking(), StageLog(), LastGoodWeights(), Provenance(), KnownParameters(), SoundRun())
+    return (
+        *(ResultTable(), MlflowTracking(), StageLog(), WorkflowEvents(), LastGoodWeights()),
+        *(Provenance(), KnownParameters(), SoundRun()),
+    )
 
 
 def _cells() -> dict[str, Any]:

@@ -23,7 +23,14 @@ from deephash_pipeline.commands.package import export_huggingface, export_onnx, 
 from deephash_pipeline.commands.partial import only_cells_that_are_there
 from deephash_pipeline.commands.project import hasher, new
 from deephash_pipeline.commands.provenance import ENV_HELP, RUN_OPTIONS, explain, skipping_what_is_up_to_date, status
-from deephash_pipeline.commands.refusals import check_options, enter_project, explained, joined
+from deephash_pipeline.commands.refusals import (
+    check_options,
+    enter_project,
+    explained,
+    joined,
+    refuse_empty,
+    split_params,
+)
 from deephash_pipeline.commands.search import index, search
 from deephash_pipeline.commands.serve import serve
 from deephash_pipeline.errors import InputError
@@ -50,9 +57,7 @@ def one_line_errors(command: Callable[..., Any] | None) -> Callable[..., Any]:
             # Those that work in a project; files that others name are relative to where they are.
             if "params" in options and not options.get("conf_source"):
                 enter_project()
-            if options.get("env") == "":
-                # As of a variable that is not set, whose benchmark Kedro takes for the default.
-                raise InputError("--env is empty: name a benchmark, a folder of conf/, or leave it out")
+            refuse_empty(click.get_current_context(silent=True))
             if "runner" in options:
                 options = checked_run(options)
             return command(**options)
@@ -136,6 +141,7 @@ def described(option: click.Parameter) -> click.Parameter:
     option = copy.copy(option)
     if isinstance(option, click.Option):
         option.help = HELP.get(option.name or "", option.help)
+        option.callback = split_params if option.name == "params" else option.callback
     return option
 
 

@@ -13,6 +13,7 @@ from kedro.io import DatasetError
 
 from deephash_pipeline.commands.options import refuse_other_file
 from deephash_pipeline.commands.provenance import catalog_of
+from deephash_pipeline.commands.refusals import refuse_characters
 from deephash_pipeline.deephash import ImageHasher
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.grid import METHODS, cells
@@ -33,6 +34,7 @@ source_dir = "."
 @click.argument("directory", type=click.Path(path_type=Path))
 def new(directory: Path) -> None:
     """Make a project to run in: conf/, .telemetry and an empty data/."""
+    refuse_characters(directory.absolute())
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         raise InputError(f"{directory} is there and is not empty: name another folder")
     try:

@@ -7,16 +7,18 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import click
-from kedro.framework.cli.utils import _split_params, split_string
+from kedro.framework.cli.utils import split_string
 from kedro.framework.session import KedroSession
 from kedro.pipeline import Pipeline
 
-from deephash_pipeline.commands.refusals import joined
+from deephash_pipeline.checks import SoundRun
+from deephash_pipeline.commands.refusals import joined, split_params
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.freshness import ProjectGraph, is_up_to_date, policy, states
 from deephash_pipeline.freshness.graph import Catalog
 from deephash_pipeline.hooks import KnownParameters, ResultTable
 from deephash_pipeline.methods import FIELD, FIELD_AT_A_GLANCE, FULL_AT_A_GLANCE
+from deephash_pipeline.project import project_root
 from deephash_pipeline.provenance import DamagedError, Kind, RunLock, summarised
 from deephash_pipeline.runners import RUNNERS, count_cores
 
@@ -115,7 +117,6 @@ def _is_up_to_date(options: Mapping[str, Any], stale_allowed: bool) -> bool:
     """Say whether a run would do nothing; then show what it would have shown."""
     names = options["pipelines"]
     catalog = open_catalog(options.get("env"), options.get("params"), options.get("conf_source"), names)
-    KnownParameters().before_pipeline_run(catalog=catalog)
     pipeline = joined(names)
     graph = ProjectGraph(pipeline.nodes, catalog)
     # All was made, but temporary files may be left, and MLflow shows the run as at work: a run of no nodes ends that.
@@ -129,7 +130,7 @@ def _is_up_to_date(options: Mapping[str, Any], stale_allowed: bool) -> bool:
 
 env_option = click.option("--env", "-e", help=ENV_HELP)
 params_option = click.option(
-    "--params", type=click.UNPROCESSED, default="", help="As those of the run.", callback=_split_params
+    "--params", type=click.UNPROCESSED, default="", help="As those of the run.", callback=split_params
 )
 
 
@@ -140,9 +141,10 @@ params_option = click.option(
 @click.option("--verify", type=click.Choice(["quick", "full"]), default="quick", show_default=True)
 def status(env: str | None, names: list[str], params: dict[str, Any], verify: str) -> None:
     """Print what is fresh, stale, missing, damaged or without a manifest."""
+    pipeline = joined(names)
     catalog = open_catalog(env, params, names=names)
     with policy(verify_fully=verify == "full"):
-        found = states(_with_indexes(joined(names), catalog), catalog)
+        found = states(_with_indexes(pipeline, catalog), catalog)
     counts = Counter(state.kind for state in found.values())
     click.echo(", ".join(f"{counts[kind]} {kind}" for kind in Kind if counts[kind]) or "nothing is made by it")
     for kind in Kind:
@@ -158,8 +160,9 @@ def status(env: str | None, names: list[str], params: dict[str, Any], verify: st
 @params_option
 def explain(name: str, env: str | None, names: list[str], params: dict[str, Any]) -> None:
     """Print what a dataset, or a cell such as deephash.b48, was made from: from raw images to mAP."""
+    pipeline = joined(names)
     catalog = open_catalog(env, params, names=names)
-    pipeline = _with_indexes(joined(names), catalog)
+    pipeline = _with_indexes(pipeline, catalog)
     explained = [output for output in pipeline.all_outputs() if output == name or output.startswith(f"{name}.")]
     if not explained:
         raise InputError(f"unknown `{name}`: name a dataset such as report, or a cell such as deephash.b48")
@@ -216,10 +219,16 @@ def open_catalog(
         parameters: beside those of the environment.
         conf_source: folder of the configuration; None for the project's.
         names: of the pipelines whose nodes say which types parameters have.
+
+    Raises:
+        InputError: a parameter cannot be used.
     """
     created: Any = KedroSession.create(env=env, runtime_params=dict(parameters or {}), conf_source=conf_source)
     with created as session:
-        return catalog_of(session, names)
+        catalog = catalog_of(session, names)
+    KnownParameters().before_pipeline_run(catalog=catalog)
+    SoundRun().check_parameters(catalog, project_root())
+    return catalog
 
 
 def catalog_of(session: Any, names: Iterable[str] = ("full",)) -> Catalog:

@@ -10,7 +10,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import click
 import yaml  # type: ignore[import-untyped]
+from click.core import ParameterSource
+from kedro.framework.cli.utils import _split_params, split_string
 from kedro.framework.project import LOGGING, pipelines
 from kedro.pipeline import Pipeline
 from kedro.pipeline.pipeline import OutputNotUniqueError
@@ -19,7 +22,7 @@ from kedro.utils import load_obj
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from deephash_pipeline.environments import EXTENDS
+from deephash_pipeline.environments import EXTENDS, refuse_other_numbers
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.project import project_root
 from deephash_pipeline.runners import RUNNERS
@@ -38,14 +41,46 @@ def enter_project() -> None:
         InputError: its path has a character that the database of MLflow cannot be opened by.
     """
     root = project_root()
-    found = next((character for character in NOT_IN_PATHS if character in str(root)), None)
-    if found:
-        raise InputError(f"the project's path {root} has a `{found}`, which MLflow cannot open: rename the folder")
+    refuse_characters(root)
     if root == Path.cwd():
         return
     os.chdir(root)
     if "KEDRO_LOGGING_CONFIG" not in os.environ and LOGGING_FILE.is_file():
         LOGGING.configure(yaml.safe_load(LOGGING_FILE.read_text(encoding="utf-8")))
+
+
+def refuse_characters(root: Path) -> None:
+    """Refuse a project's path with a character that the database of MLflow cannot be opened by.
+
+    Raises:
+        InputError: it has one.
+    """
+    found = next((character for character in NOT_IN_PATHS if character in str(root)), None)
+    if found:
+        raise InputError(f"the project's path {root} has a `{found}`, which MLflow cannot open: rename the folder")
+
+
+def split_params(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
+    """Take ``--params`` apart as Kedro does.
+
+    Raises:
+        InputError: a value would be taken for another number.
+    """
+    for item in split_string(context, parameter, value) if isinstance(value, str) else ():
+        refuse_other_numbers(item.partition("=")[2], f"--params={item}")
+    return _split_params(context, parameter, value)
+
+
+def refuse_empty(context: click.Context | None) -> None:
+    """Refuse an option that is given and says nothing, as of a variable that is not set: Kedro takes its default.
+
+    Raises:
+        InputError: one is.
+    """
+    for name, value in context.params.items() if context else ():
+        if value in ("", [], ()) and context.get_parameter_source(name) is not ParameterSource.DEFAULT:
+            remedy = "name a benchmark, a folder of conf/, or leave it out" if name == "env" else "leave it out"
+            raise InputError(f"--{name.replace('_', '-')} is empty: {remedy}")
 
 
 def joined(names: Sequence[str]) -> Pipeline:
