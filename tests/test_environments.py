@@ -115,3 +115,24 @@ def test_every_benchmark_has_a_name_and_notes_of_its_own(environment: str) -> No
     own = CONF / environment / "parameters_reporting.yml"
     assert configured(environment, "globals")["benchmark"] == environment
     assert own.is_file() or not configured(environment, "parameters", "reporting")["reporting"]["notes"]
+
+
+@pytest.mark.parametrize(("written", "read"), [("042", 34), ("1:30", 90), ("[8, 010]", 8), ("-0_7", -7)])
+def test_a_number_that_yaml_takes_for_another_is_refused_with_its_file(conf: Path, written: str, read: int) -> None:
+    (conf / "far/parameters_stage.yml").write_text(f"stage: {{epochs: {written}}}\n")
+    with pytest.raises(InputError, match=rf"^conf/far/parameters_stage\.yml: .* would be read as {read}: "):
+        loader(conf, "near")["parameters"]
+
+
+@pytest.mark.parametrize("value", ["5", "[1]", "text"])
+def test_a_group_that_another_file_overwrites_is_refused_with_both_files(conf: Path, value: str) -> None:
+    (conf / "far/parameters_stage.yml").write_text(f"stage: {value}\n")
+    with pytest.raises(InputError, match=r"^conf/far/.*yml: `stage` is .* in conf/base/parameters\.yml"):
+        loader(conf, "near")["parameters"]
+
+
+def test_what_lies_in_conf_local_is_said_not_to_be_read(conf: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (conf / "local").mkdir()
+    (conf / "local/parameters.yml").write_text("name: mine\n")
+    assert loader(conf, "near")["parameters"]["name"] == "near"
+    assert "local/parameters.yml is not read: move it to conf/<name>/" in caplog.text

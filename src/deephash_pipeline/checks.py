@@ -15,7 +15,7 @@ from deephash_pipeline.datasets.atomic_file import AtomicFileDataset
 from deephash_pipeline.deephash.experiment import Experiment
 from deephash_pipeline.devices import resolve_device, resolve_devices
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.parameters import faults_in_one_line
+from deephash_pipeline.parameters import faults_in_one_line, refuse_booleans_for_numbers
 
 Catalog = CatalogProtocol[Any, Any]
 
@@ -60,6 +60,7 @@ class SoundRun:
             experiment = Experiment.model_validate(given)
         except ValidationError as error:
             raise InputError(f"parameter `experiment`: {faults_in_one_line(error)}") from error
+        refuse_booleans_for_numbers({"experiment": given}, {"experiment": experiment}, "parameters")
         at = folder.filepath.parent
         if at.name != experiment.benchmark or not at.resolve().is_relative_to(project.resolve()):
             raise InputError(

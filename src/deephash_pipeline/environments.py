@@ -107,7 +107,7 @@ def refuse_other_numbers(text: str, where: str) -> None:
             waiting += [value for _, value in node.value]
         elif isinstance(node, yaml.SequenceNode):
             waiting += node.value
-        elif isinstance(node, yaml.ScalarNode) and node.style is None and ANOTHER_NUMBER.fullmatch(node.value):
+        elif isinstance(node, yaml.ScalarNode) and not node.style and ANOTHER_NUMBER.fullmatch(node.value):
             raise InputError(
                 f"{where}: `{node.value}` would be read as {yaml.safe_load(node.value)}: write the number without "
                 "leading zeros and colons, or text in quotes"

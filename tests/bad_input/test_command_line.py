@@ -3,9 +3,10 @@
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from kedro.framework.project import pipelines
 
-from deephash_pipeline.cli import COMMANDS
+from deephash_pipeline.cli import COMMANDS, cli
 from deephash_pipeline.commands import refusals
 from deephash_pipeline.devices import resolve_device
 from deephash_pipeline.errors import InputError
@@ -48,6 +49,8 @@ NAMES = [
     ("--pipelines=reporting --namespaces=itq.b48", "unknown namespace `itq.b48`", "a stage"),
     ("--env=foo", "conf/foo", "not"),
     ("--env=", "--env is empty", "conf/"),
+    ("--pipelines=", "--pipelines is empty", "leave it out"),
+    ("--tags=", "--tags is empty", "leave it out"),
     ("--env=../../etc", "etc", "not"),
     ("--env=digits/parameters.yml", "parameters.yml", "not"),
     ("--load-versions=report:2020-01-01T00.00.00.000Z", "--load-versions", "no dataset of this project has versions"),
@@ -67,6 +70,24 @@ PARAMETERS = [
     (f"cnn_pretraining.training.epochs={HUGE}", "cnn_pretraining.training.epochs"),
     ("protocol=cifar10", "protocol is 'cifar10': choose among paper"),
     ("colour=red", "unknown parameter `colour`"),
+    ("data_ingestion.query_count=true", "query_count is true, and a number is wanted"),
+    ("baseline_hashing.itq.iterations=true", "iterations is true, and a number is wanted"),
+    ("fine_tuning.csq.training.learning_rate=true", "learning_rate is true, and a number is wanted"),
+    ("experiment.seed=true", "seed is true, and a number is wanted"),
+    ("fine_tuning=5", "`fine_tuning` is 5, and a group in conf/base/parameters_fine_tuning.yml"),
+    ("fine_tuning=[1]", "`fine_tuning` is [1], and a group in conf/base/parameters_fine_tuning.yml"),
+    ("cells=3", "`cells` is a group"),
+    ("experiment.seed=042", "`042` would be read as 34"),
+    ("experiment.seed=1:30", "`1:30` would be read as 90"),
+]
+
+
+LOOKING = [
+    ("status --pipelines=nope", "unknown pipeline `nope`: choose among data_ingestion"),
+    ("explain itq.b32 --pipelines=nope", "unknown pipeline `nope`: choose among data_ingestion"),
+    ("status --params=x=1", "unknown parameter `x`"),
+    ("status --params=experiment.device=tpu", "unknown device `tpu`"),
+    ("status --params=experiment.seed=042", "`042` would be read as 34"),
 ]
 
 
@@ -79,6 +100,21 @@ def reader_of(parameter: str) -> str:
 @pytest.mark.parametrize(("parameter", "named"), PARAMETERS)
 def test_a_parameter_that_cannot_be_is_named(refused: Refused, parameter: str, named: str) -> None:
     assert named in refused(f"--pipelines={reader_of(parameter)}", f"--params={parameter}")
+
+
+@pytest.mark.parametrize(("arguments", "named"), LOOKING)
+def test_commands_that_look_check_what_a_run_checks(here: Path, arguments: str, named: str) -> None:
+    name, *options = arguments.split()
+    result = CliRunner().invoke(cli, [name, *options])
+    assert (result.exit_code, result.output.count("\n")) == (1, 1), result.output
+    assert named in result.output
+
+
+def test_a_project_that_mlflow_could_not_open_is_not_made(tmp_path: Path) -> None:
+    result = CliRunner().invoke(cli, ["new", str(tmp_path / "a?b")])
+    assert result.exit_code == 1
+    assert "has a `?`" in result.output
+    assert not list(tmp_path.iterdir())
 
 
 def test_where_a_run_is_started_below_its_project_makes_no_difference(

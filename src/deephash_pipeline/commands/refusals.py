@@ -64,10 +64,13 @@ def split_params(context: click.Context, parameter: click.Parameter, value: Any)
     """Take ``--params`` apart as Kedro does.
 
     Raises:
-        InputError: a value would be taken for another number.
+        ClickException: a value would be taken for another number.
     """
     for item in split_string(context, parameter, value) if isinstance(value, str) else ():
-        refuse_other_numbers(item.partition("=")[2], f"--params={item}")
+        try:
+            refuse_other_numbers(item.partition("=")[2], f"--params={item}")
+        except InputError as error:
+            raise click.ClickException(str(error)) from error
     return _split_params(context, parameter, value)
 
 

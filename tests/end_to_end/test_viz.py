@@ -1,0 +1,64 @@
+"""Kedro-Viz by its plain command, in a browser."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from deephash_pipeline.pipeline_registry import STAGES, register_pipelines
+from tests.training.distributed.digits_training import free_port
+
+
+@pytest.fixture
+def address(here: Path) -> Iterator[str]:
+    """Where Kedro-Viz listens."""
+    port = free_port()
+    kedro = [sys.executable, "-m", "kedro", "viz", "run", "--no-browser", f"--port={port}"]
+    with subprocess.Popen(kedro, cwd=here, stdout=subprocess.DEVNULL, start_new_session=True) as process:
+        yield f"http://127.0.0.1:{port}"
+        os.killpg(process.pid, signal.SIGTERM)
+
+
+def answer(url: str, seconds: float = 300) -> dict:
+    """What an address says, as soon as somebody listens."""
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            with urllib.request.urlopen(url, timeout=seconds) as response:
+                return json.load(response)
+        except OSError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.2)
+
+
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="needs Chromium")
+def test_the_plain_command_opens_on_the_eight_stages_and_has_all_pipelines(address: str, tmp_path: Path) -> None:
+    main = answer(f"{address}/api/main")
+    children = main["modular_pipelines"]["__root__"]["children"]
+    assert {child["id"] for child in children if child["type"] == "modularPipeline"} == set(STAGES)
+    assert {pipeline["id"] for pipeline in main["pipelines"]} == set(register_pipelines())
+    # Another one is laid out when it is asked for, with the layers of its datasets.
+    other = answer(f"{address}/api/pipelines/hand_crafted")
+    assert other["selected_pipeline"] == "hand_crafted"
+    assert "feature" in other["layers"]
+    browser = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+    browser += ["--disable-component-update", "--disable-sync", "--no-first-run", f"--user-data-dir={tmp_path}"]
+    shown = subprocess.run(
+        [*browser, "--virtual-time-budget=20000", "--dump-dom", f"{address}/"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    ).stdout
+    drawn = shown.partition('id="nodes"')[2] or shown
+    assert all(stage in drawn for stage in STAGES)
+    assert "deephash.b32.codes" not in drawn
