@@ -16,7 +16,7 @@ FAULT = re.compile(r"^- Parameter '(.+?)': (.*?)(?=^- Parameter |\Z)", re.DOTALL
 OF_CELL = {"method", "code_length"}
 
 
-class ProjectContext(KedroContext):  # type: ignore[misc]
+class ProjectContext(KedroContext):
     """Kedro's, which makes no pipeline but those that run, and no dataset of the parts of a cell."""
 
     def _get_validated_params(self) -> dict[str, Any]:

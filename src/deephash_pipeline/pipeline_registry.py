@@ -11,7 +11,15 @@ from typing import Any
 
 from kedro.pipeline import Pipeline
 
-from deephash_pipeline.methods import FIELD, FIELD_AT_A_GLANCE, FULL_AT_A_GLANCE, SEEDS, Cell, replicate_name
+from deephash_pipeline.methods import (
+    FIELD,
+    FIELD_AT_A_GLANCE,
+    FULL_AT_A_GLANCE,
+    SEEDS,
+    SHOWN_CODE_LENGTH,
+    Cell,
+    replicate_name,
+)
 
 OF_SEED = {
     *("trunk_weights", "softmax_weights", "pre_training_history", "pre_training_checkpoints"),
@@ -102,13 +110,13 @@ def _create_stage_of_full(stage: str) -> Pipeline:
 
 
 def _create_full_at_a_glance() -> Pipeline:
-    from deephash_pipeline.grid import PAPER_METHODS, SHOWN_CODE_LENGTH, cells
+    from deephash_pipeline.grid import PAPER_METHODS, cells
 
     return create_stages(list(cells(*PAPER_METHODS, code_lengths=[SHOWN_CODE_LENGTH])))
 
 
 def _create_field(at_a_glance: bool = False) -> Pipeline:
-    from deephash_pipeline.grid import CODE_LENGTHS, SHOWN_CODE_LENGTH, cells
+    from deephash_pipeline.grid import CODE_LENGTHS, cells
 
     return create_stages(list(cells(code_lengths=[SHOWN_CODE_LENGTH] if at_a_glance else CODE_LENGTHS)), FIELD)
 

@@ -15,11 +15,12 @@ from kedro_viz.api import apps
 from kedro_viz.data_access import DataAccessManager, data_access_manager
 from kedro_viz.data_access.repositories import ModularPipelinesRepository
 from kedro_viz.models.flowchart.named_entities import RegisteredPipeline
+from kedro_viz.services import layers_services
 
 from deephash_pipeline.methods import FULL_AT_A_GLANCE
 
 
-class LateLayout(DataAccessManager):
+class LateLayout(DataAccessManager):  # type: ignore[misc]
     """What Kedro-Viz shows; it opens with `FULL_AT_A_GLANCE`, for with more code lengths the codes hide the stages."""
 
     _waiting: dict[str, Pipeline]
@@ -49,8 +50,13 @@ class LateLayout(DataAccessManager):
             self.add_pipeline(registered_pipeline_id, pipeline)
         return super().create_modular_pipelines_tree_for_registered_pipeline(registered_pipeline_id)
 
+    def get_sorted_layers_for_registered_pipeline(self, registered_pipeline_id: str = "__default__") -> Any:
+        """Give the layers of one pipeline, without those of others that are laid out."""
+        nodes = {node.id: node for node in self.get_nodes_for_registered_pipeline(registered_pipeline_id)}
+        return layers_services.sort_layers(nodes, self.node_dependencies[registered_pipeline_id])
 
-class Namespaces(ModularPipelinesRepository):
+
+class Namespaces(ModularPipelinesRepository):  # type: ignore[misc]
     """The tree of namespaces of one pipeline."""
 
     def populate_tree(self, pipeline: Pipeline) -> None:
@@ -61,8 +67,8 @@ class Namespaces(ModularPipelinesRepository):
                 inside[namespace].append(node)
         readers = Counter(name for node in pipeline.nodes for name in node.inputs)
         for namespace, nodes in sorted(inside.items()):
-            read, made = Counter(name for node in nodes for name in node.inputs), set()
-            made.update(*(node.outputs for node in nodes))
+            read = Counter(name for node in nodes for name in node.inputs)
+            made = {name for node in nodes for name in node.outputs}
             self.get_or_create_modular_pipeline(namespace)
             self._add_inputs(namespace, read.keys() - made)
             self._add_outputs(namespace, {name for name in made if not read[name] or readers[name] > read[name]})

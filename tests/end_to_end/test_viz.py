@@ -47,9 +47,9 @@ def test_the_plain_command_opens_on_the_eight_stages_and_has_all_pipelines(addre
     assert {child["id"] for child in children if child["type"] == "modularPipeline"} == set(STAGES)
     assert {pipeline["id"] for pipeline in main["pipelines"]} == set(register_pipelines())
     # Another one is laid out when it is asked for, with the layers of its datasets.
-    other = answer(f"{address}/api/pipelines/hand_crafted")
-    assert other["selected_pipeline"] == "hand_crafted"
-    assert "feature" in other["layers"]
+    other = answer(f"{address}/api/pipelines/descriptor_extraction")
+    assert other["selected_pipeline"] == "descriptor_extraction"
+    assert other["layers"] == ["intermediate", "feature"]
     browser = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
     browser += ["--disable-component-update", "--disable-sync", "--no-first-run", f"--user-data-dir={tmp_path}"]
     shown = subprocess.run(

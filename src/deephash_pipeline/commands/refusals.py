@@ -80,7 +80,9 @@ def refuse_empty(context: click.Context | None) -> None:
     Raises:
         InputError: one is.
     """
-    for name, value in context.params.items() if context else ():
+    if context is None:
+        return
+    for name, value in context.params.items():
         if value in ("", [], ()) and context.get_parameter_source(name) is not ParameterSource.DEFAULT:
             remedy = "name a benchmark, a folder of conf/, or leave it out" if name == "env" else "leave it out"
             raise InputError(f"--{name.replace('_', '-')} is empty: {remedy}")

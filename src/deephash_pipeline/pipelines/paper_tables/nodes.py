@@ -6,7 +6,8 @@ from typing import Any, TypeVar
 import pandas as pd
 
 from deephash_pipeline import reports
-from deephash_pipeline.grid import CLASSIFIER_BASELINE, CODE_LENGTHS, METHODS, PAPER_METHODS, SHOWN_CODE_LENGTH
+from deephash_pipeline.grid import CLASSIFIER_BASELINE, CODE_LENGTHS, METHODS, PAPER_METHODS
+from deephash_pipeline.methods import SHOWN_CODE_LENGTH
 
 Content = TypeVar("Content")
 
