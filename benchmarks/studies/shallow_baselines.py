@@ -34,7 +34,7 @@ def measure_cell(catalog: Any, method: str, code_length: int, changes: dict[str,
     z, queries, labels, asked = map(catalog.load, ("training_z", "query_z", "training_labels", "query_labels"))
     cell = Cell(method=method, code_length=code_length)
     began = time.perf_counter()
-    encoder = fit_hash_function(z, labels, cell, parameters, catalog.load("params:experiment"))
+    encoder = fit_hash_function(z, labels, cell, parameters, catalog.load("params:experiment").seed)
     fitted = time.perf_counter()
     database = pack_bits(encoder.transform(z))
     encoded = time.perf_counter()

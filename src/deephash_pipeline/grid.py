@@ -50,6 +50,9 @@ _NAMES = {
 METHODS = {method: _NAMES[method] for method in (*PAPER_METHODS, *_NAMES)}
 """Method -> name in tables and figures, in their order: the paper's first, so that no other changes their colours."""
 
+NAMES_OF_PAPER, NAMES = "params:method_names.paper", "params:method_names.all"
+"""Parameters of the nodes that show names: those of the paper's tables, and `METHODS`."""
+
 WITHOUT_LABELS = tuple(method for method, hash_function in HASH_FUNCTIONS.items() if not hash_function.supervised)
 """Methods that learn from features alone."""
 
@@ -124,6 +127,11 @@ def every_cell() -> Iterator[Cell]:
     yield from map(on_descriptor, compared_cells())
     for replicate in FURTHER_REPLICATES:
         yield from replicated(replicate)
+
+
+def method_names() -> dict[str, dict[str, str]]:
+    """Give the names of methods as parameters, so that a table that shows them is made anew if one changes."""
+    return {"paper": {method: METHODS[method] for method in PAPER_METHODS}, "all": METHODS}
 
 
 def cell_parameters() -> dict[str, Any]:

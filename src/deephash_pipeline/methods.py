@@ -1,8 +1,6 @@
 """What a cell is: one method at one code length, and with which of the seeds; and the pipelines of many cells."""
 
-from typing import Any
-
-from pydantic import BaseModel, ConfigDict, PositiveInt, SerializerFunctionWrapHandler, model_serializer
+from pydantic import BaseModel, ConfigDict, PositiveInt
 
 SHOWN_CODE_LENGTH = 32
 """Code length of the gallery and of the pipeline that shows the whole at a glance; the paper's for its curves."""
@@ -33,14 +31,6 @@ class Cell(BaseModel):
     method: str
     code_length: int | None
     replicate: PositiveInt = 1
-
-    @model_serializer(mode="wrap")
-    def _the_first_replicate_goes_without_saying(self, describe: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Describe what there was before there were replicates as it was described then."""
-        described: dict[str, Any] = describe(self)
-        if self.replicate == 1:
-            del described["replicate"]
-        return described
 
     @property
     def bits(self) -> int:
@@ -73,3 +63,14 @@ def replicate_name(replicate: int) -> str:
     'r2'
     """
     return f"r{replicate}"
+
+
+def seed_of_replicate(seed: int, replicate: int) -> int:
+    """Return the seed of a replicate: 42, 43 and 44 of the first three where that of the experiment is 42.
+
+    Images are split by that of the experiment in all of them.
+
+    >>> seed_of_replicate(42, replicate=3)
+    44
+    """
+    return seed + replicate - 1

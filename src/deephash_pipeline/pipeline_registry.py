@@ -204,11 +204,14 @@ def _module(name: str) -> Any:
 
 
 def _prefixed(prefix: str, datasets: set[str], stage: Pipeline) -> Pipeline:
-    """Put a prefix before the names of some datasets, read or made."""
+    """Put a prefix before the names of some datasets, read or made; what shows names has those of all methods."""
+    from deephash_pipeline.grid import NAMES, NAMES_OF_PAPER
+
     read, made = (
         {name: f"{prefix}.{name}" for name in names & datasets} for names in (stage.inputs(), stage.all_outputs())
     )
-    return Pipeline(stage, inputs=read, outputs=made)
+    names = {NAMES_OF_PAPER: NAMES} if NAMES_OF_PAPER in stage.inputs() else {}
+    return Pipeline(stage, inputs=read, outputs=made, parameters=names)
 
 
 def _named(name: str, pipeline: Pipeline) -> Pipeline:

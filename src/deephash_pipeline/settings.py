@@ -46,6 +46,12 @@ def _cells() -> dict[str, Any]:
     return cell_parameters()
 
 
+def _method_names() -> dict[str, Any]:
+    from deephash_pipeline.grid import method_names
+
+    return method_names()
+
+
 HOOKS = LateHooks()
 
 CONTEXT_CLASS = ProjectContext
@@ -55,5 +61,5 @@ CONFIG_LOADER_ARGS = {
     "default_run_env": "digits",
     # An environment states only what differs from the base, and from the environment that it extends.
     "merge_strategy": {"parameters": "soft", "globals": "soft"},
-    "custom_resolvers": {"cells": _cells},
+    "custom_resolvers": {"cells": _cells, "method_names": _method_names},
 }

@@ -11,7 +11,13 @@ from deephash_pipeline.deephash.fine_tune import build_network
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.grid import METHODS
 from deephash_pipeline.methods import Cell
-from deephash_pipeline.pipelines.comparison.nodes import compare_methods, draw_comparison, score_queries, write_page
+from deephash_pipeline.pipelines.comparison.nodes import (
+    Comparison,
+    compare_methods,
+    draw_comparison,
+    score_queries,
+    write_page,
+)
 from deephash_pipeline.pipelines.shared.fitting import BaselineParameters, fit_hash_function
 from deephash_pipeline.pipelines.shared.searching import LabelSets
 from deephash_pipeline.protocols import Protocol
@@ -53,7 +59,9 @@ FILES = {
 def compared(
     files: dict[str, CodeSets], training: NDArray[np.int64] = TRAINING_LABELS, protocol: str = "paper"
 ) -> pd.DataFrame:
-    return compare_methods(files, LabelSets(QUERY_LABELS, training, VALIDATION_LABELS), protocol, QUICK, EXPERIMENT)
+    return compare_methods(
+        files, LabelSets(QUERY_LABELS, training, VALIDATION_LABELS), protocol, Comparison(QUICK, METHODS), EXPERIMENT
+    )
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +126,7 @@ def test_the_page_shows_spread_seeds_and_ties(table: pd.DataFrame) -> None:
 
 
 def test_the_figure_has_an_error_bar_for_each_cell_of_several_seeds(table: pd.DataFrame) -> None:
-    drawn = {trace.name: trace for trace in draw_comparison(table).data}
+    drawn = {trace.name: trace for trace in draw_comparison(table, METHODS).data}
     assert set(drawn) == {"ITQ", "CSQ", "LSH", METHODS["deephash"]}
     assert drawn["ITQ"].error_y.array[0] > 0
     assert drawn["CSQ"].error_y.array[0] == 0
@@ -142,7 +150,7 @@ def test_the_first_replicate_is_the_cell_itself_and_others_draw_anew() -> None:
     z = np.random.default_rng(0).normal(size=(36, 20)).astype(np.float32)
 
     def directions(which: Cell) -> NDArray[np.float64]:
-        encoder = fit_hash_function(z, LABELS, which, BaselineParameters.model_validate({}), EXPERIMENT)
+        encoder = fit_hash_function(z, LABELS, which, BaselineParameters.model_validate({}), EXPERIMENT.seed)
         return encoder.transform(z)
 
     first, second, third = (directions(cell(replicate)) for replicate in (1, 2, 3))

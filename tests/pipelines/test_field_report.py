@@ -24,11 +24,11 @@ def test_every_method_but_the_classifier_is_in_one_group() -> None:
 
 def test_the_table_and_the_figure_show_every_method_once() -> None:
     experiment = Experiment(benchmark="digits", network="lenet", seed=1)
-    table, metrics, *_ = tabulate_metrics(METRICS, {}, {}, experiment)
+    table, metrics, *_ = tabulate_metrics(METRICS, {}, {}, experiment, METHODS)
     names = {METHODS[method] for method in METHODS if method != CLASSIFIER_BASELINE.method}
     assert names <= set(table["method"])
     assert len(metrics) == len(METRICS)
-    drawn = [trace.name for trace in draw_map_by_code_length(METRICS).data]
+    drawn = [trace.name for trace in draw_map_by_code_length(METRICS, METHODS).data]
     assert [name for name in drawn if name in names] == [METHODS[m] for m in itertools.chain(*METHOD_GROUPS.values())]
 
 
@@ -36,7 +36,9 @@ def test_methods_that_join_change_no_look_of_the_papers() -> None:
     of_paper = [metrics for metrics in METRICS if metrics["method"] in PAPER_METHODS]
 
     def looks(metrics: list[dict[str, object]]) -> dict[str, object]:
-        return {trace.name: (trace.line.color, trace.line.dash) for trace in draw_map_by_code_length(metrics).data}
+        return {
+            trace.name: (trace.line.color, trace.line.dash) for trace in draw_map_by_code_length(metrics, METHODS).data
+        }
 
     among_all = looks(METRICS)
     assert all(among_all[name] == look for name, look in looks(of_paper).items())

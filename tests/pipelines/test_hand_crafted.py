@@ -236,7 +236,7 @@ def test_a_constant_feature_has_deviation_one() -> None:
 def published(benchmark: str, descriptor: str) -> pd.DataFrame:
     experiment = EXPERIMENT.model_copy(update={"benchmark": benchmark})
     measured = [figures(cell.method, cell.bits, 0.25) for cell in ON_DESCRIPTORS]
-    return tabulate_features({}, choose(descriptor), experiment, *measured).set_index(
+    return tabulate_features({}, choose(descriptor), experiment, METHODS, *measured).set_index(
         ["feature", "method", "code_length"]
     )
 

@@ -20,6 +20,7 @@ from deephash_pipeline.deephash.fine_tune import FineTuningParameters
 from deephash_pipeline.deephash.initialise import HashLayerInitParameters
 from deephash_pipeline.deephash.training_set import LabelledFeatures
 from deephash_pipeline.errors import InputError
+from deephash_pipeline.grid import METHODS
 from deephash_pipeline.methods import Cell
 from deephash_pipeline.pipelines.baseline_hashing.nodes import make_classifier_baseline
 from deephash_pipeline.pipelines.cnn_pretraining.nodes import pre_train
@@ -81,7 +82,7 @@ def z(classifier: Any) -> NDArray[np.float32]:
 @pytest.fixture(scope="module")
 def codes(z: NDArray[np.float32]) -> CodeSets:
     encoder = fit_hash_function(
-        z, LABELS, Cell(method="itq", code_length=CODE_LENGTH), BaselineParameters({"itq": {}}), EXPERIMENT
+        z, LABELS, Cell(method="itq", code_length=CODE_LENGTH), BaselineParameters({"itq": {}}), EXPERIMENT.seed
     )
     packed = pack_bits(encoder.transform(z))
     return CodeSets(database=packed, validation=packed[20:30], query=packed[30:], code_length=CODE_LENGTH)
@@ -103,13 +104,13 @@ def test_hash_functions_of_pairs_and_unsupervised_ones_learn_from_several_labels
         "ldah": {"positive_pairs": 200, "negative_pairs": 200},
     }
     parameters = BaselineParameters({method: few.get(method, {})})
-    encoder = fit_hash_function(z, LABELS, Cell(method=method, code_length=CODE_LENGTH), parameters, EXPERIMENT)
+    encoder = fit_hash_function(z, LABELS, Cell(method=method, code_length=CODE_LENGTH), parameters, EXPERIMENT.seed)
     assert encoder.transform(z).shape == (36, CODE_LENGTH)
 
 
 def test_methods_of_classes_refuse_several_labels_in_one_line(classifier: Any, z: NDArray[np.float32]) -> None:
     with pytest.raises(InputError, match="this method needs one label an image"):
-        fit_hash_function(z, LABELS, Cell(method="liong_sdh", code_length=8), BaselineParameters({}), EXPERIMENT)
+        fit_hash_function(z, LABELS, Cell(method="liong_sdh", code_length=8), BaselineParameters({}), EXPERIMENT.seed)
     with pytest.raises(InputError, match="1-of-C code of the classifier needs one label an image"):
         make_classifier_baseline(classifier[1], LABELS)
     parameters = FineTuningParameters.model_validate({"training": TRAINING, "loss": {"name": "greedy_hash"}})
@@ -146,6 +147,7 @@ def test_a_cell_is_measured_by_the_number_of_labels_shared(codes: CodeSets) -> N
     on_descriptors = {**metrics, "method": "descriptor_itq"}
     table, *_ = report_measured_cells(
         {"itq/b12/metrics.json": metrics, "descriptor_itq/b12/metrics.json": on_descriptors},
+        METHODS,
         ReportingParameters(),
         Experiment(benchmark="digits", network="lenet", seed=1),
     )

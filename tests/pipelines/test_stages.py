@@ -124,7 +124,7 @@ def test_no_images_have_no_z_of_the_same_width(trunk_weights: dict[str, Tensor])
 @pytest.mark.parametrize("method", ["lsh", "pcah", "itq", "sh"])
 def test_a_method_is_fitted_at_the_code_length_of_its_cell(z: NDArray[np.float32], method: str) -> None:
     cell = Cell(method=method, code_length=16)
-    encoder = fit_hash_function(z, LABELS, cell, BaselineParameters.model_validate({}), EXPERIMENT)
+    encoder = fit_hash_function(z, LABELS, cell, BaselineParameters.model_validate({}), EXPERIMENT.seed)
     assert encoder.transform(z).shape == (36, 16)
 
 
@@ -132,7 +132,7 @@ def test_the_seed_of_the_experiment_decides_the_code(z: NDArray[np.float32]) -> 
     def code(seed: int) -> NDArray[np.bool_]:
         experiment = EXPERIMENT.model_copy(update={"seed": seed})
         cell = Cell(method="lsh", code_length=32)
-        return fit_hash_function(z, LABELS, cell, BaselineParameters.model_validate({}), experiment).transform(z)
+        return fit_hash_function(z, LABELS, cell, BaselineParameters.model_validate({}), experiment.seed).transform(z)
 
     np.testing.assert_array_equal(code(1), code(1))
     assert (code(1) != code(2)).any()
@@ -140,7 +140,7 @@ def test_the_seed_of_the_experiment_decides_the_code(z: NDArray[np.float32]) -> 
 
 def test_a_block_of_parameters_reaches_its_method(z: NDArray[np.float32]) -> None:
     parameters = BaselineParameters.model_validate({"lsh": {"centre": True}})
-    encoder = fit_hash_function(z, LABELS, Cell(method="lsh", code_length=12), parameters, EXPERIMENT)
+    encoder = fit_hash_function(z, LABELS, Cell(method="lsh", code_length=12), parameters, EXPERIMENT.seed)
     assert isinstance(encoder, LSH)
     assert encoder.threshold_.any()
 

@@ -230,7 +230,7 @@ def test_a_parameter_of_a_node_whose_output_is_not_stored_makes_the_next_stored_
         hook = Provenance()
         later = PIPELINE.only_nodes("total")
         registered = pytest.MonkeyPatch()
-        registered.setattr("deephash_pipeline.freshness.hook.pipelines", {"all": PIPELINE})
+        registered.setattr("deephash_pipeline.freshness.graph.pipelines", {"all": PIPELINE})
         try:
             hook.before_pipeline_run({"project_path": str(folder)}, later, a_catalog(folder, factor=4))
         finally:
@@ -245,6 +245,6 @@ def test_what_is_remade_as_it_was_not_leaves_more_to_make_and_it_is_made(
     assert nodes_to_run(PIPELINE, a_catalog(folder)) == ["add_one_to_start"]
     node = next(node for node in PIPELINE.nodes if node.name == "add_one_to_start")
     monkeypatch.setattr(node, "_func", lambda start: {"x": 100})
-    monkeypatch.setattr("deephash_pipeline.provenance.lineage.sources", lambda function: {})
+    monkeypatch.setattr("deephash_pipeline.freshness.graph.sources", lambda *code: {})
     run(folder, SequentialRunner(skipping=True))
     assert a_catalog(folder).load("total") == {"total": 3 * 3 + 2 + 100}

@@ -13,9 +13,9 @@ from kedro.framework.startup import bootstrap_project
 
 from deephash_pipeline.commands.provenance import open_catalog
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.freshness import nodes_to_run, policy, states
+from deephash_pipeline.freshness import graph, nodes_to_run, policy, states
 from deephash_pipeline.freshness.graph import Catalog, ProjectGraph
-from deephash_pipeline.provenance import Kind, lineage, manifest_path, read_manifest
+from deephash_pipeline.provenance import Kind, manifest_path, read_manifest
 from tests.provenance.conftest import make_up
 from tests.provenance.situations import (
     CORRUPTIONS,
@@ -147,13 +147,13 @@ def test_a_file_of_weights_counts_by_its_content_wherever_it_lies(project: Path,
 
 
 def test_changed_code_is_reported_by_the_name_of_its_module(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
-    digests = lineage.sources
+    digests = graph.sources
 
-    def changed(function: Any) -> dict[str, str]:
-        found = digests(function)
+    def changed(*code: Any) -> dict[str, str]:
+        found = digests(*code)
         return {name: "0" * 32 if name.endswith("losses.dpsh") else digest for name, digest in found.items()}
 
-    monkeypatch.setattr(lineage, "sources", changed)
+    monkeypatch.setattr(graph, "sources", changed)
     message = refusal("evaluation", catalog)
     assert "was made by other code (deephash_pipeline.losses.dpsh changed since)" in message
     begin(pipelines["feature_extraction"], catalog)

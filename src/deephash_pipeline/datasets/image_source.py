@@ -1,14 +1,9 @@
 """The raw images of a benchmark, wherever they come from."""
 
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import sklearn
-
 from deephash_pipeline.datasets.read_only import ReadOnlyDataset
-from deephash_pipeline.errors import InputError
-from deephash_pipeline.images.decoding.image_files import ImageFiles
 from deephash_pipeline.images.sources.collection import ImageCollection
 from deephash_pipeline.images.sources.registry import parse_source, read_source
 from deephash_pipeline.provenance import files_digest, text_digest
@@ -38,7 +33,7 @@ class ImageSourceDataset(ReadOnlyDataset[ImageCollection]):
         refuse_remote(filepath, "raw images of a run")
         super().__init__(filepath, metadata)
         self._working_folder = Path(working_folder or f"data/02_intermediate/{self._path.name}/decoded")
-        self._source = parse_source(source)
+        self.source = parse_source(source)
 
     def load(self) -> ImageCollection:
         """Read every image, or list the files that `split_images` is to decode.
@@ -46,7 +41,7 @@ class ImageSourceDataset(ReadOnlyDataset[ImageCollection]):
         Raises:
             InputError: missing files, by name.
         """
-        return read_source(self._source, self._path, self._working_folder)
+        return read_source(self.source, self._path, self._working_folder)
 
     @property
     def folder(self) -> Path:
@@ -58,32 +53,17 @@ class ImageSourceDataset(ReadOnlyDataset[ImageCollection]):
 
         Contents are read again only if a file has changed, appeared or vanished, see `files_digest`.
         """
-        root, names = self._files()
+        root, names = self.source.files(self._path)
         if not names:
             return None
         memory = self._working_folder.parent / "raw_images.verified"
         # Links whose content is not there are listed too, and will be found broken.
         there = [name for name in names if (root / name).is_file()]
         missing = "".join(f"\0{name}" for name in sorted(set(names) - set(there)))
-        return text_digest(f"{self._source.model_dump_json()}\0{files_digest(root, there, memory)}{missing}")
-
-    def _files(self) -> tuple[Path, list[str]]:
-        if self._source.kind == "digits":
-            root = Path(sklearn.__file__).parent / "datasets" / "data"
-            return root, ["digits.csv.gz"]
-        names = {path.relative_to(self._path).as_posix() for path in self._path.rglob("*") if path.is_file()}
-        if self._source.kind in ("folder", "csv") and names:
-            # What else lies in the folder is not read.
-            with suppress(InputError):
-                splits = read_source(self._source, self._path, self._working_folder).splits.values()
-                files = [split.images for split in splits if isinstance(split.images, ImageFiles)]
-                names = {name for listed in files for name in listed.names}
-                names |= {self._source.file} if self._source.kind == "csv" else set()
-        return self._path, sorted(names)
+        return text_digest(f"{self.source.model_dump_json()}\0{files_digest(root, there, memory)}{missing}")
 
     def _exists(self) -> bool:
-        fetched = self._source.kind == "digits" or getattr(self._source, "download", False)
-        return fetched or self._path.is_dir()
+        return self.source.is_there(self._path)
 
     def _describe(self) -> dict[str, Any]:
-        return {"filepath": str(self._path), "source": self._source}
+        return {"filepath": str(self._path), "source": self.source}

@@ -35,7 +35,7 @@ class EncoderDataset(AtomicFileDataset[Encoder]):
 
     def _write(self, path: Path, content: Encoder) -> None:
         arrays = {name: np.ascontiguousarray(array) for name, array in content.arrays().items()}
-        kind = next(name for name, encoder in ENCODERS.items() if encoder is type(content))
+        kind = ENCODERS.name_of(type(content))
         # One entry, because safetensors keeps no order among several, and equal encoders should be equal files.
         metadata = {"encoder": json.dumps({"code_length": content.code_length, "kind": kind})}
         safetensors.numpy.save_file(arrays, path, metadata=metadata)

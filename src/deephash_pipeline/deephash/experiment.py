@@ -9,7 +9,7 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
 
 from deephash_pipeline.devices import resolve_device
-from deephash_pipeline.methods import Cell
+from deephash_pipeline.methods import Cell, seed_of_replicate
 from deephash_pipeline.networks import NETWORKS, Trunk, TrunkParameters, build_trunk, require_network
 from deephash_pipeline.networks.layers import Shape
 from deephash_pipeline.training import CheckpointFolder, TrainingParameters, TrainingRun, resolve_devices
@@ -23,7 +23,7 @@ class Experiment(BaseModel):
         network: a table of the appendix, by its name in `deephash_pipeline.networks.NETWORKS`; or a classifier of
             `torchvision.models`, by its name there.
         trunk: for a network of torchvision.
-        seed: every random draw derives from it; those of a cell's replicate from `seed_of`.
+        seed: every random draw derives from it; those of a cell's replicate from `seed_of_replicate`.
         device: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
         devices: how many of them share the training of a network with a trunk; ``auto`` takes all CUDA devices there
             are. On the CPU, so many processes.
@@ -52,19 +52,9 @@ class Experiment(BaseModel):
             raise ValueError(f"`trunk` is for networks of torchvision, and `{self.network}` is none: leave it out")
         return self
 
-    def seed_of(self, replicate: int) -> int:
-        """Return the seed of a replicate: 42, 43 and 44 of the first three where `seed` is 42.
-
-        Images are split by `seed` in all of them.
-
-        >>> Experiment(benchmark="digits", network="lenet", seed=42).seed_of(3)
-        44
-        """
-        return self.seed + replicate - 1
-
     def of_replicate(self, replicate: int) -> "Experiment":
         """Give the experiment that a replicate is trained by."""
-        return self.model_copy(update={"seed": self.seed_of(replicate)})
+        return self.model_copy(update={"seed": seed_of_replicate(self.seed, replicate)})
 
     def trunk_for(self, image_shape: Shape) -> Trunk:
         """Build the trunk for images of shape (channels, height, width), with weights still to be drawn or loaded."""
@@ -100,14 +90,6 @@ class StageParameters(BaseModel):
     training: TrainingParameters
 
 
-SWITCHES = {
-    "augmentation.ten_crop": ("augmentation.ten_crop",),
-    "frozen_trunk": ("frozen_trunk",),
-    "similarity.share": ("similarity.share", "similarity.of", "similarity.weight"),
-}
-"""Parameters younger than some checkpoints that change nothing while they are off -> what is then left out."""
-
-
 @dataclass(frozen=True)
 class StageRun:
     """One training of an experiment.
@@ -131,8 +113,6 @@ class StageRun:
     def configuration(self, parameters: StageParameters) -> dict[str, Any]:
         """What makes a training what it is, as dotted names and values, to be compared with that of a checkpoint.
 
-        What was not there when earlier checkpoints were made is left out where it changes nothing, so that they fit.
-
         Example:
             >>> run = ClassifierRun(Experiment(benchmark="digits", network="lenet", seed=42, effort=0.1))
             >>> parameters = StageParameters(training=TrainingParameters(epochs=30, batch_size=64, learning_rate=0.1))
@@ -146,8 +126,7 @@ class StageRun:
             weights = self.experiment.trunk.weights
             described["trunk"] = self.experiment.trunk.of_hasher() | ({"weights": weights} if weights else {})
         named = pd.json_normalize(described).to_dict("records")[0]
-        off = {name for switch, names in SWITCHES.items() if not named.get(switch, True) for name in names}
-        return {"network": self.experiment.network, **{str(name): named[name] for name in named if name not in off}}
+        return {"network": self.experiment.network, **{str(name): value for name, value in named.items()}}
 
 
 @dataclass(frozen=True)

@@ -85,9 +85,11 @@ class FeatureHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
             InputError: no image, or a hash function that needs labels and gets none.
         """
         function = ITQ(48) if self.hash_function is None else clone(self.hash_function)
-        key = next((key for key, kind in HASH_FUNCTIONS.items() if kind is type(function)), None)
-        if key is None:
-            raise InputError(f"{type(function).__name__} is no hash function on features: take one such as ITQ")
+        try:
+            key = HASH_FUNCTIONS.name_of(type(function))
+        except LookupError:
+            name = type(function).__name__
+            raise InputError(f"{name} is no hash function on features: take one such as ITQ") from None
         if function.supervised and labels is None:
             raise InputError(f"{type(function).__name__} learns from labels: pass them, or take ITQ, which needs none")
         if self.network in NETWORKS:

@@ -79,7 +79,7 @@ class ImageHasher(BaseHasher):
             image_shape=training_set.images.shape[1:],
             code_length=encoder.code_length,
             method=run.cell.method,
-            encoder=next(name for name, kind in ENCODERS.items() if kind is type(encoder)),
+            encoder=ENCODERS.name_of(type(encoder)),
             class_names=tuple(training_set.class_names),
             statistics=dict(training_set.statistics),
             benchmark=run.experiment.benchmark,

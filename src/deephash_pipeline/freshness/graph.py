@@ -2,23 +2,30 @@
 
 import inspect
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, get_type_hints
 
+from kedro.framework.project import pipelines
 from kedro.io import CatalogProtocol
 from kedro.pipeline import Pipeline
 from kedro.pipeline.node import Node
 from pydantic import BaseModel, ValidationError
 
-from deephash_pipeline.datasets import CheckpointsDataset, FilesDataset, ImageSourceDataset, IndexDataset
+from deephash_pipeline.datasets import (
+    CheckpointsDataset,
+    EncoderDataset,
+    FilesDataset,
+    HasherDataset,
+    ImageSourceDataset,
+    IndexDataset,
+)
 from deephash_pipeline.datasets.atomic_file import AtomicFileDataset
 from deephash_pipeline.devices import resolve_device, resolve_precision
 from deephash_pipeline.freshness.indexes import StoredIndex
 from deephash_pipeline.freshness.remote import RemoteFile
-from deephash_pipeline.images.sources.registry import read_source
 from deephash_pipeline.provenance import (
     Arguments,
     Artefact,
@@ -30,6 +37,7 @@ from deephash_pipeline.provenance import (
     Step,
     StoredFile,
     file_digest,
+    sources,
 )
 
 Catalog = CatalogProtocol[Any, Any]
@@ -113,11 +121,24 @@ class ProjectGraph:
         nodes = list(self.with_what_only_memory_has(node))
         names = dict.fromkeys(name for each in nodes for name in each.inputs)
         stored = tuple(name for name in names if not is_parameter(name) and self._artefact(name) is not None)
-        functions = [each.func for each in nodes]
-        if any(isinstance(self._dataset(name), ImageSourceDataset) for name in stored):
-            functions.append(read_source)
         models = {name: model for each in nodes for name, model in parameter_models(each).items()}
-        return Arguments(tuple(functions), stored, lambda: self._received(models))
+        return Arguments(stored, lambda: self._received(models), lambda: sources(*self._code(node)))
+
+    def _code(self, node: Node) -> tuple[set[Callable[..., Any]], set[str]]:
+        """Give the functions that make a step's outputs, and the names by which parameters choose among others."""
+        functions: set[Callable[..., Any]] = set()
+        keys = {value for value in self.step(node).parameters.values() if isinstance(value, str)}
+        for each in self.with_what_only_memory_has(node):
+            functions |= set(getattr(each.func, "functions", [each.func]))
+        for name in self.step(node).inputs:
+            dataset = self._dataset(name)
+            if isinstance(dataset, ImageSourceDataset):
+                functions.add(type(dataset.source))
+            elif isinstance(dataset, EncoderDataset | HasherDataset) and name in self._makers:
+                # What it does is in the code that made it, and the same file may be made by other code.
+                of_maker, keys_of_maker = self._code(self._makers[name])
+                functions, keys = functions | of_maker, keys | keys_of_maker
+        return functions, keys
 
     def with_what_only_memory_has(self, node: Node) -> Iterator[Node]:
         """Yield a node, and those before it whose outputs are not stored: together they are one step."""
@@ -242,9 +263,30 @@ def _steps_to_run(graph: ProjectGraph, stale_allowed: bool) -> Iterator[str]:
 
 def states(pipeline: Pipeline, catalog: Catalog) -> dict[str, State]:
     """Say of every stored output of a pipeline what it is like, in the order of the graph."""
-    graph = ProjectGraph(pipeline.nodes, catalog)
+    graph = ProjectGraph(with_those_before(pipeline, catalog), catalog)
     names = (name for node in pipeline.nodes for name in node.outputs)
     return {name: graph.lineage.state(name) for name in names if graph.artefact(name) is not None}
+
+
+def with_those_before(pipeline: Pipeline, catalog: Catalog) -> list[Node]:
+    """Give the nodes of a pipeline, and those of others as far as something that is read is made there.
+
+    Most runs need ``full`` at most, and that is made in a tenth of the time that all pipelines take.
+    """
+    nodes = list(pipeline.nodes)
+    for name in sorted(pipelines, key=lambda name: name != "full"):
+        made = {output for node in nodes for output in node.outputs}
+        read = {dataset for node in nodes for dataset in node.inputs if not is_parameter(dataset)}
+        if not any(_is_made_elsewhere(catalog.get(dataset)) for dataset in read - made):
+            break
+        nodes += pipelines[name].nodes
+    return nodes
+
+
+def _is_made_elsewhere(dataset: Any) -> bool:
+    if isinstance(dataset, FilesDataset):
+        return any(dataset.files())
+    return isinstance(dataset, AtomicFileDataset)
 
 
 def parameter_models(node: Node) -> dict[str, type[BaseModel] | None]:

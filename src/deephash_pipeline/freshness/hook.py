@@ -2,7 +2,6 @@
 
 import atexit
 import json
-import logging
 import os
 import shlex
 import sys
@@ -16,33 +15,23 @@ from typing import Any
 from uuid import uuid4
 
 from kedro.framework.hooks import hook_impl
-from kedro.framework.project import pipelines
 from kedro.pipeline import Pipeline
 from kedro.pipeline.node import Node
 
-from deephash_pipeline.datasets import FilesDataset
 from deephash_pipeline.datasets.atomic_file import AtomicFileDataset
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.freshness.graph import Catalog, ProjectGraph, is_parameter
+from deephash_pipeline.freshness.graph import Catalog, ProjectGraph, with_those_before
 from deephash_pipeline.freshness.refusal import POLICY, refuse_what_is_stale
 from deephash_pipeline.progress import duration
 from deephash_pipeline.provenance import (
     Origin,
     RunLock,
-    Step,
     code_version,
     sweep,
     text_digest,
 )
 from deephash_pipeline.training import CheckpointFolder
-
-logger = logging.getLogger(__name__)
-
-SOURCES = "sources"
-"""Key of the digest of the code in what a checkpoint keeps beside the training's state."""
-FORCED = "forced"
-"""Key of the name of the run with --force that has begun a training, and file of that run until its end."""
-
+from deephash_pipeline.training.resuming.checkpoint import CODE, FORCED
 
 REPORT = "report"
 """How the names of pages end whose readers are told of the run."""
@@ -79,7 +68,7 @@ class Recorder:
 
     @hook_impl
     def before_node_run(self, node: Node, catalog: Catalog, inputs: dict[str, Any]) -> dict[str, Any] | None:
-        """Start a training over if its code has changed; tell the report's readers the time, and what is stale."""
+        """Tell a training by which code it is; tell the report's readers the time, and what is stale."""
         if self._graph is None or self._catalog is not catalog:
             self.start(catalog)
         assert self._graph is not None, "it has been started"
@@ -87,7 +76,10 @@ class Recorder:
         self._origins.pop(node.name, None)
         for value in inputs.values():
             if isinstance(value, CheckpointFolder):
-                _start_over_if_changed(value, self._graph.step(node), self._forced)
+                value.provenance |= {
+                    CODE: text_digest(json.dumps(self._graph.step(node).sources)),
+                    FORCED: self._forced,
+                }
         if any(name.rpartition(".")[2] == REPORT for name in node.outputs):
             banner = (self._banner,) if self._banner else ()
             return {
@@ -190,27 +182,6 @@ class Provenance:
             lock.give_back()
 
 
-def with_those_before(pipeline: Pipeline, catalog: Catalog) -> list[Node]:
-    """Give the nodes of a pipeline, and those of others as far as something that is read is made there.
-
-    Most runs need ``full`` at most, and that is made in a tenth of the time that all pipelines take.
-    """
-    nodes = list(pipeline.nodes)
-    for name in sorted(pipelines, key=lambda name: name != "full"):
-        made = {output for node in nodes for output in node.outputs}
-        read = {dataset for node in nodes for dataset in node.inputs if not is_parameter(dataset)}
-        if not any(_is_made_elsewhere(catalog.get(dataset)) for dataset in read - made):
-            break
-        nodes += pipelines[name].nodes
-    return nodes
-
-
-def _is_made_elsewhere(dataset: Any) -> bool:
-    if isinstance(dataset, FilesDataset):
-        return any(dataset.files())
-    return isinstance(dataset, AtomicFileDataset)
-
-
 def command() -> str:
     """Give the command of this process."""
     program = Path(sys.argv[0])
@@ -236,19 +207,3 @@ def _forced_run(file: Path | None) -> str:
     if file is not None:
         file.write_text(f"{name} {command()}", encoding="utf-8")
     return name
-
-
-def _start_over_if_changed(checkpoints: CheckpointFolder, step: Step, forced: str) -> None:
-    """Remove the checkpoints of a training that other code has made, or all but those of the run that is forced."""
-    current = text_digest(json.dumps(step.sources))
-    checkpoints.provenance |= {SOURCES: current, FORCED: forced}
-    documents = sorted(checkpoints.folder.glob("checkpoint-*.json"))
-    if not documents:
-        return
-    with suppress(OSError, ValueError, KeyError, TypeError):
-        recorded = json.loads(documents[-1].read_bytes())["content"]["provenance"]
-        if recorded.get(SOURCES) != current:
-            logger.info("%s: its code has changed, training starts anew", step.name)
-            checkpoints.clear()
-        elif forced and recorded.get(FORCED) != forced:
-            checkpoints.clear()

@@ -6,47 +6,35 @@ from typing import Any
 from numpy.typing import NDArray
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.hashing.agh import AGH
 from deephash_pipeline.hashing.base import Encoder, HashFunction
-from deephash_pipeline.hashing.bre import BRE
-from deephash_pipeline.hashing.cosdish import COSDISH
-from deephash_pipeline.hashing.fast_hash import FastHash
-from deephash_pipeline.hashing.fsdh import FSDH
-from deephash_pipeline.hashing.itq import ITQ
-from deephash_pipeline.hashing.itq_cca import ITQCCA
-from deephash_pipeline.hashing.ksh import KSH
-from deephash_pipeline.hashing.ldah import LDAH
-from deephash_pipeline.hashing.learned import LearnedHashLayer
-from deephash_pipeline.hashing.liong_sdh import LiongSDH
-from deephash_pipeline.hashing.lsh import LSH
-from deephash_pipeline.hashing.mlh import MLH
-from deephash_pipeline.hashing.one_of_c import OneOfC
-from deephash_pipeline.hashing.pcah import PCAH
-from deephash_pipeline.hashing.sdh import SDH
-from deephash_pipeline.hashing.sh import SpectralHashing
-from deephash_pipeline.hashing.sph import SphericalHashing
+from deephash_pipeline.registry import Registry
 
-HASH_FUNCTIONS: dict[str, type[HashFunction]] = {
-    "lsh": LSH,
-    "pcah": PCAH,
-    "itq": ITQ,
-    "sh": SpectralHashing,
-    "ldah": LDAH,
-    "bre": BRE,
-    "mlh": MLH,
-    "ksh": KSH,
-    "liong_sdh": LiongSDH,
-    "agh": AGH,
-    "sph": SphericalHashing,
-    "itq_cca": ITQCCA,
-    "sdh": SDH,
-    "fsdh": FSDH,
-    "cosdish": COSDISH,
-    "fast_hash": FastHash,
-}
+HASH_FUNCTIONS: Registry[type[HashFunction]] = Registry(
+    {
+        "lsh": ".lsh:LSH",
+        "pcah": ".pcah:PCAH",
+        "itq": ".itq:ITQ",
+        "sh": ".sh:SpectralHashing",
+        "ldah": ".ldah:LDAH",
+        "bre": ".bre:BRE",
+        "mlh": ".mlh:MLH",
+        "ksh": ".ksh:KSH",
+        "liong_sdh": ".liong_sdh:LiongSDH",
+        "agh": ".agh:AGH",
+        "sph": ".sph:SphericalHashing",
+        "itq_cca": ".itq_cca:ITQCCA",
+        "sdh": ".sdh:SDH",
+        "fsdh": ".fsdh:FSDH",
+        "cosdish": ".cosdish:COSDISH",
+        "fast_hash": ".fast_hash:FastHash",
+    },
+    __package__,
+)
 """Methods that learn from z, in the order of tables and figures: the paper's, then others of the field."""
 
-ENCODERS: dict[str, type[Encoder]] = {**HASH_FUNCTIONS, "hash_layer": LearnedHashLayer, "one_of_c": OneOfC}
+ENCODERS: Registry[type[Encoder]] = Registry(
+    {"hash_layer": ".learned:LearnedHashLayer", "one_of_c": ".one_of_c:OneOfC"}, __package__, HASH_FUNCTIONS
+)
 
 
 def load_encoder(kind: str, code_length: int, arrays: Mapping[str, NDArray[Any]]) -> Encoder:

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from deephash_pipeline.images.inputs import ImageInputs
     from deephash_pipeline.images.protocol_splits import split_by_protocol
     from deephash_pipeline.images.sources.collection import ImageCollection, ImageSet
-    from deephash_pipeline.images.sources.registry import ImageSource, parse_source, read_source
+    from deephash_pipeline.images.sources.registry import parse_source, read_source
+    from deephash_pipeline.images.sources.source import ImageSource
     from deephash_pipeline.images.splits import SplitParameters, split_class_names, split_collection, stratified_draw
     from deephash_pipeline.images.statistics import pixel_statistics
 
@@ -61,7 +62,8 @@ _MODULES = {
     "inputs": ("ImageInputs",),
     "protocol_splits": ("split_by_protocol",),
     "sources.collection": ("ImageCollection", "ImageSet"),
-    "sources.registry": ("ImageSource", "parse_source", "read_source"),
+    "sources.registry": ("parse_source", "read_source"),
+    "sources.source": ("ImageSource",),
     "splits": ("SplitParameters", "split_class_names", "split_collection", "stratified_draw"),
     "statistics": ("pixel_statistics",),
 }

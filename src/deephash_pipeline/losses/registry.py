@@ -9,64 +9,42 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from deephash_pipeline.losses.adsh import ADSH
-from deephash_pipeline.losses.bihalf import BiHalf
-from deephash_pipeline.losses.cibhash import CIBHash
-from deephash_pipeline.losses.cnnh import CNNH, CNNHPlus
-from deephash_pipeline.losses.csq import CSQ
-from deephash_pipeline.losses.dbdh import DBDH
-from deephash_pipeline.losses.dch import DCH
-from deephash_pipeline.losses.dfh import DFH
-from deephash_pipeline.losses.dhn import DHN
-from deephash_pipeline.losses.dnnh import DNNH
-from deephash_pipeline.losses.dpn import DPN
-from deephash_pipeline.losses.dpsh import DPSH
-from deephash_pipeline.losses.dsdh import DSDH
-from deephash_pipeline.losses.dsh import DSH
-from deephash_pipeline.losses.dshsd import DSHSD
-from deephash_pipeline.losses.dtsh import DTSH
-from deephash_pipeline.losses.exponentiated import ExponentiatedLoss
-from deephash_pipeline.losses.greedy_hash import GreedyHash
-from deephash_pipeline.losses.greedy_hash_unsupervised import GreedyHashUnsupervised
 from deephash_pipeline.losses.hashing_loss import HashingLoss, Need, is_multi_hot, number_of_classes, require_one_label
-from deephash_pipeline.losses.hashnet import HashNet
-from deephash_pipeline.losses.idhn import IDHN
-from deephash_pipeline.losses.lcdsh import LCDSH
-from deephash_pipeline.losses.mdsh import MDSH
-from deephash_pipeline.losses.mihash import MIHash
-from deephash_pipeline.losses.orthohash import OrthoHash
-from deephash_pipeline.losses.psldh import PSLDH
 from deephash_pipeline.parameters import Parameters, parameters_model
+from deephash_pipeline.registry import Registry
 
-LOSSES: Mapping[str, type[HashingLoss]] = {
-    "exponentiated": ExponentiatedLoss,
-    "cnnh": CNNH,
-    "cnnh_plus": CNNHPlus,
-    "dnnh": DNNH,
-    "dpsh": DPSH,
-    "hashnet": HashNet,
-    "greedy_hash": GreedyHash,
-    "csq": CSQ,
-    "orthohash": OrthoHash,
-    "dtsh": DTSH,
-    "dch": DCH,
-    "dpn": DPN,
-    "dsh": DSH,
-    "dhn": DHN,
-    "idhn": IDHN,
-    "mihash": MIHash,
-    "dsdh": DSDH,
-    "adsh": ADSH,
-    "psldh": PSLDH,
-    "mdsh": MDSH,
-    "lcdsh": LCDSH,
-    "dbdh": DBDH,
-    "dshsd": DSHSD,
-    "dfh": DFH,
-    "bihalf": BiHalf,
-    "greedy_hash_unsupervised": GreedyHashUnsupervised,
-    "cibhash": CIBHash,
-}
+LOSSES: Registry[type[HashingLoss]] = Registry(
+    {
+        "exponentiated": ".exponentiated.loss:ExponentiatedLoss",
+        "cnnh": ".cnnh:CNNH",
+        "cnnh_plus": ".cnnh:CNNHPlus",
+        "dnnh": ".dnnh:DNNH",
+        "dpsh": ".dpsh:DPSH",
+        "hashnet": ".hashnet:HashNet",
+        "greedy_hash": ".greedy_hash:GreedyHash",
+        "csq": ".csq:CSQ",
+        "orthohash": ".orthohash:OrthoHash",
+        "dtsh": ".dtsh:DTSH",
+        "dch": ".dch:DCH",
+        "dpn": ".dpn:DPN",
+        "dsh": ".dsh:DSH",
+        "dhn": ".dhn:DHN",
+        "idhn": ".idhn:IDHN",
+        "mihash": ".mihash:MIHash",
+        "dsdh": ".dsdh:DSDH",
+        "adsh": ".adsh:ADSH",
+        "psldh": ".psldh:PSLDH",
+        "mdsh": ".mdsh:MDSH",
+        "lcdsh": ".lcdsh:LCDSH",
+        "dbdh": ".dbdh:DBDH",
+        "dshsd": ".dshsd:DSHSD",
+        "dfh": ".dfh:DFH",
+        "bihalf": ".bihalf:BiHalf",
+        "greedy_hash_unsupervised": ".greedy_hash_unsupervised:GreedyHashUnsupervised",
+        "cibhash": ".cibhash:CIBHash",
+    },
+    __package__,
+)
 
 
 class _NamedLoss(Parameters):

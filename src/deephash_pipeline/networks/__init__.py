@@ -4,11 +4,9 @@
 `HashNetwork` puts one on the other.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.networks.caffenet import caffenet
-from deephash_pipeline.networks.cifar10 import CIFAR10_FULL
 from deephash_pipeline.networks.classification_head import ClassificationHead, straight_through_sign
 from deephash_pipeline.networks.divided_hash_layer import DividedHashLayer
 from deephash_pipeline.networks.hash_layer import (
@@ -20,20 +18,22 @@ from deephash_pipeline.networks.hash_layer import (
     SoftmaxNetwork,
 )
 from deephash_pipeline.networks.initialisation import initialise
-from deephash_pipeline.networks.kaggle_face import KAGGLE_FACE
 from deephash_pipeline.networks.layers import Row, Shape
-from deephash_pipeline.networks.lenet import LENET
 from deephash_pipeline.networks.normalisation import LocalResponseNormalisation
 from deephash_pipeline.networks.torchvision_trunk import TorchvisionTrunk, TrunkParameters, classifiers
 from deephash_pipeline.networks.trunk import TableTrunk, Trunk
+from deephash_pipeline.registry import Registry
 
-NETWORKS: Mapping[str, Sequence[Row]] = {
-    "lenet": LENET,
-    "cifar10_full": CIFAR10_FULL,
-    "kaggle_face": KAGGLE_FACE,
-    "caffenet": caffenet(groups=2),
-    "caffenet_ungrouped": caffenet(groups=1),
-}
+NETWORKS: Registry[Sequence[Row]] = Registry(
+    {
+        "lenet": ".lenet:LENET",
+        "cifar10_full": ".cifar10:CIFAR10_FULL",
+        "kaggle_face": ".kaggle_face:KAGGLE_FACE",
+        "caffenet": ".caffenet:CAFFENET",
+        "caffenet_ungrouped": ".caffenet:CAFFENET_UNGROUPED",
+    },
+    __package__,
+)
 """Name in Caffe's zoo, to which the paper refers -> table of the appendix: the first is `kaggle_face`, the second
 `lenet` (MNIST), the third `cifar10_full`, the fourth `caffenet` (SUN397)."""
 

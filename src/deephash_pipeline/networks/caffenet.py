@@ -32,3 +32,6 @@ def caffenet(groups: int) -> tuple[Row, ...]:
         ReLU(output=(256, 13, 13)),
         MaxPooling(kernel=3, stride=2, output=(256, 6, 6)),
     )
+
+
+CAFFENET, CAFFENET_UNGROUPED = caffenet(groups=2), caffenet(groups=1)

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple, Protocol
 
 from deephash_pipeline.provenance.code import platform_version
 from deephash_pipeline.provenance.manifest import Manifest, Origin
-from deephash_pipeline.provenance.sources import sources
 
 SHOWN_NAMES = 3
 
@@ -93,25 +92,22 @@ class Step:
 
     @cached_property
     def sources(self) -> dict[str, str]:
-        """Module -> digest of its source."""
-        found: dict[str, str] = {}
-        for function in self._arguments.functions:
-            found |= sources(function)
-        return found
+        """Module -> digest of what is reached of it."""
+        return self._arguments.find_sources()
 
 
 class Arguments(NamedTuple):
     """What a step computes its outputs with, and from.
 
     Attributes:
-        functions: that compute them.
         inputs: names of the artefacts that it reads.
         read_parameters: gives dotted name -> value of what it receives.
+        find_sources: gives module -> digest of the code.
     """
 
-    functions: tuple[Callable[..., Any], ...]
     inputs: tuple[str, ...]
     read_parameters: Callable[[], Mapping[str, Any]]
+    find_sources: Callable[[], dict[str, str]]
 
 
 class Lineage:

@@ -1,110 +1,278 @@
-"""Which modules a function reaches, and digests of their sources: what changes if the code of a result has changed.
+"""Which code a function reaches, and digests of it: what changes if the code of a result has changed.
 
-Modules are followed from import to import within the package, wherever in a module the import stands. Comments,
-docstrings and empty lines do not count. A package's ``__init__`` counts where a name is imported from it, not for its
-modules alone; what only reports (`WITHOUT_EFFECT`) does not count either.
+Definitions are followed from name to name within the package: those that a function names, those that these name, and
+so on, through whatever ``__init__`` hands a name on. Of a table of names (`deephash_pipeline.registry.Registry`) the
+entries count that the parameters name. What has no effect does not count: comments, docstrings, how lines are broken,
+annotations, what is only shown (`SHOWN`), and modules that only record (`WITHOUT_EFFECT`).
 """
 
 import ast
 import functools
 import inspect
-import io
-import tokenize
-from collections.abc import Callable, Iterator
-from importlib.util import find_spec
+from collections.abc import Callable, Collection, Iterator
+from importlib.util import find_spec, resolve_name
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 from deephash_pipeline.provenance.digests import text_digest
 
-WITHOUT_EFFECT = ("errors", "progress", "provenance")
+WITHOUT_EFFECT = ("errors", "progress", "provenance", "registry")
 """Modules below the package that can change no result."""
 
+SHOWN = ("display_name", "reference")
+"""Attributes of classes that tables show; a table that shows them has them among its parameters."""
 
-def sources(function: Callable[..., Any]) -> dict[str, str]:
-    """Digest the sources of all modules of its package that a function reaches.
+TABLE = "Registry"
+
+WITHOUT_MEANING = ("ctx", "kind", "returns", "type_comment")
+"""Fields of syntax trees that change no result."""
+
+Place = tuple[str, str | None]
+"""A module, and a name in it; None for all of them."""
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+Scope = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def sources(functions: Collection[Callable[..., Any]], keys: Collection[str] = ()) -> dict[str, str]:
+    """Digest all code of their package that functions reach.
+
+    Args:
+        functions: functions, methods and classes.
+        keys: names of entries of tables that are used besides those that the code itself names.
 
     Returns:
-        Module -> digest, sorted by module.
+        Module -> digest of the definitions in it that are reached, sorted by module.
 
     Example:
         >>> from deephash_pipeline.randomness import derive_seed
-        >>> sorted(sources(derive_seed))
+        >>> sorted(sources([derive_seed]))
         ['deephash_pipeline.randomness']
     """
-    while isinstance(function, functools.partial):
-        function = function.func
-    module = inspect.unwrap(function).__module__
-    return {name: _read(name).digest for name in sorted(_closure(module))}
+    reached, entries = frozenset(map(_place_of, functions)), frozenset[Place]()
+    while True:
+        closure = _closure(reached | entries)
+        tables = [_definition(*place).entries for place in closure]
+        chosen = frozenset(table[key] for table in tables for key in keys if key in table)
+        if chosen <= entries:
+            return dict(_digests(closure))
+        entries |= chosen
+
+
+class _Definition(NamedTuple):
+    """What a name is in its module.
+
+    Attributes:
+        text: of its code.
+        names: that it names.
+        entries: of a table, where they are.
+    """
+
+    text: str
+    names: frozenset[Place]
+    entries: dict[str, Place]
 
 
 class _Module(NamedTuple):
-    imports: frozenset[str]
-    digest: str
+    """The statements of a module that make each name, and what it imports: name -> module, name in it."""
+
+    statements: dict[str, list[ast.stmt]]
+    imports: dict[str, Place]
+
+
+def _place_of(function: Callable[..., Any]) -> Place:
+    while isinstance(function, functools.partial):
+        function = function.func
+    function = inspect.unwrap(function)
+    return function.__module__, function.__qualname__.partition(".")[0]
 
 
 @functools.cache
-def _closure(module: str) -> frozenset[str]:
-    package = module.partition(".")[0]
-    ignored = {f"{package}.{name}" for name in WITHOUT_EFFECT}
-    reached: set[str] = set()
-    waiting = [module]
+def _closure(beginning: frozenset[Place]) -> frozenset[Place]:
+    reached: set[Place] = set()
+    waiting = list(beginning)
     while waiting:
-        name = waiting.pop()
-        if name in reached or name in ignored or _file(name) is None:
-            continue
-        reached.add(name)
-        waiting += _read(name).imports
+        place = waiting.pop()
+        if place not in reached and _counts(place[0]):
+            reached.add(place)
+            waiting += _definition(*place).names
     return frozenset(reached)
 
 
 @functools.cache
+def _digests(closure: frozenset[Place]) -> dict[str, str]:
+    texts: dict[str, list[str]] = {}
+    for module, name in sorted(closure, key=lambda place: (place[0], place[1] or "")):
+        texts.setdefault(module, []).append(f"{name}: {_definition(module, name).text}")
+    return {module: text_digest("\n".join(of_module)) for module, of_module in texts.items()}
+
+
+def _counts(module: str) -> bool:
+    below = module.split(".")[1:2]
+    return not set(below) & set(WITHOUT_EFFECT) and _file(module) is not None
+
+
+@functools.cache
+def _definition(module: str, name: str | None) -> _Definition:
+    statements = _read(module).statements
+    if name is None:
+        return _Definition("", frozenset((module, each) for each in statements), {})
+    text, names, entries = [], set[Place](), dict[str, Place]()
+    # What stands in a module without making a name acts on whatever is used of it.
+    for statement in [*statements.get(name, ()), *statements.get("", ())]:
+        call = getattr(statement, "value", None)
+        if _is_table(call):
+            entries |= {key: _entry(module, place) for key, place in ast.literal_eval(call.args[0]).items()}
+        text.append(_text(statement))
+        names |= set(_names(statement, module))
+    return _Definition("\n".join(text), frozenset(names), entries)
+
+
+def _is_table(call: Any) -> TypeGuard[ast.Call]:
+    return isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == TABLE
+
+
+def _entry(module: str, place: str) -> Place:
+    of_entry, _, name = resolve_name(place, _package(module)).partition(":")
+    return _found_in(of_entry, [name]) or (of_entry, name)
+
+
+@functools.cache
 def _read(module: str) -> _Module:
-    """Find the modules of the same package that a module names in its imports, and digest its code."""
     path = _file(module)
     assert path is not None, "only modules that were found are read"
-    text = path.read_text(encoding="utf-8")
-    lines = text.splitlines()
-    imports: set[str] = set()
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            imports |= set(_named(node, module, path.name == "__init__.py"))
-        elif isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            for line in _docstring(node):
-                lines[line - 1] = ""
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type == tokenize.COMMENT:
-            row, column = token.start
-            lines[row - 1] = lines[row - 1][:column]
-    package = module.partition(".")[0]
-    return _Module(
-        frozenset(name for name in imports if name.partition(".")[0] == package),
-        text_digest("\n".join(line.rstrip() for line in lines if line.strip())),
-    )
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    imports: dict[str, Place] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                package = alias.name.partition(".")[0]
+                imports[alias.asname or package] = (alias.name if alias.asname else package, None)
+        elif isinstance(node, ast.ImportFrom):
+            base = resolve_name("." * node.level + (node.module or ""), _package(module))
+            imports |= {(alias.asname or alias.name): (base, alias.name) for alias in node.names}
+    statements: dict[str, list[ast.stmt]] = {}
+    for statement in tree.body:
+        if not _is_empty(statement):
+            for name in _made_by(statement, set(statements)) or [""]:
+                statements.setdefault(name, []).append(statement)
+    return _Module(statements, imports)
 
 
-def _named(node: ast.Import | ast.ImportFrom, module: str, is_package: bool) -> Iterator[str]:
-    """Yield the modules that an import names."""
-    if isinstance(node, ast.Import):
-        yield from (alias.name for alias in node.names)
+def _is_empty(statement: ast.stmt) -> bool:
+    """Say whether a statement of a module does nothing to its names but import some, or is for a script."""
+    if isinstance(statement, ast.If):
+        is_script = any(isinstance(node, ast.Name) and node.id == "__name__" for node in ast.walk(statement.test))
+        return is_script or all(map(_is_empty, [*statement.body, *statement.orelse]))
+    is_text = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+    return is_text or isinstance(statement, ast.Import | ast.ImportFrom | ast.Pass)
+
+
+def _made_by(statement: ast.stmt, known: Collection[str]) -> list[str]:
+    """Name what a statement of a module makes or changes: ``sizes[0] = 1`` changes sizes, ``@f.register`` f."""
+    if isinstance(statement, Function | ast.ClassDef):
+        decorators = (_chain(getattr(each, "func", each)) for each in statement.decorator_list)
+        return [statement.name, *(chain[0] for chain in decorators if len(chain) > 1 and chain[0] in known)]
+    made = []
+    for node in ast.walk(statement):
+        if isinstance(node, Function | ast.ClassDef):
+            made.append(node.name)
+        elif isinstance(getattr(node, "ctx", None), ast.Store):
+            made += [each.id for each in ast.walk(node) if isinstance(each, ast.Name)]
+    return made
+
+
+def _text(node: Any, in_class: bool = False) -> str:
+    """Write what counts of a syntax tree; the same for every version of Python, and however lines are broken.
+
+    Annotations count in the body of a class, where they may make fields.
+    """
+    if isinstance(node, list):
+        return f"[{','.join(map(_text, node))}]"
+    if not isinstance(node, ast.AST):
+        return repr(node)
+    if isinstance(node, ast.Constant):
+        return repr(node.value)
+    if isinstance(node, ast.AnnAssign) and not in_class:
+        return "" if node.value is None else _text(ast.Assign([node.target], node.value))
+    fields = []
+    for name, value in ast.iter_fields(node):
+        if name == "body" and isinstance(value, list):
+            is_class = isinstance(node, ast.ClassDef)
+            lines = [_text(each, is_class) for each in value if not _is_for_people(each, is_class)]
+            fields.append(f"body=[{','.join(lines)}]")
+        elif value not in (None, []) and name not in WITHOUT_MEANING and not (name == "annotation" and not in_class):
+            # The entries of a table count one by one.
+            fields.append(f"{name}={_text(value[1:] if name == 'args' and _is_table(node) else value)}")
+    return f"{type(node).__name__}({','.join(fields)})"
+
+
+def _is_for_people(statement: ast.stmt, in_class: bool) -> bool:
+    """Say whether a statement is a text by itself, such as a docstring, or an attribute of `SHOWN`."""
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
+        return isinstance(statement.value.value, str)
+    targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+    return in_class and all(isinstance(target, ast.Name) and target.id in SHOWN for target in targets)
+
+
+def _names(node: ast.AST, module: str) -> Iterator[Place]:
+    """Yield what a piece of code names, in annotations too: they say what a function is given."""
+    chain = _chain(node)
+    if chain:
+        yield from filter(None, [_resolve(module, chain)])
         return
-    base = node.module or ""
-    if node.level:
-        parts = module.split(".")
-        above = parts[: len(parts) - node.level + is_package]
-        base = ".".join([*above, *([node.module] if node.module else [])])
-    # A name imported from a package is a module of it, or something that its __init__ knows.
-    for alias in node.names:
-        yield f"{base}.{alias.name}" if _file(f"{base}.{alias.name}") is not None else base
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and _chain(node.value):
+        table = _resolve(module, _chain(node.value))
+        if table and _counts(table[0]):
+            yield from filter(None, [_definition(*table).entries.get(str(node.slice.value))])
+    for name, value in ast.iter_fields(node):
+        for part in value if isinstance(value, list) else [value]:
+            if isinstance(part, ast.AST):
+                yield from _names(_unquoted(part) if name in ("annotation", "returns") else part, module)
 
 
-def _docstring(node: ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> range:
-    """Lines of a docstring, unless code stands in one of them."""
-    first = node.body[0] if node.body else None
-    if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
-        alone = first.lineno > getattr(node, "lineno", 0) and first.col_offset == getattr(node, "col_offset", -4) + 4
-        return range(first.lineno, (first.end_lineno or first.lineno) + 1) if alone else range(0)
-    return range(0)
+def _chain(node: ast.AST) -> list[str]:
+    """Give the parts of a dotted name; nothing for other code."""
+    if isinstance(node, ast.Name):
+        return [node.id]
+    above = _chain(node.value) if isinstance(node, ast.Attribute) else []
+    return [*above, node.attr] if above and isinstance(node, ast.Attribute) else []
+
+
+def _unquoted(annotation: ast.AST) -> ast.AST:
+    if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
+        return ast.parse(annotation.value, mode="eval").body
+    return annotation
+
+
+def _resolve(module: str, chain: list[str]) -> Place | None:
+    """Find where a dotted name that stands in a module is made; None outside the package, and for what is local."""
+    statements, imports = _read(module)
+    head, *rest = chain
+    if head in statements:
+        return module, head
+    if head not in imports or imports[head][0].partition(".")[0] != module.partition(".")[0]:
+        return None
+    origin, name = imports[head]
+    return _found_in(origin, rest if name is None else [name, *rest])
+
+
+def _found_in(module: str, chain: list[str]) -> Place | None:
+    """Find where a name of a module is made, which others import from there; all of it if that cannot be said."""
+    if _file(module) is None:
+        return None
+    if not chain:
+        return module, None
+    head, *rest = chain
+    is_below = _file(f"{module}.{head}") is not None
+    if head in _read(module).statements or (head in _read(module).imports and not is_below):
+        return _resolve(module, chain)
+    return _found_in(f"{module}.{head}", rest) if is_below else (module, None)
+
+
+def _package(module: str) -> str:
+    path = _file(module)
+    return module if path is not None and path.name == "__init__.py" else module.rpartition(".")[0]
 
 
 @functools.cache

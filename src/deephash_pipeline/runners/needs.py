@@ -12,6 +12,7 @@ from kedro.pipeline.node import Node
 from deephash_pipeline.datasets.atomic_file import AtomicFileDataset
 from deephash_pipeline.devices import cuda_devices as devices_of_machine
 from deephash_pipeline.freshness.graph import Catalog, is_parameter
+from deephash_pipeline.networks import NETWORKS
 
 GIB = 2**30
 
@@ -30,8 +31,8 @@ COSTS = {
 """Seconds that nodes take on the digits, by their last name and, where methods differ, the method: ratios count."""
 OTHER_COST = 0.1
 
-SMALL_NETWORKS = ("lenet", "cifar10_full", "kaggle_face")
-"""Their steps are too short for a second thread: a neighbour uses the core better."""
+SMALL_IMAGE = 64
+"""Steps on images of so many pixels are too short for a second thread: a neighbour uses the core better."""
 TRAININGS = ("pre_train", "fine_tune", "train")
 RUN_THE_NETWORK = (
     *TRAININGS,
@@ -97,7 +98,7 @@ def needs_of(node: Node, catalog: Catalog, cores: int) -> Needs:
         catalog: with its datasets.
         cores: of the machine.
     """
-    is_large = _last_name(node) in RUN_THE_NETWORK and _experiment(node, catalog, "network") not in SMALL_NETWORKS
+    is_large = _last_name(node) in RUN_THE_NETWORK and _is_large(_experiment(node, catalog, "network"))
     memory = MEMORY_OF_A_PROCESS + (MEMORY_OF_A_LARGE_NETWORK if is_large else 0)
     for name in node.inputs:
         dataset = None if is_parameter(name) else catalog.get(name)
@@ -193,10 +194,14 @@ def _last_name(node: Node) -> str:
     return str(node.name).rpartition(".")[2]
 
 
+def _is_large(network: str | None) -> bool:
+    return network is not None and (network not in NETWORKS or max(NETWORKS[network][0].output[1:]) > SMALL_IMAGE)
+
+
 def _experiment(node: Node, catalog: Catalog, name: str) -> Any:
     """Give a parameter of the experiment that a node takes part in; None for one that takes part in none."""
     if "params:experiment" not in node.inputs:
-        return SMALL_NETWORKS[0] if name == "network" else None
+        return None
     return _entry(catalog.load("params:experiment"), name)
 
 

@@ -9,7 +9,8 @@ from torchvision.datasets import CIFAR10, MNIST  # type: ignore[import-untyped]
 
 from deephash_pipeline.images.__main__ import main
 from deephash_pipeline.images.decoding.ingestion import decode_splits
-from deephash_pipeline.images.sources.registry import FolderSource, read_source
+from deephash_pipeline.images.sources.folder import FolderSource
+from deephash_pipeline.images.sources.registry import read_source
 
 FILES = {"train-images-idx3-ubyte.gz": b"images", "train-labels-idx1-ubyte.gz": b"labels"}
 

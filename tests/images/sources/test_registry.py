@@ -5,16 +5,13 @@ import pytest
 from PIL import Image
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.images.sources.registry import (
-    CsvSource,
-    DigitsSource,
-    Fer2013Source,
-    FolderSource,
-    IdxSource,
-    TorchvisionSource,
-    parse_source,
-    read_source,
-)
+from deephash_pipeline.images.sources.digits import DigitsSource
+from deephash_pipeline.images.sources.fer2013 import Fer2013Source
+from deephash_pipeline.images.sources.folder import FolderSource
+from deephash_pipeline.images.sources.idx import IdxSource
+from deephash_pipeline.images.sources.registry import parse_source, read_source
+from deephash_pipeline.images.sources.table import CsvSource
+from deephash_pipeline.images.sources.torchvision_sets import TorchvisionSource
 
 
 @pytest.mark.parametrize(

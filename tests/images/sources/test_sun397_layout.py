@@ -11,7 +11,8 @@ from deephash_pipeline.deephash import Experiment, FineTuningParameters, Run, Tr
 from deephash_pipeline.deephash.fine_tune import build_network
 from deephash_pipeline.images.decoding.ingestion import decode_splits
 from deephash_pipeline.images.sources.collection import ImageCollection
-from deephash_pipeline.images.sources.registry import FolderSource, parse_source, read_source
+from deephash_pipeline.images.sources.folder import FolderSource
+from deephash_pipeline.images.sources.registry import parse_source, read_source
 from deephash_pipeline.images.splits import SplitParameters, split_collection
 from deephash_pipeline.images.statistics import pixel_statistics
 from deephash_pipeline.methods import Cell

@@ -1,11 +1,36 @@
 """The embedded benchmark: 1,797 handwritten digits that come with scikit-learn, so a first run needs no download."""
 
+from pathlib import Path
+from typing import Literal
+
 import numpy as np
+import sklearn
 from PIL import Image
+from pydantic import Field
 
 from deephash_pipeline.images.sources.collection import ImageCollection, ImageSet
+from deephash_pipeline.images.sources.source import ImageSource
 
 BRIGHTEST = 16
+
+
+class DigitsSource(ImageSource):
+    """The digits of scikit-learn, embedded: no raw files."""
+
+    kind: Literal["digits"]
+    image_size: int = Field(default=28, ge=1)
+
+    def read(self, folder: Path, working_folder: Path) -> ImageCollection:
+        """Read them; no folder is looked at."""
+        return read_digits(self.image_size)
+
+    def is_there(self, folder: Path) -> bool:
+        """Say yes: they come with scikit-learn."""
+        return True
+
+    def files(self, folder: Path) -> tuple[Path, list[str]]:
+        """Name the file of scikit-learn."""
+        return Path(sklearn.__file__).parent / "datasets" / "data", ["digits.csv.gz"]
 
 
 def read_digits(image_size: int = 28) -> ImageCollection:

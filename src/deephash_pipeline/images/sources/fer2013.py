@@ -1,6 +1,7 @@
 """FER2013 as Kaggle gives it: one CSV with 48x48 grey values in words, from which Kaggle-Face is made."""
 
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,12 +9,25 @@ from numpy.typing import NDArray
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.images.decoding.image_files import Channels
 from deephash_pipeline.images.sources.collection import ImageCollection, ImageSet
+from deephash_pipeline.images.sources.source import ImageSource
 from deephash_pipeline.images.sources.table import FIRST_ROW, read_csv
 
 CLASS_NAMES = ["angry", "disgust", "fear", "happy", "sad", "surprise", "neutral"]
 SPLITS = {"Training": "training", "PublicTest": "query", "PrivateTest": "query"}
 EMOTIONS = [str(label) for label in range(len(CLASS_NAMES))]
 IMAGE_SIZE = 48
+
+
+class Fer2013Source(ImageSource):
+    """FER2013 as Kaggle gives it: one CSV in the raw folder."""
+
+    kind: Literal["fer2013"]
+    channels: Channels = 1
+    file: str = "fer2013.csv"
+
+    def read(self, folder: Path, working_folder: Path) -> ImageCollection:
+        """Read the CSV."""
+        return read_fer2013(folder / self.file, self.channels)
 
 
 def read_fer2013(path: Path, channels: Channels = 1) -> ImageCollection:

@@ -5,13 +5,45 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
+from pydantic import Field, model_validator
+
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.images.decoding.formats import FORMAT_NAMES, SUFFIXES, is_image, only_images
 from deephash_pipeline.images.decoding.image_files import RawFolder
 from deephash_pipeline.images.sources.collection import UNLABELLED, ImageCollection
-from deephash_pipeline.images.sources.listing import collect_files
+from deephash_pipeline.images.sources.listing import SPLITS_ALLOWED, collect_files
+from deephash_pipeline.images.sources.source import ListedImages
 
 ClassFolder = Literal["top", "parent"]
+
+
+class FolderSource(ListedImages):
+    """A tree of image files; `splits` says which folder below the raw folder is which split.
+
+    Where `labelled` is false, folders are no classes: all images are of the class `UNLABELLED`.
+
+    Example:
+        >>> FolderSource(kind="folder", image_size=32, channels=3, class_folder="parent").labelled
+        True
+    """
+
+    kind: Literal["folder"]
+    labelled: bool = True
+    splits: dict[str, str] = Field(default={"training": "train", "query": "test"})
+    class_folder: ClassFolder = "top"
+
+    @model_validator(mode="after")
+    def _splits_are_complete(self) -> "FolderSource":
+        if set(self.splits) not in SPLITS_ALLOWED:
+            raise ValueError("splits must name the folders of training and query (and validation), or of all alone")
+        if not self.labelled and self.class_folder != "top":
+            raise ValueError("class_folder says where the labels are: leave it out where labelled is false")
+        return self
+
+    def read(self, folder: Path, working_folder: Path) -> ImageCollection:
+        """List the images."""
+        raw = RawFolder(folder, self.image_size, self.channels, working_folder)
+        return list_folder(raw, self.splits, self.class_folder if self.labelled else None)
 
 
 def list_folder(raw: RawFolder, splits: dict[str, str], class_folder: ClassFolder | None = "top") -> ImageCollection:

@@ -5,17 +5,38 @@ import struct
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.images.sources.collection import ImageCollection, ImageSet
+from deephash_pipeline.images.sources.source import ImageSource
 
 GZIP_MAGIC = b"\x1f\x8b"
 UNSIGNED_BYTE = 0x08
 CONTENTS = {1: "labels", 3: "images"}
 ORIGIN = "https://ossci-datasets.s3.amazonaws.com/mnist/"
+
+
+class IdxSource(ImageSource):
+    """MNIST and what shares its format; the names are those of the four files below the raw folder."""
+
+    kind: Literal["idx"]
+    training_images: str = "train-images-idx3-ubyte.gz"
+    training_labels: str = "train-labels-idx1-ubyte.gz"
+    query_images: str = "t10k-images-idx3-ubyte.gz"
+    query_labels: str = "t10k-labels-idx1-ubyte.gz"
+    class_names: tuple[str, ...] = tuple("0123456789")
+
+    def read(self, folder: Path, working_folder: Path) -> ImageCollection:
+        """Read the four files."""
+        files = {
+            "training": (folder / self.training_images, folder / self.training_labels),
+            "query": (folder / self.query_images, folder / self.query_labels),
+        }
+        return read_idx_collection(files, self.class_names)
 
 
 def read_idx(path: Path, dimensions: int) -> NDArray[np.uint8]:

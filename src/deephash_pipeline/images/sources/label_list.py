@@ -7,16 +7,50 @@ read as a source, and written for other toolboxes to use the same split.
 import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field, model_validator
 
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.images.decoding.image_files import RawFolder
 from deephash_pipeline.images.sources.collection import ImageCollection, ImageSet, name_below
+from deephash_pipeline.images.sources.listing import SPLITS_ALLOWED
+from deephash_pipeline.images.sources.source import ListedImages
 
 logger = logging.getLogger(__name__)
+
+
+class ListSource(ListedImages):
+    """Image files with several labels, listed as other toolboxes do it: a line ``path 0 1 0 ...`` an image.
+
+    `splits` says which list in the raw folder, where paths begin, is which split; `class_names` names the columns, or
+    the file in the raw folder that does, a name on each line.
+
+    Example:
+        >>> ListSource(kind="list", image_size=32, channels=3, class_names=("sky", "sea")).splits
+        {'training': 'train.txt', 'query': 'test.txt'}
+    """
+
+    kind: Literal["list"]
+    splits: dict[str, str] = Field(default={"training": "train.txt", "query": "test.txt"})
+    class_names: tuple[str, ...] | str | None = None
+
+    @model_validator(mode="after")
+    def _splits_are_complete(self) -> "ListSource":
+        if set(self.splits) not in SPLITS_ALLOWED:
+            raise ValueError("splits must name the lists of training and query (and validation), or of all alone")
+        return self
+
+    def read(self, folder: Path, working_folder: Path) -> ImageCollection:
+        """List the images."""
+        raw = RawFolder(folder, self.image_size, self.channels, working_folder)
+        return list_label_lists(raw, self.splits, self.class_names)
+
+    def lists(self) -> list[str]:
+        """Name the lists, and the file that names the columns."""
+        return [*self.splits.values(), *([self.class_names] if isinstance(self.class_names, str) else [])]
 
 
 class LabelList(NamedTuple):

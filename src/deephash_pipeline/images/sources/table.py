@@ -5,15 +5,18 @@ import re
 import warnings
 from itertools import chain
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pandas as pd
+from pydantic import Field
 
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.images.decoding.image_files import Channels, RawFolder
 from deephash_pipeline.images.sources.collection import ImageCollection, name_below
 from deephash_pipeline.images.sources.label_list import LabelList, collect_labelled
 from deephash_pipeline.images.sources.listing import SPLITS_ALLOWED, collect_files, natural_order
+from deephash_pipeline.images.sources.source import ListedImages
 from deephash_pipeline.stores import is_remote, joined, local_path, reached
 
 SPLIT_NAMES = {
@@ -22,6 +25,30 @@ SPLIT_NAMES = {
     **dict.fromkeys(("query", "test"), "query"),
 }
 FIRST_ROW = 2
+
+
+class CsvSource(ListedImages):
+    """Image files that a CSV in the raw folder lists, with columns path, label and perhaps split.
+
+    `label_separator` stands between the labels of an image that may have several, as in ``sky;sea``.
+
+    Example:
+        >>> CsvSource(kind="csv", image_size=32, channels=3, label_separator=";").file
+        'images.csv'
+    """
+
+    kind: Literal["csv"]
+    file: str = "images.csv"
+    label_separator: str | None = Field(default=None, min_length=1)
+
+    def read(self, folder: Path, working_folder: Path) -> ImageCollection:
+        """List the images."""
+        path = folder / self.file
+        return list_table(path, self.image_size, self.channels, working_folder, self.label_separator)
+
+    def lists(self) -> list[str]:
+        """Name the CSV."""
+        return [self.file]
 
 
 def read_csv(path: Path | str, columns: set[str]) -> pd.DataFrame:

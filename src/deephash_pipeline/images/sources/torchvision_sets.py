@@ -10,6 +10,7 @@ import numpy as np
 
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.images.sources.collection import ImageCollection, ImageSet
+from deephash_pipeline.images.sources.source import ImageSource
 
 TorchvisionName = Literal["MNIST", "FashionMNIST", "KMNIST", "CIFAR10", "CIFAR100"]
 
@@ -22,6 +23,22 @@ FAILURES = (
     tarfile.TarError,
     pickle.PickleError,
 )
+
+
+class TorchvisionSource(ImageSource):
+    """A data set of torchvision; the raw folder is its `root`."""
+
+    kind: Literal["torchvision"]
+    name: TorchvisionName
+    download: bool = False
+
+    def read(self, folder: Path, working_folder: Path) -> ImageCollection:
+        """Read it, after a download if there is to be one."""
+        return read_torchvision(self.name, folder, self.download)
+
+    def is_there(self, folder: Path) -> bool:
+        """Say whether the folder is there, or will be after a download."""
+        return self.download or super().is_there(folder)
 
 
 def read_torchvision(name: TorchvisionName, folder: Path, download: bool = False) -> ImageCollection:

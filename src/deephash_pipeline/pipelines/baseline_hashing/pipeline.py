@@ -32,7 +32,7 @@ def create_pipeline(grid: Sequence[Cell]) -> Pipeline:
             parameters={
                 "params:cell": f"params:{cell.parameter}",
                 "params:baseline_hashing": "params:baseline_hashing",
-                "params:experiment": "params:experiment",
+                "params:experiment.seed": "params:experiment.seed",
             },
         )
         for cell in grid

@@ -3,12 +3,12 @@
 from kedro.pipeline import Pipeline
 
 from deephash_pipeline.pipelines.cnn_pretraining.nodes import pre_train
+from deephash_pipeline.pipelines.shared.bundles import node
 from deephash_pipeline.pipelines.shared.inputs import (
     CLASSIFIER_RUN,
     CLASSIFIER_RUN_OF_REPLICATE,
     TRAINING_SET,
     VALIDATION_SET,
-    node,
 )
 
 

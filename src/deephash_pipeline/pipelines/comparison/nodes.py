@@ -1,6 +1,7 @@
 """Means and standard deviations over seeds, and which methods are worse than the best."""
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,7 @@ from plotly.graph_objects import Figure
 from deephash_pipeline import reports
 from deephash_pipeline.deephash.experiment import Experiment
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.grid import FURTHER_REPLICATES, METHOD_GROUPS, METHODS, cells, replicated
+from deephash_pipeline.grid import FURTHER_REPLICATES, METHOD_GROUPS, cells, replicated
 from deephash_pipeline.pipelines.shared.searching import LabelSets, finds_anything, searched
 from deephash_pipeline.protocols import Protocol, require_protocol
 from deephash_pipeline.randomness import derive_seed
@@ -30,11 +31,18 @@ NAMES_OF_DRAWS = {"paper": "training", "held_out": "held out", "unseen": "held o
 """Where resamples derive from another name than the protocol's: that of the time when results were published."""
 
 
+class Comparison(NamedTuple):
+    """How methods are compared, and method -> name."""
+
+    parameters: SignificanceParameters
+    names: dict[str, str]
+
+
 def compare_methods(
     codes: Mapping[str, CodeSets],
     labels: LabelSets,
     protocol: str,
-    parameters: SignificanceParameters,
+    comparison: Comparison,
     experiment: Experiment,
 ) -> pd.DataFrame:
     """Compare the methods whose codes are there, with the seeds that are there, at each code length.
@@ -43,7 +51,7 @@ def compare_methods(
         codes: ``<method>/b<bits>/codes.npz``, ``<method>/b<bits>/r<replicate>/codes.npz`` to the codes of a cell.
         labels: of the three sets.
         protocol: that the methods are compared by; by the one beside it they are compared too.
-        parameters: of the bootstrap.
+        comparison: parameters of the bootstrap, and the methods' names.
         experiment: whose seed the resamples derive from.
 
     Returns:
@@ -58,7 +66,7 @@ def compare_methods(
         scores = score_queries(codes, labels, by)
         if scores is not None:
             draws = derive_seed(experiment.seed, "comparison", NAMES_OF_DRAWS.get(by.name, by.name))
-            table = reports.seeds_table(scores, METHODS, parameters, draws)
+            table = reports.seeds_table(scores, comparison.names, comparison.parameters, draws)
             table.insert(0, "protocol", by.name)
             tables.append(table)
     if not tables:
@@ -91,6 +99,6 @@ def write_page(table: pd.DataFrame, experiment: Experiment, parameters: Signific
     return reports.seeds_page(table, experiment.benchmark, parameters)
 
 
-def draw_comparison(table: pd.DataFrame) -> Figure:
+def draw_comparison(table: pd.DataFrame, names: dict[str, str]) -> Figure:
     """Draw mean mAP against code length with the deviations of the seeds."""
-    return reports.figure_seeds(table, METHODS, METHOD_GROUPS)
+    return reports.figure_seeds(table, names, METHOD_GROUPS)

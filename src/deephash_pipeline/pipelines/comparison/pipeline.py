@@ -2,9 +2,12 @@
 
 from kedro.pipeline import Node, Pipeline
 
-from deephash_pipeline.pipelines.comparison.nodes import compare_methods, draw_comparison, write_page
-from deephash_pipeline.pipelines.shared.inputs import node
+from deephash_pipeline.grid import NAMES
+from deephash_pipeline.pipelines.comparison.nodes import Comparison, compare_methods, draw_comparison, write_page
+from deephash_pipeline.pipelines.shared.bundles import Bundle, node
 from deephash_pipeline.pipelines.shared.searching import LABEL_SETS
+
+COMPARISON = Bundle(Comparison, ("params:comparison", NAMES))
 
 
 def create_pipeline() -> Pipeline:
@@ -13,7 +16,7 @@ def create_pipeline() -> Pipeline:
         [
             node(
                 compare_methods,
-                ["codes_of_seeds", LABEL_SETS, "params:protocol", "params:comparison", "params:experiment"],
+                ["codes_of_seeds", LABEL_SETS, "params:protocol", COMPARISON, "params:experiment"],
                 "seeds_table",
                 "compare_methods",
             ),
@@ -23,6 +26,6 @@ def create_pipeline() -> Pipeline:
                 outputs="seeds_page",
                 name="write_page",
             ),
-            Node(draw_comparison, inputs="seeds_table", outputs="figure_seeds", name="draw_comparison"),
+            Node(draw_comparison, inputs=["seeds_table", NAMES], outputs="figure_seeds", name="draw_comparison"),
         ]
     )

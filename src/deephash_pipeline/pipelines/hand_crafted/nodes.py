@@ -10,7 +10,7 @@ from deephash_pipeline.deephash.experiment import Experiment, Run
 from deephash_pipeline.deephash.initialise import HashLayerInitParameters, initialise_on_raw_features
 from deephash_pipeline.deephash.training_set import LabelledFeatures
 from deephash_pipeline.descriptors.hand_crafted import DESCRIPTORS, HandCraftedParameters
-from deephash_pipeline.grid import METHODS, compared_cells, on_descriptor
+from deephash_pipeline.grid import compared_cells, on_descriptor
 from deephash_pipeline.hashing.base import Encoder
 from deephash_pipeline.methods import Cell
 from deephash_pipeline.pipelines.shared.histories import of_cell
@@ -29,6 +29,7 @@ def tabulate_features(
     evaluated_cells: Mapping[str, Mapping[str, Any]],
     parameters: HandCraftedParameters,
     experiment: Experiment,
+    names: dict[str, str],
     *descriptor_metrics: Mapping[str, Any],
 ) -> pd.DataFrame:
     """Lay out mean average precision on the descriptor and on z, measured beside published.
@@ -37,6 +38,7 @@ def tabulate_features(
         evaluated_cells: metrics of cells, as many as there are, by their files' names.
         parameters: say which descriptor it is.
         experiment: says which benchmark it is.
+        names: method -> name.
         *descriptor_metrics: metrics of the cells on the descriptor.
 
     Returns:
@@ -61,7 +63,7 @@ def tabulate_features(
     table = pd.DataFrame(
         {
             "feature": feature,
-            "method": METHODS[cell.method],
+            "method": names[cell.method],
             "code_length": cell.bits,
             "measured": measured.get((stored.method, stored.bits), math.nan),
             "published": math.nan if printed is None else printed,

@@ -2,12 +2,13 @@
 
 from kedro.pipeline import Node, Pipeline
 
-from deephash_pipeline.grid import PRE_TRAINING, compared_cells, on_descriptor
+from deephash_pipeline.grid import NAMES, PRE_TRAINING, compared_cells, on_descriptor
 from deephash_pipeline.methods import Cell
 from deephash_pipeline.pipelines.hand_crafted.nodes import initialise_on_descriptor, tabulate_features
+from deephash_pipeline.pipelines.shared.bundles import Bundle, node
 from deephash_pipeline.pipelines.shared.encoding import encoding_node
 from deephash_pipeline.pipelines.shared.fitting import fitting_node
-from deephash_pipeline.pipelines.shared.inputs import CELL_RUN, TRAINING_FEATURES, Bundle, node
+from deephash_pipeline.pipelines.shared.inputs import CELL_RUN, TRAINING_FEATURES
 from deephash_pipeline.pipelines.shared.measuring import measuring_nodes
 
 SPLITS = ("training", "validation", "query")
@@ -29,6 +30,7 @@ def create_pipeline() -> Pipeline:
             "evaluated_cells",
             "params:hand_crafted",
             "params:experiment",
+            NAMES,
             *(f"{on_descriptor(cell).namespace}.metrics" for cell in grid),
         ],
         outputs="hand_crafted_table",
@@ -44,15 +46,15 @@ def _on_descriptor(cell: Cell) -> Pipeline:
     inputs |= {name: name for name in (f"{split}_labels" for split in SPLITS)}
     # Each method has the parameters that it has on z, and the same seed.
     parameters = {"params:cell": f"params:cells.{namespace}"}
-    parameters |= {name: name for name in ("params:experiment", "params:protocol")}
+    parameters["params:protocol"] = "params:protocol"
     if cell.method == PRE_TRAINING:
         learn = _initialise()
         inputs["class_names"] = "class_names"
-        parameters["params:hash_layer_init"] = "params:hash_layer_init"
+        parameters |= {name: name for name in ("params:experiment", "params:hash_layer_init")}
     else:
         learn = fitting_node("params:cell_on_z")
         parameters["params:cell_on_z"] = f"params:cells.{cell.namespace}"
-        parameters["params:baseline_hashing"] = "params:baseline_hashing"
+        parameters |= {name: name for name in ("params:experiment.seed", "params:baseline_hashing")}
     steps = [learn, encoding_node(), *measuring_nodes()]
     return Pipeline(steps, namespace=namespace, inputs=inputs, parameters=parameters)
 

@@ -7,9 +7,10 @@ from kedro.pipeline import Pipeline
 from deephash_pipeline.grid import PRE_TRAINING
 from deephash_pipeline.methods import Cell
 from deephash_pipeline.pipelines.hash_layer_init.nodes import initialise
+from deephash_pipeline.pipelines.shared.bundles import node
 from deephash_pipeline.pipelines.shared.encoding import encoding_node
 from deephash_pipeline.pipelines.shared.histories import joining_node
-from deephash_pipeline.pipelines.shared.inputs import CELL_RUN, TRAINING_FEATURES, node
+from deephash_pipeline.pipelines.shared.inputs import CELL_RUN, TRAINING_FEATURES
 
 
 def create_pipeline(grid: Sequence[Cell]) -> Pipeline:

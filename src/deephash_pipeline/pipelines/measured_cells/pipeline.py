@@ -2,6 +2,7 @@
 
 from kedro.pipeline import Node, Pipeline
 
+from deephash_pipeline.grid import NAMES
 from deephash_pipeline.pipelines.measured_cells.nodes import report_measured_cells
 
 
@@ -11,7 +12,7 @@ def create_pipeline() -> Pipeline:
         [
             Node(
                 report_measured_cells,
-                inputs=["evaluated_cells", "params:reporting", "params:experiment"],
+                inputs=["evaluated_cells", NAMES, "params:reporting", "params:experiment"],
                 outputs=["measured_cells_table", "measured_cells.map_table", "measured_cells.report"],
                 name="report_measured_cells",
             )

@@ -6,13 +6,11 @@ from typing import Any, TypeVar
 import pandas as pd
 
 from deephash_pipeline import reports
-from deephash_pipeline.grid import CLASSIFIER_BASELINE, CODE_LENGTHS, METHODS, PAPER_METHODS
+from deephash_pipeline.grid import CLASSIFIER_BASELINE, CODE_LENGTHS, PAPER_METHODS
 from deephash_pipeline.methods import SHOWN_CODE_LENGTH
 
 Content = TypeVar("Content")
 
-NAMES = {method: METHODS[method] for method in PAPER_METHODS}
-COMPARED = {method: name for method, name in NAMES.items() if method != CLASSIFIER_BASELINE.method}
 TITLES = {
     "map_of_all_methods": "mAP of all methods",
     "three_initialisations": "Three initialisations",
@@ -29,6 +27,7 @@ def write_paper_tables(
     curves: Mapping[str, pd.DataFrame],
     hand_crafted: Mapping[str, pd.DataFrame],
     stored: Mapping[str, pd.DataFrame],
+    names: dict[str, str],
 ) -> dict[str, Any]:
     """Lay out all tables, each as rows and as a page, and the two figures.
 
@@ -37,10 +36,12 @@ def write_paper_tables(
         curves: ``<benchmark>/<method>/b32/precision_recall.csv`` to the curves of a cell.
         hand_crafted: ``<benchmark>/hand_crafted.csv`` to mAP on hand-crafted features.
         stored: ``<name>.csv`` to a table as it is before the run; what it has of runs that are not at hand, it keeps.
+        names: method -> name.
 
     Returns:
         ``<name>_rows``, ``<name>_page`` and ``<name>_figure`` to what is written.
     """
+    compared = {method: name for method, name in names.items() if method != CLASSIFIER_BASELINE.method}
     former = {path.removesuffix(".csv"): table for path, table in stored.items()}
     measured = by_benchmark(metrics)
     baselines = reports.classifier_baselines_table(measured, former.get(BASELINES))
@@ -52,12 +53,12 @@ def write_paper_tables(
     joined = {benchmark: pd.concat(frames, ignore_index=True) for benchmark, frames in by_benchmark(drawn).items()}
     by_hand = {path.partition("/")[0]: table for path, table in hand_crafted.items()}
     tables = {
-        "map_of_all_methods": reports.all_methods_table(results, COMPARED),
-        "three_initialisations": reports.initialisations_table(results, COMPARED),
-        "hand_crafted_against_cnn": reports.features_table(results, by_hand, COMPARED),
-        "map_against_bits": reports.code_lengths_table(results, COMPARED, CODE_LENGTHS),
-        CURVES: reports.precision_recall_table(joined, COMPARED),
-        "unseen_classes": reports.unseen_table(results, NAMES, CODE_LENGTHS),
+        "map_of_all_methods": reports.all_methods_table(results, compared),
+        "three_initialisations": reports.initialisations_table(results, compared),
+        "hand_crafted_against_cnn": reports.features_table(results, by_hand, compared),
+        "map_against_bits": reports.code_lengths_table(results, compared, CODE_LENGTHS),
+        CURVES: reports.precision_recall_table(joined, compared),
+        "unseen_classes": reports.unseen_table(results, names, CODE_LENGTHS),
     }
     for name in former.keys() & tables.keys():
         keep = reports.with_stored_curves if name == CURVES else reports.with_stored_metrics
@@ -65,17 +66,17 @@ def write_paper_tables(
     written: dict[str, Any] = {f"{BASELINES}_rows": baselines}
     for name, table in tables.items():
         written[f"{name}_rows"] = reports.for_readers(table)
-        written[f"{name}_page"] = _page(name, table, results)
-    written["map_against_bits_figure"] = reports.paper_figure_map(tables["map_against_bits"], COMPARED)
-    written[f"{CURVES}_figure"] = reports.paper_figure_precision_recall(tables[CURVES], COMPARED, SHOWN_CODE_LENGTH)
+        written[f"{name}_page"] = _page(name, table, results, names[CLASSIFIER_BASELINE.method])
+    written["map_against_bits_figure"] = reports.paper_figure_map(tables["map_against_bits"], compared)
+    written[f"{CURVES}_figure"] = reports.paper_figure_precision_recall(tables[CURVES], compared, SHOWN_CODE_LENGTH)
     return written
 
 
-def _page(name: str, table: pd.DataFrame, results: reports.Results) -> str:
+def _page(name: str, table: pd.DataFrame, results: reports.Results, classifier: str) -> str:
     if name == CURVES:
         return reports.precision_recall_page(TITLES[name], reports.for_readers(table), results)
     if name == "unseen_classes":
-        return reports.unseen_page(TITLES[name], table, results, NAMES[CLASSIFIER_BASELINE.method])
+        return reports.unseen_page(TITLES[name], table, results, classifier)
     return reports.compared_page(TITLES[name], table, results)
 
 
@@ -84,6 +85,6 @@ def by_benchmark(files: Mapping[str, Content]) -> dict[str, list[Content]]:
     sorted_files: dict[str, list[Content]] = {}
     for path, content in files.items():
         benchmark, method, *_ = path.split("/")
-        if method in NAMES:
+        if method in PAPER_METHODS:
             sorted_files.setdefault(benchmark, []).append(content)
     return sorted_files

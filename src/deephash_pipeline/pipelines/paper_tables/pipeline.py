@@ -2,6 +2,7 @@
 
 from kedro.pipeline import Node, Pipeline
 
+from deephash_pipeline.grid import NAMES_OF_PAPER
 from deephash_pipeline.pipelines.paper_tables.nodes import BASELINES, CURVES, TITLES, write_paper_tables
 
 WRITTEN = (
@@ -18,6 +19,12 @@ def create_pipeline() -> Pipeline:
 
         files of all benchmarks, tables as they are -> write_paper_tables -> paper_<name>_<kind>
     """
-    inputs = ["metrics_of_benchmarks", "curves_of_benchmarks", "hand_crafted_of_benchmarks", "stored_paper_tables"]
+    inputs = [
+        "metrics_of_benchmarks",
+        "curves_of_benchmarks",
+        "hand_crafted_of_benchmarks",
+        "stored_paper_tables",
+        NAMES_OF_PAPER,
+    ]
     outputs = {written: f"paper_{written}" for written in WRITTEN}
     return Pipeline([Node(write_paper_tables, inputs=inputs, outputs=outputs, name="write_paper_tables")])

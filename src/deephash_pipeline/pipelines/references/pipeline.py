@@ -3,7 +3,7 @@
 from kedro.pipeline import Pipeline
 
 from deephash_pipeline.pipelines.references.nodes import Features, measure_pq, measure_z
-from deephash_pipeline.pipelines.shared.inputs import Bundle, node
+from deephash_pipeline.pipelines.shared.bundles import Bundle, node
 from deephash_pipeline.pipelines.shared.searching import LABEL_SETS
 
 Z = Bundle(Features, ("query_z", "training_z", "validation_z"))

@@ -10,7 +10,7 @@ from plotly.graph_objects import Figure
 from deephash_pipeline import reports
 from deephash_pipeline.deephash.experiment import Experiment
 from deephash_pipeline.deephash.training_set import LabelledImages, TrainingSet
-from deephash_pipeline.grid import DEEP_RIVALS, METHOD_GROUPS, METHODS
+from deephash_pipeline.grid import DEEP_RIVALS, METHOD_GROUPS
 from deephash_pipeline.methods import Cell
 from deephash_pipeline.pipelines.shared.reporting import ReportingParameters
 from deephash_pipeline.pipelines.shared.searching import LabelSets, searched, searched_images
@@ -28,6 +28,7 @@ def tabulate_metrics(
     unseen: Mapping[str, Metrics],
     references: Mapping[str, list[Metrics]],
     experiment: Experiment,
+    names: dict[str, str],
 ) -> tuple[pd.DataFrame, ...]:
     """Lay out the metrics of all cells.
 
@@ -36,6 +37,7 @@ def tabulate_metrics(
         unseen: of the cells that were run on the same benchmark with unseen classes, by their files' names.
         references: of what is no code, see the pipeline `references`, by their files' names.
         experiment: says which benchmark it is.
+        names: method -> name, of all methods that may be among the cells.
 
     Returns:
         The mAP table (methods by code lengths), all metrics in long form, measured beside published mAP, and mAP by all
@@ -44,26 +46,26 @@ def tabulate_metrics(
     own = {(cell["method"], cell["code_length"]) for cell in metrics}
     of_own = [cell for cell in unseen.values() if (cell["method"], cell["code_length"]) in own]
     return (
-        reports.map_table(metrics, METHODS, list(itertools.chain(*references.values()))).reset_index(),
-        reports.metrics_table(metrics, METHODS),
-        reports.comparison_table(metrics, experiment.benchmark, METHODS),
+        reports.map_table(metrics, names, list(itertools.chain(*references.values()))).reset_index(),
+        reports.metrics_table(metrics, names),
+        reports.comparison_table(metrics, experiment.benchmark, names),
         reports.protocols_table(metrics, of_own),
     )
 
 
-def draw_map_by_code_length(metrics: list[Metrics]) -> Figure:
+def draw_map_by_code_length(metrics: list[Metrics], names: dict[str, str]) -> Figure:
     """Draw mAP against code length, the paper's figure 4."""
-    return reports.figure_map_by_code_length(metrics, METHODS, METHOD_GROUPS)
+    return reports.figure_map_by_code_length(metrics, names, METHOD_GROUPS)
 
 
-def draw_precision_recall(curves: pd.DataFrame, parameters: ReportingParameters) -> Figure:
+def draw_precision_recall(curves: pd.DataFrame, parameters: ReportingParameters, names: dict[str, str]) -> Figure:
     """Draw precision against recall as the search radius grows, the paper's figure 5."""
-    return reports.figure_precision_recall(curves, METHODS, METHOD_GROUPS, parameters.precision_recall_code_length)
+    return reports.figure_precision_recall(curves, names, METHOD_GROUPS, parameters.precision_recall_code_length)
 
 
-def draw_training_curves(*histories: pd.DataFrame) -> Figure:
+def draw_training_curves(names: dict[str, str], *histories: pd.DataFrame) -> Figure:
     """Draw what was watched in both pre-training stages and in fine-tuning, epoch by epoch."""
-    return reports.figure_training_curves(pd.concat(histories, ignore_index=True), METHODS, hidden=DEEP_RIVALS)
+    return reports.figure_training_curves(pd.concat(histories, ignore_index=True), names, hidden=DEEP_RIVALS)
 
 
 class ImageSets(NamedTuple):
@@ -123,10 +125,11 @@ class ReportContent(NamedTuple):
 
 
 class MeasuredCells(NamedTuple):
-    """The metrics of the cells, and what their manifest says of how they were made."""
+    """The metrics of the cells, what their manifest says of how they were made, and the names of their methods."""
 
     metrics: list[Metrics]
     origin: Origin | None
+    names: dict[str, str]
 
 
 def write_report(
@@ -145,7 +148,7 @@ def write_report(
         "Queries": f"{metrics[0]['queries']:,}",
         "Database": f"{metrics[0]['database_size']:,} images",
         "Protocol": protocol.name,
-        "Gallery": f"{METHODS[gallery_cell.method]}, {gallery_cell.code_length} bits",
+        "Gallery": f"{measured.names[gallery_cell.method]}, {gallery_cell.code_length} bits",
         **parameters.written,
     }
     figures = {name: getattr(content, name) for name in ("map_by_code_length", "precision_recall", "training_curves")}
@@ -155,7 +158,7 @@ def write_report(
         summary,
         content.map_table.set_index("method"),
         content.comparison_table,
-        reports.by_other_protocols(content.protocols_table, METHODS),
+        reports.by_other_protocols(content.protocols_table, measured.names),
         figures,
         content.gallery,
         made_with,

@@ -2,7 +2,7 @@
 
 from kedro.pipeline import Node, Pipeline
 
-from deephash_pipeline.grid import GALLERY
+from deephash_pipeline.grid import GALLERY, NAMES_OF_PAPER
 from deephash_pipeline.pipelines.reporting.nodes import (
     ImageSets,
     MeasuredCells,
@@ -14,14 +14,15 @@ from deephash_pipeline.pipelines.reporting.nodes import (
     tabulate_metrics,
     write_report,
 )
-from deephash_pipeline.pipelines.shared.inputs import QUERIES, TRAINING_SET, VALIDATION_SET, Bundle, node
+from deephash_pipeline.pipelines.shared.bundles import Bundle, node
+from deephash_pipeline.pipelines.shared.inputs import QUERIES, TRAINING_SET, VALIDATION_SET
 
 TABLES = ["map_table", "metrics_table", "comparison_table", "protocols_table"]
 FIGURES = ["figure_map_by_code_length", "figure_precision_recall", "figure_training_curves"]
 
 CONTENT = Bundle(ReportContent, ("map_table", "comparison_table", "protocols_table", *FIGURES, "gallery"))
 SETS = Bundle(ImageSets, (QUERIES, TRAINING_SET, VALIDATION_SET))
-MEASURED = Bundle(MeasuredCells, ("all_metrics", "all_metrics_origin"))
+MEASURED = Bundle(MeasuredCells, ("all_metrics", "all_metrics_origin", NAMES_OF_PAPER))
 
 
 def create_pipeline() -> Pipeline:
@@ -35,25 +36,25 @@ def create_pipeline() -> Pipeline:
         [
             Node(
                 tabulate_metrics,
-                inputs=["all_metrics", "unseen_cells", "references", "params:experiment"],
+                inputs=["all_metrics", "unseen_cells", "references", "params:experiment", NAMES_OF_PAPER],
                 outputs=TABLES,
                 name="tabulate_metrics",
             ),
             Node(
                 draw_map_by_code_length,
-                inputs="all_metrics",
+                inputs=["all_metrics", NAMES_OF_PAPER],
                 outputs="figure_map_by_code_length",
                 name="draw_map_by_code_length",
             ),
             Node(
                 draw_precision_recall,
-                inputs=["precision_recall_curves", "params:reporting"],
+                inputs=["precision_recall_curves", "params:reporting", NAMES_OF_PAPER],
                 outputs="figure_precision_recall",
                 name="draw_precision_recall",
             ),
             Node(
                 draw_training_curves,
-                inputs=["pre_training_history", "hash_layer_init_history", "fine_tuning_history"],
+                inputs=[NAMES_OF_PAPER, "pre_training_history", "hash_layer_init_history", "fine_tuning_history"],
                 outputs="figure_training_curves",
                 name="draw_training_curves",
             ),

@@ -7,10 +7,9 @@ from kedro.pipeline import Node
 from numpy.typing import NDArray
 from pydantic import RootModel, ValidationError, model_validator
 
-from deephash_pipeline.deephash.experiment import Experiment
 from deephash_pipeline.hashing import HASH_FUNCTIONS, Encoder, parameters_model
 from deephash_pipeline.images.sources.collection import require_labels
-from deephash_pipeline.methods import Cell
+from deephash_pipeline.methods import Cell, seed_of_replicate
 from deephash_pipeline.randomness import derive_seed
 
 NAMES_OF_DRAWS = {"liong_sdh": "sdh"}
@@ -41,26 +40,28 @@ def fit_hash_function(
     training_labels: NDArray[np.int64],
     cell: Cell,
     parameters: BaselineParameters,
-    experiment: Experiment,
+    seed: int,
 ) -> Encoder:
     """Fit the cell's method on the training set.
+
+    Args:
+        training_z: features, float32 of shape (n, z_dimension).
+        training_labels: class of each, int64 of shape (n,); or 0 and 1, uint8 of shape (n, classes).
+        cell: method, code length and replicate.
+        parameters: of all methods.
+        seed: of the experiment.
 
     Raises:
         InputError: the method learns from labels, and all images are of one class.
     """
-    seed = seed_of_fit(experiment.of_replicate(cell.replicate), cell.method)
-    hash_function = HASH_FUNCTIONS[cell.method](cell.bits, random_state=seed, **parameters.root[cell.method])
+    draws = derive_seed(seed_of_replicate(seed, cell.replicate), NAMES_OF_DRAWS.get(cell.method, cell.method))
+    hash_function = HASH_FUNCTIONS[cell.method](cell.bits, random_state=draws, **parameters.root[cell.method])
     if hash_function.supervised and len(training_labels):
         require_labels(training_labels, cell.method)
     return hash_function.fit(training_z, training_labels)
 
 
-def seed_of_fit(experiment: Experiment, method: str) -> int:
-    """Return the seed that a method is fitted with."""
-    return derive_seed(experiment.seed, NAMES_OF_DRAWS.get(method, method))
-
-
 def fitting_node(cell: str = "params:cell") -> Node:
     """Make the node that fits a hash function on z."""
-    inputs = ["training_z", "training_labels", cell, "params:baseline_hashing", "params:experiment"]
+    inputs = ["training_z", "training_labels", cell, "params:baseline_hashing", "params:experiment.seed"]
     return Node(fit_hash_function, inputs=inputs, outputs="encoder", name="fit")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.images.sources.collection import require_labels
 from deephash_pipeline.methods import Cell
-from deephash_pipeline.pipelines.shared.inputs import Bundle, node
+from deephash_pipeline.pipelines.shared.bundles import Bundle, node
 from deephash_pipeline.pipelines.shared.searching import LABEL_SETS, LabelSets, finds_anything, searched
 from deephash_pipeline.protocols import BESIDE_METRICS, Protocol, require_protocol
 from deephash_pipeline.retrieval import (

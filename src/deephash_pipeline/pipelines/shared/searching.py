@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.errors import InputError
-from deephash_pipeline.pipelines.shared.inputs import Bundle
+from deephash_pipeline.pipelines.shared.bundles import Bundle
 from deephash_pipeline.protocols import Protocol
 from deephash_pipeline.retrieval import CodeSets
 

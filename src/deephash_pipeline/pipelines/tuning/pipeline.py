@@ -4,7 +4,8 @@ from kedro.pipeline import Pipeline
 
 from deephash_pipeline.grid import PRE_TRAINING, TUNED_METHODS, cells
 from deephash_pipeline.methods import SHOWN_CODE_LENGTH, Cell
-from deephash_pipeline.pipelines.shared.inputs import PRE_TRAINED, TRAINING_SET, TRIAL_RUN, VALIDATION_SET, Bundle, node
+from deephash_pipeline.pipelines.shared.bundles import Bundle, node
+from deephash_pipeline.pipelines.shared.inputs import PRE_TRAINED, TRAINING_SET, TRIAL_RUN, VALIDATION_SET
 from deephash_pipeline.pipelines.tuning.nodes import Study, TunedCell, search_parameters
 
 CELL = Bundle(TunedCell, ("params:fine_tuning", TRIAL_RUN, PRE_TRAINED))

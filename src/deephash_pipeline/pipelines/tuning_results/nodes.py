@@ -32,11 +32,11 @@ def collect_trials(found: Mapping[str, pd.DataFrame]) -> tuple[pd.DataFrame, pd.
     return trials, best_trials(trials), tuned_parameters(trials)
 
 
-def draw_progress(trials: pd.DataFrame) -> Figure:
+def draw_progress(trials: pd.DataFrame, names: dict[str, str]) -> Figure:
     """Draw the best score so far against the number of trials."""
-    return reports.figure_tuning_progress(trials, METHODS, METHOD_GROUPS, SCORE)
+    return reports.figure_tuning_progress(trials, names, METHOD_GROUPS, SCORE)
 
 
-def draw_values(trials: pd.DataFrame) -> Figure:
+def draw_values(trials: pd.DataFrame, names: dict[str, str]) -> Figure:
     """Draw the score of each trial against its learning rate."""
-    return reports.figure_tuning_rates(trials, METHODS, METHOD_GROUPS, SCORE)
+    return reports.figure_tuning_rates(trials, names, METHOD_GROUPS, SCORE)

@@ -2,6 +2,7 @@
 
 from kedro.pipeline import Node, Pipeline
 
+from deephash_pipeline.grid import NAMES
 from deephash_pipeline.pipelines.tuning_results.nodes import collect_trials, draw_progress, draw_values
 
 TABLES = ["tuning_trials_table", "tuning_winners_table", "tuned_parameters"]
@@ -12,7 +13,7 @@ def create_pipeline() -> Pipeline:
     return Pipeline(
         [
             Node(collect_trials, inputs="found_trials", outputs=TABLES, name="collect_trials"),
-            Node(draw_progress, inputs=TABLES[0], outputs="figure_tuning_progress", name="draw_progress"),
-            Node(draw_values, inputs=TABLES[0], outputs="figure_tuning_rates", name="draw_values"),
+            Node(draw_progress, inputs=[TABLES[0], NAMES], outputs="figure_tuning_progress", name="draw_progress"),
+            Node(draw_values, inputs=[TABLES[0], NAMES], outputs="figure_tuning_rates", name="draw_values"),
         ]
     )

@@ -28,6 +28,10 @@ FORMAT = 1
 TENSORS = ".safetensors"
 DOCUMENT = ".json"
 DIGITS = 9
+CODE = "code"
+"""Name in the provenance of a digest of the code that trains: what other code has left is not gone on with."""
+FORCED = "forced"
+"""Name in the provenance of the run that trains anew: what others have left is not gone on with, if it has a name."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +60,7 @@ class CheckpointFolder:
     Args:
         folder: made when the first checkpoint is saved.
         seconds_between: a training that is asked to saves no more often than this, in seconds; 0 means at every step.
-        provenance: to be stored along, such as the commit; never compared.
+        provenance: to be stored along, such as the commit; only `CODE` and `FORCED` are compared.
 
     Example:
         >>> import tempfile, torch
@@ -105,7 +109,8 @@ class CheckpointFolder:
         """Read the last checkpoint that is whole; one that is not is passed over with a warning.
 
         Returns:
-            None where there is none.
+            None where there is none, or other code has made it, or another run than the forced one; it stays until
+            this training saves its own.
 
         Raises:
             InputError: there are checkpoints, but each is damaged.
@@ -118,10 +123,17 @@ class CheckpointFolder:
                 logger.warning("passing over the checkpoint %s: it is not complete", document)
                 continue
             try:
-                return _read(document)
+                state, provenance = _read(document)
             except (OSError, ValueError, KeyError, TypeError, safetensors.SafetensorError) as error:
                 logger.warning("passing over the checkpoint %s, it is damaged: %s", document, error)
                 self._damaged.add(name)
+                continue
+            if self.provenance.get(CODE) not in (None, provenance.get(CODE)):
+                logger.info("the code has changed since %s, training starts anew", document)
+                return None
+            if self.provenance.get(FORCED) and self.provenance[FORCED] != provenance.get(FORCED):
+                return None
+            return state
         if self._damaged:
             raise InputError(f"all checkpoints in {self.folder} are damaged: delete the folder to start over")
         return None
@@ -182,7 +194,7 @@ def _text(content: Any, sort_keys: bool = False) -> bytes:
     return json.dumps(json.loads(json.dumps(content)), sort_keys=sort_keys).encode()
 
 
-def _read(document: Path) -> TrainingState:
+def _read(document: Path) -> tuple[TrainingState, dict[str, Any]]:
     sealed = json.loads(document.read_bytes())
     content = sealed["content"]
     if hashlib.sha256(_text(content)).hexdigest() != sealed["sha256"]:
@@ -192,7 +204,8 @@ def _read(document: Path) -> TrainingState:
     tensors = document.with_suffix(TENSORS).read_bytes()
     if hashlib.sha256(tensors).hexdigest() != content["tensors_sha256"]:
         raise ValueError("its tensors are not what was written")
-    return TrainingState(safetensors.torch.load(tensors), content["progress"], content["configuration"])
+    state = TrainingState(safetensors.torch.load(tensors), content["progress"], content["configuration"])
+    return state, content["provenance"]
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -1,0 +1,100 @@
+"""Nodes whose functions take one object where the catalog stores several datasets.
+
+A training set is one thing to a function and four files to the catalog. A `Bundle` names the files and what they make;
+`node` gives Kedro a node with one input for each file, whose types its validation of parameters still sees.
+"""
+
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, get_type_hints
+
+from kedro.pipeline import Node
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """Datasets that make one argument.
+
+    Attributes:
+        make: called with what the parts are, in this order.
+        parts: names of datasets, and bundles of them.
+    """
+
+    make: Callable[..., Any]
+    parts: "tuple[str | Bundle, ...]"
+
+    @property
+    def datasets(self) -> tuple[str, ...]:
+        """Names of all datasets."""
+        return tuple(_flat(self.parts))
+
+    @property
+    def makers(self) -> "tuple[Callable[..., Any], ...]":
+        """What is called to make it: `make`, and that of its parts."""
+        return (self.make, *_makers(self.parts))
+
+    def made_of(self, contents: Iterator[Any]) -> Any:
+        """Make it, of as many of the contents as it has datasets."""
+        return self.make(*(_content(part, contents) for part in self.parts))
+
+
+def _makers(inputs: "Sequence[str | Bundle]") -> Iterator[Callable[..., Any]]:
+    for given in inputs:
+        yield from given.makers if isinstance(given, Bundle) else ()
+
+
+def _flat(inputs: "Sequence[str | Bundle]") -> Iterator[str]:
+    for given in inputs:
+        yield from given.datasets if isinstance(given, Bundle) else (given,)
+
+
+def _content(given: "str | Bundle", contents: Iterator[Any]) -> Any:
+    return given.made_of(contents) if isinstance(given, Bundle) else next(contents)
+
+
+def _parameters(
+    function: Callable[..., Any], inputs: "Sequence[str | Bundle]", prefix: str = ""
+) -> Iterator[inspect.Parameter]:
+    types = get_type_hints(function.__init__ if inspect.isclass(function) else function)
+    for name, given in zip(inspect.signature(function).parameters, inputs, strict=False):
+        if isinstance(given, Bundle):
+            yield from _parameters(given.make, given.parts, f"{prefix}{name}_")
+        else:
+            annotation = types.get(name, Any)
+            yield inspect.Parameter(prefix + name, inspect.Parameter.POSITIONAL_ONLY, annotation=annotation)
+
+
+class BundledFunction:
+    """A function called with the contents of all datasets; a class and not a closure, so that runners can send it.
+
+    Args:
+        function: takes one argument for each input.
+        inputs: names of datasets, and bundles of them.
+
+    Attributes:
+        functions: all that is called.
+    """
+
+    def __init__(self, function: Callable[..., Any], inputs: Sequence[str | Bundle]) -> None:
+        self.function = function
+        self.inputs = tuple(inputs)
+        self.functions = (function, *_makers(inputs))
+        self.__name__ = function.__name__
+        self.__doc__ = function.__doc__
+        self.__module__ = function.__module__
+        parameters = list(_parameters(function, self.inputs))
+        self.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        self.__signature__ = inspect.Signature(parameters)
+
+    def __call__(self, *contents: Any) -> Any:
+        """Make the bundles, and call the function."""
+        remaining = iter(contents)
+        return self.function(*(_content(given, remaining) for given in self.inputs))
+
+
+def node(
+    function: Callable[..., Any], inputs: Sequence[str | Bundle], outputs: str | list[str] | dict[str, str], name: str
+) -> Node:
+    """Make a Kedro node."""
+    return Node(BundledFunction(function, inputs), inputs=list(_flat(inputs)), outputs=outputs, name=name)
