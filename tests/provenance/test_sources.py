@@ -1,6 +1,5 @@
 """What makes an artefact includes the code that its node reaches: that, all of that, and nothing else."""
 
-import importlib
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,24 +9,42 @@ import pytest
 from deephash_pipeline.pipelines.data_ingestion.nodes import split_images
 from deephash_pipeline.pipelines.fine_tuning.nodes import tune
 from deephash_pipeline.pipelines.shared.encoding import encode_z
-from deephash_pipeline.provenance import sources as provenance_sources
-from deephash_pipeline.provenance.sources import sources
+from deephash_pipeline.pipelines.shared.measuring import measure_retrieval
+from deephash_pipeline.provenance import sources
 
 NODE = '''"""A node."""
 
 from toy.maths import double
+from toy.registry import Registry
+
+WORDS = "# no comment"
+UNUSED = 0
+TABLE = Registry({"two": ".constants:TWO", "many": ".constants:MANY"}, __package__)
+
+
+class Shown:
+    """A method."""
+
+    display_name = "Node"
+
+    def call(self, number: int) -> int:
+        """Double it."""
+        return double(number)  # twice
 
 
 def node(number: int) -> int:
     """Double it."""
-    return double(number)  # twice
+    print(WORDS)
+    return Shown().call(number) + TABLE[number]
 '''
 MODULES = {
     "__init__.py": "from toy.unrelated import nothing\n",
     "node.py": NODE,
-    "maths/__init__.py": "from .doubling import double\n",
+    "registry.py": "Registry = dict\n",
+    "maths/__init__.py": "from .doubling import double\nfrom .unused import triple\n",
     "maths/doubling.py": "def double(number):\n    from toy import constants\n\n    return constants.TWO * number\n",
-    "constants.py": "TWO = 2\n",
+    "maths/unused.py": "triple = None\n",
+    "constants.py": "TWO = 2\nMANY = 7\nCLASS = 1\n",
     "unrelated.py": "nothing = None\n",
     "errors.py": "",
 }
@@ -40,6 +57,8 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         (tmp_path / "toy" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "toy" / name).write_text(text)
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr("builtins.print", lambda *words: None)
+    (tmp_path / "toy" / "called.py").write_text("def node(number: int) -> int:\n    return 0\n")
     yield tmp_path / "toy"
     for name in [name for name in sys.modules if name.partition(".")[0] == "toy"]:
         del sys.modules[name]
@@ -47,72 +66,120 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def forget() -> None:
-    for cached in ("_closure", "_read", "_file", "_root"):
+    for cached in ("_closure", "_digests", "_definition", "_entries", "_read", "_file", "_root"):
         getattr(sys.modules["deephash_pipeline.provenance.sources"], cached).cache_clear()
 
 
-def reached() -> dict[str, str]:
+def node_of_toy(number: int) -> int:
+    raise NotImplementedError
+
+
+def reached(*keys: str, module: str = "node") -> dict[str, str]:
+    """Digest what the node reaches; its module is never imported, so that tests may write what they like there."""
     forget()
-    node: Callable[..., int] = importlib.import_module("toy.node").node
-    return sources(node)
+    node: Callable[..., int] = node_of_toy
+    node.__module__, node.__qualname__ = f"toy.{module}", "node"
+    return sources([node], keys)
 
 
-def test_it_follows_imports_into_packages_and_functions_and_not_beyond(toy: Path) -> None:
+def changed(toy: Path, module: str, old: str, new: str, *keys: str) -> set[str]:
+    """Name the modules whose digest differs after a change."""
+    before, path = reached(*keys), toy / module
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new))
+    after = reached(*keys)
+    return {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
+
+
+def test_it_follows_names_into_packages_and_functions_and_not_beyond(toy: Path) -> None:
     assert toy.is_dir()
-    assert sorted(reached()) == ["toy.constants", "toy.maths", "toy.maths.doubling", "toy.node"]
-
-
-@pytest.mark.parametrize("module", ["constants.py", "maths/__init__.py", "maths/doubling.py", "node.py"])
-def test_a_changed_line_changes_the_digest_of_its_module_alone(toy: Path, module: str) -> None:
-    before = reached()
-    path = toy / module
-    path.write_text(path.read_text() + "\nanother = 3\n")
-    after = reached()
-    changed = {name for name in before if before[name] != after[name]}
-    assert changed == {f"toy.{module.removesuffix('.py').removesuffix('/__init__').replace('/', '.')}"}
+    assert sorted(reached()) == ["toy.constants", "toy.maths.doubling", "toy.node"]
 
 
 @pytest.mark.parametrize(
-    ("old", "new"),
+    ("module", "old", "new"),
     [
-        ("  # twice", ""),
-        ("# twice", "# two times"),
-        ('"""Double it."""', '"""Double\n\n    the number.\n    """'),
-        ('"""A node."""\n\n', ""),
-        ("\n\n\n", "\n\n\n\n\n"),
+        ("constants.py", "TWO = 2", "TWO = 3"),
+        ("maths/doubling.py", "* number", "+ number"),
+        ("node.py", "double(number)", "double(-number)"),
+        ("node.py", "# no comment", "# another"),
     ],
 )
-def test_comments_docstrings_and_empty_lines_do_not_count(toy: Path, old: str, new: str) -> None:
-    before = reached()
-    assert old in NODE
-    (toy / "node.py").write_text(NODE.replace(old, new))
-    assert reached() == before
+def test_a_change_of_what_is_reached_changes_the_digest_of_its_module_alone(
+    toy: Path, module: str, old: str, new: str
+) -> None:
+    assert changed(toy, module, old, new) == {f"toy.{module.removesuffix('.py').replace('/', '.')}"}
 
 
-@pytest.mark.parametrize("text", ['x = """text"""\n', "x = '# no comment'\n", "def f():\n    x = 1; 'text'\n"])
-def test_strings_that_are_no_docstrings_count(toy: Path, text: str) -> None:
-    (toy / "constants.py").write_text("TWO = 2\n" + text)
-    before = reached()
-    (toy / "constants.py").write_text("TWO = 2\n" + text.replace("text", "other").replace("no comment", "other"))
-    assert reached()["toy.constants"] != before["toy.constants"]
+@pytest.mark.parametrize(
+    ("module", "old", "new"),
+    [
+        ("node.py", "  # twice", ""),
+        ("node.py", "# twice", "# two times"),
+        ("node.py", '"""Double it."""', '"""Double\n\n    the number.\n    """'),
+        ("node.py", '"""A node."""\n\n', ""),
+        ("node.py", "\n\n\n", "\n\n\n\n\n"),
+        ("node.py", "double(number)", "double(\n            number,\n        )"),
+        ("node.py", "node(number: int) -> int", "node(number: float) -> float"),
+        ("node.py", 'WORDS = "', 'WORDS: str = "'),
+        ("node.py", 'display_name = "Node"', 'display_name = "Better node"'),
+        ("node.py", "UNUSED = 0", "UNUSED = 1"),
+        ("node.py", "UNUSED = 0", ""),
+        ("node.py", '"many":', '"more": ".constants:CLASS", "many":'),
+        ("constants.py", "MANY = 7", "MANY = 8"),
+        ("maths/unused.py", "None", "1"),
+        ("unrelated.py", "None", "1"),
+        ("registry.py", "dict", "list"),
+        ("__init__.py", "import nothing", "import nothing as something"),
+    ],
+)
+def test_what_changes_no_result_does_not_count(toy: Path, module: str, old: str, new: str) -> None:
+    assert changed(toy, module, old, new) == set()
 
 
-def test_an_unrelated_change_makes_nothing_stale(toy: Path) -> None:
-    before = reached()
-    (toy / "unrelated.py").write_text("nothing = 1\n")
-    (toy / "__init__.py").write_text("from toy.unrelated import nothing as something\n")
-    assert reached() == before
+def test_of_a_table_the_entries_count_that_parameters_name(toy: Path) -> None:
+    assert reached("many") != reached() == reached("nothing of it")
+    assert changed(toy, "constants.py", "MANY = 7", "MANY = 8", "many") == {"toy.constants"}
+    assert changed(toy, "node.py", "TABLE[number]", 'TABLE["many"]') == {"toy.constants", "toy.node"}
 
 
-def test_training_reaches_its_losses_and_ingestion_no_code_of_training() -> None:
-    losses = {name for name in sources(tune) if name.startswith("deephash_pipeline.losses.")}
-    assert {"deephash_pipeline.losses.dpsh", "deephash_pipeline.losses.hashnet"} <= losses
-    packages = {name.split(".")[1] for name in sources(split_images)}
+WAYS = {
+    "an attribute of a module": "import toy.constants\ndef node():\n    return toy.constants.CLASS\n",
+    "another name of a module": "import toy.constants as c\ndef node():\n    return c.CLASS\n",
+    "a relative import": "from .constants import CLASS as given\ndef node():\n    return given\n",
+    "any attribute of a module": "from toy import constants\ndef node(name):\n    return getattr(constants, name)\n",
+    "a default": "from toy.constants import CLASS\ndef node(number=CLASS):\n    return number\n",
+    "an annotation": "from toy.constants import CLASS\ndef node(number: CLASS):\n    return number\n",
+    "a quoted annotation": "from toy.constants import CLASS\ndef node(number: 'list[CLASS]'):\n    return number\n",
+    "a decorator": "from toy.constants import CLASS\n@CLASS\ndef node():\n    pass\n",
+    "a base class": "from toy.constants import CLASS\nclass A(CLASS): pass\ndef node():\n    return A\n",
+    "a condition": "try:\n    from toy.constants import CLASS as a\nexcept ImportError:\n    a = 0\n"
+    "def node():\n    return a\n",
+    "a change in place": "from toy.constants import CLASS\na = {}\na['x'] = CLASS\ndef node():\n    return a\n",
+    "an overload": "from f import f\n@f\ndef g(): ...\n@g.register\ndef _():\n    from toy.constants import CLASS\n"
+    "    return CLASS\ndef node():\n    return g()\n",
+    "a call when it is imported": "from toy.constants import CLASS\nprint(CLASS)\ndef node():\n    return 1\n",
+    "what a package finds late": "from toy.late import found\ndef node():\n    return found\n",
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_whatever_way_the_code_takes_a_change_is_noticed(toy: Path, way: str) -> None:
+    (toy / "late.py").write_text("def __getattr__(name):\n    from toy.constants import CLASS\n    return CLASS\n")
+    (toy / "node.py").write_text(WAYS[way])
+    assert changed(toy, "constants.py", "CLASS = 1", "CLASS = 2") == {"toy.constants"}
+
+
+def test_training_reaches_the_loss_that_it_names_and_ingestion_no_code_of_training() -> None:
+    losses = {name for name in sources([tune], {"dpsh"}) if name.startswith("deephash_pipeline.losses.")}
+    assert "deephash_pipeline.losses.dpsh" in losses
+    assert not losses & {"deephash_pipeline.losses.hashnet", "deephash_pipeline.losses.csq"}
+    packages = {name.split(".")[1] for name in sources([split_images])}
     assert not {"losses", "training", "networks", "deephash", "hashing"} & packages
-    assert "deephash_pipeline.training.loop" not in sources(encode_z)
+    for function in (encode_z, measure_retrieval):
+        assert not {name.split(".")[1] for name in sources([function])} & {"training", "losses", "networks", "deephash"}
 
 
 def test_no_node_reaches_what_only_records_and_reports() -> None:
-    for function in (split_images, encode_z, tune):
-        assert not [name for name in sources(function) if "provenance" in name or "tracking" in name or "hook" in name]
-    assert provenance_sources is sources
+    for name in sources([split_images, encode_z, tune]):
+        assert not any(word in name for word in ("provenance", "tracking", "hook"))

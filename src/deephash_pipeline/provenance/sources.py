@@ -52,7 +52,7 @@ def sources(functions: Collection[Callable[..., Any]], keys: Collection[str] = (
     reached, entries = frozenset(map(_place_of, functions)), frozenset[Place]()
     while True:
         closure = _closure(reached | entries)
-        tables = [_definition(*place).entries for place in closure]
+        tables = [_entries(*place) for place in closure]
         chosen = frozenset(table[key] for table in tables for key in keys if key in table)
         if chosen <= entries:
             return dict(_digests(closure))
@@ -65,12 +65,10 @@ class _Definition(NamedTuple):
     Attributes:
         text: of its code.
         names: that it names.
-        entries: of a table, where they are.
     """
 
     text: str
     names: frozenset[Place]
-    entries: dict[str, Place]
 
 
 class _Module(NamedTuple):
@@ -116,16 +114,23 @@ def _counts(module: str) -> bool:
 def _definition(module: str, name: str | None) -> _Definition:
     statements = _read(module).statements
     if name is None:
-        return _Definition("", frozenset((module, each) for each in statements), {})
-    text, names, entries = [], set[Place](), dict[str, Place]()
+        return _Definition("", frozenset((module, each) for each in statements))
+    text, names = [], set[Place]()
     # What stands in a module without making a name acts on whatever is used of it.
     for statement in [*statements.get(name, ()), *statements.get("", ())]:
-        call = getattr(statement, "value", None)
-        if _is_table(call):
-            entries |= {key: _entry(module, place) for key, place in ast.literal_eval(call.args[0]).items()}
         text.append(_text(statement))
         names |= set(_names(statement, module))
-    return _Definition("\n".join(text), frozenset(names), entries)
+    return _Definition("\n".join(text), frozenset(names))
+
+
+@functools.cache
+def _entries(module: str, name: str | None) -> dict[str, Place]:
+    """Give the entries of a table, and where they are; none of what is no table."""
+    for statement in _read(module).statements.get(name or "", ()):
+        call = getattr(statement, "value", None)
+        if _is_table(call):
+            return {key: _entry(module, place) for key, place in ast.literal_eval(call.args[0]).items()}
+    return {}
 
 
 def _is_table(call: Any) -> TypeGuard[ast.Call]:
@@ -221,10 +226,16 @@ def _names(node: ast.AST, module: str) -> Iterator[Place]:
     if chain:
         yield from filter(None, [_resolve(module, chain)])
         return
+    if isinstance(node, ast.ImportFrom):
+        # A name that is imported here and made there, under a condition, is found as what is made.
+        names = {alias.asname or alias.name for alias in node.names}
+        origins = (_read(module).imports[name] for name in names & _read(module).statements.keys())
+        yield from filter(None, (_found_in(origin, [it]) for origin, it in origins if it and _are_one(origin, module)))
+        return
     if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and _chain(node.value):
         table = _resolve(module, _chain(node.value))
         if table and _counts(table[0]):
-            yield from filter(None, [_definition(*table).entries.get(str(node.slice.value))])
+            yield from filter(None, [_entries(*table).get(str(node.slice.value))])
     for name, value in ast.iter_fields(node):
         for part in value if isinstance(value, list) else [value]:
             if isinstance(part, ast.AST):
@@ -251,10 +262,15 @@ def _resolve(module: str, chain: list[str]) -> Place | None:
     head, *rest = chain
     if head in statements:
         return module, head
-    if head not in imports or imports[head][0].partition(".")[0] != module.partition(".")[0]:
+    if head not in imports or not _are_one(imports[head][0], module):
         return None
     origin, name = imports[head]
     return _found_in(origin, rest if name is None else [name, *rest])
+
+
+def _are_one(module: str, other: str) -> bool:
+    """Say whether modules are of one package."""
+    return module.partition(".")[0] == other.partition(".")[0]
 
 
 def _found_in(module: str, chain: list[str]) -> Place | None:
