@@ -61,6 +61,21 @@ def test_entries_of_the_catalog_are_replaced_as_a_whole(conf: Path) -> None:
     assert loader(conf, "near")["catalog"]["images"] == {"type": "pickle.PickleDataset"}
 
 
+def test_an_environment_takes_out_what_those_that_it_extends_say(conf: Path) -> None:
+    (conf / "near/globals.yml").write_text(
+        "extends: middle\nbenchmark: near\nwithout: [stage.rate, stage.name, other]\n"
+    )
+    (conf / "near/parameters_stage.yml").write_text("stage: {decay: 3}\n")
+    loaded = loader(conf, "near")
+    assert loaded["parameters"]["stage"] == {"epochs": 9, "rate": 1, "decay": 3}
+    assert "without" not in loaded["globals"]
+    (conf / "last").mkdir()
+    (conf / "last/globals.yml").write_text("extends: near\nbenchmark: last\nwithout: [stage]\n")
+    assert loader(conf, "last")["parameters"]["stage"] == {"epochs": 1, "rate": 1}
+    (conf / "middle/globals.yml").write_text("extends: far\nbenchmark: middle\nwithout: [stage]\n")
+    assert loader(conf, "middle")["parameters"]["stage"] == {"epochs": 1, "rate": 2, "decay": 2}
+
+
 def test_parameters_of_a_command_win_over_all_environments(conf: Path) -> None:
     assert loader(conf, "near", stage={"rate": 4, "epochs": 5})["parameters"]["stage"]["rate"] == 4
     assert loader(conf, "near", stage={"rate": 4, "epochs": 5})["parameters"]["stage"]["epochs"] == 5
@@ -112,9 +127,9 @@ def test_no_two_files_of_conf_say_the_same() -> None:
 
 @pytest.mark.parametrize("environment", ENVIRONMENTS)
 def test_every_benchmark_has_a_name_and_notes_of_its_own(environment: str) -> None:
-    own = CONF / environment / "parameters_reporting.yml"
-    assert configured(environment, "globals")["benchmark"] == environment
-    assert own.is_file() or not configured(environment, "parameters", "reporting")["reporting"]["notes"]
+    own = yaml.safe_load((CONF / environment / "globals.yml").read_text())
+    assert own["benchmark"] == environment
+    assert own.get("notes") or not configured(environment, "globals")["notes"]
 
 
 @pytest.mark.parametrize(("written", "read"), [("042", 34), ("1:30", 90), ("[8, 010]", 8), ("-0_7", -7)])

@@ -2,7 +2,9 @@
 
 What an environment extends lies between ``conf/base`` and its own files, and is merged as Kedro merges an environment
 into the base: parameters and globals name by name, of the catalog whole entries. Resolvers such as
-``${globals:benchmark}`` answer for the environment that runs, in the files of those that it extends too.
+``${globals:benchmark}`` answer for the environment that runs, in the files of those that it extends too. With
+``without: [fine_tuning, baseline_hashing.sdh]`` in globals.yml, what those that it extends say of these parameters is
+taken out, and what the base says holds.
 """
 
 import logging
@@ -20,7 +22,7 @@ from deephash_pipeline.errors import InputError
 
 logger = logging.getLogger(__name__)
 
-EXTENDS = "extends"
+EXTENDS, WITHOUT = "extends", "without"
 LOCAL = "local"
 ANOTHER_NUMBER = re.compile(r"[-+]?(0[0-7_]+|[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?)")
 """Plain scalars of which YAML 1.1 makes another number: octal and sexagesimal ones."""
@@ -78,11 +80,15 @@ class ExtendingConfigLoader(OmegaConfigLoader):
         return found
 
     def _merge_configs(self, config: dict[str, Any], env_config: dict[str, Any], key: str, env_path: str) -> Any:
-        for environment in self.extended:
+        nearer = [*self.extended[1:], self.env or self.default_run_env]
+        for at, environment in enumerate(self.extended):
             between = self._read_environment(environment, key)
+            for other in nearer[at:] if key == "parameters" else ():
+                for name in self._read_environment(other, "globals").get(WITHOUT, ()):
+                    _take_out(between, name.split("."))
             config = super()._merge_configs(config, between, key, self._get_conf_env_path(environment))
         merged = super()._merge_configs(config, env_config, key, env_path)
-        return {name: value for name, value in merged.items() if (key, name) != ("globals", EXTENDS)}
+        return {name: value for name, value in merged.items() if key != "globals" or name not in (EXTENDS, WITHOUT)}
 
 
 def refuse_other_numbers(text: str, where: str) -> None:
@@ -138,3 +144,12 @@ def refuse_other_kinds(one: Any, in_one: str, other: Any, in_other: str, name: s
                 f"{where}: `{name}` is {value}, and a group in {in_group}: name a value in it, such as "
                 f"{name}.{next(iter(group))}"
             )
+
+
+def _take_out(config: Any, name: list[str]) -> None:
+    """Take a nested entry out of a configuration, if it is there."""
+    *above, last = name
+    for part in above:
+        config = config.get(part) if isinstance(config, dict) else None
+    if isinstance(config, dict):
+        config.pop(last, None)

@@ -14,7 +14,7 @@ from tests.bad_input.conftest import refusal
 
 GLOBALS = "digits/globals.yml"
 PARAMETERS = "digits/parameters.yml"
-CATALOG = "digits/catalog_01_raw.yml"
+CATALOG = "base/catalog_01_raw.yml"
 ATTACK = b"\nx: !!python/object/apply:pathlib.Path.touch [!!python/object/apply:pathlib.Path [attacked]]\n"
 
 APPENDED = [
@@ -95,7 +95,7 @@ IN_A_RUN: list[tuple[str, str, Callable[[bytes], bytes], str]] = [
     ("a Python tag", GLOBALS, lambda content: content + ATTACK, "python/object/apply"),
     ("an unknown global", PARAMETERS, lambda _: b"experiment: {effort: '${globals:foo}'}", "foo"),
     ("a dataset of an unknown type", CATALOG, lambda _: b"raw_images: {type: foo.Bar}", "raw_images"),
-    ("a source of an unknown kind", CATALOG, replaced(b"kind: digits", b"kind: letters"), "letters"),
+    ("a source of an unknown kind", GLOBALS, replaced(b"kind: digits", b"kind: letters"), "letters"),
     ("an empty benchmark", GLOBALS, replaced(b"benchmark: digits", b"benchmark: ''"), "benchmark"),
     ("a benchmark outside", GLOBALS, replaced(b"benchmark: digits", b"benchmark: ../../../evil"), "benchmark"),
 ]

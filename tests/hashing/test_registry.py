@@ -71,10 +71,20 @@ def test_every_hash_function_names_the_paper_it_comes_from_in_one_line(method: t
     assert re.fullmatch(r"[^\n]+, [^\n]+, [A-Z]+ (19|20)\d\d", method.reference)
 
 
-def test_the_methods_that_need_classes_are_known_before_they_are_made() -> None:
-    unsupervised = [key for key, method in HASH_FUNCTIONS.items() if not method.supervised]
-    assert unsupervised == ["lsh", "pcah", "itq", "sh", "agh", "sph"]
-    assert not BRE(supervised=False).supervised
+@pytest.mark.parametrize("kind", HASH_FUNCTIONS)
+def test_the_methods_that_need_classes_are_known_before_they_are_made(
+    kind: str, z: NDArray[np.float32], quick: Quick
+) -> None:
+    method = HASH_FUNCTIONS[kind]
+    if not method.supervised:
+        quick(method, 12).fit(z)
+        return
+    with pytest.raises(InputError, match="requires y to be passed"):
+        quick(method, 12).fit(z)
+
+
+def test_supervision_may_be_a_parameter() -> None:
+    assert BRE().supervised and not BRE(supervised=False).supervised
 
 
 @pytest.mark.parametrize("benchmark", BENCHMARKS)

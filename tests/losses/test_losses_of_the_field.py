@@ -238,21 +238,6 @@ def test_a_class_as_a_row_of_zeros_and_a_one_gives_the_same_loss(name):
     assert built(name)(u, one_hot).item() == pytest.approx(built(name)(u, labels).item(), rel=1e-12)
 
 
-def test_every_loss_of_the_field_has_a_transcription():
-    earlier = {"exponentiated", "cnnh", "cnnh_plus", "dnnh", "dpsh", "hashnet", "greedy_hash", "csq"}
-    assert set(LOSSES) == {
-        *earlier,
-        *OF_U,
-        "dsdh",
-        "adsh",
-        "dfh",
-        "dshsd",
-        "bihalf",
-        "greedy_hash_unsupervised",
-        "cibhash",
-    }
-
-
 @pytest.fixture(scope="module")
 def training_set():
     """Of 15 images u, class numbers and the batch that a step takes of them."""

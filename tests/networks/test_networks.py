@@ -61,7 +61,7 @@ PARAMETERS["kaggle_face"] = PARAMETERS["cifar10_full"]
 Z_DIMENSIONS = {"lenet": 500, "cifar10_full": 1024, "kaggle_face": 2304, "caffenet": 9216, "caffenet_ungrouped": 9216}
 
 
-@pytest.mark.parametrize("network", sorted(NETWORKS))
+@pytest.mark.parametrize("network", sorted(OUTPUTS))
 def test_every_output_size_is_the_papers(network):
     trunk = build_trunk(network)
     output = torch.zeros(2, *OUTPUTS[network][0])
@@ -70,7 +70,7 @@ def test_every_output_size_is_the_papers(network):
         assert tuple(output.shape[1:]) == expected
 
 
-@pytest.mark.parametrize("network", sorted(NETWORKS))
+@pytest.mark.parametrize("network", sorted(OUTPUTS))
 def test_every_network_has_caffes_number_of_parameters_and_the_papers_z_that_is_never_negative(network):
     trunk = build_trunk(network)
     initialise(trunk, seed=1)
