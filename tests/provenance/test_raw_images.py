@@ -67,3 +67,28 @@ def test_what_is_no_image_and_the_time_of_reading_change_nothing(images: Path) -
     (images / "owl/notes.txt").write_text("of 1998")
     assert digest(images) == before
     assert digest(images, image_size=8) != before
+
+
+def listed(kind: str, images: Path) -> dict[str, object]:
+    """Write what lists two of four images, and give the source."""
+    if kind == "list":
+        (images / "train.txt").write_text("owl/0.png 1 0\nwren/0.png 0 1\n")
+        (images / "test.txt").write_text("owl/1.png 1 0\n")
+    else:
+        (images / "images.csv").write_text("path,label\nowl/0.png,owl\nowl/1.png,owl\nwren/0.png,wren\n")
+    return {"kind": kind, "image_size": 4, "channels": 1}
+
+
+@pytest.mark.parametrize(("kind", "list_file"), [("list", "train.txt"), ("csv", "images.csv")])
+def test_of_a_folder_with_lists_only_what_they_name_counts(images: Path, kind: str, list_file: str) -> None:
+    dataset = ImageSourceDataset(images.as_posix(), listed(kind, images), (images.parent / "work/decoded").as_posix())
+    before = dataset.digest()
+    paint(images / "wren/1.png", 200)
+    paint(images / "stray.png", 0)
+    (images / "notes.txt").write_text("of 1998")
+    assert dataset.digest() == before
+    paint(images / "wren/0.png", 201)
+    changed = dataset.digest()
+    assert changed != before
+    (images / list_file).write_text((images / list_file).read_text().replace("wren/0", "wren/1"))
+    assert dataset.digest() not in (before, changed)

@@ -113,3 +113,18 @@ def test_the_first_parameter_that_differs_is_named(now, stored, name):
 
 def test_a_tuple_is_the_list_that_json_makes_of_it():
     assert first_difference({"a": (1, 2)}, {"a": [1, 2]}) is None
+
+
+def test_what_other_code_has_left_is_not_gone_on_with_and_stays_until_there_is_more(tmp_path):
+    CheckpointFolder(tmp_path, 0, {"code": "one"}).save(state(1))
+    assert CheckpointFolder(tmp_path, 0).load().progress["step"] == 1
+    assert CheckpointFolder(tmp_path, 0, {"code": "one"}).load().progress["step"] == 1
+    other = CheckpointFolder(tmp_path, 0, {"code": "other"})
+    before = names(tmp_path)
+    assert other.load() is None
+    assert names(tmp_path) == before
+    other.save(state(5))
+    other.save(state(6))
+    assert len(names(tmp_path)) == 4
+    assert other.load().progress["step"] == 6
+    assert CheckpointFolder(tmp_path, 0, {"code": "one"}).load() is None
