@@ -13,10 +13,13 @@ COPY src src
 RUN python -m pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .
 
 FROM python:3.12-slim
-COPY requirements-serving.lock /tmp/
-RUN python -m pip install --no-cache-dir --require-hashes -r /tmp/requirements-serving.lock
+COPY pyproject.toml requirements.lock /tmp/
 COPY --from=wheel /wheels /wheels
-RUN python -m pip install --no-cache-dir --no-deps /wheels/*.whl && useradd --uid 1000 search
+WORKDIR /tmp
+RUN python -m venv /uv && /uv/bin/pip install --no-cache-dir uv \
+    && /uv/bin/uv pip install --system --no-cache --constraints requirements.lock --group serving \
+    && /uv/bin/uv pip install --system --no-cache --no-deps /wheels/*.whl \
+    && rm -r /uv && useradd --uid 1000 search
 USER 1000
 # Kernels that are compiled at the first search.
 ENV NUMBA_CACHE_DIR=/tmp/numba

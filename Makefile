@@ -2,8 +2,11 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+UV := $(or $(shell command -v uv),.uv/bin/uv)
 ENV ?=
-PROCESSES := -n 2 --dist loadgroup --no-loadscope-reorder -m 'not cluster and not chaos'
+PROCESSES := -n 2 --dist loadgroup --no-loadscope-reorder
+# Tests that have targets of their own.
+ALONE := cluster or chaos
 # What computes, without those of its tests that kill processes.
 NUMERICAL := $(wildcard $(addprefix tests/,losses retrieval hashing networks search training)) \
 	$(addprefix --ignore=tests/,search/test_durability.py training/resuming/test_interruption.py training/distributed/test_stopping_ranks.py)
@@ -12,30 +15,34 @@ BENCHMARK = $(if $(ENV),$(ENV),digits)
 export DO_NOT_TRACK := true
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: run test test-avx2 test-chaos test-cluster coverage lint docs viz mlflow report search bench chaos clean
+.PHONY: run test test-all lock test-avx2 test-chaos test-cluster coverage lint docs viz mlflow report search bench chaos clean
 
 run: $(VENV)/installed
 	$(BIN)/kedro run --pipelines=full $(if $(ENV),--env=$(ENV))
 
 # Two processes of one thread each; whole files go to one of them, in the order of tests/conftest.py.
-test: $(VENV)/installed
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q $(PROCESSES) --doctest-modules src tests
+test: $(VENV)/test
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q $(PROCESSES) -m 'not ($(ALONE) or complete)' --doctest-modules src tests
+
+# With those that want a server of PostgreSQL, Milvus or S3, the notebook's packages or the documentation's.
+test-all: $(VENV)/all
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q $(PROCESSES) -m 'not ($(ALONE))' --doctest-modules src tests
 
 # The same, a fifth slower, with the share of lines of src that the tests run.
-coverage: $(VENV)/installed
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q $(PROCESSES) --cov=deephash_pipeline --cov-report=
+coverage: $(VENV)/all
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q $(PROCESSES) -m 'not ($(ALONE))' --cov=deephash_pipeline --cov-report=
 	@echo "lines of src that the tests run: $$($(BIN)/coverage report --format=total) %"
 
 # What computes, once more with the instructions of processors without AVX-512, where sums round differently.
-test-avx2: $(VENV)/installed
+test-avx2: $(VENV)/test
 	OMP_NUM_THREADS=1 ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2 MKL_CBWR=AVX2 \
-		$(BIN)/python -m pytest -q $(PROCESSES) $(NUMERICAL)
+		$(BIN)/python -m pytest -q $(PROCESSES) -m 'not ($(ALONE) or complete)' $(NUMERICAL)
 
 # What starts two nodes of Ray, or of torchrun, on this machine, alone on its cores: services of Ray that starve end by themselves.
-test-cluster: $(VENV)/installed
+test-cluster: $(VENV)/all
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/cluster
 
-lint: $(VENV)/installed
+lint: $(VENV)/lint
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -43,7 +50,7 @@ lint: $(VENV)/installed
 	$(BIN)/hadolint Dockerfile
 
 # The documentation, in site/; a link that leads nowhere is an error.
-docs: $(VENV)/installed
+docs: $(VENV)/docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 # $(call open,port,address): opens a browser as soon as somebody listens on the port.
@@ -51,7 +58,7 @@ open = for second in $$(seq 60); do sleep 1; \
   $(PYTHON) -c "import socket; socket.create_connection(('127.0.0.1', $(1))).close()" 2>/dev/null && exec $(PYTHON) -m webbrowser -t "$(2)"; \
   done
 
-viz: $(VENV)/installed
+viz: $(VENV)/viz
 	$(BIN)/kedro viz run $(if $(ENV),--env=$(ENV))
 
 # Opens on the runs of the benchmark; by itself MLflow opens on its pages for language models, whatever kind an experiment is of.
@@ -75,7 +82,7 @@ search: $(VENV)/installed
 
 # Times evaluation, loss and training against their rivals, one after the other on a quiet machine, and rewrites the
 # tables of docs/performance.md.
-bench: $(VENV)/bench-installed
+bench: $(VENV)/bench
 	$(BIN)/python -m benchmarks.evaluation $(if $(QUICK),--quick)
 	$(if $(QUICK),,$(BIN)/python -m benchmarks.large_database)
 	$(BIN)/python -m benchmarks.loss $(if $(QUICK),--quick)
@@ -83,11 +90,11 @@ bench: $(VENV)/bench-installed
 	$(BIN)/python -m benchmarks.search $(if $(QUICK),--quick)
 
 # Kills a real run ten times, and compares every file it ends with with those of one that nobody disturbed.
-test-chaos: $(VENV)/installed
+test-chaos: $(VENV)/test
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/end_to_end/test_chaos.py
 
 # Kills a run of all stages a hundred times and compares every file it ends with with an undisturbed run's.
-chaos: $(VENV)/installed
+chaos: $(VENV)/test
 	DEEPHASH_KILLS=100 $(BIN)/python -m pytest -q -s --timeout=7200 tests/end_to_end/test_chaos.py
 
 # Removes what runs have made, known by its manifest or its name. Raw images, the environment, and what others have put
@@ -106,15 +113,23 @@ clean:
 	find data -mindepth 2 -not -path 'data/01_raw/*' -type d -empty -delete
 	rm -rf site mlflow.db mlartifacts .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
-$(VENV)/installed: requirements.lock pyproject.toml
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --require-hashes -r requirements.lock
-	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+# The library with what a run needs, nothing else; versions and their digests are those of requirements.lock.
+INSTALL = $(UV) pip install --quiet --python $(VENV) --constraints requirements.lock --build-constraints requirements.lock
+$(VENV)/installed: requirements.lock pyproject.toml | $(UV)
+	$(UV) venv --quiet --allow-existing --python $(PYTHON) $(VENV)
+	$(INSTALL) --editable '.[pipeline]'
 	touch $@
 
-# Only what the extra `bench` adds to the lock above; --no-deps, so that it can move no version of it. The lock is made by
-# uv pip compile pyproject.toml --extra bench -c requirements.lock --universal --python-version 3.11 --generate-hashes --no-header
-# --no-emit-index-url, with --no-emit-package for each package of requirements.lock; the list of those at its end is cut off.
-$(VENV)/bench-installed: $(VENV)/installed requirements-bench.lock
-	$(BIN)/python -m pip install --quiet --require-hashes --no-deps -r requirements-bench.lock
+# What a target needs beside that: a dependency group of pyproject.toml.
+$(VENV)/%: $(VENV)/installed
+	$(INSTALL) --group $*
 	touch $@
+
+.uv/bin/uv:
+	$(PYTHON) -m venv .uv
+	.uv/bin/pip install --quiet 'uv>=0.9'
+
+# After a change of dependencies in pyproject.toml; versions that need not move stay.
+lock: $(UV)
+	$(UV) pip compile pyproject.toml --all-extras --group all --group bench --group build --group lint --group serving --universal \
+		--python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url --quiet --output-file requirements.lock
