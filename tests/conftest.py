@@ -61,6 +61,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     That run takes longest, so it comes first. xdist's own hook, which reads these marks, comes after this one.
     """
     for item in items:
+        if {"postgres_url", "milvus_uri", "connect"} & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.complete)
         of_small_run = "small_run" in getattr(item, "fixturenames", ())
         item.add_marker(pytest.mark.xdist_group("small_run" if of_small_run else item.path.stem))
     items.sort(key=lambda item: "small_run" not in getattr(item, "fixturenames", ()))

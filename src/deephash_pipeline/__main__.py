@@ -9,6 +9,7 @@ from typing import NoReturn
 import click
 
 from deephash_pipeline.errors import InputError
+from deephash_pipeline.extras import missing
 from deephash_pipeline.project import project_root, template
 
 
@@ -33,6 +34,8 @@ def main() -> None:
 
         configure_project(Path(__file__).parent.name)
         from deephash_pipeline.cli import cli  # noqa: PLC0415 - Kedro's commands want a configured project
+    except ModuleNotFoundError as error:
+        _end(missing(error, "pipeline"))
     except KeyboardInterrupt:
         click.echo("Error: interrupted", err=True)
         sys.exit(130)
@@ -42,9 +45,9 @@ def main() -> None:
 
 def serve(arguments: Sequence[str]) -> None:
     """Run ``deephash-pipeline serve``."""
-    from deephash_pipeline.commands import serve as module  # noqa: PLC0415 - see `main`
-
     try:
+        from deephash_pipeline.commands import serve as module  # noqa: PLC0415 - see `main`
+
         module.serve(arguments, prog_name="deephash-pipeline serve")
     except InputError as error:
         _end(error)

@@ -6,6 +6,16 @@ from typing import Any
 from deephash_pipeline.errors import InputError
 
 
+def missing(error: ImportError, extra: str) -> InputError:
+    """Name what cannot be imported, and the extra that installs it.
+
+    Example:
+        >>> str(missing(ModuleNotFoundError("No module named 'kedro'", name="kedro"), "pipeline"))
+        "`kedro` cannot be imported (No module named 'kedro'): pip install 'deephash-pipeline[pipeline]'"
+    """
+    return InputError(f"`{error.name}` cannot be imported ({error}): pip install 'deephash-pipeline[{extra}]'")
+
+
 def required(module: str, extra: str) -> Any:
     """Import a package of an extra.
 
@@ -19,6 +29,4 @@ def required(module: str, extra: str) -> Any:
     try:
         return import_module(module)
     except ImportError as error:
-        raise InputError(
-            f"`{module}` cannot be imported ({error}): pip install 'deephash-pipeline[{extra}]'"
-        ) from error
+        raise missing(error, extra) from error

@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from deephash_pipeline.errors import InputError
+from deephash_pipeline.extras import required
 
 OBJECT_STORE_BYTES = 2 * 10**8
 """Of a cluster on this machine: what is sent are names and small results, and ``/dev/shm`` may be small."""
@@ -36,10 +37,7 @@ def connected(address: str | None, cpus: int | None = None) -> Iterator[Any]:
     """
     for name, value in QUIET.items():
         os.environ.setdefault(name, value)
-    try:
-        import ray  # noqa: PLC0415 - an extra, and seconds of imports
-    except ImportError as error:
-        raise InputError(f"Ray cannot be imported ({error}): `pip install deephash-pipeline[ray]`") from error
+    ray = required("ray", "ray")
     if ray.is_initialized():
         yield ray
         return

@@ -108,6 +108,7 @@ def test_examples_print_what_the_page_says(page: str, tmp_path: Path, monkeypatc
     assert doctest.DocTestRunner(verbose=False).run(test, out=output.append).failed == 0, "".join(output)
 
 
+@pytest.mark.complete
 def test_the_site_is_built_without_a_warning_and_asks_nothing_of_other_servers(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
     built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=300)

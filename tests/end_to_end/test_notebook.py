@@ -2,10 +2,12 @@ import re
 from pathlib import Path
 from typing import Any
 
-import nbformat
 import numpy as np
 import pytest
-from nbclient import NotebookClient
+
+nbformat = pytest.importorskip("nbformat")
+nbclient = pytest.importorskip("nbclient")
+pytestmark = pytest.mark.complete
 
 NOTEBOOK = Path(__file__).resolve().parents[2] / "notebooks" / "explore_results.ipynb"
 PLOTLY = "application/vnd.plotly.v1+json"
@@ -19,7 +21,7 @@ def notebook() -> Any:
 @pytest.fixture(scope="module")
 def outputs(notebook: Any, finished_project: Path) -> list[Any]:
     """Run the notebook on the results of the small run, and collect what it shows."""
-    client = NotebookClient(
+    client = nbclient.NotebookClient(
         nbformat.from_dict(notebook), timeout=120, resources={"metadata": {"path": str(finished_project)}}
     )
     executed = client.execute()

@@ -3,48 +3,25 @@
 import re
 import subprocess
 import sys
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
-from packaging.requirements import Requirement
 
 from deephash_pipeline import ImageHasher
 from deephash_pipeline.export import export_onnx
 from deephash_pipeline.image_index import ImageIndex
 from deephash_pipeline.serving.answering import bits_of
+from tests.packages import GUARD, PROJECT, ROOT, with_what_they_require
 from tests.serving.pictures import TOKEN, WRITER, picture
 
-ROOT = Path(__file__).resolve().parents[2]
-LOCK = ROOT / "requirements-serving.lock"
-
-# Refuses to import what belongs to a package that is not in the lock, as where it is not installed.
-GUARDED = """
-import sys
-from importlib.metadata import packages_distributions
-from importlib.abc import MetaPathFinder
-
-ALLOWED = {allowed!r}
-PACKAGES = packages_distributions().items()
-OWNERS = {{name: {{owner.lower().replace("_", "-") for owner in owners}} for name, owners in PACKAGES}}
-
-class Guard(MetaPathFinder):
-    def find_spec(self, name, path=None, target=None):
-        owners = OWNERS.get(name.partition(".")[0])
-        if owners and not owners & ALLOWED:
-            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
-
-sys.meta_path.insert(0, Guard())
+INSTALLED = with_what_they_require(PROJECT["dependency-groups"]["serving"])
+SERVE = """
 from deephash_pipeline.__main__ import main
 sys.argv = ["deephash-pipeline", *sys.argv[1:]]
 main()
 """
-
-
-def locked() -> set[str]:
-    return set(re.findall(r"^([a-z0-9-]+)==", LOCK.read_text(encoding="utf-8"), re.MULTILINE))
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +38,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def address(folder: Path) -> Iterator[str]:
-    program = GUARDED.format(allowed={*locked(), "deephash-pipeline"})
+    program = GUARD.format(allowed=INSTALLED) + SERVE
     command = [sys.executable, "-c", program, "serve", "new.index", "--runtime=onnx", "--port=0", "--token-file=token"]
     process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert process.stdout is not None
@@ -87,11 +64,8 @@ def test_it_searches_adds_and_shows_with_the_codes_of_pytorch(address: str, fold
         assert client.get("/healthz").json() == {"status": "ok", "images": 2}
 
 
-def test_the_lock_has_what_the_group_of_the_project_names_and_no_pytorch() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    named = {Requirement(text).name for text in project["dependency-groups"]["serving"]}
-    assert named <= locked()
-    assert not {"torch", "kedro", "mlflow", "pandas", "scikit-learn"} & locked()
+def test_the_image_has_no_pytorch() -> None:
+    assert not {"torch", "kedro", "mlflow", "pandas", "scikit-learn"} & INSTALLED
 
 
 def test_the_image_is_made_of_files_that_are_there_and_lets_its_user_do_no_more_than_serve() -> None:
@@ -103,7 +77,7 @@ def test_the_image_is_made_of_files_that_are_there_and_lets_its_user_do_no_more_
             *sources, _ = words.split()
             assert all((ROOT / source).exists() and f"!{source}" in ignored for source in sources)
     assert [words for name, words in instructions if name == "USER"] == ["1000"]
-    assert "--require-hashes -r /tmp/requirements-serving.lock" in text
+    assert "--constraints /tmp/requirements.lock --group /tmp/pyproject.toml:serving" in text
     from deephash_pipeline.commands.serve import serve  # noqa: PLC0415 - the command whose options are named
 
     known = {option for parameter in serve.params for option in parameter.opts}

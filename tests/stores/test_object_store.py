@@ -21,6 +21,7 @@ from deephash_pipeline.provenance import Kind, Lineage, Origin
 from deephash_pipeline.stores import exists, names_in, read_bytes, walk, write_whole
 from tests.encoding.conftest import BROKEN, code_of, folder, hasher, pictures, write_tar
 
+pytestmark = pytest.mark.complete
 __all__ = ["code_of", "folder", "hasher", "pictures"]
 BUCKET = "s3://bucket"
 

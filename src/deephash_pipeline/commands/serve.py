@@ -13,6 +13,7 @@ from deephash_pipeline.commands.opening import OtherEngine
 from deephash_pipeline.commands.opening import opened as open_index
 from deephash_pipeline.commands.options import FOLDER, approximate_option, device_option, engine_option
 from deephash_pipeline.errors import InputError
+from deephash_pipeline.extras import required
 from deephash_pipeline.image_index.stored import Runtime
 
 ANYWHERE = ("0.0.0.0", "::")
@@ -56,8 +57,7 @@ def serve(
 ) -> None:
     """Serve search in INDEXES over HTTP, with a page at /."""
     # A third of a second, which other commands can do without.
-    import uvicorn  # noqa: PLC0415
-
+    uvicorn = required("uvicorn", "serve")
     from deephash_pipeline.serving import ServiceSettings, create_app, read_token  # noqa: PLC0415
     from deephash_pipeline.serving.connections import MOST_HEADER_BYTES, GuardedProtocol  # noqa: PLC0415
 

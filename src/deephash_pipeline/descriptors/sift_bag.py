@@ -10,7 +10,6 @@ words that its descriptors are nearest to (Sivic & Zisserman, ICCV 2003), again 
 from collections.abc import Iterator
 from typing import Annotated, Any
 
-import cv2
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -19,7 +18,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from deephash_pipeline.descriptors.grey import check_images, grey_images
 from deephash_pipeline.devices import to_device
 from deephash_pipeline.errors import InputError
+from deephash_pipeline.extras import required
 from deephash_pipeline.progress import track
+
+cv2 = required("cv2", "pipeline")
 
 DIMENSION = 128
 CELLS = 4

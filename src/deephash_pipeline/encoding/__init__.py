@@ -3,10 +3,15 @@
 It knows `deephash`, and neither Kedro nor a command line. Nothing of Ray is imported before it is asked for.
 """
 
-from deephash_pipeline.encoding.code_folder import Broken, CodeBlock, CodeFolder, Encoding
-from deephash_pipeline.encoding.encode import EncodingReport, EncodingWorkers, encode_source
-from deephash_pipeline.encoding.indexing import add_encoded
-from deephash_pipeline.encoding.listing import Source
+from deephash_pipeline.extras import missing
+
+try:
+    from deephash_pipeline.encoding.code_folder import Broken, CodeBlock, CodeFolder, Encoding
+    from deephash_pipeline.encoding.encode import EncodingReport, EncodingWorkers, encode_source
+    from deephash_pipeline.encoding.indexing import add_encoded
+    from deephash_pipeline.encoding.listing import Source
+except ModuleNotFoundError as error:
+    raise missing(error, "pipeline") from error
 
 __all__ = [
     "Broken",

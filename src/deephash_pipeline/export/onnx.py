@@ -16,6 +16,7 @@ from torch.nn import functional
 from deephash_pipeline.deephash import ImageHasher
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.export.encoders import outputs
+from deephash_pipeline.extras import required
 from deephash_pipeline.hashers.onnx_hasher import CODES, FORMAT, IMAGES, METADATA, NO_DIGEST, digest_of_model
 from deephash_pipeline.images.crops import centre_crop
 from deephash_pipeline.networks import LocalResponseNormalisation, Trunk
@@ -51,10 +52,7 @@ def export_onnx(hasher: ImageHasher, path: str | Path) -> None:
         ...     [path.name for path in Path(folder).iterdir()]
         ['digits.onnx']
     """
-    try:
-        import onnx  # noqa: PLC0415 - of the extra `onnx`
-    except ImportError as error:
-        raise InputError("onnx is not installed: pip install 'deephash-pipeline[onnx]'") from error
+    onnx = required("onnx", "onnx")
     path = Path(path)
     content = {
         "format": FORMAT,

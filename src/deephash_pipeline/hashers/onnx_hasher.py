@@ -10,6 +10,7 @@ import xxhash
 from numpy.typing import NDArray
 
 from deephash_pipeline.errors import InputError
+from deephash_pipeline.extras import required
 from deephash_pipeline.hashers.base import BaseHasher
 from deephash_pipeline.hashers.description import HasherDescription
 from deephash_pipeline.provenance import content_digest
@@ -59,10 +60,7 @@ class OnnxHasher(BaseHasher):
         Raises:
             InputError: ONNX Runtime is not installed; or the file is not there, is damaged, or is no hasher.
         """
-        try:
-            import onnxruntime  # noqa: PLC0415 - of the extra `onnx`
-        except ImportError as error:
-            raise InputError("onnxruntime is not installed: pip install onnxruntime") from error
+        onnxruntime = required("onnxruntime", "onnx")
         path = Path(path)
         if not path.is_file():
             raise InputError(f"{path} is not there: {MAKE_IT}")

@@ -3,7 +3,12 @@
 It serves `deephash_pipeline.image_index` and knows neither Kedro nor a command line.
 """
 
-from deephash_pipeline.serving.app import create_app
-from deephash_pipeline.serving.settings import ServiceSettings, read_token
+from deephash_pipeline.extras import missing
+
+try:
+    from deephash_pipeline.serving.app import create_app
+    from deephash_pipeline.serving.settings import ServiceSettings, read_token
+except ModuleNotFoundError as error:
+    raise missing(error, "serve") from error
 
 __all__ = ["ServiceSettings", "create_app", "read_token"]

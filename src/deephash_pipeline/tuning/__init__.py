@@ -4,11 +4,16 @@
 stores each, `best_trials` and `tuned_parameters` choose the winners and write them as a configuration.
 """
 
-from deephash_pipeline.tuning.choice import best_trials, tuned_parameters
-from deephash_pipeline.tuning.objective import HeldOutScore, halves
-from deephash_pipeline.tuning.space import SCORE, TuningParameters, search_space, with_values
-from deephash_pipeline.tuning.study import search, trials_table
-from deephash_pipeline.tuning.trial import Outcome, TrialJob, run_trial
+from deephash_pipeline.extras import missing
+
+try:
+    from deephash_pipeline.tuning.choice import best_trials, tuned_parameters
+    from deephash_pipeline.tuning.objective import HeldOutScore, halves
+    from deephash_pipeline.tuning.space import SCORE, TuningParameters, search_space, with_values
+    from deephash_pipeline.tuning.study import search, trials_table
+    from deephash_pipeline.tuning.trial import Outcome, TrialJob, run_trial
+except ModuleNotFoundError as error:
+    raise missing(error, "pipeline") from error
 
 __all__ = [
     "SCORE",

@@ -1,0 +1,88 @@
+"""What is imported, and what is installed, is what somebody uses."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from tests.packages import GUARD, PROJECT, ROOT, with_what_they_require
+
+
+def with_only(allowed: set[str], code: str) -> subprocess.CompletedProcess[str]:
+    """Run code where no other package can be imported."""
+    program = GUARD.format(allowed=allowed) + code
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=300)
+
+
+LIBRARY = with_what_they_require(PROJECT["project"]["dependencies"])
+
+
+def test_the_library_requires_no_kedro_no_tracking_and_no_service() -> None:
+    assert not {"kedro", "kedro-viz", "kedro-datasets", "mlflow", "fastapi", "optuna", "plotly", "ray"} & LIBRARY
+
+
+@pytest.mark.parametrize(
+    ("code", "allowed"),
+    [
+        ("import deephash_pipeline", set()),
+        ("from deephash_pipeline.search import HammingIndex", {"numpy", "numba", "llvmlite"}),
+        ("from deephash_pipeline.retrieval import mean_average_precision", {"numpy", "numba", "llvmlite"}),
+        (
+            "from deephash_pipeline import DeepHash, FeatureHash, ImageHasher\n"
+            "from deephash_pipeline import hashing, image_index, losses, networks, retrieval, search, training\n"
+            "from deephash_pipeline.losses import DPSH, ExponentiatedLoss\n"
+            "import numpy\n"
+            "hasher = ImageHasher.pretrained('digits-48', device='cpu')\n"
+            "assert len(hasher.encode(numpy.zeros((2, 28, 28), numpy.uint8))) == 2",
+            LIBRARY,
+        ),
+    ],
+    ids=["package", "search", "retrieval", "library"],
+)
+def test_what_is_imported_needs_no_other_packages(code: str, allowed: set[str]) -> None:
+    finished = with_only({*allowed, "deephash-pipeline"}, code)
+    assert finished.returncode == 0, finished.stderr
+
+
+@pytest.mark.parametrize(
+    ("code", "extra"),
+    [
+        ("import sys; sys.argv[1:] = ['status']\nfrom deephash_pipeline.__main__ import main; main()", "pipeline"),
+        ("import sys; sys.argv[1:] = ['serve', '.']\nfrom deephash_pipeline.__main__ import main; main()", "serve"),
+        ("import deephash_pipeline.serving", "serve"),
+        ("import deephash_pipeline.reports", "pipeline"),
+        ("import deephash_pipeline.tuning", "pipeline"),
+        ("import deephash_pipeline.encoding", "pipeline"),
+        ("import deephash_pipeline.descriptors.sift_bag", "pipeline"),
+    ],
+)
+def test_a_missing_extra_is_one_line_with_its_remedy(code: str, extra: str) -> None:
+    finished = with_only(LIBRARY, code)
+    assert finished.returncode == 1
+    assert re.search(rf"cannot be imported \(.*\): pip install 'deephash-pipeline\[{extra}\]'$", finished.stderr)
+
+
+def test_the_package_is_imported_at_once() -> None:
+    code = "import time; start = time.process_time(); import deephash_pipeline; print(time.process_time() - start)"
+    finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert float(finished.stdout) < 0.5
+
+
+def test_the_lock_pins_what_the_project_names_and_says_where_from_of_nothing() -> None:
+    lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+    assert not re.search(r"://|\bindex\b", lock)
+    locked = set(re.findall(r"^([a-z0-9-]+)==\S+ .*\\\n +--hash=sha256:[0-9a-f]{64}", lock, re.MULTILINE))
+    named = [*PROJECT["project"]["dependencies"], *PROJECT["build-system"]["requires"]]
+    named += [text for extra in PROJECT["project"]["optional-dependencies"].values() for text in extra]
+    named += [text for group in PROJECT["dependency-groups"].values() for text in group if isinstance(text, str)]
+    assert {canonicalize_name(Requirement(text).name) for text in named} - locked == {"deephash-pipeline"}
+
+
+def test_every_target_of_the_makefile_installs_a_group_that_there_is() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    stamps = set(re.findall(r"^[\w-]+: \$\(VENV\)/(\w+)$", makefile, re.MULTILINE))
+    assert {"test", "lint", "all"} <= stamps
+    assert stamps - {"installed"} <= set(PROJECT["dependency-groups"])
