@@ -120,6 +120,12 @@ $(VENV)/installed: requirements.lock pyproject.toml | $(UV)
 	$(INSTALL) --editable '.[pipeline]'
 	touch $@
 
+# PyTorch's build for CPUs, if it is made first: what is there stays, and the builds for GPUs, with CUDA, are never fetched.
+$(VENV)/cpu: | $(UV)
+	$(UV) venv --quiet --allow-existing --python $(PYTHON) $(VENV)
+	$(UV) pip install --quiet --python $(VENV) --torch-backend cpu $$(grep -oE '^(torch|torchvision)==[^ ]+' requirements.lock)
+	touch $@
+
 # What a target needs beside that: a dependency group of pyproject.toml.
 $(VENV)/%: $(VENV)/installed
 	$(INSTALL) --group $*

@@ -33,7 +33,7 @@ from deephash_pipeline.errors import InputError
 from deephash_pipeline.retrieval import distinct_codes
 
 needs_faiss = pytest.mark.skipif(
-    find_spec("faiss") is None, reason="faiss is not installed: `make .venv/bench-installed` installs it"
+    find_spec("faiss") is None, reason="faiss is not installed: `make .venv/bench` installs it"
 )
 seeds = st.integers(0, 2**32 - 1)
 QUICKLY = APPROXIMATE_SEARCH.settings | {

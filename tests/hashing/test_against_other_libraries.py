@@ -10,7 +10,7 @@ from sklearn.random_projection import GaussianRandomProjection  # type: ignore[i
 from deephash_pipeline.hashing import ITQ, LSH
 
 needs_faiss = pytest.mark.skipif(
-    find_spec("faiss") is None, reason="faiss is not installed: `make .venv/bench-installed` installs it"
+    find_spec("faiss") is None, reason="faiss is not installed: `make .venv/bench` installs it"
 )
 
 

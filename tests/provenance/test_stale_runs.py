@@ -128,7 +128,7 @@ def test_other_epochs_of_one_cell_are_reported_where_evaluation_would_read_it(ca
     changed = cast(Catalog, Overridden(catalog, "fine_tuning.deephash.training.epochs", 3))
     message = refusal("evaluation", changed)
     assert "`deephash.b12.codes` was made from `deephash.b12.hasher`" in message
-    assert "which was made with fine_tuning.deephash.training.epochs 10, this run has 3" in message
+    assert "which was made with fine_tuning.deephash.training.epochs 5, this run has 3" in message
 
 
 def test_a_file_of_weights_counts_by_its_content_wherever_it_lies(project: Path, tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ def serve(
             opened[name] = stack.enter_context(index)
         config = uvicorn.Config(
             create_app(opened, settings),
-            http=partial(GuardedProtocol, seconds=settings.seconds),  # type: ignore[arg-type]
+            http=partial(GuardedProtocol, seconds=settings.seconds),
             h11_max_incomplete_event_size=MOST_HEADER_BYTES,
             log_level="warning",
             log_config=None,
