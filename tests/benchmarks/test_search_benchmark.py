@@ -24,9 +24,7 @@ def test_an_index_in_a_folder_is_measured(tmp_path: Path) -> None:
     assert float(measured["add, p95 ms"]) > 0
 
 
-@pytest.mark.skipif(
-    find_spec("faiss") is None, reason="faiss is not installed: `make .venv/bench` installs it"
-)
+@pytest.mark.skipif(find_spec("faiss") is None, reason="faiss is not installed: `make .venv/bench` installs it")
 def test_the_index_and_faiss_find_equal_distances() -> None:
     measured = compare(Case("small", 48, 5), 3000, rounds=1)
     theirs, ours = (float(measured[f"{name}, ms a query"]) for name in ("faiss", "index"))

@@ -227,7 +227,7 @@ def test_without_images_and_features_codes_are_evaluated_and_their_seed_is_known
         images.unlink()
     begin(pipelines["evaluation"], catalog)
     message = refusal("evaluation", cast(Catalog, Overridden(catalog, "cnn_pretraining.training.epochs", 3)))
-    assert "a `trunk_weights` with cnn_pretraining.training.epochs 30, this run has 3" in message
+    assert "a `trunk_weights` with cnn_pretraining.training.epochs 20, this run has 3" in message
 
 
 @pytest.mark.usefixtures("kept")
