@@ -30,7 +30,7 @@ class Benchmark:
     `measure` maps settings, of which numbers and words are options of the command line, to results, whose `tables` are
     the rows of each table, or a text, by the name of its marker without the benchmark's. A paragraph on the `run` is
     added, with machine, versions, settings and the `note` of the results. `distributions` are the packages whose
-    versions matter.
+    versions matter. The document shows the run and those tables for which it has markers; the JSON has all.
     """
 
     name: str
@@ -46,6 +46,13 @@ class Benchmark:
         return {
             f"{self.name} {name}": rows if isinstance(rows, str) else markdown_table(rows) for name, rows in contents
         }
+
+    def shown_in(self, text: str, results: Results) -> str:
+        """Render the text of the document with the sections for which it has markers; that of the run must be there."""
+        for section, content in self.sections(results).items():
+            if section == f"{self.name} run" or f"<!-- {section}: " in text:
+                text = replaced_between_markers(text, section, content)
+        return text
 
     def read(self) -> Results:
         """Read the stored results."""
@@ -78,9 +85,7 @@ class Benchmark:
                 return 0
             with replacing(RESULTS / f"{self.name}.json") as temporary:
                 temporary.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
-            text = self.document.read_text(encoding="utf-8")
-            for section, content in self.sections(results).items():
-                text = replaced_between_markers(text, section, content)
+            text = self.shown_in(self.document.read_text(encoding="utf-8"), results)
             with replacing(self.document) as temporary:
                 temporary.write_text(text, encoding="utf-8")
         except (InputError, OSError) as error:

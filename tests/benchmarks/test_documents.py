@@ -31,8 +31,13 @@ DOCUMENT = "# Title\n\n<!-- a: begin -->\nold\n<!-- a: end -->\n\n<!-- b: begin 
 @pytest.mark.parametrize("benchmark", [*TIMINGS, *STUDIES], ids=lambda benchmark: benchmark.name)
 def test_the_document_shows_the_stored_results(benchmark: Benchmark) -> None:
     text = benchmark.document.read_text(encoding="utf-8")
-    for section, content in benchmark.sections(benchmark.read()).items():
-        assert replaced_between_markers(text, section, content) == text
+    results = benchmark.read()
+    assert benchmark.shown_in(text, results) == text
+    sections = benchmark.sections(results)
+    # Besides the run, at least one table is shown, and no marker is of a table that is no longer measured.
+    marked = set(re.findall(rf"<!-- ({benchmark.name} [^:]+): begin -->", text))
+    assert len(marked) > 1 and marked <= sections.keys()
+    for content in sections.values():
         assert len({line.count("|") for line in content.splitlines() if line.startswith("|")}) <= 1
 
 
@@ -55,6 +60,16 @@ def test_only_what_is_between_the_markers_changes() -> None:
 def test_a_document_without_its_two_markers_is_refused(document: str) -> None:
     with pytest.raises(InputError, match="must contain <!-- a: begin -->"):
         replaced_between_markers(document, "a", "new")
+
+
+def test_a_document_shows_the_tables_for_which_it_has_markers_and_always_the_run() -> None:
+    some = Benchmark("some", lambda settings: settings, settings={})
+    results = {"run": "A machine.", "tables": {"a": [{"x": 1}], "b": [{"y": 2}]}}
+    markers = "<!-- some {0}: begin --><!-- some {0}: end -->"
+    shown = some.shown_in(markers.format("run") + markers.format("a"), results)
+    assert "A machine." in shown and "| x |" in shown and "| y |" not in shown
+    with pytest.raises(InputError, match="must contain <!-- some run: begin -->"):
+        some.shown_in(markers.format("a"), results)
 
 
 def test_a_table_has_a_line_for_each_row() -> None:

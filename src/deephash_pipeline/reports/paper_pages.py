@@ -26,31 +26,31 @@ PAPER_SIZES = {
 """Queries and training images of each benchmark, as the paper gives them."""
 
 PROTOCOL = (
-    "The queries are the test images and the database is the training images, all of them ranked by Hamming distance; "
-    "mAP is the expectation over all orders of images at equal distance. `paper`: the value that Mu & Liu print; "
-    f'`difference`: measured minus printed. "{NOT_RUN}": not measured here, and never filled in from the paper. '
-    f"{NOT_PRINTED}: the paper prints no value.\n"
+    "Test images search the training images, as in the paper; mAP is [tie-aware](../../evaluation.md). In brackets: "
+    f'the value that Mu & Liu print, if they print one. "{NOT_RUN}": not measured here. The CSV beside this page has '
+    "every value, with differences.\n"
 )
 
-SHOWN_RADII = (0, 1, 2, 4, 8, 16)
-
-_MINUS = "\N{MINUS SIGN}"
-_COMPARED = {"measured": "measured", "published": "paper", "difference": "difference"}
+SHOWN_RADII = (0, 2, 4)
 
 
-def compared_page(title: str, table: pd.DataFrame, results: Results) -> str:
+def compared_page(title: str, table: pd.DataFrame, results: Results, *, beside: str | None = None) -> str:
     """Write a table of measured and published mAP, a section for each benchmark and feature.
 
     Args:
         title: heading of the page.
         table: of `paper_tables`, with the columns `benchmark`, `method`, `code_length`, `measured`, `published`,
-            `difference`, and maybe `feature` and `cited`.
+            and maybe `feature` and `cited`.
         results: metrics of the cells that were run.
+        beside: link to the page that has the paper's main code lengths; this one then has only the others.
     """
     shown = for_readers(table)
-    code_lengths = sorted(set(table["code_length"]))
     cited = {name: citations(own) for name, own in table.groupby("benchmark")} if "cited" in table else {}
     parts = [PROTOCOL]
+    if beside is not None:
+        table = table[~table["code_length"].isin(MAIN_CODE_LENGTHS)]
+        parts.append(f"The code lengths of {beside} are not repeated here.\n")
+    code_lengths = sorted(set(table["code_length"]))
     if any(cited.values()):
         parts.append(f"`{CITED_HEADING}`: {CITED_NOTE}\n")
         code_lengths = list(MAIN_CODE_LENGTHS)
@@ -60,11 +60,14 @@ def compared_page(title: str, table: pd.DataFrame, results: Results) -> str:
             continue
         ran = bool((own["measured"] != NOT_RUN).any())
         parts += [f"## {name}\n", _measured_on(benchmark, results.get(benchmark, ()), ran)]
+        if not ran:
+            continue
+        own = own.assign(mAP=own["measured"] + own["published"].map(_in_brackets))
         if "feature" not in own:
-            parts.append(_wide(own, code_lengths, _COMPARED, cited.get(name, {})))
+            parts.append(_wide(own, code_lengths, {"mAP": ""}, cited.get(name, {})))
             continue
         for feature, half in own.groupby("feature", sort=False):
-            parts += [f"### {feature}\n", _wide(half, code_lengths, _COMPARED, {})]
+            parts += [f"### {feature}\n", _wide(half, code_lengths, {"mAP": ""}, {})]
     return _page(title, parts)
 
 
@@ -78,20 +81,17 @@ def precision_recall_page(title: str, curves: pd.DataFrame, results: Results) ->
     """
     parts = [PROTOCOL, "The paper prints no numbers for this figure, so there is nothing to compare with.\n"]
     for benchmark, name in BENCHMARKS.items():
-        own = curves[curves["benchmark"] == name]
-        rows = []
-        for method, of_method in own.groupby("method", sort=False):
+        rows, missing = [], []
+        for method, of_method in curves[curves["benchmark"] == name].groupby("method", sort=False):
+            if of_method["radius"].isna().all():
+                missing.append(str(method))
+                continue
             points = of_method.set_index("radius").to_dict(orient="index")
             cells = [points.get(radius) for radius in SHOWN_RADII]
-            missing = NOT_RUN if of_method["radius"].isna().all() else "nothing found"
-            rows.append([method, *(f"{cell['precision']} / {cell['recall']}" if cell else missing for cell in cells)])
-        header = ["precision / recall within", *map(str, SHOWN_RADII)]
-        ran = bool((own["precision"] != NOT_RUN).any())
-        parts += [
-            f"## {name}\n",
-            _measured_on(benchmark, results.get(benchmark, ()), ran),
-            _markdown_table(header, rows),
-        ]
+            rows.append([method, *(f"{at['precision']} / {at['recall']}" if at else "nothing found" for at in cells)])
+        parts += [f"## {name}\n", _measured_on(benchmark, results.get(benchmark, ()), bool(rows))]
+        if rows:
+            parts += [_markdown_table(["precision / recall within", *map(str, SHOWN_RADII)], rows), *_not_run(missing)]
     return _page(title, parts)
 
 
@@ -106,10 +106,8 @@ def unseen_page(title: str, table: pd.DataFrame, results: Results, baseline: str
     """
     headers = {"training_database": "training", "held_out_database": "held out", "unseen_classes": "unseen classes"}
     parts = [
-        "Where the database is the training set, a code may score by remembering it. `training`: that protocol, the "
-        "paper's; `held out`: the same queries search images of the same classes that no training has seen; `unseen "
-        "classes`: the network and the hash functions learn from the other classes, and queries and database are of "
-        f'classes that they have never seen. The paper has neither of the last two. "{NOT_RUN}": not measured here.\n'
+        "mAP where queries search the training set (the paper's protocol), held-out images of the same classes, or "
+        f'classes that no training has seen. "{NOT_RUN}": not measured here.\n'
     ]
     for column, what in (("held_out_database", "Held out"), ("unseen_classes", "Unseen classes")):
         shown = cells_of_column(results, column)
@@ -151,20 +149,29 @@ def _wide(
     shown: pd.DataFrame, code_lengths: Sequence[int], headers: Mapping[str, str], cited: Mapping[str, str]
 ) -> str:
     """A row for each method, some columns for each code length, and what is cited in the last."""
-    header = ["method", *(f"{length}: {name}" for length in code_lengths for name in headers.values())]
+    names = [f": {name}" if name else "" for name in headers.values()]
+    header = ["method", *(f"{length}{name}" for length in code_lengths for name in names)]
     cells = shown.set_index(["method", "code_length"])[list(headers)].to_dict(orient="index")
     rows = [
-        [
-            method,
-            *(cells[method, length][column].replace("-", _MINUS) for length in code_lengths for column in headers),
-        ]
+        [method, *(cells[method, length][column] for length in code_lengths for column in headers)]
         for method in dict.fromkeys(shown["method"])
     ]
+    uncited = [row for row in rows if row[0] not in cited]
+    missing = [row[0] for row in uncited if all(cell.startswith(NOT_RUN) for cell in row[1:])]
+    rows = [row for row in rows if row[0] not in missing]
     if cited:
         header.append(CITED_HEADING)
         for row in rows:
             row.append(cited.get(row[0], NOT_PRINTED))
-    return _markdown_table(header, rows)
+    return "\n".join([_markdown_table(header, rows), *_not_run(missing)])
+
+
+def _in_brackets(printed: str) -> str:
+    return "" if printed == NOT_PRINTED else f" ({printed})"
+
+
+def _not_run(methods: Sequence[str]) -> list[str]:
+    return [f"{NOT_RUN.capitalize()}: {', '.join(methods)}.\n"] if methods else []
 
 
 def _markdown_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

@@ -76,8 +76,9 @@ def _page(name: str, table: pd.DataFrame, results: reports.Results, classifier: 
     if name == CURVES:
         return reports.precision_recall_page(TITLES[name], reports.for_readers(table), results)
     if name == "unseen_classes":
-        return reports.unseen_page(TITLES[name], table, results, classifier)
-    return reports.compared_page(TITLES[name], table, results)
+        return reports.unseen_page(TITLES[name], table, results, NAMES[CLASSIFIER_BASELINE.method])
+    beside = f"[{TITLES['map_of_all_methods']}](map_of_all_methods.md)" if name == "map_against_bits" else None
+    return reports.compared_page(TITLES[name], table, results, beside=beside)
 
 
 def by_benchmark(files: Mapping[str, Content]) -> dict[str, list[Content]]:
