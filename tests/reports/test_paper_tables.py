@@ -13,7 +13,6 @@ from deephash_pipeline.reports import (
     compared_page,
     features_table,
     for_readers,
-    initialisations_table,
     paper_figure_map,
     paper_figure_precision_recall,
     precision_recall_page,
@@ -84,7 +83,6 @@ def test_every_cell_of_the_papers_table_is_there_run_or_not():
 def test_no_published_or_cited_figure_is_ever_called_measured(results):
     tables = [
         all_methods_table(results, NAMES),
-        initialisations_table(results, NAMES),
         code_lengths_table(results, NAMES, CODE_LENGTHS),
         features_table(results, {}, NAMES),
     ]
@@ -109,16 +107,6 @@ def test_what_was_not_run_and_what_is_not_printed_are_kept_apart():
         (("CIFAR10", NAMES["liong_sdh"], 64), [NOT_RUN, dash, dash, "0.2251"]),
     ):
         assert rows_of(shown, *place)[columns].to_numpy().tolist() == [expected], place
-
-
-def test_three_initialisations_are_those_of_the_paper_and_the_faithful_one():
-    table = initialisations_table(RESULTS, NAMES)
-    assert list(dict.fromkeys(table["method"])) == [
-        NAMES[key] for key in ("deephash_random_start", "deephash_pretrained", "deephash", "deephash_faithful")
-    ]
-    assert len(table) == 4 * 4 * 3
-    assert set(table["benchmark"]) == set(BENCHMARKS.values())
-    assert table["published"].notna().all()
 
 
 def test_hand_crafted_features_stand_beside_those_of_the_network():
@@ -228,9 +216,9 @@ def test_precision_and_recall_of_what_was_run_and_a_row_for_what_was_not(drawn):
 
 
 def test_a_radius_within_which_nothing_lies_is_not_called_not_run(curves):
-    curves = curves[(curves["code_length"] == 32) & (curves["point"] > 2)]
+    curves = curves[(curves["code_length"] == 32) & (curves["point"] > 1)]
     shown = for_readers(precision_recall_table({"mnist": curves}, NAMES))
-    assert "| ITQ | nothing found | nothing found | 0." in precision_recall_page("Curves", shown, {})
+    assert "| ITQ | nothing found | 0." in precision_recall_page("Curves", shown, {})
 
 
 def test_the_figure_of_curves_leaves_panels_that_were_not_run_empty_with_their_axes(drawn):

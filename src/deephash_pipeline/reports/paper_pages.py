@@ -31,7 +31,9 @@ PROTOCOL = (
     "every value, with differences.\n"
 )
 
-SHOWN_RADII = (0, 2, 4)
+SHOWN_RADII = (0, 2)
+
+SHORTEST_AND_LONGEST = (min(MAIN_CODE_LENGTHS), max(MAIN_CODE_LENGTHS))
 
 
 def compared_page(title: str, table: pd.DataFrame, results: Results, *, beside: str | None = None) -> str:
@@ -107,7 +109,8 @@ def unseen_page(title: str, table: pd.DataFrame, results: Results, baseline: str
     headers = {"training_database": "training", "held_out_database": "held out", "unseen_classes": "unseen classes"}
     parts = [
         "mAP where queries search the training set (the paper's protocol), held-out images of the same classes, or "
-        f'classes that no training has seen. "{NOT_RUN}": not measured here.\n'
+        f'classes that no training has seen. "{NOT_RUN}": not measured here. The CSV beside this page has all code '
+        "lengths.\n"
     ]
     for column, what in (("held_out_database", "Held out"), ("unseen_classes", "Unseen classes")):
         shown = cells_of_column(results, column)
@@ -120,8 +123,8 @@ def unseen_page(title: str, table: pd.DataFrame, results: Results, baseline: str
             f"{cell_metric(cell, f'{prefix}database_size'):,.0f} images, chance "
             f"{cell_metric(cell, f'{prefix}chance_level'):.4f}."
         )
-    on_grid = table["code_length"].isin(MAIN_CODE_LENGTHS) & (table["method"] != baseline)
-    parts += ["", _wide(for_readers(table[on_grid]), MAIN_CODE_LENGTHS, headers, {})]
+    on_grid = table["code_length"].isin(SHORTEST_AND_LONGEST) & (table["method"] != baseline)
+    parts += ["", _wide(for_readers(table[on_grid]), SHORTEST_AND_LONGEST, headers, {})]
     for row in for_readers(table[table["method"] == baseline]).to_dict("records"):
         scores = ", ".join(f"{header} {row[column]}" for column, header in headers.items())
         parts.append(f"{baseline}, {row['code_length']} bits: {scores}.\n")

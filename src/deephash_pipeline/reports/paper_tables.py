@@ -27,9 +27,6 @@ from deephash_pipeline.reports.published import (
 BENCHMARKS = {"mnist": "MNIST", "cifar10": "CIFAR10", "kaggle_face": "Kaggle-Face", "sun397": "SUN397"}
 """The paper's benchmarks, in its order, and their names there."""
 
-INITIALISATIONS = ("deephash_random_start", "deephash_pretrained", "deephash", "deephash_faithful")
-"""Methods of the table of initialisations; both kinds of fine-tuning stand beside the paper's."""
-
 HAND_CRAFTED_FEATURES = {"cifar10": "GIST", "sun397": "dense SIFT bag"}
 """Benchmark -> the feature that the paper has there; what was measured on another one is not compared."""
 
@@ -70,12 +67,6 @@ def all_methods_table(results: Results, display_names: Mapping[str, str]) -> pd.
             for code_length in sorted({*MAIN_CODE_LENGTHS, *cited_map(benchmark, method)})
         ),
     )
-
-
-def initialisations_table(results: Results, display_names: Mapping[str, str]) -> pd.DataFrame:
-    """Table 'three initialisations', as `all_methods_table` but without `cited`."""
-    methods = {method: display_names[method] for method in INITIALISATIONS}
-    return all_methods_table(results, methods).drop(columns="cited")
 
 
 def code_lengths_table(results: Results, display_names: Mapping[str, str], code_lengths: Iterable[int]) -> pd.DataFrame:

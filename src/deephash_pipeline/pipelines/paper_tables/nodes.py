@@ -13,7 +13,6 @@ Content = TypeVar("Content")
 
 TITLES = {
     "map_of_all_methods": "mAP of all methods",
-    "three_initialisations": "Three initialisations",
     "hand_crafted_against_cnn": "Hand-crafted against CNN",
     "map_against_bits": "mAP against bits",
     "precision_recall_at_32_bits": f"Precision and recall at {SHOWN_CODE_LENGTH} bits",
@@ -53,12 +52,11 @@ def write_paper_tables(
     joined = {benchmark: pd.concat(frames, ignore_index=True) for benchmark, frames in by_benchmark(drawn).items()}
     by_hand = {path.partition("/")[0]: table for path, table in hand_crafted.items()}
     tables = {
-        "map_of_all_methods": reports.all_methods_table(results, compared),
-        "three_initialisations": reports.initialisations_table(results, compared),
-        "hand_crafted_against_cnn": reports.features_table(results, by_hand, compared),
-        "map_against_bits": reports.code_lengths_table(results, compared, CODE_LENGTHS),
-        CURVES: reports.precision_recall_table(joined, compared),
-        "unseen_classes": reports.unseen_table(results, names, CODE_LENGTHS),
+        "map_of_all_methods": reports.all_methods_table(results, COMPARED),
+        "hand_crafted_against_cnn": reports.features_table(results, by_hand, COMPARED),
+        "map_against_bits": reports.code_lengths_table(results, COMPARED, CODE_LENGTHS),
+        CURVES: reports.precision_recall_table(joined, COMPARED),
+        "unseen_classes": reports.unseen_table(results, NAMES, CODE_LENGTHS),
     }
     for name in former.keys() & tables.keys():
         keep = reports.with_stored_curves if name == CURVES else reports.with_stored_metrics
