@@ -52,11 +52,11 @@ def write_paper_tables(
     joined = {benchmark: pd.concat(frames, ignore_index=True) for benchmark, frames in by_benchmark(drawn).items()}
     by_hand = {path.partition("/")[0]: table for path, table in hand_crafted.items()}
     tables = {
-        "map_of_all_methods": reports.all_methods_table(results, COMPARED),
-        "hand_crafted_against_cnn": reports.features_table(results, by_hand, COMPARED),
-        "map_against_bits": reports.code_lengths_table(results, COMPARED, CODE_LENGTHS),
-        CURVES: reports.precision_recall_table(joined, COMPARED),
-        "unseen_classes": reports.unseen_table(results, NAMES, CODE_LENGTHS),
+        "map_of_all_methods": reports.all_methods_table(results, compared),
+        "hand_crafted_against_cnn": reports.features_table(results, by_hand, compared),
+        "map_against_bits": reports.code_lengths_table(results, compared, CODE_LENGTHS),
+        CURVES: reports.precision_recall_table(joined, compared),
+        "unseen_classes": reports.unseen_table(results, names, CODE_LENGTHS),
     }
     for name in former.keys() & tables.keys():
         keep = reports.with_stored_curves if name == CURVES else reports.with_stored_metrics
@@ -74,7 +74,7 @@ def _page(name: str, table: pd.DataFrame, results: reports.Results, classifier: 
     if name == CURVES:
         return reports.precision_recall_page(TITLES[name], reports.for_readers(table), results)
     if name == "unseen_classes":
-        return reports.unseen_page(TITLES[name], table, results, NAMES[CLASSIFIER_BASELINE.method])
+        return reports.unseen_page(TITLES[name], table, results, classifier)
     beside = f"[{TITLES['map_of_all_methods']}](map_of_all_methods.md)" if name == "map_against_bits" else None
     return reports.compared_page(TITLES[name], table, results, beside=beside)
 
