@@ -31,7 +31,7 @@ PROTOCOL = (
     "every value, with differences.\n"
 )
 
-SHOWN_RADII = (0, 2)
+SHOWN_RADIUS = 2
 
 SHORTEST_AND_LONGEST = (min(MAIN_CODE_LENGTHS), max(MAIN_CODE_LENGTHS))
 
@@ -54,7 +54,7 @@ def compared_page(title: str, table: pd.DataFrame, results: Results, *, beside: 
         parts.append(f"The code lengths of {beside} are not repeated here.\n")
     code_lengths = sorted(set(table["code_length"]))
     if any(cited.values()):
-        parts.append(f"`{CITED_HEADING}`: {CITED_NOTE}\n")
+        parts.append(f"{CITED_NOTE}\n")
         code_lengths = list(MAIN_CODE_LENGTHS)
     for benchmark, name in BENCHMARKS.items():
         own = shown[shown["benchmark"] == name]
@@ -74,26 +74,29 @@ def compared_page(title: str, table: pd.DataFrame, results: Results, *, beside: 
 
 
 def precision_recall_page(title: str, curves: pd.DataFrame, results: Results) -> str:
-    """Write precision and recall within some radii, a section for each benchmark.
+    """Write precision and recall within a radius, a section for each benchmark.
 
     Args:
         title: heading of the page.
         curves: of `paper_figures.precision_recall_table`, with text for readers.
         results: metrics of the cells that were run.
     """
-    parts = [PROTOCOL, "The paper prints no numbers for this figure, so there is nothing to compare with.\n"]
+    parts = [
+        "Test images search the training images, as in the paper, which prints no numbers for this figure. The CSV "
+        "beside this page has every radius.\n"
+    ]
     for benchmark, name in BENCHMARKS.items():
         rows, missing = [], []
         for method, of_method in curves[curves["benchmark"] == name].groupby("method", sort=False):
             if of_method["radius"].isna().all():
                 missing.append(str(method))
                 continue
-            points = of_method.set_index("radius").to_dict(orient="index")
-            cells = [points.get(radius) for radius in SHOWN_RADII]
-            rows.append([method, *(f"{at['precision']} / {at['recall']}" if at else "nothing found" for at in cells)])
+            within = of_method[of_method["radius"] == SHOWN_RADIUS][["precision", "recall"]].to_numpy().tolist()
+            rows.append([method, *(within[0] if within else ("nothing found", NOT_PRINTED))])
         parts += [f"## {name}\n", _measured_on(benchmark, results.get(benchmark, ()), bool(rows))]
         if rows:
-            parts += [_markdown_table(["precision / recall within", *map(str, SHOWN_RADII)], rows), *_not_run(missing)]
+            header = ["method", f"precision within {SHOWN_RADIUS} bits", "recall"]
+            parts += [_markdown_table(header, rows), *_not_run(missing)]
     return _page(title, parts)
 
 
@@ -151,7 +154,7 @@ def _measured_on(benchmark: str, cells: Sequence[CellMetrics], ran: bool) -> str
 def _wide(
     shown: pd.DataFrame, code_lengths: Sequence[int], headers: Mapping[str, str], cited: Mapping[str, str]
 ) -> str:
-    """A row for each method, some columns for each code length, and what is cited in the last."""
+    """A row for each method that was run, some columns for each code length, and what is cited below."""
     names = [f": {name}" if name else "" for name in headers.values()]
     header = ["method", *(f"{length}{name}" for length in code_lengths for name in names)]
     cells = shown.set_index(["method", "code_length"])[list(headers)].to_dict(orient="index")
@@ -159,14 +162,11 @@ def _wide(
         [method, *(cells[method, length][column] for length in code_lengths for column in headers)]
         for method in dict.fromkeys(shown["method"])
     ]
-    uncited = [row for row in rows if row[0] not in cited]
-    missing = [row[0] for row in uncited if all(cell.startswith(NOT_RUN) for cell in row[1:])]
-    rows = [row for row in rows if row[0] not in missing]
+    missing = [row[0] for row in rows if all(cell.startswith(NOT_RUN) for cell in row[1:])]
+    parts = [_markdown_table(header, [row for row in rows if row[0] not in missing]), *_not_run(missing)]
     if cited:
-        header.append(CITED_HEADING)
-        for row in rows:
-            row.append(cited.get(row[0], NOT_PRINTED))
-    return "\n".join([_markdown_table(header, rows), *_not_run(missing)])
+        parts.append(f"{CITED_HEADING}: {'; '.join(f'{method} {text}' for method, text in cited.items())}.\n")
+    return "\n".join(parts)
 
 
 def _in_brackets(printed: str) -> str:
