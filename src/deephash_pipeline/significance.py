@@ -1,13 +1,16 @@
-"""Which methods are worse than the best, and which are tied with it: a paired bootstrap over queries.
+"""Which methods are worse than the best, and which are tied with it: Tukey's studentised range over seeds.
 
-Every method answers the same queries. What is compared is each query's average precision, averaged over a method's
-seeds: the test says how far a difference could be an accident of the queries. How far it could be one of the seeds is
-what their standard deviation shows, which stands beside it.
+What varies is what a seed draws: weights, order, augmentation, centres, random directions. The queries are the same for
+all, so nothing is said of other queries. The best is chosen by the same means; that some method is worse than it then
+means that the range of the means is large, which is what Tukey's test bounds. Every pair has the variances of its own
+two methods (Games and Howell 1976): with one pooled over all methods, as different ones as those of
+docs/results/fair-comparison have, of equal methods one is called worse in up to a quarter of the cases instead of 5 %
+(docs/evaluation.md). Seeds of methods that share a trunk rise and fall together; the difference of two means is then
+less uncertain than the test takes it for, which makes it conservative.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy as np
 import scipy.stats
@@ -17,184 +20,98 @@ from pydantic import Field
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.parameters import Parameters
 
-VALUES_AT_ONCE = 2**22
-"""Resampled values that are in memory at a time, 32 MiB."""
+Floats = NDArray[np.float64]
+Verdict = Literal["best", "tied", "worse"]
 
 
 class SignificanceParameters(Parameters):
     """How methods are compared.
 
     Attributes:
-        resamples: of the queries.
-        level: probability of calling one of several methods worse that is not; 1 - level is what intervals cover.
+        level: probability that of equal methods any is called worse than the one of the highest mean.
     """
 
-    resamples: Annotated[int, Field(ge=100)] = 10_000
     level: Annotated[float, Field(gt=0, lt=1)] = 0.05
 
 
 @dataclass(frozen=True)
 class AgainstBest:
-    """A method's mean average precision over its seeds, and how it stands to the best method's.
+    """How a method stands to the one of the highest mean among those of several seeds.
 
     Attributes:
-        mean: over queries and seeds.
-        standard_deviation: of the seeds' mAP, with n - 1; NaN of one seed.
-        seeds: how many.
-        difference: of the best method's mean to this one's, 0 for the best itself.
-        low: lower end of the interval that the difference lies in, by percentiles of the bootstrap.
-        high: upper end.
-        p_value: two-sided, of no difference; 1 for the best itself.
-        adjusted_p_value: the same after Holm's correction over all methods but the best.
-        tied: whether it is not worse than the best at the level asked for; true of the best itself.
+        difference: of the best method's mean to this one's, 0 for the best itself, negative if one seed had more; NaN
+            where there is no best.
+        p_value: of no difference, adjusted for the number of methods; 1 for the best itself, NaN without a verdict.
+        verdict: None of one seed, and where no two methods have several.
     """
 
-    mean: float
-    standard_deviation: float
-    seeds: int
     difference: float
-    low: float
-    high: float
     p_value: float
-    adjusted_p_value: float
-    tied: bool
+    verdict: Verdict | None
 
 
 def compare_with_best(
-    average_precisions: Mapping[str, ArrayLike], parameters: SignificanceParameters | None = None, random_state: int = 0
-) -> dict[str, AgainstBest]:
+    means: ArrayLike, standard_deviations: ArrayLike, seeds: ArrayLike, parameters: SignificanceParameters | None = None
+) -> list[AgainstBest]:
     """Compare methods with the one of the highest mean, which the first of several equal ones is.
 
-    The best is chosen by the same queries, so a method tied with it may well be the better one: what is said of the
-    others is that they are worse, never that the best is alone.
+    A method tied with the best may well be the better one: what is said of the others is that they are worse, never
+    that the best is alone.
 
     Args:
-        average_precisions: method to float (queries,) of one seed or (seeds, queries); of the same queries in the same
-            order, NaN where a query has no relevant item. `deephash_pipeline.retrieval.average_precision` gives them.
-        parameters: resamples and level.
-        random_state: of the resamples.
+        means: float (methods,), each of its seeds.
+        standard_deviations: float (methods,), of the seeds with n - 1; whatever it is of one seed is not read.
+        seeds: int (methods,), how many.
+        parameters: level.
 
     Returns:
-        Method to its standing, in the order given.
+        The standing of each method, in the order given.
 
     Raises:
-        InputError: no method, no query with relevant items, or methods with other queries.
+        InputError: there is no method.
 
     Example:
-        >>> queries = np.linspace(0.2, 0.8, 50)
-        >>> standing = compare_with_best({"a": queries, "b": queries - 0.1, "c": queries})
-        >>> [(method, round(found.mean, 2), found.tied) for method, found in standing.items()]
-        [('a', 0.5, True), ('b', 0.4, False), ('c', 0.5, True)]
+        >>> found = compare_with_best([0.9, 0.8, 0.89, 0.95], [0.01, 0.01, 0.01, np.nan], [3, 3, 3, 1])
+        >>> [(round(method.difference, 2), method.verdict) for method in found]
+        [(0.0, 'best'), (0.1, 'worse'), (0.01, 'tied'), (-0.05, None)]
     """
-    parameters = parameters or SignificanceParameters()
-    scores = _checked(average_precisions)
-    over_seeds = {method: own.mean(axis=0) for method, own in scores.items()}
-    best = max(over_seeds, key=lambda method: over_seeds[method].mean())
-    others = [method for method in scores if method != best]
-    tested: dict[str, tuple[float, float, float, float]] = {}
-    if others:
-        differences = np.stack([over_seeds[best] - over_seeds[method] for method in others])
-        low, high, p_values = paired_bootstrap(differences, parameters, random_state)
-        adjusted = holm(p_values)
-        columns = (low.tolist(), high.tolist(), p_values.tolist(), adjusted.tolist())
-        tested = dict(zip(others, zip(*columns, strict=True), strict=True))
-    top = float(over_seeds[best].mean())
-    standing = {}
-    for method, own in scores.items():
-        of_seeds = own.mean(axis=1)
-        lower, upper, p_value, corrected = tested.get(method, (0.0, 0.0, 1.0, 1.0))
-        standing[method] = AgainstBest(
-            mean=float(over_seeds[method].mean()),
-            standard_deviation=float(of_seeds.std(ddof=1)) if len(own) > 1 else float("nan"),
-            seeds=len(own),
-            difference=top - float(over_seeds[method].mean()),
-            low=lower,
-            high=upper,
-            p_value=p_value,
-            adjusted_p_value=corrected,
-            tied=corrected >= parameters.level,
-        )
+    level = (parameters or SignificanceParameters()).level
+    mean, deviation, count = (np.asarray(given, np.float64) for given in (means, standard_deviations, seeds))
+    if not mean.size:
+        raise InputError("there is no method to compare: pass the mean of one at least")
+    (several,) = np.nonzero(count > 1)
+    if len(several) < 2:
+        return [AgainstBest(float("nan"), float("nan"), None) for _ in mean]
+    best = several[mean[several].argmax()]
+    p_value = np.full(len(mean), np.nan)
+    studentised, freedom = against_best(mean[several], deviation[several], count[several])
+    p_value[several] = scipy.stats.studentized_range.sf(studentised, len(several), freedom)
+    standing = []
+    for method, p in enumerate(p_value.tolist()):
+        verdict: Verdict | None = "best" if method == best else "worse" if p < level else "tied"
+        verdict = None if np.isnan(p) else verdict
+        standing.append(AgainstBest(float(mean[best] - mean[method]), p, verdict))
     return standing
 
 
-def paired_bootstrap(
-    differences: NDArray[np.float64], parameters: SignificanceParameters, random_state: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Resample queries, the same for every row, and see how far the mean differences move.
+def against_best(means: ArrayLike, standard_deviations: ArrayLike, seeds: ArrayLike) -> tuple[Floats, Floats]:
+    """Studentise the differences to the highest mean, each by the variances of its two methods.
 
     Args:
-        differences: float64 (comparisons, queries).
-        parameters: resamples and level.
-        random_state: of the resamples.
+        means: float (..., methods).
+        standard_deviations: float (..., methods), of the seeds with n - 1.
+        seeds: int (methods,), each 2 at least.
 
     Returns:
-        Lower and upper ends of the percentile intervals of the mean differences, and their two-sided p-values: twice
-        the share of resamples on the rarer side of zero, with those at zero and the sample itself on both sides, so
-        that none is 0 (Davison and Hinkley 1997, section 4.2). Each float64 (comparisons,).
-
-    Example:
-        >>> low, high, p_value = paired_bootstrap(np.array([[0.1, 0.1, 0.2]]), SignificanceParameters(), 0)
-        >>> low.round(3).tolist(), high.round(3).tolist(), p_value.round(4).tolist()
-        ([0.1], [0.2], [0.0002])
+        The studentised differences, and their degrees of freedom by Welch; each float64 (..., methods). Without any
+        deviation an equal mean has 0, another infinity.
     """
-    # A constant row, whose distribution is a point, is what scipy warns of.
-    constant = (differences == differences[:, :1]).all(axis=1)
-    low = differences[:, 0].copy()
-    high, above, below = low.copy(), (low >= 0) * 1.0, (low <= 0) * 1.0
-    if not constant.all():
-        found = scipy.stats.bootstrap(
-            (differences[~constant],),
-            np.mean,
-            axis=-1,
-            n_resamples=parameters.resamples,
-            batch=max(1, VALUES_AT_ONCE // differences[~constant].size),
-            confidence_level=1 - parameters.level,
-            method="percentile",
-            vectorized=True,
-            rng=np.random.default_rng(random_state),
-        )
-        interval, means = found.confidence_interval, found.bootstrap_distribution
-        low[~constant], high[~constant] = interval.low, interval.high
-        above[~constant], below[~constant] = (means >= 0).mean(axis=-1), (means <= 0).mean(axis=-1)
-    rarer = (np.minimum(above, below) * parameters.resamples + 1) / (parameters.resamples + 1)
-    return low, high, np.minimum(1.0, 2 * rarer)
-
-
-def holm(p_values: ArrayLike) -> NDArray[np.float64]:
-    """Adjust p-values of several tests, so that one false rejection among all is as rare as in a single test.
-
-    The smallest is multiplied by the number of tests, the next by one less, and so on; none falls below one before it,
-    none exceeds 1 (Holm 1979). scipy corrects for the false discovery rate only, which is another promise.
-
-    Args:
-        p_values: float (tests,).
-
-    Returns:
-        float64 (tests,), in the order given.
-
-    Example:
-        >>> holm([0.01, 0.04, 0.03, 0.005]).round(3).tolist()
-        [0.03, 0.06, 0.06, 0.02]
-    """
-    given = np.asarray(p_values, dtype=np.float64)
-    order = np.argsort(given, kind="stable")
-    adjusted = np.empty_like(given)
-    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(given[order] * np.arange(len(given), 0, -1)))
-    return adjusted
-
-
-def _checked(average_precisions: Mapping[str, ArrayLike]) -> dict[str, NDArray[np.float64]]:
-    """Give the scores of each method as (seeds, queries), without queries that have no relevant item."""
-    scores = {method: np.atleast_2d(np.asarray(own, np.float64)) for method, own in average_precisions.items()}
-    if not scores:
-        raise InputError("there is no method to compare: pass the average precisions of one at least")
-    first, reference = next(iter(scores.items()))
-    unanswerable = np.isnan(reference).any(axis=0)
-    for method, own in scores.items():
-        if own.ndim != 2 or own.shape[1] != reference.shape[1]:
-            raise InputError(f"{method} has scores of shape {own.shape}, {first} of {reference.shape}: same queries")
-        if (np.isnan(own) != unanswerable).any():
-            raise InputError(f"{method} and {first} differ in which queries have relevant items: pass the same queries")
-    if unanswerable.all():
-        raise InputError("no query has a relevant item: there is nothing to compare")
-    return {method: own[:, ~unanswerable] for method, own in scores.items()}
+    mean, count = np.asarray(means, np.float64), np.asarray(seeds, np.float64)
+    variance = np.asarray(standard_deviations, np.float64) ** 2 / count
+    best = mean.argmax(axis=-1, keepdims=True)
+    of_best, degrees = np.take_along_axis(variance, best, -1), count - 1
+    difference, together = np.take_along_axis(mean, best, -1) - mean, (variance + of_best) / 2
+    with np.errstate(divide="ignore", invalid="ignore"):
+        studentised = np.where(difference == 0, 0.0, difference / np.sqrt(together))
+        freedom = (2 * together) ** 2 / (variance**2 / degrees + of_best**2 / degrees[best])
+    return studentised, np.where(together == 0, 1.0, freedom)

@@ -20,11 +20,12 @@ from benchmarks.studies.nearer_items import NEARER_ITEMS
 from benchmarks.studies.reranking import RERANKING
 from benchmarks.studies.service import SERVICE
 from benchmarks.studies.shallow_baselines import SHALLOW_BASELINES
+from benchmarks.studies.verdicts import VERDICTS
 from benchmarks.training_loop import TRAINING_LOOP
 from deephash_pipeline.errors import InputError
 
 TIMINGS = (EVALUATION, LARGE_DATABASE, LOSS, SEARCH, TRAINING_LOOP)
-STUDIES = (APPROXIMATE_SEARCH, LARGE_BATCH, NEARER_ITEMS, RERANKING, SERVICE, SHALLOW_BASELINES)
+STUDIES = (APPROXIMATE_SEARCH, LARGE_BATCH, NEARER_ITEMS, RERANKING, SERVICE, SHALLOW_BASELINES, VERDICTS)
 DOCUMENT = "# Title\n\n<!-- a: begin -->\nold\n<!-- a: end -->\n\n<!-- b: begin -->\nstays\n<!-- b: end -->\n"
 
 

@@ -11,13 +11,7 @@ from deephash_pipeline.deephash.fine_tune import build_network
 from deephash_pipeline.errors import InputError
 from deephash_pipeline.grid import METHODS
 from deephash_pipeline.methods import Cell
-from deephash_pipeline.pipelines.comparison.nodes import (
-    Comparison,
-    compare_methods,
-    draw_comparison,
-    score_queries,
-    write_page,
-)
+from deephash_pipeline.pipelines.comparison.nodes import compare_methods, draw_comparison, map_of_seeds, write_page
 from deephash_pipeline.pipelines.shared.fitting import BaselineParameters, fit_hash_function
 from deephash_pipeline.pipelines.shared.searching import LabelSets
 from deephash_pipeline.protocols import Protocol
@@ -29,7 +23,6 @@ from tests.pipelines.test_fine_tuning_stages import fine_tuning_parameters
 TRAINING_LABELS = np.arange(60, dtype=np.int64) % 3
 VALIDATION_LABELS = np.arange(30, dtype=np.int64) % 3
 QUERY_LABELS = np.arange(24, dtype=np.int64) % 3
-QUICK = SignificanceParameters(resamples=500)
 
 
 def codes(noise: float, seed: int, code_length: int = 12) -> CodeSets:
@@ -60,7 +53,7 @@ def compared(
     files: dict[str, CodeSets], training: NDArray[np.int64] = TRAINING_LABELS, protocol: str = "paper"
 ) -> pd.DataFrame:
     return compare_methods(
-        files, LabelSets(QUERY_LABELS, training, VALIDATION_LABELS), protocol, Comparison(QUICK, METHODS), EXPERIMENT
+        files, LabelSets(QUERY_LABELS, training, VALIDATION_LABELS), protocol, SignificanceParameters(), METHODS
     )
 
 
@@ -83,21 +76,23 @@ def test_each_cell_that_is_there_has_the_mean_of_the_seeds_that_are_there(table:
     row = table[(table["protocol"] == "held_out") & (table["method"] == "ITQ")].iloc[0]
     assert row["mean"] == pytest.approx(np.mean(scores))
     assert row["standard_deviation"] == pytest.approx(np.std(scores, ddof=1))
+    assert [float(mean) for mean in row["mean_of_each_seed"].split()] == pytest.approx(scores)
 
 
 def test_only_the_first_k_count_where_the_protocol_says_so() -> None:
     protocol = Protocol("first_five", ("training",), "the training set", k=5)
-    scores = score_queries(FILES, LabelSets(QUERY_LABELS, TRAINING_LABELS, VALIDATION_LABELS), protocol)
+    scores = map_of_seeds(FILES, LabelSets(QUERY_LABELS, TRAINING_LABELS, VALIDATION_LABELS), protocol)
     own = FILES["lsh/b48/codes.npz"]
     histograms = count_distances(own.query, QUERY_LABELS, own.database, TRAINING_LABELS, 48)
     assert scores is not None
-    np.testing.assert_array_equal(scores["lsh", 48][0], average_precision_at(histograms, 5))
-    assert not np.allclose(scores["lsh", 48][0], average_precision(histograms))
+    assert scores["lsh", 48] == [pytest.approx(average_precision_at(histograms, 5).mean())]
+    assert scores["lsh", 48] != [pytest.approx(average_precision(histograms).mean(), abs=1e-3)]
 
 
-def test_the_worse_method_is_worse_and_close_ones_are_tied(table: pd.DataFrame) -> None:
-    of_twelve = table[(table["protocol"] == "held_out") & (table["code_length"] == 12)].set_index("method")["tied"]
-    assert of_twelve.to_dict() == {"ITQ": False, METHODS["deephash"]: True, "CSQ": True}
+def test_the_worse_method_is_worse_and_one_seed_has_no_verdict(table: pd.DataFrame) -> None:
+    of_twelve = table[(table["protocol"] == "held_out") & (table["code_length"] == 12)].set_index("method")["verdict"]
+    assert of_twelve.to_dict() == {"ITQ": "worse", METHODS["deephash"]: "best", "CSQ": None}
+    assert table[table["code_length"] == 48]["verdict"].isna().all()
 
 
 def test_where_queries_find_nothing_in_the_training_set_only_held_out_images_are_searched() -> None:
@@ -116,13 +111,15 @@ def test_a_protocol_that_searches_both_sets_is_compared_over_both_and_with_held_
 
 
 def test_the_page_shows_spread_seeds_and_ties(table: pd.DataFrame) -> None:
-    page = write_page(table, EXPERIMENT, QUICK)
+    page = write_page(table, EXPERIMENT, SignificanceParameters())
     lines = page[page.index("## Protocol held_out") :].splitlines()
     row = table[(table["protocol"] == "held_out") & (table["method"] == "ITQ")].iloc[0]
     assert f"| ITQ | {row['mean']:.4f} ± {row['standard_deviation']:.4f} (3) | \N{EN DASH} |" in lines
     (csq,) = (line for line in lines if line.startswith("| CSQ"))
-    assert csq.count("**") == 2
+    assert "**" not in csq
     assert "±" not in csq
+    (deephash,) = (line for line in lines if line.startswith(f"| {METHODS['deephash']} |"))
+    assert deephash.count("**") == 2
 
 
 def test_the_figure_has_an_error_bar_for_each_cell_of_several_seeds(table: pd.DataFrame) -> None:

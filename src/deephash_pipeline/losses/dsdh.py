@@ -22,12 +22,16 @@ class DSDH(SampleCodesLoss):
     and bit after bit b_k = sgn(q_k - B_-k W_-k w_k') with Q = Y W' + (eta / mu) U. Metrics: those of `code_metrics` for
     u, and ``code_agreement``, the share of its signs that are the bits of B.
 
+    The default weights are those of a re-implementation for CIFAR-10 (TreezzZ/DSDH_PyTorch), whose last term is a mean
+    over bits: here, where it is a sum, the same weight is heavier by the code length. The authors' code has eta 55 and
+    ridge 0.1, and solves B in each batch from 55 U + Y W'.
+
     Args:
         code_length: bits.
         labels: of the training set.
-        label_weight: mu; 0.01 in the authors' code for CIFAR-10.
-        ridge: nu; 1 there.
-        quantisation_weight: eta, of the sum over bits of (b - u)^2; 0.01 there.
+        label_weight: mu.
+        ridge: nu.
+        quantisation_weight: eta, of the sum over bits of (b - u)^2.
 
     Example:
         >>> loss = DSDH(code_length=2, labels=np.array([0, 1]))

@@ -26,7 +26,7 @@ class OrthoHash(ClassCentresLoss):
         classes: number of classes.
         random_state: seed of the centres.
         margin: m; 0.2 in the authors' configuration.
-        scale: s; None for the root of the code length, the authors'.
+        scale: s; None for the root of the code length. The authors' code has 8 by default, that root at 64 bits.
 
     Attributes:
         centres: float32 of shape (classes, code_length), of -1 and 1, no two rows alike.

@@ -21,7 +21,7 @@ from deephash_pipeline.reports.paper_tables import (
 )
 from deephash_pipeline.reports.protocols import ByProtocol, by_other_protocols, protocols_table
 from deephash_pipeline.reports.published import cited_map, published_hand_crafted_map, published_map
-from deephash_pipeline.reports.seeds import Scores, figure_seeds, seeds_page, seeds_table
+from deephash_pipeline.reports.seeds import Scores, cell_text, figure_seeds, seeds_page, seeds_table, with_verdicts
 from deephash_pipeline.reports.stored_tables import (
     classifier_baselines_table,
     with_classifier_baselines,
@@ -44,6 +44,7 @@ __all__ = [
     "by_other_protocols",
     "cell_metric",
     "cell_protocol",
+    "cell_text",
     "cited_map",
     "classifier_baselines_table",
     "code_lengths_table",
@@ -75,4 +76,5 @@ __all__ = [
     "with_classifier_baselines",
     "with_stored_curves",
     "with_stored_metrics",
+    "with_verdicts",
 ]

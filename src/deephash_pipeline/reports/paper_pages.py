@@ -131,6 +131,7 @@ def unseen_page(title: str, table: pd.DataFrame, results: Results, baseline: str
     for row in for_readers(table[table["method"] == baseline]).to_dict("records"):
         scores = ", ".join(f"{header} {row[column]}" for column, header in headers.items())
         parts.append(f"{baseline}, {row['code_length']} bits: {scores}.\n")
+    parts.append("In which precision each column was trained: [CIFAR-10](../cifar10.md).\n")
     return _page(title, parts)
 
 

@@ -1,14 +1,12 @@
 """Tables and a figure of several seeds: means, standard deviations, and which methods are worse than the best."""
 
 import math
-from collections.abc import Collection, Mapping
-from dataclasses import asdict
-from typing import TypeAlias
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
-from numpy.typing import NDArray
 
 from deephash_pipeline.protocols import require_protocol
 from deephash_pipeline.reports.figures import by_group
@@ -16,40 +14,65 @@ from deephash_pipeline.reports.panels import add_to_panel, panels_beside_each_ot
 from deephash_pipeline.reports.style import line_and_markers, method_styles
 from deephash_pipeline.significance import SignificanceParameters, compare_with_best
 
-Scores: TypeAlias = Mapping[tuple[str, int], NDArray[np.float64]]
-"""(method, code length) to every query's average precision with every seed, (seeds, queries)."""
+Scores: TypeAlias = Mapping[tuple[str, int], Sequence[float]]
+"""(method, code length) to the mAP of every seed."""
 
 _ABSENT = "\N{EN DASH}"
 
 
-def seeds_table(
-    scores: Scores, display_names: Mapping[str, str], parameters: SignificanceParameters, random_state: int
-) -> pd.DataFrame:
+def seeds_table(scores: Scores, display_names: Mapping[str, str], parameters: SignificanceParameters) -> pd.DataFrame:
     """Compare the methods at each code length with the best one there.
 
     Args:
-        scores: average precisions.
+        scores: mAP of every seed.
         display_names: display name of each method key; its order is that of the rows.
-        parameters: of the bootstrap.
-        random_state: of the bootstrap.
+        parameters: of the test.
 
     Returns:
-        A row for each cell: method (display name), code_length, and what `AgainstBest` says of it.
+        A row for each cell: method (display name), code_length, mean, standard_deviation (n - 1; NaN of one seed),
+        seeds, mean_of_each_seed (with spaces between), and what `AgainstBest` says of it.
 
     Example:
-        >>> queries = np.linspace(0.2, 0.8, 50)
-        >>> scores = {("itq", 12): queries[None] - 0.1, ("ksh", 12): np.stack([queries, queries - 0.02])}
-        >>> seeds_table(scores, {"itq": "ITQ", "ksh": "KSH"}, SignificanceParameters(), 0)[["method", "mean", "tied"]]
-          method  mean   tied
-        0    ITQ  0.40  False
-        1    KSH  0.49   True
+        >>> scores = {("itq", 12): [0.8, 0.81], ("ksh", 12): [0.9, 0.91], ("lsh", 12): [0.7]}
+        >>> names = {"lsh": "LSH", "itq": "ITQ", "ksh": "KSH"}
+        >>> seeds_table(scores, names, SignificanceParameters())[["method", "mean_of_each_seed", "verdict"]]
+          method mean_of_each_seed verdict
+        0    LSH               0.7    None
+        1    ITQ          0.8 0.81   worse
+        2    KSH          0.9 0.91    best
     """
-    rows = []
-    for length in sorted({code_length for _, code_length in scores}):
-        own = {method: scores[method, length] for method in display_names if (method, length) in scores}
-        for method, standing in compare_with_best(own, parameters, random_state).items():
-            rows.append({"method": display_names[method], "code_length": length, **asdict(standing)})
-    return pd.DataFrame(rows)
+    rows = [
+        {
+            "method": name,
+            "code_length": length,
+            "mean": np.mean(own),
+            "standard_deviation": np.std(own, ddof=1) if len(own) > 1 else np.nan,
+            "seeds": len(own),
+            "mean_of_each_seed": " ".join(map(str, own)),
+        }
+        for length in sorted({code_length for _, code_length in scores})
+        for method, name in display_names.items()
+        if (own := scores.get((method, length))) is not None
+    ]
+    return with_verdicts(pd.DataFrame(rows), parameters)
+
+
+def with_verdicts(table: pd.DataFrame, parameters: SignificanceParameters) -> pd.DataFrame:
+    """Compare the methods of each environment, protocol and code length, by what the table holds of their seeds.
+
+    Args:
+        table: with the columns mean, standard_deviation and seeds, and those that tell what is compared, if any.
+        parameters: of the test.
+
+    Returns:
+        The table with the columns of `AgainstBest`, replaced if they are there.
+    """
+    compared = [name for name in ("environment", "protocol", "code_length") if name in table]
+    judged = []
+    for _, own in table.groupby(compared, sort=False):
+        standing = compare_with_best(own["mean"], own["standard_deviation"], own["seeds"], parameters)
+        judged.append(own.assign(**pd.DataFrame(standing, index=own.index, dtype=object)))
+    return pd.concat(judged).astype({"difference": float, "p_value": float}).loc[table.index]
 
 
 def seeds_page(table: pd.DataFrame, benchmark: str, parameters: SignificanceParameters) -> str:
@@ -62,10 +85,9 @@ def seeds_page(table: pd.DataFrame, benchmark: str, parameters: SignificancePara
     """
     parts = [
         f"# Several seeds on {benchmark}\n",
-        "Tie-aware mAP, mean ± standard deviation over seeds; their number stands in brackets. Bold: the best mean at "
-        "a code length, and what is tied with it, not worse by a paired bootstrap over the queries of the seed-"
-        f"averaged difference ({parameters.resamples:,} resamples, Holm's correction over the methods, level "
-        f"{parameters.level:g}). The deviation of one seed is unknown.\n",
+        "Tie-aware mAP, mean ± standard deviation over seeds; their number stands in brackets. Bold: of methods with "
+        "several seeds the best mean at a code length, and what is tied with it: not worse by Tukey's studentised "
+        f"range over seeds, each pair with its own variances (level {parameters.level:g}). One seed has no verdict.\n",
     ]
     for protocol, own in table.groupby("protocol", sort=False):
         lengths = sorted(own["code_length"].unique())
@@ -77,7 +99,10 @@ def seeds_page(table: pd.DataFrame, benchmark: str, parameters: SignificancePara
         cells = own.set_index(["method", "code_length"])
         for method in own["method"].unique():
             texts = [
-                _cell(cells.loc[(method, length)]) if (method, length) in cells.index else _ABSENT for length in lengths
+                f"{cell_text(row := cells.loc[(method, length)])} ({row['seeds']:.0f})"
+                if (method, length) in cells.index
+                else _ABSENT
+                for length in lengths
             ]
             parts.append(f"| {method} | {' | '.join(texts)} |")
         parts.append("")
@@ -129,7 +154,12 @@ def figure_seeds(
     return figure
 
 
-def _cell(row: "pd.Series[float]") -> str:
+def cell_text(row: "pd.Series[Any]") -> str:
+    """Write mean and deviation of a row of `with_verdicts`, bold if it is the best or tied with it.
+
+    >>> cell_text(pd.Series({"mean": 0.5, "standard_deviation": 0.01, "verdict": "tied"}))
+    '**0.5000** ± 0.0100'
+    """
     mean = f"{row['mean']:.4f}"
     spread = "" if math.isnan(row["standard_deviation"]) else f" ± {row['standard_deviation']:.4f}"
-    return f"{f'**{mean}**' if row['tied'] else mean}{spread} ({row['seeds']:.0f})"
+    return f"{f'**{mean}**' if row['verdict'] in ('best', 'tied') else mean}{spread}"

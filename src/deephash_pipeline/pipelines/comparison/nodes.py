@@ -1,11 +1,9 @@
 """Means and standard deviations over seeds, and which methods are worse than the best."""
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from plotly.graph_objects import Figure
 
 from deephash_pipeline import reports
@@ -14,7 +12,6 @@ from deephash_pipeline.errors import InputError
 from deephash_pipeline.grid import FURTHER_REPLICATES, METHOD_GROUPS, cells, replicated
 from deephash_pipeline.pipelines.shared.searching import LabelSets, finds_anything, searched
 from deephash_pipeline.protocols import Protocol, require_protocol
-from deephash_pipeline.randomness import derive_seed
 from deephash_pipeline.reports import Scores
 from deephash_pipeline.retrieval import CodeSets, average_precision_at, count_distances
 from deephash_pipeline.significance import SignificanceParameters
@@ -27,23 +24,12 @@ REPLICATES = {
 """File of the codes of each replicate of each cell of the grid -> method and code length, by order of the seeds."""
 
 
-NAMES_OF_DRAWS = {"paper": "training", "held_out": "held out", "unseen": "held out"}
-"""Where resamples derive from another name than the protocol's: that of the time when results were published."""
-
-
-class Comparison(NamedTuple):
-    """How methods are compared, and method -> name."""
-
-    parameters: SignificanceParameters
-    names: dict[str, str]
-
-
 def compare_methods(
     codes: Mapping[str, CodeSets],
     labels: LabelSets,
     protocol: str,
-    comparison: Comparison,
-    experiment: Experiment,
+    parameters: SignificanceParameters,
+    names: dict[str, str],
 ) -> pd.DataFrame:
     """Compare the methods whose codes are there, with the seeds that are there, at each code length.
 
@@ -51,8 +37,8 @@ def compare_methods(
         codes: ``<method>/b<bits>/codes.npz``, ``<method>/b<bits>/r<replicate>/codes.npz`` to the codes of a cell.
         labels: of the three sets.
         protocol: that the methods are compared by; by the one beside it they are compared too.
-        comparison: parameters of the bootstrap, and the methods' names.
-        experiment: whose seed the resamples derive from.
+        parameters: of the test.
+        names: method -> name, in the order of the rows.
 
     Returns:
         The rows of `reports.seeds_table` for each protocol, named in the first column.
@@ -63,10 +49,9 @@ def compare_methods(
     tables = []
     of_codes = require_protocol(protocol)
     for by in (of_codes, *([require_protocol(of_codes.beside)] if of_codes.beside else [])):
-        scores = score_queries(codes, labels, by)
+        scores = map_of_seeds(codes, labels, by)
         if scores is not None:
-            draws = derive_seed(experiment.seed, "comparison", NAMES_OF_DRAWS.get(by.name, by.name))
-            table = reports.seeds_table(scores, comparison.names, comparison.parameters, draws)
+            table = reports.seeds_table(scores, names, parameters)
             table.insert(0, "protocol", by.name)
             tables.append(table)
     if not tables:
@@ -74,9 +59,9 @@ def compare_methods(
     return pd.concat(tables, ignore_index=True)
 
 
-def score_queries(codes: Mapping[str, CodeSets], labels: LabelSets, protocol: Protocol) -> Scores | None:
-    """Measure each query's average precision in all replicates of all cells; None if no query finds any."""
-    scores: dict[tuple[str, int], list[NDArray[np.float64]]] = {}
+def map_of_seeds(codes: Mapping[str, CodeSets], labels: LabelSets, protocol: Protocol) -> Scores | None:
+    """Measure mAP in all replicates of all cells; None if no query finds any."""
+    scores: dict[tuple[str, int], list[float]] = {}
     for path, cell in REPLICATES.items():
         own = codes.get(path)
         if own is None:
@@ -88,10 +73,11 @@ def score_queries(codes: Mapping[str, CodeSets], labels: LabelSets, protocol: Pr
         if not finds_anything(labels.query, database.labels):
             return None
         histograms = count_distances(own.query, labels.query, database.codes, database.labels, own.code_length)
-        scores.setdefault(cell, []).append(average_precision_at(histograms, protocol.k or histograms.database_size))
+        average_precisions = average_precision_at(histograms, protocol.k or histograms.database_size)
+        scores.setdefault(cell, []).append(float(np.nanmean(average_precisions)))
     if not scores:
         raise InputError("there are no codes to compare: run some cells first, and `--pipelines=seeds` for more seeds")
-    return {cell: np.stack(of_seeds) for cell, of_seeds in scores.items()}
+    return scores
 
 
 def write_page(table: pd.DataFrame, experiment: Experiment, parameters: SignificanceParameters) -> str:

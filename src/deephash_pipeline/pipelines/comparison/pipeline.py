@@ -3,11 +3,9 @@
 from kedro.pipeline import Node, Pipeline
 
 from deephash_pipeline.grid import NAMES
-from deephash_pipeline.pipelines.comparison.nodes import Comparison, compare_methods, draw_comparison, write_page
-from deephash_pipeline.pipelines.shared.bundles import Bundle, node
+from deephash_pipeline.pipelines.comparison.nodes import compare_methods, draw_comparison, write_page
+from deephash_pipeline.pipelines.shared.bundles import node
 from deephash_pipeline.pipelines.shared.searching import LABEL_SETS
-
-COMPARISON = Bundle(Comparison, ("params:comparison", NAMES))
 
 
 def create_pipeline() -> Pipeline:
@@ -16,7 +14,7 @@ def create_pipeline() -> Pipeline:
         [
             node(
                 compare_methods,
-                ["codes_of_seeds", LABEL_SETS, "params:protocol", COMPARISON, "params:experiment"],
+                ["codes_of_seeds", LABEL_SETS, "params:protocol", "params:comparison", NAMES],
                 "seeds_table",
                 "compare_methods",
             ),

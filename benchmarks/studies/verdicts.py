@@ -1,0 +1,146 @@
+"""How often equal methods are called worse than the best, and unequal ones: `python -m benchmarks.studies.verdicts`.
+
+Seeds' means are drawn from normal distributions whose deviations are those of docs/results/fair-comparison.
+"""
+
+import functools
+import sys
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+import scipy.stats
+from numpy.typing import ArrayLike, NDArray
+
+from benchmarks.documents import PROJECT, Benchmark, Results, Settings
+from deephash_pipeline.significance import Floats, SignificanceParameters, against_best
+
+LEVEL = SignificanceParameters().level
+TABLES = PROJECT / "docs" / "results" / "fair-comparison"
+CELLS = {
+    "digits": ("seeds.csv", "digits_held_out", 48, 0.0024),
+    "MNIST": ("seeds-mnist.csv", "mnist_tuned", 48, 0.00024),
+    "CIFAR-10, 12 bits": ("seeds-cifar10.csv", "cifar10_tuned", 12, 0.0012),
+    "CIFAR-10, 48 bits": ("seeds-cifar10.csv", "cifar10_tuned", 48, 0.0010),
+}
+"""Table, environment, bits, and the standard error that queries give a difference of two methods held out: the median
+of the intervals of the bootstrap over queries that judged these tables before (commit 85a2f2a), over 3.92."""
+
+Calls = Callable[[Floats, Floats, int], NDArray[np.bool_]]
+
+
+def published_deviations(table: str, environment: str, code_length: int) -> Floats:
+    """Read the deviations of the methods with several seeds, held out: float64 (methods,)."""
+    rows = pd.read_csv(TABLES / table)
+    cell = (rows["environment"] == environment) & (rows["protocol"] == "held_out")
+    of_seeds = rows[cell & (rows["code_length"] == code_length) & (rows["seeds"] > 1)]["standard_deviation"]
+    return of_seeds.to_numpy(np.float64)
+
+
+def drawn(
+    deviations: ArrayLike, seeds: int, number: int, shared: float = 0.0, below: float = 0.0
+) -> tuple[Floats, Floats]:
+    """Draw means and deviations over seeds, each float64 (number, methods).
+
+    Args:
+        deviations: float (methods,), true ones.
+        seeds: of each method.
+        number: of experiments.
+        shared: part of the variance that all methods have in common with one seed, as by one trunk.
+        below: how far the first method's true mean lies below that of the others, which are equal.
+    """
+    generator, scale = np.random.default_rng(0), np.asarray(deviations, np.float64)[:, None]
+    own = generator.standard_normal((number, len(scale), seeds))
+    common = generator.standard_normal((number, 1, seeds))
+    values = scale * (np.sqrt(1 - shared) * own + np.sqrt(shared) * common)
+    values[:, 0] -= below
+    return values.mean(axis=2), values.std(axis=2, ddof=1)
+
+
+def by_own_variances(means: Floats, deviations: Floats, seeds: int) -> NDArray[np.bool_]:
+    """Call methods worse as `compare_with_best` does; critical values between a few degrees of freedom interpolated."""
+    studentised, freedom = against_best(means, deviations, np.full(means.shape[1], seeds))
+    inverse, critical = _critical_values(means.shape[1], seeds)
+    return studentised > np.interp(1 / freedom, inverse, critical)
+
+
+def by_pooled_variance(means: Floats, deviations: Floats, seeds: int) -> NDArray[np.bool_]:
+    """Call methods worse by Tukey's test with one variance."""
+    methods = means.shape[1]
+    error = np.sqrt((deviations**2).mean(axis=1, keepdims=True) / seeds)
+    return _differences(means) / error > scipy.stats.studentized_range.isf(LEVEL, methods, methods * (seeds - 1))
+
+
+def by_queries(error: float) -> Calls:
+    """Call methods worse by the former test: differences beside the standard error of queries, corrected by Holm.
+
+    That any is worse is that the largest difference passes Bonferroni's bound; the others are called less often by it.
+    """
+
+    def calls(means: Floats, deviations: Floats, seeds: int) -> NDArray[np.bool_]:
+        return _differences(means) / error > scipy.stats.norm.isf(LEVEL / 2 / (means.shape[1] - 1))
+
+    return calls
+
+
+def family_wise_error(calls: Calls, deviations: ArrayLike, seeds: int, number: int, shared: float = 0.0) -> float:
+    """Measure how often any of equal methods is called worse."""
+    return float(calls(*drawn(deviations, seeds, number, shared), seeds).any(axis=1).mean())
+
+
+def power(calls: Calls, methods: int, seeds: int, number: int, below: float) -> float:
+    """Measure how often a method is called worse that lies so many deviations below the others, which are equal."""
+    return float(calls(*drawn(np.ones(methods), seeds, number, below=below), seeds)[:, 0].mean())
+
+
+def _differences(means: Floats) -> Floats:
+    return means.max(axis=1, keepdims=True) - means
+
+
+@functools.cache
+def _critical_values(methods: int, seeds: int) -> tuple[Floats, Floats]:
+    inverse = np.linspace(1 / (2 * seeds - 2), 1 / (seeds - 1), 6)
+    return inverse, scipy.stats.studentized_range.isf(LEVEL, methods, 1 / inverse)
+
+
+def _measure(settings: Settings) -> Results:
+    seeds, number = settings["seeds"], settings["draws"]
+    errors, powers = [], []
+    published = {name: published_deviations(*cell[:3]) for name, cell in CELLS.items()}
+    equal = {f"one for all {methods} methods": np.ones(methods) for methods in (5, 14, 21)}
+    for name, deviations in (published | equal).items():
+        cells: dict[str, Callable[[], float] | None] = {
+            "bootstrap over queries, Holm": None,
+            "Tukey, pooled variance": functools.partial(family_wise_error, by_pooled_variance, deviations, seeds),
+            "Tukey, own variances": functools.partial(family_wise_error, by_own_variances, deviations, seeds),
+            "the same, half of the variance shared": functools.partial(
+                family_wise_error, by_own_variances, deviations, seeds, shared=0.5
+            ),
+        }
+        if name in CELLS:
+            former = by_queries(CELLS[name][3])
+            cells["bootstrap over queries, Holm"] = functools.partial(family_wise_error, former, deviations, seeds)
+        shown = {
+            heading: f"{measure(number=number):.3f}" if measure else "\N{EN DASH}" for heading, measure in cells.items()
+        }
+        errors.append({"variances": name, "methods": len(deviations)} | shown)
+    former = by_queries(CELLS["CIFAR-10, 48 bits"][3] / np.sqrt((published["CIFAR-10, 48 bits"] ** 2).mean()))
+    tests = {"bootstrap over queries": former, "pooled variance": by_pooled_variance, "own variances": by_own_variances}
+    for of_each in (seeds, seeds + 2):
+        for name, calls in tests.items():
+            found = {f"{below} below": f"{power(calls, 14, of_each, number, below):.3f}" for below in (2, 4, 6)}
+            powers.append({"seeds": of_each, "test": name} | found)
+    return {"tables": {"errors": errors, "power": powers}}
+
+
+VERDICTS = Benchmark(
+    "verdicts",
+    _measure,
+    settings={"draws": 20_000, "seeds": 3},
+    quick={"draws": 1_000},
+    distributions=("numpy", "scipy"),
+    document=PROJECT / "docs" / "evaluation.md",
+)
+
+if __name__ == "__main__":
+    sys.exit(VERDICTS.main(__doc__))
