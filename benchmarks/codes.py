@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.retrieval import LabelledCodes, pack_bits
 
 RANDOM, TRAINED = "random", "trained"

@@ -10,8 +10,8 @@ from pathlib import Path
 from textwrap import fill
 from typing import Any
 
-from deephash_pipeline.errors import InputError
-from deephash_pipeline.stores import replacing
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.stores import replacing
 
 PROJECT = Path(__file__).resolve().parent.parent
 RESULTS = PROJECT / "benchmarks" / "results"

@@ -16,7 +16,7 @@ from benchmarks.documents import Benchmark, Results, Rows, Settings
 from benchmarks.measuring import Method
 from benchmarks.processes import first_call_rows, first_calls
 from benchmarks.rivals import RIVALS, Rival, count_without_compiler
-from deephash_pipeline.progress import track
+from deephash_pipeline.common.progress import track
 from deephash_pipeline.retrieval import average_precision, average_precision_bounds, count_distances, distinct_codes
 
 # Names of methods in the results, besides those of the rivals.

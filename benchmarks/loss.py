@@ -16,8 +16,8 @@ from benchmarks.documents import Benchmark, Results, Rows, Settings, rows_by
 from benchmarks.measuring import Method, Timing
 from benchmarks.processes import MEBIBYTE, first_call_rows, first_calls, in_new_process
 from benchmarks.rival_losses import CLASSES, LOSSES, fused, gradient_of, random_batch
-from deephash_pipeline.devices import freed_memory_is_kept
-from deephash_pipeline.progress import track
+from deephash_pipeline.common.devices import freed_memory_is_kept
+from deephash_pipeline.common.progress import track
 
 # Names of methods in the results, besides those of `rival_losses`.
 CLOCK = "clock"

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from threadpoolctl import threadpool_limits
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 
 CHAIN_STEPS = 10_000_000
 CHAIN_CYCLES = 6 * CHAIN_STEPS

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.processes import MEBIBYTE, process_bytes
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.losses import ExponentiatedLoss, supervision_matrix
 from deephash_pipeline.losses.exponentiated.tiles import loss_and_gradient
 

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from sklearn.metrics import average_precision_score
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.retrieval import DistanceHistograms, LabelledCodes, unpack_bits
 
 FAISS_QUERIES_AT_A_TIME = 5

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from benchmarks.index_folders import CODE_LENGTH, NEIGHBOURS, codes_of, seconds_of
 from benchmarks.studies.search_indexes import rows_of_width
 from deephash_pipeline import ImageHasher
-from deephash_pipeline.engines import GatheredIndex, export_index
-from deephash_pipeline.engines.exported import ExportedIndex
-from deephash_pipeline.engines.milvus import MilvusIndex
-from deephash_pipeline.engines.postgres import PostgresIndex
-from deephash_pipeline.image_index import ImageIndex
 from deephash_pipeline.search import Answers, HammingIndex
-from tests.engines import servers
+from deephash_pipeline.search.engines import GatheredIndex, export_index
+from deephash_pipeline.search.engines.exported import ExportedIndex
+from deephash_pipeline.search.engines.milvus import MilvusIndex
+from deephash_pipeline.search.engines.postgres import PostgresIndex
+from deephash_pipeline.search.images import ImageIndex
+from tests.search.engines import servers
 
 # faiss compares codes of 8 bytes faster than those of 6.
 WIDTH = 8
@@ -65,7 +65,7 @@ class UsearchArray:
 
 def measure_engines(items: int, queries: int, folder: Path) -> list[dict[str, str]]:
     """Ask the same of each engine: the time of one query and of many, and how many answers are those of the index."""
-    logging.getLogger("deephash_pipeline.serving").setLevel(logging.WARNING)
+    logging.getLogger("deephash_pipeline.search.serving").setLevel(logging.WARNING)
     codes, asked = codes_of(items, 1), codes_of(queries, 2)
     names, hasher = [f"item {row}" for row in range(items)], ImageHasher.pretrained("digits-48", device="cpu")
     (folder / "milvus").mkdir()

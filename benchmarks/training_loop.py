@@ -24,10 +24,10 @@ from torch.profiler import ProfilerActivity, profile
 from benchmarks.documents import Benchmark, Results, Rows, Settings, rows_by
 from benchmarks.measuring import use_one_thread
 from benchmarks.training_cases import CASES, CLASSES, Case
-from deephash_pipeline.devices import freed_memory_is_kept
+from deephash_pipeline.common.devices import freed_memory_is_kept
+from deephash_pipeline.common.progress import track
 from deephash_pipeline.images.inputs import ImageInputs
 from deephash_pipeline.networks import build_trunk
-from deephash_pipeline.progress import track
 from deephash_pipeline.training import (
     LabelledInputs,
     TrainingParameters,

@@ -4,7 +4,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from deephash_pipeline.environments import ExtendingConfigLoader
+from deephash_pipeline.project.environments import ExtendingConfigLoader
 from deephash_pipeline.settings import CONFIG_LOADER_ARGS
 
 CONF = Path(__file__).resolve().parents[1] / "conf"

@@ -52,11 +52,11 @@ def test_what_is_imported_needs_no_other_packages(code: str, allowed: set[str]) 
     [
         ("import sys; sys.argv[1:] = ['status']\nfrom deephash_pipeline.__main__ import main; main()", "pipeline"),
         ("import sys; sys.argv[1:] = ['serve', '.']\nfrom deephash_pipeline.__main__ import main; main()", "serve"),
-        ("import deephash_pipeline.serving", "serve"),
+        ("import deephash_pipeline.search.serving", "serve"),
         ("import deephash_pipeline.reports", "pipeline"),
         ("import deephash_pipeline.tuning", "pipeline"),
-        ("import deephash_pipeline.encoding", "pipeline"),
-        ("import deephash_pipeline.descriptors.sift_bag", "pipeline"),
+        ("import deephash_pipeline.search.encoding", "pipeline"),
+        ("import deephash_pipeline.images.descriptors.sift_bag", "pipeline"),
     ],
 )
 def test_a_missing_extra_is_one_line_with_its_remedy(code: str, extra: str) -> None:

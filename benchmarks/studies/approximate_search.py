@@ -18,14 +18,14 @@ from benchmarks import measuring
 from benchmarks.documents import PROJECT, Benchmark, Results, Rows, Settings, rows_by, three_digits
 from benchmarks.studies.runs import finished_run
 from benchmarks.studies.search_indexes import FLAT_UNPADDED, SETTINGS, SLOW, BuiltIndex, Setting, quality
-from deephash_pipeline.errors import InputError
-from deephash_pipeline.grid import METHODS
+from deephash_pipeline.common.cell import Cell
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.progress import track
+from deephash_pipeline.common.randomness import derive_seed
 from deephash_pipeline.hashing import Encoder
 from deephash_pipeline.images.inputs import ImageInputs
-from deephash_pipeline.methods import Cell
+from deephash_pipeline.pipelines.grid import METHODS
 from deephash_pipeline.pipelines.shared.hashers import hasher_of
-from deephash_pipeline.progress import track
-from deephash_pipeline.randomness import derive_seed
 from deephash_pipeline.retrieval import count_distances, distinct_codes, pack_bits
 from deephash_pipeline.training import outputs_in_blocks, resolve_device
 

@@ -9,9 +9,9 @@ import sys
 import pandas as pd
 
 from benchmarks.documents import PROJECT, markdown_table, replaced_between_markers
+from deephash_pipeline.common.stores import replacing
 from deephash_pipeline.reports import cell_text, with_verdicts
-from deephash_pipeline.significance import SignificanceParameters
-from deephash_pipeline.stores import replacing
+from deephash_pipeline.tuning.significance import SignificanceParameters
 
 PAGE, README = PROJECT / "docs" / "results" / "fair-comparison.md", PROJECT / "README.md"
 FOLDER = PAGE.with_suffix("")

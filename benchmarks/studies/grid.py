@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.documents import markdown_table, rows_by
 from benchmarks.studies.short_trainings import as_pipeline, one_after_the_other
-from deephash_pipeline.runners import ParallelRunner
+from deephash_pipeline.project.runners import ParallelRunner
 
 STEPS = {"lenet": 384, "cifar10_full": 128}
 """Of 128 images: five to ten seconds on one thread."""

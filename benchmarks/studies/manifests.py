@@ -15,12 +15,12 @@ from typing import Any
 from click.testing import CliRunner
 from kedro.framework.startup import bootstrap_project
 
-from deephash_pipeline.commands import guarded as cli
-from deephash_pipeline.commands import provenance as command
-from deephash_pipeline.datasets import atomic_file
-from deephash_pipeline.freshness import hook
+from deephash_pipeline.cli import guarded as cli
+from deephash_pipeline.cli import provenance as command
+from deephash_pipeline.common.stores import replacing
+from deephash_pipeline.project.datasets import atomic_file
+from deephash_pipeline.project.freshness import hook
 from deephash_pipeline.provenance.manifest import SUFFIX
-from deephash_pipeline.stores import replacing
 
 PLACES: list[tuple[Any, str]] = [
     (command, "_is_up_to_date"),

@@ -11,7 +11,7 @@ from kedro.framework.startup import bootstrap_project
 from kedro.io import DatasetError
 
 from benchmarks.documents import PROJECT
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 
 
 @contextmanager

@@ -28,8 +28,8 @@ from PIL import Image
 from benchmarks.documents import PROJECT, Benchmark, Results, Settings
 from benchmarks.processes import MEBIBYTE, process_bytes
 from deephash_pipeline import ImageHasher
-from deephash_pipeline.errors import InputError
-from deephash_pipeline.image_index import ImageIndex
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.search.images import ImageIndex
 
 SEED = 20261122
 ITEMS_AT_ONCE = 100_000

@@ -13,11 +13,11 @@ import pandas as pd
 
 from benchmarks.documents import PROJECT, Benchmark, Results, Settings
 from benchmarks.studies.runs import finished_run
-from deephash_pipeline.grid import CODE_LENGTHS, METHODS
+from deephash_pipeline.common.cell import Cell
+from deephash_pipeline.common.progress import track
 from deephash_pipeline.hashing import HASH_FUNCTIONS
-from deephash_pipeline.methods import Cell
+from deephash_pipeline.pipelines.grid import CODE_LENGTHS, METHODS
 from deephash_pipeline.pipelines.shared.fitting import BaselineParameters, fit_hash_function
-from deephash_pipeline.progress import track
 from deephash_pipeline.retrieval import count_distances, mean_average_precision, pack_bits
 
 VARIANT_CODE_LENGTHS = (12, 24, 48)

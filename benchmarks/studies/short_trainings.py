@@ -13,10 +13,10 @@ from kedro.pipeline import Node, Pipeline
 from kedro_datasets.json import JSONDataset
 
 from benchmarks.training_cases import CASES, CLASSES
-from deephash_pipeline.datasets import AtomicDataset
-from deephash_pipeline.devices import threads
+from deephash_pipeline.common.devices import threads
 from deephash_pipeline.images.inputs import ImageInputs
 from deephash_pipeline.networks import build_trunk
+from deephash_pipeline.project.datasets import AtomicDataset
 from deephash_pipeline.training import LabelledInputs, TrainingParameters, TrainingRun, train
 
 IMAGES = 4096

@@ -13,7 +13,7 @@ import scipy.stats
 from numpy.typing import ArrayLike, NDArray
 
 from benchmarks.documents import PROJECT, Benchmark, Results, Settings
-from deephash_pipeline.significance import Floats, SignificanceParameters, against_best
+from deephash_pipeline.tuning.significance import Floats, SignificanceParameters, against_best
 
 LEVEL = SignificanceParameters().level
 TABLES = PROJECT / "docs" / "results" / "fair-comparison"

@@ -8,9 +8,9 @@ from typing import NoReturn
 
 import click
 
-from deephash_pipeline.errors import InputError
-from deephash_pipeline.extras import missing
-from deephash_pipeline.project import project_root, template
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.extras import missing
+from deephash_pipeline.common.project_folder import project_root, template
 
 
 def main() -> None:
@@ -33,7 +33,7 @@ def main() -> None:
         from kedro.framework.project import configure_project  # noqa: PLC0415 - reads the logging configuration
 
         configure_project(Path(__file__).parent.name)
-        from deephash_pipeline.cli import cli  # noqa: PLC0415 - Kedro's commands want a configured project
+        from deephash_pipeline.cli.main import cli  # noqa: PLC0415 - Kedro's commands want a configured project
     except ModuleNotFoundError as error:
         _end(missing(error, "pipeline"))
     except KeyboardInterrupt:
@@ -46,7 +46,7 @@ def main() -> None:
 def serve(arguments: Sequence[str]) -> None:
     """Run ``deephash-pipeline serve``."""
     try:
-        from deephash_pipeline.commands import serve as module  # noqa: PLC0415 - see `main`
+        from deephash_pipeline.cli import serve as module  # noqa: PLC0415 - see `main`
 
         module.serve(arguments, prog_name="deephash-pipeline serve")
     except InputError as error:

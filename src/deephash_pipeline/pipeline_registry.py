@@ -11,7 +11,7 @@ from typing import Any
 
 from kedro.pipeline import Pipeline
 
-from deephash_pipeline.methods import (
+from deephash_pipeline.common.cell import (
     FIELD,
     FIELD_AT_A_GLANCE,
     FULL_AT_A_GLANCE,
@@ -104,31 +104,31 @@ def create_pipelines() -> dict[str, Pipeline]:
 
 
 def _create_stage_of_full(stage: str) -> Pipeline:
-    from deephash_pipeline.grid import PAPER_METHODS, cells
+    from deephash_pipeline.pipelines.grid import PAPER_METHODS, cells
 
     return create_stage(stage, list(cells(*PAPER_METHODS)))
 
 
 def _create_full_at_a_glance() -> Pipeline:
-    from deephash_pipeline.grid import PAPER_METHODS, cells
+    from deephash_pipeline.pipelines.grid import PAPER_METHODS, cells
 
     return create_stages(list(cells(*PAPER_METHODS, code_lengths=[SHOWN_CODE_LENGTH])))
 
 
 def _create_field(at_a_glance: bool = False) -> Pipeline:
-    from deephash_pipeline.grid import CODE_LENGTHS, cells
+    from deephash_pipeline.pipelines.grid import CODE_LENGTHS, cells
 
     return create_stages(list(cells(code_lengths=[SHOWN_CODE_LENGTH] if at_a_glance else CODE_LENGTHS)), FIELD)
 
 
 def _create_seeds() -> Pipeline:
-    from deephash_pipeline.grid import FURTHER_REPLICATES
+    from deephash_pipeline.pipelines.grid import FURTHER_REPLICATES
 
     return Pipeline(list(map(create_replicate, FURTHER_REPLICATES)))
 
 
 def _create_without_labels() -> Pipeline:
-    from deephash_pipeline.grid import WITHOUT_LABELS, cells
+    from deephash_pipeline.pipelines.grid import WITHOUT_LABELS, cells
 
     return Pipeline([create_stage(stage, list(cells(*WITHOUT_LABELS))) for stage in UP_TO_CODES])
 
@@ -155,7 +155,7 @@ def create_replicate(replicate: int) -> Pipeline:
 
     The images and their splits are those of the first seed.
     """
-    from deephash_pipeline.grid import CLASSIFIER_BASELINE, replicated
+    from deephash_pipeline.pipelines.grid import CLASSIFIER_BASELINE, replicated
 
     grid, of_grid = list(replicated(replicate)), joined_datasets() | {"hash_layer_init_history"}
     name = replicate_name(replicate)
@@ -197,7 +197,7 @@ def joined_datasets() -> set[str]:
 
 
 def _module(name: str) -> Any:
-    from deephash_pipeline.grid import CODE_LENGTHS, check_code_lengths
+    from deephash_pipeline.pipelines.grid import CODE_LENGTHS, check_code_lengths
 
     check_code_lengths(CODE_LENGTHS)
     return import_module(f"deephash_pipeline.pipelines.{name}")
@@ -205,7 +205,7 @@ def _module(name: str) -> Any:
 
 def _prefixed(prefix: str, datasets: set[str], stage: Pipeline) -> Pipeline:
     """Put a prefix before the names of some datasets, read or made; what shows names has those of all methods."""
-    from deephash_pipeline.grid import NAMES, NAMES_OF_PAPER
+    from deephash_pipeline.pipelines.grid import NAMES, NAMES_OF_PAPER
 
     read, made = (
         {name: f"{prefix}.{name}" for name in names & datasets} for names in (stage.inputs(), stage.all_outputs())

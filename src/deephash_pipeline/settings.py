@@ -5,16 +5,16 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from deephash_pipeline.context import ProjectContext
-from deephash_pipeline.environments import ExtendingConfigLoader
-from deephash_pipeline.fork_server import start_if_wanted
+from deephash_pipeline.common.fork_server import start_if_wanted
+from deephash_pipeline.project.context import ProjectContext
+from deephash_pipeline.project.environments import ExtendingConfigLoader
 
 # Workers' imports take as long as those of the command, on another core.
 start_if_wanted(sys.argv)
 
 if "kedro_viz.api.apps" in sys.modules:
     # This process is to serve Kedro-Viz.
-    from deephash_pipeline.viz import lay_out_late
+    from deephash_pipeline.project.viz import lay_out_late
 
     lay_out_late()
 
@@ -29,10 +29,10 @@ class LateHooks:
 @cache
 def _hooks() -> tuple[Any, ...]:
     # ruff: noqa: PLC0415
-    from deephash_pipeline.checks import SoundRun
-    from deephash_pipeline.freshness import Provenance
-    from deephash_pipeline.hooks import KnownParameters, LastGoodWeights, ResultTable, StageLog, WorkflowEvents
-    from deephash_pipeline.tracking import MlflowTracking
+    from deephash_pipeline.project.checks import SoundRun
+    from deephash_pipeline.project.freshness import Provenance
+    from deephash_pipeline.project.hooks import KnownParameters, LastGoodWeights, ResultTable, StageLog, WorkflowEvents
+    from deephash_pipeline.project.tracking import MlflowTracking
 
     return (
         *(ResultTable(), MlflowTracking(), StageLog(), WorkflowEvents(), LastGoodWeights()),
@@ -41,13 +41,13 @@ def _hooks() -> tuple[Any, ...]:
 
 
 def _cells() -> dict[str, Any]:
-    from deephash_pipeline.grid import cell_parameters
+    from deephash_pipeline.pipelines.grid import cell_parameters
 
     return cell_parameters()
 
 
 def _method_names() -> dict[str, Any]:
-    from deephash_pipeline.grid import method_names
+    from deephash_pipeline.pipelines.grid import method_names
 
     return method_names()
 

@@ -9,8 +9,8 @@ from click.testing import CliRunner
 from kedro.framework.startup import bootstrap_project
 from kedro.runner import AbstractRunner
 
-from deephash_pipeline.commands import guarded as cli
-from deephash_pipeline.tracking import open_run
+from deephash_pipeline.cli import guarded as cli
+from deephash_pipeline.project.tracking import open_run
 from tests.conftest import copied_project
 
 Refused = Callable[..., str]

@@ -6,10 +6,10 @@ import pytest
 from click.testing import CliRunner
 from kedro.framework.project import pipelines
 
-from deephash_pipeline.cli import COMMANDS, cli
-from deephash_pipeline.commands import refusals
-from deephash_pipeline.devices import resolve_device
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.cli import refusals
+from deephash_pipeline.cli.main import COMMANDS, cli
+from deephash_pipeline.common.devices import resolve_device
+from deephash_pipeline.common.errors import InputError
 from tests.bad_input.conftest import Refused
 
 HUGE = "9999999999999999999999"

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from deephash_pipeline.commands.refusals import configuration_fault
-from deephash_pipeline.datasets import CheckpointsDataset
-from deephash_pipeline.errors import InputError
-from deephash_pipeline.grid import check_code_lengths
+from deephash_pipeline.cli.refusals import configuration_fault
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.pipelines.grid import check_code_lengths
+from deephash_pipeline.project.datasets import CheckpointsDataset
 from tests.bad_input.conftest import refusal
 
 GLOBALS = "digits/globals.yml"

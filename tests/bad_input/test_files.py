@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from kedro.io import DatasetError
 
-from deephash_pipeline.commands.guarded import causes
-from deephash_pipeline.commands.refusals import explained
-from deephash_pipeline.datasets import (
+from deephash_pipeline.cli.guarded import causes
+from deephash_pipeline.cli.refusals import explained
+from deephash_pipeline.project.datasets import (
     AtomicDataset,
     CodesDataset,
     EncoderDataset,
@@ -21,7 +21,7 @@ from deephash_pipeline.datasets import (
     NumpyDataset,
     TensorsDataset,
 )
-from tests.datasets.kinds import KINDS
+from tests.project.datasets.kinds import KINDS
 
 DATASETS: dict[str, Any] = {
     "array.npy": NumpyDataset,

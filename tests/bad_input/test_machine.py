@@ -12,8 +12,8 @@ import pytest
 from numba.core.caching import IndexDataCacheFile
 
 from deephash_pipeline import settings
-from deephash_pipeline.commands.guarded import causes, one_line_errors
-from deephash_pipeline.commands.refusals import explained
+from deephash_pipeline.cli.guarded import causes, one_line_errors
+from deephash_pipeline.cli.refusals import explained
 
 MACHINE = [
     (OSError(errno.ENOSPC, "No space left on device", "a.npy"), "a.npy: the disk is full"),
@@ -69,7 +69,7 @@ def test_ctrl_c_during_imports_is_one_line(monkeypatch: pytest.MonkeyPatch, caps
     import_module = builtins.__import__
 
     def interrupted(name: str, *arguments: Any, **options: Any) -> Any:
-        if name == "deephash_pipeline.tracking":
+        if name == "deephash_pipeline.project.tracking":
             raise KeyboardInterrupt
         return import_module(name, *arguments, **options)
 

@@ -8,10 +8,10 @@ from kedro.framework.project import pipelines
 from kedro.framework.startup import bootstrap_project
 from omegaconf import OmegaConf
 
-from deephash_pipeline.checks import check_numbers
-from deephash_pipeline.commands.provenance import open_catalog
-from deephash_pipeline.errors import InputError
-from deephash_pipeline.freshness.graph import parameter_models
+from deephash_pipeline.cli.provenance import open_catalog
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.project.checks import check_numbers
+from deephash_pipeline.project.freshness.graph import parameter_models
 
 HUGE = "9999999999999999999999"
 

@@ -29,7 +29,7 @@ from benchmarks.studies.search_indexes import (
     Setting,
     quality,
 )
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.retrieval import distinct_codes
 
 needs_faiss = pytest.mark.skipif(

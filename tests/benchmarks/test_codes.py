@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from benchmarks.codes import MISLABELLED_SHARE, first_queries, synthetic_codes
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.retrieval import check_codes, distinct_codes, unpack_bits
 
 

@@ -22,7 +22,7 @@ from benchmarks.studies.service import SERVICE
 from benchmarks.studies.shallow_baselines import SHALLOW_BASELINES
 from benchmarks.studies.verdicts import VERDICTS
 from benchmarks.training_loop import TRAINING_LOOP
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 
 TIMINGS = (EVALUATION, LARGE_DATABASE, LOSS, SEARCH, TRAINING_LOOP)
 STUDIES = (APPROXIMATE_SEARCH, LARGE_BATCH, NEARER_ITEMS, RERANKING, SERVICE, SHALLOW_BASELINES, VERDICTS)

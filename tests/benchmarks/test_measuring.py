@@ -4,7 +4,7 @@ import pytest
 
 from benchmarks import measuring
 from benchmarks.measuring import Method, calls_lasting, interleaved, require_packages
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 
 
 class Clock:

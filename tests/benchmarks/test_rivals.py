@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 from benchmarks.codes import synthetic_codes
 from benchmarks.rivals import RIVALS, Rival, count_without_compiler
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.retrieval import LabelledCodes, average_precision_bounds, count_distances, pack_bits
 
 ITEMS = 40

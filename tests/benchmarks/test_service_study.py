@@ -18,8 +18,8 @@ from benchmarks.studies.service import (
     one_after_the_other,
     write_random_index,
 )
-from deephash_pipeline.image_index import ImageIndex
-from tests.engines import servers
+from deephash_pipeline.search.images import ImageIndex
+from tests.search.engines import servers
 
 ITEMS = 300
 

@@ -9,7 +9,7 @@ import pytest
 from benchmarks.documents import replaced_between_markers
 from benchmarks.studies import fair_comparison, verdicts
 from benchmarks.studies.verdicts import by_own_variances, by_pooled_variance, by_queries, family_wise_error, power
-from deephash_pipeline.significance import compare_with_best
+from deephash_pipeline.tuning.significance import compare_with_best
 
 DRAWS = 4000
 

@@ -10,7 +10,7 @@ from unittest.mock import patch
 
 import psutil
 
-from deephash_pipeline.ray_cluster import OBJECT_STORE_BYTES, QUIET
+from deephash_pipeline.common.ray_cluster import OBJECT_STORE_BYTES, QUIET
 
 AGENT_PORTS = ("metrics_agent_port", "metrics_export_port", "dashboard_agent_listen_port")
 MEMORY_OF_A_NODE = 4 * 2**30

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 
 
 def count(text):

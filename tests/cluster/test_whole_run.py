@@ -15,7 +15,7 @@ import pytest
 from kedro.framework.session import KedroSession
 from kedro.framework.startup import bootstrap_project
 
-from deephash_pipeline.runners import RayRunner, SequentialRunner
+from deephash_pipeline.project.runners import RayRunner, SequentialRunner
 from tests.cluster.local_cluster import lose_node, work_on
 from tests.conftest import nested_parameters
 from tests.end_to_end.killed_runs import PARAMETERS, made

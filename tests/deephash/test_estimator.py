@@ -10,7 +10,7 @@ from sklearn.datasets import load_digits
 from sklearn.utils.validation import check_is_fitted
 
 from deephash_pipeline import DeepHash, ImageHasher
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.retrieval import count_distances, mean_average_precision
 
 DIGITS = load_digits()

@@ -10,9 +10,9 @@ import torchvision
 from pydantic import ValidationError
 
 from deephash_pipeline import FeatureHash, ImageHasher
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.deephash import ClassifierRun, Experiment, LabelledImages, PreTrainingParameters, TrainingSet
 from deephash_pipeline.deephash import pretrain as pretrain_trunk
-from deephash_pipeline.errors import InputError
 from deephash_pipeline.hashing import ITQ, KSH, LSH
 from deephash_pipeline.images.statistics import pixel_statistics
 from deephash_pipeline.networks import TrunkParameters

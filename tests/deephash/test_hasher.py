@@ -13,10 +13,10 @@ from PIL import Image
 from sklearn.datasets import load_digits
 
 from deephash_pipeline import ImageHasher
+from deephash_pipeline.common.cell import Cell
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.deephash import Experiment, Run, TrainingSet, extract_features
-from deephash_pipeline.errors import InputError
 from deephash_pipeline.hashing import HASH_FUNCTIONS, ITQ
-from deephash_pipeline.methods import Cell
 from deephash_pipeline.networks import NETWORKS, initialise
 from deephash_pipeline.retrieval import pack_bits
 

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from deephash_pipeline.common.cell import Cell
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.deephash import (
     Experiment,
     FineTuningParameters,
@@ -18,8 +20,6 @@ from deephash_pipeline.deephash import (
 )
 from deephash_pipeline.deephash.fine_tune import warn_if_collapsed
 from deephash_pipeline.deephash.hasher import ImageHasher
-from deephash_pipeline.errors import InputError
-from deephash_pipeline.methods import Cell
 from deephash_pipeline.training import TrainingParameters
 
 IMAGES = np.zeros((20, 1, 28, 28), dtype=np.uint8)

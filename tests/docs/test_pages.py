@@ -13,8 +13,8 @@ import yaml
 from kedro.pipeline import Pipeline
 
 import deephash_pipeline
-from deephash_pipeline.cli import cli
-from deephash_pipeline.commands.project import parsed_cell
+from deephash_pipeline.cli.main import cli
+from deephash_pipeline.cli.project import parsed_cell
 from deephash_pipeline.pipeline_registry import register_pipelines
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -104,7 +104,7 @@ class Project:
         if whole:
             return cls(folder)
         shutil.copytree(ROOT / "src", folder / "src", dirs_exist_ok=True)
-        grid = folder / "src" / "deephash_pipeline" / "grid.py"
+        grid = folder / "src" / "deephash_pipeline" / "pipelines" / "grid.py"
         lines = grid.read_text(encoding="utf-8").splitlines()
         at = next(number for number, line in enumerate(lines) if line.startswith("PAPER_METHODS = "))
         lines[at] = f"PAPER_METHODS = ({FEW_METHODS})"

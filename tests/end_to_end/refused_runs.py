@@ -4,7 +4,7 @@ from pathlib import Path
 
 from click.testing import CliRunner, Result
 
-from deephash_pipeline.commands import guarded as cli
+from deephash_pipeline.cli import guarded as cli
 
 
 def stored(project: Path) -> dict[Path, int]:

@@ -31,7 +31,7 @@ MAKE_UP = """
 from pathlib import Path
 from kedro.framework.project import pipelines
 from kedro.framework.startup import bootstrap_project
-from deephash_pipeline.commands.provenance import open_catalog
+from deephash_pipeline.cli.provenance import open_catalog
 from tests.provenance.conftest import make_up
 bootstrap_project(Path.cwd())
 make_up(Path.cwd(), pipelines["full"], open_catalog(None))

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from deephash_pipeline.errors import InputError
-from deephash_pipeline.grid import BASELINES, PAPER_BASELINES
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hashing import HASH_FUNCTIONS
+from deephash_pipeline.pipelines.grid import BASELINES, PAPER_BASELINES
+from deephash_pipeline.project.runners import GridRunner
 from deephash_pipeline.provenance import manifest_path
-from deephash_pipeline.runners import GridRunner
 from tests.end_to_end.refused_runs import finished, refused, run, the_error
 
 

@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 from kedro.framework.session import KedroSession
 
-from deephash_pipeline.grid import METHODS, compared_cells, on_descriptor
-from deephash_pipeline.methods import Cell
+from deephash_pipeline.common.cell import Cell
 from deephash_pipeline.pipelines.descriptor_extraction.nodes import HandCraftedParameters
+from deephash_pipeline.pipelines.grid import METHODS, compared_cells, on_descriptor
 from tests.end_to_end.refused_runs import finished, refused
 
 STAGES = ("descriptor_extraction", "hand_crafted")

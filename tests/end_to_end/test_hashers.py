@@ -11,10 +11,10 @@ from click.testing import CliRunner
 from kedro.framework.startup import bootstrap_project
 
 from deephash_pipeline import ImageHasher
-from deephash_pipeline.cli import cli
-from deephash_pipeline.commands.project import run_catalog
-from deephash_pipeline.grid import PAPER_METHODS, cells
-from deephash_pipeline.methods import Cell
+from deephash_pipeline.cli.main import cli
+from deephash_pipeline.cli.project import run_catalog
+from deephash_pipeline.common.cell import Cell
+from deephash_pipeline.pipelines.grid import PAPER_METHODS, cells
 from deephash_pipeline.pipelines.shared.hashers import hasher_of
 
 CELLS = list(cells(*PAPER_METHODS, code_lengths=[12]))

@@ -12,9 +12,9 @@ import pytest
 from click.testing import CliRunner
 from kedro.framework.startup import bootstrap_project
 
-from deephash_pipeline.commands import guarded as cli
-from deephash_pipeline.image_index import ImageIndex
+from deephash_pipeline.cli import guarded as cli
 from deephash_pipeline.provenance import manifest_path
+from deephash_pipeline.search.images import ImageIndex
 from tests.end_to_end.refused_runs import finished, refused, run, stored
 
 METRICS = Path("data/07_model_output/digits/metrics.json")

@@ -12,7 +12,7 @@ from kedro.framework.startup import bootstrap_project
 from mlflow import MlflowClient
 from mlflow.entities import Run
 
-from deephash_pipeline.grid import METHODS, PAPER_METHODS, cells
+from deephash_pipeline.pipelines.grid import METHODS, PAPER_METHODS, cells
 from deephash_pipeline.provenance import manifest_path
 from tests.end_to_end.refused_runs import finished
 

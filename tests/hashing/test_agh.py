@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hashing import AGH
 from deephash_pipeline.hashing.agh import anchor_weights, second_thresholds, smoothest_functions
 

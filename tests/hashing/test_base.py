@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from numpy.typing import NDArray
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hashing import (
     BRE,
     HASH_FUNCTIONS,

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hashing import LSH
 from deephash_pipeline.hashing.bre import BRE, _list_pairs
 from deephash_pipeline.hashing.kernels.bre import Pairs, best_weight, couple, project_rows, sweep

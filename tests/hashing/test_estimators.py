@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline  # type: ignore[import-untyped]
 from sklearn.preprocessing import Normalizer  # type: ignore[import-untyped]
 from sklearn.utils.estimator_checks import parametrize_with_checks  # type: ignore[import-untyped]
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hashing import FSDH, HASH_FUNCTIONS, ITQ, KSH, LDAH, PCAH, SDH, HashFunction, LiongSDH
 from tests.hashing.little_work import LITTLE_WORK
 

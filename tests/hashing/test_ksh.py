@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.linalg import eig
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hashing import ksh
 from deephash_pipeline.hashing.anchors import gaussian_kernels, signs, squared_distances
 from deephash_pipeline.hashing.ksh import KSH, Similarity, draw_in_turn, refine, spectral_start

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.linalg import eig
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hashing.ldah import LDAH, best_threshold, draw_pairs
 from deephash_pipeline.retrieval import count_distances, pack_bits, retrieval_metrics
 

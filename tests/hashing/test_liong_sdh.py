@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hashing.liong_sdh import (
     LiongSDH,
     _classes,

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hashing import LSH, mlh
 from deephash_pipeline.hashing.kernels.mlh import Features, Step, Weights, descend, infer
 from deephash_pipeline.hashing.mlh import MLH

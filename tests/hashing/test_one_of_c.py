@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hashing import OneOfC
 from deephash_pipeline.retrieval import count_distances, pack_bits, retrieval_metrics
 

@@ -6,7 +6,7 @@ import pytest
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hashing import (
     BRE,
     ENCODERS,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hashing import ITQ, KSH, LiongSDH
 from deephash_pipeline.hashing.ksh import Similarity
 from deephash_pipeline.hashing.ldah import draw_pairs

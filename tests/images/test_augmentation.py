@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from torch import Tensor
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.randomness import uniform_numbers
 from deephash_pipeline.images.augmentation import AugmentationParameters, augment
-from deephash_pipeline.randomness import uniform_numbers
 
 EVERYTHING = AugmentationParameters(shift_pixels=2, horizontal_flip=True, rotation_degrees=20, scale_range=0.2)
 

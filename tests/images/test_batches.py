@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.images import decode_splits, image_batches, parse_source, read_source
 from deephash_pipeline.images.batches import ImageBatch, SkippedImage
 

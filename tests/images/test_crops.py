@@ -6,8 +6,8 @@ import torch
 from PIL import Image
 from torch import Tensor
 
+from deephash_pipeline.common.randomness import derive_seed, uniform_numbers
 from deephash_pipeline.images.crops import centre_crop, eleven_views, random_crop
-from deephash_pipeline.randomness import derive_seed, uniform_numbers
 
 
 def batch(count: int = 5, height: int = 9, width: int = 8) -> Tensor:

@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.images.augmentation import AugmentationParameters, augment
 from deephash_pipeline.images.crops import eleven_views, random_crop
 from deephash_pipeline.images.inputs import ImageInputs

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.images.decoding.image_files import RawFolder
 from deephash_pipeline.images.protocol_splits import split_by_protocol
 from deephash_pipeline.images.sources.collection import ImageCollection, ImageSet
 from deephash_pipeline.images.sources.folder import list_folder
 from deephash_pipeline.images.splits import SplitParameters
 from deephash_pipeline.pipelines.data_ingestion.nodes import IngestionParameters
-from deephash_pipeline.protocols import PROTOCOLS
+from deephash_pipeline.retrieval.protocols import PROTOCOLS
 from tests.configuration import ENVIRONMENTS, configured
 
 DEFAULTS = SplitParameters()

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.images.sources.collection import ImageCollection, ImageSet
 from deephash_pipeline.images.splits import SplitParameters, split_class_names, split_collection, stratified_draw
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.losses import ExponentiatedLoss, LossAndGradient, supervision_matrix
 from deephash_pipeline.losses.exponentiated import reference
 

@@ -9,7 +9,7 @@ import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.losses import LOSS_PARAMETERS, LOSSES, build_loss
 from deephash_pipeline.losses.bihalf import half_and_half
 from deephash_pipeline.losses.class_centres import gilbert_varshamov_distance, separated_centres, smallest_distance

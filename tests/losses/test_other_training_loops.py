@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.losses import CNNH, CSQ, DNNH, DPSH, ExponentiatedLoss, GreedyHash, HashingLoss, HashNet
 
 CLASSES, BITS = 3, 8

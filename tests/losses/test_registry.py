@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.losses import LOSS_PARAMETERS, LOSSES, build_loss
 from deephash_pipeline.networks import (
     ClassificationHead,

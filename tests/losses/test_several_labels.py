@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.losses import CSQ, DNNH, DPSH, LOSS_PARAMETERS, LOSSES, ExponentiatedLoss, HashNet, build_loss
 from deephash_pipeline.losses.hashing_loss import shares_a_label, supervision_matrix
 

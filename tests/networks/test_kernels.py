@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deephash_pipeline.devices import threads
+from deephash_pipeline.common.devices import threads
 from deephash_pipeline.networks import normalisation_kernels as kernels
 from deephash_pipeline.networks.kernels import covered, pixels
 from deephash_pipeline.networks.normalisation import LocalResponseNormalisation

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.networks import (
     NETWORKS,
     ClassificationHead,

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from deephash_pipeline.devices import threads
+from deephash_pipeline.common.devices import threads
 from deephash_pipeline.networks import pooling
 
 # Few values, so that many are equal: signed zeros, infinities and NaN among them.

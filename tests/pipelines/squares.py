@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from deephash_pipeline.common.cell import Cell
 from deephash_pipeline.deephash import Experiment, LabelledImages, Run, TrainingSet
-from deephash_pipeline.methods import Cell
 from deephash_pipeline.pipelines.data_ingestion.nodes import measure_pixels
 
 EXPERIMENT = Experiment(benchmark="squares", network="lenet", seed=7, device="cpu")

@@ -5,18 +5,18 @@ import pandas as pd
 import pytest
 from numpy.typing import NDArray
 
+from deephash_pipeline.common.cell import Cell
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.deephash import Run
 from deephash_pipeline.deephash.experiment import ClassifierRun
 from deephash_pipeline.deephash.fine_tune import build_network
-from deephash_pipeline.errors import InputError
-from deephash_pipeline.grid import METHODS
-from deephash_pipeline.methods import Cell
 from deephash_pipeline.pipelines.comparison.nodes import compare_methods, draw_comparison, map_of_seeds, write_page
+from deephash_pipeline.pipelines.grid import METHODS
 from deephash_pipeline.pipelines.shared.fitting import BaselineParameters, fit_hash_function
 from deephash_pipeline.pipelines.shared.searching import LabelSets
-from deephash_pipeline.protocols import Protocol
 from deephash_pipeline.retrieval import CodeSets, average_precision, average_precision_at, count_distances, pack_bits
-from deephash_pipeline.significance import SignificanceParameters
+from deephash_pipeline.retrieval.protocols import Protocol
+from deephash_pipeline.tuning.significance import SignificanceParameters
 from tests.pipelines.squares import EXPERIMENT, LABELS, TRAINING_SET
 from tests.pipelines.test_fine_tuning_stages import fine_tuning_parameters
 

@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 from numpy.typing import NDArray
 
-from deephash_pipeline.errors import InputError
-from deephash_pipeline.methods import Cell
+from deephash_pipeline.common.cell import Cell
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.pipelines.shared.measuring import (
     Histograms,
     count_beside_distances,
@@ -15,8 +15,8 @@ from deephash_pipeline.pipelines.shared.measuring import (
     measure_retrieval,
 )
 from deephash_pipeline.pipelines.shared.searching import LabelSets
-from deephash_pipeline.protocols import PROTOCOLS
 from deephash_pipeline.retrieval import CodeSets, mean_average_precision, pack_bits
+from deephash_pipeline.retrieval.protocols import PROTOCOLS
 
 CELL = Cell(method="deephash", code_length=12)
 LABELS = np.arange(36, dtype=np.int64) % 3

@@ -3,7 +3,7 @@
 import itertools
 
 from deephash_pipeline.deephash.experiment import Experiment
-from deephash_pipeline.grid import CLASSIFIER_BASELINE, METHOD_GROUPS, METHODS, PAPER_METHODS, cells
+from deephash_pipeline.pipelines.grid import CLASSIFIER_BASELINE, METHOD_GROUPS, METHODS, PAPER_METHODS, cells
 from deephash_pipeline.pipelines.reporting.nodes import draw_map_by_code_length, tabulate_metrics
 
 METRICS = [

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 from torch import Tensor
 
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.deephash import (
     FineTuningParameters,
     HashLayerInitParameters,
@@ -18,10 +19,9 @@ from deephash_pipeline.deephash import (
     TrainingSet,
 )
 from deephash_pipeline.deephash.fine_tune import compared_features
-from deephash_pipeline.errors import InputError
-from deephash_pipeline.grid import DEEP_RIVALS
 from deephash_pipeline.losses import LOSS_PARAMETERS, LOSSES, SimilarityParameters
 from deephash_pipeline.pipelines.fine_tuning.nodes import encode_images, tune
+from deephash_pipeline.pipelines.grid import DEEP_RIVALS
 from deephash_pipeline.pipelines.hash_layer_init.nodes import initialise
 from deephash_pipeline.pipelines.shared.encoding import encode_z
 from tests.pipelines.squares import (

@@ -12,15 +12,15 @@ from kedro.runner import SequentialRunner
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
+from deephash_pipeline.common.cell import Cell
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.deephash import Experiment, HashLayerInitParameters, LabelledFeatures, Run, initialise_hash_layer
 from deephash_pipeline.deephash.initialise import moments
-from deephash_pipeline.descriptors.gist import GistParameters, gist
-from deephash_pipeline.descriptors.hand_crafted import DESCRIPTORS, HandCraftedParameters
-from deephash_pipeline.errors import InputError
-from deephash_pipeline.grid import METHODS, cells, compared_cells, on_descriptor
-from deephash_pipeline.methods import Cell
+from deephash_pipeline.images.descriptors.gist import GistParameters, gist
+from deephash_pipeline.images.descriptors.hand_crafted import DESCRIPTORS, HandCraftedParameters
 from deephash_pipeline.pipeline_registry import register_pipelines
 from deephash_pipeline.pipelines.descriptor_extraction.nodes import describe_images, learn_vocabulary
+from deephash_pipeline.pipelines.grid import METHODS, cells, compared_cells, on_descriptor
 from deephash_pipeline.pipelines.hand_crafted.nodes import initialise_on_descriptor, tabulate_features
 from deephash_pipeline.pipelines.shared.fitting import BaselineParameters
 

@@ -11,13 +11,13 @@ import pytest
 from kedro.framework.session import KedroSession
 from kedro.framework.startup import bootstrap_project
 
-from deephash_pipeline.descriptors.hand_crafted import DESCRIPTORS
-from deephash_pipeline.freshness import policy
-from deephash_pipeline.grid import compared_cells
+from deephash_pipeline.images.descriptors.hand_crafted import DESCRIPTORS
 from deephash_pipeline.pipeline_registry import register_pipelines
-from deephash_pipeline.reports.paper_tables import FEATURE_METHODS, HAND_CRAFTED_FEATURES
-from deephash_pipeline.reports.published import FEATURE_CODE_LENGTHS
-from tests.datasets.kinds import csv_dataset, json_dataset
+from deephash_pipeline.pipelines.grid import compared_cells
+from deephash_pipeline.project.freshness import policy
+from deephash_pipeline.reports.paper.published import FEATURE_CODE_LENGTHS
+from deephash_pipeline.reports.paper.tables import FEATURE_METHODS, HAND_CRAFTED_FEATURES
+from tests.project.datasets.kinds import csv_dataset, json_dataset
 
 TABLES = [
     "map_of_all_methods",

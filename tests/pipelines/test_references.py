@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.deephash.experiment import Experiment
-from deephash_pipeline.errors import InputError
-from deephash_pipeline.grid import CODE_LENGTHS
 from deephash_pipeline.hashing.product_quantisation import quantise_products
+from deephash_pipeline.pipelines.grid import CODE_LENGTHS
 from deephash_pipeline.pipelines.references.nodes import Features, measure_pq, measure_z, unit
 from deephash_pipeline.pipelines.shared.searching import LabelSets
 from deephash_pipeline.reports.tables import is_reference_row, map_table

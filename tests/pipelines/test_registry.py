@@ -9,7 +9,9 @@ from kedro.framework.session import KedroSession
 from kedro.framework.startup import bootstrap_project
 from kedro.pipeline import Pipeline
 
-from deephash_pipeline.grid import (
+from deephash_pipeline.common.cell import FIELD
+from deephash_pipeline.pipeline_registry import OTHERS, create_pipelines, register_pipelines
+from deephash_pipeline.pipelines.grid import (
     BASELINES,
     CLASSIFIER_BASELINE,
     DEEP_RIVALS,
@@ -22,9 +24,7 @@ from deephash_pipeline.grid import (
     Cell,
     cells,
 )
-from deephash_pipeline.hooks import parameters_read, unread_parameters
-from deephash_pipeline.methods import FIELD
-from deephash_pipeline.pipeline_registry import OTHERS, create_pipelines, register_pipelines
+from deephash_pipeline.project.hooks import parameters_read, unread_parameters
 
 STAGES = [
     "data_ingestion",

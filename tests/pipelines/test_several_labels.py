@@ -7,6 +7,8 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
+from deephash_pipeline.common.cell import Cell
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.deephash import (
     ClassifierRun,
     Experiment,
@@ -19,14 +21,12 @@ from deephash_pipeline.deephash.estimator import DeepHash
 from deephash_pipeline.deephash.fine_tune import FineTuningParameters
 from deephash_pipeline.deephash.initialise import HashLayerInitParameters
 from deephash_pipeline.deephash.training_set import LabelledFeatures
-from deephash_pipeline.errors import InputError
-from deephash_pipeline.grid import METHODS
-from deephash_pipeline.methods import Cell
 from deephash_pipeline.pipelines.baseline_hashing.nodes import make_classifier_baseline
 from deephash_pipeline.pipelines.cnn_pretraining.nodes import pre_train
 from deephash_pipeline.pipelines.data_ingestion.nodes import measure_pixels
 from deephash_pipeline.pipelines.feature_extraction.nodes import extract_z
 from deephash_pipeline.pipelines.fine_tuning.nodes import encode_images, tune
+from deephash_pipeline.pipelines.grid import METHODS
 from deephash_pipeline.pipelines.hash_layer_init.nodes import initialise
 from deephash_pipeline.pipelines.measured_cells.nodes import report_measured_cells
 from deephash_pipeline.pipelines.shared.fitting import BaselineParameters, fit_hash_function

@@ -7,11 +7,11 @@ from kedro.runner import SequentialRunner
 from numpy.typing import NDArray
 from torch import Tensor
 
+from deephash_pipeline.common.cell import Cell
 from deephash_pipeline.deephash import ClassifierRun, LabelledImages, PreTrainingParameters, TrainingSet
 from deephash_pipeline.deephash.pretrain import ValidationAccuracy
 from deephash_pipeline.hashing import ITQ, LSH, OneOfC
 from deephash_pipeline.images.sources.collection import ImageCollection, ImageSet
-from deephash_pipeline.methods import Cell
 from deephash_pipeline.pipelines import baseline_hashing, evaluation
 from deephash_pipeline.pipelines.baseline_hashing.nodes import make_classifier_baseline
 from deephash_pipeline.pipelines.cnn_pretraining.nodes import pre_train

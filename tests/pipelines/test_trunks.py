@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 from torch import nn
 
-from deephash_pipeline.datasets import TensorsDataset
+from deephash_pipeline.common.cell import Cell
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.deephash import (
     ClassifierRun,
     Experiment,
@@ -22,13 +23,12 @@ from deephash_pipeline.deephash import (
     TrainingSet,
 )
 from deephash_pipeline.deephash.fine_tune import PreTrainedWeights, build_network, fit_hash_layer
-from deephash_pipeline.errors import InputError
 from deephash_pipeline.images.inputs import ImageInputs
 from deephash_pipeline.images.statistics import pixel_statistics
-from deephash_pipeline.methods import Cell
 from deephash_pipeline.pipelines.cnn_pretraining.nodes import pre_train
 from deephash_pipeline.pipelines.feature_extraction.nodes import extract_z
 from deephash_pipeline.pipelines.fine_tuning.nodes import encode_images, tune
+from deephash_pipeline.project.datasets import TensorsDataset
 
 CELL = Cell(method="deephash_random_start", code_length=12)
 CLASSES = ["dark", "middle", "bright"]

@@ -8,8 +8,8 @@ from kedro.framework.project import pipelines
 from kedro.framework.startup import bootstrap_project
 from kedro.pipeline import Pipeline
 
-from deephash_pipeline.commands.provenance import open_catalog
-from deephash_pipeline.freshness.graph import Catalog, ProjectGraph
+from deephash_pipeline.cli.provenance import open_catalog
+from deephash_pipeline.project.freshness.graph import Catalog, ProjectGraph
 from deephash_pipeline.provenance import Manifest, describe, manifest_path, manifest_text, read_manifest
 from tests.conftest import copied_project
 

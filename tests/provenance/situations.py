@@ -13,8 +13,8 @@ from typing import Any
 from kedro.framework.project import pipelines
 from kedro.pipeline import Pipeline
 
-from deephash_pipeline.freshness import Provenance
-from deephash_pipeline.freshness.graph import WHERE_IT_RUNS, Catalog, ProjectGraph
+from deephash_pipeline.project.freshness import Provenance
+from deephash_pipeline.project.freshness.graph import WHERE_IT_RUNS, Catalog, ProjectGraph
 from deephash_pipeline.provenance import describe, manifest_path, manifest_text
 
 STAGES = (

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.stores import temporary_name
 from deephash_pipeline.provenance import RunLock, sweep
-from deephash_pipeline.stores import temporary_name
 
 TAKES_IT = """
 import sys, time

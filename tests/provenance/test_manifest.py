@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from kedro.io import DatasetError
 
-from deephash_pipeline.datasets import NumpyDataset
+from deephash_pipeline.project.datasets import NumpyDataset
 from deephash_pipeline.provenance import (
     DamagedError,
     Origin,
@@ -23,7 +23,7 @@ from deephash_pipeline.provenance import (
     read_manifest,
     verify,
 )
-from tests.datasets.kinds import json_dataset
+from tests.project.datasets.kinds import json_dataset
 
 ORIGIN = Origin(
     node="evaluation.itq.b12.measure",

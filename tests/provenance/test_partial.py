@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from kedro.framework.project import pipelines
 
-from deephash_pipeline.commands.partial import codes_read, only_cells_that_are_there
+from deephash_pipeline.cli.partial import codes_read, only_cells_that_are_there
 
 OPTIONS: dict[str, Any] = {"pipelines": ["evaluation"], "env": None, "params": {}}
 

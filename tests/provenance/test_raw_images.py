@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from deephash_pipeline.datasets import ImageSourceDataset
+from deephash_pipeline.project.datasets import ImageSourceDataset
 from deephash_pipeline.provenance import everything_read
 
 

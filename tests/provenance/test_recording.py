@@ -13,15 +13,15 @@ from kedro.io import DataCatalog, MemoryDataset
 from kedro.pipeline import Node, Pipeline
 from kedro.runner import ThreadRunner
 
-from deephash_pipeline.datasets import CheckpointsDataset
-from deephash_pipeline.errors import InputError
-from deephash_pipeline.freshness import Provenance, nodes_to_run, policy
-from deephash_pipeline.freshness.graph import ProjectGraph
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.project.datasets import CheckpointsDataset
+from deephash_pipeline.project.freshness import Provenance, nodes_to_run, policy
+from deephash_pipeline.project.freshness.graph import ProjectGraph
+from deephash_pipeline.project.runners import ParallelRunner, SequentialRunner
 from deephash_pipeline.provenance import manifest_path, read_manifest
-from deephash_pipeline.runners import ParallelRunner, SequentialRunner
 from deephash_pipeline.training import CheckpointFolder
 from deephash_pipeline.training.resuming.checkpoint import TrainingState
-from tests.datasets.kinds import KINDS
+from tests.project.datasets.kinds import KINDS
 
 
 def scale(start: dict[str, int], factor: int) -> dict[str, int]:
@@ -49,7 +49,7 @@ STORED = ("result", "other", "total")
 
 def a_catalog(folder: Path, factor: int = 3, stored: tuple[str, ...] = STORED) -> Any:
     """A catalog in which `scaled` is passed on in memory, unless it is stored."""
-    entry = {"type": "deephash_pipeline.datasets.AtomicDataset", "dataset": KINDS["_json"]}
+    entry = {"type": "deephash_pipeline.project.datasets.AtomicDataset", "dataset": KINDS["_json"]}
     catalog = DataCatalog.from_config(
         {name: {**entry, "filepath": str(folder / f"{name}.json")} for name in ("start", *stored)}
     )
@@ -135,7 +135,7 @@ def test_what_an_automatic_precision_was_is_recorded_with_all_that_is_made_from_
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def processor_of(precision: str) -> None:
-        monkeypatch.setattr("deephash_pipeline.freshness.graph.resolve_precision", lambda *arguments: precision)
+        monkeypatch.setattr("deephash_pipeline.project.freshness.graph.resolve_precision", lambda *arguments: precision)
 
     processor_of("bfloat16")
     run(folder, SequentialRunner(), pipeline=TRAINING, catalog=a_catalog_of_trainings(folder, "auto"))
@@ -166,7 +166,7 @@ def test_forced_a_training_begins_anew_and_interrupted_the_same_command_goes_on(
     pipeline = Pipeline([Node(train_on, ["checkpoints", "start"], "result"), Node(fail_at_first, "result", "total")])
     benchmark = folder / "data" / "02_intermediate" / "made_up"
     catalog = a_catalog(folder)
-    entry = {"type": "deephash_pipeline.datasets.AtomicDataset", "dataset": KINDS["_json"]}
+    entry = {"type": "deephash_pipeline.project.datasets.AtomicDataset", "dataset": KINDS["_json"]}
     catalog["class_names"] = DataCatalog.from_config({"_": {**entry, "filepath": f"{benchmark}/names.json"}})["_"]
     catalog["checkpoints"] = CheckpointsDataset(str(folder / "checkpoints"), 0)
 
@@ -230,7 +230,7 @@ def test_a_parameter_of_a_node_whose_output_is_not_stored_makes_the_next_stored_
         hook = Provenance()
         later = PIPELINE.only_nodes("total")
         registered = pytest.MonkeyPatch()
-        registered.setattr("deephash_pipeline.freshness.graph.pipelines", {"all": PIPELINE})
+        registered.setattr("deephash_pipeline.project.freshness.graph.pipelines", {"all": PIPELINE})
         try:
             hook.before_pipeline_run({"project_path": str(folder)}, later, a_catalog(folder, factor=4))
         finally:
@@ -245,6 +245,6 @@ def test_what_is_remade_as_it_was_not_leaves_more_to_make_and_it_is_made(
     assert nodes_to_run(PIPELINE, a_catalog(folder)) == ["add_one_to_start"]
     node = next(node for node in PIPELINE.nodes if node.name == "add_one_to_start")
     monkeypatch.setattr(node, "_func", lambda start: {"x": 100})
-    monkeypatch.setattr("deephash_pipeline.freshness.graph.sources", lambda *code: {})
+    monkeypatch.setattr("deephash_pipeline.project.freshness.graph.sources", lambda *code: {})
     run(folder, SequentialRunner(skipping=True))
     assert a_catalog(folder).load("total") == {"total": 3 * 3 + 2 + 100}

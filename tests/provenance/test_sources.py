@@ -15,7 +15,7 @@ from deephash_pipeline.provenance import sources
 NODE = '''"""A node."""
 
 from toy.maths import double
-from toy.registry import Registry
+from toy.common.registry import Registry
 
 WORDS = "# no comment"
 UNUSED = 0
@@ -40,13 +40,13 @@ def node(number: int) -> int:
 MODULES = {
     "__init__.py": "from toy.unrelated import nothing\n",
     "node.py": NODE,
-    "registry.py": "Registry = dict\n",
+    "common/registry.py": "Registry = dict\n",
     "maths/__init__.py": "from .doubling import double\nfrom .unused import triple\n",
     "maths/doubling.py": "def double(number):\n    from toy import constants\n\n    return constants.TWO * number\n",
     "maths/unused.py": "triple = None\n",
     "constants.py": "TWO = 2\nMANY = 7\nCLASS = 1\n",
     "unrelated.py": "nothing = None\n",
-    "errors.py": "",
+    "common/errors.py": "",
 }
 
 
@@ -129,7 +129,7 @@ def test_a_change_of_what_is_reached_changes_the_digest_of_its_module_alone(
         ("constants.py", "MANY = 7", "MANY = 8"),
         ("maths/unused.py", "None", "1"),
         ("unrelated.py", "None", "1"),
-        ("registry.py", "dict", "list"),
+        ("common/registry.py", "dict", "list"),
         ("__init__.py", "import nothing", "import nothing as something"),
     ],
 )

@@ -11,10 +11,10 @@ import pytest
 from kedro.framework.project import pipelines
 from kedro.framework.startup import bootstrap_project
 
-from deephash_pipeline.commands.provenance import open_catalog
-from deephash_pipeline.errors import InputError
-from deephash_pipeline.freshness import graph, nodes_to_run, policy, states
-from deephash_pipeline.freshness.graph import Catalog, ProjectGraph
+from deephash_pipeline.cli.provenance import open_catalog
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.project.freshness import graph, nodes_to_run, policy, states
+from deephash_pipeline.project.freshness.graph import Catalog, ProjectGraph
 from deephash_pipeline.provenance import Kind, manifest_path, read_manifest
 from tests.provenance.conftest import make_up
 from tests.provenance.situations import (

@@ -8,7 +8,6 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from deephash_pipeline.protocols import PROTOCOLS
 from deephash_pipeline.reports import (
     Report,
     by_other_protocols,
@@ -20,6 +19,7 @@ from deephash_pipeline.reports import (
     protocols_table,
     render_report,
 )
+from deephash_pipeline.retrieval.protocols import PROTOCOLS
 
 ATTRIBUTES_THAT_LOAD = {"src", "href", "srcset", "data", "poster", "action"}
 

@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from deephash_pipeline.grid import CODE_LENGTHS, METHODS, PAPER_METHODS
+from deephash_pipeline.pipelines.grid import CODE_LENGTHS, METHODS, PAPER_METHODS
 from deephash_pipeline.reports import (
     all_methods_table,
     cited_map,
@@ -23,7 +23,7 @@ from deephash_pipeline.reports import (
     with_stored_curves,
     with_stored_metrics,
 )
-from deephash_pipeline.reports.paper_tables import BENCHMARKS, FEATURE_METHODS, HAND_CRAFTED_FEATURES, NOT_RUN
+from deephash_pipeline.reports.paper.tables import BENCHMARKS, FEATURE_METHODS, HAND_CRAFTED_FEATURES, NOT_RUN
 
 PAPER = {method: METHODS[method] for method in PAPER_METHODS}
 NAMES = {method: name for method, name in PAPER.items() if method != "one_of_c"}

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.reports import by_other_protocols, comparison_table, map_table, protocols_table
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from deephash_pipeline.reports.published import cited_map, published_hand_crafted_map, published_map
+from deephash_pipeline.reports.paper.published import cited_map, published_hand_crafted_map, published_map
 
 BENCHMARKS = ("mnist", "cifar10", "kaggle_face", "sun397")
 CITED = ("cnnh", "cnnh_plus", "liong_sdh", "dnnh")

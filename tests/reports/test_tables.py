@@ -3,7 +3,7 @@ import re
 
 import pytest
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.reports.tables import comparison_table, is_reference_row, map_table, metrics_table
 
 

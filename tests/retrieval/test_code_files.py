@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.retrieval import count_distances, pack_bits, retrieval_metrics
 from deephash_pipeline.retrieval.code_files import labelled_codes, read_labelled_codes
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.retrieval import bit_balance, check_code_length, distinct_codes, pack_bits, unpack_bits
 from deephash_pipeline.retrieval.codes import code_words
 

@@ -11,7 +11,7 @@ from numba import njit
 from numba.core.registry import cpu_target
 from numpy.typing import NDArray
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.retrieval import DistanceHistograms, count_distances, counting, pack_bits
 from deephash_pipeline.retrieval.kernels.compiled import popcount
 from deephash_pipeline.retrieval.kernels.histograms import BLOCK_ITEMS

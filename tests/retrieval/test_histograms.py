@@ -3,7 +3,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.retrieval import DistanceHistograms, mean_average_precision, retrieval_metrics
 
 

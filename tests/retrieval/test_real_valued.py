@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.retrieval import (
     GradedHistograms,
     count_distances,

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.search import HammingIndex
 
 ITEMS = 1500

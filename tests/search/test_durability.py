@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.search import HammingIndex
 from deephash_pipeline.search.ledger import Ledger
 from tests.search.writer import CODE_LENGTH, change_until_killed, code_of, codes_of

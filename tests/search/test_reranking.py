@@ -3,7 +3,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.retrieval import pack_bits
 from deephash_pipeline.search import ByFeatures, ByOutputs, HammingIndex
 

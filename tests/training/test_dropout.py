@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.training.dropout import CounterBasedDropout, replace_dropout
 
 

@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch import nn
 
-from deephash_pipeline.devices import resolve_precision
-from deephash_pipeline.errors import InputError
-from deephash_pipeline.randomness import derive_seed
+from deephash_pipeline.common.devices import resolve_precision
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.randomness import derive_seed
 from deephash_pipeline.training import (
     ArrayInputs,
     CrossEntropy,

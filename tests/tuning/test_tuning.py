@@ -11,14 +11,14 @@ import pandas as pd
 import pytest
 from pydantic import ValidationError
 
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.progress import Steps, reported_to
 from deephash_pipeline.deephash import FineTuningParameters, LabelledImages, PreTrainedWeights, Run
 from deephash_pipeline.deephash.fine_tune import build_network
-from deephash_pipeline.errors import InputError
-from deephash_pipeline.grid import TUNED_METHODS
 from deephash_pipeline.losses import LOSS_PARAMETERS
+from deephash_pipeline.pipelines.grid import TUNED_METHODS
 from deephash_pipeline.pipelines.tuning.nodes import Study, TunedCell, search_parameters
-from deephash_pipeline.progress import Steps, reported_to
-from deephash_pipeline.protocols import PROTOCOLS
+from deephash_pipeline.retrieval.protocols import PROTOCOLS
 from deephash_pipeline.training import TrainingInterrupted
 from deephash_pipeline.tuning import (
     SCORE,

@@ -10,13 +10,16 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 from sklearn.base import BaseEstimator
 
+from deephash_pipeline.common.cell import Cell
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.parameters import faults_in_one_line
+from deephash_pipeline.common.randomness import derive_seed
 from deephash_pipeline.deephash.experiment import ClassifierRun, Experiment, Run
 from deephash_pipeline.deephash.fine_tune import FineTuningParameters, PreTrainedWeights, fine_tune
 from deephash_pipeline.deephash.hasher import ImageHasher
 from deephash_pipeline.deephash.initialise import HashLayerInitParameters, initialise_hash_layer
 from deephash_pipeline.deephash.pretrain import PreTrainingParameters, extract_features, pretrain
 from deephash_pipeline.deephash.training_set import LabelledFeatures, LabelledImages, TrainingSet
-from deephash_pipeline.errors import InputError
 from deephash_pipeline.hashers.base import DECODED_AT_A_TIME
 from deephash_pipeline.hashing import Encoder
 from deephash_pipeline.images.augmentation import AugmentationParameters
@@ -24,10 +27,7 @@ from deephash_pipeline.images.batches import image_batches
 from deephash_pipeline.images.decoding.image_files import Channels, checked_size
 from deephash_pipeline.images.statistics import pixel_statistics
 from deephash_pipeline.losses import LOSS_PARAMETERS
-from deephash_pipeline.methods import Cell
 from deephash_pipeline.networks import NETWORKS, HashLayerParameters
-from deephash_pipeline.parameters import faults_in_one_line
-from deephash_pipeline.randomness import derive_seed
 from deephash_pipeline.retrieval import count_distances, mean_average_precision
 from deephash_pipeline.retrieval.codes import check_code_length
 from deephash_pipeline.training import CheckpointFolder, TrainingParameters

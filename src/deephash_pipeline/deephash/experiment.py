@@ -8,8 +8,8 @@ import pandas as pd
 import torch
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
 
-from deephash_pipeline.devices import resolve_device
-from deephash_pipeline.methods import Cell, seed_of_replicate
+from deephash_pipeline.common.cell import Cell, seed_of_replicate
+from deephash_pipeline.common.devices import resolve_device
 from deephash_pipeline.networks import NETWORKS, Trunk, TrunkParameters, build_trunk, require_network
 from deephash_pipeline.networks.layers import Shape
 from deephash_pipeline.training import CheckpointFolder, TrainingParameters, TrainingRun, resolve_devices

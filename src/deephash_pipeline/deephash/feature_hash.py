@@ -8,18 +8,18 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 from sklearn.base import BaseEstimator, clone
 
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.parameters import faults_in_one_line
 from deephash_pipeline.deephash import hasher
 from deephash_pipeline.deephash.experiment import Experiment
 from deephash_pipeline.deephash.hasher import ImageHasher
 from deephash_pipeline.deephash.pretrain import frozen_trunk
-from deephash_pipeline.errors import InputError
 from deephash_pipeline.hashers import HasherDescription
 from deephash_pipeline.hashing import HASH_FUNCTIONS, ITQ, HashFunction
 from deephash_pipeline.images.batches import Images, image_batches
 from deephash_pipeline.images.decoding.image_files import Channels, checked_size
 from deephash_pipeline.images.inputs import ImageInputs
 from deephash_pipeline.networks import NETWORKS, Trunk
-from deephash_pipeline.parameters import faults_in_one_line
 from deephash_pipeline.provenance import code_version
 from deephash_pipeline.training import outputs_in_blocks
 

@@ -13,12 +13,14 @@ from numpy.typing import NDArray
 from pydantic import field_validator, model_validator
 from torch import Tensor, nn
 
+from deephash_pipeline.common.cell import Cell
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.randomness import derive_seed
 from deephash_pipeline.deephash.experiment import Run, StageParameters, engine_run
 from deephash_pipeline.deephash.hasher import ImageHasher
 from deephash_pipeline.deephash.initialise import hash_layer_encoder
 from deephash_pipeline.deephash.pretrain import extract_features
 from deephash_pipeline.deephash.training_set import TrainingSet
-from deephash_pipeline.errors import InputError
 from deephash_pipeline.images.augmentation import AugmentationParameters
 from deephash_pipeline.images.inputs import ImageInputs
 from deephash_pipeline.images.sources.collection import require_labels
@@ -32,7 +34,6 @@ from deephash_pipeline.losses import (
     build_loss,
 )
 from deephash_pipeline.losses.hashing_loss import number_of_classes
-from deephash_pipeline.methods import Cell
 from deephash_pipeline.networks import (
     ClassificationHead,
     HashLayerParameters,
@@ -40,7 +41,6 @@ from deephash_pipeline.networks import (
     build_hash_layer,
     initialise,
 )
-from deephash_pipeline.randomness import derive_seed
 from deephash_pipeline.training import LabelledInputs, first_batch, train
 from deephash_pipeline.training.gradients import LearnsCodes
 
@@ -159,7 +159,7 @@ def fine_tune(
 
     Example:
         >>> from deephash_pipeline.deephash import Experiment
-        >>> from deephash_pipeline.methods import Cell
+        >>> from deephash_pipeline.common.cell import Cell
         >>> from sklearn.datasets import load_digits
         >>> from deephash_pipeline.training import TrainingParameters
         >>> digits = load_digits().images[:32, np.newaxis].astype(np.uint8)
@@ -220,7 +220,7 @@ def seed_of(run: Run) -> int:
 
     Example:
         >>> from deephash_pipeline.deephash import Experiment
-        >>> from deephash_pipeline.methods import Cell
+        >>> from deephash_pipeline.common.cell import Cell
         >>> experiment = Experiment(benchmark="digits", network="lenet", seed=42)
         >>> runs = [Run(experiment, Cell(method="deephash", code_length=bits)) for bits in (12, 48)]
         >>> seed_of(runs[0]) == seed_of(runs[1])

@@ -17,8 +17,9 @@ import xxhash
 from numpy.typing import NDArray
 from torch import Tensor
 
-from deephash_pipeline.devices import resolve_device
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.devices import resolve_device
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.stores import temporary_name
 from deephash_pipeline.hashers import BaseHasher, HasherDescription
 from deephash_pipeline.hashing import ENCODERS, Encoder, load_encoder
 from deephash_pipeline.images.batches import Images
@@ -26,7 +27,6 @@ from deephash_pipeline.images.inputs import ImageInputs
 from deephash_pipeline.networks import Trunk, TrunkParameters, build_trunk
 from deephash_pipeline.provenance import code_version
 from deephash_pipeline.retrieval import pack_bits
-from deephash_pipeline.stores import temporary_name
 from deephash_pipeline.training import outputs_in_blocks
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class ImageHasher(BaseHasher):
 
     @classmethod
     def load(cls, path: str | Path, device: str = "auto") -> ImageHasher:
-        """Read a hasher from its file, or from the folder that `deephash_pipeline.export.export_huggingface` wrote.
+        """Read a hasher from its file, or from the folder that `deephash.export.export_huggingface` wrote.
 
         A file of a version before 0.3 has no digest of its weights: it is taken as it is, and gets one by `save`.
 

@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from deephash_pipeline.common.randomness import derive_seed
 from deephash_pipeline.deephash.experiment import Run, StageParameters, engine_run
 from deephash_pipeline.deephash.training_set import LabelledFeatures
 from deephash_pipeline.hashing.base import Encoder
@@ -17,7 +18,6 @@ from deephash_pipeline.hashing.linear import feature_mean, hyperplanes_through
 from deephash_pipeline.hashing.rows import row_blocks
 from deephash_pipeline.images.sources.collection import require_labels
 from deephash_pipeline.networks import HashLayer, HashLayerParameters, HashSoftmaxNetwork, initialise
-from deephash_pipeline.randomness import derive_seed
 from deephash_pipeline.training import ArrayInputs, LabelledInputs, classification_objective, first_batch, train
 
 
@@ -63,7 +63,7 @@ def initialise_hash_layer(
 
     Example:
         >>> from deephash_pipeline.deephash import Experiment, LabelledFeatures, Run
-        >>> from deephash_pipeline.methods import Cell
+        >>> from deephash_pipeline.common.cell import Cell
         >>> from deephash_pipeline.training import TrainingParameters
         >>> experiment = Experiment(benchmark="two", network="lenet", seed=0, device="cpu")
         >>> run = Run(experiment, Cell(method="deephash_pretrained", code_length=8))
@@ -102,7 +102,7 @@ def initialise_on_raw_features(
 
     Example:
         >>> from deephash_pipeline.deephash import Experiment, LabelledFeatures, Run
-        >>> from deephash_pipeline.methods import Cell
+        >>> from deephash_pipeline.common.cell import Cell
         >>> from deephash_pipeline.training import TrainingParameters
         >>> experiment = Experiment(benchmark="two", network="lenet", seed=0, device="cpu")
         >>> run = Run(experiment, Cell(method="deephash_pretrained", code_length=8))

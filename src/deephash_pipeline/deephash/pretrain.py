@@ -9,6 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from torch import Tensor
 
+from deephash_pipeline.common.randomness import derive_seed
 from deephash_pipeline.deephash.experiment import ClassifierRun, Experiment, StageParameters, engine_run
 from deephash_pipeline.deephash.training_set import LabelledImages, TrainingSet
 from deephash_pipeline.images.augmentation import AugmentationParameters
@@ -16,7 +17,6 @@ from deephash_pipeline.images.inputs import ImageInputs
 from deephash_pipeline.images.sources.collection import require_labels
 from deephash_pipeline.networks import SoftmaxNetwork, Trunk, initialise
 from deephash_pipeline.networks.layers import Shape
-from deephash_pipeline.randomness import derive_seed
 from deephash_pipeline.training import LabelledInputs, classification_objective, outputs_in_blocks, train
 
 NO_HISTORY = pd.DataFrame({"epoch": pd.Series(dtype=int), "loss": pd.Series(dtype=float)})

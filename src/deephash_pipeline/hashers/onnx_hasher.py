@@ -9,8 +9,8 @@ import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
-from deephash_pipeline.errors import InputError
-from deephash_pipeline.extras import required
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.extras import required
 from deephash_pipeline.hashers.base import BaseHasher
 from deephash_pipeline.hashers.description import HasherDescription
 from deephash_pipeline.provenance import content_digest
@@ -26,7 +26,7 @@ MAKE_IT = "make it by `deephash-pipeline export-onnx`"
 
 
 class OnnxHasher(BaseHasher):
-    """The file that `deephash_pipeline.export.export_onnx` writes: one model from pixels to packed codes.
+    """The file that `deephash_pipeline.deephash.export.export_onnx` writes: one model from pixels to packed codes.
 
     Its codes are those of the `ImageHasher` that it was made from, except for bits whose output lies within the
     rounding of single precision of 0. Files are decoded, turned grey and resized before the model, by the same code as
@@ -40,7 +40,7 @@ class OnnxHasher(BaseHasher):
     Example:
         >>> from tempfile import TemporaryDirectory
         >>> from deephash_pipeline import ImageHasher
-        >>> from deephash_pipeline.export import export_onnx
+        >>> from deephash_pipeline.deephash.export import export_onnx
         >>> with TemporaryDirectory() as folder:
         ...     export_onnx(ImageHasher.pretrained("digits-48"), f"{folder}/digits.onnx")
         ...     hasher = OnnxHasher.load(f"{folder}/digits.onnx")

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, PositiveInt
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hashing.anchors import squared_distances
 from deephash_pipeline.hashing.base import HashFunction, StoredArray
 from deephash_pipeline.hashing.principal_directions import with_signs_fixed

@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import validate_data
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hashing.parameters import check_parameters
 from deephash_pipeline.hashing.rows import row_blocks
 from deephash_pipeline.retrieval.codes import check_code_length

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, NonNegativeFloat, PositiveInt
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hashing.base import StoredArray
 from deephash_pipeline.hashing.kernels.bre import Pairs, project_rows, sweep
 from deephash_pipeline.hashing.linear import HYPERPLANES, LinearHashFunction, feature_mean, hyperplanes_through

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from pydantic import Field, NonNegativeInt, PositiveInt
 from scipy.linalg import eigh
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hashing.anchors import RIDGE, KernelHashFunction, draw_anchors, signs
 from deephash_pipeline.hashing.similarity import LabelSets
 

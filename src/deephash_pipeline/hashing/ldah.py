@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from pydantic import Field, PositiveInt
 from scipy.linalg import eigh
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hashing.base import StoredArray
 from deephash_pipeline.hashing.linear import HYPERPLANES, LinearHashFunction, feature_mean, project
 from deephash_pipeline.hashing.principal_directions import COVARIANCE_ROWS, principal_directions

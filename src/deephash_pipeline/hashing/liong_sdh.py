@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from pydantic import NonNegativeFloat, PositiveInt
 from scipy.optimize import minimize
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hashing.base import HashFunction, StoredArray
 from deephash_pipeline.hashing.linear import feature_mean, project
 from deephash_pipeline.hashing.principal_directions import principal_directions

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hashing.base import StoredArray
 from deephash_pipeline.hashing.kernels.mlh import Features, Step, Weights, descend
 from deephash_pipeline.hashing.linear import (

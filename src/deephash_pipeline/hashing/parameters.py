@@ -6,7 +6,7 @@ import numpy as np
 from pydantic import BaseModel
 from sklearn.base import BaseEstimator
 
-from deephash_pipeline import parameters
+from deephash_pipeline.common import parameters
 
 GIVEN_TO_ALL = ("code_length", "random_state")
 """Parameters that every hash function has; in a pipeline the cell and the experiment's seed give them."""

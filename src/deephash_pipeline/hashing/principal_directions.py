@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hashing.rows import require_different_rows, row_blocks
 
 # With fewer rows per update, passes over the D x D matrix (0.7 GB at D = 9,216) would cost more than the products.

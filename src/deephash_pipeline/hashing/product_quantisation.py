@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deephash_pipeline.extras import required
+from deephash_pipeline.common.extras import required
 
 MOST_BITS = 8
 """Bits of a sub-space, whose centroids are 2 to the power of them: 256, the field's usual number."""

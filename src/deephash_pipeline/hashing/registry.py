@@ -5,9 +5,9 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.registry import Registry
 from deephash_pipeline.hashing.base import Encoder, HashFunction
-from deephash_pipeline.registry import Registry
 
 HASH_FUNCTIONS: Registry[type[HashFunction]] = Registry(
     {

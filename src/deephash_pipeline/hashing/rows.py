@@ -5,7 +5,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 
 # 4 MiB of float64, so that a block and its projections stay near the processor however many rows there are.
 VALUES_PER_BLOCK = 2**19

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hashing.base import HashFunction, StoredArray
 from deephash_pipeline.hashing.linear import feature_mean, project
 from deephash_pipeline.hashing.principal_directions import principal_directions

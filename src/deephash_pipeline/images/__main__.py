@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.images.sources.corel5k import prepare_corel5k
 from deephash_pipeline.images.sources.download import download_cifar10, download_mnist
 from deephash_pipeline.images.sources.label_list import write_label_list

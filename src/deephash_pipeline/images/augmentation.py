@@ -8,10 +8,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 from torch.nn import functional
 
-from deephash_pipeline.devices import to_device
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.devices import to_device
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.randomness import uniform_numbers
 from deephash_pipeline.images.crops import VIEWS
-from deephash_pipeline.randomness import uniform_numbers
 
 
 class AugmentationParameters(BaseModel):

@@ -6,8 +6,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from deephash_pipeline.devices import to_device
-from deephash_pipeline.randomness import derive_seed, uniform_numbers
+from deephash_pipeline.common.devices import to_device
+from deephash_pipeline.common.randomness import derive_seed, uniform_numbers
 
 KEPT_SHARE = 11 / 12
 """Side of a crop by that of the image: 44 of 48 pixels."""

@@ -9,8 +9,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from deephash_pipeline.devices import to_device
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.devices import to_device
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.images.augmentation import AugmentationParameters, augment
 from deephash_pipeline.images.crops import centre_crop, eleven_views, random_crop
 

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.randomness import derive_seed
 from deephash_pipeline.images.decoding.image_files import ImageFiles
 from deephash_pipeline.images.sources.collection import (
     ImageCollection,
@@ -14,8 +15,7 @@ from deephash_pipeline.images.sources.collection import (
     require_one_label,
 )
 from deephash_pipeline.images.splits import SplitParameters, split_collection, stratified_draw
-from deephash_pipeline.protocols import Protocol
-from deephash_pipeline.randomness import derive_seed
+from deephash_pipeline.retrieval.protocols import Protocol
 
 
 def split_by_protocol(
@@ -37,10 +37,10 @@ def split_by_protocol(
 
     Example:
         >>> from deephash_pipeline.images.sources.digits import read_digits
-        >>> from deephash_pipeline.protocols import PROTOCOLS
+        >>> from deephash_pipeline.retrieval.protocols import PROTOCOLS
         >>> split_by_protocol(read_digits(8), SplitParameters(query_count=500), 42, PROTOCOLS["held_out"])
         Traceback (most recent call last):
-        deephash_pipeline.errors.InputError: protocol held_out searches validation images, and there are none: ...
+        deephash_pipeline.common.errors.InputError: protocol held_out searches validation images, ...
     """
     _check_parameters(parameters, protocol)
     splits = (

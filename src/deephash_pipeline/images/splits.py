@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, model_validator
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.randomness import derive_seed
 from deephash_pipeline.images.sources.collection import (
     ImageCollection,
     ImageSet,
@@ -15,7 +16,6 @@ from deephash_pipeline.images.sources.collection import (
     check_no_empty_class,
     require_one_label,
 )
-from deephash_pipeline.randomness import derive_seed
 
 
 class SplitParameters(BaseModel):

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 
 LEVELS = 256
 BYTES_PER_BLOCK = 2**22

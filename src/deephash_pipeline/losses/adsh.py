@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor
 
+from deephash_pipeline.common.parameters import validated
 from deephash_pipeline.losses.hashing_loss import code_metrics, label_matrix
 from deephash_pipeline.losses.sample_codes import SampleCodesLoss
-from deephash_pipeline.parameters import validated
 
 
 class ADSH(SampleCodesLoss):

@@ -7,8 +7,8 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn import functional
 
+from deephash_pipeline.common.parameters import validated
 from deephash_pipeline.losses.hashing_loss import HashingLoss, code_metrics
-from deephash_pipeline.parameters import validated
 
 
 class BiHalf(HashingLoss):

@@ -8,9 +8,9 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn import functional
 
+from deephash_pipeline.common.parameters import validated
 from deephash_pipeline.losses.hashing_loss import HashingLoss, Outputs, accuracy, bit_accuracy, code_metrics, codes_of
 from deephash_pipeline.losses.similarity_codes import SampleFactorisation, similarity_codes
-from deephash_pipeline.parameters import validated
 
 
 class CNNH(HashingLoss):

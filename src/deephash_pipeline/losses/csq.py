@@ -8,9 +8,9 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn import functional
 
+from deephash_pipeline.common.parameters import validated
 from deephash_pipeline.losses.class_centres import ClassCentresLoss, hash_centres
 from deephash_pipeline.losses.hashing_loss import bit_accuracy, code_metrics, codes_of, is_multi_hot, label_matrix
-from deephash_pipeline.parameters import validated
 
 
 class CSQ(ClassCentresLoss):

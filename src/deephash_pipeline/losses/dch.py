@@ -7,8 +7,8 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn import functional
 
+from deephash_pipeline.common.parameters import validated
 from deephash_pipeline.losses.hashing_loss import HashingLoss, balanced_mean, code_metrics, shares_a_label
-from deephash_pipeline.parameters import validated
 
 SMALLEST_DISTANCE = 1e-3
 """Distances are at least this, because the logarithm of 0 is none."""

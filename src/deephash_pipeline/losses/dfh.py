@@ -9,9 +9,9 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn import functional
 
+from deephash_pipeline.common.parameters import validated
 from deephash_pipeline.losses.hashing_loss import code_metrics, mean_over, pair_log_odds, signs, supervision_matrix
 from deephash_pipeline.losses.sample_codes import SampleCodesLoss
-from deephash_pipeline.parameters import validated
 
 STEPS = 200
 SLOWER_FROM = (148, 178)

@@ -7,6 +7,7 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn import functional
 
+from deephash_pipeline.common.parameters import validated
 from deephash_pipeline.losses.hashing_loss import (
     HashingLoss,
     balanced_mean,
@@ -16,7 +17,6 @@ from deephash_pipeline.losses.hashing_loss import (
     shares_a_label,
     supervision_matrix,
 )
-from deephash_pipeline.parameters import validated
 
 
 class DHN(HashingLoss):

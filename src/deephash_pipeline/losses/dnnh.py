@@ -6,8 +6,8 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
+from deephash_pipeline.common.parameters import validated
 from deephash_pipeline.losses.hashing_loss import HashingLoss, code_metrics, shares_a_label
-from deephash_pipeline.parameters import validated
 
 
 class DNNH(HashingLoss):

@@ -6,8 +6,8 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn import functional
 
+from deephash_pipeline.common.parameters import validated
 from deephash_pipeline.losses.hashing_loss import HashingLoss, code_metrics, mean_over, signs, supervision_matrix
-from deephash_pipeline.parameters import validated
 
 
 class DPSH(HashingLoss):

@@ -6,9 +6,9 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
+from deephash_pipeline.common.parameters import validated
 from deephash_pipeline.losses.dnnh import squared_distances
 from deephash_pipeline.losses.hashing_loss import HashingLoss, code_metrics, mean_over, supervision_matrix
-from deephash_pipeline.parameters import validated
 
 
 class DSH(HashingLoss):

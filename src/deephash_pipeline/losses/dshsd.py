@@ -6,9 +6,9 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn import functional
 
+from deephash_pipeline.common.parameters import validated
 from deephash_pipeline.losses.dsh import contrastive_cost
 from deephash_pipeline.losses.hashing_loss import HashingLoss, accuracy, code_metrics, mean_over, supervision_matrix
-from deephash_pipeline.parameters import validated
 
 
 class DSHSD(HashingLoss):

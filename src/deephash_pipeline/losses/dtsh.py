@@ -7,8 +7,8 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn import functional
 
+from deephash_pipeline.common.parameters import validated
 from deephash_pipeline.losses.hashing_loss import HashingLoss, code_metrics, pair_log_odds, shares_a_label, signs
-from deephash_pipeline.parameters import validated
 
 
 class DTSH(HashingLoss):

@@ -5,9 +5,9 @@ from typing import Annotated
 from pydantic import Field
 from torch import Tensor
 
+from deephash_pipeline.common.parameters import validated
 from deephash_pipeline.losses.bihalf import cosine_distortion
 from deephash_pipeline.losses.hashing_loss import HashingLoss, code_metrics, signs
-from deephash_pipeline.parameters import validated
 
 
 class GreedyHashUnsupervised(HashingLoss):

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 import torch
 from torch import Tensor, nn
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 
 Need: TypeAlias = Literal["code_length", "classes", "labels", "random_state"]
 """What a constructor may want of a training set: bits, number of classes, labels (samples,), seed of its draws."""

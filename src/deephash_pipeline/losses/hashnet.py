@@ -7,8 +7,8 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn import functional
 
+from deephash_pipeline.common.parameters import validated
 from deephash_pipeline.losses.hashing_loss import HashingLoss, code_metrics, mean_over, supervision_matrix
-from deephash_pipeline.parameters import validated
 
 LARGEST_BETA = 1e6
 """Tanh is a step by then; beyond float32, its slope would be zero times infinity."""

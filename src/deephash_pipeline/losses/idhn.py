@@ -7,8 +7,8 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn import functional
 
+from deephash_pipeline.common.parameters import validated
 from deephash_pipeline.losses.hashing_loss import HashingLoss, code_metrics, is_multi_hot, mean_over, shares_a_label
-from deephash_pipeline.parameters import validated
 
 CERTAIN = 0.01
 """A similarity nearer than this to 0 or 1 is a hard one."""

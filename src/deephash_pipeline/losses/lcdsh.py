@@ -6,6 +6,7 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn import functional
 
+from deephash_pipeline.common.parameters import validated
 from deephash_pipeline.losses.hashing_loss import (
     HashingLoss,
     code_metrics,
@@ -14,7 +15,6 @@ from deephash_pipeline.losses.hashing_loss import (
     signs,
     supervision_matrix,
 )
-from deephash_pipeline.parameters import validated
 
 
 class LCDSH(HashingLoss):

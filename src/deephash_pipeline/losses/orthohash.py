@@ -7,9 +7,9 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn import functional
 
+from deephash_pipeline.common.parameters import validated
 from deephash_pipeline.losses.class_centres import ClassCentresLoss, distinct_codes
 from deephash_pipeline.losses.hashing_loss import code_metrics, label_matrix
-from deephash_pipeline.parameters import validated
 
 
 class OrthoHash(ClassCentresLoss):

@@ -7,9 +7,9 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn import functional
 
+from deephash_pipeline.common.parameters import validated
 from deephash_pipeline.losses.class_centres import ClassCentresLoss, hash_centres
 from deephash_pipeline.losses.hashing_loss import accuracy, code_metrics, label_matrix, signs
-from deephash_pipeline.parameters import validated
 
 
 class PSLDH(ClassCentresLoss):

@@ -6,7 +6,8 @@
 
 from collections.abc import Sequence
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.registry import Registry
 from deephash_pipeline.networks.classification_head import ClassificationHead, straight_through_sign
 from deephash_pipeline.networks.divided_hash_layer import DividedHashLayer
 from deephash_pipeline.networks.hash_layer import (
@@ -22,7 +23,6 @@ from deephash_pipeline.networks.layers import Row, Shape
 from deephash_pipeline.networks.normalisation import LocalResponseNormalisation
 from deephash_pipeline.networks.torchvision_trunk import TorchvisionTrunk, TrunkParameters, classifiers
 from deephash_pipeline.networks.trunk import TableTrunk, Trunk
-from deephash_pipeline.registry import Registry
 
 NETWORKS: Registry[Sequence[Row]] = Registry(
     {

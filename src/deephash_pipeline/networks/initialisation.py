@@ -3,8 +3,8 @@
 import torch
 from torch import nn
 
+from deephash_pipeline.common.randomness import derive_seed
 from deephash_pipeline.networks.torchvision_trunk import TorchvisionTrunk
-from deephash_pipeline.randomness import derive_seed
 
 
 def initialise(module: nn.Module, seed: int, pretrained: bool = False) -> None:

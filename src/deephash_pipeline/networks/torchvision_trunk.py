@@ -13,7 +13,7 @@ import torch
 from pydantic import BaseModel, ConfigDict, PositiveInt, model_validator
 from torch import Tensor, nn
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.networks.layers import Shape
 from deephash_pipeline.networks.trunk import Trunk
 

@@ -1,7 +1,7 @@
 """Provenance: what every artefact was made from and by, and whether it still is what would be made.
 
 A manifest lies beside each artefact (``codes.npz.provenance.json``) and is written with it. This package knows no
-Kedro; `deephash_pipeline.freshness` connects it to the graph of nodes.
+Kedro; `deephash_pipeline.project.freshness` connects it to the graph of nodes.
 """
 
 from deephash_pipeline.provenance.artefacts import FoundFiles, Source, StoredFile

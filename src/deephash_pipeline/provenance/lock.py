@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 
 LOCK = "run.lock"
 TEMPORARY: Final = re.compile(r"\..+\.[\w.-]+-[0-9a-f]{32}(\.\w+)?")
-"""Names of files that are being written, see `deephash_pipeline.stores.temporary_name`."""
+"""Names of files that are being written, see `deephash_pipeline.common.stores.temporary_name`."""
 
 
 class RunLock:

@@ -1,8 +1,8 @@
 """Which code a function reaches, and digests of it: what changes if the code of a result has changed.
 
 Definitions are followed from name to name within the package: those that a function names, those that these name, and
-so on, through whatever ``__init__`` hands a name on. Of a table of names (`deephash_pipeline.registry.Registry`) the
-entries count that the parameters name. What has no effect does not count: comments, docstrings, how lines are broken,
+so on, through whatever ``__init__`` hands a name on. Of a table of names (`common.registry.Registry`) the entries count
+that the parameters name. What has no effect does not count: comments, docstrings, how lines are broken,
 annotations, what is only shown (`SHOWN`), and modules that only record (`WITHOUT_EFFECT`).
 """
 
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeGuard
 
 from deephash_pipeline.provenance.digests import text_digest
 
-WITHOUT_EFFECT = ("errors", "progress", "provenance", "registry")
+WITHOUT_EFFECT = ("common.errors", "common.progress", "common.registry", "provenance")
 """Modules below the package that can change no result."""
 
 SHOWN = ("display_name", "reference")
@@ -45,9 +45,9 @@ def sources(functions: Collection[Callable[..., Any]], keys: Collection[str] = (
         Module -> digest of the definitions in it that are reached, sorted by module.
 
     Example:
-        >>> from deephash_pipeline.randomness import derive_seed
+        >>> from deephash_pipeline.common.randomness import derive_seed
         >>> sorted(sources([derive_seed]))
-        ['deephash_pipeline.randomness']
+        ['deephash_pipeline.common.randomness']
     """
     reached, entries = frozenset(map(_place_of, functions)), frozenset[Place]()
     while True:
@@ -106,8 +106,8 @@ def _digests(closure: frozenset[Place]) -> dict[str, str]:
 
 
 def _counts(module: str) -> bool:
-    below = module.split(".")[1:2]
-    return not set(below) & set(WITHOUT_EFFECT) and _file(module) is not None
+    below = f"{module.partition('.')[2]}."
+    return not below.startswith(tuple(f"{name}." for name in WITHOUT_EFFECT)) and _file(module) is not None
 
 
 @functools.cache

@@ -4,13 +4,14 @@ from deephash_pipeline.reports.cells import cell_metric, cell_protocol
 from deephash_pipeline.reports.figures import figure_map_by_code_length, figure_precision_recall
 from deephash_pipeline.reports.gallery import CodedImages, GalleryParameters, retrieval_gallery
 from deephash_pipeline.reports.page import Report, render_report
-from deephash_pipeline.reports.paper_figures import (
+from deephash_pipeline.reports.paper.figures import (
     paper_figure_map,
     paper_figure_precision_recall,
     precision_recall_table,
 )
-from deephash_pipeline.reports.paper_pages import compared_page, precision_recall_page, unseen_page
-from deephash_pipeline.reports.paper_tables import (
+from deephash_pipeline.reports.paper.pages import compared_page, precision_recall_page, unseen_page
+from deephash_pipeline.reports.paper.published import cited_map, published_hand_crafted_map, published_map
+from deephash_pipeline.reports.paper.tables import (
     HAND_CRAFTED_FEATURES,
     Results,
     all_methods_table,
@@ -20,7 +21,6 @@ from deephash_pipeline.reports.paper_tables import (
     unseen_table,
 )
 from deephash_pipeline.reports.protocols import ByProtocol, by_other_protocols, protocols_table
-from deephash_pipeline.reports.published import cited_map, published_hand_crafted_map, published_map
 from deephash_pipeline.reports.seeds import Scores, cell_text, figure_seeds, seeds_page, seeds_table, with_verdicts
 from deephash_pipeline.reports.stored_tables import (
     classifier_baselines_table,

@@ -7,8 +7,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import SupportsFloat, TypeAlias
 
-from deephash_pipeline.errors import InputError
-from deephash_pipeline.protocols import Protocol, require_protocol
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.retrieval.protocols import Protocol, require_protocol
 
 CellMetrics: TypeAlias = Mapping[str, object]
 

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 import pandas as pd
 import plotly.graph_objects as go
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.reports.cells import (
     CLASSIFIER_BASELINE,
     CellMetrics,

@@ -10,11 +10,11 @@ import plotly.graph_objects as go
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
-from deephash_pipeline.protocols import Protocol
+from deephash_pipeline.reports.paper.published import CITED_HEADING, CITED_NOTE, FEATURE_CODE_LENGTHS, MAIN_CODE_LENGTHS
 from deephash_pipeline.reports.protocols import ByProtocol
-from deephash_pipeline.reports.published import CITED_HEADING, CITED_NOTE, FEATURE_CODE_LENGTHS, MAIN_CODE_LENGTHS
 from deephash_pipeline.reports.tables import citations, is_reference_row
 from deephash_pipeline.reports.templates import render
+from deephash_pipeline.retrieval.protocols import Protocol
 
 _ABSENT = "\N{EN DASH}"
 _MINUS = "\N{MINUS SIGN}"

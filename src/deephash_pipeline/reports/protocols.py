@@ -7,9 +7,9 @@ from typing import Any
 
 import pandas as pd
 
-from deephash_pipeline.protocols import BESIDE_METRICS, Protocol, require_protocol
 from deephash_pipeline.reports.cells import CellMetrics, cell_protocol
 from deephash_pipeline.reports.tables import map_table
+from deephash_pipeline.retrieval.protocols import BESIDE_METRICS, Protocol, require_protocol
 
 _COLUMNS = (
     "mean_average_precision",

@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from deephash_pipeline.protocols import require_protocol
 from deephash_pipeline.reports.figures import by_group
 from deephash_pipeline.reports.panels import add_to_panel, panels_beside_each_other
 from deephash_pipeline.reports.style import line_and_markers, method_styles
-from deephash_pipeline.significance import SignificanceParameters, compare_with_best
+from deephash_pipeline.retrieval.protocols import require_protocol
+from deephash_pipeline.tuning.significance import SignificanceParameters, compare_with_best
 
 Scores: TypeAlias = Mapping[tuple[str, int], Sequence[float]]
 """(method, code length) to the mAP of every seed."""

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from deephash_pipeline.reports.cells import CLASSIFIER_BASELINE, CellMetrics, classifier_baseline_cell
-from deephash_pipeline.reports.paper_tables import Results
+from deephash_pipeline.reports.paper.tables import Results
 
 _KEYS = ["benchmark", "feature", "method", "code_length"]
 _BASELINE_METRICS = [

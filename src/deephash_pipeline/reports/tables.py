@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping
 
 import pandas as pd
 
-from deephash_pipeline.protocols import BESIDE_METRICS, PROTOCOLS
 from deephash_pipeline.reports.cells import (
     CLASSIFIER_BASELINE,
     CellMetrics,
@@ -18,7 +17,8 @@ from deephash_pipeline.reports.cells import (
     shared_chance_level,
     shared_protocol,
 )
-from deephash_pipeline.reports.published import cited_map, published_map
+from deephash_pipeline.reports.paper.published import cited_map, published_map
+from deephash_pipeline.retrieval.protocols import BESIDE_METRICS, PROTOCOLS
 
 _REFERENCE_SUFFIX = " (reference)"
 

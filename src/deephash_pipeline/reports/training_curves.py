@@ -7,7 +7,7 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.reports.cells import method_name
 from deephash_pipeline.reports.style import REFERENCE_COLOUR, code_length_dashes, method_styles, report_template
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.reports.figures import by_group
 from deephash_pipeline.reports.panels import add_to_panel, panels_beside_each_other
 from deephash_pipeline.reports.style import line_and_markers, method_styles

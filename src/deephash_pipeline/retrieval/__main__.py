@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Column, Table
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.retrieval.by_hits import average_precision_at_by_hits
 from deephash_pipeline.retrieval.code_files import LabelledCodes, read_labelled_codes
 from deephash_pipeline.retrieval.counting import count_distances, count_shared_labels

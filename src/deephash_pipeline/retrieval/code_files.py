@@ -13,7 +13,7 @@ import numpy as np
 from numpy.lib.npyio import NpzFile
 from numpy.typing import NDArray
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.retrieval.array_files import open_arrays
 from deephash_pipeline.retrieval.codes import BITS_PER_BYTE, check_code_length
 

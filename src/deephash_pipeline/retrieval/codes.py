@@ -10,7 +10,7 @@ from numbers import Integral
 import numpy as np
 from numpy.typing import NDArray
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 
 MAXIMUM_CODE_LENGTH = 504
 """Distances up to here have nine binary digits, which is what the counting kernel has working memory for."""

@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.retrieval.codes import check_code_length, check_code_shape, check_codes, code_words
 from deephash_pipeline.retrieval.histograms import DistanceHistograms, GradedHistograms
 from deephash_pipeline.retrieval.kernels.compiled import in_threads

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 
 
 def share_a_label(labels: NDArray[Any], others: NDArray[Any]) -> NDArray[np.bool_]:

@@ -13,7 +13,7 @@ from numbers import Integral
 import numpy as np
 from numpy.typing import NDArray
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.retrieval.code_files import LabelledCodes
 from deephash_pipeline.retrieval.codes import code_words
 from deephash_pipeline.retrieval.counting import count_distances

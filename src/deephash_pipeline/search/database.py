@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 
 BUSY_SECONDS = 30.0
 # SQLite begins its log again after a thousand pages and one transaction; who makes few changes needs no room for them.

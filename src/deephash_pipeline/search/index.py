@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.search.answers import ItemId
 from deephash_pipeline.search.checks import checked_form, checked_numbers
 from deephash_pipeline.search.filters import checked_metadata

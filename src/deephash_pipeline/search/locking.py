@@ -4,7 +4,7 @@ import fcntl
 import os
 from pathlib import Path
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 
 LOCK = "writer.lock"
 

@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.stores import flush
 from deephash_pipeline.search.answers import Ids
 from deephash_pipeline.search.ids import MISSING, IdColumn, column_from_arrays, id_column
 from deephash_pipeline.search.parts import CodeGroups, group_codes
-from deephash_pipeline.stores import flush
 
 # Up to so many positions are found by halving: numpy would first convert all there are to the type of those.
 FEW = 64

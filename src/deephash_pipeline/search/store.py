@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.stores import INDEX_FILE, flush
 from deephash_pipeline.search.ledger import Ledger, SegmentEntry, contents_of_rows, rows_of_contents
 from deephash_pipeline.search.locking import WriterLock
 from deephash_pipeline.search.segments import (
@@ -30,7 +31,6 @@ from deephash_pipeline.search.segments import (
     write_segment,
 )
 from deephash_pipeline.search.snapshots import SeenTail, Snapshot, Source, Tail, snapshot_of
-from deephash_pipeline.stores import INDEX_FILE, flush
 
 LEDGER = INDEX_FILE
 SEGMENTS = "segments"

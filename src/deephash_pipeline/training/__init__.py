@@ -1,6 +1,6 @@
 """The training engine: knows a network, an objective and a supply of inputs by their interfaces only."""
 
-from deephash_pipeline.devices import resolve_device, resolve_devices
+from deephash_pipeline.common.devices import resolve_device, resolve_devices
 from deephash_pipeline.training.distributed.launch import train
 from deephash_pipeline.training.gradients import FollowsProgress, HasMetrics, Objective, TrunkAndHead
 from deephash_pipeline.training.inference import outputs_in_blocks

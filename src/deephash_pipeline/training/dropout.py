@@ -6,8 +6,8 @@ A batch in chunks or divided among processes is masked like the whole, a resumed
 import torch
 from torch import Tensor, nn
 
-from deephash_pipeline.errors import InputError
-from deephash_pipeline.randomness import derive_seed, uniform_numbers
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.randomness import derive_seed, uniform_numbers
 
 # They draw from PyTorch's generator, whose state depends on what was drawn before.
 DEPENDING_ON_ORDER = (nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout, nn.RReLU)

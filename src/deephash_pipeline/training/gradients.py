@@ -17,8 +17,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from deephash_pipeline.devices import to_device
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.devices import to_device
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.training.distributed.ranks import gather, own_part, sum_gradients, take_from_first_rank
 from deephash_pipeline.training.dropout import replace_dropout
 from deephash_pipeline.training.inputs import LabelledInputs

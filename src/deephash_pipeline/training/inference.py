@@ -7,7 +7,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from deephash_pipeline.devices import freed_memory_is_kept
+from deephash_pipeline.common.devices import freed_memory_is_kept
 from deephash_pipeline.training.inputs import Inputs
 
 BLOCK = 256

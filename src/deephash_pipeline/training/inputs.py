@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from deephash_pipeline.devices import to_device
+from deephash_pipeline.common.devices import to_device
 
 
 class Inputs(Protocol):

@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from deephash_pipeline.devices import freed_memory_is_kept, resolve_precision
-from deephash_pipeline.errors import InputError
-from deephash_pipeline.progress import count_steps
-from deephash_pipeline.randomness import derive_seed
+from deephash_pipeline.common.devices import freed_memory_is_kept, resolve_precision
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.progress import count_steps
+from deephash_pipeline.common.randomness import derive_seed
 from deephash_pipeline.training.distributed.ranks import any_rank, join_ranks, rank, share_state, take_from_first_rank
 from deephash_pipeline.training.gradients import BatchGradients, FollowsProgress, LearnsCodes, Objective
 from deephash_pipeline.training.inference import outputs_in_blocks

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from deephash_pipeline.errors import InputError
-from deephash_pipeline.randomness import derive_seed
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.randomness import derive_seed
 from deephash_pipeline.training.parameters import TrainingParameters
 
 

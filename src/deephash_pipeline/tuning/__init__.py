@@ -4,7 +4,7 @@
 stores each, `best_trials` and `tuned_parameters` choose the winners and write them as a configuration.
 """
 
-from deephash_pipeline.extras import missing
+from deephash_pipeline.common.extras import missing
 
 try:
     from deephash_pipeline.tuning.choice import best_trials, tuned_parameters

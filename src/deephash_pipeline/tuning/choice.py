@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.tuning.space import SCORE, nested, rounded
 
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.deephash.training_set import LabelledImages, TrainingSet
-from deephash_pipeline.errors import InputError
 from deephash_pipeline.images.inputs import ImageInputs
 from deephash_pipeline.images.splits import stratified_draw
 from deephash_pipeline.networks import HashNetwork

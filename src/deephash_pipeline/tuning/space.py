@@ -7,9 +7,9 @@ from typing import Any, Literal, Self
 from optuna.distributions import FloatDistribution
 from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
+from deephash_pipeline.common.parameters import Parameters
 from deephash_pipeline.deephash.fine_tune import FineTuningParameters
 from deephash_pipeline.losses import LOSS_PARAMETERS
-from deephash_pipeline.parameters import Parameters
 
 SCORE = "trial_mean_average_precision"
 """What trials are judged by: tie-aware mAP of one half of the validation images against the other half."""

@@ -17,8 +17,8 @@ from optuna.distributions import FloatDistribution
 from optuna.samplers import BaseSampler, RandomSampler, TPESampler
 from optuna.trial import FrozenTrial, TrialState
 
-from deephash_pipeline.progress import part
-from deephash_pipeline.randomness import derive_seed
+from deephash_pipeline.common.progress import part
+from deephash_pipeline.common.randomness import derive_seed
 from deephash_pipeline.training import TrainingInterrupted
 from deephash_pipeline.tuning.space import SCORE, TuningParameters, search_space
 from deephash_pipeline.tuning.trial import Outcome, TrialJob, run_trial

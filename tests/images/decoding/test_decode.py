@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.images.decoding.decode import BrokenImageError, decode_image
 from deephash_pipeline.images.decoding.formats import FORMATS, is_image
 
@@ -144,7 +144,7 @@ def test_memory_that_runs_out_does_not_make_an_image_broken(tmp_path: Path) -> N
     child = f"""
         import resource
         from pathlib import Path
-        from deephash_pipeline.errors import InputError
+        from deephash_pipeline.common.errors import InputError
         from deephash_pipeline.images import decode_image
 
         paths = [Path({str(tmp_path)!r}, f"a.{{suffix}}") for suffix in {suffixes}]

@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.images.decoding import decoded_array
 from deephash_pipeline.images.decoding.decode import decode_image
 from deephash_pipeline.images.decoding.decoded_array import DIGEST_BYTES, PENDING, DecodedArray, digest
@@ -238,7 +238,7 @@ MEMORY = """
     import resource
     from pathlib import Path
     import numpy as np
-    from deephash_pipeline.datasets import NumpyDataset
+    from deephash_pipeline.project.datasets import NumpyDataset
     from deephash_pipeline.images.decoding.image_files import ImageFiles
     from deephash_pipeline.images.decoding.decoded_array import DecodedArray
 

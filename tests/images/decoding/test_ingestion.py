@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from deephash_pipeline.datasets import NumpyDataset
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.images.decoding import decoded_array
 from deephash_pipeline.images.decoding.image_files import ImageFiles
 from deephash_pipeline.images.decoding.ingestion import BrokenImage, decode_splits
 from deephash_pipeline.images.sources.collection import ImageSet
+from deephash_pipeline.project.datasets import NumpyDataset
 
 CLASSES = ["cat", "dog"]
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.images.sources.fer2013 import CLASS_NAMES, read_fer2013
 
 PIXELS = np.random.default_rng(0).integers(256, size=(10, 48, 48)).astype(np.uint8)

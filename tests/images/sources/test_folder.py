@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.images import SplitParameters, decode_splits, split_collection
 from deephash_pipeline.images.decoding.decode import BrokenImageError, decode_image
 from deephash_pipeline.images.decoding.image_files import RawFolder

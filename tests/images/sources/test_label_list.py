@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.images.__main__ import main
 from deephash_pipeline.images.decoding.ingestion import decode_splits
 from deephash_pipeline.images.sources.collection import ImageCollection, ImageSet

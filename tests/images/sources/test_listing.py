@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.images.decoding.image_files import RawFolder
 from deephash_pipeline.images.sources.listing import collect_files, natural_order
 

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.images.sources.digits import DigitsSource
 from deephash_pipeline.images.sources.fer2013 import Fer2013Source
 from deephash_pipeline.images.sources.folder import FolderSource

@@ -7,6 +7,7 @@ import pytest
 import torch
 from PIL import Image
 
+from deephash_pipeline.common.cell import Cell
 from deephash_pipeline.deephash import Experiment, FineTuningParameters, Run, TrainingSet, fine_tune
 from deephash_pipeline.deephash.fine_tune import build_network
 from deephash_pipeline.images.decoding.ingestion import decode_splits
@@ -15,7 +16,6 @@ from deephash_pipeline.images.sources.folder import FolderSource
 from deephash_pipeline.images.sources.registry import parse_source, read_source
 from deephash_pipeline.images.splits import SplitParameters, split_collection
 from deephash_pipeline.images.statistics import pixel_statistics
-from deephash_pipeline.methods import Cell
 from deephash_pipeline.networks import build_trunk
 from deephash_pipeline.pipelines.data_ingestion.nodes import IngestionParameters
 from tests.configuration import configured

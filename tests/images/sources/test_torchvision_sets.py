@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from torchvision.datasets import CIFAR10  # type: ignore[import-untyped]
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.images.sources.torchvision_sets import read_torchvision
 
 GENERATOR = np.random.default_rng(0)

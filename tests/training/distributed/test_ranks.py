@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import load_file
 from torch import nn
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.training import CheckpointFolder, TrainingDiverged, TrainingRun, resolve_devices, train
 from deephash_pipeline.training.distributed import ranks
 from tests.training.distributed import digits_on_ranks

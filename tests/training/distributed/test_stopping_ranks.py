@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.training import (
     CheckpointFolder,
     TrainingDiverged,

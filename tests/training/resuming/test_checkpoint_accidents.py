@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.training.resuming.checkpoint import CheckpointFolder
 from tests.training.resuming.saved_states import a_folder, last, names, same, state
 

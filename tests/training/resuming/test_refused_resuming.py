@@ -5,7 +5,7 @@ import logging
 import pytest
 import torch
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.images.inputs import ImageInputs
 from deephash_pipeline.training import CheckpointFolder, LabelledInputs
 from deephash_pipeline.training.resuming import continuation

@@ -20,10 +20,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.progress import track
 from deephash_pipeline.images.decoding.decode import BrokenImageError, decode_image
 from deephash_pipeline.images.decoding.image_files import ImageFiles
-from deephash_pipeline.progress import track
 
 logger = logging.getLogger(__name__)
 

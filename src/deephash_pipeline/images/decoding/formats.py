@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from PIL import Image, UnidentifiedImageError
 
-from deephash_pipeline.stores import holds_index
+from deephash_pipeline.common.stores import holds_index
 
 logger = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.images.decoding.decoded_array import DecodedArray, digest
 from deephash_pipeline.images.decoding.image_files import ImageFiles
 from deephash_pipeline.images.sources.collection import ImageSet, class_sizes

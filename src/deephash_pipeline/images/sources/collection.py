@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.images.decoding.image_files import ImageFiles
 
 SPLITS_TO_TRAIN_FROM = ("all", "training")
@@ -118,7 +118,7 @@ def require_labels(labels: NDArray[Any], reader: str) -> None:
         >>> require_labels(np.array([0, 0, 0]), "evaluation")
         Traceback (most recent call last):
         ...
-        deephash_pipeline.errors.InputError: evaluation needs labels, but all images are of one class: ...
+        deephash_pipeline.common.errors.InputError: evaluation needs labels, but all images are of one class: ...
     """
     if (labels == labels[0]).all():
         raise InputError(

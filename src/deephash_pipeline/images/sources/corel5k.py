@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.images.sources.label_list import write_label_list
 
 SPLITS = {"train": "training_label", "test": "test_label"}

@@ -13,7 +13,7 @@ from pathlib import Path
 from PIL import Image
 from torchvision.datasets import CIFAR10, MNIST
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 
 SECONDS_TO_ANSWER = 30
 

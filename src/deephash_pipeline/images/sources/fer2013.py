@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.images.decoding.image_files import Channels
 from deephash_pipeline.images.sources.collection import ImageCollection, ImageSet
 from deephash_pipeline.images.sources.source import ImageSource

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.images.decoding.formats import FORMAT_NAMES, SUFFIXES, is_image, only_images
 from deephash_pipeline.images.decoding.image_files import RawFolder
 from deephash_pipeline.images.sources.collection import UNLABELLED, ImageCollection

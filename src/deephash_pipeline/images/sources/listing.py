@@ -5,7 +5,7 @@ from itertools import chain
 
 import numpy as np
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.images.decoding.image_files import RawFolder
 from deephash_pipeline.images.sources.collection import SPLITS_TO_TRAIN_FROM, ImageCollection, ImageSet
 

@@ -5,10 +5,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.registry import Registry
 from deephash_pipeline.images.sources.collection import ImageCollection
 from deephash_pipeline.images.sources.source import ImageSource
-from deephash_pipeline.registry import Registry
 
 SOURCES: Registry[type[ImageSource]] = Registry(
     {

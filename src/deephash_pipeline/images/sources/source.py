@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.images.decoding.image_files import Channels, ImageFiles
 from deephash_pipeline.images.sources.collection import ImageCollection
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.images.sources.collection import ImageCollection, ImageSet
 from deephash_pipeline.images.sources.source import ImageSource
 

@@ -12,11 +12,11 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.parameters import validated
 from deephash_pipeline.losses.exponentiated import cpu, tiles
 from deephash_pipeline.losses.exponentiated.formula import Departures, LossAndGradient, LossScale
 from deephash_pipeline.losses.hashing_loss import HashingLoss, is_multi_hot, supervision_matrix
-from deephash_pipeline.parameters import validated
 
 SATURATION = 10.0
 """beta |u_i u_j| above which 2 sigma - 1 is flat: its derivative is below 2e-4 of the largest."""

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from kedro.pipeline import Node, Pipeline
 
-from deephash_pipeline.grid import BASELINES, CLASSIFIER_BASELINE
-from deephash_pipeline.methods import Cell
+from deephash_pipeline.common.cell import Cell
 from deephash_pipeline.pipelines.baseline_hashing.nodes import make_classifier_baseline
+from deephash_pipeline.pipelines.grid import BASELINES, CLASSIFIER_BASELINE
 from deephash_pipeline.pipelines.shared.encoding import encoding_node
 from deephash_pipeline.pipelines.shared.fitting import fitting_node
 

@@ -7,14 +7,14 @@ import pandas as pd
 from plotly.graph_objects import Figure
 
 from deephash_pipeline import reports
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.deephash.experiment import Experiment
-from deephash_pipeline.errors import InputError
-from deephash_pipeline.grid import FURTHER_REPLICATES, METHOD_GROUPS, cells, replicated
+from deephash_pipeline.pipelines.grid import FURTHER_REPLICATES, METHOD_GROUPS, cells, replicated
 from deephash_pipeline.pipelines.shared.searching import LabelSets, finds_anything, searched
-from deephash_pipeline.protocols import Protocol, require_protocol
 from deephash_pipeline.reports import Scores
 from deephash_pipeline.retrieval import CodeSets, average_precision_at, count_distances
-from deephash_pipeline.significance import SignificanceParameters
+from deephash_pipeline.retrieval.protocols import Protocol, require_protocol
+from deephash_pipeline.tuning.significance import SignificanceParameters
 
 REPLICATES = {
     f"{cell.namespace.replace('.', '/')}/codes.npz": (cell.method, cell.code_length)

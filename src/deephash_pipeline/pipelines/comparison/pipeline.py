@@ -2,8 +2,8 @@
 
 from kedro.pipeline import Node, Pipeline
 
-from deephash_pipeline.grid import NAMES
 from deephash_pipeline.pipelines.comparison.nodes import compare_methods, draw_comparison, write_page
+from deephash_pipeline.pipelines.grid import NAMES
 from deephash_pipeline.pipelines.shared.bundles import node
 from deephash_pipeline.pipelines.shared.searching import LABEL_SETS
 

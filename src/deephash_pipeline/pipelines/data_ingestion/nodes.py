@@ -13,7 +13,7 @@ from deephash_pipeline.images.protocol_splits import split_by_protocol
 from deephash_pipeline.images.sources.collection import ImageCollection
 from deephash_pipeline.images.splits import SplitParameters, split_class_names
 from deephash_pipeline.images.statistics import pixel_statistics
-from deephash_pipeline.protocols import require_protocol
+from deephash_pipeline.retrieval.protocols import require_protocol
 
 logger = logging.getLogger(__name__)
 

@@ -3,11 +3,11 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from deephash_pipeline.common.devices import resolve_device
+from deephash_pipeline.common.randomness import derive_seed
 from deephash_pipeline.deephash.experiment import Experiment
-from deephash_pipeline.descriptors import hand_crafted
-from deephash_pipeline.descriptors.hand_crafted import HandCraftedParameters
-from deephash_pipeline.devices import resolve_device
-from deephash_pipeline.randomness import derive_seed
+from deephash_pipeline.images.descriptors import hand_crafted
+from deephash_pipeline.images.descriptors.hand_crafted import HandCraftedParameters
 
 
 def learn_vocabulary(

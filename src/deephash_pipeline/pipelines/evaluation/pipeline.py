@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from kedro.pipeline import Node, Pipeline
 
-from deephash_pipeline.methods import Cell
+from deephash_pipeline.common.cell import Cell
 from deephash_pipeline.pipelines.evaluation.nodes import collect_metrics, join_curves
 from deephash_pipeline.pipelines.shared.measuring import measuring_nodes
 

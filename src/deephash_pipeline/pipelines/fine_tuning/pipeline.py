@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from kedro.pipeline import Node, Pipeline
 
-from deephash_pipeline.grid import DEEP_RIVALS, FINE_TUNINGS, PRE_TRAINING, RANDOM_START
-from deephash_pipeline.methods import Cell
+from deephash_pipeline.common.cell import Cell
 from deephash_pipeline.pipelines.fine_tuning.nodes import encode_images, tune
+from deephash_pipeline.pipelines.grid import DEEP_RIVALS, FINE_TUNINGS, PRE_TRAINING, RANDOM_START
 from deephash_pipeline.pipelines.shared.bundles import Bundle, node
 from deephash_pipeline.pipelines.shared.histories import joining_node
 from deephash_pipeline.pipelines.shared.inputs import CELL_RUN, PRE_TRAINED, TRAINING_SET

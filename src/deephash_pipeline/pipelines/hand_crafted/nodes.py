@@ -6,13 +6,13 @@ from typing import Any
 
 import pandas as pd
 
+from deephash_pipeline.common.cell import Cell
 from deephash_pipeline.deephash.experiment import Experiment, Run
 from deephash_pipeline.deephash.initialise import HashLayerInitParameters, initialise_on_raw_features
 from deephash_pipeline.deephash.training_set import LabelledFeatures
-from deephash_pipeline.descriptors.hand_crafted import DESCRIPTORS, HandCraftedParameters
-from deephash_pipeline.grid import compared_cells, on_descriptor
 from deephash_pipeline.hashing.base import Encoder
-from deephash_pipeline.methods import Cell
+from deephash_pipeline.images.descriptors.hand_crafted import DESCRIPTORS, HandCraftedParameters
+from deephash_pipeline.pipelines.grid import compared_cells, on_descriptor
 from deephash_pipeline.pipelines.shared.histories import of_cell
 from deephash_pipeline.reports import HAND_CRAFTED_FEATURES, cell_protocol, published_hand_crafted_map, published_map
 

@@ -2,8 +2,8 @@
 
 from kedro.pipeline import Node, Pipeline
 
-from deephash_pipeline.grid import NAMES, PRE_TRAINING, compared_cells, on_descriptor
-from deephash_pipeline.methods import Cell
+from deephash_pipeline.common.cell import Cell
+from deephash_pipeline.pipelines.grid import NAMES, PRE_TRAINING, compared_cells, on_descriptor
 from deephash_pipeline.pipelines.hand_crafted.nodes import initialise_on_descriptor, tabulate_features
 from deephash_pipeline.pipelines.shared.bundles import Bundle, node
 from deephash_pipeline.pipelines.shared.encoding import encoding_node

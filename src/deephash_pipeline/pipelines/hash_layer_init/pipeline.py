@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from kedro.pipeline import Pipeline
 
-from deephash_pipeline.grid import PRE_TRAINING
-from deephash_pipeline.methods import Cell
+from deephash_pipeline.common.cell import Cell
+from deephash_pipeline.pipelines.grid import PRE_TRAINING
 from deephash_pipeline.pipelines.hash_layer_init.nodes import initialise
 from deephash_pipeline.pipelines.shared.bundles import node
 from deephash_pipeline.pipelines.shared.encoding import encoding_node

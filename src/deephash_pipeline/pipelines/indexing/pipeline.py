@@ -3,7 +3,7 @@
 from kedro.pipeline import Pipeline
 
 from deephash_pipeline.deephash.training_set import LabelledImages
-from deephash_pipeline.grid import DEEP_RIVALS, FINE_TUNINGS, RANDOM_START, cells
+from deephash_pipeline.pipelines.grid import DEEP_RIVALS, FINE_TUNINGS, RANDOM_START, cells
 from deephash_pipeline.pipelines.indexing.nodes import Database, assemble_and_join_codes, join_codes
 from deephash_pipeline.pipelines.shared.bundles import Bundle, node
 from deephash_pipeline.pipelines.shared.inputs import TRAINING_SET, TRIAL_RUN

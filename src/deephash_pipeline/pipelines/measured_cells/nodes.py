@@ -7,7 +7,7 @@ import pandas as pd
 
 from deephash_pipeline import reports
 from deephash_pipeline.deephash.experiment import Experiment
-from deephash_pipeline.grid import METHOD_GROUPS
+from deephash_pipeline.pipelines.grid import METHOD_GROUPS
 from deephash_pipeline.pipelines.shared.reporting import ReportingParameters
 
 

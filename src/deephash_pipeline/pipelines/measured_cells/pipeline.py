@@ -2,7 +2,7 @@
 
 from kedro.pipeline import Node, Pipeline
 
-from deephash_pipeline.grid import NAMES
+from deephash_pipeline.pipelines.grid import NAMES
 from deephash_pipeline.pipelines.measured_cells.nodes import report_measured_cells
 
 

@@ -6,8 +6,8 @@ from typing import Any, TypeVar
 import pandas as pd
 
 from deephash_pipeline import reports
-from deephash_pipeline.grid import CLASSIFIER_BASELINE, CODE_LENGTHS, PAPER_METHODS
-from deephash_pipeline.methods import SHOWN_CODE_LENGTH
+from deephash_pipeline.common.cell import SHOWN_CODE_LENGTH
+from deephash_pipeline.pipelines.grid import CLASSIFIER_BASELINE, CODE_LENGTHS, PAPER_METHODS
 
 Content = TypeVar("Content")
 

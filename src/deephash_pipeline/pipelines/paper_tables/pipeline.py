@@ -2,7 +2,7 @@
 
 from kedro.pipeline import Node, Pipeline
 
-from deephash_pipeline.grid import NAMES_OF_PAPER
+from deephash_pipeline.pipelines.grid import NAMES_OF_PAPER
 from deephash_pipeline.pipelines.paper_tables.nodes import BASELINES, CURVES, TITLES, write_paper_tables
 
 WRITTEN = (

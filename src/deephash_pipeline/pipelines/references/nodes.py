@@ -5,13 +5,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from deephash_pipeline.common.randomness import derive_seed
 from deephash_pipeline.deephash.experiment import Experiment
-from deephash_pipeline.grid import CODE_LENGTHS
 from deephash_pipeline.hashing.product_quantisation import quantise_products
+from deephash_pipeline.pipelines.grid import CODE_LENGTHS
 from deephash_pipeline.pipelines.shared.searching import LabelSets
-from deephash_pipeline.protocols import require_protocol
-from deephash_pipeline.randomness import derive_seed
 from deephash_pipeline.retrieval import real_valued_metrics
+from deephash_pipeline.retrieval.protocols import require_protocol
 
 Metrics = dict[str, Any]
 

@@ -8,15 +8,15 @@ import pandas as pd
 from plotly.graph_objects import Figure
 
 from deephash_pipeline import reports
+from deephash_pipeline.common.cell import Cell
 from deephash_pipeline.deephash.experiment import Experiment
 from deephash_pipeline.deephash.training_set import LabelledImages, TrainingSet
-from deephash_pipeline.grid import DEEP_RIVALS, METHOD_GROUPS
-from deephash_pipeline.methods import Cell
+from deephash_pipeline.pipelines.grid import DEEP_RIVALS, METHOD_GROUPS
 from deephash_pipeline.pipelines.shared.reporting import ReportingParameters
 from deephash_pipeline.pipelines.shared.searching import LabelSets, searched, searched_images
-from deephash_pipeline.protocols import require_protocol
 from deephash_pipeline.provenance import Origin
 from deephash_pipeline.retrieval import CodeSets
+from deephash_pipeline.retrieval.protocols import require_protocol
 
 Metrics = dict[str, Any]
 

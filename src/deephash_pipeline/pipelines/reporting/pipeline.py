@@ -2,7 +2,7 @@
 
 from kedro.pipeline import Node, Pipeline
 
-from deephash_pipeline.grid import GALLERY, NAMES_OF_PAPER
+from deephash_pipeline.pipelines.grid import GALLERY, NAMES_OF_PAPER
 from deephash_pipeline.pipelines.reporting.nodes import (
     ImageSets,
     MeasuredCells,

@@ -7,10 +7,10 @@ from kedro.pipeline import Node
 from numpy.typing import NDArray
 from pydantic import RootModel, ValidationError, model_validator
 
+from deephash_pipeline.common.cell import Cell, seed_of_replicate
+from deephash_pipeline.common.randomness import derive_seed
 from deephash_pipeline.hashing import HASH_FUNCTIONS, Encoder, parameters_model
 from deephash_pipeline.images.sources.collection import require_labels
-from deephash_pipeline.methods import Cell, seed_of_replicate
-from deephash_pipeline.randomness import derive_seed
 
 NAMES_OF_DRAWS = {"liong_sdh": "sdh"}
 """Where a method's draws derive from another name than its key: that of the time when its results were measured."""

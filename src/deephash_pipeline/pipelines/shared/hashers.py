@@ -5,11 +5,11 @@ from typing import Any
 from kedro.io import CatalogProtocol
 from torch import Tensor
 
+from deephash_pipeline.common.cell import Cell
 from deephash_pipeline.deephash.experiment import Run
 from deephash_pipeline.deephash.hasher import ImageHasher
 from deephash_pipeline.deephash.training_set import TrainingSet
 from deephash_pipeline.hashing import Encoder
-from deephash_pipeline.methods import Cell
 
 
 def hasher_of(catalog: CatalogProtocol[str, Any], cell: Cell) -> ImageHasher:

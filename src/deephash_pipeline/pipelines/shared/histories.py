@@ -5,8 +5,8 @@ from collections.abc import Iterable
 import pandas as pd
 from kedro.pipeline import Node
 
+from deephash_pipeline.common.cell import Cell
 from deephash_pipeline.deephash.experiment import Run
-from deephash_pipeline.methods import Cell
 
 
 def of_cell(history: pd.DataFrame, run: Run, stage: str) -> pd.DataFrame:

@@ -7,12 +7,11 @@ import pandas as pd
 from kedro.pipeline import Node
 from numpy.typing import NDArray
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.cell import Cell
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.images.sources.collection import require_labels
-from deephash_pipeline.methods import Cell
 from deephash_pipeline.pipelines.shared.bundles import Bundle, node
 from deephash_pipeline.pipelines.shared.searching import LABEL_SETS, LabelSets, finds_anything, searched
-from deephash_pipeline.protocols import BESIDE_METRICS, Protocol, require_protocol
 from deephash_pipeline.retrieval import (
     CodeSets,
     DistanceHistograms,
@@ -30,6 +29,7 @@ from deephash_pipeline.retrieval import (
     retrieval_metrics,
 )
 from deephash_pipeline.retrieval.metrics import TRUNCATION_RANK
+from deephash_pipeline.retrieval.protocols import BESIDE_METRICS, Protocol, require_protocol
 
 POINTS_BY_RANK = 200
 

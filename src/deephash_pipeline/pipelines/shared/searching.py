@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.pipelines.shared.bundles import Bundle
-from deephash_pipeline.protocols import Protocol
 from deephash_pipeline.retrieval import CodeSets
+from deephash_pipeline.retrieval.protocols import Protocol
 
 
 class LabelSets(NamedTuple):

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pandas as pd
 
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.randomness import derive_seed
 from deephash_pipeline.deephash.experiment import Run
 from deephash_pipeline.deephash.fine_tune import FineTuningParameters, PreTrainedWeights
 from deephash_pipeline.deephash.training_set import LabelledImages, TrainingSet
-from deephash_pipeline.errors import InputError
-from deephash_pipeline.protocols import require_protocol
-from deephash_pipeline.randomness import derive_seed
+from deephash_pipeline.retrieval.protocols import require_protocol
 from deephash_pipeline.tuning import HeldOutScore, TrialJob, TuningParameters, halves, search
 
 

@@ -2,8 +2,8 @@
 
 from kedro.pipeline import Pipeline
 
-from deephash_pipeline.grid import PRE_TRAINING, TUNED_METHODS, cells
-from deephash_pipeline.methods import SHOWN_CODE_LENGTH, Cell
+from deephash_pipeline.common.cell import SHOWN_CODE_LENGTH, Cell
+from deephash_pipeline.pipelines.grid import PRE_TRAINING, TUNED_METHODS, cells
 from deephash_pipeline.pipelines.shared.bundles import Bundle, node
 from deephash_pipeline.pipelines.shared.inputs import PRE_TRAINED, TRAINING_SET, TRIAL_RUN, VALIDATION_SET
 from deephash_pipeline.pipelines.tuning.nodes import Study, TunedCell, search_parameters

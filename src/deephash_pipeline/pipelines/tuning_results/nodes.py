@@ -7,8 +7,8 @@ import pandas as pd
 from plotly.graph_objects import Figure
 
 from deephash_pipeline import reports
-from deephash_pipeline.errors import InputError
-from deephash_pipeline.grid import METHOD_GROUPS, METHODS
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.pipelines.grid import METHOD_GROUPS, METHODS
 from deephash_pipeline.tuning import SCORE, best_trials, tuned_parameters
 
 

@@ -2,7 +2,7 @@
 
 from kedro.pipeline import Node, Pipeline
 
-from deephash_pipeline.grid import NAMES
+from deephash_pipeline.pipelines.grid import NAMES
 from deephash_pipeline.pipelines.tuning_results.nodes import collect_trials, draw_progress, draw_values
 
 TABLES = ["tuning_trials_table", "tuning_winners_table", "tuned_parameters"]

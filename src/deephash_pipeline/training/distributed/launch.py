@@ -20,9 +20,9 @@ from torch import nn
 from torch.multiprocessing import get_context
 from torch.multiprocessing.spawn import ProcessExitedException, ProcessRaisedException, start_processes
 
-from deephash_pipeline.child_process import end_with_parent
-from deephash_pipeline.devices import require_no_index
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.child_process import end_with_parent
+from deephash_pipeline.common.devices import require_no_index
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.training.distributed.ranks import backend, part_of
 from deephash_pipeline.training.gradients import Objective
 from deephash_pipeline.training.inputs import LabelledInputs

@@ -11,8 +11,8 @@ import torch
 import torch.distributed
 from torch import Tensor, nn
 
-from deephash_pipeline.devices import require_no_index
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.devices import require_no_index
+from deephash_pipeline.common.errors import InputError
 
 
 def backend(device: torch.device) -> str:

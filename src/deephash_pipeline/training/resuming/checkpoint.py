@@ -18,8 +18,8 @@ from typing import Any
 import safetensors.torch
 from torch import Tensor
 
-from deephash_pipeline.errors import InputError
-from deephash_pipeline.stores import flush
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.stores import flush
 
 logger = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.training.distributed.ranks import any_rank, rank
 from deephash_pipeline.training.inputs import LabelledInputs
 from deephash_pipeline.training.parameters import TrainingParameters

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from multiprocessing import parent_process
 from types import FrameType
 
-from deephash_pipeline.errors import InputError
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.training.distributed.ranks import world_size
 
 

@@ -1,0 +1,51 @@
+"""``deephash-pipeline export``: the codes of an index to PostgreSQL or Milvus."""
+
+from pathlib import Path
+
+import click
+
+from deephash_pipeline.cli.options import FOLDER
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.progress import count_steps
+from deephash_pipeline.search import HammingIndex
+from deephash_pipeline.search.engines import default_name, export_index, open_export
+from deephash_pipeline.search.engines.exporting import ROWS_AT_ONCE
+from deephash_pipeline.search.engines.postgres import PostgresIndex
+
+
+@click.command()
+@click.argument("index", type=FOLDER)
+@click.option(
+    "--to",
+    "target",
+    nargs=2,
+    required=True,
+    metavar="ENGINE ADDRESS",
+    help="postgres and postgresql://user@host/database, or milvus and http://host:19530.",
+)
+@click.option("--name", help="Of the table or collection; by default that of the index.")
+@click.option("--hnsw", is_flag=True, help="Make PostgreSQL's index for approximate searches as well.")
+def export(index: Path, target: tuple[str, str], name: str | None, hnsw: bool) -> None:
+    """Write the codes of INDEX into another engine, and check that it gives the same answers.
+
+    Run again, it writes the difference; what was broken off goes on.
+    """
+    kind, address = target
+    if hnsw and kind != "postgres":
+        raise InputError("--hnsw is for postgres: leave it out")
+    with HammingIndex.open(index, read_only=True) as codes:
+        exported = open_export(kind, address, name or default_name(index))
+        try:
+            with count_steps("batches", total=-(-len(codes) // ROWS_AT_ONCE)) as advance:
+                report = export_index(
+                    codes, exported, advance=lambda done: advance(f"{done:,} of {len(codes):,} items")
+                )
+            if hnsw:
+                assert isinstance(exported, PostgresIndex)
+                exported.add_hnsw()
+        finally:
+            exported.close()
+    click.echo(
+        f"{exported.place}: {report.written} written, {report.deleted} deleted, {report.there} there already; "
+        f"{report.queries} queries answered as by {index}"
+    )

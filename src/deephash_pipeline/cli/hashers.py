@@ -1,0 +1,32 @@
+"""Hashers by the names that commands take: a file, one that comes with the package, or a cell of a run."""
+
+from pathlib import Path
+
+from deephash_pipeline.cli.project import hasher_of_run
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.deephash import ImageHasher
+
+PRETRAINED = "pretrained:"
+HASHER_HELP = "A .safetensors file, pretrained:NAME, or a cell as mnist/deephash.b48."
+
+
+def is_cell(hasher: str) -> bool:
+    """Say whether a name is that of a cell of a run, such as ``mnist/deephash.b48``."""
+    benchmark, _, cell = hasher.partition("/")
+    return bool(benchmark and cell) and not hasher.endswith(".safetensors") and not Path(hasher).exists()
+
+
+def named_hasher(name: str, device: str = "auto") -> ImageHasher:
+    """Load the hasher of a name.
+
+    Raises:
+        InputError: there is none.
+    """
+    if name.startswith(PRETRAINED):
+        return ImageHasher.pretrained(name.removeprefix(PRETRAINED), device)
+    if is_cell(name):
+        benchmark, _, cell = name.partition("/")
+        return hasher_of_run(benchmark, cell).to(device)
+    if not Path(name).exists() and not name.endswith(".safetensors"):
+        raise InputError(f"no hasher `{name}`: give a .safetensors file, pretrained:digits-48, or mnist/deephash.b48")
+    return ImageHasher.load(name, device)

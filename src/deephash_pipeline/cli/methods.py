@@ -1,0 +1,70 @@
+"""``deephash-pipeline methods``: the table of all methods."""
+
+from typing import NamedTuple
+
+import click
+
+from deephash_pipeline.hashing import HASH_FUNCTIONS
+from deephash_pipeline.losses import LOSSES
+from deephash_pipeline.pipelines.grid import CLASSIFIER_BASELINE, METHODS, PRE_TRAINING
+
+ON_Z, OF_NETWORK, ON_FROZEN_TRUNK = "hash function on z", "loss on all layers", "loss on the hash layer"
+LABELS, ONE_LABEL, NOTHING = "labels", "one label an image", "no labels"
+
+
+class Method(NamedTuple):
+    """What there is to know of a method before it is run.
+
+    Attributes:
+        key: in commands, parameters and files.
+        name: in tables and figures.
+        kind: what is learned, and on what.
+        needs: what it reads beside the images.
+        paper: where it comes from.
+
+    Example:
+        >>> method_of("dpsh").kind, method_of("dpsh").needs
+        ('loss on all layers', 'labels')
+    """
+
+    key: str
+    name: str
+    kind: str
+    needs: str
+    paper: str
+
+
+def method_of(key: str) -> Method:
+    """Describe a method of the grid.
+
+    Example:
+        >>> method_of("itq").needs
+        'no labels'
+    """
+    name = METHODS[key]
+    if key == CLASSIFIER_BASELINE.method:
+        return Method(key, name, "classifier baseline", ONE_LABEL, "none: the predicted class as a code")
+    if key in HASH_FUNCTIONS:
+        function = HASH_FUNCTIONS[key]
+        needs = _needs(function.supervised, function.several_labels)
+        return Method(key, name, ON_Z, needs, function.reference)
+    loss = LOSSES.get(key, LOSSES["exponentiated"])
+    needs = _needs(loss.supervised, loss.several_labels)
+    if key == PRE_TRAINING:
+        return Method(key, name, "hash layer on z", needs, loss.reference)
+    return Method(key, name, ON_FROZEN_TRUNK if loss.reads_features else OF_NETWORK, needs, loss.reference)
+
+
+def _needs(supervised: bool, several_labels: bool) -> str:
+    if not supervised:
+        return NOTHING
+    return LABELS if several_labels else ONE_LABEL
+
+
+@click.command()
+def methods() -> None:
+    """List all methods: key, name, kind, what each needs, paper."""
+    rows = [Method("key", "name", "kind", "needs", "paper"), *map(method_of, METHODS)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        click.echo("  ".join(f"{text:{width}}" for text, width in zip(row, widths, strict=True)).rstrip())

@@ -1,0 +1,106 @@
+"""``deephash-pipeline new`` and ``deephash-pipeline hasher``: a project to run in, and a model to take out of one."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+from kedro import __version__ as kedro_version
+from kedro.framework.session import KedroSession
+from kedro.io import DatasetError
+
+from deephash_pipeline.cli.options import refuse_other_file
+from deephash_pipeline.cli.provenance import catalog_of
+from deephash_pipeline.cli.refusals import refuse_characters
+from deephash_pipeline.common.cell import Cell
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.project_folder import project_root, template
+from deephash_pipeline.deephash import ImageHasher
+from deephash_pipeline.pipelines.grid import METHODS, cells
+from deephash_pipeline.pipelines.shared.hashers import hasher_of
+
+PYPROJECT = f"""\
+[tool.kedro]
+package_name = "deephash_pipeline"
+project_name = "deephash_pipeline"
+kedro_init_version = "{kedro_version}"
+source_dir = "."
+"""
+
+
+@click.command()
+@click.argument("directory", type=click.Path(path_type=Path))
+def new(directory: Path) -> None:
+    """Make a project to run in: conf/, .telemetry and an empty data/."""
+    refuse_characters(directory.absolute())
+    if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
+        raise InputError(f"{directory} is there and is not empty: name another folder")
+    try:
+        shutil.copytree(template() / "conf", directory / "conf")
+        shutil.copy(template() / ".telemetry", directory)
+        (directory / "data").mkdir()
+        (directory / "pyproject.toml").write_text(PYPROJECT, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{directory} cannot be written: {error.strerror}") from error
+    click.echo(f"{directory} is a project: cd {directory} && deephash-pipeline run")
+
+
+@click.command()
+@click.argument("benchmark")
+@click.argument("cell")
+@click.option("-o", "--output", required=True, type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--half", is_flag=True, help="Store the network's weights in half precision.")
+def hasher(benchmark: str, cell: str, output: Path, half: bool) -> None:
+    """Write the hasher of a CELL such as itq.b48 of a finished run of BENCHMARK to one file."""
+    refuse_other_file(output)
+    made = hasher_of_run(benchmark, cell)
+    made.save(output, half)
+    click.echo(f"{output}: {made!r}, {output.stat().st_size / 1e6:.1f} MB")
+    click.echo(f"trained on {made.description.trained_on}")
+
+
+def hasher_of_run(benchmark: str, cell: str) -> ImageHasher:
+    """Load the hasher of a cell of a finished run.
+
+    Raises:
+        InputError: there is no project here, no such benchmark or cell, or it has not been run.
+    """
+    wanted = parsed_cell(cell)
+    with run_catalog(benchmark) as catalog:
+        try:
+            return hasher_of(catalog, wanted)
+        except DatasetError as error:
+            raise InputError(
+                f"{cell} of {benchmark} has not been run, {str(error).partition(':')[0]}: "
+                f"deephash-pipeline run --env={benchmark}"
+            ) from error
+
+
+def parsed_cell(name: str) -> Cell:
+    """Find a cell of the grid by its name.
+
+    Raises:
+        InputError: there is none of this name.
+    """
+    found = next((cell for cell in cells() if cell.namespace == name), None)
+    if found is None:
+        raise InputError(f"unknown cell `{name}`: write a method, one of {', '.join(METHODS)}, and bits, as itq.b48")
+    return found
+
+
+@contextmanager
+def run_catalog(benchmark: str) -> Iterator[Any]:
+    """Open the catalog of a benchmark, in the project around the current directory.
+
+    Raises:
+        InputError: there is no project here, or it has no such benchmark.
+    """
+    project = project_root()
+    if benchmark == "base" or not (project / "conf" / benchmark).is_dir():
+        known = sorted(folder.name for folder in (project / "conf").iterdir() if folder.is_dir())
+        known.remove("base")
+        raise InputError(f"unknown benchmark `{benchmark}`: conf/ has {', '.join(known)}")
+    with KedroSession.create(project, env=benchmark) as session:
+        yield catalog_of(session)

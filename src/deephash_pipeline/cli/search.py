@@ -1,0 +1,186 @@
+"""``deephash-pipeline index``, ``search`` and ``serve``: from a folder of pictures to a search in it."""
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.cells import cell_len
+
+from deephash_pipeline.cli.hashers import HASHER_HELP, is_cell, named_hasher
+from deephash_pipeline.cli.opening import OtherEngine, opened
+from deephash_pipeline.cli.options import FOLDER, approximate_option, device_option, engine_option
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.search import Answers, HammingIndex
+from deephash_pipeline.search.encoding import CodeFolder, add_encoded
+from deephash_pipeline.search.images import AddedImages, ImageIndex, has_other_hasher, list_images, rebuilt
+from deephash_pipeline.search.images.changes import STAMP, gone
+
+FACTS = ("code_length", "columns", "segments", "removed", "bytes_on_disk")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+@click.group()
+def index() -> None:
+    """Make an index of images, and change it."""
+
+
+@index.command()
+@click.argument("index", type=FOLDER)
+@click.option("--hasher", help=HASHER_HELP)
+@click.argument("paths", nargs=-1)
+@click.option("--codes", help="Index the codes that `encode` has made into this folder; they bring their hasher.")
+@click.option("--anew", is_flag=True, help="Replace an index that was made with another hasher.")
+@device_option
+def build(index: Path, hasher: str | None, paths: Sequence[str], codes: str | None, anew: bool, device: str) -> None:
+    """Make INDEX of the images in PATHS: folders, globs, files, or CSVs with a column path.
+
+    A build that was stopped goes on where it was. The database of a run is indexed by the pipeline `indexing`.
+    """
+    if (hasher is None) == (codes is None) or (codes and paths):
+        raise InputError("give either --hasher and PATHS, or --codes and neither")
+    if hasher is not None and not paths:
+        of_run = " (a run's database: kedro run --pipelines=indexing)" if is_cell(hasher) else ""
+        raise InputError(f"no PATHS are given: name folders, globs or CSV files of images{of_run}")
+    files, skipped = list_images(paths) if paths else ([], [])
+    encoded = CodeFolder(codes) if codes else None
+    made = encoded.hasher(device) if encoded else named_hasher(str(hasher), device)
+    replacing = anew and has_other_hasher(index, made)
+    with rebuilt(index, made) if replacing else ImageIndex.create_or_open(index, made) as images:
+        click.echo(f"{made!r}, trained on {made.description.trained_on}", err=True)
+        _report(index, images, images.add_files(files) if encoded is None else add_encoded(images, encoded), skipped)
+        assert isinstance(images.index, HammingIndex), "a build is of no other engine"
+        for name in gone(images.index):
+            click.echo(f"gone: {name}: its file is not there any more, `index remove` removes it", err=True)
+
+
+@index.command()
+@click.argument("index", type=FOLDER)
+@click.argument("paths", nargs=-1, required=True)
+@device_option
+def add(index: Path, paths: Sequence[str], device: str) -> None:
+    """Add the images in PATHS to INDEX."""
+    files, skipped = list_images(paths)
+    with ImageIndex.open(index, device=device) as images:
+        _report(index, images, images.add_files(files), skipped)
+
+
+@index.command()
+@click.argument("index", type=FOLDER)
+@click.argument("ids", nargs=-1, required=True)
+@click.option("--missing-ok", is_flag=True, help="Pass over ids that are not there.")
+def remove(index: Path, ids: Sequence[str], missing_ok: bool) -> None:
+    """Remove the images named IDS from INDEX; files outside it stay."""
+    with ImageIndex.open(index, device="cpu") as images:
+        click.echo(f"{index}: {images.remove(ids, missing_ok)} removed, {len(images)} images")
+
+
+@index.command()
+@click.argument("index", type=FOLDER)
+@json_option
+def info(index: Path, as_json: bool) -> None:
+    """Say what INDEX has."""
+    with ImageIndex.open(index, read_only=True, device="cpu") as images:
+        about = images.hasher.description
+        facts: dict[str, Any] = {
+            "images": len(images),
+            "hasher": repr(images.hasher),
+            "labels": images.labels(),
+            **{name: value for name, value in images.index.info().items() if name in FACTS},
+            "image_shape": list(about.image_shape),
+            **{f"hasher_{key}": value for key, value in about.code_version.items()},
+        }
+    if as_json:
+        click.echo(json.dumps(facts))
+        return
+    texts = {
+        name: ", ".join(map(str, value)) if isinstance(value, list) else str(value) for name, value in facts.items()
+    }
+    print_columns([(name.replace("_", " "), text) for name, text in texts.items()])
+
+
+@click.command()
+@click.argument("index", type=FOLDER)
+@click.argument("photo", required=False, type=FOLDER)
+@click.option("--id", "name", help="Search by an image of the index instead.")
+@click.option("-k", default=10, show_default=True, help="How many to find.")
+@click.option("--radius", type=int, help="Find all at most so many bits away, at most k of them.")
+@click.option("--label", "labels", multiple=True, help="Only of this label; may be repeated.")
+@json_option
+@engine_option
+@approximate_option
+@device_option
+def search(
+    index: Path,
+    photo: Path | None,
+    name: str | None,
+    k: int,
+    radius: int | None,
+    labels: Sequence[str],
+    as_json: bool,
+    engine: str | None,
+    approximate: bool,
+    device: str,
+) -> None:
+    """Find the images of INDEX that are most like a PHOTO; of equal distances those that were added first."""
+    if (photo is None) == (name is None):
+        raise InputError("give either a photo or --id of an image of the index")
+    if photo is not None and not photo.is_file():
+        raise InputError(f"{photo} is not there: name an image file, or --id of an image of the index")
+    with opened(index, device if photo else "cpu", OtherEngine(engine, approximate)) as images:
+        where = images.labelled(labels) if labels else None
+        if name is not None:
+            answers = images.search_by_id(name, k, where)
+        else:
+            assert photo is not None
+            answers = images.search(photo, k, where)
+        rows = _rows(images, answers, radius)
+    if as_json:
+        click.echo(json.dumps(rows, ensure_ascii=False))
+        return
+    cells = [(str(row["distance"]), row.get("label") or "", row["id"]) for row in rows]
+    print_columns([("distance", "label", "id"), *cells])
+    if approximate:
+        click.echo("approximate: near images may be missing", err=True)
+
+
+def _rows(images: ImageIndex, answers: Answers, radius: int | None) -> list[dict[str, Any]]:
+    if radius is not None and radius < 0:
+        raise InputError(f"--radius {radius}: give a number of bits from 0 on")
+    found = [(name, distance) for name, distance in answers[0] if radius is None or distance <= radius]
+    items = images.index.items([name for name, _ in found])
+    return [
+        {
+            "id": name,
+            "distance": distance,
+            **{column: value for column, value in item.metadata.items() if column != STAMP},
+            "path": str(images.path_of(item.metadata) or ""),
+        }
+        for (name, distance), item in zip(found, items, strict=True)
+    ]
+
+
+def _report(folder: Path, images: ImageIndex, report: AddedImages, unnamed: Sequence[Any]) -> None:
+    there = f", {report.there} there already" if report.there else ""
+    changed = f", {len(report.changed)} changed and encoded again" if report.changed else ""
+    click.echo(f"{folder}: {report.added} added{there}{changed}, {len(images)} images, {images.hasher!r}")
+    print_left_out([*unnamed, *report.skipped])
+    if warning := report.codes.warning(images.hasher.description):
+        click.echo(f"warning: {warning}", err=True)
+    if not (report.added or report.there or report.changed):
+        raise InputError(f"nothing was added to {folder}: mend what is left out, or name other images")
+
+
+def print_left_out(broken: Iterable[Any]) -> None:
+    """Name images that are left out, a line each, and why."""
+    for image in broken:
+        click.echo(f"left out: {image.name}: {image.reason}", err=True)
+
+
+def print_columns(rows: Sequence[Sequence[str]]) -> None:
+    """Print rows in columns of which nothing is cut or wrapped, in a pipe as in a terminal."""
+    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (cell + " " * (width - cell_len(cell)) for cell, width in zip(row, widths, strict=True))
+        click.echo("  ".join(cells).rstrip())

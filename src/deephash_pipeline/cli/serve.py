@@ -1,0 +1,121 @@
+"""``deephash-pipeline serve``: search in indexes over HTTP, and by a page."""
+
+import logging
+import socket
+from collections.abc import Sequence
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+
+import click
+
+from deephash_pipeline.cli.opening import OtherEngine
+from deephash_pipeline.cli.opening import opened as open_index
+from deephash_pipeline.cli.options import FOLDER, approximate_option, device_option, engine_option
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.extras import required
+from deephash_pipeline.search.images.stored import Runtime
+
+ANYWHERE = ("0.0.0.0", "::")
+SECONDS_TO_END = 10
+
+
+@click.command()
+@click.argument("indexes", type=FOLDER, nargs=-1, required=True)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--port", default=8000, show_default=True, type=click.IntRange(0, 65535), help="0 for a free one.")
+@click.option("--token-file", type=FOLDER, help="Who sends the token in this file may add and remove.")
+@click.option("--allowed-host", multiple=True, help="A name the service is addressed by; may be repeated.")
+@click.option("--max-megabytes", default=10, show_default=True, type=click.IntRange(1, 1000), help="Of a request.")
+@click.option("--max-megapixels", default=40, show_default=True, type=click.IntRange(1, 1000), help="Of a picture.")
+@click.option("--allow-urls", is_flag=True, help="Searches may name their picture by a URL of a public address.")
+@click.option("--max-pending", default=128, show_default=True, type=click.IntRange(1), help="Requests at once.")
+@click.option(
+    "--runtime",
+    default="torch",
+    show_default=True,
+    type=click.Choice(["torch", "onnx"]),
+    help="What computes codes; onnx wants INDEX/hasher.onnx of export-onnx, and no PyTorch.",
+)
+@engine_option
+@approximate_option
+@device_option
+def serve(
+    indexes: Sequence[Path],
+    host: str,
+    port: int,
+    token_file: Path | None,
+    allowed_host: Sequence[str],
+    max_megabytes: int,
+    max_megapixels: int,
+    allow_urls: bool,
+    max_pending: int,
+    runtime: Runtime,
+    engine: str | None,
+    approximate: bool,
+    device: str,
+) -> None:
+    """Serve search in INDEXES over HTTP, with a page at /."""
+    # A third of a second, which other commands can do without.
+    uvicorn = required("uvicorn", "serve")
+    from deephash_pipeline.search.serving import ServiceSettings, create_app, read_token  # noqa: PLC0415
+    from deephash_pipeline.search.serving.connections import MOST_HEADER_BYTES, GuardedProtocol  # noqa: PLC0415
+
+    settings = ServiceSettings(
+        token=None if token_file is None else read_token(token_file),
+        most_bytes=max_megabytes * 2**20,
+        most_pixels=max_megapixels * 10**6,
+        most_pending=max_pending,
+        allow_urls=allow_urls,
+        hosts=["*"]
+        if host in ANYWHERE and not allowed_host
+        else ["127.0.0.1", "localhost", *map(_in_url, (host, *allowed_host))],
+    )
+    if len({folder.resolve() for folder in indexes}) < len(indexes):
+        raise InputError("an index is named twice: name each once")
+    if engine is not None and (len(indexes) > 1 or token_file is not None):
+        raise InputError("--engine is for one INDEX and without --token-file: change an index and export it again")
+    with ExitStack() as stack:
+        listener = stack.enter_context(_listener(host, port))
+        opened = {}
+        for folder in indexes:
+            names = (folder.name, str(folder), str(folder.resolve()))
+            name = next(name for name in names if name and name not in opened)
+            index = open_index(folder, device, OtherEngine(engine, approximate), settings.token is None, runtime)
+            opened[name] = stack.enter_context(index)
+        config = uvicorn.Config(
+            create_app(opened, settings),
+            http=partial(GuardedProtocol, seconds=settings.seconds),
+            h11_max_incomplete_event_size=MOST_HEADER_BYTES,
+            log_level="warning",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=SECONDS_TO_END,
+        )
+        click.echo(f"http://{_in_url(host)}:{listener.getsockname()[1]}/ (Ctrl-C ends)")
+        _log_plainly()
+        uvicorn.Server(config).run(sockets=[listener])
+
+
+def _in_url(host: str) -> str:
+    return f"[{host}]" if host.count(":") > 1 and not host.startswith("[") else host
+
+
+def _listener(host: str, port: int) -> socket.socket:
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=family, backlog=128)
+    except (OSError, OverflowError) as error:
+        raise InputError(
+            f"nobody can listen on {host} port {port} ({error}): choose another --port or --host"
+        ) from error
+
+
+def _log_plainly() -> None:
+    """Write a line of JSON for each request, which the handler for people would break into several."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    requests = logging.getLogger("deephash_pipeline.search.serving")
+    requests.addHandler(handler)
+    requests.propagate = False

@@ -1,1 +1,0 @@
-"""Commands besides Kedro's, and options that Kedro's get here."""

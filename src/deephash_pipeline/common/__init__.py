@@ -1,0 +1,1 @@
+"""What every room uses: errors, parameters, devices, randomness, progress, files."""

@@ -1,0 +1,59 @@
+"""The fork server: a process that has imported what workers need, and has no threads.
+
+It imports for several seconds, as the command does that wants it. So it is started before most of that is imported
+here: this module imports nothing of this project.
+"""
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from multiprocessing import forkserver, resource_tracker
+
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+"""Variables that libraries take their number of threads from when they are imported."""
+# So that no library starts threads when it is imported, which a fork would not copy; nor numba later, for whose threads
+# a worker that is killed would leave a semaphore behind.
+ENVIRONMENT = dict.fromkeys(THREADS, "1")
+WHOLE: tuple[set[str], ...] = (set(), {"--pipelines=full"}, {"--pipelines=field"})
+
+
+def start() -> None:
+    """Start the fork server, unless it runs."""
+    multiprocessing.set_forkserver_preload(["deephash_pipeline.project.runners.preloaded"])
+    # Ctrl-C is for the process that was started from the terminal. The tracker goes first, for it sets signals itself.
+    resource_tracker.ensure_running()
+    former = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        with environment():
+            forkserver.ensure_running()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, former)
+
+
+def start_if_wanted(arguments: Sequence[str]) -> None:
+    """Start it if a command's arguments are those of a whole run, which uses all cores.
+
+    Example:
+        >>> start_if_wanted(["kedro", "registry", "list"])
+    """
+    command, options = arguments[1:2], {option for option in arguments[2:] if not option.startswith("--env=")}
+    workers = os.environ.get("DEEPHASH_WORKERS") or os.cpu_count()
+    if list(command) == ["run"] and options in WHOLE and str(workers) != "1":
+        start()
+
+
+@contextmanager
+def environment() -> Iterator[None]:
+    """Give processes that are started inside the block one thread each."""
+    former = {name: os.environ.get(name) for name in ENVIRONMENT}
+    os.environ.update(ENVIRONMENT)
+    try:
+        yield
+    finally:
+        for name, value in former.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

@@ -1,0 +1,85 @@
+"""A Ray cluster: the one at an address, or one that is started on this machine for as long as it is used.
+
+Nothing of Ray is imported before `connected` is entered.
+"""
+
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.extras import required
+
+OBJECT_STORE_BYTES = 2 * 10**8
+"""Of a cluster on this machine: what is sent are names and small results, and ``/dev/shm`` may be small."""
+SECONDS_TO_CONNECT = 5
+QUIET = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    # Else 127.0.0.1 is replaced by the machine's address in the network.
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
+}
+
+
+@contextmanager
+def connected(address: str | None, cpus: int | None = None) -> Iterator[Any]:
+    """Give the module ``ray``, connected.
+
+    Args:
+        address: of the cluster, ``auto`` for the one that this machine is a node of, or ``ray://host:port``; None for
+            one on this machine, on the loopback device alone, unless ``RAY_ADDRESS`` names one.
+        cpus: of a cluster on this machine; None for all cores.
+
+    Raises:
+        InputError: Ray is not installed, or there is no cluster at the address.
+    """
+    for name, value in QUIET.items():
+        os.environ.setdefault(name, value)
+    ray = required("ray", "ray")
+    if ray.is_initialized():
+        yield ray
+        return
+    options: dict[str, Any] = {"log_to_driver": False, "logging_level": "warning", "configure_logging": False}
+    address = address or os.environ.get("RAY_ADDRESS")
+    if address is None:
+        options |= {
+            "num_cpus": cpus,
+            "include_dashboard": False,
+            "object_store_memory": OBJECT_STORE_BYTES,
+            "_node_ip_address": "127.0.0.1",
+        }
+    try:
+        if address is not None and (server := urlsplit(address if "://" in address else f"//{address}")).port:
+            # Ray would try again for minutes.
+            socket.create_connection((server.hostname, server.port), SECONDS_TO_CONNECT).close()
+        ray.init(address, **options)
+    except (ConnectionError, ValueError, RuntimeError, OSError) as error:
+        reason = " ".join(str(error).split())[:300]
+        raise InputError(f"there is no Ray cluster at {address} ({reason}): name another --address") from error
+    try:
+        yield ray
+    finally:
+        ray.shutdown()
+
+
+class LastOfEach:
+    """What was noted last under each name since somebody asked: an actor, here so that it imports next to nothing."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, Any] = {}
+
+    def note(self, name: str, value: Any) -> None:
+        """Replace what was noted under a name."""
+        self._last[name] = value
+
+    def take(self) -> dict[str, Any]:
+        """Give it all, and forget it."""
+        taken, self._last = self._last, {}
+        return taken
+
+
+def is_there(path: str) -> bool:
+    """Say whether the machine that this runs on sees a path."""
+    return os.path.exists(path)

@@ -1,7 +1,0 @@
-"""Provenance in Kedro: every node's outputs are recorded, and no run reads what is not what it would make itself."""
-
-from deephash_pipeline.freshness.graph import ProjectGraph, is_up_to_date, nodes_to_run, states
-from deephash_pipeline.freshness.hook import Provenance
-from deephash_pipeline.freshness.refusal import POLICY, policy
-
-__all__ = ["POLICY", "ProjectGraph", "Provenance", "is_up_to_date", "nodes_to_run", "policy", "states"]

@@ -1,0 +1,149 @@
+"""The grid: which methods, at which code lengths. A cell is one method at one code length.
+
+`METHODS` is the table of all methods, which the pipeline ``field`` runs; those of the paper's tables, `PAPER_METHODS`,
+are what ``full`` runs. A new hash function or loss is on the grid of ``field`` by its line in its own registry.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from deephash_pipeline.common.cell import SHOWN_CODE_LENGTH, Cell
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.hashing import HASH_FUNCTIONS, Encoder
+from deephash_pipeline.losses import LOSSES
+
+CODE_LENGTHS = (12, 16, 24, 32, 48)
+REPLICATES = 3
+"""Trainings of a cell that differ in their seed: the cell of the grid itself, and those of the pipeline ``seeds``."""
+FURTHER_REPLICATES = range(2, REPLICATES + 1)
+BASELINES = tuple(HASH_FUNCTIONS)
+PRE_TRAINING = "deephash_pretrained"
+RANDOM_START = "deephash_random_start"
+FINE_TUNINGS = ("deephash", "deephash_faithful")
+DEEP_RIVALS = tuple(loss for loss in LOSSES if loss != "exponentiated")
+"""Losses of others on the same network, from the same start."""
+
+TUNED_METHODS = (*FINE_TUNINGS, *DEEP_RIVALS)
+"""Methods whose parameters are searched, by equal budgets."""
+
+COMPARED_METHODS = ("lsh", "itq", "bre", "mlh", "ksh", PRE_TRAINING)
+COMPARED_CODE_LENGTHS = (16, 32)
+"""Rows and columns of the paper's table of hand-crafted against network features."""
+
+PAPER_BASELINES = ("lsh", "pcah", "itq", "sh", "ldah", "bre", "mlh", "ksh", "liong_sdh")
+PAPER_RIVALS = ("cnnh", "cnnh_plus", "dnnh", "dpsh", "hashnet", "greedy_hash", "csq")
+PAPER_METHODS = (*PAPER_BASELINES, *PAPER_RIVALS, RANDOM_START, PRE_TRAINING, *FINE_TUNINGS, "one_of_c")
+"""Methods of the paper's tables, in their order. What joins later is on the grid of ``field`` alone."""
+
+_DEEPHASH = {
+    RANDOM_START: "DeepHash (random initialisation)",
+    PRE_TRAINING: "DeepHash (pre-training)",
+    "deephash": LOSSES["exponentiated"].display_name,
+    "deephash_faithful": "DeepHash (fine-tuning, faithful)",
+    "one_of_c": "1-of-C code of the classifier",
+}
+_NAMES = {
+    **{method: hash_function.display_name for method, hash_function in HASH_FUNCTIONS.items()},
+    **{method: LOSSES[method].display_name for method in DEEP_RIVALS},
+    **_DEEPHASH,
+}
+METHODS = {method: _NAMES[method] for method in (*PAPER_METHODS, *_NAMES)}
+"""Method -> name in tables and figures, in their order: the paper's first, so that no other changes their colours."""
+
+NAMES_OF_PAPER, NAMES = "params:method_names.paper", "params:method_names.all"
+"""Parameters of the nodes that show names: those of the paper's tables, and `METHODS`."""
+
+WITHOUT_LABELS = tuple(method for method, hash_function in HASH_FUNCTIONS.items() if not hash_function.supervised)
+"""Methods that learn from features alone."""
+
+METHOD_GROUPS = {
+    "Shallow methods on z": PAPER_BASELINES,
+    "Deep rivals": PAPER_RIVALS,
+    "DeepHash": (RANDOM_START, PRE_TRAINING, *FINE_TUNINGS),
+    "Other shallow methods": tuple(method for method in BASELINES if method not in PAPER_BASELINES),
+    "Other deep rivals": tuple(method for method in DEEP_RIVALS if method not in PAPER_RIVALS),
+}
+"""Heading -> methods, as the paper groups them: a panel of a figure each."""
+
+CLASSIFIER_BASELINE = Cell(method="one_of_c", code_length=None)
+GALLERY = Cell(method="deephash", code_length=SHOWN_CODE_LENGTH)
+"""The cell whose neighbours the report shows."""
+INDEXED = Cell(method="deephash", code_length=48)
+"""The cell whose index the pipeline ``indexing`` makes where none is named, and ``make search`` serves."""
+
+
+def check_code_lengths(code_lengths: object) -> None:
+    """Refuse code lengths that no method can make, or whose report would have no picture.
+
+    Raises:
+        InputError: `CODE_LENGTHS` is no tuple of different whole numbers of bits, the shown one among them.
+
+    Example:
+        >>> check_code_lengths((16, 32))
+        >>> check_code_lengths((12, 12, 32))
+        Traceback (most recent call last):
+        deephash_pipeline.common.errors.InputError: CODE_LENGTHS is (12, 12, 32): name every code length once
+    """
+    said = f"CODE_LENGTHS is {code_lengths!r}"
+    if not isinstance(code_lengths, tuple | list) or not code_lengths:
+        raise InputError(f"{said}: write a tuple of code lengths in bits, such as (16, 32)")
+    for code_length in code_lengths:
+        if type(code_length) is not int or not 1 < code_length <= Encoder.longest_code:
+            raise InputError(f"{said}: {code_length!r} is no whole number of bits from 2 to {Encoder.longest_code}")
+    if len(set(code_lengths)) < len(code_lengths):
+        raise InputError(f"{said}: name every code length once")
+    if SHOWN_CODE_LENGTH not in code_lengths:
+        raise InputError(f"{said}: add {SHOWN_CODE_LENGTH}, SHOWN_CODE_LENGTH, which the gallery shows, or change it")
+
+
+def cells(*methods: str, code_lengths: Sequence[int] = CODE_LENGTHS) -> Iterator[Cell]:
+    """Yield the cells of some methods, or of all; the classifier baseline has one, whatever the code lengths."""
+    for method in methods or METHODS:
+        if method == CLASSIFIER_BASELINE.method:
+            yield CLASSIFIER_BASELINE
+            continue
+        for code_length in code_lengths:
+            yield Cell(method=method, code_length=code_length)
+
+
+def replicated(replicate: int) -> Iterator[Cell]:
+    """Yield the cells of all methods with the seed of a replicate."""
+    return (cell.model_copy(update={"replicate": replicate}) for cell in cells())
+
+
+def compared_cells() -> Iterator[Cell]:
+    """Yield the cells of the grid that are compared with the same methods on hand-crafted features."""
+    return cells(*COMPARED_METHODS, code_lengths=COMPARED_CODE_LENGTHS)
+
+
+def on_descriptor(cell: Cell) -> Cell:
+    """Give the cell with the same method on hand-crafted features, ``descriptor_itq.b16``; it is not on the grid."""
+    return Cell(method=f"descriptor_{cell.method}", code_length=cell.code_length)
+
+
+def every_cell() -> Iterator[Cell]:
+    """Yield the cells that any pipeline has: of the grid, on hand-crafted features, and with further seeds."""
+    yield from cells()
+    yield from map(on_descriptor, compared_cells())
+    for replicate in FURTHER_REPLICATES:
+        yield from replicated(replicate)
+
+
+def method_names() -> dict[str, dict[str, str]]:
+    """Give the names of methods as parameters, so that a table that shows them is made anew if one changes."""
+    return {"paper": {method: METHODS[method] for method in PAPER_METHODS}, "all": METHODS}
+
+
+def cell_parameters() -> dict[str, Any]:
+    """Give every cell as a parameter, so that the configuration repeats nothing.
+
+    ``cells.<method>.b<bits>``, and of further replicates ``cells.r<replicate>.<method>.b<bits>``.
+    """
+    parameters: dict[str, Any] = {}
+    for cell in every_cell():
+        *above, length = cell.parameter.split(".")[1:]
+        group = parameters
+        for name in above:
+            group = group.setdefault(name, {})
+        group[length] = cell.model_dump()
+    return parameters

@@ -1,0 +1,1 @@
+"""How Kedro runs here: datasets, runners, tracking, hooks, environments."""

@@ -1,0 +1,125 @@
+"""What a run is refused for before it takes the lock: parameters and paths that no node would refuse in time."""
+
+import math
+from collections.abc import Iterator, Mapping
+from glob import escape
+from pathlib import Path
+from typing import Any
+
+from kedro.framework.hooks import hook_impl
+from kedro.io import CatalogProtocol
+from kedro.pipeline import Pipeline
+from pydantic import BaseModel, ValidationError
+
+from deephash_pipeline.common.devices import resolve_device, resolve_devices
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.parameters import faults_in_one_line, refuse_booleans_for_numbers
+from deephash_pipeline.deephash.experiment import Experiment
+from deephash_pipeline.project.datasets.atomic_file import AtomicFileDataset
+
+Catalog = CatalogProtocol[Any, Any]
+
+LARGEST = 2**63
+BENCHMARK_FILE = "class_names"
+"""A dataset that lies directly in the folder of the benchmark: data/02_intermediate/<benchmark>."""
+
+
+class SoundRun:
+    """Refuses numbers, names, devices and paths that would end a run late, in a traceback, or outside the project."""
+
+    @hook_impl
+    def before_pipeline_run(self, run_params: dict[str, Any], pipeline: Pipeline, catalog: Catalog) -> None:
+        """Look at all parameters, the experiment, and every dataset of the pipeline.
+
+        Raises:
+            InputError: one of them cannot be used.
+        """
+        self.check_parameters(catalog, Path(run_params["project_path"]))
+        # A catalog entry that cannot be made into a dataset says so here, before anything is written.
+        datasets = {name: catalog.get(name) for name in pipeline.datasets() if name in catalog}
+        free = {name: datasets[name] for name in sorted(pipeline.inputs()) if name in datasets}
+        for dataset in free.values():
+            if isinstance(dataset, AtomicFileDataset) and not dataset.filepath.exists():
+                refuse_what_others_have(dataset.filepath)
+
+    def check_parameters(self, catalog: Catalog, project: Path) -> None:
+        """Look at all parameters and the experiment.
+
+        Raises:
+            InputError: one of them cannot be used.
+        """
+        parameters = plain(catalog.load("parameters"))
+        check_numbers(parameters)
+        self._check_experiment(parameters.get("experiment"), catalog, project)
+
+    def _check_experiment(self, given: Any, catalog: Catalog, project: Path) -> None:
+        folder = catalog.get(BENCHMARK_FILE) if BENCHMARK_FILE in catalog else None
+        if not isinstance(given, Mapping) or not isinstance(folder, AtomicFileDataset):
+            return
+        try:
+            experiment = Experiment.model_validate(given)
+        except ValidationError as error:
+            raise InputError(f"parameter `experiment`: {faults_in_one_line(error)}") from error
+        refuse_booleans_for_numbers({"experiment": given}, {"experiment": experiment}, "parameters")
+        at = folder.filepath.parent
+        if at.name != experiment.benchmark or not at.resolve().is_relative_to(project.resolve()):
+            raise InputError(
+                f"the benchmark is `{experiment.benchmark}`, but its files would lie in {at}: choose a benchmark by "
+                "--env, or name it once, as `benchmark` in conf/<env>/globals.yml"
+            )
+        if experiment.trunk.weights is not None and not (project / experiment.trunk.weights).is_file():
+            raise InputError(f"`experiment.trunk.weights`: there is no file {experiment.trunk.weights}: name one")
+        resolve_devices(experiment.devices, resolve_device(experiment.device))
+
+
+def plain(value: Any) -> Any:
+    """Turn the models that Kedro has made of some parameters into mappings again."""
+    if isinstance(value, BaseModel):
+        return value.model_dump(serialize_as_any=True)
+    return {key: plain(part) for key, part in value.items()} if isinstance(value, Mapping) else value
+
+
+def check_numbers(parameters: Mapping[str, Any]) -> None:
+    """Refuse numbers that no array and no loop can have.
+
+    Raises:
+        InputError: one is not finite, or is whole and larger than 64 bits.
+
+    Example:
+        >>> check_numbers({"training": {"epochs": 10**22}})
+        Traceback (most recent call last):
+        deephash_pipeline.common.errors.InputError: `training.epochs` is 10000000000000000000000: numbers ...
+    """
+    for name, value in numbers(parameters):
+        if not math.isfinite(value) or (isinstance(value, int) and abs(value) >= LARGEST):
+            raise InputError(f"`{name}` is {value}: numbers are finite, and whole ones fit into 64 bits")
+
+
+def numbers(value: Any, name: str = "") -> Iterator[tuple[str, int | float]]:
+    """Yield the dotted names and values of all numbers in nested parameters."""
+    if isinstance(value, Mapping):
+        for key, part in value.items():
+            yield from numbers(part, f"{name}.{key}" if name else str(key))
+    elif isinstance(value, list | tuple):
+        for at, part in enumerate(value):
+            yield from numbers(part, f"{name}.{at}")
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield name, value
+
+
+def refuse_what_others_have(path: Path) -> None:
+    """Say of a missing ``data/<layer>/<benchmark>/...`` which other benchmark has it.
+
+    Raises:
+        InputError: one has.
+    """
+    layer = next((folder for folder in path.parents if folder.parent.name == "data"), None)
+    if layer is None:
+        return
+    own, *rest = path.relative_to(layer).parts
+    others = [found.relative_to(layer).parts[0] for found in sorted(layer.glob("/".join(["*", *map(escape, rest)])))]
+    if others:
+        raise InputError(
+            f"{path} is not there, but {others[0]} has one: add --env={others[0]}, or run the stage that makes it for "
+            f"{own}"
+        )

@@ -1,0 +1,30 @@
+"""Kedro dataset classes. A file appears under its final name whole or not at all, and nothing is ever pickled.
+
+What ``kedro_datasets`` has a class for is an `AtomicDataset` around it; the others are for what it lacks.
+"""
+
+from deephash_pipeline.project.datasets.arrays import CodesDataset, HistogramsDataset, NumpyDataset
+from deephash_pipeline.project.datasets.atomic_file import AtomicDataset
+from deephash_pipeline.project.datasets.checkpoints import CheckpointsDataset
+from deephash_pipeline.project.datasets.files import FilesDataset
+from deephash_pipeline.project.datasets.image_source import ImageSourceDataset
+from deephash_pipeline.project.datasets.indexes import IndexDataset
+from deephash_pipeline.project.datasets.models import EncoderDataset, HasherDataset, TensorsDataset
+from deephash_pipeline.project.datasets.origins import OriginDataset
+from deephash_pipeline.project.datasets.studies import StudyDataset
+
+__all__ = [
+    "AtomicDataset",
+    "CheckpointsDataset",
+    "CodesDataset",
+    "EncoderDataset",
+    "FilesDataset",
+    "HasherDataset",
+    "HistogramsDataset",
+    "ImageSourceDataset",
+    "IndexDataset",
+    "NumpyDataset",
+    "OriginDataset",
+    "StudyDataset",
+    "TensorsDataset",
+]

@@ -1,0 +1,93 @@
+"""Arrays and counts."""
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from kedro.io import DatasetError
+from numpy.typing import NDArray
+
+from deephash_pipeline.project.datasets.atomic_file import AtomicFileDataset
+from deephash_pipeline.retrieval import CodeSets, DistanceHistograms, GradedHistograms
+
+SETS = ("database", "validation", "query")
+
+
+class NumpyDataset(AtomicFileDataset[NDArray[Any]]):
+    """An array in a ``.npy`` file.
+
+    A memory map of a whole ``.npy`` file is saved as a hard link to it, or copied block by block where links cannot be:
+    20 GB of images are neither read into memory nor, where the disk is the same, written twice.
+
+    Args:
+        filepath: where the file lies.
+        mmap_mode: ``r`` maps the file into memory instead of reading it: for images and features.
+        metadata: for Kedro-Viz.
+    """
+
+    def __init__(
+        self, filepath: str, mmap_mode: Literal["r"] | None = None, metadata: dict[str, Any] | None = None
+    ) -> None:
+        super().__init__(filepath, metadata)
+        self._mmap_mode = mmap_mode
+
+    def _read(self, path: Path) -> NDArray[Any]:
+        array = np.load(path, mmap_mode=self._mmap_mode, allow_pickle=False)
+        if not isinstance(array, np.ndarray):
+            raise DatasetError(f"{path} is not a .npy file: run the stage that makes it again")
+        return array
+
+    def _write(self, path: Path, content: NDArray[Any]) -> None:
+        source = _whole_file(content)
+        if source is None:
+            np.save(path, content, allow_pickle=False)
+            return
+        try:
+            os.link(source, path)
+        except OSError:
+            shutil.copyfile(source, path)
+
+
+def _whole_file(content: NDArray[Any]) -> Path | None:
+    """Return the ``.npy`` file that a memory map shows, unless it shows a part of it or may be written to."""
+    if not isinstance(content, np.memmap) or content.mode != "r" or content.filename is None:
+        return None
+    path = Path(content.filename)
+    try:
+        whole = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError):
+        return None
+    same = (whole.shape, whole.dtype, whole.strides) == (content.shape, content.dtype, content.strides)
+    return path if same else None
+
+
+class CodesDataset(AtomicFileDataset[CodeSets]):
+    """Packed codes of database, validation set and queries in one ``.npz`` file, with their code length."""
+
+    def _read(self, path: Path) -> CodeSets:
+        with np.load(path, allow_pickle=False) as arrays:
+            return CodeSets(**{name: arrays[name] for name in SETS}, code_length=int(arrays["code_length"]))
+
+    def _write(self, path: Path, content: CodeSets) -> None:
+        np.savez(path, **{name: getattr(content, name) for name in SETS}, code_length=content.code_length)
+
+
+class HistogramsDataset(AtomicFileDataset[DistanceHistograms | GradedHistograms]):
+    """Distance histograms of one cell in an ``.npz`` file, as int32 to halve it (a count is at most the database).
+
+    Those of graded relevance are one array, `counts`; others are two, `all` and `relevant`.
+    """
+
+    def _read(self, path: Path) -> DistanceHistograms | GradedHistograms:
+        with np.load(path, allow_pickle=False) as arrays:
+            if "counts" in arrays:
+                return GradedHistograms(arrays["counts"].astype(np.int64))
+            return DistanceHistograms(all=arrays["all"].astype(np.int64), relevant=arrays["relevant"].astype(np.int64))
+
+    def _write(self, path: Path, content: DistanceHistograms | GradedHistograms) -> None:
+        if isinstance(content, GradedHistograms):
+            np.savez(path, counts=content.counts.astype(np.int32))
+            return
+        np.savez(path, all=content.all.astype(np.int32), relevant=content.relevant.astype(np.int32))

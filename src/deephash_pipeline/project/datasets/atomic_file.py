@@ -1,0 +1,171 @@
+"""Datasets that are one file, on a disk or in an object store, which appears under its name whole or not at all."""
+
+from abc import abstractmethod
+from functools import cache
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from kedro.io import AbstractDataset, DatasetError
+from kedro.io.core import parse_dataset_definition
+
+from deephash_pipeline.common.stores import is_remote, replacing
+from deephash_pipeline.project.datasets.remote_file import fetched, is_there, storing
+from deephash_pipeline.provenance import (
+    DamagedError,
+    Origin,
+    describe,
+    manifest_path,
+    manifest_text,
+    read_manifest,
+    remember,
+    verify,
+)
+
+Content = TypeVar("Content")
+
+
+class AtomicFileDataset(AbstractDataset[Content, Content], Generic[Content]):
+    """A file that is written under a temporary name, flushed to disk and then renamed.
+
+    A subclass says how to read and write one file; a run killed while writing leaves the former file, or none. In a
+    run the file gets a manifest that says what it was made from; a file that has one is compared with it when it is
+    read. A file in an object store is written by one request, and read from a copy on this machine's disk.
+
+    Args:
+        filepath: where the file lies, relative to the project, or an address such as ``s3://bucket/codes.npz``.
+        metadata: for Kedro-Viz (``layer``).
+    """
+
+    def __init__(self, filepath: str, metadata: dict[str, Any] | None = None) -> None:
+        # The name under which Kedro-Viz looks for the size of the file.
+        self._filepath = Path(filepath)
+        self._remote = filepath if is_remote(filepath) else None
+        self._made_as: tuple[str, Origin] | None = None
+        self.metadata = metadata
+
+    @property
+    def filepath(self) -> Path:
+        """Where the file lies, unless it is in an object store."""
+        return self._filepath
+
+    @property
+    def remote(self) -> str | None:
+        """Its address in an object store; None on a disk."""
+        return self._remote
+
+    def expect(self, name: str, origin: Origin) -> None:
+        """Have the next content that is saved recorded as the dataset `name`, made from `origin`."""
+        self._made_as = (name, origin)
+
+    @abstractmethod
+    def _read(self, path: Path) -> Content:
+        """Read the whole content from `path`."""
+
+    @abstractmethod
+    def _write(self, path: Path, content: Content) -> None:
+        """Write the whole content to `path`."""
+
+    def load(self) -> Content:
+        """Read the file.
+
+        Raises:
+            DatasetError: the file is not there; the message says what makes it.
+            InputError: it is not what its manifest says.
+        """
+        if not self._exists():
+            place = self._remote or self._filepath
+            raise DatasetError(f"{place} is not there: run the stage that makes it, or `kedro run --pipelines=full`")
+        path = fetched(self._remote) if self._remote else self._filepath
+        manifest = read_manifest(path)
+        if manifest is not None:
+            try:
+                verify(path, manifest)
+            except DamagedError as error:
+                raise DamagedError(str(error).replace(str(path), self._remote or str(path))) from None
+        return self._read(path)
+
+    def save(self, content: Content) -> None:
+        """Write the file under a temporary name, and its manifest likewise; then rename both.
+
+        Killed between the two, a run leaves a file that is not the one of its manifest: neither is accepted.
+        """
+        made_as, self._made_as = self._made_as, None
+        if self._remote:
+            with storing(self._remote) as path:
+                self._write(path, content)
+                if made_as is not None:
+                    manifest_path(path).write_text(manifest_text(describe(made_as[0], path, made_as[1])), "utf-8")
+            return
+        described = manifest_path(self._filepath)
+        if made_as is None:
+            described.unlink(missing_ok=True)
+            with replacing(self._filepath) as temporary:
+                self._write(temporary, content)
+            return
+        name, origin = made_as
+        # Both lie in one folder, which is flushed once.
+        with (
+            replacing(described) as temporary_manifest,
+            replacing(self._filepath, flush_folder=False) as temporary,
+        ):
+            self._write(temporary, content)
+            manifest = describe(name, temporary, origin)
+            temporary_manifest.write_text(manifest_text(manifest), encoding="utf-8")
+        remember(self._filepath, manifest.digest)
+
+    def _exists(self) -> bool:
+        return is_there(self._remote) if self._remote else self._filepath.is_file()
+
+    def _describe(self) -> dict[str, Any]:
+        return {"filepath": self._remote or str(self._filepath)}
+
+
+class AtomicDataset(AtomicFileDataset[Any]):
+    """Reads and writes with any class of ``kedro_datasets`` that keeps its data in one file, atomically.
+
+    Kedro-Viz shows the preview of that class, if it has one.
+
+    Args:
+        filepath: where the file lies, relative to the project.
+        dataset: entry of that class as in a catalog, without ``filepath``.
+        metadata: for Kedro-Viz (``layer``, ``preview_args``).
+
+    Raises:
+        DatasetError: there is no such class, or it does not take these arguments.
+
+    Example:
+        >>> import pandas as pd, tempfile
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> table = AtomicDataset(f"{folder.name}/table.csv", dataset={"type": "pandas.CSVDataset"})
+        >>> table.save(pd.DataFrame({"method": ["itq"], "12": [0.5]}))
+        >>> table.load().to_dict("records")
+        [{'method': 'itq', '12': 0.5}]
+    """
+
+    def __init__(self, filepath: str, dataset: dict[str, Any], metadata: dict[str, Any] | None = None) -> None:
+        super().__init__(filepath, metadata)
+        self._dataset = dataset
+        delegate = self._delegate(self._filepath)
+        if hasattr(delegate, "preview"):
+            # Bound to the delegate, because Kedro-Viz chooses how to draw by the annotation of this very method.
+            self.preview = delegate.preview
+
+    def _read(self, path: Path) -> Any:
+        return self._delegate(path).load()
+
+    def _write(self, path: Path, content: Any) -> None:
+        self._delegate(path).save(content)
+
+    def _delegate(self, path: Path) -> Any:
+        found = {**self._dataset, "type": _class_named(self._dataset["type"]), "filepath": str(path)}
+        return AbstractDataset.from_config(path.name, found)
+
+    def _describe(self) -> dict[str, Any]:
+        return {"filepath": self._remote or str(self._filepath), "dataset": self._dataset["type"]}
+
+
+@cache
+def _class_named(name: str | type) -> type:
+    """Find the class that a catalog names; Kedro tries three modules for it, which takes milliseconds."""
+    found: type = parse_dataset_definition({"type": name})[0]
+    return found

@@ -1,0 +1,155 @@
+"""Environments that extend others: ``extends: digits`` in globals.yml, and a variant of the digits says what differs.
+
+What an environment extends lies between ``conf/base`` and its own files, and is merged as Kedro merges an environment
+into the base: parameters and globals name by name, of the catalog whole entries. Resolvers such as
+``${globals:benchmark}`` answer for the environment that runs, in the files of those that it extends too. With
+``without: [fine_tuning, baseline_hashing.sdh]`` in globals.yml, what those that it extends say of these parameters is
+taken out, and what the base says holds.
+"""
+
+import logging
+import re
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import yaml  # type: ignore[import-untyped]
+from kedro.config import OmegaConfigLoader
+from omegaconf import OmegaConf
+
+from deephash_pipeline.common.errors import InputError
+
+logger = logging.getLogger(__name__)
+
+EXTENDS, WITHOUT = "extends", "without"
+LOCAL = "local"
+ANOTHER_NUMBER = re.compile(r"[-+]?(0[0-7_]+|[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?)")
+"""Plain scalars of which YAML 1.1 makes another number: octal and sexagesimal ones."""
+
+
+class ExtendingConfigLoader(OmegaConfigLoader):
+    """Kedro's loader, which also reads the environments that one extends."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        self._stated: dict[str, dict[str, Any]] = {}
+        super().__init__(*arguments, **options)
+        if LOCAL not in (self.env, self.default_run_env):
+            for unread in sorted(Path(self.conf_source, LOCAL).rglob("*.yml")):
+                logger.warning("%s is not read: move it to conf/<name>/, and add --env=<name>", unread)
+
+    @cached_property
+    def extended(self) -> tuple[str, ...]:
+        """The environments that the one that runs extends, the furthest first.
+
+        Raises:
+            InputError: one of them does not exist, or extends itself, through others or not.
+        """
+        chain = [self.env or self.default_run_env]
+        while (
+            chain[-1] != self.base_env
+            and (name := self._read_environment(chain[-1], "globals").get(EXTENDS)) is not None
+        ):
+            stated = f"{Path(self.conf_source).name}/{chain[-1]}/globals.yml: `{EXTENDS}: {name}`"
+            if name in chain:
+                raise InputError(f"{stated} makes a circle, {' -> '.join([*chain, name])}: take it out of one of them")
+            if not (isinstance(name, str) and name and self._fs.isdir(self._get_conf_env_path(name))):
+                raise InputError(f"{stated}, and there is no such environment: name a folder beside it")
+            chain.append(name)
+        return tuple(reversed(chain[1:]))
+
+    def _read_environment(self, environment: str, key: str) -> dict[str, Any]:
+        """Read what an environment alone says: patterns, duplicates and resolvers are Kedro's."""
+        path = self._get_conf_env_path(environment)
+        found: dict[str, Any] = self.load_and_merge_dir_config(
+            path, self.config_patterns[key], key, set(), key == "credentials"
+        )
+        return found
+
+    def _read_dir_configs(self, conf_path: str, patterns: Any, key: str, *more: Any) -> dict[Path, Any]:
+        """Read files as Kedro does, and refuse numbers and groups that would be taken for something else."""
+        found: dict[Path, Any] = super()._read_dir_configs(conf_path, patterns, key, *more)
+        for path, config in found.items():
+            name = str(path.relative_to(Path(self.conf_source).parent))
+            refuse_other_numbers(self._fs.cat_file(path.as_posix()).decode(), name)
+            if key in ("parameters", "globals"):
+                stated = self._stated.setdefault(key, {"--params": self.runtime_params} if key == "parameters" else {})
+                stated[name] = OmegaConf.to_container(config)
+                for other, values in stated.items():
+                    refuse_other_kinds(values, other, stated[name], name)
+        return found
+
+    def _merge_configs(self, config: dict[str, Any], env_config: dict[str, Any], key: str, env_path: str) -> Any:
+        nearer = [*self.extended[1:], self.env or self.default_run_env]
+        for at, environment in enumerate(self.extended):
+            between = self._read_environment(environment, key)
+            for other in nearer[at:] if key == "parameters" else ():
+                for name in self._read_environment(other, "globals").get(WITHOUT, ()):
+                    _take_out(between, name.split("."))
+            config = super()._merge_configs(config, between, key, self._get_conf_env_path(environment))
+        merged = super()._merge_configs(config, env_config, key, env_path)
+        return {name: value for name, value in merged.items() if key != "globals" or name not in (EXTENDS, WITHOUT)}
+
+
+def refuse_other_numbers(text: str, where: str) -> None:
+    """Refuse plain numbers that YAML takes for others.
+
+    Raises:
+        InputError: one begins with 0, which is octal, or has colons, which are sixties.
+
+    Example:
+        >>> refuse_other_numbers("rates: [0.5, 10, '042']", "parameters.yml")
+        >>> refuse_other_numbers("seed: 042", "parameters.yml")
+        Traceback (most recent call last):
+        deephash_pipeline.common.errors.InputError: parameters.yml: `042` would be read as 34: write ...
+    """
+    if not ANOTHER_NUMBER.search(text):
+        return
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    waiting = [yaml.compose(text, loader)]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, yaml.MappingNode):
+            waiting += [value for _, value in node.value]
+        elif isinstance(node, yaml.SequenceNode):
+            waiting += node.value
+        elif isinstance(node, yaml.ScalarNode) and not node.style and ANOTHER_NUMBER.fullmatch(node.value):
+            raise InputError(
+                f"{where}: `{node.value}` would be read as {yaml.safe_load(node.value)}: write the number without "
+                "leading zeros and colons, or text in quotes"
+            )
+
+
+def refuse_other_kinds(one: Any, in_one: str, other: Any, in_other: str, name: str = "") -> None:
+    """Refuse a value that stands where elsewhere there is a group.
+
+    Raises:
+        InputError: one of two is a group of values, and the other a single one or a list.
+
+    Example:
+        >>> refuse_other_kinds({"stage": {"epochs": 1}}, "a.yml", {"stage": 5}, "b.yml")
+        Traceback (most recent call last):
+        deephash_pipeline.common.errors.InputError: b.yml: `stage` is 5, and a group in a.yml: name a value in ...
+    """
+    groups = [isinstance(each, Mapping) for each in (one, other)]
+    if all(groups):
+        for key in one.keys() & other.keys():
+            refuse_other_kinds(one[key], in_one, other[key], in_other, f"{name}.{key}" if name else str(key))
+    elif any(groups):
+        group, value = (one, other) if groups[0] else (other, one)
+        in_group, where = (in_one, in_other) if groups[0] else (in_other, in_one)
+        # What an interpolation comes to is not known here; and null may stand for a group without anything in it.
+        if group and value is not None and not (isinstance(value, str) and "${" in value):
+            raise InputError(
+                f"{where}: `{name}` is {value}, and a group in {in_group}: name a value in it, such as "
+                f"{name}.{next(iter(group))}"
+            )
+
+
+def _take_out(config: Any, name: list[str]) -> None:
+    """Take a nested entry out of a configuration, if it is there."""
+    *above, last = name
+    for part in above:
+        config = config.get(part) if isinstance(config, dict) else None
+    if isinstance(config, dict):
+        config.pop(last, None)

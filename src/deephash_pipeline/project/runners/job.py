@@ -1,0 +1,131 @@
+"""One node in any process, as the run would do it: with its hooks, its threads, and errors that can be sent back."""
+
+import logging
+import os
+import pickle
+import traceback
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+from kedro.framework.hooks.manager import _create_hook_manager
+from kedro.pipeline.node import Node
+from kedro.runner.task import Task
+from pluggy import PluginManager
+
+from deephash_pipeline.common.devices import threads
+from deephash_pipeline.project.freshness import POLICY
+from deephash_pipeline.project.freshness.graph import Catalog
+from deephash_pipeline.provenance import everything_read
+
+PACKAGE = "deephash_pipeline"
+
+
+@runtime_checkable
+class WorksInWorkers(Protocol):
+    """A hook whose work on a node is done where the node runs; that of all others, where the run was started."""
+
+    def in_worker(self) -> Any:
+        """Give the hook for another process, which can be pickled; None for nothing."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What processes need to run the nodes of one run; `cloudpickle` sends it, for Kedro's catalog needs that.
+
+    Attributes:
+        project: the folder that paths of the catalog are relative to.
+        catalog: with the parameters of the run.
+        hooks: that work where a node runs.
+        run_id: of Kedro's session.
+        verify_fully: whether all files are read whole when they are compared with their manifests.
+        log_level: of this package.
+    """
+
+    project: Path
+    catalog: Catalog
+    hooks: tuple[Any, ...] = ()
+    run_id: str | None = None
+    verify_fully: bool = False
+    log_level: int = logging.INFO
+
+    @classmethod
+    def of(cls, catalog: Catalog, plugins: Iterable[Any], run_id: str | None) -> "Job":
+        """Describe the run that this process has begun."""
+        given = (plugin.in_worker() for plugin in plugins if isinstance(plugin, WorksInWorkers))
+        return cls(
+            Path.cwd(),
+            catalog,
+            tuple(hook for hook in given if hook is not None),
+            run_id,
+            POLICY.verify_fully,
+            logging.getLogger(PACKAGE).getEffectiveLevel(),
+        )
+
+    def hook_manager(self) -> PluginManager:
+        """Make Kedro's manager of these hooks."""
+        manager = _create_hook_manager()
+        for hook in self.hooks:
+            manager.register(hook)
+        return manager
+
+
+class Failure(NamedTuple):
+    """An error on its way to another process, with what it came from.
+
+    Attributes:
+        errors: pickled, from the error to its first cause.
+    """
+
+    errors: tuple[bytes, ...]
+
+    @classmethod
+    def of(cls, error: BaseException) -> "Failure":
+        """Take an error apart, which pickle by itself separates from its causes."""
+        error.add_note("".join(traceback.format_exception(error)))
+        chain = [error]
+        while (following := chain[-1].__cause__ or chain[-1].__context__) is not None and following not in chain:
+            chain.append(following)
+        return cls(tuple(map(_pickled, chain)))
+
+    def error(self) -> BaseException:
+        """Put it together again."""
+        first, *causes = [pickle.loads(error) for error in self.errors]
+        last = first
+        for cause in causes:
+            last.__cause__ = last = cause
+        assert isinstance(first, BaseException)
+        return first
+
+
+def run_node(job: Job, node: Node, thread_count: int = 1) -> None:
+    """Run one node in this process and store what it makes, with manifests: what every worker does, wherever it is.
+
+    Args:
+        job: of the run.
+        node: one of it, whose inputs are stored.
+        thread_count: threads to compute on.
+    """
+    os.chdir(job.project)
+    logging.getLogger(PACKAGE).setLevel(job.log_level)
+    with everything_read(job.verify_fully), threads(thread_count):
+        Task(node, job.catalog, is_async=False, hook_manager=job.hook_manager(), run_id=job.run_id).execute()
+
+
+def attempt(job: Job, node: Node, thread_count: int = 1) -> Failure | None:
+    """Do what `run_node` does, but return an error instead of raising it: as something that any process can read."""
+    try:
+        run_node(job, node, thread_count)
+    except Exception as error:
+        return Failure.of(error)
+    return None
+
+
+def _pickled(error: BaseException) -> bytes:
+    try:
+        content = pickle.dumps(error)
+        pickle.loads(content)
+    except Exception:
+        return pickle.dumps(RuntimeError(f"{type(error).__name__}: {error}"))
+    return content

@@ -1,0 +1,222 @@
+"""Workers that are tasks on a Ray cluster: a runner for more than one machine.
+
+Nothing of Ray is imported before a run begins.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
+from functools import lru_cache
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any, NamedTuple
+from uuid import uuid4
+
+import cloudpickle
+from kedro.pipeline import Pipeline
+from kedro.pipeline.node import Node
+
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.progress import Steps, reported_to
+from deephash_pipeline.common.ray_cluster import LastOfEach, connected, is_there
+from deephash_pipeline.project.freshness.graph import Catalog
+from deephash_pipeline.project.runners.display import RunDisplay
+from deephash_pipeline.project.runners.job import Failure, Job, attempt
+from deephash_pipeline.project.runners.needs import Capacity, Needs, devices_asked_for, trains, uses_device
+from deephash_pipeline.project.runners.runner import GridRunner
+from deephash_pipeline.project.runners.workers import WorkerLost, Workers
+
+SECONDS_BETWEEN_LOOKS = 0.5
+PROBE_SECONDS = 120
+
+
+class RayRunner(GridRunner):
+    """Runs nodes as tasks on a Ray cluster, each with its cores and memory; one whose machine is lost runs again.
+
+    All machines must see the project's folder under the same path, and its `data`, unless that is in an object store.
+
+    Args:
+        address: of the cluster, ``auto`` for the one that this machine is a node of, or ``ray://host:port``; None for
+            one on this machine.
+        gpus: share of a CUDA device for nodes that compute on it, where the cluster has devices; others see none. With
+            ``experiment.devices`` a number above 1, so many devices.
+        options: see `GridRunner`.
+    """
+
+    def __init__(self, address: str | None = None, gpus: float = 0.25, **options: Any) -> None:
+        super().__init__(**options)
+        self.address = address
+        self.gpus = gpus
+        self._ray: Any = None
+
+    def run(self, pipeline: Pipeline, catalog: Catalog, *arguments: Any, **options: Any) -> dict[str, Any]:
+        """Run a pipeline, or what of it is not up to date.
+
+        Raises:
+            InputError: there is no Ray or no cluster, a machine does not see the project, or a dataset would live in
+                memory.
+        """
+        with connected(self.address, self.workers) as ray:
+            self._ray = ray
+            try:
+                return super().run(pipeline, catalog, *arguments, **options)
+            finally:
+                self._ray = None
+
+    def capacity(self, catalog: Catalog) -> Capacity:
+        """Count cores and memory of the cluster."""
+        there = self._ray.cluster_resources()
+        return Capacity(self.workers or max(1, int(there.get("CPU", 1))), int(there.get("memory", 0)))
+
+    def check(self, pipeline: Pipeline, catalog: Catalog) -> None:
+        """Refuse what one node makes and the next could not read, in memory or on a disk that its machine has not."""
+        super().check(pipeline, catalog)
+        _refuse_hidden_folders(self._ray, Path.cwd())
+
+    def open_workers(self, catalog: Catalog, hook_manager: Any, run_id: str | None, display: RunDisplay) -> Workers:
+        """Send the run to the cluster, once."""
+        device, devices = devices_asked_for(catalog)
+        share = 0.0 if device == "cpu" else self.gpus
+        gpus = Gpus(share, max(share, devices) if share and devices not in (1, "auto") else share)
+        return RayTasks(self._ray, Job.of(catalog, hook_manager.get_plugins(), run_id), gpus, display.receive)
+
+
+class Gpus(NamedTuple):
+    """What nodes that compute on a device ask a machine for: a share of one, and a training perhaps several."""
+
+    share: float
+    of_a_training: float
+
+
+class RayTasks(Workers):
+    """Nodes as tasks.
+
+    Args:
+        ray: the module, connected.
+        job: of the run.
+        gpus: see `RayRunner`.
+        receive: gets how far a node has come.
+    """
+
+    def __init__(self, ray: Any, job: Job, gpus: Gpus, receive: Callable[[Node, Steps], None]) -> None:
+        self._ray = ray
+        self._job = ray.put(cloudpickle.dumps(job))
+        self._task = self._on_a_device = ray.remote(_attempt)
+        self._gpus = gpus
+        if gpus.share and ray.cluster_resources().get("GPU"):
+            # Workers that have opened a device would keep it, so each has one task; others would see all devices.
+            self._on_a_device = ray.remote(num_gpus=gpus.share, max_calls=1)(_attempt)
+            self._task = ray.remote(runtime_env={"env_vars": {"CUDA_VISIBLE_DEVICES": ""}})(_attempt)
+        self._receive = receive
+        self._nodes: dict[str, Node] = {}
+        self._under_way: dict[str, Any] = {}
+        self._steps = ray.remote(num_cpus=0, max_restarts=-1)(LastOfEach).remote()
+        self._closed = Event()
+        self._listener = Thread(target=self._listen, daemon=True)
+        self._listener.start()
+
+    def submit(self, node: Node, needs: Needs) -> Future[None]:
+        """Have the cluster run a node, on the first machine that has room for it."""
+        alive = [each["Resources"] for each in self._ray.nodes() if each["Alive"]]
+        gpus = self._gpus.of_a_training if trains(node) else self._gpus.share
+        task = (self._on_a_device if uses_device(node) else self._task).options(
+            name=node.name,
+            # What no machine has would wait for ever.
+            num_cpus=min(needs.threads, max((int(each.get("CPU", 0)) for each in alive), default=1) or 1),
+            memory=min(needs.memory, max((int(each.get("memory", 0)) for each in alive), default=0)),
+            num_gpus=min(gpus, max((each.get("GPU", 0) for each in alive), default=0)) if uses_device(node) else 0,
+            # The runner itself sends it again.
+            max_retries=0,
+        )
+        reference = task.remote(self._job, cloudpickle.dumps(node), needs.threads, self._steps)
+        self._nodes[node.name], self._under_way[node.name] = node, reference
+        ended: Future[None] = Future()
+        # Cancelling is for `ask_to_stop`: a future that runs takes its result in any case.
+        ended.set_running_or_notify_cancel()
+        reference.future().add_done_callback(lambda future: self._end(node, future, ended))
+        return ended
+
+    def ask_to_stop(self) -> None:
+        """Raise KeyboardInterrupt in tasks, which a training answers with a checkpoint."""
+        for reference in list(self._under_way.values()):
+            self._ray.cancel(reference, force=False)
+
+    def close(self) -> None:
+        """End what is still at work."""
+        self._closed.set()
+        for reference in list(self._under_way.values()):
+            self._ray.cancel(reference, force=True)
+        self._listener.join()
+        self._ray.kill(self._steps)
+
+    def _end(self, node: Node, future: Future[bytes | None], ended: Future[None]) -> None:
+        self._under_way.pop(node.name, None)
+        error = future.exception()
+        if error is None:
+            failure = future.result()
+            if failure is None:
+                ended.set_result(None)
+            else:
+                loaded: Failure = cloudpickle.loads(failure)
+                ended.set_exception(loaded.error())
+        elif isinstance(error, self._ray.exceptions.RayTaskError):
+            ended.set_exception(error.cause if isinstance(error.cause, Exception) else error)
+        else:
+            reason = " ".join(str(error).split())[:200]
+            ended.set_exception(WorkerLost(f"{node.name}: its worker was lost ({type(error).__name__}: {reason})"))
+
+    def _listen(self) -> None:
+        while not self._closed.wait(SECONDS_BETWEEN_LOOKS):
+            try:
+                steps = self._ray.get(self._steps.take.remote(), timeout=PROBE_SECONDS)
+            except self._ray.exceptions.RayError:
+                # It was on a lost machine; Ray starts it anew.
+                continue
+            for name, last in steps.items():
+                if name in self._under_way:
+                    self._receive(self._nodes[name], last)
+
+
+def _attempt(job: bytes, node: bytes, thread_count: int, listener: Any) -> bytes | None:
+    """Run a node, in a worker."""
+    loaded: Node = cloudpickle.loads(node)
+    with reported_to(lambda steps: listener.note.remote(loaded.name, steps)):
+        failure = attempt(_loaded(job), loaded, thread_count)
+    return None if failure is None else bytes(cloudpickle.dumps(failure))
+
+
+@lru_cache(maxsize=1)
+def _loaded(job: bytes) -> Job:
+    """Load the job of a run once in each worker, as its hooks keep what they have found out."""
+    loaded: Job = cloudpickle.loads(job)
+    return loaded
+
+
+def _refuse_hidden_folders(ray: Any, project: Path) -> None:
+    """Raise InputError if a machine of the cluster does not see the folder that this one writes to."""
+    others = [node for node in ray.nodes() if node["Alive"]]
+    if len(others) < 2:
+        return
+    strategy = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
+    probe = project / f".seen-{uuid4().hex}"
+    probe.touch()
+    try:
+        look = ray.remote(num_cpus=0)(is_there)
+        seen = [
+            look.options(scheduling_strategy=strategy(node["NodeID"], soft=False)).remote(str(probe)) for node in others
+        ]
+        for node, looked in zip(others, seen, strict=True):
+            # A machine that was lost a moment ago counts as alive until the cluster has noticed.
+            with suppress(ray.exceptions.TaskUnschedulableError, ray.exceptions.NodeDiedError):
+                if ray.get(looked, timeout=PROBE_SECONDS):
+                    continue
+                raise InputError(
+                    f"machine {node['NodeManagerAddress']} does not see {project}: mount it there under the same path, "
+                    "from a disk that all machines share"
+                )
+    except ray.exceptions.GetTimeoutError as error:
+        raise InputError(
+            f"a machine of the cluster does not answer within {PROBE_SECONDS} s: see `ray status`"
+        ) from error
+    finally:
+        probe.unlink(missing_ok=True)

@@ -1,0 +1,205 @@
+"""Kedro's runners for this project: side by side or one after the other, with equal results bit for bit.
+
+A runner has three parts. The `Schedule` says which node starts next, `Workers` are where it runs, and the `Loop`
+starts nodes, calls the hooks that belong to where the run was started, and deals with errors. Another kind of workers,
+on other machines, is a runner that overrides `open_workers` and `capacity`.
+"""
+
+import logging
+from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
+from typing import Any, Literal
+
+from kedro.framework.hooks.manager import _create_hook_manager
+from kedro.io import MemoryDataset
+from kedro.pipeline import Pipeline
+from kedro.runner import AbstractRunner
+
+from deephash_pipeline.common import fork_server
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.project.freshness import POLICY, nodes_to_run
+from deephash_pipeline.project.freshness.graph import Catalog
+from deephash_pipeline.project.runners.display import RunDisplay
+from deephash_pipeline.project.runners.job import Job, WorksInWorkers
+from deephash_pipeline.project.runners.loop import HOOKS, Loop
+from deephash_pipeline.project.runners.needs import (
+    Capacity,
+    available_memory,
+    count_cores,
+    cuda_devices,
+    needs_of,
+    places_on_devices,
+)
+from deephash_pipeline.project.runners.processes import WorkerProcesses
+from deephash_pipeline.project.runners.schedule import Schedule
+from deephash_pipeline.project.runners.workers import ThisProcess, Workers
+from deephash_pipeline.training import StopRequest, stop_requests
+
+logger = logging.getLogger(__name__)
+
+ROUNDS = 3
+"""What was missing and is made again as it was not before leaves something else to make."""
+
+
+class GridRunner(AbstractRunner):
+    """Runs all nodes that are ready, as many at a time as there is room for, those with the longest way to go first.
+
+    Args:
+        workers: how many nodes run side by side at most; as many as there are cores by default.
+        on_error: whether nodes that do not need a failed one still run (``continue``), or no more start (``stop``).
+        skipping: whether to leave out nodes whose outputs are up to date.
+        is_async: of Kedro's interface.
+
+    Raises:
+        InputError: less than one worker, or `is_async`.
+    """
+
+    def __init__(
+        self,
+        workers: int | None = None,
+        on_error: Literal["continue", "stop"] = "continue",
+        skipping: bool = False,
+        is_async: bool = False,
+    ) -> None:
+        super().__init__()
+        if is_async:
+            raise InputError("nodes run side by side, and each loads one dataset after the other: leave out --async")
+        if workers is not None and workers < 1:
+            raise InputError(f"`workers` is {workers}: at least one is needed")
+        self.workers = workers
+        self.on_error = on_error
+        self.skipping = skipping
+
+    @abstractmethod
+    def open_workers(self, catalog: Catalog, hook_manager: Any, run_id: str | None, display: RunDisplay) -> Workers:
+        """Get the places ready where nodes are to run."""
+
+    @abstractmethod
+    def capacity(self, catalog: Catalog) -> Capacity:
+        """Say what may be taken up at the same time."""
+
+    def hooks_of_node(self, hook_manager: Any, name: str) -> Any:
+        """Give the hook of this name without those that work where a node runs."""
+        return hook_manager.subset_hook_caller(
+            name, [plugin for plugin in hook_manager.get_plugins() if isinstance(plugin, WorksInWorkers)]
+        )
+
+    def interruptions(self) -> AbstractContextManager[StopRequest]:
+        """Listen to signals as long as nodes run."""
+        return stop_requests()
+
+    def check(self, pipeline: Pipeline, catalog: Catalog) -> None:
+        """Raise InputError if what one node makes would not reach the next, because it is stored nowhere."""
+        unstored = sorted(name for name in pipeline.all_outputs() if isinstance(catalog[name], MemoryDataset))
+        if unstored:
+            raise InputError(
+                f"`{unstored[0]}` is stored nowhere, and other processes cannot read it: give it an entry in the "
+                "catalog, or use --runner=SequentialRunner"
+            )
+
+    def run(
+        self,
+        pipeline: Pipeline,
+        catalog: Catalog,
+        hook_manager: Any = None,
+        run_id: str | None = None,
+        only_missing_outputs: bool = False,
+    ) -> dict[str, Any]:
+        """Run a pipeline, or what of it is not up to date. Hooks see the whole pipeline in either case."""
+        hook_manager = hook_manager or _create_hook_manager()
+        if not self.skipping:
+            return dict(super().run(pipeline, catalog, hook_manager, run_id, only_missing_outputs))
+        outputs: dict[str, Any] = {}
+        for _ in range(ROUNDS):
+            waiting = nodes_to_run(pipeline, catalog, POLICY.stale_allowed)
+            if not waiting:
+                break
+            if len(waiting) < len(pipeline.nodes):
+                up_to_date = len(pipeline.nodes) - len(waiting)
+                logger.info("%d nodes are up to date, %d are run", up_to_date, len(waiting))
+            part = pipeline.only_nodes(*waiting)
+            outputs = super().run(part, catalog, hook_manager, run_id, only_missing_outputs)
+            if len(waiting) == len(pipeline.nodes):
+                break
+        return outputs
+
+    @property
+    def _logger(self) -> logging.Logger:
+        return logging.getLogger("kedro.runner")
+
+    def _get_executor(self, max_workers: int) -> None:
+        return None
+
+    def _run(self, pipeline: Pipeline, catalog: Catalog, hook_manager: Any = None, run_id: str | None = None) -> None:
+        self.check(pipeline, catalog)
+        common = {"catalog": catalog, "inputs": {}, "is_async": False, "run_id": run_id}
+        hooks = {name: partial(self.hooks_of_node(hook_manager, name), **common) for name in HOOKS}
+        capacity, cores = self.capacity(catalog), count_cores()
+        schedule = Schedule(pipeline, capacity, lambda node: needs_of(node, catalog, cores), self.on_error == "stop")
+        with (
+            self.interruptions() as stop,
+            RunDisplay(schedule, capacity.threads) as display,
+            self._opened(catalog, hook_manager, run_id, display) as workers,
+        ):
+            Loop(schedule, display, workers, stop, hooks).run()
+
+    @contextmanager
+    def _opened(
+        self, catalog: Catalog, hook_manager: Any, run_id: str | None, display: RunDisplay
+    ) -> Iterator[Workers]:
+        workers = self.open_workers(catalog, hook_manager, run_id, display)
+        try:
+            yield workers
+        finally:
+            workers.close()
+
+
+class ParallelRunner(GridRunner):
+    """Runs nodes in processes of this machine, one thread each unless a network needs more."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        if self.skipping:
+            # A whole pipeline: it will be wanted.
+            fork_server.start()
+
+    def capacity(self, catalog: Catalog) -> Capacity:
+        """Count cores, free memory and, where the run computes on CUDA, places on its devices."""
+        return Capacity(self.workers or count_cores(), available_memory(), places_on_devices(catalog))
+
+    def open_workers(self, catalog: Catalog, hook_manager: Any, run_id: str | None, display: RunDisplay) -> Workers:
+        """Make a pool of processes."""
+        job = Job.of(catalog, hook_manager.get_plugins(), run_id)
+        return WorkerProcesses(job, self.capacity(catalog).threads, display.receive, cuda_devices(catalog))
+
+    def _run(self, pipeline: Pipeline, catalog: Catalog, hook_manager: Any = None, run_id: str | None = None) -> None:
+        if len(pipeline.nodes) == len(pipeline.grouped_nodes):
+            # Nodes in a row are not worth a second process.
+            SequentialRunner(on_error=self.on_error)._run(pipeline, catalog, hook_manager, run_id)
+        else:
+            super()._run(pipeline, catalog, hook_manager, run_id)
+
+
+class SequentialRunner(GridRunner):
+    """Runs nodes one after the other in this process, on as many threads each as in any other."""
+
+    def capacity(self, catalog: Catalog) -> Capacity:
+        """Give room for one node."""
+        return Capacity(1, available_memory(), nodes=1)
+
+    def open_workers(self, catalog: Catalog, hook_manager: Any, run_id: str | None, display: RunDisplay) -> Workers:
+        """Use this process."""
+        return ThisProcess(catalog, hook_manager, run_id, display.receive)
+
+    def hooks_of_node(self, hook_manager: Any, name: str) -> Any:
+        """Give no hook: Kedro calls all of them where the node runs."""
+        return lambda **arguments: None
+
+    def interruptions(self) -> AbstractContextManager[StopRequest]:
+        """Leave signals to the training that runs."""
+        return nullcontext(StopRequest())
+
+    def check(self, pipeline: Pipeline, catalog: Catalog) -> None:
+        """Accept what is passed on in memory."""

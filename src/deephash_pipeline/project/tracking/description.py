@@ -1,0 +1,100 @@
+"""What a run is described by in MLflow: its tags and the parameters that it consumes."""
+
+import hashlib
+import json
+import math
+import platform
+import shlex
+import sys
+from collections.abc import Iterator, Mapping
+from importlib.metadata import version
+from numbers import Real
+from pathlib import Path
+from typing import Any
+
+from kedro.io import DataCatalog
+from kedro.pipeline import Pipeline
+
+from deephash_pipeline.project.tracking.store import CONFIGURATION_TAG, Metric
+from deephash_pipeline.provenance import code_version
+
+BENCHMARK_PARAMETERS = ("experiment.benchmark", "benchmark")
+UNNAMED_BENCHMARK = "unnamed"
+PACKAGES = ("deephash-pipeline", "kedro", "mlflow", "numpy", "torch")
+
+CODE_TAGS = {"git_commit": "mlflow.source.git.commit", "git_dirty": "git_dirty"}
+COMMAND_TAG = "mlflow.source.name"
+
+LONGEST_PARAMETER = 500
+LONGEST_TAG = 5000
+
+
+def benchmark_of(catalog: DataCatalog) -> str:
+    """Name of the benchmark, which is the experiment's."""
+    parameters = flatten("", catalog.load("parameters")) if catalog.exists("parameters") else {}
+    return next((parameters[key] for key in BENCHMARK_PARAMETERS if key in parameters), UNNAMED_BENCHMARK)
+
+
+def run_tags(run_params: Mapping[str, Any], project: Path, parameters: Mapping[str, str]) -> dict[str, str]:
+    """Say where, how and from what code a run is made, and by a digest which other commands are the same one.
+
+    Args:
+        run_params: of Kedro's session.
+        project: folder of the project, inside a repository if there is one.
+        parameters: that the run consumes.
+    """
+    import torch  # noqa: PLC0415 - as late as MLflow
+
+    tags = {
+        COMMAND_TAG: shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])[:LONGEST_TAG],
+        "mlflow.source.type": "LOCAL",
+        "pipeline": ",".join(run_params.get("pipeline_names") or ["__default__"]),
+        "environment": run_params.get("env") or "digits",
+        "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu",
+        "version.python": platform.python_version(),
+        **{f"version.{package}": version(package) for package in PACKAGES},
+        **{CODE_TAGS[key]: value for key, value in code_version(project).items() if key in CODE_TAGS},
+    }
+    same = {**parameters, **{key: tags[key] for key in ("pipeline", "environment")}, "command": tags[COMMAND_TAG]}
+    digest = hashlib.sha256(json.dumps(same, sort_keys=True).encode()).hexdigest()
+    return tags | {CONFIGURATION_TAG: digest}
+
+
+def consumed_parameters(pipeline: Pipeline, catalog: DataCatalog) -> dict[str, str]:
+    """Parameters that a pipeline reads, as dotted names and short texts."""
+    flat: dict[str, str] = {}
+    for name in sorted(pipeline.inputs()):
+        if name == "parameters" or name.startswith("params:"):
+            flat |= flatten(name.removeprefix("params:").removeprefix("parameters"), catalog.load(name))
+    return flat
+
+
+def epoch_metrics(history: Any) -> Iterator[Metric]:
+    """Yield the numbers of a training history, a frame with a row per epoch, as ("<stage>/<column>", value, epoch).
+
+    Example:
+        >>> import pandas as pd
+        >>> list(epoch_metrics(pd.DataFrame({"stage": ["fine_tuning"], "epoch": [3], "loss": [0.5]})))
+        [('fine_tuning/loss', 0.5, 3)]
+    """
+    for number, row in enumerate(history.to_dict("records")):
+        stage, step = row.get("stage", "training"), int(row.get("epoch", number))
+        for column, value in row.items():
+            if column not in ("epoch", "code_length") and is_number(value):
+                yield f"{stage}/{column}", value, step
+
+
+def is_number(value: Any) -> bool:
+    """Whether MLflow can draw a value: neither text nor NaN nor whether something is so."""
+    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def flatten(key: str, value: Any) -> dict[str, str]:
+    """Turn nested parameters, pydantic models included, into dotted keys and short texts."""
+    value = value.model_dump() if hasattr(value, "model_dump") else value
+    if not isinstance(value, Mapping):
+        return {key: str(value)[:LONGEST_PARAMETER]}
+    flat: dict[str, str] = {}
+    for part, nested in value.items():
+        flat |= flatten(f"{key}.{part}" if key else str(part), nested)
+    return flat

@@ -1,0 +1,95 @@
+"""Hashers as models of MLflow: a folder of code, weights, signature and example that `mlflow models serve` takes."""
+
+import io
+import tempfile
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from deephash_pipeline.deephash import ImageHasher
+from deephash_pipeline.project.tracking.store import MlflowStore
+
+PACKAGE = Path(__file__).resolve().parents[2]
+CODE = Path(__file__).with_name("model_code.py")
+REQUIREMENTS = (
+    "mlflow",
+    "numba",
+    "numpy",
+    "pandas",
+    "pillow",
+    "pydantic",
+    "rich",
+    "safetensors",
+    "scikit-learn",
+    "scipy",
+    "torch",
+    "torchvision",
+    "xxhash",
+)
+"""Of the package, which itself is copied into the model, what an `ImageHasher` imports."""
+
+
+def save_model(hasher: ImageHasher, folder: Path) -> None:
+    """Write a hasher as a pyfunc model: images in a column ``image`` of bytes in, packed codes out. Nothing is pickled.
+
+    Args:
+        hasher: a fitted one.
+        folder: must not exist, or be empty.
+
+    Example:
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     save_model(ImageHasher.pretrained("digits-48"), Path(folder) / "model")
+        ...     sorted(path.name for path in (Path(folder) / "model").iterdir())[:4]
+        ['MLmodel', 'artifacts', 'code', 'conda.yaml']
+    """
+    import mlflow  # noqa: PLC0415 - takes seconds
+    import pandas as pd  # noqa: PLC0415
+    from mlflow.models import ModelSignature  # noqa: PLC0415
+    from mlflow.types import ColSpec, DataType, Schema, TensorSpec  # noqa: PLC0415
+
+    width = -(-hasher.code_length // 8)
+    signature = ModelSignature(
+        inputs=Schema([ColSpec(DataType.binary, "image")]),
+        outputs=Schema([TensorSpec(np.dtype(np.uint8), (-1, width))]),
+    )
+    about = hasher.description
+    with tempfile.TemporaryDirectory() as temporary:
+        stored = Path(temporary) / "hasher.safetensors"
+        hasher.save(stored)
+        mlflow.pyfunc.save_model(
+            folder,
+            python_model=str(CODE),
+            artifacts={"hasher": str(stored)},
+            code_paths=[str(PACKAGE)],
+            signature=signature,
+            input_example=pd.DataFrame({"image": [_example(about.image_shape)]}),
+            pip_requirements=[f"{name}=={version(name).partition('+')[0]}" for name in REQUIREMENTS],
+            metadata=about.model_dump(mode="json"),
+        )
+
+
+def log_model(store: MlflowStore, hasher: ImageHasher, name: str) -> tuple[str, Path]:
+    """Save a hasher among the models of an experiment, and register it.
+
+    Args:
+        store: of the experiment.
+        hasher: a fitted one.
+        name: of the registered model; it gets its next version.
+
+    Returns:
+        Address of the version, such as ``models:/digits-deephash-b48/1``, and the folder of the model.
+    """
+    about = hasher.description
+    facts = {"method": about.method, "code_length": str(about.code_length), "network": about.network}
+    with store.new_model(name, facts) as (model_id, folder):
+        save_model(hasher, folder)
+    return store.register(name, model_id), folder
+
+
+def _example(image_shape: tuple[int, int, int]) -> bytes:
+    channels, height, width = image_shape
+    buffer = io.BytesIO()
+    Image.new("L" if channels == 1 else "RGB", (width, height), "gray").save(buffer, "PNG")
+    return buffer.getvalue()

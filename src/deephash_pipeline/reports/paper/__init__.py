@@ -1,0 +1,1 @@
+"""The paper's own tables and figures, with the measured ones beside them."""

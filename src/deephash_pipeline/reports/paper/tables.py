@@ -1,0 +1,203 @@
+"""The paper's tables again: what was measured, on all four benchmarks, beside what was published.
+
+A metric that is missing is NaN here; `for_readers` says in words why. No published value ever takes its place.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
+
+import pandas as pd
+
+from deephash_pipeline.reports.cells import (
+    CLASSIFIER_BASELINE,
+    CellMetrics,
+    cell_code_length,
+    cell_metric,
+    cell_protocol,
+)
+from deephash_pipeline.reports.paper.published import (
+    FEATURE_CODE_LENGTHS,
+    MAIN_CODE_LENGTHS,
+    cited_map,
+    published_hand_crafted_map,
+    published_map,
+)
+
+BENCHMARKS = {"mnist": "MNIST", "cifar10": "CIFAR10", "kaggle_face": "Kaggle-Face", "sun397": "SUN397"}
+"""The paper's benchmarks, in its order, and their names there."""
+
+HAND_CRAFTED_FEATURES = {"cifar10": "GIST", "sun397": "dense SIFT bag"}
+"""Benchmark -> the feature that the paper has there; what was measured on another one is not compared."""
+
+NETWORK_FEATURE = "CNN"
+FEATURE_METHODS = ("lsh", "itq", "bre", "mlh", "ksh", "deephash_pretrained")
+
+NOT_RUN = "not run"
+NOT_PRINTED = "\N{EN DASH}"
+
+UNSEEN_COLUMNS = {
+    "training_database": ("cifar10", "paper", ""),
+    "held_out_database": ("cifar10", "paper", "held_out_"),
+    "unseen_classes": ("cifar10_unseen", "unseen", ""),
+}
+"""Column of the table of unseen classes -> benchmark, protocol of its cells, and what stands before their metrics."""
+
+Results: TypeAlias = Mapping[str, Sequence[CellMetrics]]
+"""Benchmark -> metrics of the cells that were run there."""
+
+
+def all_methods_table(results: Results, display_names: Mapping[str, str]) -> pd.DataFrame:
+    """Table 'mAP of all methods': 12, 24 and 48 bits, and the true code lengths of what the paper only cites.
+
+    Args:
+        results: metrics of the cells that were run.
+        display_names: display name of each method key, the 1-of-C code left out.
+
+    Returns:
+        Frame with columns `benchmark`, `method` (names), `code_length`, `measured`, `published`, `difference`, `cited`.
+    """
+    return _table(
+        results,
+        display_names,
+        (
+            (benchmark, method, code_length)
+            for benchmark in BENCHMARKS
+            for method in display_names
+            for code_length in sorted({*MAIN_CODE_LENGTHS, *cited_map(benchmark, method)})
+        ),
+    )
+
+
+def code_lengths_table(results: Results, display_names: Mapping[str, str], code_lengths: Iterable[int]) -> pd.DataFrame:
+    """Points of the figure 'mAP against bits', as `all_methods_table` but without `cited`."""
+    lengths = list(code_lengths)
+    rows = ((benchmark, method, length) for benchmark in BENCHMARKS for method in display_names for length in lengths)
+    return _table(results, display_names, rows).drop(columns="cited")
+
+
+def features_table(
+    results: Results, hand_crafted: Mapping[str, pd.DataFrame], display_names: Mapping[str, str]
+) -> pd.DataFrame:
+    """Table 'hand-crafted against CNN': 16 and 32 bits.
+
+    Args:
+        results: metrics of the cells that were run, on the network's features.
+        hand_crafted: benchmark to a frame with columns `feature`, `method` (names), `code_length` and `measured`.
+        display_names: display name of each method key.
+
+    Returns:
+        Frame with columns `benchmark`, `feature`, `method` (names), `code_length`, `measured`, `published`,
+        `difference`.
+    """
+    measured = _measured(results)
+    rows = []
+    for benchmark, feature in HAND_CRAFTED_FEATURES.items():
+        by_hand = {}
+        if benchmark in hand_crafted:
+            frame = hand_crafted[benchmark][hand_crafted[benchmark]["feature"] == feature]
+            by_hand = dict(zip(_cells_of(frame), frame["measured"], strict=True))
+        by_network = {(display_names[key[1]], key[2]): score for key, score in measured.items() if key[0] == benchmark}
+        for name, scores, look_up in (
+            (feature, by_hand, published_hand_crafted_map),
+            (NETWORK_FEATURE, by_network, published_map),
+        ):
+            for method in FEATURE_METHODS:
+                for length in FEATURE_CODE_LENGTHS:
+                    printed = look_up(benchmark, method, length)
+                    published = math.nan if printed is None else printed
+                    score = scores.get((display_names[method], length), math.nan)
+                    row = (name, display_names[method], length, score, published, score - published)
+                    rows.append((BENCHMARKS[benchmark], *row))
+    columns = ["benchmark", "feature", "method", "code_length", "measured", "published", "difference"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def unseen_table(results: Results, display_names: Mapping[str, str], code_lengths: Iterable[int]) -> pd.DataFrame:
+    """CIFAR-10 by three protocols, of which the paper has the first.
+
+    Args:
+        results: metrics of the cells that were run.
+        display_names: display name of each method key, in the order of the rows.
+        code_lengths: of the grid, in bits.
+
+    Returns:
+        Frame with columns `method`, `code_length`, `training_database`, `held_out_database`, `unseen_classes`; a row
+        for each cell of the grid, and for the 1-of-C code where it was measured.
+    """
+    scores = {
+        column: {
+            (display_names[str(cell["method"])], cell_code_length(cell)): cell_metric(cell, metric)
+            for cell, metric in cells_of_column(results, column)
+        }
+        for column in UNSEEN_COLUMNS
+    }
+    grid = {
+        (name, length)
+        for method, name in display_names.items()
+        if method != CLASSIFIER_BASELINE
+        for length in code_lengths
+    }
+    order = {name: position for position, name in enumerate(display_names.values())}
+    cells = sorted(grid.union(*scores.values()), key=lambda cell: (order[cell[0]], cell[1]))
+    table = pd.DataFrame(cells, columns=["method", "code_length"])
+    for column, of_cells in scores.items():
+        table[column] = [of_cells.get(cell, math.nan) for cell in cells]
+    return table
+
+
+def cells_of_column(results: Results, column: str) -> list[tuple[CellMetrics, str]]:
+    """Give the cells that a column of the table of unseen classes shows, each with the name of its mAP."""
+    benchmark, protocol, prefix = UNSEEN_COLUMNS[column]
+    metric = f"{prefix}mean_average_precision"
+    return [
+        (cell, metric) for cell in results.get(benchmark, ()) if cell_protocol(cell).name == protocol and metric in cell
+    ]
+
+
+def for_readers(table: pd.DataFrame) -> pd.DataFrame:
+    """Turn the numbers of a table into text of four digits.
+
+    What was not measured reads "not run", so does its difference from a printed value; what the paper does not print
+    is a dash.
+
+    Example:
+        >>> for_readers(pd.DataFrame({"method": ["ITQ"], "measured": [math.nan], "published": [0.2711]}))
+          method measured published
+        0    ITQ  not run    0.2711
+    """
+    shown = table.copy()
+    for column in shown.columns.difference(["benchmark", "feature", "method", "code_length", "radius"], sort=False):
+        missing = NOT_PRINTED if column in ("published", "difference", "cited") else NOT_RUN
+        form = "{:+.4f}" if column == "difference" else "{:.4f}"
+        shown[column] = [missing if math.isnan(value) else form.format(value) for value in table[column]]
+    if "difference" in shown:
+        shown.loc[table["measured"].isna() & table["published"].notna(), "difference"] = NOT_RUN
+    return shown
+
+
+def _measured(results: Results) -> dict[tuple[str, str, int], float]:
+    return {
+        (benchmark, str(cell["method"]), cell_code_length(cell)): cell_metric(cell, "mean_average_precision")
+        for benchmark, cells in results.items()
+        for cell in cells
+        if cell["method"] != CLASSIFIER_BASELINE and cell_protocol(cell).name == "paper"
+    }
+
+
+def _table(results: Results, display_names: Mapping[str, str], cells: Iterable[tuple[str, str, int]]) -> pd.DataFrame:
+    measured = _measured(results)
+    rows = []
+    for benchmark, method, code_length in cells:
+        score = measured.get((benchmark, method, code_length), math.nan)
+        printed = published_map(benchmark, method, code_length)
+        published = math.nan if printed is None else printed
+        cited = cited_map(benchmark, method).get(code_length, math.nan)
+        name = display_names[method]
+        rows.append((BENCHMARKS[benchmark], name, code_length, score, published, score - published, cited))
+    columns = ["benchmark", "method", "code_length", "measured", "published", "difference", "cited"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _cells_of(frame: pd.DataFrame) -> list[tuple[str, int]]:
+    return [(str(name), int(length)) for name, length in zip(frame["method"], frame["code_length"], strict=True)]

@@ -1,0 +1,26 @@
+"""Codes of any number of images, on the cores of one machine or on a Ray cluster, each image encoded exactly once.
+
+It knows `deephash`, and neither Kedro nor a command line. Nothing of Ray is imported before it is asked for.
+"""
+
+from deephash_pipeline.common.extras import missing
+
+try:
+    from deephash_pipeline.search.encoding.code_folder import Broken, CodeBlock, CodeFolder, Encoding
+    from deephash_pipeline.search.encoding.encode import EncodingReport, EncodingWorkers, encode_source
+    from deephash_pipeline.search.encoding.indexing import add_encoded
+    from deephash_pipeline.search.encoding.listing import Source
+except ModuleNotFoundError as error:
+    raise missing(error, "pipeline") from error
+
+__all__ = [
+    "Broken",
+    "CodeBlock",
+    "CodeFolder",
+    "Encoding",
+    "EncodingReport",
+    "EncodingWorkers",
+    "Source",
+    "add_encoded",
+    "encode_source",
+]

@@ -1,0 +1,189 @@
+"""All images of a source -> a folder of their codes, each encoded exactly once."""
+
+import logging
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Literal
+
+import xxhash
+
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.progress import count_steps
+from deephash_pipeline.common.stores import is_remote, local_path
+from deephash_pipeline.deephash import ImageHasher
+from deephash_pipeline.search.encoding.blocks import EncodedBlock, Work
+from deephash_pipeline.search.encoding.code_folder import HASHER, Broken, CodeFolder, Encoding
+from deephash_pipeline.search.encoding.listing import Block, Source
+from deephash_pipeline.search.encoding.local_workers import encode_locally
+from deephash_pipeline.search.encoding.ray_tasks import encode_on_ray
+
+logger = logging.getLogger(__name__)
+
+IMAGES_PER_BLOCK = 1024
+MOST_BROKEN = 1000
+"""Broken images that a report has; the files of codes have all of them."""
+
+
+@dataclass
+class EncodingReport:
+    """What became of a source's images.
+
+    Attributes:
+        blocks: files of codes there are now.
+        there: how many were there already.
+        changed: how many were there of files that have changed since, and are made again.
+        images: encoded this time.
+        broken_count: left out this time.
+        broken: the first of these.
+
+    Example:
+        >>> EncodingReport(blocks=3, there=1, images=2048).broken
+        []
+    """
+
+    blocks: int = 0
+    there: int = 0
+    changed: int = 0
+    images: int = 0
+    broken_count: int = 0
+    broken: list[Broken] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class EncodingWorkers:
+    """Who encodes.
+
+    Attributes:
+        count: processes of one thread; as many as cores by default.
+        engine: ``local`` for processes of this machine, ``ray`` for tasks on a Ray cluster.
+        address: of the cluster, see `deephash_pipeline.common.ray_cluster.connected`.
+        device: to encode on: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
+
+    Example:
+        >>> EncodingWorkers(count=2, device="cpu").engine
+        'local'
+    """
+
+    count: int | None = None
+    engine: Literal["local", "ray"] = "local"
+    address: str | None = None
+    device: str = "auto"
+
+    def encode(self, blocks: Iterator[Block], work: Work) -> Iterator[EncodedBlock]:
+        """Encode blocks; yield them as they end."""
+        if self.engine == "ray":
+            return encode_on_ray(blocks, work, self.count, self.address)
+        return encode_locally(blocks, work, self.count or len(os.sched_getaffinity(0)))
+
+
+ALL_CORES = EncodingWorkers()
+
+
+def encode_source(
+    hasher: ImageHasher,
+    source: Source,
+    folder: str | Path,
+    workers: EncodingWorkers = ALL_CORES,
+    images_per_block: int | None = None,
+) -> EncodingReport:
+    """Encode the images of a source into files of codes, those that are not there yet.
+
+    A file of codes whose images have changed since, in size or time of change, is made again.
+
+    The source is listed in blocks, each block is one file of `CodeFolder`, written whole or not at all: however often
+    workers, nodes or this process die, and whatever is done twice, each image is in one file once. Memory does not grow
+    with the number of images.
+
+    Args:
+        hasher: makes the codes.
+        source: has the images.
+        folder: address of the folder of codes.
+        workers: who encodes; processes on all cores of this machine by default.
+        images_per_block: of image files; 1,024 by default, or what the folder was begun with. A multiple of 1,024 gives
+            equal codes.
+
+    Raises:
+        InputError: the source has no image or cannot be read, or the folder has codes of another hasher or source.
+
+    Example:
+        >>> from PIL import Image
+        >>> from sklearn.datasets import load_digits
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     for number, image in enumerate((load_digits().images[:3] * 15).astype("uint8")):
+        ...         _ = Path(folder, f"{number}.png").write_bytes(b"") if number == 2 else Image.fromarray(image).save(
+        ...             Path(folder, f"{number}.png")
+        ...         )
+        ...     hasher = ImageHasher.pretrained("digits-48")
+        ...     report = encode_source(hasher, Source(folder), f"{folder}/codes", EncodingWorkers(1))
+        ...     [block] = CodeFolder(f"{folder}/codes")
+        >>> report.images, report.broken[0].name, block.names, block.codes.shape
+        (2, '2.png', ['0.png', '1.png'], (2, 6))
+    """
+    codes = CodeFolder(_absolute(folder))
+    source = Source(_absolute(source.address), source.image_column, source.id_column, source.label_column)
+    begun = codes.encoding_if_begun()
+    size = images_per_block or (begun.images_per_block if begun else IMAGES_PER_BLOCK)
+    if size < 1:
+        raise InputError(f"{size} images in a block: give 1 or more, best a multiple of {IMAGES_PER_BLOCK}")
+    stored = _bytes_of(hasher)
+    with _listed(source, size) as (listing, count, digest):
+        made_from = Encoding(source, size, count, digest, _digest(stored), hasher.code_length)
+        codes.begin(made_from, stored)
+        done = codes.done()
+        changed = {
+            block.number
+            for block in map(Block.of_line, listing)
+            if block.number in done and block.stamp and codes.stamp(block.number) not in (None, block.stamp)
+        }
+        listing.seek(0)
+        waiting = (block for block in map(Block.of_line, listing) if block.number not in done - changed)
+        work = Work(source, codes.address, digest, made_from.hasher, workers.device)
+        report = _followed(workers.encode(waiting, work), EncodingReport(count, len(done - changed), len(changed)))
+    codes.sweep()
+    return report
+
+
+def _followed(encoded: Iterator[EncodedBlock], report: EncodingReport) -> EncodingReport:
+    with count_steps("blocks", report.blocks, report.there) as advance:
+        for block in encoded:
+            report.images += block.images
+            report.broken_count += len(block.broken)
+            report.broken += block.broken[: MOST_BROKEN - len(report.broken)]
+            advance(f"{report.images:,} images")
+    return report
+
+
+@contextmanager
+def _listed(source: Source, images_per_block: int) -> Iterator[tuple[IO[str], int, str]]:
+    """List the blocks into a temporary file, a line each; give it, how many there are and their digest."""
+    digest = xxhash.xxh3_128()
+    count = images = 0
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as listing:
+        for block in source.blocks(images_per_block):
+            line = block.line() + "\n"
+            digest.update(f"{block.identity()}\n".encode())
+            listing.write(line)
+            count, images = count + 1, images + len(block.entries)
+        logger.debug("%s: %d blocks%s", source.address, count, f" of {images:,} files" if images else "")
+        listing.seek(0)
+        yield listing, count, digest.hexdigest()
+
+
+def _absolute(address: str | Path) -> str:
+    """Workers may run elsewhere."""
+    return str(address) if is_remote(address) else os.path.abspath(local_path(address))
+
+
+def _bytes_of(hasher: ImageHasher) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, HASHER)
+        hasher.save(path)
+        return path.read_bytes()
+
+
+def _digest(stored: bytes) -> str:
+    return xxhash.xxh3_128_hexdigest(stored)

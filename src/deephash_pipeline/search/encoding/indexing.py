@@ -1,0 +1,65 @@
+"""A folder of codes -> an index that is searched."""
+
+import os
+
+import numpy as np
+
+from deephash_pipeline.common.progress import count_steps
+from deephash_pipeline.common.stores import is_remote, joined
+from deephash_pipeline.images.batches import SkippedImage
+from deephash_pipeline.search.encoding.code_folder import CodeFolder
+from deephash_pipeline.search.images import AddedImages, ImageIndex
+
+
+def add_encoded(images: ImageIndex, codes: CodeFolder) -> AddedImages:
+    """Add the images of a folder of codes to an index, a block at a time.
+
+    Those whose ids are there already with their codes are passed over, so a build that was killed goes on where it was;
+    other codes take the place of those there. Image files on a
+    disk are shown from where they are; pictures in shards and stores are not.
+
+    Args:
+        images: the index; its hasher must be the folder's.
+        codes: of which no block may be missing or damaged.
+
+    Raises:
+        InputError: a block is missing or damaged, or the index cannot be written.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> import numpy as np
+        >>> from deephash_pipeline import ImageHasher
+        >>> from deephash_pipeline.search.encoding import CodeBlock, Encoding, Source
+        >>> with TemporaryDirectory() as folder:
+        ...     codes = CodeFolder(f"{folder}/codes")
+        ...     codes.begin(Encoding(Source(folder), 1024, 1, "listing", "hasher", 48), b"")
+        ...     codes.write(0, "listing", CodeBlock(["1.png"], np.zeros((1, 6), np.uint8), ["cat"], []))
+        ...     with ImageIndex.create(f"{folder}/index", ImageHasher.pretrained("digits-48")) as index:
+        ...         add_encoded(index, codes).added
+        1
+    """
+    report = AddedImages()
+    encoding = codes.encoding
+    with count_steps("blocks", encoding.blocks) as advance:
+        for block in codes:
+            there = [row for row, name in enumerate(block.names) if name in images.index]
+            items = images.index.items([block.names[row] for row in there])
+            changed = [
+                row for row, item in zip(there, items, strict=True) if not np.array_equal(item.code, block.codes[row])
+            ]
+            rows = sorted({*range(len(block.names))} - {*there} | {*changed})
+            names = [block.names[row] for row in rows]
+            paths = [_path(encoding.source.root, name) for name in names]
+            images.add_codes(names, block.codes[rows], paths, [block.labels[row] for row in rows], replace=True)
+            report.added += len(rows) - len(changed)
+            report.changed += [block.names[row] for row in changed]
+            report.there += len(there) - len(changed)
+            report.codes.count(block.codes)
+            report.skipped += [SkippedImage(0, broken.name, broken.reason) for broken in block.broken]
+            advance(f"{report.added + report.there:,} images")
+    return report
+
+
+def _path(root: str, name: str) -> str | None:
+    path = joined(root, name)
+    return None if is_remote(path) or not os.path.isfile(path) else path

@@ -1,0 +1,155 @@
+"""What PostgreSQL and Milvus have in common: an export that is written, and one that is searched."""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.retrieval.codes import check_codes
+from deephash_pipeline.search import Answers, ItemId
+from deephash_pipeline.search.checks import checked_count
+from deephash_pipeline.search.engines.base import EngineIndex
+from deephash_pipeline.search.engines.rows import About, Row
+from deephash_pipeline.search.filters import Where
+
+DRAWS = 8
+
+
+class Hit(NamedTuple):
+    """A row that a search has found."""
+
+    position: int
+    id: ItemId
+    distance: int
+
+
+class ExportedIndex(EngineIndex):
+    """Codes that `export_index` has written into another engine, with the questions of a `HammingIndex`.
+
+    Attributes:
+        about: what the export says of itself; None if there is none yet.
+    """
+
+    about: About | None
+
+    # Written by an export.
+
+    @abstractmethod
+    def create(self, about: About) -> None:
+        """Make what is to store the rows."""
+
+    @abstractmethod
+    def describe(self, about: About) -> None:
+        """Replace what the export says of itself."""
+
+    @abstractmethod
+    def stored(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Positions, ascending, and digests of the rows that are there."""
+
+    @abstractmethod
+    def put(self, rows: Sequence[Row]) -> None:
+        """Store rows, in place of those of equal positions, durably."""
+
+    @abstractmethod
+    def delete(self, positions: Sequence[int]) -> None:
+        """Delete the rows at some positions."""
+
+    @abstractmethod
+    def count(self) -> int:
+        """Number of rows, counted by the engine."""
+
+    # Asked by a search.
+
+    @abstractmethod
+    def nearest(self, codes: NDArray[np.uint8], k: int, where: Where | None) -> list[list[Hit]]:
+        """The k nearest rows of each query, in the order of (distance, position)."""
+
+    @abstractmethod
+    def at(self, positions: Sequence[int]) -> dict[int, ItemId]:
+        """Ids of the rows at some positions, of those that are there."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Give back the connections."""
+
+    @property
+    def finished(self) -> About:
+        """What the export says of itself, once it has come to its end.
+
+        Raises:
+            InputError: there is no export, or it was broken off.
+        """
+        if self.about is None:
+            raise InputError(f"{self.place} is not there: make it by `deephash-pipeline export`.")
+        if self.about.items is None:
+            raise InputError(f"{self.place} is an export that was broken off: run `deephash-pipeline export` again.")
+        return self.about
+
+    @property
+    def code_length(self) -> int:
+        """Bits per code."""
+        return self.finished.code_length
+
+    @property
+    def text_ids(self) -> bool:
+        """Whether ids are strings."""
+        return self.finished.text_ids
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns of metadata."""
+        return self.finished.columns
+
+    def __len__(self) -> int:
+        """Number of items, when the export ended."""
+        return self.finished.items or 0
+
+    def search(self, codes: NDArray[np.uint8], k: int, where: Where | None = None) -> Answers:
+        """Find the k nearest items of every query; see `HammingIndex.search`.
+
+        Raises:
+            InputError: an argument has another form, or the engine does not answer.
+        """
+        queries = check_codes(codes, self.code_length)
+        hits = self.nearest(queries, checked_count(k, "k"), where)
+        return self._answers(hits)
+
+    def sample(self, count: int, seed: int) -> list[ItemId]:
+        """Ids of some items drawn at random, or of all; equal seeds draw equal items of equal exports."""
+        wanted = min(checked_count(count, "count"), len(self))
+        rng, drawn = np.random.default_rng(seed), dict[int, ItemId]()
+        positions = self.finished.last_position + 1
+        # Positions of removed items are empty, so more are drawn than wanted.
+        for _ in range(DRAWS):
+            if len(drawn) >= wanted:
+                break
+            some = np.unique(rng.integers(0, positions, min(positions, 2 * wanted))).tolist()
+            there = self.at([position for position in some if position not in drawn])
+            drawn |= {position: there[position] for position in rng.permutation(sorted(there)).tolist()}
+        return list(drawn.values())[:wanted]
+
+    def values(self, column: str, most: int = 1000) -> list[Any]:
+        """Distinct values of a column of metadata, ascending, as they were when the export ended.
+
+        They are the first thousand, in Milvus fewer where they are long.
+
+        Raises:
+            InputError: there is no such column, or an earlier version has exported it without values.
+        """
+        if column not in self.finished.values:
+            if column in self.columns:
+                raise InputError(f"{self.place} has no values of {column!r}: run `deephash-pipeline export` again.")
+            raise InputError(f"there is no column {column!r}; columns are: {', '.join(self.columns) or 'none'}.")
+        return self.finished.values[column][: checked_count(most, "most")]
+
+    def _answers(self, hits: list[list[Hit]]) -> Answers:
+        found = min(map(len, hits), default=0)
+        ids = np.empty((len(hits), found), dtype=object if self.text_ids else np.int64)
+        distances = np.empty((len(hits), found), dtype=np.int32)
+        for query, of_query in enumerate(hits):
+            for place, hit in enumerate(of_query[:found]):
+                ids[query, place], distances[query, place] = hit.id, hit.distance
+        return Answers(ids, distances)

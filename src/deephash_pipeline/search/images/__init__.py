@@ -1,0 +1,20 @@
+"""Images that are found by their codes: a hasher and an index of codes in one folder.
+
+It knows `deephash` and `search`, and neither Kedro nor a command line nor HTTP.
+"""
+
+from deephash_pipeline.search.images.encoded import EncodedDatabase, write_index
+from deephash_pipeline.search.images.index import AddedImages, ImageIndex
+from deephash_pipeline.search.images.listing import ListedImage, list_images
+from deephash_pipeline.search.images.rebuilding import has_other_hasher, rebuilt
+
+__all__ = [
+    "AddedImages",
+    "EncodedDatabase",
+    "ImageIndex",
+    "ListedImage",
+    "has_other_hasher",
+    "list_images",
+    "rebuilt",
+    "write_index",
+]

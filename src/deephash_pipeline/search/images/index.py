@@ -1,0 +1,360 @@
+"""`ImageIndex`: images under ids, searched by image or by id, added and removed."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+from uuid import uuid4
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.progress import count_steps
+from deephash_pipeline.hashers import BaseHasher
+from deephash_pipeline.images.batches import Images, SkippedImage
+from deephash_pipeline.provenance import content_digest
+from deephash_pipeline.search import Answers, HammingIndex, RangeAnswers, Searchable
+from deephash_pipeline.search.filters import Where
+from deephash_pipeline.search.images.changes import STAMP, compared
+from deephash_pipeline.search.images.equal_codes import EqualCodes
+from deephash_pipeline.search.images.listing import ListedImage
+from deephash_pipeline.search.images.pictures import PICTURE, write_picture
+from deephash_pipeline.search.images.stored import (
+    HASHER,
+    Runtime,
+    former_place,
+    require_maker,
+    same_hasher,
+    stored_hasher,
+)
+from deephash_pipeline.search.images.texts import Texts, one_form, spellings, texts, unknown
+from deephash_pipeline.search.store import LEDGER
+
+if TYPE_CHECKING:
+    from deephash_pipeline.deephash import ImageHasher
+
+
+@dataclass
+class AddedImages:
+    """What became of images that were to be added.
+
+    Attributes:
+        added: how many are in the index now and were not before.
+        there: how many were in it already.
+        changed: ids of those that were in it with another content, and are encoded again.
+        skipped: those that cannot be read, and why.
+        codes: how many of the first of them have equal codes.
+
+    Example:
+        >>> AddedImages(added=3, there=1).skipped
+        []
+    """
+
+    added: int = 0
+    there: int = 0
+    changed: list[str] = field(default_factory=list)
+    skipped: list[SkippedImage] = field(default_factory=list)
+    codes: EqualCodes = field(default_factory=EqualCodes)
+
+
+class ImageIndex:
+    """A hasher and the index of its codes.
+
+    Ids are strings. The metadata are `path`, of the file, where it starts in the index's folder if the picture is
+    stored there, and `label`.
+
+    Args:
+        hasher: makes the codes.
+        index: has them; one in another engine is only read.
+        folder: of the index; None for one in memory.
+
+    Raises:
+        InputError: the code lengths differ.
+
+    Example:
+        >>> from sklearn.datasets import load_digits
+        >>> from deephash_pipeline import ImageHasher
+        >>> images = (load_digits().images * 15).astype("uint8")
+        >>> index = ImageIndex(ImageHasher.pretrained("digits-48"), HammingIndex(48))
+        >>> index.add(["zero", "one"], images[:2], [None, None], ["0", "1"])
+        >>> index.search(images[1], k=1)[0]
+        [('one', 0)]
+    """
+
+    def __init__(self, hasher: BaseHasher, index: Searchable, folder: Path | None = None) -> None:
+        if hasher.code_length != index.code_length:
+            raise InputError(
+                f"the hasher makes {hasher.code_length} bits, the index has {index.code_length}: use the hasher that "
+                "the index was made with"
+            )
+        self.hasher, self.index = hasher, index
+        self._seen_labels: set[str] = set()
+        self.folder = None if folder is None else folder.absolute()
+
+    @classmethod
+    def create(cls, folder: str | Path, hasher: "ImageHasher") -> Self:
+        """Make a new index, to be written by this object.
+
+        Raises:
+            InputError: there is something in the folder.
+        """
+        index = HammingIndex.create(folder, hasher.code_length)
+        return cls(hasher, _marked(index, hasher, Path(folder)), Path(folder))
+
+    @classmethod
+    def open(
+        cls,
+        folder: str | Path,
+        read_only: bool = False,
+        device: str = "auto",
+        runtime: Runtime = "torch",
+        engine: Searchable | None = None,
+    ) -> Self:
+        """Open an index.
+
+        Args:
+            folder: of the index.
+            read_only: whether others may write meanwhile; every search then sees what they have written before it.
+            device: to encode on, ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
+            runtime: what computes codes. ``onnx`` takes the hasher that `deephash-pipeline export-onnx` has put into
+                the folder, and needs no PyTorch.
+            engine: has the codes in place of the folder, which then needs its hasher alone; see
+                `deephash_pipeline.search.engines`.
+
+        Raises:
+            InputError: there is no index, it is damaged, or, unless read_only, another process writes.
+        """
+        path = Path(folder)
+        if not path.is_dir():
+            _refuse_exchanged(path)
+            raise InputError(
+                f"there is no index {path}: make it by `deephash-pipeline index build {path} --hasher ...`"
+            )
+        index = HammingIndex.open(path, read_only) if engine is None else engine
+        try:
+            opened = cls(stored_hasher(path, device, runtime), index, path)
+            if isinstance(index, HammingIndex):
+                require_maker(index, path)
+            return opened
+        except BaseException:
+            index.close()
+            raise
+
+    @classmethod
+    def create_or_open(cls, folder: str | Path, hasher: "ImageHasher") -> Self:
+        """Make an index, or go on with one that was made with the same hasher.
+
+        Args:
+            folder: of the index.
+            hasher: makes its codes.
+
+        Raises:
+            InputError: the one that is there was made with another hasher; see also `create` and `open`.
+        """
+        path = Path(folder)
+        _refuse_exchanged(path)
+        if not (path / HASHER).exists():
+            # One that was killed between index and hasher has no item.
+            if not (path / LEDGER).exists():
+                return cls.create(path, hasher)
+            index = HammingIndex.open(path)
+            if len(index):
+                index.close()
+                raise InputError(f"{path} has codes of an unknown hasher: build images into another folder")
+            return cls(hasher, _marked(index, hasher, path), path)
+        if not same_hasher(path, hasher):
+            raise InputError(f"{path} was made with another hasher: build into another folder, or add --anew")
+        index = HammingIndex.open(path)
+        try:
+            require_maker(index, path)
+        except BaseException:
+            index.close()
+            raise
+        return cls(hasher, index, path)
+
+    def close(self) -> None:
+        """Let others write."""
+        self.index.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __len__(self) -> int:
+        """Number of images."""
+        return len(self.index)
+
+    def _own(self) -> HammingIndex:
+        """The index itself, where its items may be changed."""
+        if not isinstance(self.index, HammingIndex):
+            raise InputError("codes in another engine are read: change the index they are of, and export it again")
+        return self.index
+
+    def add_files(self, images: Sequence[ListedImage]) -> AddedImages:
+        """Add image files, decoded in parallel; what is added is stored for good batch by batch.
+
+        Those that are there already are passed over, so a run that was killed goes on where it was; those whose size or
+        time of change has become another are encoded again. A file is one item, under whatever names it is given.
+
+        Args:
+            images: with ids that differ.
+        """
+        to_encode, changed, there, skipped = compared(self._own(), images)
+        report = AddedImages(there=there, skipped=skipped)
+        files = [image.path for image in to_encode]
+        with count_steps("images", total=len(files)) as advance:
+            done = 0
+            for batch in self.hasher.encode_batches(files, errors="skip"):
+                readable = [to_encode[row] for row in batch.rows.tolist()]
+                self._store(batch.codes, readable)
+                report.changed += [image.id for image in readable if image.id in changed]
+                report.added += sum(image.id not in changed for image in readable)
+                report.skipped += [skipped._replace(name=to_encode[skipped.row].id) for skipped in batch.skipped]
+                report.codes.count(batch.codes)
+                for _ in (*readable, *batch.skipped):
+                    done += 1
+                    advance(f"{done} of {len(files)}")
+        return report
+
+    def _store(self, codes: NDArray[np.uint8], images: Sequence[ListedImage]) -> None:
+        metadata: dict[str, Sequence[str | None]] = {"path": [str(image.path) for image in images]}
+        metadata["label"] = [image.label and one_form(image.label) for image in images]
+        metadata[STAMP] = [image.stamp for image in images]
+        self._own().add([image.id for image in images], codes, metadata, replace=True)
+
+    def add(
+        self,
+        ids: Texts,
+        images: Images,
+        paths: Texts | None = None,
+        labels: Texts | None = None,
+        replace: bool = False,
+    ) -> None:
+        """Add images that are in memory.
+
+        Args:
+            ids: one for each, in a list, a tuple, an array or a Series; whole numbers are written as text, here and in
+                what follows.
+            images: as `deephash_pipeline.deephash.ImageHasher` takes them.
+            paths: where their pictures are, see `keep_picture`; None for nowhere.
+            labels: names of their classes; None for none.
+            replace: whether an image of the same id gives way; otherwise it is an error.
+
+        Raises:
+            InputError: an image cannot be read, an id is there, a value is no text, or the index is read-only.
+        """
+        self.add_codes(ids, self.hasher.encode(images), paths, labels, replace)
+
+    def add_codes(
+        self,
+        ids: Texts,
+        codes: NDArray[np.uint8],
+        paths: Texts | None = None,
+        labels: Texts | None = None,
+        replace: bool = False,
+    ) -> None:
+        """Add images by their codes; see `add`."""
+        names = texts("id", ids)
+        columns = {
+            name: [None] * len(names) if values is None else texts(name, values, empty=True)
+            for name, values in (("path", paths), ("label", labels))
+        }
+        columns["label"] = [label and one_form(label) for label in columns["label"]]
+        self._own().add(names, codes, columns, replace=replace)
+
+    def keep_picture(self, image: Image.Image) -> str:
+        """Write a picture into the index's folder, for good; return its path from there.
+
+        Raises:
+            InputError: the index is in memory, or the disk is full.
+        """
+        if self.folder is None:
+            raise InputError("an index in memory keeps no pictures: make one in a folder")
+        return write_picture(self.folder, image, uuid4().hex)
+
+    def remove(self, ids: Texts, missing_ok: bool = False) -> int:
+        """Remove images, and their pictures where the index's folder has them; return how many.
+
+        Raises:
+            InputError: an id is not there, or the index is read-only.
+        """
+        ids = texts("id", ids)
+        present = [name for name in ids if name in self.index]
+        paths = [item.metadata.get("path") for item in self.index.items(present)]
+        removed = self._own().remove(ids, missing_ok=missing_ok)
+        for path in paths:
+            self.forget_picture(path)
+        return removed
+
+    def compact(self) -> None:
+        """Bring all codes into one file with a checksum; see `HammingIndex.compact`."""
+        self._own().compact()
+
+    def forget_picture(self, path: str | None) -> None:
+        """Delete a picture that `keep_picture` wrote; other files stay."""
+        if self.folder is not None and path is not None and PICTURE.fullmatch(path):
+            (self.folder / path).unlink(missing_ok=True)
+
+    def labels(self) -> list[str]:
+        """The labels there are, ascending; also of images removed lately."""
+        return list(map(str, self.index.values("label"))) if "label" in self.index.columns else []
+
+    def path_of(self, metadata: dict[str, Any]) -> Path | None:
+        """Where the picture of an item is."""
+        path = metadata.get("path")
+        return None if path is None else (self.folder or Path()) / str(path)
+
+    def labelled(self, labels: Texts) -> Where:
+        """The condition that an image has one of some labels, in whatever form of Unicode.
+
+        Raises:
+            InputError: no image has one of them; the message names the nearest spelling.
+        """
+        wanted = [one_form(label) for label in texts("label", labels)]
+        # A label that was there is looked for no more: it may be every request's.
+        for label in dict.fromkeys(wanted):
+            if label not in self._seen_labels and not self._has(label):
+                raise unknown(label, self.labels())
+            self._seen_labels.add(label)
+        return {"label": [form for label in wanted for form in spellings(label)]}
+
+    def _has(self, label: str) -> bool:
+        anything = np.zeros((1, -(-self.index.code_length // 8)), dtype=np.uint8)
+        return "label" in self.index.columns and bool(
+            self.index.search(anything, 1, {"label": spellings(label)}).ids.size
+        )
+
+    def search(self, images: Images, k: int, where: Where | None = None) -> Answers:
+        """Find the k nearest of each image; see `HammingIndex.search`, and `labelled` for conditions."""
+        return self.index.search(self.hasher.encode(images), k, where)
+
+    def search_by_id(self, name: str, k: int, where: Where | None = None) -> Answers:
+        """Find the k nearest of an image of the index, without itself."""
+        return self.index.search_by_id(name, k, where)
+
+    def within(self, images: Images, radius: int, where: Where | None = None) -> RangeAnswers:
+        """Find all images at most `radius` bits from each image."""
+        return self._own().within(self.hasher.encode(images), radius, where)
+
+    def __iter__(self) -> Iterator[str]:
+        """Ids in the order of insertion."""
+        return map(str, self._own())
+
+
+def _marked(index: HammingIndex, hasher: "ImageHasher", folder: Path) -> HammingIndex:
+    """An index without items, with the hasher that is to make its codes beside it."""
+    hasher.save(folder / HASHER)
+    index.mark(content_digest(folder / HASHER))
+    return index
+
+
+def _refuse_exchanged(path: Path) -> None:
+    if not path.exists() and (former := former_place(path)).is_dir():
+        raise InputError(f"{path} was being replaced when that was broken off: `mv {former} {path}` brings it back")

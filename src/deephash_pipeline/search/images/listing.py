@@ -1,0 +1,119 @@
+"""Folders, globs, files and CSVs, as a user names them -> the images there are."""
+
+import glob
+import os
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import NamedTuple
+
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.stores import holds_index, walk
+from deephash_pipeline.images.batches import SkippedImage
+from deephash_pipeline.images.decoding.formats import is_image, only_images
+
+
+class ListedImage(NamedTuple):
+    """An image to be added to an index.
+
+    Attributes:
+        id: under which it is found; of a listed file its path as it was given, without ``./``.
+        path: of the file; of a listed one without links, which tells files apart.
+        label: name of its class; None for none.
+        stamp: size and time of change of the file whose code is in an index.
+
+    Example:
+        >>> ListedImage("cat/1.png", Path("cat/1.png"), "cat").label
+        'cat'
+    """
+
+    id: str
+    path: Path
+    label: str | None
+    stamp: str | None = None
+
+
+def list_images(paths: Sequence[str | Path]) -> tuple[list[ListedImage], list[SkippedImage]]:
+    """List the images below some paths, in the order given, in a folder in that of their names; each file once.
+
+    Whatever its suffix, a file is an image if its content is. A file that has several names, by links or spellings,
+    has the first of them.
+
+    Args:
+        paths: folders, searched at any depth without what is hidden and without indexes; files; globs of files and
+            folders such as ``photos/**/*.jpg``; CSV files with a column `path` (from the folder of the CSV) and perhaps
+            `label`. The label of other files is the name of their folder.
+
+    Returns:
+        The images, and files whose names are no text. What cannot be read is among the images.
+
+    Raises:
+        InputError: a path is not there, a glob matches nothing, a CSV cannot be read, a file has two labels, or there
+            is no image at all.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     (Path(folder) / "cat").mkdir()
+        ...     (Path(folder) / "cat" / "1.png").touch()
+        ...     [image], _ = list_images([folder])
+        >>> image.path.name, image.label
+        ('1.png', 'cat')
+    """
+    found: dict[Path, ListedImage] = {}
+    skipped = []
+    for row, image in enumerate(image for path in paths for image in _images_of(str(path))):
+        try:
+            f"{image.id}{image.path}{image.label}".encode()
+        except UnicodeEncodeError:
+            skipped.append(SkippedImage(row, ascii(image.id)[1:-1], "its name, folder or label is no UTF-8: rename it"))
+            continue
+        before = found.setdefault(image.path, image)
+        if before.id == image.id and before.label != image.label:
+            raise InputError(f"{image.id} is given with the labels {before.label} and {image.label}: give it one")
+    if not found:
+        places = ", ".join(map(str, paths)) or "nothing"
+        reason = f" that can be read (left out: {skipped[0].name}: {skipped[0].reason})" if skipped else ""
+        raise InputError(f"there is no image in {ascii(places)[1:-1]}{reason}: give folders, globs or CSVs of images")
+    return list(found.values()), skipped
+
+
+def _images_of(given: str) -> Iterator[ListedImage]:
+    path = Path(given)
+    if path.suffix.lower() == ".csv" and path.is_file():
+        yield from _images_of_csv(path)
+    elif path.is_dir():
+        if holds_index(given) or _in_index(given):
+            raise InputError(f"{given} is an index or in one, whose pictures are its own: give folders of images")
+        yield from map(_listed, only_images(_files_below(given)))
+    elif path.exists():
+        yield _listed(given)
+    elif matched := sorted(glob.glob(given, recursive=True)):
+        files = chain.from_iterable(_files_below(match) if os.path.isdir(match) else [match] for match in matched)
+        # A glob of two stars has files and the folders that they are in.
+        yield from map(_listed, only_images(dict.fromkeys(files), lambda name: is_image(name) and not _in_index(name)))
+    else:
+        raise InputError(f"{given} is not there and matches no file: give folders, files, globs or CSV files")
+
+
+def _files_below(folder: str) -> Iterator[str]:
+    return (os.path.join(folder, name) for name in walk(folder))
+
+
+def _in_index(path: str) -> bool:
+    return any(map(holds_index, Path(os.path.abspath(path)).parents))
+
+
+def _images_of_csv(csv: Path) -> Iterator[ListedImage]:
+    from deephash_pipeline.images.sources.table import read_listing  # noqa: PLC0415 - a service lists no files, and has no pandas
+
+    table = read_listing(csv, set())
+    labels = table["label"] if "label" in table else [None] * len(table)
+    for name, label in zip(table["path"], labels, strict=True):
+        listed = _listed(os.path.join(csv.parent, name))
+        yield listed if label is None else listed._replace(label=label or None)
+
+
+def _listed(path: str) -> ListedImage:
+    label = os.path.basename(os.path.dirname(os.path.abspath(path)))
+    return ListedImage(os.path.normpath(path), Path(os.path.realpath(path)), label or None)

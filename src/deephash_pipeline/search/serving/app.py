@@ -1,0 +1,288 @@
+"""The service: routes, and what joins them."""
+
+import logging
+import sqlite3
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Annotated, Any
+from uuid import uuid4
+
+import numpy as np
+from fastapi import Depends, FastAPI, HTTPException, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import HTMLResponse, JSONResponse
+from numpy.typing import NDArray
+from PIL import Image
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from pydantic import Field
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException as StarletteHTTPException
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.search.engines import EngineError, GatheredIndex
+from deephash_pipeline.search.images import ImageIndex
+from deephash_pipeline.search.serving.answering import answer, answer_codes, described, index_info, look_up
+from deephash_pipeline.search.serving.observing import Observed, fault_of_the_machine
+from deephash_pipeline.search.serving.pictures import thumbnail
+from deephash_pipeline.search.serving.requests import one_line, read_fields, require_token
+from deephash_pipeline.search.serving.schemas import (
+    CodesAnswers,
+    CodesQuestion,
+    Health,
+    ImageQuestion,
+    IndexInfo,
+    Item,
+    Lookup,
+    NewItem,
+    Problem,
+    Question,
+    Removed,
+    Results,
+    Where,
+)
+from deephash_pipeline.search.serving.service import Service
+from deephash_pipeline.search.serving.settings import ServiceSettings
+
+logger = logging.getLogger(__name__)
+
+PAGE = Path(__file__).with_name("page.html")
+PAGE_POLICY = (
+    "default-src 'none'; img-src 'self' blob: data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+PROBLEMS: dict[int | str, dict[str, Any]] = {
+    code: {"model": Problem} for code in (400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 503, 507)
+}
+
+
+def create_app(image_indexes: Mapping[str, ImageIndex], settings: ServiceSettings | None = None) -> FastAPI:
+    """Make the service.
+
+    Args:
+        image_indexes: by the names they are asked by; open for writing if the settings have a token. They are not
+            closed.
+        settings: limits.
+
+    Raises:
+        InputError: there is no index.
+
+    Example:
+        >>> from deephash_pipeline.search import HammingIndex
+        >>> from deephash_pipeline import ImageHasher
+        >>> app = create_app({"digits": ImageIndex(ImageHasher.pretrained("digits-48"), HammingIndex(48))})
+        >>> app.title
+        'Search by image'
+    """
+    service = Service(image_indexes, settings or ServiceSettings())
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        await run_in_threadpool(service.warm_up)
+        yield
+        await run_in_threadpool(service.close)
+
+    # The pages that FastAPI would serve at /docs load scripts from elsewhere.
+    app = FastAPI(title="Search by image", version="1", lifespan=lifespan, docs_url=None, redoc_url=None)
+    app.state.service = service
+    _add_errors(app)
+    _add_search(app, service)
+    _add_items(app, service)
+    _add_state(app, service)
+    app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(service.settings.hosts))
+    app.add_middleware(Observed, metrics=service.metrics, settings=service.settings)
+    return app
+
+
+def _add_errors(app: FastAPI) -> None:
+    def error_response(status: int, error: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
+        return JSONResponse({"error": error}, status, headers=headers)
+
+    @app.exception_handler(StarletteHTTPException)
+    async def refused(_: Request, error: StarletteHTTPException) -> Response:
+        return error_response(error.status_code, " ".join(str(error.detail).split()), error.headers)
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(_: Request, error: RequestValidationError) -> Response:
+        return error_response(422, one_line(error.errors()))
+
+    @app.exception_handler(EngineError)
+    async def engine_failed(_: Request, error: EngineError) -> Response:
+        return error_response(503, " ".join(str(error).split()))
+
+    @app.exception_handler(InputError)
+    @app.exception_handler(OSError)
+    @app.exception_handler(sqlite3.Error)
+    async def bad_input_or_machine(_: Request, error: Exception) -> Response:
+        fault = fault_of_the_machine(error)
+        if fault is None:
+            return error_response(400, " ".join(str(error).split()))
+        logger.error(" ".join(str(error).split()))
+        return error_response(*fault)
+
+    @app.exception_handler(Exception)
+    async def failed(_: Request, error: Exception) -> Response:
+        return error_response(500, f"the service has failed ({type(error).__name__}); its log has the details")
+
+
+def _body(model: type[Any], more: dict[str, Any]) -> dict[str, Any]:
+    """What OpenAPI says of a body that is JSON or a form."""
+    form = {"type": "object", "required": ["image"], "properties": {"image": {"type": "string", "format": "binary"}}}
+    form["properties"] |= {name: {"type": kind} for name, kind in more.items()}  # type: ignore[operator]
+    content = {"application/json": {"schema": model.model_json_schema()}, "multipart/form-data": {"schema": form}}
+    return {"requestBody": {"required": True, "content": content}}
+
+
+def _add_search(app: FastAPI, service: Service) -> None:
+    fields = {"k": "integer", "radius": "integer", "label": "string", "index": "string"}
+
+    @app.post("/v1/search", responses=PROBLEMS, openapi_extra=_body(ImageQuestion, fields))
+    async def search_by_image(request: Request) -> Results:
+        """Find the pictures most like one that is sent."""
+        with service.admitted():
+            content, question = await read_fields(request, ImageQuestion, service.settings)
+            service.check_count(question)
+            name, images = service.named(question)
+            code, _ = await service.encoded(name, content)
+            return await run_in_threadpool(answer, name, images, question, code)
+
+    @app.post("/v1/search/codes", responses=PROBLEMS)
+    async def search_by_codes(question: CodesQuestion) -> CodesAnswers:
+        """Find the items nearest to each of some codes, without what is known of them."""
+        with service.admitted():
+            service.check_count(question)
+            _, images = service.named(question)
+            return await run_in_threadpool(answer_codes, images, question)
+
+    @app.get("/v1/search/{item_id:path}", responses=PROBLEMS)
+    async def search_by_id(item_id: str, question: Annotated[Question, Query()]) -> Results:
+        """Find the pictures most like one of the index."""
+        with service.admitted():
+            service.check_count(question)
+            name, images = await run_in_threadpool(service.with_item, question, item_id)
+            return await run_in_threadpool(answer, name, images, question, None, item_id)
+
+
+def _add_items(app: FastAPI, service: Service) -> None:
+    def writer(request: Request) -> None:
+        require_token(request, service.settings)
+
+    fields = {"id": "string", "label": "string", "replace": "boolean", "index": "string"}
+
+    @app.post(
+        "/v1/items",
+        status_code=201,
+        dependencies=[Depends(writer)],
+        responses=PROBLEMS,
+        openapi_extra=_body(NewItem, fields) | {"security": [{"token": []}]},
+    )
+    async def add_item(request: Request) -> Item:
+        """Add a picture; when this is answered, it is stored for good and found by the next search."""
+        with service.admitted():
+            content, new = await read_fields(request, NewItem, service.settings)
+            name, images = service.named(new)
+            code, picture = await service.encoded(name, content, keep=True)
+            assert picture is not None
+            return await run_in_threadpool(_add, name, images, new, picture, code)
+
+    @app.delete(
+        "/v1/items/{item_id:path}",
+        dependencies=[Depends(writer)],
+        responses=PROBLEMS,
+        openapi_extra={"security": [{"token": []}]},
+    )
+    async def remove_item(item_id: str, where: Annotated[Where, Query()]) -> Removed:
+        """Remove a picture from an index; files outside the index stay."""
+        with service.admitted():
+            _, images = await run_in_threadpool(service.with_item, where, item_id)
+            await run_in_threadpool(images.remove, [item_id])
+            return Removed(id=item_id)
+
+    class Sample(Where):
+        count: int = Field(default=24, ge=1, le=1000, description="How many.")
+        seed: int = Field(default=0, ge=0, le=2**32, description="Equal seeds draw equal pictures.")
+
+    @app.get("/v1/items", responses=PROBLEMS)
+    def some_items(sample: Annotated[Sample, Query()]) -> list[Item]:
+        """Some pictures, drawn at random."""
+        name, images = service.named(sample)
+        ids = [item_id for item_id in images.index.sample(sample.count, sample.seed) if item_id in images.index]
+        return [described(name, images, item) for item in images.index.items(ids)]
+
+    @app.post("/v1/lookup", responses=PROBLEMS)
+    def look_up_items(question: Lookup) -> list[Item]:
+        """Those of some items that the index has."""
+        return look_up(*service.named(question), question)
+
+    class Size(Where):
+        size: int = Field(default=192, ge=16, le=1024, description="Pixels of the longer side, at most.")
+
+    @app.get("/v1/items/{item_id:path}/thumbnail", responses=PROBLEMS, response_class=Response)
+    def item_thumbnail(item_id: str, where: Annotated[Size, Query()]) -> Response:
+        """A small picture of an item."""
+        _, images = service.with_item(where, item_id)
+        if isinstance(images.index, GatheredIndex):
+            gathered = images.index.thumbnail(item_id, where.size)
+            if gathered is None:
+                raise HTTPException(404, "no service has a picture of this item")
+            return Response(gathered[0], media_type=gathered[1], headers={"Cache-Control": "private, max-age=60"})
+        path = images.path_of(images.index.get(item_id).metadata)
+        if path is None:
+            raise HTTPException(404, "this item has no picture, only its code")
+        content, kind = thumbnail(path, where.size, service.settings.most_pixels)
+        return Response(content, media_type=kind, headers={"Cache-Control": "private, max-age=60"})
+
+    @app.get("/v1/items/{item_id:path}", responses=PROBLEMS)
+    def get_item(item_id: str, where: Annotated[Where, Query()]) -> Item:
+        """A picture of the index: label, path and code."""
+        name, images = service.with_item(where, item_id)
+        return described(name, images, images.index.get(item_id))
+
+
+def _add(name: str, images: ImageIndex, new: NewItem, picture: Image.Image, code: NDArray[np.uint8]) -> Item:
+    item_id = new.id if new.id is not None else f"added/{uuid4().hex}"
+    there = item_id in images.index
+    if there and not new.replace:
+        raise HTTPException(409, f"id: `{item_id[:200]}` is in {name}; send replace=true, or another id")
+    before = images.index.get(item_id).metadata.get("path") if there else None
+    path = images.keep_picture(picture)
+    try:
+        images.add_codes([item_id], code[np.newaxis], [path], [new.label], new.replace)
+    except BaseException:
+        images.forget_picture(path)
+        raise
+    images.forget_picture(before)
+    return described(name, images, images.index.get(item_id))
+
+
+def _add_state(app: FastAPI, service: Service) -> None:
+    @app.get("/", include_in_schema=False)
+    def page() -> HTMLResponse:
+        return HTMLResponse(PAGE.read_text("utf-8"), headers={"Content-Security-Policy": PAGE_POLICY})
+
+    @app.get("/v1/indexes", responses=PROBLEMS)
+    def list_indexes() -> list[IndexInfo]:
+        """The indexes that are served."""
+        writable = service.settings.token is not None
+        return [index_info(name, images, writable) for name, images in service.indexes.items()]
+
+    @app.get("/healthz")
+    def health() -> Health:
+        """Whether the service answers."""
+        return Health(status="ok", images=sum(map(len, service.indexes.values())))
+
+    @app.get("/metrics", response_class=Response)
+    def metrics() -> Response:
+        """Numbers in Prometheus's text format."""
+        return Response(generate_latest(service.metrics.registry), media_type=CONTENT_TYPE_LATEST)
+
+    described_by_fastapi: Callable[[], dict[str, Any]] = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        description = described_by_fastapi()
+        schemes = description.setdefault("components", {}).setdefault("securitySchemes", {})
+        schemes["token"] = {"type": "http", "scheme": "bearer"}
+        return description
+
+    app.openapi = openapi  # type: ignore[method-assign]

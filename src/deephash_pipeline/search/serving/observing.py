@@ -1,0 +1,129 @@
+"""What surrounds every request: its size, its time, its line in the log."""
+
+import asyncio
+import errno
+import json
+import logging
+import os
+import sqlite3
+import time
+from collections.abc import Mapping
+from functools import partial
+
+from fastapi import HTTPException
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from deephash_pipeline.search.images import ImageIndex
+from deephash_pipeline.search.serving.settings import ServiceSettings
+
+logger = logging.getLogger(__name__)
+
+HUNG_UP = 499
+"""What nginx counts a client that did not wait as; nobody reads it."""
+HEADERS = [(b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-referrer")]
+
+
+class Metrics:
+    """Numbers for Prometheus.
+
+    Args:
+        indexes: that are served.
+    """
+
+    def __init__(self, indexes: Mapping[str, ImageIndex]) -> None:
+        self.registry = CollectorRegistry()
+        self.requests = Counter(
+            "deephash_requests", "Requests answered.", ("method", "route", "status"), registry=self.registry
+        )
+        self.seconds = Histogram(
+            "deephash_request_seconds", "Seconds from request to answer.", ("route",), registry=self.registry
+        )
+        self.pending = Gauge("deephash_pending", "Requests being worked on or waiting.", registry=self.registry)
+        self.encoded = Counter("deephash_encoded_images", "Pictures encoded.", ("index",), registry=self.registry)
+        images = Gauge("deephash_images", "Images of an index.", ("index",), registry=self.registry)
+        for name, index in indexes.items():
+            images.labels(name).set_function(partial(len, index))
+
+
+class Observed:
+    """ASGI middleware: refuses a body that is too large or slow while it arrives; counts, times and logs each request.
+
+    Args:
+        app: what answers.
+        metrics: to count in.
+        settings: how large and how slow.
+    """
+
+    def __init__(self, app: ASGIApp, metrics: Metrics, settings: ServiceSettings) -> None:
+        self.app, self.metrics, self.settings = app, metrics, settings
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        began = time.perf_counter()
+        until = asyncio.get_running_loop().time() + self.settings.seconds
+        arrived, complete = 0, False
+        status = 500
+        declared = dict(scope["headers"]).get(b"content-length", b"0")
+
+        async def limited() -> Message:
+            nonlocal arrived, complete
+            if declared.isdigit() and int(declared) > self.settings.most_bytes:
+                raise self._too_large()
+            try:
+                async with asyncio.timeout_at(None if complete else until):
+                    message = await receive()
+            except TimeoutError:
+                within = f"within {self.settings.seconds:g} seconds"
+                raise HTTPException(408, f"the request has not arrived {within}; send it again") from None
+            if message["type"] == "http.disconnect" and not complete:
+                raise HTTPException(HUNG_UP, "the client has hung up")
+            arrived += len(message.get("body", b""))
+            complete = not message.get("more_body", False)
+            if arrived > self.settings.most_bytes:
+                raise self._too_large()
+            return message
+
+        async def noted(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message.get("headers", []), *HEADERS]
+            await send(message)
+
+        try:
+            await self.app(scope, limited, noted)
+        finally:
+            route = getattr(scope.get("route"), "path", "none")
+            seconds = time.perf_counter() - began
+            self.metrics.requests.labels(scope["method"], route, status).inc()
+            self.metrics.seconds.labels(route).observe(seconds)
+            line = {"method": scope["method"], "route": route, "status": status, "seconds": round(seconds, 4)}
+            logger.info(json.dumps(line))
+
+    def _too_large(self) -> HTTPException:
+        return HTTPException(
+            413, f"the request has more than {self.settings.most_bytes:,} bytes; send a smaller picture"
+        )
+
+
+def fault_of_the_machine(error: Exception) -> tuple[int, str] | None:
+    """Status and line for an error that is the service's machine's: its disk, most often; None for another.
+
+    Example:
+        >>> fault_of_the_machine(OSError(errno.EROFS, "index.sqlite"))
+        (503, 'the service cannot read or write its files (Read-only file system); ask its keeper')
+        >>> fault_of_the_machine(ValueError("k"))
+    """
+    cause = error if isinstance(error, OSError | sqlite3.Error) else error.__cause__
+    if not isinstance(cause, OSError | sqlite3.Error):
+        return None
+    full = cause.errno in (errno.ENOSPC, errno.EDQUOT) if isinstance(cause, OSError) else "full" in str(cause)
+    if full:
+        return 507, "the disk of the service is full; ask its keeper to make room, and send this again"
+    # No path of the machine is told.
+    reason = os.strerror(cause.errno or 0) if isinstance(cause, OSError) else str(cause)
+    return 503, f"the service cannot read or write its files ({reason}); ask its keeper"

@@ -1,0 +1,94 @@
+"""Bodies of requests, JSON or multipart, -> a picture and checked fields; who may write."""
+
+import hmac
+from typing import Any, TypeVar
+
+from fastapi import HTTPException, Request
+from pydantic import BaseModel, ValidationError
+from python_multipart.exceptions import FormParserError
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import UploadFile
+
+from deephash_pipeline.search.serving.pictures import from_base64
+from deephash_pipeline.search.serving.remote import fetched
+from deephash_pipeline.search.serving.settings import ServiceSettings
+
+MOST_FIELDS = 50
+MOST_FIELD_BYTES = 65_536
+
+Fields = TypeVar("Fields", bound=BaseModel)
+
+
+async def read_fields(request: Request, model: type[Fields], settings: ServiceSettings) -> tuple[bytes, Fields]:
+    """Read a picture and what comes with it.
+
+    Args:
+        request: its body is JSON with the picture in base64, or multipart with the picture as the file ``image``.
+        model: of the JSON.
+        settings: whether the picture may be named by a URL, and how long that may take.
+
+    Raises:
+        HTTPException: 400, 408, 413, 415 or 422, after what is wrong.
+    """
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    try:
+        if kind == "multipart/form-data":
+            return await _read_form(request, model)
+        if kind != "application/json":
+            raise HTTPException(415, "send multipart/form-data with a file `image`, or application/json")
+        fields = model.model_validate_json(await request.body())
+    except ValidationError as error:
+        raise HTTPException(422, one_line(error.errors())) from error
+    url = getattr(fields, "url", None)
+    if url is None:
+        return from_base64(fields.image), fields  # type: ignore[attr-defined]
+    if fields.image:  # type: ignore[attr-defined]
+        raise HTTPException(422, "url: give it or an image, not both")
+    if not settings.allow_urls:
+        raise HTTPException(403, "url: this service takes none; start it with --allow-urls, or send the picture")
+    return await run_in_threadpool(fetched, url, settings.most_bytes, settings.seconds), fields
+
+
+async def _read_form(request: Request, model: type[Fields]) -> tuple[bytes, Fields]:
+    try:
+        form = await request.form(max_files=1, max_fields=MOST_FIELDS, max_part_size=MOST_FIELD_BYTES)
+    except (FormParserError, KeyError, UnicodeError, LookupError) as error:
+        raise HTTPException(400, "the multipart form cannot be read") from error
+    async with request.form():
+        picture = form.get("image")
+        if not isinstance(picture, UploadFile):
+            raise HTTPException(422, "image: missing; send a file of this name")
+        given: dict[str, Any] = {}
+        for name in set(form.keys()) - {"image"}:
+            values = form.getlist(name)
+            if not all(isinstance(value, str) for value in values) or (len(values) > 1 and name != "label"):
+                raise HTTPException(422, f"{name[:100]}: give one text")
+            given[name] = values if model.model_fields.get(name) and _is_list(model, name) else values[0]
+        return await picture.read(), model.model_validate({**given, "image": ""})
+
+
+def _is_list(model: type[BaseModel], name: str) -> bool:
+    return "list" in str(model.model_fields[name].annotation)
+
+
+def one_line(problems: Any) -> str:
+    """The first problem that pydantic has found, and where."""
+    problem = problems[0]
+    place = ".".join(str(part) for part in problem["loc"] if part not in ("query", "path", "body"))
+    return " ".join(f"{place[:200]}: {problem['msg']}".removeprefix(": ").split())
+
+
+def require_token(request: Request, settings: ServiceSettings) -> None:
+    """Let pass who sends the token, compared in constant time.
+
+    Raises:
+        HTTPException: 403, nobody may write; 401, it is missing or another.
+    """
+    if settings.token is None:
+        raise HTTPException(403, "this service is read-only; start it with --token-file to add and remove")
+    scheme, _, given = request.headers.get("authorization", "").partition(" ")
+    right = hmac.compare_digest(given.strip().encode(), settings.token.encode())
+    if scheme.lower() != "bearer" or not right:
+        raise HTTPException(
+            401, "send the service's token as `Authorization: Bearer ...`", {"WWW-Authenticate": "Bearer"}
+        )

@@ -1,5 +1,0 @@
-"""Tracking: every `kedro run` in MLflow. Nothing else in the project knows MLflow."""
-
-from deephash_pipeline.tracking.hook import MlflowTracking
-
-__all__ = ["MlflowTracking"]

@@ -1,0 +1,52 @@
+"""`deephash-pipeline encode`, and an index of its codes."""
+
+import numpy as np
+import pytest
+
+from deephash_pipeline.search.images import ImageIndex
+
+PRETRAINED = "pretrained:digits-48"
+
+
+@pytest.fixture(scope="module")
+def codes(command, photos, tmp_path_factory):
+    """Codes of the photos; not to be changed."""
+    folder = tmp_path_factory.mktemp("codes") / "photos.codes"
+    result = command("encode", PRETRAINED, photos, "-o", folder, "--workers", 1, "--device", "cpu")
+    assert result.exit_code == 0, result.output
+    assert "60 images encoded, files of codes: 1" in result.output
+    assert "left out: 3/broken.png: cannot identify image file" in result.output
+    return folder
+
+
+def test_an_index_of_codes_has_what_one_of_the_images_has(command, codes, photos, tmp_path):
+    index = tmp_path / "of_codes.index"
+    result = command("index", "build", index, "--codes", codes)
+    assert "60 added, 60 images" in result.output, result.output
+    assert "left out: 3/broken.png: cannot identify image file" in result.output
+    with ImageIndex.open(index, read_only=True, device="cpu") as images:
+        names = list(images)
+        paths = [photos / name for name in names]
+        items = images.index.items(names)
+        assert np.array_equal([item.code for item in items], images.hasher.encode(paths))
+        assert [item.metadata for item in items] == [{"path": str(path), "label": path.parent.name} for path in paths]
+    again = command("index", "build", index, "--codes", codes)
+    assert "0 added, 60 there already" in again.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--codes", "{codes}", "--hasher", PRETRAINED), "give either --hasher and PATHS, or --codes"),
+        ((), "give either --hasher and PATHS, or --codes"),
+        (("--codes", "{empty}"), "has no codes: make them by `deephash-pipeline encode`"),
+    ],
+)
+def test_codes_that_are_not_there_or_not_alone_are_refused_in_one_line(arguments, message, command, codes, tmp_path):
+    given = [argument.format(codes=codes, empty=tmp_path) for argument in arguments]
+    result = command("index", "build", tmp_path / "i", *given)
+    assert result.exit_code == 1
+    assert result.output.startswith("Error: ")
+    assert message in result.output
+    assert result.output.count("\n") == 1
+    assert not (tmp_path / "i").exists()

@@ -1,0 +1,353 @@
+"""`deephash-pipeline index` and `search`, from a folder of pictures to answers."""
+
+import contextlib
+import json
+import os
+import shutil
+import socket
+from pathlib import Path
+
+import numpy as np
+import pytest
+import uvicorn
+from sklearn.datasets import load_digits
+from starlette.testclient import TestClient
+
+from deephash_pipeline import ImageHasher
+from deephash_pipeline.search.images import ImageIndex, list_images
+from deephash_pipeline.search.images.equal_codes import EqualCodes
+
+PRETRAINED = ("--hasher", "pretrained:digits-48")
+
+
+def answers(result):
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def one_line(result):
+    assert result.exit_code == 1
+    assert result.output.startswith("Error: ")
+    assert result.output.count("\n") == 1
+    return result.output
+
+
+@pytest.fixture
+def index(built, tmp_path):
+    """A copy of the index, to be changed."""
+    return shutil.copytree(built, tmp_path / "copy.index")
+
+
+def test_an_index_has_the_readable_images_of_a_folder_and_names_the_broken(command, photos, tmp_path):
+    result = command("index", "build", tmp_path / "i", *PRETRAINED, photos)
+    assert "60 added" in result.output
+    assert f"left out: {photos}/3/broken.png: cannot identify" in result.output
+
+
+def test_a_build_goes_on_where_it_was(command, photos, tmp_path):
+    first = command("index", "build", tmp_path / "i", *PRETRAINED, photos / "0", photos / "1")
+    assert "14 added" in first.output, first.output
+    assert (
+        "46 added, 14 there already, 60 images" in command("index", "build", tmp_path / "i", *PRETRAINED, photos).output
+    )
+
+
+def test_an_index_that_was_killed_before_its_first_image_is_built(command, index, photos, tmp_path):
+    ImageIndex.create(tmp_path / "i", ImageHasher.pretrained("digits-48")).close()
+    (tmp_path / "i" / "hasher.safetensors").unlink()
+    assert "60 added" in command("index", "build", tmp_path / "i", *PRETRAINED, photos).output
+
+
+def test_a_photo_finds_itself_at_distance_0_and_then_its_class(command, built, photos):
+    found = answers(command("search", built, photos / "3" / "0003.png", "-k", 4, "--json"))
+    assert len(found) == 4
+    assert found[0]["distance"] == 0
+    assert {row["label"] for row in found} == {"3"}
+    assert str(photos / "3" / "0003.png") in {row["id"] for row in found}
+
+
+def test_an_image_of_the_index_finds_others(command, built, photos):
+    name = str(photos / "3" / "0003.png")
+    found = answers(command("search", built, "--id", name, "-k", 59, "--json"))
+    assert len({row["id"] for row in found}) == 59
+    assert name not in {row["id"] for row in found}
+    assert [row["distance"] for row in found] == sorted(row["distance"] for row in found)
+
+
+def test_a_search_keeps_to_a_label_and_a_radius(command, built, photos):
+    photo = photos / "3" / "0003.png"
+    assert {row["label"] for row in answers(command("search", built, photo, "--label", 5, "--label", 7, "--json"))} == {
+        "5",
+        "7",
+    }
+    near = answers(command("search", built, photo, "-k", 60, "--radius", 12, "--json"))
+    everything = answers(command("search", built, photo, "-k", 60, "--json"))
+    assert near == [row for row in everything if row["distance"] <= 12]
+    assert 0 < len(near) < 60
+
+
+def test_answers_are_a_table_in_the_terminal(command, built, photos):
+    output = command("search", built, photos / "3" / "0003.png", "-k", 1).output
+    assert output.split() == ["distance", "label", "id", "0", "3", str(photos / "3" / "0003.png")]
+
+
+def test_images_are_added_and_removed(command, index, photos, tmp_path):
+    shutil.copy(photos / "3" / "0003.png", tmp_path / "new.png")
+    assert "1 added, 61 images" in command("index", "add", index, tmp_path / "new.png").output
+    found = answers(command("search", index, "--id", tmp_path / "new.png", "-k", 1, "--json"))
+    assert found[0]["id"] == str(photos / "3" / "0003.png")
+    assert "1 removed, 60 images" in command("index", "remove", index, tmp_path / "new.png").output
+    assert "0 removed" in command("index", "remove", index, tmp_path / "new.png", "--missing-ok").output
+    assert (tmp_path / "new.png").exists()
+
+
+def test_an_index_is_described(command, built):
+    facts = answers(command("index", "info", built, "--json"))
+    assert (facts["images"], facts["code_length"], facts["labels"]) == (60, 48, list("0123456789"))
+    assert "lenet, digits" in command("index", "info", built).output
+
+
+def test_an_index_searches_with_the_hasher_it_was_built_with(built):
+    with ImageIndex.open(built, read_only=True) as index:
+        assert repr(index.hasher) == repr(ImageHasher.pretrained("digits-48"))
+
+
+def test_an_index_of_another_hasher_is_replaced_only_when_asked(command, index, photos):
+    mnist = ("--hasher", "pretrained:mnist-48")
+    assert "another hasher" in one_line(command("index", "build", index, *mnist, photos / "3"))
+    made = command("index", "build", index, *mnist, "--anew", photos / "3")
+    assert "lenet, mnist), trained on 50,000 images of mnist in 10 classes" in made.output
+    assert answers(command("index", "info", index, "--json"))["labels"] == ["3"]
+
+
+def test_globs_files_and_csvs_are_listed_once_each(photos, tmp_path):
+    files, _ = list_images([f"{photos}/**/00[01]*.png", photos / "0" / "0000.png"])
+    assert len(files) == 20
+    (tmp_path / "images.csv").write_text(f"path,label\n{photos}/0/0000.png,zero\n{photos}/1/0001.png,\n")
+    files, _ = list_images([tmp_path / "images.csv"])
+    assert [file.label for file in files] == ["zero", None]
+
+
+def test_a_name_that_is_no_text_is_left_out(photos, tmp_path):
+    (tmp_path / "a.png").touch()
+    (tmp_path / "b\udcff.png").touch()
+    files, skipped = list_images([tmp_path])
+    assert [file.path.name for file in files] == ["a.png"]
+    assert "b\\udcff.png" in skipped[0].name
+
+
+@pytest.fixture
+def digits(photos, tmp_path, monkeypatch):
+    """Three pictures in the current folder, and the command line of a build."""
+    monkeypatch.chdir(tmp_path)
+    for number in range(3):
+        (tmp_path / "p" / str(number)).mkdir(parents=True)
+        shutil.copy(photos / str(number) / f"000{number}.png", tmp_path / "p" / str(number) / "it.png")
+    return ["index", "build", "i", *PRETRAINED]
+
+
+def test_a_picture_that_was_replaced_is_encoded_again_and_one_that_is_gone_is_named(command, digits):
+    command(*digits, "p")
+    shutil.copy("p/1/it.png", "p/0/it.png")
+    Path("p/2/it.png").rename("p/2/new.png")
+    result = command(*digits, "p")
+    assert "1 added, 1 there already, 1 changed and encoded again, 4 images" in result.output
+    assert "gone: p/2/it.png: its file is not there" in result.output
+    found = answers(command("search", "i", "p/1/it.png", "-k", 2, "--json"))
+    assert [(row["id"], row["distance"]) for row in found] == [("p/1/it.png", 0), ("p/0/it.png", 0)]
+    assert "0 added, 3 there already, 4 images" in command(*digits, "p").output
+
+
+def test_codes_of_changed_pictures_are_made_again(command, digits):
+    encode = ["encode", "pretrained:digits-48", "p", "-o", "codes", "--workers", 1]
+    command(*encode)
+    assert "0 images encoded, files of codes: 1, 1 there already" in command(*encode).output
+    command("index", "build", "i", "--codes", "codes")
+    shutil.copy("p/1/it.png", "p/0/it.png")
+    assert "3 images encoded, files of codes: 1, 1 made again of images that have changed" in command(*encode).output
+    assert "0 added, 2 there already, 1 changed" in command("index", "build", "i", "--codes", "codes").output
+    found = answers(command("search", "i", "p/1/it.png", "-k", 2, "--json"))
+    assert [row["distance"] for row in found] == [0, 0]
+
+
+def test_a_file_is_one_item_however_it_is_spelled(command, digits, tmp_path):
+    Path("link").symlink_to("p")
+    command(*digits, "p/0")
+    for spelled in ("./p/0", tmp_path / "p" / "0" / "it.png", "p/../p/0/it.png", "link/0"):
+        assert "0 added, 1 there already, 1 images" in command(*digits, spelled).output
+    Path("two.csv").write_text("path,label\np/0/it.png,a\n./p/0/it.png,b\n")
+    assert "row 3: ./p/0/it.png is in row 2 already" in one_line(command(*digits, "two.csv"))
+
+
+def test_an_id_of_another_file_does_not_replace_it(command, digits, tmp_path, monkeypatch):
+    command(*digits, "p/0")
+    shutil.copytree("p/1", tmp_path / "elsewhere" / "p" / "0")
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    result = command("index", "add", tmp_path / "i", "p/0")
+    assert result.exit_code == 1
+    assert "left out: p/0/it.png: its id is that of" in result.output
+
+
+def test_what_is_left_out_is_named_whole_and_nothing_added_is_an_error(command, digits):
+    for number in range(30):
+        Path("broken", f"{number}.png").parent.mkdir(exist_ok=True)
+        Path("broken", f"{number}.png").write_text("no image")
+    os.mkfifo("broken/pipe.png")
+    deep = Path("broken")
+    with contextlib.chdir(deep):
+        for _ in range(20):
+            os.mkdir("d" * 250)
+            os.chdir("d" * 250)
+    result = command(*digits, "broken")
+    assert result.exit_code == 1
+    assert result.output.count("left out: ") == 32
+    assert "broken/pipe.png: it is no regular file" in result.output
+    assert "File name too long" in result.output
+    assert "nothing was added to i" in result.output
+    encoded = command("encode", "pretrained:digits-48", "broken", "-o", "codes", "--workers", 1)
+    assert (encoded.exit_code, encoded.output.count("left out: ")) == (1, 32)
+
+
+def test_globs_of_folders_and_other_suffixes_are_read_and_no_index_is_indexed(command, digits):
+    command(*digits, "p/0")
+    Path("p/1/it.png").rename("p/1/it.jfif")
+    Path("p/2/it.png").rename("p/2/it")
+    shutil.move("i", "p/i")
+    files, _ = list_images(["p/*"])
+    assert [file.id for file in files] == ["p/0/it.png", "p/1/it.jfif", "p/2/it"]
+    assert "is an index or in one" in one_line(command("index", "build", "j", *PRETRAINED, "p/i/segments"))
+
+
+def test_long_ids_are_whole(command, digits):
+    name = "a very long name " * 12 + ".png"
+    shutil.copy("p/0/it.png", f"p/0/{name}")
+    command(*digits, "p")
+    assert f"p/0/{name}\n" in command("search", "i", "p/0/it.png").output
+
+
+def test_a_folder_that_is_no_text_is_a_line(command, digits, tmp_path, monkeypatch):
+    shutil.copytree("p", tmp_path / "b\udcff")
+    assert "is no UTF-8: rename" in one_line(command(*digits, "b\udcff"))
+    monkeypatch.chdir(tmp_path / "b\udcff")
+    assert "is no UTF-8: rename" in one_line(command(*digits, "0"))
+
+
+@pytest.mark.parametrize(("hasher", "known"), [("digits-48", True), ("mnist-48", False), ("cifar10-48", False)])
+def test_a_hasher_that_knows_nothing_of_the_pictures_is_warned_of(hasher, known):
+    images = (load_digits().images[:500] * 15).astype("uint8")
+    if not known:
+        images = np.random.default_rng(0).integers(0, 256, (500, 32, 32, 3), dtype=np.uint8)
+    hasher = ImageHasher.pretrained(hasher)
+    codes = EqualCodes()
+    codes.count(hasher.encode(images))
+    assert (codes.warning(hasher.description) is None) == known
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["index", "build", "NEW", "--hasher", "pretrained:nothing", "PHOTOS"], "unknown hasher `nothing`: choose"),
+        (["index", "build", "NEW", "--hasher", "missing.safetensors", "PHOTOS"], "missing.safetensors is not there"),
+        (["index", "build", "NEW", "--hasher", "nonsense", "PHOTOS"], "no hasher `nonsense`: give"),
+        (["index", "build", "NEW", "--hasher", "digits/deephash.b4", "PHOTOS"], "unknown cell `deephash.b4`"),
+        (["index", "build", "NEW", "--hasher", "PHOTOS/3/broken.png", "PHOTOS"], "broken.png cannot be read"),
+        (["index", "build", "NEW", *PRETRAINED], "no PATHS are given"),
+        (["index", "build", "NEW", *PRETRAINED, "/nothing/at/all"], "/nothing/at/all is not there"),
+        (["index", "build", "NEW", *PRETRAINED, "EMPTY"], "there is no image in"),
+        (["index", "build", "PHOTOS", *PRETRAINED, "PHOTOS"], "is not empty"),
+        (["index", "add", "NEW", "PHOTOS"], "there is no index"),
+        (["index", "add", "PHOTOS", "PHOTOS"], "has no index"),
+        (["index", "remove", "INDEX", "nobody"], "'nobody' is not in the index"),
+        (["index", "info", "NEW"], "there is no index"),
+        (["search", "INDEX"], "give either a photo or --id"),
+        (["search", "INDEX", "PHOTOS/3/0003.png", "--id", "x"], "give either a photo or --id"),
+        (["search", "INDEX", "nothing.png"], "nothing.png is not there"),
+        (["search", "INDEX", "PHOTOS/3/broken.png"], "broken.png cannot be decoded"),
+        (["search", "INDEX", "PHOTOS/3/0003.png", "-k", "0"], "k is 0; give a whole number"),
+        (["search", "INDEX", "PHOTOS/3/0003.png", "--radius", "-1"], "--radius -1"),
+        (["search", "INDEX", "--id", "nobody"], "'nobody' is not in the index"),
+    ],
+)
+def test_bad_input_is_reported_in_one_line(command, built, photos, tmp_path, arguments, message):
+    (tmp_path / "empty").mkdir()
+    places = {"NEW": tmp_path / "new", "PHOTOS": photos, "INDEX": built, "EMPTY": tmp_path / "empty"}
+    for name, place in places.items():
+        arguments = [argument.replace(name, str(place)) for argument in arguments]
+    assert message in one_line(command(*arguments))
+
+
+def test_a_damaged_hasher_is_refused_by_name(command, index, photos):
+    (index / "hasher.safetensors").write_bytes(b"damaged")
+    assert "hasher.safetensors cannot be read" in one_line(command("search", index, photos / "3" / "0003.png"))
+
+
+def test_a_second_writer_is_refused(command, index, photos):
+    with ImageIndex.open(index):
+        assert "is being written by process" in one_line(command("index", "add", index, photos))
+
+
+def test_a_cell_that_has_not_been_run_is_refused_with_its_remedy(command, photos, new_project, monkeypatch):
+    monkeypatch.chdir(new_project("nothing has been run"))
+    message = one_line(command("index", "build", "i", "--hasher", "digits/itq.b48", photos))
+    assert "itq.b48 of digits has not been run" in message
+    assert "deephash-pipeline run --env=digits" in message
+
+
+@pytest.fixture
+def token(tmp_path):
+    def token(text):
+        (tmp_path / "token").write_text(text)
+        return tmp_path / "token"
+
+    return token
+
+
+@pytest.mark.parametrize("text", ["", "short", "a token of several words", "sixteen-bytes-and-\N{SNOWMAN}"])
+def test_a_token_that_is_short_or_cannot_be_sent_is_refused(command, built, token, text):
+    assert "16 printable characters" in one_line(command("serve", built, "--port", 0, "--token-file", token(text)))
+
+
+def served(monkeypatch, command, ask, *arguments):
+    """What is printed, and what a client of the service that a command starts is answered."""
+    answered = []
+    monkeypatch.setattr(
+        uvicorn.Server, "run", lambda server, sockets: answered.append(ask(TestClient(server.config.app)))
+    )
+    result = command("serve", *arguments, "--port", 0)
+    assert result.exit_code == 0, result.output
+    return result.stdout, answered[0]
+
+
+def test_indexes_of_one_name_are_served_under_their_paths(command, built, tmp_path, monkeypatch):
+    def names(client):
+        return {index["name"] for index in client.get("/v1/indexes", headers={"host": "localhost"}).json()}
+
+    for parent in ("", "a", "b"):
+        shutil.copytree(built, tmp_path / parent / "photos.index")
+    monkeypatch.chdir(tmp_path)
+    _, found = served(monkeypatch, command, names, "a/photos.index", "photos.index", "b/photos.index")
+    assert found == {"photos.index", str(tmp_path / "photos.index"), "b/photos.index"}
+
+
+def test_a_service_on_an_address_of_ipv6_answers_there(command, built, monkeypatch):
+    def statuses(client):
+        hosts = ("[::1]:8000", "[fe80::1]:8000", "[fe80::3]", "localhost", "[fe80::2]")
+        return [client.get("/v1/indexes", headers={"host": host}).status_code for host in hosts]
+
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        pytest.skip("no IPv6 here")
+    allowed = ("--allowed-host", "fe80::1", "--allowed-host", "[fe80::3]")
+    printed, found = served(monkeypatch, command, statuses, built, "--host", "::1", *allowed)
+    assert printed.startswith("http://[::1]:")
+    assert found == [200, 200, 200, 200, 400]
+
+
+def test_a_service_that_cannot_start_says_why(command, built, tmp_path):
+    assert "is named twice" in one_line(command("serve", built, built, "--port", 0))
+    assert "there is no index" in one_line(command("serve", tmp_path / "none", "--port", 0))
+    assert "cannot be read" in one_line(command("serve", built, "--token-file", tmp_path / "none"))
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        assert "choose another --port" in one_line(command("serve", built, "--port", other.getsockname()[1]))
+    assert "choose another --port or --host" in one_line(command("serve", built, "--host", "nowhere.invalid"))

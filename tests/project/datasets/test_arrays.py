@@ -1,0 +1,174 @@
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+from kedro.io import DatasetError
+from numpy.typing import NDArray
+
+from deephash_pipeline.common.stores import temporary_name
+from deephash_pipeline.project.datasets import CodesDataset, HistogramsDataset, NumpyDataset
+from deephash_pipeline.provenance import sweep
+from deephash_pipeline.retrieval import (
+    CodeSets,
+    DistanceHistograms,
+    GradedHistograms,
+    count_distances,
+    count_shared_labels,
+    pack_bits,
+)
+
+ARRAYS = [
+    np.arange(2 * 1 * 3 * 4, dtype=np.uint8).reshape(2, 1, 3, 4),
+    np.array([[0.5, -0.0, np.nan]], dtype=np.float32),
+    np.array([3, 1, 2], dtype=np.int64),
+    np.empty((0, 1, 28, 28), dtype=np.uint8),
+    np.empty((0, 500), dtype=np.float32),
+]
+
+
+def codes(generator: np.random.Generator, count: int, code_length: int) -> NDArray[np.uint8]:
+    return pack_bits(generator.random((count, code_length)) < 0.5)
+
+
+@pytest.mark.parametrize("array", ARRAYS, ids=lambda array: f"{array.dtype}{array.shape}")
+@pytest.mark.parametrize("mmap_mode", [None, "r"])
+def test_an_array_comes_back_as_it_was(tmp_path: Path, array: NDArray[Any], mmap_mode: Literal["r"] | None) -> None:
+    dataset = NumpyDataset(str(tmp_path / "array.npy"), mmap_mode=mmap_mode)
+    dataset.save(array)
+    loaded = dataset.load()
+    assert loaded.dtype == array.dtype
+    np.testing.assert_array_equal(loaded, array)
+
+
+def test_a_mapped_array_is_read_in_parts_and_cannot_be_changed(tmp_path: Path) -> None:
+    NumpyDataset(str(tmp_path / "array.npy")).save(np.arange(10))
+    mapped = NumpyDataset(str(tmp_path / "array.npy"), mmap_mode="r").load()
+    assert isinstance(mapped, np.memmap)
+    with pytest.raises(ValueError, match="read-only"):
+        mapped[0] = 1
+
+
+@pytest.fixture
+def working_file(tmp_path: Path) -> Path:
+    np.save(tmp_path / "working.npy", np.arange(24, dtype=np.uint8).reshape(4, 6))
+    return tmp_path / "working.npy"
+
+
+def test_a_map_of_a_whole_file_is_saved_as_another_name_of_it(tmp_path: Path, working_file: Path) -> None:
+    mapped = np.load(working_file, mmap_mode="r")
+    dataset = NumpyDataset(str(tmp_path / "array.npy"), mmap_mode="r")
+    for _ in range(2):
+        dataset.save(mapped)
+        assert (tmp_path / "array.npy").samefile(working_file)
+    working_file.unlink()
+    np.testing.assert_array_equal(dataset.load(), np.arange(24).reshape(4, 6))
+    assert [path.name for path in tmp_path.iterdir()] == ["array.npy"]
+
+
+def test_no_two_writers_share_a_temporary_file_and_those_of_killed_ones_are_swept(tmp_path: Path) -> None:
+    names = [temporary_name(tmp_path / name) for name in ("array.npy", "array.npy", "checkpoints")]
+    assert len(set(names)) == 3
+    for name in names:
+        name.touch()
+    assert sorted(sweep([tmp_path])) == sorted(names)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_where_there_are_no_links_a_mapped_file_is_copied(
+    tmp_path: Path, working_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_source: Path, _target: Path) -> None:
+        raise OSError("Invalid cross-device link")
+
+    monkeypatch.setattr("os.link", refuse)
+    NumpyDataset(str(tmp_path / "array.npy")).save(np.load(working_file, mmap_mode="r"))
+    assert not (tmp_path / "array.npy").samefile(working_file)
+    assert (tmp_path / "array.npy").read_bytes() == working_file.read_bytes()
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        lambda mapped: mapped[:2],
+        lambda mapped: mapped[::-1],
+        lambda mapped: mapped.T,
+        lambda mapped: mapped.reshape(6, 4),
+        lambda mapped: mapped.view(np.int8),
+        lambda mapped: mapped + np.uint8(1),
+    ],
+    ids=["slice", "reversed", "transposed", "reshaped", "other type", "computed"],
+)
+def test_what_is_made_of_a_map_is_saved_as_it_is(tmp_path: Path, working_file: Path, part: Any) -> None:
+    array = part(np.load(working_file, mmap_mode="r"))
+    dataset = NumpyDataset(str(tmp_path / "array.npy"))
+    dataset.save(array)
+    loaded = dataset.load()
+    assert loaded.dtype == array.dtype
+    np.testing.assert_array_equal(loaded, array)
+
+
+@pytest.mark.parametrize("mode", ["r+", "c"])
+def test_a_map_that_can_be_written_to_is_copied(tmp_path: Path, working_file: Path, mode: Literal["r+", "c"]) -> None:
+    mapped = np.load(working_file, mmap_mode=mode)
+    mapped[0, 0] = 99
+    NumpyDataset(str(tmp_path / "array.npy")).save(mapped)
+    mapped[0, 0] = 1
+    assert np.load(tmp_path / "array.npy")[0, 0] == 99
+
+
+def test_a_map_of_a_file_of_another_kind_is_copied(tmp_path: Path) -> None:
+    (tmp_path / "raw.bin").write_bytes(bytes(range(24)))
+    NumpyDataset(str(tmp_path / "array.npy")).save(np.memmap(tmp_path / "raw.bin", dtype=np.uint8, mode="r"))
+    assert np.load(tmp_path / "array.npy").tolist() == list(range(24))
+
+
+@pytest.mark.parametrize("mmap_mode", [None, "r"])
+def test_an_array_of_objects_is_refused(tmp_path: Path, mmap_mode: Literal["r"] | None) -> None:
+    path = tmp_path / "array.npy"
+    np.save(path, np.array([{"a": 1}], dtype=object), allow_pickle=True)
+    with pytest.raises(DatasetError, match=r"allow_pickle=False|Array can't be memory-mapped"):
+        NumpyDataset(str(path), mmap_mode=mmap_mode).load()
+
+
+def test_codes_come_back_as_they_were(tmp_path: Path) -> None:
+    generator = np.random.default_rng(0)
+    saved = CodeSets(codes(generator, 20, 12), codes(generator, 0, 12), codes(generator, 5, 12), code_length=12)
+    dataset = CodesDataset(str(tmp_path / "codes.npz"))
+    dataset.save(saved)
+    loaded = dataset.load()
+    assert loaded.code_length == 12
+    for name in ("database", "validation", "query"):
+        assert getattr(loaded, name).dtype == np.uint8
+        np.testing.assert_array_equal(getattr(loaded, name), getattr(saved, name))
+
+
+def test_equal_codes_give_equal_files(tmp_path: Path) -> None:
+    for name in ("first.npz", "second.npz"):
+        generator = np.random.default_rng(0)
+        saved = CodeSets(codes(generator, 9, 24), codes(generator, 2, 24), codes(generator, 3, 24), code_length=24)
+        CodesDataset(str(tmp_path / name)).save(saved)
+    assert (tmp_path / "first.npz").read_bytes() == (tmp_path / "second.npz").read_bytes()
+
+
+def test_histograms_come_back_as_they_were(tmp_path: Path) -> None:
+    generator = np.random.default_rng(0)
+    labels = generator.integers(3, size=50)
+    saved = count_distances(codes(generator, 6, 16), labels[:6], codes(generator, 50, 16), labels, 16)
+    dataset = HistogramsDataset(str(tmp_path / "histograms.npz"))
+    dataset.save(saved)
+    loaded = dataset.load()
+    assert isinstance(loaded, DistanceHistograms)
+    np.testing.assert_array_equal(loaded.all, saved.all)
+    np.testing.assert_array_equal(loaded.relevant, saved.relevant)
+
+
+def test_histograms_of_graded_relevance_keep_their_grades(tmp_path: Path) -> None:
+    generator = np.random.default_rng(0)
+    labels = generator.random((50, 4)) < 0.4
+    saved = count_shared_labels(codes(generator, 6, 16), labels[:6], codes(generator, 50, 16), labels, 16)
+    dataset = HistogramsDataset(str(tmp_path / "histograms.npz"))
+    dataset.save(saved)
+    loaded = dataset.load()
+    assert isinstance(loaded, GradedHistograms)
+    np.testing.assert_array_equal(loaded.counts, saved.counts)

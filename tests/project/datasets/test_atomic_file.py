@@ -1,0 +1,205 @@
+import io
+import os
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from kedro.io import DatasetError
+
+from deephash_pipeline.project.datasets import (
+    CodesDataset,
+    EncoderDataset,
+    HistogramsDataset,
+    NumpyDataset,
+    TensorsDataset,
+)
+from deephash_pipeline.project.datasets.atomic_file import AtomicFileDataset
+from tests.project.datasets.kinds import csv_dataset, json_dataset, plotly_dataset, text_dataset
+
+FILE_DATASETS = [
+    (csv_dataset, "table.csv"),
+    (CodesDataset, "codes.npz"),
+    (EncoderDataset, "encoder.safetensors"),
+    (text_dataset, "page.html"),
+    (HistogramsDataset, "histograms.npz"),
+    (json_dataset, "document.json"),
+    (NumpyDataset, "array.npy"),
+    (plotly_dataset, "figure.json"),
+    (TensorsDataset, "weights.safetensors"),
+]
+# What reads text alone takes any text, even one that would make sense to an unpickler.
+BINARY_OR_STRUCTURED = [entry for entry in FILE_DATASETS if entry[0] not in (csv_dataset, text_dataset)]
+
+
+class TextDataset(AtomicFileDataset[str]):
+    def _read(self, path: Path) -> str:
+        return path.read_text(encoding="utf-8")
+
+    def _write(self, path: Path, content: str) -> None:
+        path.write_text(content[:3], encoding="utf-8")
+        if "!" in content:
+            raise OSError("no space left on device")
+        path.write_text(content, encoding="utf-8")
+
+
+class Trap:
+    """Leaves a file if it is unpickled."""
+
+    def __init__(self, sprung: Path) -> None:
+        self.sprung = sprung
+
+    def __reduce__(self) -> tuple[Callable[[Path], None], tuple[Path]]:
+        return Path.touch, (self.sprung,)
+
+
+def pickled(trap: Trap) -> bytes:
+    return pickle.dumps(trap)
+
+
+def pickled_in_an_array(trap: Trap) -> bytes:
+    file = io.BytesIO()
+    np.save(file, np.array([trap], dtype=object), allow_pickle=True)
+    return file.getvalue()
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_file_and_its_folders_are_made(tmp_path: Path) -> None:
+    dataset = TextDataset(str(tmp_path / "a" / "b" / "text.txt"))
+    assert not dataset.exists()
+    dataset.save("content")
+    assert dataset.exists()
+    assert dataset.load() == "content"
+    assert names(tmp_path / "a" / "b") == ["text.txt"]
+
+
+def test_saving_again_replaces_the_file(tmp_path: Path) -> None:
+    dataset = TextDataset(str(tmp_path / "text.txt"))
+    dataset.save("a longer former content")
+    dataset.save("new")
+    assert dataset.load() == "new"
+
+
+def test_a_writer_that_fails_midway_leaves_the_former_file_and_no_temporary_one(tmp_path: Path) -> None:
+    dataset = TextDataset(str(tmp_path / "text.txt"))
+    dataset.save("former")
+    with pytest.raises(DatasetError, match="no space left"):
+        dataset.save("half written!")
+    assert dataset.load() == "former"
+    assert names(tmp_path) == ["text.txt"]
+
+
+def test_a_writer_that_fails_the_first_time_leaves_nothing(tmp_path: Path) -> None:
+    dataset = TextDataset(str(tmp_path / "text.txt"))
+    with pytest.raises(DatasetError, match="no space left"):
+        dataset.save("half written!")
+    assert names(tmp_path) == []
+    assert not dataset.exists()
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "content"),
+    [
+        (csv_dataset, "table.csv", "no frame"),
+        (json_dataset, "document.json", {"mean_average_precision": float("nan")}),
+        (NumpyDataset, "array.npy", np.array([{"an": "object"}])),
+        (TensorsDataset, "weights.safetensors", {"weight": "no tensor"}),
+        (EncoderDataset, "encoder.safetensors", "no encoder"),
+        (plotly_dataset, "figure.json", "no figure"),
+    ],
+)
+def test_content_of_the_wrong_type_is_refused_and_leaves_the_former_file(
+    tmp_path: Path, kind: Callable[[str], AtomicFileDataset[Any]], name: str, content: Any
+) -> None:
+    (tmp_path / name).write_text("former")
+    with pytest.raises(DatasetError):
+        kind(str(tmp_path / name)).save(content)
+    assert (tmp_path / name).read_text() == "former"
+    assert names(tmp_path) == [name]
+
+
+def test_the_file_has_its_final_name_only_once_it_is_whole(tmp_path: Path) -> None:
+    final = tmp_path / "text.txt"
+    seen = []
+
+    class Observed(TextDataset):
+        def _write(self, path: Path, content: str) -> None:
+            super()._write(path, content)
+            seen.append((path.parent == final.parent, path.suffix, final.exists()))
+
+    Observed(str(final)).save("content")
+    assert seen == [(True, ".txt", False)]
+    assert final.read_text() == "content"
+
+
+@pytest.mark.parametrize(("kind", "name"), FILE_DATASETS)
+def test_a_missing_file_is_named_with_the_command_that_makes_it(
+    tmp_path: Path, kind: Callable[[str], AtomicFileDataset[Any]], name: str
+) -> None:
+    with pytest.raises(DatasetError) as caught:
+        kind(str(tmp_path / name)).load()
+    message = str(caught.value)
+    assert str(tmp_path / name) in message
+    assert "kedro run --pipelines=full" in message
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize(("kind", "name"), BINARY_OR_STRUCTURED)
+@pytest.mark.parametrize("writer", [pickled, pickled_in_an_array])
+def test_a_pickle_is_refused_and_never_run(
+    tmp_path: Path, kind: Callable[[str], AtomicFileDataset[Any]], name: str, writer: Callable[[Trap], bytes]
+) -> None:
+    sprung, path = tmp_path / "sprung", tmp_path / name
+    path.write_bytes(writer(Trap(sprung)))
+    with pytest.raises(DatasetError):
+        kind(str(path)).load()
+    assert not sprung.exists()
+
+
+def test_weights_that_pytorch_has_pickled_are_refused(tmp_path: Path) -> None:
+    sprung, path = tmp_path / "sprung", tmp_path / "weights.safetensors"
+    torch.save({"weight": Trap(sprung)}, path)
+    with pytest.raises(DatasetError):
+        TensorsDataset(str(path)).load()
+    assert not sprung.exists()
+
+
+def test_the_description_names_the_file(tmp_path: Path) -> None:
+    assert str(tmp_path / "text.txt") in str(TextDataset(str(tmp_path / "text.txt")))
+
+
+@pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o002, 0o664), (0o077, 0o600)])
+@pytest.mark.parametrize("kind", ["text", "tensors"])
+def test_the_mode_of_a_file_is_what_the_umask_asks_for(tmp_path: Path, kind: str, umask: int, mode: int) -> None:
+    path = tmp_path / "file"
+    before = os.umask(umask)
+    try:
+        if kind == "text":
+            TextDataset(str(path)).save("content")
+        else:
+            TensorsDataset(str(path)).save({"weight": torch.ones(2)})
+        assert os.umask(umask) == umask
+    finally:
+        os.umask(before)
+    assert path.stat().st_mode & 0o777 == mode
+
+
+def test_file_and_folder_are_on_the_disk_before_the_save_is_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flushed = []
+
+    def fsync(descriptor: int) -> None:
+        flushed.append((Path(os.readlink(f"/proc/self/fd/{descriptor}")), (tmp_path / "text.txt").exists()))
+
+    monkeypatch.setattr("os.fsync", fsync)
+    TextDataset(str(tmp_path / "text.txt")).save("content")
+    (file, renamed), (folder, renamed_then) = flushed
+    assert (file.parent, renamed) == (tmp_path, False)
+    assert (folder, renamed_then) == (tmp_path, True)

@@ -1,0 +1,50 @@
+"""The catalog hands a training the folder of its checkpoints, and keeps its hands off it."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from kedro.io import DataCatalog, DatasetError
+
+from deephash_pipeline.project.datasets import CheckpointsDataset
+from deephash_pipeline.training.resuming.checkpoint import CheckpointFolder, TrainingState
+
+
+def test_a_training_gets_the_folder_the_interval_and_the_code_it_runs_from(tmp_path: Path) -> None:
+    folder = CheckpointsDataset(str(tmp_path / "checkpoints"), seconds_between=30).load()
+    assert isinstance(folder, CheckpointFolder)
+    assert folder.folder == tmp_path / "checkpoints"
+    assert folder.seconds_between == 30
+    assert folder.provenance["version"]
+
+
+def test_loading_makes_nothing_and_needs_nothing(tmp_path: Path) -> None:
+    dataset = CheckpointsDataset(str(tmp_path / "not there"), seconds_between=0)
+    assert dataset.exists()
+    assert dataset.load().load() is None
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_one_load_has_saved_the_next_finds(tmp_path: Path) -> None:
+    dataset = CheckpointsDataset(str(tmp_path), seconds_between=0)
+    dataset.load().save(TrainingState({"weight": torch.ones(3)}, {"finished": True}, {}))
+    found = dataset.load().load()
+    assert found is not None
+    assert found.finished
+
+
+def test_no_node_can_have_it_as_its_output(tmp_path: Path) -> None:
+    with pytest.raises(DatasetError, match="written by the training"):
+        CheckpointsDataset(str(tmp_path), seconds_between=0).save("weights")
+
+
+def test_it_is_made_from_an_entry_of_the_catalog(tmp_path: Path) -> None:
+    entry = {
+        "type": "deephash_pipeline.project.datasets.CheckpointsDataset",
+        "filepath": str(tmp_path),
+        "seconds_between": 12.5,
+        "metadata": {"kedro-viz": {"layer": "models"}},
+    }
+    catalog = DataCatalog.from_config({"checkpoints": entry})
+    assert catalog.load("checkpoints").seconds_between == 12.5
+    assert str(tmp_path) in str(catalog["checkpoints"])

@@ -1,0 +1,66 @@
+from pathlib import Path
+
+import pytest
+from kedro.io import DatasetError
+
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.images.decoding.image_files import ImageFiles
+from deephash_pipeline.project.datasets import ImageSourceDataset
+
+
+def test_the_embedded_digits_need_no_folder(tmp_path: Path) -> None:
+    dataset = ImageSourceDataset(str(tmp_path / "nothing"), {"kind": "digits", "image_size": 8})
+    assert dataset.exists()
+    digits = dataset.load()
+    assert digits.splits["all"].images.shape == (1797, 1, 8, 8)
+    assert digits.class_names == list("0123456789")
+
+
+def test_other_images_are_there_if_their_folder_is(tmp_path: Path) -> None:
+    dataset = ImageSourceDataset(str(tmp_path / "mnist"), {"kind": "idx"})
+    assert not dataset.exists()
+    (tmp_path / "mnist").mkdir()
+    assert dataset.exists()
+
+
+def test_what_is_downloaded_need_not_be_there(tmp_path: Path) -> None:
+    source = {"kind": "torchvision", "name": "KMNIST"}
+    assert not ImageSourceDataset(str(tmp_path / "raw"), source).exists()
+    assert ImageSourceDataset(str(tmp_path / "raw"), source | {"download": True}).exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"), [(None, "data/02_intermediate/birds/decoded"), ("elsewhere", "elsewhere")]
+)
+def test_image_files_are_listed_with_the_folder_to_decode_them_in(
+    tmp_path: Path, given: str | None, expected: str
+) -> None:
+    for folder in ("birds/train/wren", "birds/train/robin", "birds/test/wren"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "a.png").touch()
+    source = {"kind": "folder", "image_size": 8, "channels": 3}
+    images = ImageSourceDataset(str(tmp_path / "birds"), source, given).load().splits["training"].images
+    assert isinstance(images, ImageFiles)
+    assert images.working_folder == Path(expected)
+    assert not images.working_folder.exists()
+
+
+def test_raw_images_cannot_be_written(tmp_path: Path) -> None:
+    with pytest.raises(DatasetError, match="read only"):
+        ImageSourceDataset(str(tmp_path), {"kind": "digits"}).save("anything")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("source", "named"),
+    [
+        ({"kind": "zip"}, "zip"),
+        ({}, "kind"),
+        ({"kind": "digits", "size": 8}, "size"),
+        ({"kind": "folder", "image_size": 28, "channels": 4}, "channels"),
+    ],
+)
+def test_a_wrong_source_is_refused_by_name_before_anything_is_read(
+    tmp_path: Path, source: dict[str, object], named: str
+) -> None:
+    with pytest.raises(InputError, match=named):
+        ImageSourceDataset(str(tmp_path), source)

@@ -1,0 +1,153 @@
+"""Environments extend others, and say once what they share."""
+
+import json
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from kedro.config import MissingConfigException
+
+from deephash_pipeline.cli.refusals import configuration_fault
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.project.environments import ExtendingConfigLoader
+from deephash_pipeline.settings import CONFIG_LOADER_ARGS
+from tests.configuration import CONF, ENVIRONMENTS, configured
+
+FILES = {
+    "base/globals.yml": "seed: 42\nnetwork: lenet\n",
+    "base/parameters.yml": "name: ${globals:benchmark}\nstage: {epochs: 1, rate: 1}\n",
+    "base/catalog.yml": "table: {type: pandas.CSVDataset, filepath: 'data/${globals:benchmark}/table.csv'}\n",
+    "near/globals.yml": "extends: middle\nbenchmark: near\n",
+    "near/parameters_stage.yml": "stage: {rate: 3}\n",
+    "middle/globals.yml": "extends: far\nbenchmark: middle\nnetwork: resnet18\n",
+    "middle/parameters_stage.yml": "stage: {rate: 2, decay: 2}\n",
+    "far/globals.yml": "benchmark: far\nseed: 7\n",
+    "far/parameters_stage.yml": "stage: {epochs: 9, rate: 9, decay: 9, name: '${globals:benchmark}'}\n",
+    "far/catalog.yml": "images: {type: text.TextDataset, filepath: 'data/${globals:benchmark}.txt'}\n",
+}
+
+
+@pytest.fixture
+def conf(tmp_path: Path) -> Path:
+    for name, text in FILES.items():
+        path = tmp_path / "conf" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return tmp_path / "conf"
+
+
+def loader(conf: Path, environment: str, **parameters: Any) -> ExtendingConfigLoader:
+    return ExtendingConfigLoader(conf, environment, parameters, **CONFIG_LOADER_ARGS)
+
+
+def test_what_an_environment_extends_lies_between_the_base_and_its_own_files(conf: Path) -> None:
+    loaded = loader(conf, "near")
+    assert loaded.extended == ("far", "middle")
+    assert loaded["globals"] == {"seed": 7, "network": "resnet18", "benchmark": "near"}
+    stage = {"epochs": 9, "rate": 3, "decay": 2, "name": "near"}
+    assert loaded["parameters"] == {"name": "near", "stage": stage}
+
+
+def test_resolvers_answer_for_the_environment_that_runs(conf: Path) -> None:
+    catalog = loader(conf, "near")["catalog"]
+    assert catalog["images"]["filepath"] == "data/near.txt"
+    assert catalog["table"]["filepath"] == "data/near/table.csv"
+
+
+def test_entries_of_the_catalog_are_replaced_as_a_whole(conf: Path) -> None:
+    (conf / "near/catalog.yml").write_text("images: {type: pickle.PickleDataset}\n")
+    assert loader(conf, "near")["catalog"]["images"] == {"type": "pickle.PickleDataset"}
+
+
+def test_an_environment_takes_out_what_those_that_it_extends_say(conf: Path) -> None:
+    (conf / "near/globals.yml").write_text(
+        "extends: middle\nbenchmark: near\nwithout: [stage.rate, stage.name, other]\n"
+    )
+    (conf / "near/parameters_stage.yml").write_text("stage: {decay: 3}\n")
+    loaded = loader(conf, "near")
+    assert loaded["parameters"]["stage"] == {"epochs": 9, "rate": 1, "decay": 3}
+    assert "without" not in loaded["globals"]
+    (conf / "last").mkdir()
+    (conf / "last/globals.yml").write_text("extends: near\nbenchmark: last\nwithout: [stage]\n")
+    assert loader(conf, "last")["parameters"]["stage"] == {"epochs": 1, "rate": 1}
+    (conf / "middle/globals.yml").write_text("extends: far\nbenchmark: middle\nwithout: [stage]\n")
+    assert loader(conf, "middle")["parameters"]["stage"] == {"epochs": 1, "rate": 2, "decay": 2}
+
+
+def test_parameters_of_a_command_win_over_all_environments(conf: Path) -> None:
+    assert loader(conf, "near", stage={"rate": 4, "epochs": 5})["parameters"]["stage"]["rate"] == 4
+    assert loader(conf, "near", stage={"rate": 4, "epochs": 5})["parameters"]["stage"]["epochs"] == 5
+
+
+def test_an_environment_that_extends_none_is_kedros(conf: Path) -> None:
+    loaded = loader(conf, "far")
+    assert loaded.extended == ()
+    assert loaded["parameters"]["stage"] == {"epochs": 9, "rate": 9, "decay": 9, "name": "far"}
+    assert loader(conf, "base").extended == ()
+
+
+@pytest.mark.parametrize("name", ["", "nowhere", "3", "[middle]"])
+def test_extending_what_is_not_there_is_refused_with_the_file(conf: Path, name: str) -> None:
+    (conf / "far/globals.yml").write_text(f"benchmark: far\nextends: {name or repr('')}\n")
+    with pytest.raises(InputError, match=r"^conf/far/globals\.yml: `extends: .*`, and there is no such environment: "):
+        loader(conf, "near")
+
+
+def test_extending_oneself_is_refused_with_the_way_around(conf: Path) -> None:
+    (conf / "far/globals.yml").write_text("benchmark: far\nextends: near\n")
+    with pytest.raises(InputError, match="makes a circle, near -> middle -> far -> near: take it out of one of them"):
+        loader(conf, "near")
+    (conf / "far/globals.yml").write_text("benchmark: far\nextends: far\n")
+    with pytest.raises(InputError, match="far -> far"):
+        loader(conf, "near")
+
+
+def test_an_environment_that_does_not_exist_is_kedros_error(conf: Path) -> None:
+    with pytest.raises(MissingConfigException, match="nowhere"):
+        loader(conf, "nowhere")["parameters"]
+
+
+def test_yaml_that_cannot_be_read_is_named_in_what_an_environment_extends_too(
+    conf: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(conf.parent)
+    assert configuration_fault("near") is None
+    (conf / "far/parameters_stage.yml").write_text("stage: {rate: 9\n")
+    assert "conf/far/parameters_stage.yml" in str(configuration_fault("near"))
+
+
+def test_no_two_files_of_conf_say_the_same() -> None:
+    same = defaultdict(list)
+    for path in CONF.rglob("*.yml"):
+        same[json.dumps(yaml.safe_load(path.read_text()), sort_keys=True)].append(path.relative_to(CONF).as_posix())
+    assert [names for names in same.values() if len(names) > 1] == []
+
+
+@pytest.mark.parametrize("environment", ENVIRONMENTS)
+def test_every_benchmark_has_a_name_and_notes_of_its_own(environment: str) -> None:
+    own = yaml.safe_load((CONF / environment / "globals.yml").read_text())
+    assert own["benchmark"] == environment
+    assert own.get("notes") or not configured(environment, "globals")["notes"]
+
+
+@pytest.mark.parametrize(("written", "read"), [("042", 34), ("1:30", 90), ("[8, 010]", 8), ("-0_7", -7)])
+def test_a_number_that_yaml_takes_for_another_is_refused_with_its_file(conf: Path, written: str, read: int) -> None:
+    (conf / "far/parameters_stage.yml").write_text(f"stage: {{epochs: {written}}}\n")
+    with pytest.raises(InputError, match=rf"^conf/far/parameters_stage\.yml: .* would be read as {read}: "):
+        loader(conf, "near")["parameters"]
+
+
+@pytest.mark.parametrize("value", ["5", "[1]", "text"])
+def test_a_group_that_another_file_overwrites_is_refused_with_both_files(conf: Path, value: str) -> None:
+    (conf / "far/parameters_stage.yml").write_text(f"stage: {value}\n")
+    with pytest.raises(InputError, match=r"^conf/far/.*yml: `stage` is .* in conf/base/parameters\.yml"):
+        loader(conf, "near")["parameters"]
+
+
+def test_what_lies_in_conf_local_is_said_not_to_be_read(conf: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (conf / "local").mkdir()
+    (conf / "local/parameters.yml").write_text("name: mine\n")
+    assert loader(conf, "near")["parameters"]["name"] == "near"
+    assert "local/parameters.yml is not read: move it to conf/<name>/" in caplog.text

@@ -1,0 +1,60 @@
+"""What a run prints at its end."""
+
+from pathlib import Path
+
+import pytest
+from kedro.io import DataCatalog, MemoryDataset
+from kedro.pipeline import Node, Pipeline
+from kedro_viz.api.rest.responses.run_events import get_run_status_response
+from kedro_viz.utils import _hash
+
+from deephash_pipeline.project.hooks import ResultTable, WorkflowEvents, _where_to_look
+
+PAGE = "data/08_reporting/mnist/report.html"
+
+
+def test_a_clone_is_looked_at_by_make_and_another_project_by_the_commands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "conf" / "base").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    report, pipelines, runs = _where_to_look(PAGE, "mnist", make=True)
+    assert report.endswith(f" {PAGE}")
+    assert " kedro viz run --env=mnist " in pipelines
+    assert " mlflow server --backend-store-uri sqlite:///mlflow.db " in runs
+    (tmp_path / "Makefile").touch()
+    lines = list(_where_to_look(PAGE, "mnist", make=True))
+    assert all(f"make {verb} ENV=mnist" in line for verb, line in zip(("report", "viz", "mlflow"), lines, strict=True))
+
+
+def test_a_run_of_cells_ends_with_their_map_and_the_command_that_puts_all_beside_each_other(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    catalog, names = DataCatalog(), ("itq.b12.metrics", "itq.b16.metrics", "dpsh.b12.metrics")
+    for name, score in zip(names[:2], (0.25, 0.5), strict=True):
+        method, bits, _ = name.split(".")
+        metrics = {"method": method, "code_length": int(bits[1:]), "mean_average_precision": score}
+        catalog[name] = MemoryDataset(metrics)
+    pipeline = Pipeline([Node(lambda seed: seed, "params:seed", name, name=name) for name in names])
+    ResultTable().after_pipeline_run(pipeline=pipeline, catalog=catalog, run_params={"env": "mnist"})
+    assert capsys.readouterr().out.splitlines() == [
+        "itq: mean average precision 0.2500 (12 bits), 0.5000 (16 bits)",
+        "All cells beside each other: kedro run --pipelines=measured_cells --env=mnist",
+    ]
+
+
+def test_kedro_viz_shows_the_workflow_of_any_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "pyproject.toml").write_text("[tool.kedro]\n")
+    monkeypatch.chdir(tmp_path)
+    good, bad = (Node(print, inputs="read", outputs=f"{name}_made", name=name) for name in ("good", "bad"))
+    events = WorkflowEvents()
+    events.before_pipeline_run()
+    events.before_node_run(node=good)
+    events.after_node_run(node=good, catalog=DataCatalog())
+    events.before_node_run(node=bad)
+    events.on_node_error(node=bad, error=ValueError("no"))
+    events.on_pipeline_error(error=ValueError("no"))
+    shown = get_run_status_response()
+    assert {shown.nodes[_hash(str(node))].status.value for node in (good, bad)} == {"success", "failed"}
+    assert [dataset.name for dataset in shown.datasets.values()] == ["good_made"]
+    assert shown.pipeline.error.message == "no"

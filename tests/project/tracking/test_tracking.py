@@ -1,0 +1,244 @@
+import logging
+import sqlite3
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+import pandas as pd
+import pytest
+from git import Repo
+from kedro.pipeline import Node, Pipeline
+from mlflow import MlflowClient
+from mlflow.entities import Run
+
+from deephash_pipeline.project.tracking import MlflowTracking
+from deephash_pipeline.provenance import Origin, read_manifest
+from tests.project.datasets.kinds import json_dataset
+from tests.project.tracking.tracked_runs import CELL, CURVES, METRICS, PIPELINE, REPORTING, run, runs, stored_catalog
+
+Client: TypeAlias = Callable[[], MlflowClient]
+
+HISTORY = pd.DataFrame({"epoch": [1, 2], "loss": [0.9, 0.4], "true_loss": [np.nan, 0.8]})
+
+
+def artifacts(project: Path, run: Run) -> dict[str, str]:
+    """Read the artifacts where `mlflow server --artifacts-destination mlartifacts` reads them."""
+    assert run.info.artifact_uri == f"mlflow-artifacts:/{run.info.run_id}/artifacts"
+    folder = project / "mlartifacts" / run.info.run_id / "artifacts"
+    return {path.name: path.read_text() for path in folder.glob("*")}
+
+
+def test_a_run_is_a_parent_with_parameters_and_tags(project: Path, client: Client) -> None:
+    run(project, stored_catalog("parent"))
+    parent, _ = runs(client(), "parent")
+    assert parent.info.run_name == "evaluation,reporting mnist"
+    assert parent.info.status == "FINISHED"
+    assert parent.data.params == {"options.epochs": "3", "options.schedule.name": "one_cycle", "seed": "42"}
+    tags = parent.data.tags
+    assert (tags["benchmark"], tags["environment"], tags["pipeline"]) == ("parent", "mnist", "evaluation,reporting")
+    assert tags["version.kedro"] and tags["version.torch"] and tags["version.python"] and tags["device"]
+    assert "mlflow.source.git.commit" not in tags
+
+
+def test_a_run_of_no_nodes_is_none(project: Path, client: Client) -> None:
+    run(project, stored_catalog("nothing"), Pipeline([]))
+    experiment = client().get_experiment_by_name("nothing")
+    assert experiment is None or not client().search_runs([experiment.experiment_id])
+
+
+def test_each_cell_is_a_child_with_its_metrics_and_curves(project: Path, client: Client) -> None:
+    run(project, stored_catalog("cells"))
+    _, (child,) = runs(client(), "cells")
+    assert child.info.run_name == "itq.b12"
+    assert child.info.status == "FINISHED"
+    assert child.data.params == {"method": "itq", "code_length": "12"}
+    assert child.data.metrics.pop("seconds") >= 0
+    assert child.data.metrics == {"mean_average_precision": 0.5, "queries": 7.0}
+    assert artifacts(project, child) == {"curves.csv": "kind,point,precision,recall\nradius,0,1.0,0.25\n"}
+
+
+def test_tables_figures_and_report_are_artifacts_of_the_parent(project: Path, client: Client) -> None:
+    run(project, stored_catalog("artifacts"))
+    parent, _ = runs(client(), "artifacts")
+    stored = artifacts(project, parent)
+    assert set(stored) == {"map_table.csv", "figure_map.html", "report.html"}
+    assert stored["map_table.csv"] == "method,12\nITQ,0.5\n"
+    assert stored["report.html"] == "<h1>Report</h1>"
+    assert 'src="http' not in stored["figure_map.html"]
+
+
+def test_histories_become_metrics_by_epoch(project: Path, client: Client) -> None:
+    staged = HISTORY.assign(stage="fine_tuning", code_length=12)
+    catalog = stored_catalog("histories", pre_training_history=HISTORY, **{"itq.b12.history": staged})
+    reader = Node(lambda history: "", "pre_training_history", "report", name="read")
+    run(project, catalog, Pipeline([CELL, reader]))
+    parent, (child,) = runs(client(), "histories")
+    for logged, stage in ((parent, "training"), (child, "fine_tuning")):
+        steps = client().get_metric_history(logged.info.run_id, f"{stage}/loss")
+        assert sorted((point.step, point.value) for point in steps) == [(1, 0.9), (2, 0.4)]
+        assert [point.step for point in client().get_metric_history(logged.info.run_id, f"{stage}/true_loss")] == [2]
+    assert not [key for key in child.data.metrics if "code_length" in key or "epoch" in key]
+
+
+def test_a_history_of_any_length_is_logged_whole(project: Path, client: Client) -> None:
+    epochs = np.arange(1, 1202)
+    history = pd.DataFrame({"epoch": epochs, "loss": 1 / epochs})
+    run(project, stored_catalog("long", **{"itq.b12.history": history}), CELL)
+    _, (child,) = runs(client(), "long")
+    logged = client().get_metric_history(child.info.run_id, "training/loss")
+    assert sorted(point.step for point in logged) == epochs.tolist()
+    assert child.data.params == {"method": "itq", "code_length": "12"}
+
+
+def test_results_of_an_earlier_run_are_logged_again(project: Path, client: Client) -> None:
+    cached = stored_catalog("cached", **{"itq.b12.metrics": METRICS, "itq.b12.curves": CURVES})
+    run(project, cached, REPORTING)
+    _, (child,) = runs(client(), "cached")
+    assert child.data.metrics["mean_average_precision"] == 0.5
+    assert list(artifacts(project, child)) == ["curves.csv"]
+
+
+def test_a_partial_run_logs_only_what_is_stored(
+    project: Path, client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    hook, catalog = MlflowTracking(), stored_catalog("partial")
+    catalog["itq.b12.metrics"] = json_dataset(str(project / "no_such_metrics.json"))
+    hook.before_pipeline_run(run_params={"project_path": str(project)}, pipeline=PIPELINE, catalog=catalog)
+    hook.before_node_run(node=PIPELINE.nodes[0])
+    with caplog.at_level(logging.WARNING, "deephash_pipeline"):
+        hook.after_pipeline_run(pipeline=PIPELINE, catalog=catalog)
+    parent, children = runs(client(), "partial")
+    assert parent.info.status == "FINISHED" and parent.info.run_name == "__default__ digits"
+    assert not children and not artifacts(project, parent)
+    assert not caplog.records
+
+
+def test_many_and_long_parameters_are_logged_whole_batches_and_cut_short(project: Path, client: Client) -> None:
+    options = {"long": "x" * 9000, **{f"option_{number}": number for number in range(230)}}
+    run(project, stored_catalog("many", options))
+    parent, _ = runs(client(), "many")
+    assert len(parent.data.params) == 232
+    assert parent.data.params["options.long"] == "x" * 500
+
+
+def test_the_commit_and_whether_the_code_differs_are_tagged(tmp_path: Path, project: Path, client: Client) -> None:
+    clone = tmp_path / "clone"
+    with Repo.init(clone) as repository:
+        (clone / ".gitignore").write_text("mlflow.db\nmlartifacts/\n")
+        repository.index.add([".gitignore"])
+        commit = repository.index.commit("first").hexsha
+    with sqlite3.connect(project / "mlflow.db") as source, sqlite3.connect(clone / "mlflow.db") as target:
+        source.backup(target)
+    cloned = MlflowClient(f"sqlite:///{clone / 'mlflow.db'}")
+    run(clone, stored_catalog("clean"))
+    (clone / "new.py").write_text("")
+    run(clone, stored_catalog("changed"))
+    clean, changed = (runs(cloned, name)[0].data.tags for name in ("clean", "changed"))
+    assert clean["mlflow.source.git.commit"] == changed["mlflow.source.git.commit"] == commit
+    assert (clean["git_dirty"], changed["git_dirty"]) == ("false", "true")
+
+
+def test_an_experiment_opens_on_its_runs_also_one_that_was_made_before(project: Path, client: Client) -> None:
+    client().create_experiment("opened", artifact_location=(project / "earlier").as_uri())
+    run(project, stored_catalog("opened"))
+    run(project, stored_catalog("new"))
+    for name in ("opened", "new"):
+        assert client().get_experiment_by_name(name).tags["mlflow.experimentKind"] == "custom_model_development"
+    parent, _ = runs(client(), "opened")
+    assert (project / "earlier" / parent.info.run_id / "artifacts" / "report.html").is_file()
+
+
+def cell(method: str, score: float | None, bits: str = "b12", after: Callable[[], None] = lambda: None) -> Pipeline:
+    """A cell that is trained and measured."""
+
+    def measure(history: pd.DataFrame) -> tuple[dict[str, object], pd.DataFrame]:
+        after()
+        return {"method": method, "code_length": 12, "mean_average_precision": score}, CURVES
+
+    return Pipeline(
+        [
+            Node(lambda seed: HISTORY, "params:seed", "history", name="train"),
+            Node(measure, "history", ["metrics", "curves"], name="measure"),
+        ],
+        namespace=f"{method}.{bits}",
+        parameters={"params:seed"},
+    )
+
+
+def test_the_parent_has_the_map_of_every_cell_and_the_best_of_the_methods(project: Path, client: Client) -> None:
+    cells = [cell("lsh", 0.25), cell("itq", 0.5), cell("one_of_c", 0.75, bits="bC"), cell("sh", None)]
+    cells.append(cell("one_of_c", 0.7, bits="bC.r2"))
+    run(project, stored_catalog("map"), Pipeline(cells))
+    parent, _ = runs(client(), "map")
+    scores = {"map/lsh.b12": 0.25, "map/itq.b12": 0.5, "map/one_of_c.bC": 0.75, "map/one_of_c.bC.r2": 0.7}
+    scores["map/best"] = 0.5
+    assert parent.data.metrics == scores
+    assert parent.data.tags["best_cell"] == "itq.b12"
+
+
+def test_the_parent_of_a_run_that_only_reports_has_the_map_of_all_cells(project: Path, client: Client) -> None:
+    metrics = [METRICS, {"method": "one_of_c", "code_length": 10, "mean_average_precision": 0.75}]
+    reader = Node(lambda metrics: "", "all_metrics", "report", name="read")
+    run(project, stored_catalog("reported", all_metrics=metrics), Pipeline([reader]))
+    parent, children = runs(client(), "reported")
+    assert parent.data.metrics == {"map/itq.b12": 0.5, "map/one_of_c.bC": 0.75, "map/best": 0.5}
+    assert not children
+
+
+def test_a_cell_is_logged_while_the_run_goes_on(project: Path, client: Client) -> None:
+    seen = []
+
+    def look() -> None:
+        parent, children = runs(client(), "live")
+        seen.append((parent, {run.info.run_name: run for run in children}))
+
+    cells = [cell("lsh", 0.25, after=look), cell("itq", 0.5, after=look)]
+    run(project, stored_catalog("live"), sum(cells, Pipeline([])))
+    (_, first), (parent, second) = seen
+    assert {run.info.status for run in first.values()} == {"RUNNING"}
+    assert first["itq.b12"].data.metrics == {"training/loss": 0.4, "training/true_loss": 0.8}
+    measured = {"lsh.b12", "itq.b12"} & {name for name, run in second.items() if run.info.status == "FINISHED"}
+    assert len(measured) == 1
+    assert parent.info.status == "RUNNING"
+    assert f"map/{measured.pop()}" in parent.data.metrics
+
+
+def test_a_cell_lasts_from_its_first_node_to_the_end_of_its_last(project: Path, client: Client) -> None:
+    begun = time.time()
+    run(project, stored_catalog("lasting"), cell("itq", 0.5, after=lambda: time.sleep(0.25)))
+    _, (child,) = runs(client(), "lasting")
+    assert begun * 1000 - 1 <= child.info.start_time
+    assert 250 <= child.info.end_time - child.info.start_time <= (time.time() - begun) * 1000
+    assert 0.25 <= child.data.metrics["seconds"] <= (child.info.end_time - child.info.start_time + 2) / 1000
+
+
+def test_what_a_cell_was_made_from_and_with_is_its_runs_and_the_raw_images_are_a_dataset(
+    project: Path, client: Client
+) -> None:
+    catalog = stored_catalog("digests", raw_images=None)
+    metrics = json_dataset(project / "digests.json")
+    origin = Origin(
+        "measure",
+        inputs={"itq.b12.codes": "c" * 32},
+        ancestors={"raw_images": "a" * 32, "training_images": "b" * 32},
+        parameters={"cells.itq.b12.code_length": 12, "fine_tuning.itq.training.epochs": 3},
+        inherited={"experiment.seed": 7},
+    )
+    metrics.expect("itq.b12.metrics", origin)
+    metrics.save({**METRICS, "queries": 7, "chance_level": None})
+    catalog["itq.b12.metrics"] = metrics
+    hook = MlflowTracking()
+    run_params = {"project_path": project.as_posix(), "pipeline_names": ["reporting"], "env": None}
+    hook.before_pipeline_run(run_params=run_params, pipeline=REPORTING, catalog=catalog)
+    hook.before_node_run(node=REPORTING.nodes[0])
+    hook.after_pipeline_run(pipeline=REPORTING, catalog=catalog)
+    parent, (child,) = runs(client(), "digests")
+    assert child.data.tags["digest.itq.b12.codes"] == "c" * 32
+    assert child.data.tags["digest.raw_images"] == "a" * 32
+    shown = {"method": "itq", "code_length": "12", "fine_tuning.itq.training.epochs": "3", "experiment.seed": "7"}
+    assert child.data.params == shown
+    assert child.data.tags["digest.itq.b12.metrics"] == read_manifest(project / "digests.json").digest
+    (used,) = parent.inputs.dataset_inputs
+    assert (used.dataset.name, used.dataset.digest) == ("digests", "a" * 32)

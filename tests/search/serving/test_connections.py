@@ -1,0 +1,111 @@
+"""Connections that send too much, too slowly, or not at all."""
+
+import asyncio
+import socket
+import threading
+import time
+from functools import partial
+
+import httpx
+import pytest
+import uvicorn
+
+from deephash_pipeline.search.serving import ServiceSettings, create_app
+from deephash_pipeline.search.serving.connections import MOST_HEADER_BYTES, GuardedProtocol
+from tests.search.serving.pictures import ADDRESS
+
+SECONDS = 0.5
+HEAD = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
+POST = b"POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
+
+
+@pytest.fixture(scope="module")
+def port(module_client):
+    app = create_app(module_client.app.state.service.indexes, ServiceSettings(seconds=SECONDS))
+    config = uvicorn.Config(
+        app,
+        http=partial(GuardedProtocol, seconds=SECONDS),
+        h11_max_incomplete_event_size=MOST_HEADER_BYTES,
+        log_config=None,
+    )
+    server = uvicorn.Server(config)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        while not server.started:
+            time.sleep(0.02)
+        yield listener.getsockname()[1]
+        server.should_exit = True
+        thread.join()
+
+
+@pytest.fixture
+def connect(port):
+    opened = []
+
+    def connect(sent):
+        opened.append(socket.create_connection(("127.0.0.1", port), timeout=30))
+        opened[-1].sendall(sent)
+        return opened[-1]
+
+    yield connect
+    for connection in opened:
+        connection.close()
+
+
+def everything(connection):
+    received = b""
+    while some := connection.recv(65_536):
+        received += some
+    return received
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        (b"", b""),
+        (HEAD, b"408"),
+        (HEAD + b"\r\n" + HEAD, b"200"),
+        (b"nonsense\r\n\r\n", b"400"),
+        (HEAD + b"X: " + b"x" * MOST_HEADER_BYTES, b"431"),
+        *((POST % route, b"408") for route in (b"/v1/search", b"/v1/search/codes", b"/v1/lookup")),
+    ],
+    ids=["nothing", "half a head", "half a second head", "nonsense", "long headers", "search", "codes", "lookup"],
+)
+def test_a_request_that_does_not_arrive_is_ended_in_one_line(connect, sent, status):
+    answer = everything(connect(sent))
+    assert answer[9:12] == status
+    body = answer.partition(b"\r\n\r\n")[2]
+    assert body.startswith(b'{"') or not status
+    assert b"\n" not in body.partition(b"HTTP/1.1")[0]
+
+
+def test_headers_without_end_are_refused_while_they_arrive(connect):
+    connection = connect(HEAD)
+    with pytest.raises(OSError):
+        for _ in range(1000):
+            connection.sendall(b"X: " + b"x" * 100_000 + b"\r\n")
+
+
+def test_a_connection_that_is_used_stays_open(port):
+    with httpx.Client(base_url=f"http://127.0.0.1:{port}") as client:
+        began = time.monotonic()
+        while time.monotonic() < began + 2 * SECONDS:
+            assert client.get("/healthz").status_code == 200
+
+
+@pytest.mark.parametrize("route", ["/v1/search", "/v1/search/codes"])
+def test_a_client_that_hangs_up_is_no_fault_of_the_service(module_client, route):
+    messages = iter([{"type": "http.request", "body": b"{", "more_body": True}, {"type": "http.disconnect"}])
+
+    async def receive():
+        return next(messages)
+
+    async def send(message):
+        assert message.get("status", 499) == 499
+
+    headers = [(b"host", ADDRESS.removeprefix("http://").encode()), (b"content-type", b"application/json")]
+    scope = {"type": "http", "method": "POST", "path": route, "query_string": b"", "headers": headers}
+    asyncio.run(module_client.app(scope, receive, send))
+    counted = f'deephash_requests_total{{method="POST",route="{route}",status="499"}} 1.0'
+    assert counted in module_client.get("/metrics").text
