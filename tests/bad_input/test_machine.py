@@ -1,17 +1,15 @@
 """A full disk, too little memory, a damaged cache and signals are explained in one line."""
 
-import builtins
 import errno
-import os
-import runpy
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from kedro.framework.cli.utils import LazyGroup
 from numba.core.caching import IndexDataCacheFile
 
-from deephash_pipeline import settings
+from deephash_pipeline.cli import cli
 from deephash_pipeline.cli.guarded import causes, one_line_errors
 from deephash_pipeline.cli.refusals import explained
 
@@ -66,15 +64,11 @@ def test_a_run_that_is_stopped_outside_a_training_says_so(capsys: pytest.Capture
 
 
 def test_ctrl_c_during_imports_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    import_module = builtins.__import__
+    def interrupted(group: LazyGroup, name: str) -> Any:
+        raise KeyboardInterrupt
 
-    def interrupted(name: str, *arguments: Any, **options: Any) -> Any:
-        if name == "deephash_pipeline.project.tracking":
-            raise KeyboardInterrupt
-        return import_module(name, *arguments, **options)
-
-    monkeypatch.setattr(builtins, "__import__", interrupted)
+    monkeypatch.setattr(LazyGroup, "_lazy_load", interrupted)
     with pytest.raises(SystemExit) as stopped:
-        runpy.run_path(os.fspath(settings.__file__))
+        cli(["methods"])
     assert stopped.value.code == 130
     assert capsys.readouterr().err == "Error: interrupted\n"

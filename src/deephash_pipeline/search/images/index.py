@@ -208,7 +208,7 @@ class ImageIndex:
         """
         to_encode, changed, there, skipped = compared(self._own(), images)
         report = AddedImages(there=there, skipped=skipped)
-        files = [image.path for image in to_encode]
+        files = [(self.folder or Path()) / image.path for image in to_encode]
         with count_steps("images", total=len(files)) as advance:
             done = 0
             for batch in self.hasher.encode_batches(files, errors="skip"):
