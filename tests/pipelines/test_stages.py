@@ -186,6 +186,7 @@ def test_a_cell_runs_from_z_to_its_figures_in_memory(z: NDArray[np.float32], que
         "params:cells.pcah.b12": Cell(method="pcah", code_length=12),
         "params:baseline_hashing": BaselineParameters.model_validate({}),
         "params:experiment": EXPERIMENT,
+        "params:experiment.seed": EXPERIMENT.seed,
         "params:protocol": "paper",
     }
     outputs = SequentialRunner().run(cell, DataCatalog({name: MemoryDataset(value) for name, value in given.items()}))
