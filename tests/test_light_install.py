@@ -32,7 +32,8 @@ def test_the_library_requires_no_kedro_no_tracking_and_no_service() -> None:
         ("from deephash_pipeline.retrieval import mean_average_precision", {"numpy", "numba", "llvmlite"}),
         (
             "from deephash_pipeline import DeepHash, FeatureHash, ImageHasher\n"
-            "from deephash_pipeline import hashing, image_index, losses, networks, retrieval, search, training\n"
+            "from deephash_pipeline import hashing, losses, networks, retrieval, search, training\n"
+            "from deephash_pipeline.search import images\n"
             "from deephash_pipeline.losses import DPSH, ExponentiatedLoss\n"
             "import numpy\n"
             "hasher = ImageHasher.pretrained('digits-48', device='cpu')\n"

@@ -1,5 +1,15 @@
-"""The command `deephash-pipeline`: a file for each command."""
+"""The command `deephash-pipeline`: a file for each command.
 
-from deephash_pipeline.cli.main import cli
+Kedro takes its commands from `cli`, which is imported when it is asked for: a service alone has no Kedro.
+"""
+
+from importlib import import_module
+from typing import Any
 
 __all__ = ["cli"]
+
+
+def __getattr__(name: str) -> Any:
+    if name != "cli":
+        raise AttributeError(name)
+    return import_module("deephash_pipeline.cli.main").cli
