@@ -189,7 +189,10 @@ def leave_one_class(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "named"),
     [
-        (remove_all_images, "train holds no image: put PNG, JPEG, WebP or BMP files into"),
+        (
+            remove_all_images,
+            "train holds no image: put PNG, JPEG, WebP, BMP, GIF, TIFF, JPEG 2000, PPM, AVIF or HEIC files into",
+        ),
         (leave_one_class, "one class only, 'owl': retrieval needs two classes"),
         (lambda folder: paint(folder / "test/kiwi/0.png", 9), "class 'kiwi' is in the split 'query' but not in"),
         (lambda folder: paint(folder / "train/0.png", 9), "0.png lies in no class"),

@@ -138,8 +138,8 @@ def test_held_out_images_are_asked_for_before_anything_is_trained(cifar10: Image
 
 def test_every_environment_names_a_protocol_that_its_sets_fit() -> None:
     for environment in ENVIRONMENTS:
-        given = configured(environment, "parameters", "data_ingestion")
+        given = configured(environment, "globals")
         parameters = IngestionParameters.model_validate(given["data_ingestion"])
-        protocol = PROTOCOLS[configured(environment, "globals")["protocol"]]
+        protocol = PROTOCOLS[given["protocol"]]
         assert bool(parameters.unseen_classes) == protocol.unseen, environment
         assert not protocol.sizes or parameters == IngestionParameters(), environment

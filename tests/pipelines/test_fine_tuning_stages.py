@@ -249,14 +249,6 @@ def test_a_loss_of_more_than_u_has_all_bits(name: str) -> None:
         )
 
 
-def test_a_checkpoint_from_before_there_were_similarities_still_fits() -> None:
-    parameters = fine_tuning_parameters()
-    assert not {"frozen_trunk", "similarity.share", "similarity.of"} & set(RUN.configuration(parameters))
-    changed = parameters.model_copy(update={"frozen_trunk": True, "similarity": SimilarityParameters(share=0.5)})
-    described = RUN.configuration(changed)
-    assert (described["frozen_trunk"], described["similarity.share"]) == (True, 0.5)
-
-
 def test_random_initialisation_trains_without_pre_training() -> None:
     hasher, history = tune(TRAINING_SET, fine_tuning_parameters(), run_of("deephash_random_start"))
     codes = encode_images(hasher, IMAGES, NO_IMAGES, QUERY_IMAGES, "cpu")

@@ -184,7 +184,7 @@ def test_a_network_of_torchvision_is_chosen_by_name_and_its_block_is_for_it_alon
 
 def test_a_configuration_tells_of_options_only_where_they_change_something() -> None:
     plain = ClassifierRun(experiment()).configuration(stage_one())
-    assert not [name for name in plain if "ten_crop" in name or "trunk" in name]
+    assert not [name for name in plain if "trunk" in name]
     assert ClassifierRun(experiment()).configuration(stage_one(augmentation={"ten_crop": True})) == {
         **plain,
         "augmentation.ten_crop": True,
