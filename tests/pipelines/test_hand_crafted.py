@@ -72,6 +72,8 @@ def run(parameters: HandCraftedParameters, seed: int = 7) -> dict[str, Any]:
         "params:hash_layer_init": INIT,
         "params:baseline_hashing": BaselineParameters.model_validate(BASELINES),
         "params:experiment": EXPERIMENT.model_copy(update={"seed": seed}),
+        "params:experiment.seed": seed,
+        "params:method_names.all": METHODS,
         "params:protocol": "paper",
     }
     stages = Pipeline(list(STAGES.values()))
