@@ -75,7 +75,9 @@ def test_a_radius_and_labels_narrow_a_search(client):
     assert client.post("/v1/search", **upload(picture(3), k=1, radius=14)).json()["more"]
     labelled = client.get(f"/v1/search/{THREE}", params={"label": ["4", "5"], "k": 60}).json()
     assert {result["label"] for result in labelled["results"]} == {"4", "5"}
-    assert client.get(f"/v1/search/{THREE}", params={"label": "none"}).json()["results"] == []
+    unknown = client.get(f"/v1/search/{THREE}", params={"label": "none"})
+    assert unknown.status_code == 400
+    assert "no image has the label" in unknown.text
 
 
 def test_an_item_is_described_and_shown(client):

@@ -39,7 +39,7 @@ def answer(
         InputError: there is no such item, or no item has a label.
     """
     began = time.perf_counter()
-    where = {"label": list(question.label)} if question.label else None
+    where = images.labelled(question.label) if question.label else None
     for attempt in range(ATTEMPTS):
         try:
             if item_id is not None:
