@@ -26,7 +26,7 @@ ADDED = (
     "shapes",
 )
 """Names of what the page adds, as they are in the names of tests."""
-TESTS = ("hashing", "losses", "networks", "images/sources", "test_environments.py", "deephash/test_hasher.py")
+TESTS = ("hashing", "losses", "networks", "images/sources", "project/test_environments.py", "deephash/test_hasher.py")
 MAKE_UP = """
 from pathlib import Path
 from kedro.framework.project import pipelines
