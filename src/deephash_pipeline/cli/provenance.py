@@ -19,7 +19,8 @@ from deephash_pipeline.project.checks import SoundRun
 from deephash_pipeline.project.freshness import ProjectGraph, is_up_to_date, policy, states
 from deephash_pipeline.project.freshness.graph import Catalog
 from deephash_pipeline.project.hooks import KnownParameters, ResultTable
-from deephash_pipeline.project.runners import RUNNERS, count_cores
+from deephash_pipeline.project.runners import RUNNERS
+from deephash_pipeline.project.runners.needs import count_cores
 from deephash_pipeline.provenance import DamagedError, Kind, RunLock, summarised
 
 logger = logging.getLogger(__name__)
