@@ -45,7 +45,7 @@ class ImageQuestion(Question):
 
 
 class CodesQuestion(Where):
-    """A search by codes, for programs that join the answers of several services."""
+    """A search by codes, for programs that compute them."""
 
     codes: list[Annotated[str, StringConstraints(pattern="^[01]+$", max_length=256)]] = Field(
         min_length=1, max_length=MOST_CODES, description="Bits, first to last.", examples=[["011010011100"]]
@@ -59,12 +59,6 @@ class CodesAnswers(BaseModel):
 
     ids: list[list[str]]
     distances: list[list[int]] = Field(description="Bits that differ from the query.")
-
-
-class Lookup(Where):
-    """Items that are asked for by their ids."""
-
-    ids: list[Name] = Field(min_length=1, max_length=MOST_CODES, examples=[["photos/3/0013.png"]])
 
 
 def addressable(item_id: str) -> str:
