@@ -36,12 +36,7 @@ class Question(Where):
 class ImageQuestion(Question):
     """A search by a picture in base64."""
 
-    image: str = Field(
-        default="", description="PNG, JPEG, WebP or BMP in base64, also as a data: URL.", examples=["iVBORw0KGgo="]
-    )
-    url: str | None = Field(
-        default=None, description="Of the picture, in place of `image`, where the service allows it."
-    )
+    image: str = Field(description="PNG, JPEG, WebP or BMP in base64, also as a data: URL.", examples=["iVBORw0KGgo="])
 
 
 class CodesQuestion(Where):
