@@ -20,7 +20,6 @@ from deephash_pipeline.search.serving.schemas import (
     CodesQuestion,
     IndexInfo,
     Item,
-    Lookup,
     Query,
     Question,
     Result,
@@ -87,21 +86,6 @@ def answer_codes(images: ImageIndex, question: CodesQuestion) -> CodesAnswers:
     codes = np.stack([np.frombuffer(code_of_bits(bits), dtype=np.uint8) for bits in question.codes])
     found = images.index.search(codes, question.k, {"label": list(question.label)} if question.label else None)
     return CodesAnswers(ids=[list(map(str, ids)) for ids in found.ids.tolist()], distances=found.distances.tolist())
-
-
-def look_up(name: str, images: ImageIndex, question: Lookup) -> list[Item]:
-    """Those of some items that an index has."""
-    for attempt in range(ATTEMPTS):
-        try:
-            there = [item_id for item_id in dict.fromkeys(question.ids) if item_id in images.index]
-            return [described(name, images, item) for item in images.index.items(there)]
-        except EngineError:
-            raise
-        except InputError:
-            # One may have been removed in between.
-            if attempt == ATTEMPTS - 1:
-                raise
-    raise AssertionError("the last attempt returns or raises")
 
 
 def described(name: str, images: ImageIndex, item: IndexedItem) -> Item:

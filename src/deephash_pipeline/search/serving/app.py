@@ -21,9 +21,9 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.search.engines import EngineError, GatheredIndex
+from deephash_pipeline.search.engines import EngineError
 from deephash_pipeline.search.images import ImageIndex
-from deephash_pipeline.search.serving.answering import answer, answer_codes, described, index_info, look_up
+from deephash_pipeline.search.serving.answering import answer, answer_codes, described, index_info
 from deephash_pipeline.search.serving.observing import Observed, fault_of_the_machine
 from deephash_pipeline.search.serving.pictures import thumbnail
 from deephash_pipeline.search.serving.requests import one_line, read_fields, require_token
@@ -34,7 +34,6 @@ from deephash_pipeline.search.serving.schemas import (
     ImageQuestion,
     IndexInfo,
     Item,
-    Lookup,
     NewItem,
     Problem,
     Question,
@@ -141,7 +140,7 @@ def _add_search(app: FastAPI, service: Service) -> None:
     async def search_by_image(request: Request) -> Results:
         """Find the pictures most like one that is sent."""
         with service.admitted():
-            content, question = await read_fields(request, ImageQuestion, service.settings)
+            content, question = await read_fields(request, ImageQuestion)
             service.check_count(question)
             name, images = service.named(question)
             code, _ = await service.encoded(name, content)
@@ -180,7 +179,7 @@ def _add_items(app: FastAPI, service: Service) -> None:
     async def add_item(request: Request) -> Item:
         """Add a picture; when this is answered, it is stored for good and found by the next search."""
         with service.admitted():
-            content, new = await read_fields(request, NewItem, service.settings)
+            content, new = await read_fields(request, NewItem)
             name, images = service.named(new)
             code, picture = await service.encoded(name, content, keep=True)
             assert picture is not None
@@ -210,11 +209,6 @@ def _add_items(app: FastAPI, service: Service) -> None:
         ids = [item_id for item_id in images.index.sample(sample.count, sample.seed) if item_id in images.index]
         return [described(name, images, item) for item in images.index.items(ids)]
 
-    @app.post("/v1/lookup", responses=PROBLEMS)
-    def look_up_items(question: Lookup) -> list[Item]:
-        """Those of some items that the index has."""
-        return look_up(*service.named(question), question)
-
     class Size(Where):
         size: int = Field(default=192, ge=16, le=1024, description="Pixels of the longer side, at most.")
 
@@ -222,11 +216,6 @@ def _add_items(app: FastAPI, service: Service) -> None:
     def item_thumbnail(item_id: str, where: Annotated[Size, Query()]) -> Response:
         """A small picture of an item."""
         _, images = service.with_item(where, item_id)
-        if isinstance(images.index, GatheredIndex):
-            gathered = images.index.thumbnail(item_id, where.size)
-            if gathered is None:
-                raise HTTPException(404, "no service has a picture of this item")
-            return Response(gathered[0], media_type=gathered[1], headers={"Cache-Control": "private, max-age=60"})
         path = images.path_of(images.index.get(item_id).metadata)
         if path is None:
             raise HTTPException(404, "this item has no picture, only its code")

@@ -38,16 +38,11 @@ class Question(Where):
 class ImageQuestion(Question):
     """A search by a picture in base64."""
 
-    image: str = Field(
-        default="", description="PNG, JPEG, WebP or BMP in base64, also as a data: URL.", examples=["iVBORw0KGgo="]
-    )
-    url: str | None = Field(
-        default=None, description="Of the picture, in place of `image`, where the service allows it."
-    )
+    image: str = Field(description="PNG, JPEG, WebP or BMP in base64, also as a data: URL.", examples=["iVBORw0KGgo="])
 
 
 class CodesQuestion(Where):
-    """A search by codes, for programs that join the answers of several services."""
+    """A search by codes, for programs that compute them."""
 
     codes: list[Annotated[str, StringConstraints(pattern="^[01]+$", max_length=MAXIMUM_CODE_LENGTH)]] = Field(
         min_length=1, max_length=MOST_CODES, description="Bits, first to last.", examples=[["011010011100"]]
@@ -61,12 +56,6 @@ class CodesAnswers(BaseModel):
 
     ids: list[list[str]]
     distances: list[list[int]] = Field(description="Bits that differ from the query.")
-
-
-class Lookup(Where):
-    """Items that are asked for by their ids."""
-
-    ids: list[Name] = Field(min_length=1, max_length=MOST_CODES, examples=[["photos/3/0013.png"]])
 
 
 def addressable(item_id: str) -> str:
