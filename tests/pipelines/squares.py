@@ -25,7 +25,7 @@ def squares(count: int, seed: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]
 
 IMAGES, LABELS = squares(36, seed=0)
 QUERY_IMAGES, QUERY_LABELS = squares(9, seed=1)
-STATISTICS = measure_pixels(IMAGES)
+STATISTICS = measure_pixels(IMAGES, EXPERIMENT)
 TRAINING_SET = TrainingSet(IMAGES, LABELS, STATISTICS, CLASSES)
 NO_SET = LabelledImages(NO_IMAGES, NO_LABELS)
 TRAINING = {"epochs": 2, "batch_size": 12, "learning_rate": 0.01}

@@ -60,7 +60,7 @@ def bars(count: int, seed: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
 
 IMAGES, LABELS = bars(36, seed=0)
 QUERY_IMAGES, QUERY_LABELS = bars(8, seed=1)
-TRAINING_SET = TrainingSet(IMAGES, LABELS, measure_pixels(IMAGES), CLASSES)
+TRAINING_SET = TrainingSet(IMAGES, LABELS, measure_pixels(IMAGES, EXPERIMENT), CLASSES)
 QUERIES = LabelledImages(QUERY_IMAGES, QUERY_LABELS)
 
 

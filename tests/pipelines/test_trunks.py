@@ -176,7 +176,7 @@ def test_a_training_set_with_ten_crops_is_eleven_times_as_large_and_the_database
 
 def test_a_network_of_torchvision_is_chosen_by_name_and_its_block_is_for_it_alone() -> None:
     assert experiment("convnext_tiny", image_size=64).trunk.image_size == 64
-    with pytest.raises(ValidationError, match="`trunk` is for networks of torchvision, and `lenet` is none"):
+    with pytest.raises(ValidationError, match="`trunk` is for networks of torchvision and timm, and `lenet` is none"):
         experiment("lenet", pretrained=True)
     with pytest.raises(ValidationError, match="unknown network `resnet`: choose one of caffenet"):
         experiment("resnet")

@@ -1,9 +1,11 @@
 """Codes of images without labels: a trunk that was trained on other images, and a hash function on its features."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from pydantic import ValidationError
 from sklearn.base import BaseEstimator, clone
@@ -19,27 +21,25 @@ from deephash_pipeline.hashing import HASH_FUNCTIONS, ITQ, HashFunction
 from deephash_pipeline.images.batches import Images, image_batches
 from deephash_pipeline.images.decoding.image_files import Channels, checked_size
 from deephash_pipeline.images.inputs import ImageInputs
-from deephash_pipeline.networks import NETWORKS, Trunk
+from deephash_pipeline.networks import NETWORKS, Trunk, usual_input
 from deephash_pipeline.provenance import code_version
 from deephash_pipeline.training import outputs_in_blocks
-
-IMAGENET = {"mean": [0.485, 0.456, 0.406], "standard_deviation": [0.229, 0.224, 0.225]}
-"""Of the images that torchvision's weights were trained on, as torchvision documents them."""
 
 DECODED_AT_A_TIME = 64
 
 
 class FeatureHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
-    """A hash function on the features of a pretrained network of torchvision; an `ImageHasher`.
+    """A hash function on the features of a pretrained network of torchvision or timm; an `ImageHasher`.
 
     Nothing is trained but the hash function. Memory holds the features and never all images.
 
     Args:
         hash_function: any of `deephash_pipeline.hashing`, which is copied; None for ITQ with 48 bits. LSH, PCAH, ITQ,
             SH, AGH and SpH need no labels.
-        network: a classifier of `torchvision.models`.
-        weights: file of its state, ``.safetensors`` or of `torch.save`; None for torchvision's, which are downloaded.
-        image_size: height and width to which images are resized.
+        network: a classifier of `torchvision.models`, or a model of timm, such as ``timm/tf_efficientnet_lite0``.
+        weights: file of its state, ``.safetensors`` or of `torch.save`; None for its library's: those of an installed
+            package (extra ``photos``), else downloaded.
+        image_size: height and width to which images are resized; None for those that the weights were made for.
         random_state: of what is drawn besides; the hash function has its own.
         device: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
 
@@ -63,7 +63,7 @@ class FeatureHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
         network: str = "resnet18",
         *,
         weights: str | Path | None = None,
-        image_size: tuple[int, int] = (224, 224),
+        image_size: tuple[int, int] | None = None,
         random_state: int = 0,
         device: str = "auto",
     ) -> None:
@@ -101,10 +101,11 @@ class FeatureHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
             experiment = Experiment.model_validate({"benchmark": "images", "trunk": trunk_parameters, **settings})
         except ValidationError as error:
             raise InputError(f"FeatureHash: {faults_in_one_line(error)}") from error
-        height, width = checked_size(self.image_size)
+        size, statistics = usual_input(self.network)
+        height, width = size if self.image_size is None else checked_size(self.image_size)
         shape: tuple[Channels, int, int] = (3, height, width)
         trunk = frozen_trunk(experiment, shape).eval()
-        z = self._features_of(images, trunk, experiment)
+        z = _features_of(images, trunk, statistics, experiment.torch_device)
         encoder = function.fit(z, labels)
         description = HasherDescription(
             network=self.network,
@@ -114,7 +115,7 @@ class FeatureHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
             method=key,
             encoder=key,
             class_names=(),
-            statistics=IMAGENET,
+            statistics=statistics,
             benchmark=experiment.benchmark,
             seed=self.random_state,
             training_images=len(z),
@@ -123,13 +124,15 @@ class FeatureHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
         self._compose(trunk, encoder, description, self.device)
         return self
 
-    def _features_of(self, images: Images, trunk: Trunk, experiment: Experiment) -> NDArray[np.float32]:
-        device, (height, width) = experiment.torch_device, self.image_size
-        trunk = trunk.to(device)
-        blocks = [
-            outputs_in_blocks(trunk, ImageInputs(batch.pixels, IMAGENET, device, size=trunk.image_size))
-            for batch in image_batches(images, (3, height, width), DECODED_AT_A_TIME)
-        ]
-        if not blocks:
-            raise InputError("there are no images to learn from: pass at least two")
-        return np.concatenate(blocks)
+
+def _features_of(
+    images: Images, trunk: Trunk, statistics: Mapping[str, list[float]], device: torch.device
+) -> NDArray[np.float32]:
+    trunk = trunk.to(device)
+    blocks = [
+        outputs_in_blocks(trunk, ImageInputs(batch.pixels, statistics, device, size=trunk.image_size))
+        for batch in image_batches(images, (3, *trunk.image_size), DECODED_AT_A_TIME)
+    ]
+    if not blocks:
+        raise InputError("there are no images to learn from: pass at least two")
+    return np.concatenate(blocks)

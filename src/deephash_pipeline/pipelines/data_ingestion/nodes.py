@@ -8,6 +8,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pydantic import Field
 
+from deephash_pipeline.deephash import Experiment
 from deephash_pipeline.images.decoding.ingestion import BrokenImage, decode_splits
 from deephash_pipeline.images.protocol_splits import split_by_protocol
 from deephash_pipeline.images.sources.collection import ImageCollection
@@ -56,6 +57,12 @@ def split_images(
     return artefacts
 
 
-def measure_pixels(training_images: NDArray[np.uint8]) -> dict[str, list[float]]:
-    """Mean and standard deviation of each channel over the training images, the only ones that may be looked at."""
-    return pixel_statistics(training_images)
+def measure_pixels(training_images: NDArray[np.uint8], experiment: Experiment) -> dict[str, list[float]]:
+    """Mean and standard deviation of each channel over the training images, the only ones that may be looked at.
+
+    A network whose weights were learned on other images keeps what they were normalised with.
+    """
+    measured = pixel_statistics(training_images)
+    usual = experiment.usual_statistics
+    # Grey images are repeated by the network, and normalised as one channel.
+    return measured if usual is None else {name: usual[name][: len(values)] for name, values in measured.items()}

@@ -27,6 +27,11 @@ def create_pipeline() -> Pipeline:
                 outputs={name: name for name in ["class_names", "quarantined_images", *arrays]},
                 name="split_images",
             ),
-            Node(measure_pixels, inputs="training_images", outputs="pixel_statistics", name="measure_pixels"),
+            Node(
+                measure_pixels,
+                inputs=["training_images", "params:experiment"],
+                outputs="pixel_statistics",
+                name="measure_pixels",
+            ),
         ]
     )

@@ -15,7 +15,7 @@ from torchvision.models import get_model
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.randomness import derive_seed
 from deephash_pipeline.networks import SoftmaxNetwork, TrunkParameters, build_trunk, initialise
-from deephash_pipeline.networks.torchvision_trunk import DroppedSamples
+from deephash_pipeline.networks.torchvision_models import DroppedSamples
 from deephash_pipeline.training import (
     ArrayInputs,
     CheckpointFolder,

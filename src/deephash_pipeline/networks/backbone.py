@@ -1,7 +1,5 @@
-"""Any classifier of `torchvision.models` as a trunk: the model without its last linear layer."""
+"""Any classifier of torchvision, or model of timm, as a trunk: the model without its last linear layer."""
 
-import os
-from functools import cache
 from http.client import HTTPException
 from pathlib import Path
 from pickle import UnpicklingError
@@ -14,25 +12,23 @@ from pydantic import BaseModel, ConfigDict, PositiveInt, model_validator
 from torch import Tensor, nn
 
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.networks import timm_models, torchvision_models
 from deephash_pipeline.networks.layers import Shape
+from deephash_pipeline.networks.torchvision_models import CHANNELS, LAST_LAYER, Headless, UsualInput
 from deephash_pipeline.networks.trunk import Trunk
 
-LARGEST_SMALL_IMAGE = 64
-"""Side in pixels up to which a ResNet gets the stem for small images by itself."""
-
-CHANNELS = 3
 UNREADABLE = (OSError, EOFError, KeyError, UnpicklingError, RuntimeError, ValueError)
 """What reading a file of weights that is damaged, or no such file, ends in."""
-LAST_LAYER = "`{}` does not end in one linear layer below which z could be: choose another `network`"
 
 
 class TrunkParameters(BaseModel):
-    """What a user may set about a network of torchvision.
+    """What a user may set about a network of torchvision or timm.
 
     Attributes:
-        pretrained: stage 1 starts from torchvision's best weights (``DEFAULT``), which are downloaded at first use,
-            instead of from random ones. Random initialisation stays random.
-        weights: a file of the network's state as torchvision names its parts, ``.safetensors`` or what `torch.save`
+        pretrained: stage 1 starts from the library's best weights (torchvision's ``DEFAULT``), instead of from random
+            ones: those of an installed package (extra ``photos``), else downloaded at first use. Random initialisation
+            stays random.
+        weights: a file of the network's state as its library names its parts, ``.safetensors`` or what `torch.save`
             writes; stage 1 starts from it, and nothing is downloaded.
         frozen: there is no stage 1: the trunk stays as these weights have it, and no labels are needed for it.
         small_image_stem: for ResNets, a first convolution of 3x3 pixels with stride 1 and no pooling after it, so that
@@ -74,11 +70,11 @@ class TrunkParameters(BaseModel):
         return self.model_dump(mode="json", exclude={"weights", "frozen"})
 
 
-class TorchvisionTrunk(Trunk):
+class Backbone(Trunk):
     """z is what goes into the last linear layer of a classifier; grey images are replicated to three channels.
 
     Args:
-        network: name of a classifier in `torchvision.models`.
+        network: name of a classifier in `torchvision.models`, or ``timm/`` and that of a model of timm.
         image_shape: of the stored images: channels, 1 or 3, height and width.
         parameters: see `TrunkParameters`.
 
@@ -86,7 +82,7 @@ class TorchvisionTrunk(Trunk):
         InputError: a classifier that does not end in one linear layer, or images that it cannot take.
 
     Example:
-        >>> TorchvisionTrunk("resnet18", (3, 32, 32), TrunkParameters()).z_dimension
+        >>> Backbone("resnet18", (3, 32, 32), TrunkParameters()).z_dimension
         512
     """
 
@@ -101,7 +97,7 @@ class TorchvisionTrunk(Trunk):
         if channels not in (1, CHANNELS):
             raise InputError(f"`{network}` takes images of 1 or {CHANNELS} channels, got {channels}: convert them")
         try:
-            self.layers, self.z_dimension, self._names = self._make(seed=0, weights=None)
+            self.layers, self._known = self._build(seed=0, pretrained=False)
             # An image goes through, so that what cannot work is refused before any work is done.
             self.layers.eval()
             with torch.no_grad():
@@ -114,8 +110,9 @@ class TorchvisionTrunk(Trunk):
                 "set `trunk.image_size` or `image_size` of the source, or choose another `network`"
             ) from error
         self.layers.train()
-        if z.shape != (1, self.z_dimension):
+        if z.ndim != 2:
             raise InputError(LAST_LAYER.format(network))
+        self.z_dimension = z.shape[1]
 
     def forward(self, images: Tensor) -> Tensor:
         """Compute `z`, as `Trunk` describes."""
@@ -124,14 +121,14 @@ class TorchvisionTrunk(Trunk):
         return z
 
     def initialise(self, seed: int, pretrained: bool) -> None:
-        """Draw weights as torchvision does, or load those that it offers, or those of the file that is given.
+        """Draw weights as the library does, or load those that it offers, or those of the file that is given.
 
         Raises:
             InputError: pretrained weights that cannot be loaded.
         """
         from_file = pretrained and self.weights is not None
         try:
-            model, _, _ = self._make(seed, "DEFAULT" if pretrained and not from_file else None)
+            model, _ = self._build(seed, pretrained and not from_file)
         # No connection, a file that is cut short, or weights for another size of images.
         except (*UNREADABLE, HTTPException) as error:
             raise InputError(
@@ -144,7 +141,7 @@ class TorchvisionTrunk(Trunk):
             self._load(Path(str(self.weights)))
 
     def _load(self, path: Path) -> None:
-        """Load a file of torchvision's names over the weights there are, the last layer and other heads left out."""
+        """Load a file of the library's names over the weights there are, the last layer and other heads left out."""
         own = self.layers.state_dict()
         weights = stored_weights(path)
         if isinstance(getattr(self.layers, "maxpool", None), nn.Identity):
@@ -152,7 +149,7 @@ class TorchvisionTrunk(Trunk):
             weights = {name: tensor for name, tensor in weights.items() if name != "conv1.weight"} | {
                 "conv1.weight": own["conv1.weight"]
             }
-        known = own.keys() | self._names
+        known = own.keys() | self._known
         unknown = [name for name in weights if name not in known and not name.startswith(("aux", "AuxLogits."))]
         # Files of older versions do not count batches.
         missing = [name for name in own if name not in weights and not name.endswith("num_batches_tracked")]
@@ -166,53 +163,27 @@ class TorchvisionTrunk(Trunk):
                 )
         self.layers.load_state_dict({name: weights.get(name, own[name]) for name in own})
 
-    def _make(self, seed: int, weights: str | None) -> tuple[nn.Module, int, set[str]]:
-        """Build the model, with all of its draws from `seed`, and take off the last linear layer.
-
-        Returns:
-            The model, how many inputs that layer had, and the names of what torchvision's model has.
-        """
-        from torchvision.models import ResNet, SqueezeNet, get_model  # noqa: PLC0415 - takes seconds; the paper's networks do without
-
-        _, height, width = self.image_shape
-        if weights is not None:
-            # torchvision itself would unpickle whatever is in the file.
-            os.environ["TORCH_FORCE_WEIGHTS_ONLY_LOAD"] = "1"
+    def _build(self, seed: int, pretrained: bool) -> Headless:
+        """Build the model, with all of its draws from `seed`."""
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(seed)
-            model: Any = get_model(self.network, weights=weights, **self._options_of_builder(weights))
-            if isinstance(model, ResNet):
-                small = max(height, width) <= LARGEST_SMALL_IMAGE
-                if small if self.small_image_stem == "auto" else self.small_image_stem:
-                    _give_small_image_stem(model)
-            elif self.small_image_stem is True:
-                raise InputError(f"`{self.network}` has no stem for small images: leave out `trunk.small_image_stem`")
-        names = set(model.state_dict())
-        if getattr(model, "aux_logits", False):
-            # The pretrained Inception cannot be built without its auxiliary classifier.
-            model.aux_logits, model.AuxLogits = False, None
-        if isinstance(model, SqueezeNet):
-            _give_linear_layer(model)
-        linear = [name for name, layer in model.named_modules() if isinstance(layer, nn.Linear)]
-        if not linear:
-            raise InputError(LAST_LAYER.format(self.network))
-        z_dimension = model.get_submodule(linear[-1]).in_features
-        _replace(model, linear[-1], nn.Identity())
-        _replace_stochastic_depth(model)
-        return model, z_dimension, names
+            if self.network.startswith(timm_models.PREFIX):
+                return timm_models.build(self.network, self.image_shape, pretrained)
+            return torchvision_models.build(self.network, self.image_shape, self.small_image_stem, pretrained)
 
-    def _options_of_builder(self, weights: str | None) -> dict[str, Any]:
-        """Give some families the size of the images, and let others leave out their auxiliary classifiers."""
-        _, height, width = self.image_shape
-        match self.network.partition("_")[0]:
-            case "vit":
-                return {"image_size": height}
-            case "maxvit":
-                return {"input_size": (height, width)}
-            case "googlenet" | "inception":
-                # Pretrained, neither may be given; else the builders warn where `init_weights` is left to them.
-                return {} if weights else {"aux_logits": False, "init_weights": True}
-        return {}
+
+def usual_input(network: str) -> UsualInput:
+    """Say what the pretrained weights of a network were made for: size and normalisation.
+
+    Args:
+        network: a classifier of torchvision, or ``timm/`` and a model of timm.
+
+    Example:
+        >>> usual_input("resnet18").size
+        (224, 224)
+    """
+    library = timm_models if network.startswith(timm_models.PREFIX) else torchvision_models
+    return library.usual_input(network)
 
 
 def stored_weights(path: str | Path) -> dict[str, Tensor]:
@@ -235,61 +206,6 @@ def stored_weights(path: str | Path) -> dict[str, Tensor]:
     if not isinstance(content, dict) or not all(isinstance(tensor, Tensor) for tensor in content.values()):
         raise InputError(f"weights {path} are no names with tensors: save `state_dict()` alone")
     return content
-
-
-class DroppedSamples(nn.Module):
-    """Stochastic depth: in training zero for a sample by chance, else scaled up, so that the mean stays.
-
-    It draws by a dropout layer, which training replaces by a counter-based one. Where a model uses one such layer
-    for two branches of a block (Swin, MaxViT), both are dropped together.
-    """
-
-    def __init__(self, probability: float) -> None:
-        super().__init__()
-        self.dropout = nn.Dropout(probability)
-
-    def forward(self, branch: Tensor) -> Tensor:
-        """Drop samples of a branch (batch, ...)."""
-        kept: Tensor = self.dropout(branch.new_ones(len(branch), *(branch.ndim - 1) * [1]))
-        return branch * kept
-
-
-@cache
-def classifiers() -> frozenset[str]:
-    """Names of all classifiers in `torchvision.models`.
-
-    Example:
-        >>> "resnet18" in classifiers()
-        True
-    """
-    import torchvision  # noqa: PLC0415 - takes seconds; the paper's networks do without
-
-    return frozenset(torchvision.models.list_models(module=torchvision.models))
-
-
-def _give_small_image_stem(model: Any) -> None:
-    model.conv1 = nn.Conv2d(CHANNELS, model.conv1.out_channels, kernel_size=3, padding=1, bias=False)
-    nn.init.kaiming_normal_(model.conv1.weight, mode="fan_out", nonlinearity="relu")
-    model.maxpool = nn.Identity()
-
-
-def _give_linear_layer(model: Any) -> None:
-    """Pool before the classifier and not after it: z has a feature for each channel, as in the other networks."""
-    dropout, convolution, _, pooling = model.classifier
-    model.classifier = nn.Sequential(pooling, nn.Flatten(), dropout, nn.Linear(convolution.in_channels, 1))
-
-
-def _replace_stochastic_depth(model: nn.Module) -> None:
-    from torchvision.ops import StochasticDepth  # noqa: PLC0415 - as above
-
-    for name, layer in list(model.named_modules()):
-        if isinstance(layer, StochasticDepth):
-            _replace(model, name, DroppedSamples(layer.p))
-
-
-def _replace(model: nn.Module, name: str, layer: nn.Module) -> None:
-    parent, _, own = name.rpartition(".")
-    setattr(model.get_submodule(parent), own, layer)
 
 
 def _one_line(error: Exception) -> str:
