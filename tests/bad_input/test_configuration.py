@@ -148,7 +148,7 @@ def test_seconds_between_checkpoints_are_a_number(seconds: Any) -> None:
         "32",
         None,
         (12,),
-        (300, 32),
+        (5000, 32),
         (True, 32),
         {32: 12},
         ((32,),),

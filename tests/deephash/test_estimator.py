@@ -116,5 +116,5 @@ def test_an_unknown_network_is_refused_in_one_line() -> None:
 
 
 def test_a_code_length_that_no_code_has_is_refused_before_any_training() -> None:
-    with pytest.raises(InputError, match=r"^code_length is 0 bits; choose one from 1 to 256"):
+    with pytest.raises(InputError, match=r"^code_length is 0 bits; choose one from 1 to 4096"):
         DeepHash(code_length=0).fit(IMAGES[:100], DIGITS.target[:100])

@@ -57,5 +57,5 @@ def average_precision_by_confusion(predicted_alike: NDArray[np.bool_], relevant:
 
 
 def test_more_classes_than_retrieval_counts_bits_are_refused() -> None:
-    with pytest.raises(InputError, match="code_length is 505 bits; choose one from 1 to 504"):
-        OneOfC.from_arrays(505, {"weights": np.eye(505), "bias": np.zeros(505)})
+    with pytest.raises(InputError, match="code_length is 4097 bits; choose one from 1 to 4096"):
+        OneOfC.from_arrays(4097, {"weights": np.zeros((1, 4097)), "bias": np.zeros(4097)})

@@ -138,7 +138,7 @@ def first_set_to(value: float) -> Callable[[NDArray[Any]], NDArray[Any]]:
         (changed("query_codes", lambda codes: codes[:, :0]), "query_codes must be a two-dimensional array"),
         (changed("query_codes", lambda codes: codes.astype(str)), "query_codes must be a two-dimensional array"),
         (changed("query_codes", lambda codes: codes[:, :9]), "query_codes has 9 bits and database_codes 12"),
-        (changed("query_codes", lambda codes: np.tile(codes, 50)), "600 bits; choose one from 1 to 504"),
+        (changed("query_codes", lambda codes: np.tile(codes, 400)), "4800 bits; choose one from 1 to 4096"),
         (changed("query_codes", lambda codes: codes[:0]), "query_labels has 7 entries for 0 codes"),
         ({**SIGNS, "code_length": 16}, "float64 with 12 columns; code_length = 16 takes 16 bits or, as uint8, 2"),
         ({**BYTES, "code_length": 20}, "uint8 with 2 columns; code_length = 20 takes 20 bits or, as uint8, 3 packed"),

@@ -80,7 +80,7 @@ def restored_threads() -> Iterator[None]:
     seed=st.integers(0, 2**32 - 1),
     queries=st.integers(1, 6),
     items=st.integers(1, 70),
-    code_length=st.integers(1, 504),
+    code_length=st.integers(1, 504) | st.integers(505, 4096),
     classes=st.integers(1, 5),
     prototypes=st.integers(1, 80),
 )
@@ -96,7 +96,7 @@ def test_counts_equal_those_of_a_plain_loop(
     seed=st.integers(0, 2**32 - 1),
     queries=st.integers(1, 6),
     items=st.integers(1, 70),
-    code_length=st.integers(1, 504),
+    code_length=st.integers(1, 504) | st.integers(505, 4096),
     classes=st.integers(1, 9),
     share=st.floats(0, 1),
 )
@@ -127,7 +127,7 @@ def test_counts_are_right_on_both_sides_of_a_block_boundary(items: int) -> None:
     assert_equal(count(problem), *count_one_by_one(problem))
 
 
-@pytest.mark.parametrize("bits", [256, 397, 504])
+@pytest.mark.parametrize("bits", [256, 397, 504, 511, 512, 1024, 4095, 4096])
 def test_opposite_codes_differ_in_all_bits(bits: int) -> None:
     histograms = count(Problem(np.ones((1, bits), bool), np.array([0]), np.zeros((9, bits), bool), np.arange(9)))
     assert histograms.all[0, bits] == 9

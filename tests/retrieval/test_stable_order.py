@@ -88,7 +88,7 @@ sizes = {
     "seed": st.integers(0, 2**32 - 1),
     "queries": st.integers(1, 6),
     "items": st.integers(1, 70),
-    "code_length": st.integers(1, 504),
+    "code_length": st.integers(1, 504) | st.integers(505, 4096),
     "prototypes": st.integers(1, 80),
     "k": st.none() | st.integers(1, 80),
 }

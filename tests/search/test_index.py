@@ -42,7 +42,7 @@ def check(index: HammingIndex, expected: ListIndex, rng: np.random.Generator, te
 
 @given(
     seed=st.integers(0, 2**32),
-    code_length=st.one_of(st.integers(1, 64), st.sampled_from([65, 128, 200, 256])),
+    code_length=st.one_of(st.integers(1, 64), st.sampled_from([65, 128, 200, 256, 1000, 4096])),
     text=st.booleans(),
     durable=st.booleans(),
     steps=st.lists(
@@ -212,8 +212,8 @@ def zeros(items: int, width: int = 1) -> Any:
         (lambda index: index.add([9], zeros(1), {"year": [math.nan]}), "'year' has nan for a value; give None"),
         (lambda index: index.add([9], zeros(1), {"label": ["\ud800"]}), "give one that UTF-8 can encode"),
         (lambda index: index.search(zeros(1), 1, where="year > 1"), "give a mapping"),
-        (lambda index: HammingIndex(257), "from 1 to 256"),
-        (lambda index: HammingIndex(0), "from 1 to 256"),
+        (lambda index: HammingIndex(4097), "from 1 to 4096"),
+        (lambda index: HammingIndex(0), "from 1 to 4096"),
         (lambda index: HammingIndex(8, features=-1), "features is -1"),
         (lambda index: merge_answers([], 3), "at least one"),
     ],

@@ -17,7 +17,7 @@ from deephash_pipeline.search.parts import EVERY_ROW, CodeGroups, SearchedPart, 
 from deephash_pipeline.search.ranking import nearest_rows, rows_within
 from tests.search.brute_force import distances_between, nearest, random_codes
 
-LENGTHS = st.one_of(st.integers(1, 64), st.integers(65, 256))
+LENGTHS = st.one_of(st.integers(1, 64), st.integers(65, 512), st.integers(513, 4096))
 
 
 @contextmanager

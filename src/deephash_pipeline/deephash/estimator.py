@@ -21,7 +21,6 @@ from deephash_pipeline.deephash.initialise import HashLayerInitParameters, initi
 from deephash_pipeline.deephash.pretrain import PreTrainingParameters, extract_features, pretrain
 from deephash_pipeline.deephash.training_set import LabelledFeatures, LabelledImages, TrainingSet
 from deephash_pipeline.hashers.base import DECODED_AT_A_TIME
-from deephash_pipeline.hashing import Encoder
 from deephash_pipeline.images.augmentation import AugmentationParameters
 from deephash_pipeline.images.batches import image_batches
 from deephash_pipeline.images.decoding.image_files import Channels, checked_size
@@ -140,7 +139,7 @@ class DeepHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
             experiment = Experiment.model_validate({"benchmark": "images", **settings})
         except ValidationError as error:
             raise InputError(f"DeepHash: {faults_in_one_line(error)}") from error
-        check_code_length(self.code_length, Encoder.longest_code)
+        check_code_length(self.code_length)
         training_set, held_out = self._training_set(images, labels)
         cell = Cell(method="deephash", code_length=self.code_length)
 

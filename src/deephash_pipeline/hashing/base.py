@@ -54,7 +54,7 @@ class Encoder(BaseEstimator, ABC):  # type: ignore[misc]
     `from_arrays` or, in a `HashFunction`, from `fit`.
 
     Args:
-        code_length: number of bits per code, K in the paper, 1 to `longest_code`.
+        code_length: number of bits per code, K in the paper, 1 to 4,096.
 
     Attributes:
         n_features_in_: D, the number of features that a row must have.
@@ -68,7 +68,6 @@ class Encoder(BaseEstimator, ABC):  # type: ignore[misc]
     """
 
     stored: ClassVar[Mapping[str, StoredArray]]
-    longest_code: ClassVar[int] = 256
     n_features_in_: int
 
     def __init__(self, code_length: int) -> None:
@@ -118,10 +117,10 @@ class Encoder(BaseEstimator, ABC):  # type: ignore[misc]
             arrays: what `arrays()` returned; names, axes and dtypes as in `stored`.
 
         Raises:
-            InputError: the code length is outside 1..`longest_code`, or an array is missing, unknown, of a wrong shape
+            InputError: the code length is outside 1..4096, or an array is missing, unknown, of a wrong shape
                 or not finite.
         """
-        encoder = cls(check_code_length(code_length, cls.longest_code))
+        encoder = cls(check_code_length(code_length))
         encoder._set_arrays(arrays)
         return encoder
 
@@ -175,7 +174,7 @@ class HashFunction(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Encoder): 
     stores its parameters, which `fit` checks. A method's own parameters follow `code_length`, by keyword.
 
     Args:
-        code_length: number of bits per code, 1 to 256.
+        code_length: number of bits per code, 1 to 4,096.
         random_state: seed of every random draw in `fit`, an integer of at least 0; methods that draw nothing ignore it.
 
     Attributes:
@@ -218,7 +217,7 @@ class HashFunction(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Encoder): 
         Raises:
             InputError: a parameter, `X` or `y` is malformed, or `X` cannot give codes of this length.
         """
-        check_code_length(self.code_length, self.longest_code)
+        check_code_length(self.code_length)
         if not isinstance(self.random_state, Integral) or self.random_state < 0:
             raise InputError(f"random_state is {self.random_state!r}: choose an integer of at least 0")
         check_parameters(self)

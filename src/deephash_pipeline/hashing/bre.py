@@ -33,7 +33,7 @@ class BRE(LinearHashFunction):
     the authors' published code, but for `maximum_sweeps`.
 
     Args:
-        code_length: number of bits per code, 1 to 256.
+        code_length: number of bits per code, 1 to 4,096.
         supervised: rebuild distances given by labels, 0 within a class (for rows that share a label) and 1 between
             classes, the paper's supervised setting; else those between features, all that the published code offers.
         centre: put the hyperplanes through the training set's mean instead of the origin. The published code leaves

@@ -19,7 +19,7 @@ class COSDISH(DiscreteHashFunction):
     Gaussian kernels to the codes (the authors': a linear one, or boosted trees).
 
     Args:
-        code_length: number of bits per code, 1 to 256.
+        code_length: number of bits per code, 1 to 4,096.
         anchors: number of training rows that the kernel compares with; all rows if there are fewer.
         rounds: how many times columns are drawn; the authors' number is 10.
         alternations: how often a round alternates between the two steps; the authors' number is 3.

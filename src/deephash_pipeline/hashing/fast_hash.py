@@ -31,7 +31,7 @@ class FastHash(HashFunction):
     blocks of all its labels.
 
     Args:
-        code_length: number of bits per code, 1 to 256.
+        code_length: number of bits per code, 1 to 4,096.
         trees: of each bit.
         depth: of a tree.
         features_per_split: how many features a split looks at, drawn anew.

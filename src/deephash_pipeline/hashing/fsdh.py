@@ -29,7 +29,7 @@ class FSDH(DiscreteHashFunction):
     The start is random: where two classes would share a code it is drawn again, as they could never be distinguished.
 
     Args:
-        code_length: number of bits per code, 1 to 256.
+        code_length: number of bits per code, 1 to 4,096.
         anchors: number of training rows that the kernel compares with; all rows if there are fewer.
         rounds: how many times W, B and P are solved for.
         regression_decay: lambda, the weight of ||W||^2.

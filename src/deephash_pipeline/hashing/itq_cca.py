@@ -23,7 +23,7 @@ class ITQCCA(ITQ):
     rotation spreads what the first ones say over all bits.
 
     Args:
-        code_length: number of bits per code, 1 to 256.
+        code_length: number of bits per code, 1 to 4,096.
         iterations: number of alternations between codes and rotation; the authors' choice is 50.
         ridge: share of the number of rows that is added to the diagonals of S_xx and S_yy; the authors' choice is 1e-4.
         random_state: seed of the first rotation.

@@ -31,7 +31,7 @@ class KSH(KernelHashFunction):
     demonstration.
 
     Args:
-        code_length: number of bits per code, 1 to 256.
+        code_length: number of bits per code, 1 to 4,096.
         anchors: number of training rows that the kernel compares with; all rows if there are fewer.
         labelled_samples: number of training rows whose classes are used; all rows if there are fewer. More of them
             raise mAP.

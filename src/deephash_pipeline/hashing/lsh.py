@@ -16,7 +16,7 @@ class LSH(LinearHashFunction):
     distance estimates the angle, the better the longer the code. Nothing is learned from data.
 
     Args:
-        code_length: number of bits per code, 1 to 256.
+        code_length: number of bits per code, 1 to 4,096.
         centre: put the hyperplanes through the training set's mean instead of the origin. Features after a ReLU lie in
             one orthant, at small angles to each other; this balances the bits, but is no part of the definition.
         random_state: seed of the hyperplanes.

@@ -10,7 +10,7 @@ class CentredLSH(LSH):
     are balanced. That is no part of Charikar's definition, nor of `LSH`, which is uncentred.
 
     Args:
-        code_length: number of bits per code, 1 to 256.
+        code_length: number of bits per code, 1 to 4,096.
         random_state: seed of the hyperplanes.
 
     Example:

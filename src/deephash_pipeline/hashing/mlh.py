@@ -47,7 +47,7 @@ class MLH(LinearHashFunction):
     sizes fit features of any scale. The defaults are those of the authors' published code, but for `batches_per_stage`.
 
     Args:
-        code_length: number of bits per code, 1 to 256.
+        code_length: number of bits per code, 1 to 4,096.
         radius_share: rho, the largest Hamming distance of similar codes, as a share of the code length, to be rounded.
         similar_share: share of each batch's pairs that are of one class.
         batch_size: pairs in a batch.

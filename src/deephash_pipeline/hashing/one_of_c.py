@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.hashing.base import Encoder, StoredArray
-from deephash_pipeline.retrieval import MAXIMUM_CODE_LENGTH
 
 
 class OneOfC(Encoder):
@@ -15,8 +14,8 @@ class OneOfC(Encoder):
 
     Retrieval by these codes returns the items of the predicted class, then all others, so its mAP follows from the
     classifier's confusions on queries and database alone: what a supervised code gains over it is gained by more than
-    classification. Made by `from_arrays`; the code length is the number of classes, up to the longest code that
-    retrieval counts. Of equally likely classes the lowest is taken.
+    classification. Made by `from_arrays`; the code length is the number of classes. Of equally likely classes the
+    lowest is taken.
 
     Attributes:
         weights_: float32, shape (D, code_length), the classifier's weights, one column per class.
@@ -33,7 +32,6 @@ class OneOfC(Encoder):
         "weights": StoredArray(("features", "code_length"), np.float32),
         "bias": StoredArray(("code_length",), np.float64),
     }
-    longest_code: ClassVar[int] = MAXIMUM_CODE_LENGTH
     weights_: NDArray[np.float32]
     bias_: NDArray[np.float64]
 

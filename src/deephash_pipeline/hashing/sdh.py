@@ -27,7 +27,7 @@ class SDH(DiscreteHashFunction):
     of Q = Y W' + nu phi P. The bits of an image are sgn(phi P).
 
     Args:
-        code_length: number of bits per code, 1 to 256.
+        code_length: number of bits per code, 1 to 4,096.
         anchors: number of training rows that the kernel compares with; all rows if there are fewer.
         rounds: how many times W, B and P are solved for.
         classifier_decay: lambda, the weight of ||W||^2.

@@ -30,7 +30,7 @@ class SphericalHashing(HashFunction):
     not by the authors' own measure, as all codes here.
 
     Args:
-        code_length: number of bits per code, 1 to 256.
+        code_length: number of bits per code, 1 to 4,096.
         samples: number of training rows that centres and radii are fitted to; all rows if there are fewer.
         iterations: the most steps of the centres.
         random_state: seed of the samples and of the centres at the start.

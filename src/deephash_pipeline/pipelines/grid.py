@@ -9,8 +9,9 @@ from typing import Any
 
 from deephash_pipeline.common.cell import SHOWN_CODE_LENGTH, Cell
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.hashing import HASH_FUNCTIONS, Encoder
+from deephash_pipeline.hashing import HASH_FUNCTIONS
 from deephash_pipeline.losses import LOSSES
+from deephash_pipeline.retrieval.codes import MAXIMUM_CODE_LENGTH
 
 CODE_LENGTHS = (12, 16, 24, 32, 48)
 REPLICATES = 3
@@ -88,8 +89,8 @@ def check_code_lengths(code_lengths: object) -> None:
     if not isinstance(code_lengths, tuple | list) or not code_lengths:
         raise InputError(f"{said}: write a tuple of code lengths in bits, such as (16, 32)")
     for code_length in code_lengths:
-        if type(code_length) is not int or not 1 < code_length <= Encoder.longest_code:
-            raise InputError(f"{said}: {code_length!r} is no whole number of bits from 2 to {Encoder.longest_code}")
+        if type(code_length) is not int or not 1 < code_length <= MAXIMUM_CODE_LENGTH:
+            raise InputError(f"{said}: {code_length!r} is no whole number of bits from 2 to {MAXIMUM_CODE_LENGTH}")
     if len(set(code_lengths)) < len(code_lengths):
         raise InputError(f"{said}: name every code length once")
     if SHOWN_CODE_LENGTH not in code_lengths:

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
 
-MAXIMUM_CODE_LENGTH = 504
-"""Distances up to here have nine binary digits, which is what the counting kernel has working memory for."""
+MAXIMUM_CODE_LENGTH = 4096
+"""Of all codes, wherever they are made, counted, searched or stored."""
 
 BITS_PER_BYTE = 8
 BYTES_PER_WORD = 8
@@ -41,17 +41,17 @@ class CodeSets:
     code_length: int
 
 
-def check_code_length(code_length: int, maximum: int = MAXIMUM_CODE_LENGTH) -> int:
-    """Return the code length as a plain `int`; raise InputError unless it is a whole number of bits in 1..maximum.
+def check_code_length(code_length: int) -> int:
+    """Return the code length as a plain `int`; raise InputError unless it is a whole number of bits in 1..4096.
 
     Example:
         >>> check_code_length(np.int64(48))
         48
     """
     if isinstance(code_length, bool) or not isinstance(code_length, Integral):
-        raise InputError(f"code_length is {code_length!r}; give a whole number from 1 to {maximum}.")
-    if not 1 <= code_length <= maximum:
-        raise InputError(f"code_length is {code_length} bits; choose one from 1 to {maximum}.")
+        raise InputError(f"code_length is {code_length!r}; give a whole number from 1 to {MAXIMUM_CODE_LENGTH}.")
+    if not 1 <= code_length <= MAXIMUM_CODE_LENGTH:
+        raise InputError(f"code_length is {code_length} bits; choose one from 1 to {MAXIMUM_CODE_LENGTH}.")
     return int(code_length)
 
 
@@ -60,7 +60,7 @@ def check_codes(codes: NDArray[np.uint8], code_length: int, name: str = "codes")
 
     Args:
         codes: packed codes, uint8 of shape (n, ceil(code_length / 8)).
-        code_length: bits per code, 1..504.
+        code_length: bits per code, 1..4096.
         name: what the error message calls the array.
 
     Raises:
@@ -101,7 +101,7 @@ def pack_bits(bits: NDArray[np.bool_]) -> NDArray[np.uint8]:
 
     Raises:
         InputError: if `bits` is not a two-dimensional boolean array (signs -1/+1 are refused: -1 would count as a
-            one), or K is outside 1..504.
+            one), or K is outside 1..4096.
 
     Example:
         >>> pack_bits(np.array([[True, False, True]]))

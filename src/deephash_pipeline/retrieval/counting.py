@@ -40,7 +40,7 @@ def count_distances(
             an item carries.
         database_codes: packed codes, uint8 (items, ceil(code_length / 8)).
         database_labels: whole numbers, (items,); or as the labels of queries, (items, classes).
-        code_length: bits per code, 1..504.
+        code_length: bits per code, 1..4096.
 
     Raises:
         InputError: if an argument has another type or shape, or there is no query or no item.
@@ -91,7 +91,7 @@ def count_shared_labels(
         query_labels: bool, or uint8 of 0 and 1, (queries, classes), which of the labels an item carries.
         database_codes: packed codes, uint8 (items, ceil(code_length / 8)).
         database_labels: as the labels of queries, (items, classes).
-        code_length: bits per code, 1..504.
+        code_length: bits per code, 1..4096.
 
     Raises:
         InputError: if an argument has another type or shape, or there is no query or no item.

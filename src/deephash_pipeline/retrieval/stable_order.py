@@ -31,7 +31,7 @@ def stable_order_average_precision(codes: LabelledCodes, k: int | None = None) -
     The number of threads (`numba.set_num_threads`) changes nothing.
 
     Args:
-        codes: of queries and database, of 1..504 bits, with their labels.
+        codes: of queries and database, of 1..4096 bits, with their labels.
         k: how many places count; a k beyond the database, or None, means all of it.
 
     Returns:

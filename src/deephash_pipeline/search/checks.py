@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.retrieval.codes import check_code_length
 
-MAXIMUM_CODE_LENGTH = 256
-
 
 def checked_form(code_length: int, features: int) -> tuple[int, int]:
     """Bits per code and numbers per item of a new index, once they are known to be right.
@@ -22,7 +20,7 @@ def checked_form(code_length: int, features: int) -> tuple[int, int]:
         >>> checked_form(48, features=0)
         (48, 0)
     """
-    return check_code_length(code_length, MAXIMUM_CODE_LENGTH), checked_count(features, "features", least=0)
+    return check_code_length(code_length), checked_count(features, "features", least=0)
 
 
 def checked_count(count: Any, name: str, least: int = 1) -> int:

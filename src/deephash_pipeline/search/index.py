@@ -23,14 +23,14 @@ from deephash_pipeline.search.store import LEDGER, SEGMENTS, Store
 
 
 class HammingIndex(ReadableIndex):
-    """Binary codes of 1 to 256 bits under ids of one's own, searched exactly.
+    """Binary codes of 1 to 4,096 bits under ids of one's own, searched exactly.
 
     Answers are ordered by (distance, insertion order) and equal to brute force always, whatever was added and removed
     before, on any number of threads (`numba.set_num_threads`). Searches may run on several threads, also while another
     thread adds and removes: each sees the state of one moment.
 
     Args:
-        code_length: bits per code, 1..256.
+        code_length: bits per code, 1..4096.
         features: numbers in the real-valued features that are stored with every item for re-ranking; 0 for none.
 
     Raises:
@@ -54,7 +54,7 @@ class HammingIndex(ReadableIndex):
 
         Args:
             folder: is made; must be empty or missing.
-            code_length: bits per code, 1..256.
+            code_length: bits per code, 1..4096.
             features: see `HammingIndex`.
 
         Raises:

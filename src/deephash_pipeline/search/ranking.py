@@ -19,8 +19,8 @@ Engine = Literal["auto", "scan", "sliced", "plain"]
 
 # From so many queries to a thread on, the bit-sliced comparison gains more than its tables cost.
 SLICED_QUERIES = 64
-# Memory for the keys of the queries that are answered at a time.
-KEYS_AT_ONCE = 1 << 23
+# Memory for the keys and counts of the queries that are answered at a time.
+NUMBERS_AT_ONCE = 1 << 23
 SPARE_KEYS = 512
 # Of fewer rows than one in so many, the codes are copied and searched alone.
 RARE = 32
@@ -36,7 +36,7 @@ def nearest_rows(
     Args:
         queries: codes, uint64 (queries, words).
         parts: what to search, in the order of their rows.
-        code_length: bits per code, 1..256.
+        code_length: bits per code, 1..4096.
         k: how many rows to find, at least 1.
         engine: "scan" compares code by code, "sliced" bit by bit (up to 64 bits), "plain" is numpy; "auto" chooses.
 
@@ -63,7 +63,7 @@ def nearest_rows(
     )
     rows = np.empty((len(queries), wanted), dtype=np.int64)
     distances = np.empty((len(queries), wanted), dtype=np.int32)
-    at_once = max(threads, KEYS_AT_ONCE // _room_for(wanted))
+    at_once = max(threads, NUMBERS_AT_ONCE // (_room_for(wanted) + 3 * (code_length + 1)))
     for start in range(0, len(queries), at_once):
         some = slice(start, start + at_once)
         _nearest_of_some(queries[some], parts, code_length, sliced, _Found(rows[some], distances[some]))
@@ -113,7 +113,7 @@ def rows_within(
     Args:
         queries: codes, uint64 (queries, words).
         parts: what to search, in the order of their rows.
-        radius: the largest distance that counts, 0..256.
+        radius: the largest distance that counts, 0..4096.
         engine: "plain" is numpy, all others are compiled.
 
     Returns:

@@ -33,9 +33,8 @@ BITS_PER_ADDITION = 3 * TRIPLES_PER_ADDITION
 NONE = np.uint64(0)
 ALL = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
 VECTOR_WORDS = 8
-# Rows of working memory: nine binary digits of a distance, and three more. 504 bits are the most whole additions that
-# have no tenth digit.
-DIGITS, CARRIES, MARKED, NARROWED, ROWS = 9, 9, 10, 11, 12
+# Rows of working memory: the binary digits of a distance, enough for 4,096 bits and more, and three more.
+CARRIES, MARKED, NARROWED, ROWS = 13, 14, 15, 16
 
 # Where the rows start. Indices are unsigned: those need no test for counting from the end, and so loops vectorise.
 _START = tuple(np.uint64(row * BLOCK_WORDS) for row in range(ROWS))
@@ -46,7 +45,7 @@ def difference_tables(words: NDArray[np.uint64], code_length: int) -> NDArray[np
 
     Args:
         words: codes, uint64 (items, words), see `code_words`.
-        code_length: bits per code, 1..504.
+        code_length: bits per code, 1..4096.
 
     Returns:
         uint64 (blocks, triples, 8, 2, BLOCK_WORDS): for an item of a block, two binary digits of a number 0..3. The
@@ -196,14 +195,14 @@ def count_marked(planes: Any, first: Any, stop_word: Any, code_length: int, coun
     for s in range(0, code_length + 1, 8):
         # A digit that s does not have may be anything: `or` with ones.
         if s % 64 == 0:
-            free6 = NONE if s & 64 else ALL
-            free7 = NONE if s & 128 else ALL
-            free8 = NONE if s & 256 else ALL
             for word in range(first, stop_word):
-                items = planes[_START[MARKED] + word] & (planes[_START[6] + word] | free6)
-                planes[_START[NARROWED] + word] = (
-                    items & (planes[_START[7] + word] | free7) & (planes[_START[8] + word] | free8)
-                )
+                planes[_START[NARROWED] + word] = planes[_START[MARKED] + word]
+            digit = 6
+            while code_length >> digit:
+                free = NONE if s >> digit & 1 else ALL
+                for word in range(first, stop_word):
+                    planes[_START[NARROWED] + word] &= planes[_START[digit] + word] | free
+                digit += 1
         free3 = NONE if s & 8 else ALL
         free4 = NONE if s & 16 else ALL
         free5 = NONE if s & 32 else ALL

@@ -1,4 +1,4 @@
-"""The counting kernel for several labels an item: how many items share 0, 1, 2, ... labels at each distance.
+"""The counting kernel for several labels an item: how many items share 0, 1, 2, ... labels with a query, by distance.
 
 Distances are summed as in `histograms`, 64 items at a time, and so are shared labels: a label is a bitmap of the items
 that carry it, the bitmaps of a query's labels are added up by half adders, and the items that share r of them are an

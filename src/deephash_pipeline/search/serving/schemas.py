@@ -6,6 +6,8 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 from pydantic_core import PydanticCustomError
 
+from deephash_pipeline.retrieval.codes import MAXIMUM_CODE_LENGTH
+
 Name = Annotated[str, StringConstraints(min_length=1, max_length=1024)]
 Label = Annotated[str, StringConstraints(max_length=200)]
 MOST_CODES = 1000
@@ -26,7 +28,7 @@ class Question(Where):
 
     k: int = Field(default=20, ge=1, description="How many to find.", examples=[10])
     radius: int | None = Field(
-        default=None, ge=0, le=256, description="Only those at most so many bits away.", examples=[8]
+        default=None, ge=0, le=MAXIMUM_CODE_LENGTH, description="Only those at most so many bits away.", examples=[8]
     )
     label: list[Label] | None = Field(
         default=None, max_length=1000, description="Only of these labels.", examples=[["3"]]
@@ -47,7 +49,7 @@ class ImageQuestion(Question):
 class CodesQuestion(Where):
     """A search by codes, for programs that join the answers of several services."""
 
-    codes: list[Annotated[str, StringConstraints(pattern="^[01]+$", max_length=256)]] = Field(
+    codes: list[Annotated[str, StringConstraints(pattern="^[01]+$", max_length=MAXIMUM_CODE_LENGTH)]] = Field(
         min_length=1, max_length=MOST_CODES, description="Bits, first to last.", examples=[["011010011100"]]
     )
     k: int = Field(default=20, ge=1, description="How many to find for each.", examples=[10])
