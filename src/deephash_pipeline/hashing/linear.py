@@ -46,7 +46,7 @@ class LinearHashFunction(LinearEncoder, HashFunction):
     Example:
         >>> from deephash_pipeline.hashing import HASH_FUNCTIONS
         >>> [name for name, method in HASH_FUNCTIONS.items() if issubclass(method, LinearHashFunction)]
-        ['lsh', 'pcah', 'itq', 'ldah', 'bre', 'mlh', 'lsh_centred', 'itq_cca']
+        ['lsh', 'pcah', 'itq', 'ldah', 'bre', 'mlh', 'lsh_centred', 'itq_cca', 'rotation', 'pca_rotation']
     """
 
 

@@ -28,6 +28,10 @@ HASH_FUNCTIONS: Registry[type[HashFunction]] = Registry(
         "fsdh": ".fsdh:FSDH",
         "cosdish": ".cosdish:COSDISH",
         "fast_hash": ".fast_hash:FastHash",
+        "sign": ".sign:Sign",
+        "median": ".median:Median",
+        "rotation": ".rotation:RandomRotation",
+        "pca_rotation": ".pca_rotation:PCARotation",
     },
     __package__,
 )

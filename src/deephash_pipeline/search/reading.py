@@ -67,7 +67,7 @@ class ReadableIndex:
     @property
     def features(self) -> int:
         """Numbers in the features of an item, 0 for none."""
-        return self._store.width
+        return self._store.form.width
 
     @property
     def columns(self) -> list[str]:
@@ -84,6 +84,7 @@ class ReadableIndex:
             "removed": sum(source.removed for source in snapshot.sources),
             "code_length": self.code_length,
             "features": self.features,
+            "feature_type": self._store.form.kind if self.features else None,
             "columns": self.columns,
             "segments": len(snapshot.sources) - 1,
             "distinct_codes": [source.items.groups.codes for source in snapshot.sources[:-1]],
@@ -151,7 +152,7 @@ class ReadableIndex:
         rows, distances = nearest_rows(queries, parts, self.code_length, shortlist, engine)
         if rerank is None:
             return Answers(snapshot.ids_of(rows, self._store.kind), distances)
-        scores = scores_of(snapshot, rows, rerank, self.code_length, self.features)
+        scores = scores_of(snapshot, rows, rerank, self.code_length, self._store.form)
         order = np.argsort(scores, axis=1, kind="stable")[:, :k]
         rows, distances = np.take_along_axis(rows, order, axis=1), np.take_along_axis(distances, order, axis=1)
         scores = np.take_along_axis(scores, order, axis=1)
