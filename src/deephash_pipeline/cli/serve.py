@@ -28,6 +28,7 @@ SECONDS_TO_END = 10
 @click.option("--allowed-host", multiple=True, help="A name the service is addressed by; may be repeated.")
 @click.option("--max-megabytes", default=10, show_default=True, type=click.IntRange(1, 1000), help="Of a request.")
 @click.option("--max-megapixels", default=40, show_default=True, type=click.IntRange(1, 1000), help="Of a picture.")
+@click.option("--allow-urls", is_flag=True, help="Searches may name their picture by a URL of a public address.")
 @click.option("--max-pending", default=128, show_default=True, type=click.IntRange(1), help="Requests at once.")
 @click.option(
     "--runtime",
@@ -47,6 +48,7 @@ def serve(
     allowed_host: Sequence[str],
     max_megabytes: int,
     max_megapixels: int,
+    allow_urls: bool,
     max_pending: int,
     runtime: Runtime,
     engine: str | None,
@@ -64,6 +66,7 @@ def serve(
         most_bytes=max_megabytes * 2**20,
         most_pixels=max_megapixels * 10**6,
         most_pending=max_pending,
+        allow_urls=allow_urls,
         hosts=["*"]
         if host in ANYWHERE and not allowed_host
         else ["127.0.0.1", "localhost", *map(_in_url, (host, *allowed_host))],

@@ -7,8 +7,10 @@ import zlib
 
 import pytest
 from PIL import Image
+from starlette.testclient import TestClient
 
-from tests.search.serving.pictures import WRITER, in_base64, picture
+from deephash_pipeline.search.serving import ServiceSettings, create_app
+from tests.search.serving.pictures import ADDRESS, WRITER, in_base64, picture
 
 THREE = "photos/3/0003.png"
 
@@ -214,6 +216,50 @@ CODES = {
     "codes with a label a number": {"codes": ["01" * 24], "label": [3]},
     "codes with an unknown field": {"codes": ["01" * 24], "radius": 3},
 }
+URLS = [
+    "",
+    "photo.png",
+    "//host/photo.png",
+    "file:///etc/passwd",
+    "ftp://example.com/photo.png",
+    "gopher://example.com/",
+    "data:image/png;base64,iVBORw0KGgo=",
+    "http://",
+    "http:///photo.png",
+    "http://example.com:8080/",
+    "http://example.com:99999/",
+    "http://example.com:x/",
+    "https://example.com:80/",
+    "http://user:word@example.com/",
+    "http://exa mple.com/",
+    "http://example.com/\r\nHost: other",
+    "http://[::1/",
+    "http://" + "x" * 3000,
+    "http://127.0.0.1/",
+    "http://127.1/",
+    "http://0/",
+    "http://0.0.0.0/",
+    "http://2130706433/",
+    "http://localhost/",
+    "http://[::1]/",
+    "http://[::]/",
+    "http://[::ffff:127.0.0.1]/",
+    "http://[fe80::1]/",
+    "http://[fc00::1]/",
+    "http://[2002:7f00:1::]/",
+    "http://[2001:0:808:808::8000:1]/",
+    "http://[::127.0.0.1]/",
+    "http://[64:ff9b::127.0.0.1]/",
+    "http://[64:ff9b:1::7f00:1]/",
+    "http://[fec0::1]/",
+    "http://10.0.0.1/",
+    "http://172.16.0.1/",
+    "http://192.168.1.1/",
+    "http://100.64.0.1/",
+    "http://169.254.169.254/latest/meta-data/",
+    "http://224.0.0.1/",
+    "http://255.255.255.255/",
+]
 TOKENS = [
     "",
     "Bearer",
@@ -236,9 +282,9 @@ NEW_ITEMS = [
 ]
 
 
-def test_there_are_a_hundred_and_fifty_kinds_of_bad_requests():
-    kinds = (PICTURES, QUESTIONS, BODIES, ADDRESSES, CODES, HOSTS, REMOVALS, TOKENS, NEW_ITEMS)
-    assert sum(map(len, kinds)) >= 150
+def test_there_are_a_hundred_and_ninety_kinds_of_bad_requests():
+    kinds = (PICTURES, QUESTIONS, BODIES, ADDRESSES, CODES, URLS, HOSTS, REMOVALS, TOKENS, NEW_ITEMS)
+    assert sum(map(len, kinds)) >= 190
 
 
 def refused(response, *codes):
@@ -253,6 +299,13 @@ def refused(response, *codes):
 @pytest.fixture(scope="module")
 def client(module_client):
     return module_client
+
+
+@pytest.fixture(scope="module")
+def url_client(client):
+    settings = ServiceSettings(allow_urls=True)
+    app = create_app(client.app.state.service.indexes, settings)
+    return TestClient(app, base_url=ADDRESS, raise_server_exceptions=False)
 
 
 @pytest.mark.parametrize("name", PICTURES)
@@ -279,6 +332,12 @@ def test_a_body_of_another_form_is_refused(client, name):
 @pytest.mark.parametrize("name", CODES)
 def test_codes_that_are_none_are_refused(client, name):
     refused(client.post("/v1/search/codes", json=CODES[name]), 400, 404, 422)
+
+
+@pytest.mark.parametrize("url", URLS)
+def test_a_url_that_leads_to_no_public_address_is_refused(client, url_client, url):
+    refused(client.post("/v1/search", json={"url": url}), 403)
+    refused(url_client.post("/v1/search", json={"url": url}), 422)
 
 
 @pytest.mark.parametrize("name", ADDRESSES)

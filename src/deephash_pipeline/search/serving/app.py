@@ -140,7 +140,7 @@ def _add_search(app: FastAPI, service: Service) -> None:
     async def search_by_image(request: Request) -> Results:
         """Find the pictures most like one that is sent."""
         with service.admitted():
-            content, question = await read_fields(request, ImageQuestion)
+            content, question = await read_fields(request, ImageQuestion, service.settings)
             service.check_count(question)
             name, images = service.named(question)
             code, _ = await service.encoded(name, content)
@@ -179,7 +179,7 @@ def _add_items(app: FastAPI, service: Service) -> None:
     async def add_item(request: Request) -> Item:
         """Add a picture; when this is answered, it is stored for good and found by the next search."""
         with service.admitted():
-            content, new = await read_fields(request, NewItem)
+            content, new = await read_fields(request, NewItem, service.settings)
             name, images = service.named(new)
             code, picture = await service.encoded(name, content, keep=True)
             assert picture is not None

@@ -6,9 +6,11 @@ from typing import Any, TypeVar
 from fastapi import HTTPException, Request
 from pydantic import BaseModel, ValidationError
 from python_multipart.exceptions import FormParserError
+from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import UploadFile
 
 from deephash_pipeline.search.serving.pictures import from_base64
+from deephash_pipeline.search.serving.remote import fetched
 from deephash_pipeline.search.serving.settings import ServiceSettings
 
 MOST_FIELDS = 50
@@ -17,12 +19,13 @@ MOST_FIELD_BYTES = 65_536
 Fields = TypeVar("Fields", bound=BaseModel)
 
 
-async def read_fields(request: Request, model: type[Fields]) -> tuple[bytes, Fields]:
+async def read_fields(request: Request, model: type[Fields], settings: ServiceSettings) -> tuple[bytes, Fields]:
     """Read a picture and what comes with it.
 
     Args:
         request: its body is JSON with the picture in base64, or multipart with the picture as the file ``image``.
         model: of the JSON.
+        settings: whether the picture may be named by a URL, and how long that may take.
 
     Raises:
         HTTPException: 400, 408, 413, 415 or 422, after what is wrong.
@@ -36,7 +39,14 @@ async def read_fields(request: Request, model: type[Fields]) -> tuple[bytes, Fie
         fields = model.model_validate_json(await request.body())
     except ValidationError as error:
         raise HTTPException(422, one_line(error.errors())) from error
-    return from_base64(fields.image), fields  # type: ignore[attr-defined]
+    url = getattr(fields, "url", None)
+    if url is None:
+        return from_base64(fields.image), fields  # type: ignore[attr-defined]
+    if fields.image:  # type: ignore[attr-defined]
+        raise HTTPException(422, "url: give it or an image, not both")
+    if not settings.allow_urls:
+        raise HTTPException(403, "url: this service takes none; start it with --allow-urls, or send the picture")
+    return await run_in_threadpool(fetched, url, settings.most_bytes, settings.seconds), fields
 
 
 async def _read_form(request: Request, model: type[Fields]) -> tuple[bytes, Fields]:

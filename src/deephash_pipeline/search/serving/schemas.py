@@ -38,7 +38,12 @@ class Question(Where):
 class ImageQuestion(Question):
     """A search by a picture in base64."""
 
-    image: str = Field(description="PNG, JPEG, WebP or BMP in base64, also as a data: URL.", examples=["iVBORw0KGgo="])
+    image: str = Field(
+        default="", description="PNG, JPEG, WebP or BMP in base64, also as a data: URL.", examples=["iVBORw0KGgo="]
+    )
+    url: str | None = Field(
+        default=None, description="Of the picture, in place of `image`, where the service allows it."
+    )
 
 
 class CodesQuestion(Where):

@@ -20,6 +20,7 @@ class ServiceSettings(BaseModel):
         most_pending: requests with a picture or a search that are worked on or wait; one more is answered 429.
         most_results: largest k.
         batch_size: pictures encoded at a time.
+        allow_urls: whether a search may name its picture by a URL, of a public address alone.
         seconds: a request may take, to arrive and to be answered.
         hosts: names under which the service may be addressed; ``*`` for any. Others are refused, so that a page on the
             web cannot ask a service on its reader's machine by giving that a name of its own.
@@ -37,6 +38,7 @@ class ServiceSettings(BaseModel):
     most_pending: int = Field(default=128, ge=1)
     most_results: int = Field(default=1000, ge=1)
     batch_size: int = Field(default=32, ge=1)
+    allow_urls: bool = False
     seconds: float = Field(default=30.0, gt=0)
     hosts: Sequence[str] = ("127.0.0.1", "localhost")
 
