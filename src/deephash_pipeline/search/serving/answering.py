@@ -25,6 +25,7 @@ from deephash_pipeline.search.serving.schemas import (
     Result,
     Results,
 )
+from deephash_pipeline.search.serving.settings import ServiceSettings
 
 ATTEMPTS = 10
 
@@ -105,7 +106,7 @@ def _fields(name: str, images: ImageIndex, item: IndexedItem) -> dict[str, Any]:
     }
 
 
-def index_info(name: str, images: ImageIndex, writable: bool) -> IndexInfo:
+def index_info(name: str, images: ImageIndex, settings: ServiceSettings) -> IndexInfo:
     """What a page must know of an index."""
     return IndexInfo(
         name=name,
@@ -114,6 +115,7 @@ def index_info(name: str, images: ImageIndex, writable: bool) -> IndexInfo:
         hasher=f"{images.hasher.description.method} {images.hasher.description.benchmark}",
         image_shape=images.hasher.description.image_shape,
         labels=images.labels(),
-        writable=writable,
+        writable=settings.token is not None,
+        urls=settings.allow_urls,
         approximate=images.index.approximate,
     )

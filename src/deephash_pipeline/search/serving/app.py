@@ -253,8 +253,7 @@ def _add_state(app: FastAPI, service: Service) -> None:
     @app.get("/v1/indexes", responses=PROBLEMS)
     def list_indexes() -> list[IndexInfo]:
         """The indexes that are served."""
-        writable = service.settings.token is not None
-        return [index_info(name, images, writable) for name, images in service.indexes.items()]
+        return [index_info(name, images, service.settings) for name, images in service.indexes.items()]
 
     @app.get("/healthz")
     def health() -> Health:

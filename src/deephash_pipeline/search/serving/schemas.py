@@ -133,6 +133,7 @@ class IndexInfo(BaseModel):
     image_shape: tuple[int, int, int]
     labels: list[str]
     writable: bool
+    urls: bool = Field(description="Whether a search may name its picture by a URL.")
     approximate: bool
 
 
