@@ -1,14 +1,13 @@
 """ITQ: principal components, rotated to lie close to the corners of a cube."""
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import PositiveInt
 
-from deephash_pipeline.hashing.base import StoredArray
-from deephash_pipeline.hashing.linear import HYPERPLANES, LinearHashFunction, feature_mean, hyperplanes_through, project
+from deephash_pipeline.hashing.base import learned
+from deephash_pipeline.hashing.linear import LinearHashFunction, feature_mean, hyperplanes_through, project
 from deephash_pipeline.hashing.principal_directions import one_direction_per_bit
 from deephash_pipeline.hashing.rows import row_blocks
 
@@ -39,14 +38,10 @@ class ITQ(LinearHashFunction):
         True
     """
 
-    stored: ClassVar[Mapping[str, StoredArray]] = {**HYPERPLANES, "objective": StoredArray(("rotations",), np.float64)}
     display_name = "ITQ"
     reference = "Gong & Lazebnik, Iterative quantization: a procrustean approach to learning binary codes, CVPR 2011"
-    objective_: NDArray[np.float64]
-
-    def __init__(self, code_length: int = 48, *, iterations: PositiveInt = 50, random_state: int = 0) -> None:
-        super().__init__(code_length, random_state=random_state)
-        self.iterations = iterations
+    objective_: NDArray[np.float64] = learned("rotations")
+    iterations: PositiveInt = 50
 
     def _learn(self, z: NDArray[Any], labels: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
         centre = feature_mean(z)
