@@ -15,14 +15,16 @@ from sklearn.preprocessing import Normalizer  # type: ignore[import-untyped]
 from sklearn.utils.estimator_checks import parametrize_with_checks  # type: ignore[import-untyped]
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.hashing import FSDH, HASH_FUNCTIONS, ITQ, KSH, LDAH, PCAH, SDH, FastHash, HashFunction, LiongSDH
+from deephash_pipeline.hashing import FSDH, HASH_FUNCTIONS, ITQ, KSH, SDH, FastHash, HashFunction
 from tests.hashing.little_work import LITTLE_WORK
 
 Quick = Callable[..., HashFunction]
 METHODS = list(HASH_FUNCTIONS.values())
 A_DIRECTION_FOR_EACH_BIT = {
-    method: {"check_fit2d_1feature": "each bit takes a direction of variance, and one feature has but one"}
-    for method in (PCAH, ITQ, LDAH, LiongSDH)
+    HASH_FUNCTIONS[name]: {
+        "check_fit2d_1feature": "each bit takes a direction of variance, and one feature has but one"
+    }
+    for name in ("pcah", "itq", "ldah", "liong_sdh", "sign", "median", "pca_rotation")
 }
 
 

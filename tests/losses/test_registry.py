@@ -189,7 +189,7 @@ def test_labels_of_classes_that_a_loss_was_not_made_for_are_refused(name, label)
 @pytest.mark.parametrize(
     ("name", "wrong"),
     [
-        ("cnnh", {"sweeps": 0}),
+        ("cnnh", {"random_state": -1}),
         ("cnnh_plus", {"label_weight": -1}),
         ("dnnh", {"epsilon": 0.6}),
         ("dpsh", {"quantisation_weight": -0.1}),

@@ -1,17 +1,14 @@
 """FastHash: bits by graph cuts, and boosted decision trees that tell them from features."""
 
-from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, PositiveInt
 
-from deephash_pipeline.hashing.base import HashFunction, StoredArray
+from deephash_pipeline.hashing.base import HashFunction, learned
 from deephash_pipeline.hashing.block_graph_cut import blocks_of, draw_pairs, infer_bits
 from deephash_pipeline.hashing.boosted_trees import Ensemble, EnsembleSize, add_votes, boost
-
-NODES = ("code_length", "trees", "nodes")
 
 
 class FastHash(HashFunction):
@@ -59,32 +56,14 @@ class FastHash(HashFunction):
     )
     supervised = True
     several_labels = True
-    stored: ClassVar[Mapping[str, StoredArray]] = {
-        "feature": StoredArray(NODES, np.int32),
-        "value": StoredArray(NODES, np.float64),
-        "splits": StoredArray(("features",), np.int64),
-    }
-    feature_: NDArray[np.int32]
-    value_: NDArray[np.float64]
-    splits_: NDArray[np.int64]
-
-    def __init__(
-        self,
-        code_length: int = 48,
-        *,
-        trees: PositiveInt = 200,
-        depth: Annotated[int, Field(ge=1, le=12)] = 4,
-        features_per_split: PositiveInt = 200,
-        partners: PositiveInt = 100,
-        passes: PositiveInt = 2,
-        random_state: int = 0,
-    ) -> None:
-        super().__init__(code_length, random_state=random_state)
-        self.trees = trees
-        self.depth = depth
-        self.features_per_split = features_per_split
-        self.partners = partners
-        self.passes = passes
+    feature_: NDArray[np.int32] = learned("code_length", "trees", "nodes")
+    value_: NDArray[np.float64] = learned("code_length", "trees", "nodes")
+    splits_: NDArray[np.int64] = learned("features")
+    trees: PositiveInt = 200
+    depth: Annotated[int, Field(ge=1, le=12)] = 4
+    features_per_split: PositiveInt = 200
+    partners: PositiveInt = 100
+    passes: PositiveInt = 2
 
     def _learn(self, z: NDArray[Any], labels: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
         generator = np.random.default_rng(self.random_state)

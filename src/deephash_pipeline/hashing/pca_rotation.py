@@ -1,18 +1,16 @@
 """PCA-RR: principal components, rotated at random."""
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from deephash_pipeline.hashing.base import StoredArray
-from deephash_pipeline.hashing.itq import ITQ
-from deephash_pipeline.hashing.linear import HYPERPLANES, LinearHashFunction, feature_mean, hyperplanes_through
+from deephash_pipeline.hashing.itq import random_rotation
+from deephash_pipeline.hashing.linear import LinearHashFunction, feature_mean, hyperplanes_through
 from deephash_pipeline.hashing.principal_directions import one_direction_per_bit
 
 
-class PCARotation(ITQ):
+class PCARotation(LinearHashFunction):
     """Signs of principal components after a random rotation, which spreads their variance evenly over the bits.
 
     It is where ITQ starts, "PCA-RR" in its authors' tables: nearly as good in long codes, and learned in one step.
@@ -26,14 +24,10 @@ class PCARotation(ITQ):
         [[False], [True]]
     """
 
-    stored: ClassVar[Mapping[str, StoredArray]] = HYPERPLANES
     display_name = "PCA-RR"
     reference = "Jegou, Douze, Schmid & Perez, Aggregating local descriptors into a compact representation, CVPR 2010"
-
-    def __init__(self, code_length: int = 48, *, random_state: int = 0) -> None:
-        LinearHashFunction.__init__(self, code_length, random_state=random_state)
 
     def _learn(self, z: NDArray[Any], labels: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
         centre = feature_mean(z)
         directions = one_direction_per_bit(z, centre, self.code_length)
-        return hyperplanes_through(centre, directions @ self._draw_rotation())
+        return hyperplanes_through(centre, directions @ random_rotation(self.code_length, self.random_state))

@@ -1,13 +1,13 @@
 """Signs of the features themselves, the recipe of most vector databases."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.hashing.base import HashFunction, StoredArray
+from deephash_pipeline.hashing.base import HashFunction, learned
 
 
 class Sign(HashFunction):
@@ -28,13 +28,12 @@ class Sign(HashFunction):
         [[True, False]]
     """
 
-    stored: ClassVar[Mapping[str, StoredArray]] = {"threshold": StoredArray(("features",), np.float64)}
     display_name = "Signs of features"
     reference = (
         "Agrawal, Girshick & Malik, Analyzing the performance of multilayer neural networks for object recognition, "
         "ECCV 2014"
     )
-    threshold_: NDArray[np.float64]
+    threshold_: NDArray[np.float64] = learned("features")
 
     def _learn(self, z: NDArray[Any], labels: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
         # The smallest number: after a ReLU a feature is often 0, which says no more than a negative one.

@@ -1,14 +1,11 @@
 """ADSH, asymmetric deep supervised hashing."""
 
-from typing import Annotated
-
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import NonNegativeFloat
 from torch import Tensor
 
-from deephash_pipeline.common.parameters import validated
 from deephash_pipeline.losses.hashing_loss import code_metrics, label_matrix
 from deephash_pipeline.losses.sample_codes import SampleCodesLoss
 
@@ -39,17 +36,10 @@ class ADSH(SampleCodesLoss):
 
     display_name = "ADSH"
     reference = "Jiang & Li, Asymmetric deep supervised hashing, AAAI 2018"
-    needs = ("code_length", "labels")
+    gamma: NonNegativeFloat = 200.0
 
-    @validated("labels")
-    def __init__(
-        self,
-        code_length: Annotated[int, Field(ge=1)],
-        labels: NDArray[np.int64],
-        gamma: Annotated[float, Field(ge=0)] = 200.0,
-    ) -> None:
-        super().__init__(code_length, labels)
-        self.gamma = gamma
+    def __post_init__(self, labels: NDArray[np.int64]) -> None:
+        super().__post_init__(labels)
         similar = float(self.has_label.sum(0).square().sum())
         self.ratio = similar / max(len(self.has_label) ** 2 - similar, 1.0)
 

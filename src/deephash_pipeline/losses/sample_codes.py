@@ -1,11 +1,13 @@
 """Losses with a code for every image of the training set, for which they solve before each epoch."""
 
 from abc import abstractmethod
+from dataclasses import InitVar, field
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from pydantic import PositiveInt
 from torch import Tensor
 
 from deephash_pipeline.common.errors import InputError
@@ -35,17 +37,19 @@ class SampleCodesLoss(HashingLoss):
         has_label: 1 where an image has a label, float32 (images, classes).
     """
 
-    codes: Tensor
-    has_label: Tensor
+    needs = ("code_length", "labels")
+    code_length: PositiveInt
+    labels: InitVar[NDArray[np.int64]]
+    codes: Tensor = field(init=False)
+    has_label: Tensor = field(init=False)
+    batch: Tensor | None = field(init=False, default=None)
 
-    def __init__(self, code_length: int, labels: NDArray[np.int64]) -> None:
-        super().__init__()
+    def __post_init__(self, labels: NDArray[np.int64]) -> None:
         given = torch.from_numpy(np.asarray(labels))
         if not is_multi_hot(given):
             given = class_numbers(given, len(given))
         self.register_buffer("has_label", label_matrix(given, number_of_classes(given)), persistent=False)
-        self.register_buffer("codes", torch.zeros(len(given), code_length))
-        self.batch: Tensor | None = None
+        self.register_buffer("codes", torch.zeros(len(given), self.code_length))
 
     def start_epoch(self, u: Tensor) -> None:
         """Solve for the codes.
