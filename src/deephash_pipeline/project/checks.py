@@ -1,31 +1,32 @@
 """What a run is refused for before it takes the lock: parameters and paths that no node would refuse in time."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from glob import escape
 from pathlib import Path
 from typing import Any
 
 from kedro.framework.hooks import hook_impl
-from kedro.io import CatalogProtocol
+from kedro.framework.project import pipelines
 from kedro.pipeline import Pipeline
 from pydantic import BaseModel, ValidationError
 
+from deephash_pipeline.common.cell import FIELD, SEEDS
 from deephash_pipeline.common.devices import resolve_device, resolve_devices
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.parameters import faults_in_one_line, refuse_booleans_for_numbers
 from deephash_pipeline.deephash.experiment import Experiment
+from deephash_pipeline.pipelines.grid import every_cell
 from deephash_pipeline.project.datasets.atomic_file import AtomicFileDataset
-
-Catalog = CatalogProtocol[Any, Any]
+from deephash_pipeline.project.freshness.graph import BENCHMARK_FILE, Catalog
+from deephash_pipeline.retrieval.protocols import require_protocol
 
 LARGEST = 2**63
-BENCHMARK_FILE = "class_names"
-"""A dataset that lies directly in the folder of the benchmark: data/02_intermediate/<benchmark>."""
+AT_ALL_LENGTHS = {"full", "__default__", FIELD, SEEDS, "without_labels"}
 
 
 class SoundRun:
-    """Refuses numbers, names, devices and paths that would end a run late, in a traceback, or outside the project."""
+    """Refuses parameters that nothing reads, and numbers, names, devices and paths that would end a run late."""
 
     @hook_impl
     def before_pipeline_run(self, run_params: dict[str, Any], pipeline: Pipeline, catalog: Catalog) -> None:
@@ -48,7 +49,11 @@ class SoundRun:
         Raises:
             InputError: one of them cannot be used.
         """
-        parameters = plain(catalog.load("parameters"))
+        given = catalog.load("parameters")
+        refuse_unread(given)
+        if "protocol" in given:
+            require_protocol(given["protocol"])
+        parameters = plain(given)
         check_numbers(parameters)
         self._check_experiment(parameters.get("experiment"), catalog, project)
 
@@ -70,6 +75,42 @@ class SoundRun:
         if experiment.trunk.weights is not None and not (project / experiment.trunk.weights).is_file():
             raise InputError(f"`experiment.trunk.weights`: there is no file {experiment.trunk.weights}: name one")
         resolve_devices(experiment.devices, resolve_device(experiment.device))
+
+
+def refuse_unread(parameters: Mapping[str, Any]) -> None:
+    """Refuse parameters that no pipeline reads, a misspelt group for example.
+
+    Raises:
+        InputError: there is one.
+    """
+    read = parameters_read()
+    unread = min(unread_parameters(parameters, read), default=None)
+    if unread is None:
+        return
+    below = min((name for name in read if name.startswith(f"{unread}.")), default=None)
+    if below is not None:
+        raise InputError(f"`{unread}` is a group: name a value in it, such as {below}")
+    groups = sorted({name.partition(".")[0] for name in read})
+    raise InputError(f"unknown parameter `{unread}`: nothing reads it; the groups are {', '.join(groups)}")
+
+
+def parameters_read() -> set[str]:
+    """Name the parameters that any pipeline reads: but for the cells, they are the same at all code lengths."""
+    inputs = set[str]().union(*(pipelines[name].inputs() for name in pipelines if name not in AT_ALL_LENGTHS))
+    read = {name.removeprefix("params:") for name in inputs if name.startswith("params:")}
+    return read | {cell.parameter for cell in every_cell()}
+
+
+def unread_parameters(parameters: Mapping[str, Any], read: Collection[str], above: str = "") -> Iterator[str]:
+    """Yield the dotted names of parameters that are neither read nor part of, nor a group of, what is read."""
+    for key, value in parameters.items():
+        name = f"{above}{key}"
+        if name in read or key.startswith("_"):
+            continue
+        if isinstance(value, Mapping) and any(other.startswith(f"{name}.") for other in read):
+            yield from unread_parameters(value, read, f"{name}.")
+        else:
+            yield name
 
 
 def plain(value: Any) -> Any:

@@ -8,13 +8,11 @@ from deephash_pipeline.provenance.artefacts import FoundFiles, Source, StoredFil
 from deephash_pipeline.provenance.code import code_version
 from deephash_pipeline.provenance.digests import (
     content_digest,
-    everything_read,
     file_digest,
     files_digest,
-    remember,
     text_digest,
 )
-from deephash_pipeline.provenance.lineage import Arguments, Artefact, Kind, Lineage, State, Step, summarised
+from deephash_pipeline.provenance.lineage import Artefact, Kind, Lineage, State, Step, summarised
 from deephash_pipeline.provenance.lock import RunLock, sweep
 from deephash_pipeline.provenance.manifest import (
     DamagedError,
@@ -29,7 +27,6 @@ from deephash_pipeline.provenance.manifest import (
 from deephash_pipeline.provenance.sources import sources
 
 __all__ = [
-    "Arguments",
     "Artefact",
     "DamagedError",
     "FoundFiles",
@@ -45,13 +42,11 @@ __all__ = [
     "code_version",
     "content_digest",
     "describe",
-    "everything_read",
     "file_digest",
     "files_digest",
     "manifest_path",
     "manifest_text",
     "read_manifest",
-    "remember",
     "sources",
     "summarised",
     "sweep",

@@ -10,8 +10,7 @@ from PIL import Image
 from deephash_pipeline import ImageHasher
 from deephash_pipeline.images.sources.digits import read_digits
 from deephash_pipeline.project.datasets import IndexDataset
-from deephash_pipeline.project.freshness.indexes import StoredIndex
-from deephash_pipeline.provenance import Kind, Origin
+from deephash_pipeline.provenance import Kind, Origin, StoredFile
 from deephash_pipeline.provenance.artefacts import NO_GRAPH
 from deephash_pipeline.search.images import EncodedDatabase, ImageIndex
 
@@ -38,7 +37,7 @@ def dataset(tmp_path, database):
 
 
 def state(dataset):
-    return StoredIndex(dataset.filepath).state(NO_GRAPH, NAME).kind
+    return StoredFile(dataset.filepath, check=dataset.check).state(NO_GRAPH, NAME).kind
 
 
 def test_what_is_loaded_finds_the_images_by_their_codes(dataset, database):

@@ -17,7 +17,6 @@ from deephash_pipeline.provenance import (
     manifest_path,
     manifest_text,
     read_manifest,
-    remember,
     verify,
 )
 
@@ -109,9 +108,7 @@ class AtomicFileDataset(AbstractDataset[Content, Content], Generic[Content]):
             replacing(self._filepath, flush_folder=False) as temporary,
         ):
             self._write(temporary, content)
-            manifest = describe(name, temporary, origin)
-            temporary_manifest.write_text(manifest_text(manifest), encoding="utf-8")
-        remember(self._filepath, manifest.digest)
+            temporary_manifest.write_text(manifest_text(describe(name, temporary, origin)), encoding="utf-8")
 
     def _exists(self) -> bool:
         return is_there(self._remote) if self._remote else self._filepath.is_file()
