@@ -68,6 +68,7 @@ def render(metrics, curves, history, display_names, groups):
         arguments = {
             "benchmark": benchmark,
             "protocol": PROTOCOLS["paper"],
+            "methods": display_names.values(),
             "by_protocol": (),
             "summary": {"Database": "5,000 images"},
             "map_table": map_table(metrics, display_names),

@@ -33,7 +33,6 @@ try:
     )
     from deephash_pipeline.reports.tables import comparison_table, map_table, metrics_table
     from deephash_pipeline.reports.training_curves import figure_training_curves
-    from deephash_pipeline.reports.tuning_figures import figure_tuning_progress, figure_tuning_rates
 except ModuleNotFoundError as error:
     raise missing(error, "pipeline") from error
 
@@ -60,8 +59,6 @@ __all__ = [
     "figure_precision_recall",
     "figure_seeds",
     "figure_training_curves",
-    "figure_tuning_progress",
-    "figure_tuning_rates",
     "for_readers",
     "map_table",
     "metrics_table",

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pandas as pd
@@ -12,7 +12,7 @@ from plotly.offline import get_plotlyjs
 
 from deephash_pipeline.reports.paper.published import CITED_HEADING, CITED_NOTE, FEATURE_CODE_LENGTHS, MAIN_CODE_LENGTHS
 from deephash_pipeline.reports.protocols import ByProtocol
-from deephash_pipeline.reports.tables import citations, is_reference_row
+from deephash_pipeline.reports.tables import citations
 from deephash_pipeline.reports.templates import render
 from deephash_pipeline.retrieval.protocols import Protocol
 
@@ -76,6 +76,7 @@ class Report:
         protocol: that the cells were measured by.
         summary: facts at the top of the page, label to text.
         map_table: as `tables.map_table` returns it.
+        methods: display names of the methods; other rows of `map_table` are references.
         comparison_table: as `tables.comparison_table` returns it; shown are the methods and code lengths
             for which the paper prints or cites a metric, in the paper's tables.
         by_protocol: what other protocols measured.
@@ -91,6 +92,7 @@ class Report:
     summary: Mapping[str, str]
     map_table: pd.DataFrame
     comparison_table: pd.DataFrame
+    methods: Collection[str]
     by_protocol: Sequence[ByProtocol] = ()
     figures: Mapping[str, go.Figure] = field(default_factory=dict)
     gallery: str = ""
@@ -110,11 +112,11 @@ def render_report(title: str, report: Report) -> str:
         title=title,
         benchmark=report.benchmark,
         summary=report.summary,
-        highest=_highest(report.map_table),
+        highest=_highest(report.map_table, report.methods),
         code_lengths=list(report.map_table.columns),
         protocol=report.protocol,
-        map_rows=_map_rows(report.map_table),
-        by_protocol=[(other, list(other.table.columns), _map_rows(other.table)) for other in report.by_protocol],
+        map_rows=_map_rows(report.map_table, report.methods),
+        by_protocol=[(other, list(other.table.columns), _map_rows(other.table, report.methods)) for other in report.by_protocol],
         comparisons=_comparisons(report.comparison_table),
         cited_heading=CITED_HEADING,
         cited_note=CITED_NOTE,
@@ -126,9 +128,9 @@ def render_report(title: str, report: Report) -> str:
     )
 
 
-def _highest(table: pd.DataFrame) -> str:
+def _highest(table: pd.DataFrame, methods: Collection[str]) -> str:
     """Name the methods with the highest metric at the longest and the shortest code length, as it is printed."""
-    competing = table[[not is_reference_row(str(label)) for label in table.index]]
+    competing = table[table.index.isin(methods)]
     said = []
     for length in dict.fromkeys((table.columns[-1], table.columns[0])):
         printed = competing[length].dropna().map(_number)
@@ -141,13 +143,12 @@ def _highest(table: pd.DataFrame) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _map_rows(table: pd.DataFrame) -> list[TableRow]:
-    labels = [str(label) for label in table.index]
-    competing = table[[not is_reference_row(label) for label in labels]]
+def _map_rows(table: pd.DataFrame, methods: Collection[str]) -> list[TableRow]:
+    competing = table[table.index.isin(methods)]
     best = [_number(competing[column].max()) for column in table.columns]
     rows = []
-    for label, values in zip(labels, table.to_numpy(dtype="float64").tolist(), strict=True):
-        reference = is_reference_row(label)
+    for label, values in zip(map(str, table.index), table.to_numpy(dtype="float64").tolist(), strict=True):
+        reference = label not in methods
         cells = [
             TableCell(_number(value)) if reference else _bold_if_best(value, best_value)
             for value, best_value in zip(values, best, strict=True)

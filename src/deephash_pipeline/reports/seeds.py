@@ -8,9 +8,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from deephash_pipeline.reports.figures import by_group
-from deephash_pipeline.reports.panels import add_to_panel, panels_beside_each_other
-from deephash_pipeline.reports.style import line_and_markers, method_styles
+from deephash_pipeline.reports.panels import curves_in_panels, told
 from deephash_pipeline.retrieval.protocols import require_protocol
 from deephash_pipeline.tuning.significance import SignificanceParameters, compare_with_best
 
@@ -123,35 +121,27 @@ def figure_seeds(
         groups: heading of each group to its methods.
     """
     protocol = require_protocol(str(table["protocol"].iloc[-1]))
-    drawn = table[table["protocol"] == protocol.name]
-    there = set(drawn["method"])
-    placed = by_group([method for method, name in display_names.items() if name in there], groups)
-    figure = panels_beside_each_other([*placed], [len(methods) for methods in placed.values()])
-    styles = method_styles(display_names)
-    for panel, methods in enumerate(placed.values()):
-        for method in methods:
-            own = drawn[drawn["method"] == display_names[method]].sort_values("code_length")
-            trace = go.Scatter(
-                x=own["code_length"].to_numpy(),
-                y=own["mean"].to_numpy(),
-                error_y={"type": "data", "array": own["standard_deviation"].fillna(0).to_numpy(), "visible": True},
-                customdata=own[["seeds", "standard_deviation"]].to_numpy(),
-                name=display_names[method],
-                hovertemplate="%{x} bits: %{y:.4f} ± %{customdata[1]:.4f}, %{customdata[0]} seeds",
-                **line_and_markers(styles[method], marker_size=7),
-            )
-            add_to_panel(figure, panel, trace)
-    figure.update_layout(
-        title_text="Several seeds",
-        meta=figure.layout.meta
-        | {
-            "how_to_read": f"Means over seeds; the database is {protocol.described}. Error bars are one standard "
-            "deviation of the seeds; a method with one seed has none."
-        },
+    drawn = table[table["protocol"] == protocol.name].sort_values("code_length")
+    keys = {name: method for method, name in display_names.items()}
+    figure = curves_in_panels(
+        drawn.assign(method=drawn["method"].map(keys), error=drawn["standard_deviation"].fillna(0)),
+        display_names,
+        groups,
+        marker_size=7,
+        x="code_length",
+        y="mean",
+        error_y="error",
+        customdata=["seeds", "standard_deviation"],
     )
+    figure.update_traces(hovertemplate="%{x} bits: %{y:.4f} ± %{customdata[1]:.4f}, %{customdata[0]} seeds")
     figure.update_xaxes(title_text="Code length (bits)", tickvals=sorted(drawn["code_length"].unique()))
     figure.update_yaxes(title_text="Mean average precision", col=1)
-    return figure
+    return told(
+        figure,
+        "Several seeds",
+        f"Means over seeds; the database is {protocol.described}. Error bars are one standard deviation of the seeds; "
+        "a method with one seed has none.",
+    )
 
 
 def cell_text(row: "pd.Series[Any]") -> str:

@@ -40,6 +40,7 @@ def report_measured_cells(
         {"Network": experiment.network, "Cells": f"{len(cells)}", **parameters.written},
         map_table,
         reports.comparison_table(cells, experiment.benchmark, names),
+        names.values(),
         reports.by_other_protocols(reports.protocols_table(cells, []), names),
         {"map_by_code_length": reports.figure_map_by_code_length(cells, names, METHOD_GROUPS)},
         notes=parameters.notes,
