@@ -39,7 +39,7 @@ from deephash_pipeline.pipelines.shared.measuring import (
 )
 from deephash_pipeline.pipelines.shared.reporting import ReportingParameters
 from deephash_pipeline.pipelines.shared.searching import LabelSets
-from deephash_pipeline.reports import CodedImages, GalleryParameters, retrieval_gallery
+from deephash_pipeline.reports.gallery import CodedImages, GalleryParameters, retrieval_gallery
 from deephash_pipeline.retrieval import CodeSets, count_shared_labels, graded_metrics, pack_bits
 
 EXPERIMENT = Experiment(benchmark="bars", network="lenet", seed=7, device="cpu")

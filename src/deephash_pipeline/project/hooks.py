@@ -73,7 +73,7 @@ def _printed(value: float) -> str:
 
 def _scores(names: Iterable[str], catalog: CatalogProtocol[Any, Any], env: str | None) -> Iterator[str]:
     """Yield a line for each method of some cells with its mAP, and one that says how to put all beside each other."""
-    from deephash_pipeline.reports import cell_metric, cell_protocol  # noqa: PLC0415 - Plotly, at every command
+    from deephash_pipeline.reports.cells import cell_metric, cell_protocol  # noqa: PLC0415 - Plotly, at every command
 
     scores: dict[str, list[str]] = defaultdict(list)
     for metrics in (catalog.load(name) for name in names if catalog.exists(name)):

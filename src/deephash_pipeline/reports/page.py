@@ -116,7 +116,9 @@ def render_report(title: str, report: Report) -> str:
         code_lengths=list(report.map_table.columns),
         protocol=report.protocol,
         map_rows=_map_rows(report.map_table, report.methods),
-        by_protocol=[(other, list(other.table.columns), _map_rows(other.table, report.methods)) for other in report.by_protocol],
+        by_protocol=[
+            (other, list(other.table.columns), _map_rows(other.table, report.methods)) for other in report.by_protocol
+        ],
         comparisons=_comparisons(report.comparison_table),
         cited_heading=CITED_HEADING,
         cited_note=CITED_NOTE,
@@ -130,7 +132,7 @@ def render_report(title: str, report: Report) -> str:
 
 def _highest(table: pd.DataFrame, methods: Collection[str]) -> str:
     """Name the methods with the highest metric at the longest and the shortest code length, as it is printed."""
-    competing = table[table.index.isin(methods)]
+    competing = table[table.index.isin([*methods])]
     said = []
     for length in dict.fromkeys((table.columns[-1], table.columns[0])):
         printed = competing[length].dropna().map(_number)
@@ -144,7 +146,7 @@ def _highest(table: pd.DataFrame, methods: Collection[str]) -> str:
 
 
 def _map_rows(table: pd.DataFrame, methods: Collection[str]) -> list[TableRow]:
-    competing = table[table.index.isin(methods)]
+    competing = table[table.index.isin([*methods])]
     best = [_number(competing[column].max()) for column in table.columns]
     rows = []
     for label, values in zip(map(str, table.index), table.to_numpy(dtype="float64").tolist(), strict=True):

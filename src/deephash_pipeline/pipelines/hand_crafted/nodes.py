@@ -14,7 +14,9 @@ from deephash_pipeline.hashing.base import Encoder
 from deephash_pipeline.images.descriptors.hand_crafted import DESCRIPTORS, HandCraftedParameters
 from deephash_pipeline.pipelines.grid import compared_cells, on_descriptor
 from deephash_pipeline.pipelines.shared.histories import of_cell
-from deephash_pipeline.reports import HAND_CRAFTED_FEATURES, cell_protocol, published_hand_crafted_map, published_map
+from deephash_pipeline.reports.cells import cell_protocol
+from deephash_pipeline.reports.paper.published import published_hand_crafted_map, published_map
+from deephash_pipeline.reports.paper.tables import HAND_CRAFTED_FEATURES
 
 
 def initialise_on_descriptor(
