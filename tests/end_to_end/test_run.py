@@ -13,7 +13,7 @@ from mlflow import MlflowClient
 from mlflow.entities import Run
 
 from deephash_pipeline.pipelines.grid import METHODS, PAPER_METHODS, cells
-from deephash_pipeline.provenance import manifest_path
+from deephash_pipeline.provenance.manifest import manifest_path
 from tests.end_to_end.refused_runs import finished
 
 GRID = list(cells(*PAPER_METHODS))

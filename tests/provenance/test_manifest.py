@@ -13,15 +13,9 @@ import pytest
 from kedro.io import DatasetError
 
 from deephash_pipeline.project.datasets import NumpyDataset
-from deephash_pipeline.provenance import (
-    DamagedError,
-    Origin,
-    digests,
-    file_digest,
-    manifest_path,
-    read_manifest,
-    verify,
-)
+from deephash_pipeline.provenance import Origin, digests
+from deephash_pipeline.provenance.digests import file_digest
+from deephash_pipeline.provenance.manifest import DamagedError, manifest_path, read_manifest, verify
 from tests.project.datasets.kinds import json_dataset
 
 ORIGIN = Origin(

@@ -21,7 +21,9 @@ from deephash_pipeline.project.freshness.graph import Catalog
 from deephash_pipeline.project.hooks import ResultTable
 from deephash_pipeline.project.runners import RUNNERS
 from deephash_pipeline.project.runners.needs import count_cores
-from deephash_pipeline.provenance import DamagedError, Kind, RunLock, summarised
+from deephash_pipeline.provenance.lineage import Kind, summarised
+from deephash_pipeline.provenance.lock import RunLock
+from deephash_pipeline.provenance.manifest import DamagedError
 
 logger = logging.getLogger(__name__)
 

@@ -106,9 +106,8 @@ def figure_precision_recall(
         code_length: bits.
 
     Raises:
-        InputError: a column is missing, a method is unnamed, or there is no curve at this code length.
+        InputError: a method is unnamed, or there is no curve at this code length.
     """
-    _require_columns(curves, ("method", "code_length", "kind", "point", "precision", "recall"), "curves")
     drawn = curves[(curves["kind"] == "radius") & (curves["code_length"] == code_length)]
     drawn = drawn[drawn["method"] != CLASSIFIER_BASELINE].dropna(subset=["precision", "recall"])
     if drawn.empty:
@@ -203,9 +202,3 @@ def _level(baseline: CellMetrics, display_names: Mapping[str, str], ends: Sequen
         line={"color": REFERENCE_COLOUR, "dash": "longdash", "width": 1.8},
         hovertemplate="%{y:.4f}",
     )
-
-
-def _require_columns(frame: pd.DataFrame, columns: Iterable[str], name: str) -> None:
-    missing = [column for column in columns if column not in frame.columns]
-    if missing:
-        raise InputError(f"{name} lacks the columns {', '.join(missing)}: write the frame with all its columns")

@@ -8,7 +8,6 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.reports.cells import method_name
 from deephash_pipeline.reports.panels import told
 from deephash_pipeline.reports.style import (
     REFERENCE_COLOUR,
@@ -63,9 +62,8 @@ def figure_training_curves(
         hidden: methods whose curves stay away until their name is clicked, because their losses have other units.
 
     Raises:
-        InputError: a column or all metrics are missing, a stage is unknown, or a method is unnamed.
+        InputError: all metrics are missing.
     """
-    _check(history, display_names)
     panels = [
         (stage, quantity)
         for stage in _STAGES
@@ -97,9 +95,8 @@ def figure_training_curves(
         row, column = (part + 1 for part in divmod(position, _COLUMNS_OF_PANELS))
         values = history[history["stage"] == stage].dropna(subset=[quantity])
         for (method, length), own in values.groupby(["method", "code_length"], sort=False, dropna=False):
-            name = display_names.get(str(method), _SHARED_TRUNK)
-            style = styles.get(str(method), _OF_SHARED_TRUNK)
             bits = 0 if math.isnan(length) else int(length)
+            name, style = (display_names[method], styles[method]) if bits else (_SHARED_TRUNK, _OF_SHARED_TRUNK)
             figure.add_scatter(
                 x=own["epoch"].to_numpy(),
                 y=own[quantity].to_numpy(dtype="float64"),
@@ -135,17 +132,6 @@ def figure_training_curves(
         "deviation of u that runs away, or a saturated share near 1, means that gradients vanish. "
         f"Line styles are code lengths: {line_styles}. Click a name to show or hide a method.",
     )
-
-
-def _check(history: pd.DataFrame, display_names: Mapping[str, str]) -> None:
-    missing = [column for column in ("method", "code_length", "stage", "epoch") if column not in history.columns]
-    if missing:
-        raise InputError(f"training history lacks the columns {', '.join(missing)}: write the frame with all of them")
-    unknown = sorted(set(history["stage"]) - set(_STAGES))
-    if unknown:
-        raise InputError(f"training history has the unknown stage {unknown[0]!r}: use one of {', '.join(_STAGES)}")
-    for method in history.loc[history["code_length"].notna(), "method"].unique():
-        method_name(method, display_names)
 
 
 def _value_axis(quantity: str, values: "pd.Series[float]") -> dict[str, object]:

@@ -18,7 +18,9 @@ from deephash_pipeline.project.datasets import (
     NumpyDataset,
 )
 from deephash_pipeline.project.datasets.remote_file import fetched
-from deephash_pipeline.provenance import Kind, Lineage, Origin, StoredFile
+from deephash_pipeline.provenance import Origin
+from deephash_pipeline.provenance.artefacts import StoredFile
+from deephash_pipeline.provenance.lineage import Kind, Lineage
 from deephash_pipeline.search.encoding import CodeFolder, EncodingWorkers, Source, encode_source
 from tests.search.encoding.conftest import BROKEN, code_of, folder, hasher, pictures, write_tar
 

@@ -10,8 +10,9 @@ from PIL import Image
 from deephash_pipeline import ImageHasher
 from deephash_pipeline.images.sources.digits import read_digits
 from deephash_pipeline.project.datasets import IndexDataset
-from deephash_pipeline.provenance import Kind, Origin, StoredFile
-from deephash_pipeline.provenance.artefacts import NO_GRAPH
+from deephash_pipeline.provenance import Origin
+from deephash_pipeline.provenance.artefacts import NO_GRAPH, StoredFile
+from deephash_pipeline.provenance.lineage import Kind
 from deephash_pipeline.search.images import EncodedDatabase, ImageIndex
 
 NAME = "deephash.b48.index"

@@ -14,7 +14,8 @@ from mlflow import MlflowClient
 from mlflow.entities import Run
 
 from deephash_pipeline.project.tracking import MlflowTracking
-from deephash_pipeline.provenance import Origin, read_manifest
+from deephash_pipeline.provenance import Origin
+from deephash_pipeline.provenance.manifest import read_manifest
 from tests.project.datasets.kinds import json_dataset
 from tests.project.tracking.tracked_runs import CELL, CURVES, METRICS, PIPELINE, REPORTING, run, runs, stored_catalog
 

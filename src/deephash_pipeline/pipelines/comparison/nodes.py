@@ -7,10 +7,9 @@ import pandas as pd
 from plotly.graph_objects import Figure
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.deephash.experiment import Experiment
 from deephash_pipeline.pipelines.grid import FURTHER_REPLICATES, METHOD_GROUPS, cells, replicated
 from deephash_pipeline.pipelines.shared.searching import LabelSets, finds_anything, searched
-from deephash_pipeline.reports.seeds import Scores, figure_seeds, seeds_page, seeds_table
+from deephash_pipeline.reports.seeds import Scores, figure_seeds, seeds_table
 from deephash_pipeline.retrieval import CodeSets, average_precision_at, count_distances
 from deephash_pipeline.retrieval.protocols import Protocol, require_protocol
 from deephash_pipeline.tuning.significance import SignificanceParameters
@@ -77,11 +76,6 @@ def map_of_seeds(codes: Mapping[str, CodeSets], labels: LabelSets, protocol: Pro
     if not scores:
         raise InputError("there are no codes to compare: run some cells first, and `--pipelines=seeds` for more seeds")
     return scores
-
-
-def write_page(table: pd.DataFrame, experiment: Experiment, parameters: SignificanceParameters) -> str:
-    """Write the tables of the comparison for readers."""
-    return seeds_page(table, experiment.benchmark, parameters)
 
 
 def draw_comparison(table: pd.DataFrame, names: dict[str, str]) -> Figure:

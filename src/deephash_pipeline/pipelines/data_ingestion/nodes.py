@@ -3,16 +3,13 @@
 import logging
 from typing import Any
 
-import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from pydantic import Field
 
 from deephash_pipeline.images.decoding.ingestion import BrokenImage, decode_splits
 from deephash_pipeline.images.protocol_splits import split_by_protocol
 from deephash_pipeline.images.sources.collection import ImageCollection
 from deephash_pipeline.images.splits import SplitParameters, split_class_names
-from deephash_pipeline.images.statistics import pixel_statistics
 from deephash_pipeline.retrieval.protocols import require_protocol
 
 logger = logging.getLogger(__name__)
@@ -54,8 +51,3 @@ def split_images(
             benchmark,
         )
     return artefacts
-
-
-def measure_pixels(training_images: NDArray[np.uint8]) -> dict[str, list[float]]:
-    """Mean and standard deviation of each channel over the training images, the only ones that may be looked at."""
-    return pixel_statistics(training_images)

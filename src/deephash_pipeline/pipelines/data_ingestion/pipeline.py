@@ -2,7 +2,8 @@
 
 from kedro.pipeline import Node, Pipeline
 
-from deephash_pipeline.pipelines.data_ingestion.nodes import measure_pixels, split_images
+from deephash_pipeline.images.statistics import pixel_statistics
+from deephash_pipeline.pipelines.data_ingestion.nodes import split_images
 
 SPLITS = ("training", "validation", "query")
 
@@ -27,6 +28,6 @@ def create_pipeline() -> Pipeline:
                 outputs={name: name for name in ["class_names", "quarantined_images", *arrays]},
                 name="split_images",
             ),
-            Node(measure_pixels, inputs="training_images", outputs="pixel_statistics", name="measure_pixels"),
+            Node(pixel_statistics, inputs="training_images", outputs="pixel_statistics", name="measure_pixels"),
         ]
     )

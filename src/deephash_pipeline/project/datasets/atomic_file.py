@@ -10,9 +10,9 @@ from kedro.io.core import parse_dataset_definition
 
 from deephash_pipeline.common.stores import is_remote, replacing
 from deephash_pipeline.project.datasets.remote_file import fetched, is_there, storing
-from deephash_pipeline.provenance import (
+from deephash_pipeline.provenance import Origin
+from deephash_pipeline.provenance.manifest import (
     DamagedError,
-    Origin,
     describe,
     manifest_path,
     manifest_text,

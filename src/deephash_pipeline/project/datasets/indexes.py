@@ -5,7 +5,7 @@ from typing import Any
 
 from deephash_pipeline.common.stores import refuse_remote
 from deephash_pipeline.project.datasets.atomic_file import AtomicFileDataset
-from deephash_pipeline.provenance import manifest_path
+from deephash_pipeline.provenance.manifest import manifest_path
 from deephash_pipeline.search import HammingIndex
 from deephash_pipeline.search.images import EncodedDatabase, ImageIndex, write_index
 

@@ -25,18 +25,10 @@ from deephash_pipeline.project.datasets import (
 )
 from deephash_pipeline.project.datasets.atomic_file import AtomicFileDataset
 from deephash_pipeline.project.datasets.remote_file import fetched
-from deephash_pipeline.provenance import (
-    Artefact,
-    FoundFiles,
-    Kind,
-    Lineage,
-    Source,
-    State,
-    Step,
-    StoredFile,
-    file_digest,
-    sources,
-)
+from deephash_pipeline.provenance.artefacts import FoundFiles, Source, StoredFile
+from deephash_pipeline.provenance.digests import file_digest
+from deephash_pipeline.provenance.lineage import Artefact, Kind, Lineage, State, Step
+from deephash_pipeline.provenance.sources import sources
 
 Catalog = CatalogProtocol[Any, Any]
 

@@ -22,7 +22,9 @@ from deephash_pipeline.common.progress import duration
 from deephash_pipeline.project.datasets.atomic_file import AtomicFileDataset
 from deephash_pipeline.project.freshness.graph import Catalog, ProjectGraph, with_those_before
 from deephash_pipeline.project.freshness.refusal import POLICY, refuse_what_is_stale
-from deephash_pipeline.provenance import Origin, RunLock, code_version, sweep, text_digest
+from deephash_pipeline.provenance import Origin, code_version
+from deephash_pipeline.provenance.digests import text_digest
+from deephash_pipeline.provenance.lock import RunLock, sweep
 from deephash_pipeline.training import CheckpointFolder
 from deephash_pipeline.training.resuming.checkpoint import CODE, FORCED
 
@@ -38,7 +40,11 @@ class Provenance:
 
     def __init__(self) -> None:
         self._lock: RunLock | None = None
-        self._end()
+        self._forced_file: Path | None = None
+        self._nodes: list[Node] = []
+        self._catalog: Catalog | None = None
+        self._graph: ProjectGraph | None = None
+        self._origins: dict[str, Origin] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what another process finds for itself; but look up the code once, for all of them."""
@@ -126,11 +132,8 @@ class Provenance:
 
     def _end(self) -> None:
         lock, self._lock = self._lock, None
-        self._forced_file: Path | None = None
-        self._nodes: list[Node] = []
-        self._catalog: Catalog | None = None
-        self._graph: ProjectGraph | None = None
-        self._origins: dict[str, Origin] = {}
+        self._forced_file = self._catalog = self._graph = None
+        self._nodes, self._origins = [], {}
         vars(self).pop("_code", None)
         atexit.unregister(self._end)
         if lock is not None:

@@ -13,7 +13,8 @@ from kedro.pipeline import Pipeline
 from deephash_pipeline.common.cell import FIELD
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.project.freshness.graph import ProjectGraph, flatten, is_parameter
-from deephash_pipeline.provenance import FoundFiles, Kind, Source, State, summarised
+from deephash_pipeline.provenance.artefacts import FoundFiles, Source
+from deephash_pipeline.provenance.lineage import Kind, State, summarised
 
 logger = logging.getLogger(__name__)
 

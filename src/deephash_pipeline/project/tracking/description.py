@@ -19,7 +19,8 @@ from kedro.pipeline import Pipeline
 from deephash_pipeline.project.datasets.atomic_file import AtomicFileDataset
 from deephash_pipeline.project.freshness.graph import flatten, is_parameter
 from deephash_pipeline.project.tracking.store import CONFIGURATION_TAG, Metric
-from deephash_pipeline.provenance import DamagedError, code_version, read_manifest
+from deephash_pipeline.provenance import code_version
+from deephash_pipeline.provenance.manifest import DamagedError, read_manifest
 
 BENCHMARK_PARAMETERS = ("experiment.benchmark", "benchmark")
 UNNAMED_BENCHMARK = "unnamed"

@@ -12,7 +12,7 @@ import signal
 import sys
 import threading
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -66,7 +66,7 @@ class MlflowTracking:
         self._cells = cells
         self._started: dict[str, float] = {}
         self._began: dict[str, float] = {}
-        self._seconds: Counter[str] = Counter()
+        self._seconds: defaultdict[str, float] = defaultdict(float)
         self._seen: set[str] = set()
         self._logged: dict[str, str] = {}
         self._scores: dict[str, float] = {}

@@ -200,7 +200,11 @@ class OpenRun:
         logged: list[Metric] = [(f"map/{cell}", score, 0) for cell, score in scores.items()]
         # Not the classifier's own code, with any seed.
         classifier = f"{CLASSIFIER_BASELINE.namespace}."
-        best = max((cell for cell in scores if not f"{cell}.".startswith(classifier)), key=scores.get, default=None)
+        best = max(
+            (cell for cell in scores if not f"{cell}.".startswith(classifier)),
+            key=lambda cell: scores[cell],
+            default=None,
+        )
         if best is not None:
             logged.append(("map/best", scores[best], 0))
         if logged:
