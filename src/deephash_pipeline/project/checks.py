@@ -18,7 +18,7 @@ from deephash_pipeline.common.parameters import faults_in_one_line, refuse_boole
 from deephash_pipeline.deephash.experiment import Experiment
 from deephash_pipeline.pipelines.grid import every_cell
 from deephash_pipeline.project.datasets.atomic_file import AtomicFileDataset
-from deephash_pipeline.project.freshness.graph import BENCHMARK_FILE, Catalog
+from deephash_pipeline.project.freshness.graph import BENCHMARK_FILE, Catalog, flatten
 from deephash_pipeline.retrieval.protocols import require_protocol
 
 LARGEST = 2**63
@@ -53,9 +53,10 @@ class SoundRun:
         refuse_unread(given)
         if "protocol" in given:
             require_protocol(given["protocol"])
-        parameters = plain(given)
-        check_numbers(parameters)
-        self._check_experiment(parameters.get("experiment"), catalog, project)
+        check_numbers(given)
+        experiment = given.get("experiment")
+        experiment = experiment.model_dump() if isinstance(experiment, BaseModel) else experiment
+        self._check_experiment(experiment, catalog, project)
 
     def _check_experiment(self, given: Any, catalog: Catalog, project: Path) -> None:
         folder = catalog.get(BENCHMARK_FILE) if BENCHMARK_FILE in catalog else None
@@ -113,13 +114,6 @@ def unread_parameters(parameters: Mapping[str, Any], read: Collection[str], abov
             yield name
 
 
-def plain(value: Any) -> Any:
-    """Turn the models that Kedro has made of some parameters into mappings again."""
-    if isinstance(value, BaseModel):
-        return value.model_dump(serialize_as_any=True)
-    return {key: plain(part) for key, part in value.items()} if isinstance(value, Mapping) else value
-
-
 def check_numbers(parameters: Mapping[str, Any]) -> None:
     """Refuse numbers that no array and no loop can have.
 
@@ -131,21 +125,12 @@ def check_numbers(parameters: Mapping[str, Any]) -> None:
         Traceback (most recent call last):
         deephash_pipeline.common.errors.InputError: `training.epochs` is 10000000000000000000000: numbers ...
     """
-    for name, value in numbers(parameters):
-        if not math.isfinite(value) or (isinstance(value, int) and abs(value) >= LARGEST):
-            raise InputError(f"`{name}` is {value}: numbers are finite, and whole ones fit into 64 bits")
-
-
-def numbers(value: Any, name: str = "") -> Iterator[tuple[str, int | float]]:
-    """Yield the dotted names and values of all numbers in nested parameters."""
-    if isinstance(value, Mapping):
-        for key, part in value.items():
-            yield from numbers(part, f"{name}.{key}" if name else str(key))
-    elif isinstance(value, list | tuple):
-        for at, part in enumerate(value):
-            yield from numbers(part, f"{name}.{at}")
-    elif isinstance(value, int | float) and not isinstance(value, bool):
-        yield name, value
+    for name, value in flatten("", parameters).items():
+        for number in value if isinstance(value, list | tuple) else [value]:
+            if isinstance(number, bool) or not isinstance(number, int | float):
+                continue
+            if not math.isfinite(number) or (isinstance(number, int) and abs(number) >= LARGEST):
+                raise InputError(f"`{name}` is {number}: numbers are finite, and whole ones fit into 64 bits")
 
 
 def refuse_what_others_have(path: Path) -> None:

@@ -1,6 +1,7 @@
 """Small multiples: panels side by side, each with a legend of its own; the page stacks them where it is narrow."""
 
 from collections.abc import Collection, Iterable, Mapping
+from typing import Any
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -46,7 +47,7 @@ def curves_in_panels(
         figure.update_layout({_legend(panel): {"orientation": "v", "xanchor": "left", "yanchor": "top", **place}})
         for method in own:
             points = curves[curves["method"] == method]
-            values = {name: points[column].to_numpy() for name, column in columns.items()}
+            values: dict[str, Any] = {name: points[column].to_numpy() for name, column in columns.items()}
             if "error_y" in values:
                 values["error_y"] = {"type": "data", "array": values["error_y"], "visible": True}
             look = line_and_markers(styles[method], marker_size)

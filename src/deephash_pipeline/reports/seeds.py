@@ -9,6 +9,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from deephash_pipeline.reports.panels import curves_in_panels, told
+from deephash_pipeline.reports.paper.pages import markdown_table
 from deephash_pipeline.retrieval.protocols import require_protocol
 from deephash_pipeline.tuning.significance import SignificanceParameters, compare_with_best
 
@@ -92,18 +93,10 @@ def seeds_page(table: pd.DataFrame, benchmark: str, parameters: SignificancePara
         known = require_protocol(str(protocol))
         first = f" Of each ranking the first {known.k:,} images count." if known.k else ""
         parts.append(f"## Protocol {protocol}\n\nThe database is {known.described}.{first}\n")
-        parts.append(f"| method | {' | '.join(f'{length} bits' for length in lengths)} |")
-        parts.append(f"|---|{'---:|' * len(lengths)}")
         cells = own.set_index(["method", "code_length"])
-        for method in own["method"].unique():
-            texts = [
-                f"{cell_text(row := cells.loc[(method, length)])} ({row['seeds']:.0f})"
-                if (method, length) in cells.index
-                else _ABSENT
-                for length in lengths
-            ]
-            parts.append(f"| {method} | {' | '.join(texts)} |")
-        parts.append("")
+        texts = {key: f"{cell_text(row)} ({row['seeds']:.0f})" for key, row in cells.iterrows()}
+        rows = [[method, *(texts.get((method, at), _ABSENT) for at in lengths)] for method in own["method"].unique()]
+        parts.append(markdown_table(["method", *(f"{length} bits" for length in lengths)], rows))
     parts.append("Written by `kedro run --pipelines=comparison`.\n")
     return "\n".join(parts)
 

@@ -1,6 +1,5 @@
 """The course of the training stages: one panel per stage and quantity."""
 
-import math
 from collections.abc import Collection, Mapping
 
 import pandas as pd
@@ -83,19 +82,17 @@ def figure_training_curves(
     )
     # The shared trunk first, then by order of the display names.
     order = {method: place for place, method in enumerate(display_names)}
-    history = history.assign(code_length=history["code_length"].astype("float64"))
-    history["method"] = history["method"].where(history["code_length"].notna(), _SHARED_TRUNK)
-    history = history.assign(place=history["method"].map(order)).sort_values(
-        ["place", "code_length", "epoch"], na_position="first"
-    )
-    dashes = code_length_dashes(sorted(history["code_length"].dropna().astype(int).unique()))
+    lengths = history["code_length"].astype("Float64").fillna(0).astype(int)
+    methods = history["method"].where(lengths > 0, _SHARED_TRUNK)
+    history = history.assign(method=methods, code_length=lengths, place=methods.map(order).fillna(-1))
+    history = history.sort_values(["place", "code_length", "epoch"])
+    dashes = code_length_dashes([length for length in lengths.unique() if length])
     styles = method_styles(display_names)
     named = set[str]()
     for position, (stage, quantity) in enumerate(panels):
         row, column = (part + 1 for part in divmod(position, _COLUMNS_OF_PANELS))
         values = history[history["stage"] == stage].dropna(subset=[quantity])
-        for (method, length), own in values.groupby(["method", "code_length"], sort=False, dropna=False):
-            bits = 0 if math.isnan(length) else int(length)
+        for (method, bits), own in values.groupby(["method", "code_length"], sort=False):
             name, style = (display_names[method], styles[method]) if bits else (_SHARED_TRUNK, _OF_SHARED_TRUNK)
             figure.add_scatter(
                 x=own["epoch"].to_numpy(),

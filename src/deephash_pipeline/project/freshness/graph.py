@@ -305,7 +305,7 @@ def parameter_models(node: Node) -> dict[str, type[BaseModel] | None]:
 
 def flatten(name: str, value: Any) -> dict[str, Any]:
     """Turn nested mappings and models into dotted names and values."""
-    value = value.model_dump() if isinstance(value, BaseModel) else value
+    value = value.model_dump(serialize_as_any=True) if isinstance(value, BaseModel) else value
     if not isinstance(value, Mapping) or (name and not value):
         return {name: value}
     flat: dict[str, Any] = {}
