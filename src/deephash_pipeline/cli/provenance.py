@@ -23,7 +23,6 @@ from deephash_pipeline.project.runners import RUNNERS
 from deephash_pipeline.project.runners.needs import count_cores
 from deephash_pipeline.provenance.lineage import Kind, summarised
 from deephash_pipeline.provenance.lock import RunLock
-from deephash_pipeline.provenance.manifest import DamagedError
 
 logger = logging.getLogger(__name__)
 
@@ -179,12 +178,7 @@ def explanation(pipeline: Pipeline, catalog: Catalog) -> Iterable[str]:
         stored = [output for output in node.outputs if graph.artefact(output) is not None]
         yield f"{node.name}: {', '.join(step.inputs)} ->"
         yield from (f"    {described(output)}" for output in stored)
-        origin = None
-        if stored:
-            try:
-                origin = graph.lineage.artefacts[stored[0]].origin()
-            except DamagedError:
-                origin = None
+        origin = graph.lineage.artefacts[stored[0]].origin() if stored else None
         if origin is not None:
             if origin.parameters:
                 known = origin.known_parameters

@@ -1,6 +1,7 @@
 """The course of the training stages: one panel per stage and quantity."""
 
 from collections.abc import Collection, Mapping
+from typing import cast
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -92,7 +93,8 @@ def figure_training_curves(
     for position, (stage, quantity) in enumerate(panels):
         row, column = (part + 1 for part in divmod(position, _COLUMNS_OF_PANELS))
         values = history[history["stage"] == stage].dropna(subset=[quantity])
-        for (method, bits), own in values.groupby(["method", "code_length"], sort=False):
+        for curve, own in values.groupby(["method", "code_length"], sort=False):
+            method, bits = cast("tuple[str, int]", curve)
             name, style = (display_names[method], styles[method]) if bits else (_SHARED_TRUNK, _OF_SHARED_TRUNK)
             figure.add_scatter(
                 x=own["epoch"].to_numpy(),
