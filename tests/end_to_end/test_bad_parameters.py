@@ -12,7 +12,7 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hashing import HASH_FUNCTIONS
 from deephash_pipeline.pipelines.grid import BASELINES, PAPER_BASELINES
 from deephash_pipeline.project.runners import GridRunner
-from deephash_pipeline.provenance import manifest_path
+from deephash_pipeline.provenance.manifest import manifest_path
 from tests.end_to_end.refused_runs import finished, refused, run, the_error
 
 

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from kedro.framework.startup import bootstrap_project
 
 from deephash_pipeline.cli import guarded as cli
-from deephash_pipeline.provenance import manifest_path
+from deephash_pipeline.provenance.manifest import manifest_path
 from deephash_pipeline.search.images import ImageIndex
 from tests.end_to_end.refused_runs import finished, refused, run, stored
 
@@ -110,7 +110,7 @@ def test_a_report_that_used_what_is_stale_says_so(copy: Path, small_parameters: 
 
 def test_of_two_runs_at_once_the_second_is_refused(copy: Path, small_parameters: str) -> None:
     takes_it = (
-        "import sys, time; from pathlib import Path; from deephash_pipeline.provenance import RunLock;"
+        "import sys, time; from pathlib import Path; from deephash_pipeline.provenance.lock import RunLock;"
         "RunLock(Path('data/02_intermediate/digits')).take(); print('taken', flush=True); time.sleep(600)"
     )
     other = subprocess.Popen([sys.executable, "-c", takes_it], cwd=copy, stdout=subprocess.PIPE, text=True)

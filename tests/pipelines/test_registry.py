@@ -24,7 +24,7 @@ from deephash_pipeline.pipelines.grid import (
     Cell,
     cells,
 )
-from deephash_pipeline.project.hooks import parameters_read, unread_parameters
+from deephash_pipeline.project.checks import parameters_read, unread_parameters
 
 STAGES = [
     "data_ingestion",

@@ -23,10 +23,10 @@ from deephash_pipeline.deephash import (
     TrainingSet,
 )
 from deephash_pipeline.deephash.fine_tune import PreTrainedWeights, build_network, fit_hash_layer
+from deephash_pipeline.deephash.pretrain import extract_features
 from deephash_pipeline.images.inputs import ImageInputs
 from deephash_pipeline.images.statistics import pixel_statistics
 from deephash_pipeline.pipelines.cnn_pretraining.nodes import pre_train
-from deephash_pipeline.pipelines.feature_extraction.nodes import extract_z
 from deephash_pipeline.pipelines.fine_tuning.nodes import encode_images, tune
 from deephash_pipeline.project.datasets import TensorsDataset
 
@@ -71,8 +71,8 @@ def test_a_resnet_trains_is_saved_and_encodes_by_its_running_statistics(tmp_path
     stored = TensorsDataset(filepath=str(tmp_path / "trunk.safetensors"))
     stored.save(weights)
     statistics = pixel_statistics(images)
-    z = extract_z(images, statistics, stored.load(), chosen)
-    alone = extract_z(images[3:4], statistics, weights, chosen)
+    z = extract_features(images, statistics, stored.load(), chosen)
+    alone = extract_features(images[3:4], statistics, weights, chosen)
     assert z.shape == (12, 512)
     # With the statistics of a batch, an image by itself would have another z.
     np.testing.assert_allclose(alone[0], z[3], rtol=1e-3, atol=1e-4)
@@ -103,7 +103,7 @@ def test_the_scale_of_random_weights_is_found_with_the_statistics_of_a_batch() -
     statistics = pixel_statistics(images)
     fit_hash_layer(network, training_set(images, labels), parameters, Run(chosen, CELL))
     # z by the running statistics that a fresh network has is so small that no weight could make up for it.
-    assert extract_z(images, statistics, network.trunk.state_dict(), chosen).std() < 1e-3
+    assert extract_features(images, statistics, network.trunk.state_dict(), chosen).std() < 1e-3
     for layer in network.trunk.modules():
         layer.train(isinstance(layer, nn.BatchNorm2d))
     pixels = ImageInputs(images, statistics, torch.device("cpu")).batch(np.arange(12))
@@ -148,8 +148,8 @@ def test_of_images_larger_than_the_network_the_centre_is_encoded() -> None:
     images, labels = shades(32)
     weights, _, _ = trained_classifier(images, labels, stage_one(), experiment())
     statistics = pixel_statistics(images)
-    z = extract_z(images, statistics, weights, experiment())
-    np.testing.assert_array_equal(z, extract_z(images[:, :, 2:30, 2:30], statistics, weights, experiment()))
+    z = extract_features(images, statistics, weights, experiment())
+    np.testing.assert_array_equal(z, extract_features(images[:, :, 2:30, 2:30], statistics, weights, experiment()))
 
 
 @pytest.mark.parametrize("side", [16, 40])

@@ -10,7 +10,7 @@ from kedro.pipeline import Pipeline
 
 from deephash_pipeline.cli.provenance import open_catalog
 from deephash_pipeline.project.freshness.graph import Catalog, ProjectGraph
-from deephash_pipeline.provenance import Manifest, describe, manifest_path, manifest_text, read_manifest
+from deephash_pipeline.provenance.manifest import Manifest, describe, manifest_path, manifest_text, read_manifest
 from tests.conftest import copied_project
 
 

@@ -15,7 +15,7 @@ from kedro.pipeline import Pipeline
 
 from deephash_pipeline.project.freshness import Provenance
 from deephash_pipeline.project.freshness.graph import WHERE_IT_RUNS, Catalog, ProjectGraph
-from deephash_pipeline.provenance import describe, manifest_path, manifest_text
+from deephash_pipeline.provenance.manifest import describe, manifest_path, manifest_text
 
 STAGES = (
     "cnn_pretraining",

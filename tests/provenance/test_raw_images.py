@@ -1,6 +1,5 @@
 """Raw images that change, appear or vanish make another digest; what else lies beside them does not."""
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,7 +7,6 @@ import pytest
 from PIL import Image
 
 from deephash_pipeline.project.datasets import ImageSourceDataset
-from deephash_pipeline.provenance import everything_read
 
 
 def paint(path: Path, grey: int) -> None:
@@ -49,17 +47,6 @@ def test_raw_images_that_change_are_noticed(images: Path, change: str) -> None:
     before = digest(images)
     CHANGES[change](images)
     assert digest(images) not in (before, None)
-
-
-def test_a_bit_that_flips_unseen_is_noticed_when_all_is_read(images: Path) -> None:
-    before, path = digest(images), images / "owl/0.png"
-    times, content = path.stat(), bytearray(path.read_bytes())
-    content[-20] ^= 1
-    path.write_bytes(content)
-    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
-    assert digest(images) == before
-    with everything_read():
-        assert digest(images) != before
 
 
 def test_what_is_no_image_and_the_time_of_reading_change_nothing(images: Path) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from deephash_pipeline.provenance.code import platform_version
 from deephash_pipeline.provenance.manifest import Manifest, Origin
@@ -64,50 +64,36 @@ class Artefact(Protocol):
 
 @dataclass(frozen=True)
 class Step:
-    """A node of the graph.
+    """A node of the graph; what takes longer is looked up when it is asked for.
 
     Attributes:
         name: of the node.
         outputs: names of the artefacts that it makes.
-        find_arguments: looks the rest up, which takes longer, when it is asked for.
+        find_inputs: names the artefacts that it reads.
+        read_parameters: gives dotted name -> value of the parameters that this run gives to it.
+        find_sources: gives module -> digest of what is reached of it.
     """
 
     name: str
     outputs: tuple[str, ...]
-    find_arguments: Callable[[], "Arguments"]
+    find_inputs: Callable[[], tuple[str, ...]]
+    read_parameters: Callable[[], Mapping[str, Any]]
+    find_sources: Callable[[], dict[str, str]]
 
     @cached_property
-    def _arguments(self) -> "Arguments":
-        return self.find_arguments()
-
-    @property
     def inputs(self) -> tuple[str, ...]:
         """Names of the artefacts that it reads."""
-        return self._arguments.inputs
+        return self.find_inputs()
 
     @cached_property
     def parameters(self) -> Mapping[str, Any]:
-        """Dotted name -> value of the parameters that this run gives to it."""
-        return self._arguments.read_parameters()
+        """Dotted name -> value of its parameters."""
+        return self.read_parameters()
 
     @cached_property
     def sources(self) -> dict[str, str]:
-        """Module -> digest of what is reached of it."""
-        return self._arguments.find_sources()
-
-
-class Arguments(NamedTuple):
-    """What a step computes its outputs with, and from.
-
-    Attributes:
-        inputs: names of the artefacts that it reads.
-        read_parameters: gives dotted name -> value of what it receives.
-        find_sources: gives module -> digest of the code.
-    """
-
-    inputs: tuple[str, ...]
-    read_parameters: Callable[[], Mapping[str, Any]]
-    find_sources: Callable[[], dict[str, str]]
+        """Module -> digest of its code."""
+        return self.find_sources()
 
 
 class Lineage:

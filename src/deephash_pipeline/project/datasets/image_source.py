@@ -7,7 +7,7 @@ from deephash_pipeline.common.stores import refuse_remote
 from deephash_pipeline.images.sources.collection import ImageCollection
 from deephash_pipeline.images.sources.registry import parse_source, read_source
 from deephash_pipeline.project.datasets.read_only import ReadOnlyDataset
-from deephash_pipeline.provenance import files_digest, text_digest
+from deephash_pipeline.provenance.digests import files_digest, text_digest
 
 
 class ImageSourceDataset(ReadOnlyDataset[ImageCollection]):

@@ -4,7 +4,7 @@ import inspect
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -24,21 +24,11 @@ from deephash_pipeline.project.datasets import (
     IndexDataset,
 )
 from deephash_pipeline.project.datasets.atomic_file import AtomicFileDataset
-from deephash_pipeline.project.freshness.indexes import StoredIndex
-from deephash_pipeline.project.freshness.remote import RemoteFile
-from deephash_pipeline.provenance import (
-    Arguments,
-    Artefact,
-    FoundFiles,
-    Kind,
-    Lineage,
-    Source,
-    State,
-    Step,
-    StoredFile,
-    file_digest,
-    sources,
-)
+from deephash_pipeline.project.datasets.remote_file import fetched
+from deephash_pipeline.provenance.artefacts import FoundFiles, Source, StoredFile
+from deephash_pipeline.provenance.digests import file_digest
+from deephash_pipeline.provenance.lineage import Artefact, Kind, Lineage, State, Step
+from deephash_pipeline.provenance.sources import sources
 
 Catalog = CatalogProtocol[Any, Any]
 
@@ -115,14 +105,21 @@ class ProjectGraph:
         return node.name, frozenset(node.inputs)
 
     def _as_step(self, node: Node) -> Step:
-        return Step(node.name, tuple(node.outputs), lambda: self._arguments(node))
+        def read_parameters() -> dict[str, Any]:
+            nodes = self.with_what_only_memory_has(node)
+            return self._received({name: model for each in nodes for name, model in parameter_models(each).items()})
 
-    def _arguments(self, node: Node) -> Arguments:
-        nodes = list(self.with_what_only_memory_has(node))
-        names = dict.fromkeys(name for each in nodes for name in each.inputs)
-        stored = tuple(name for name in names if not is_parameter(name) and self._artefact(name) is not None)
-        models = {name: model for each in nodes for name, model in parameter_models(each).items()}
-        return Arguments(stored, lambda: self._received(models), lambda: sources(*self._code(node)))
+        return Step(
+            node.name,
+            tuple(node.outputs),
+            lambda: self._stored_inputs(node),
+            read_parameters,
+            lambda: sources(*self._code(node)),
+        )
+
+    def _stored_inputs(self, node: Node) -> tuple[str, ...]:
+        names = dict.fromkeys(name for each in self.with_what_only_memory_has(node) for name in each.inputs)
+        return tuple(name for name in names if not is_parameter(name) and self._artefact(name) is not None)
 
     def _code(self, node: Node) -> tuple[set[Callable[..., Any]], set[str]]:
         """Give the functions that make a step's outputs, and the names by which parameters choose among others."""
@@ -153,11 +150,11 @@ class ProjectGraph:
     def _find_artefact(self, name: str) -> Artefact | None:
         dataset = self._dataset(name)
         if isinstance(dataset, AtomicFileDataset):
-            if dataset.remote:
-                return RemoteFile(dataset.remote)
             path = dataset.filepath
+            if dataset.remote:
+                return StoredFile(path, fetch=partial(fetched, dataset.remote))
             if name in self._makers:
-                return StoredIndex(path) if isinstance(dataset, IndexDataset) else StoredFile(path)
+                return StoredFile(path, check=dataset.check if isinstance(dataset, IndexDataset) else None)
             return Source(path, lambda: file_digest(path) if path.is_file() else None)
         if isinstance(dataset, FilesDataset) and dataset.tracked:
             return FoundFiles(dataset.folder, dataset.files, self._name_of_file)
@@ -307,7 +304,8 @@ def parameter_models(node: Node) -> dict[str, type[BaseModel] | None]:
 
 
 def flatten(name: str, value: Any) -> dict[str, Any]:
-    """Turn nested mappings into dotted names and values."""
+    """Turn nested mappings and models into dotted names and values."""
+    value = value.model_dump(serialize_as_any=True) if isinstance(value, BaseModel) else value
     if not isinstance(value, Mapping) or (name and not value):
         return {name: value}
     flat: dict[str, Any] = {}

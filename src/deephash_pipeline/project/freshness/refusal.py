@@ -13,7 +13,8 @@ from kedro.pipeline import Pipeline
 from deephash_pipeline.common.cell import FIELD
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.project.freshness.graph import ProjectGraph, flatten, is_parameter
-from deephash_pipeline.provenance import FoundFiles, Kind, Source, State, everything_read, summarised
+from deephash_pipeline.provenance.artefacts import FoundFiles, Source
+from deephash_pipeline.provenance.lineage import Kind, State, summarised
 
 logger = logging.getLogger(__name__)
 
@@ -24,12 +25,10 @@ class Policy:
 
     Attributes:
         stale_allowed: whether a run may read what is stale.
-        verify_fully: whether all files are read whole.
         forced: whether what is finished is made anew, trainings with checkpoints too.
     """
 
     stale_allowed: bool = False
-    verify_fully: bool = False
     forced: bool = False
 
 
@@ -37,13 +36,12 @@ POLICY = Policy()
 
 
 @contextmanager
-def policy(*, stale_allowed: bool = False, verify_fully: bool = False, forced: bool = False) -> Iterator[None]:
+def policy(*, stale_allowed: bool = False, forced: bool = False) -> Iterator[None]:
     """Run with another `Policy` within it."""
     before = vars(POLICY).copy()
-    vars(POLICY).update(stale_allowed=stale_allowed, verify_fully=verify_fully, forced=forced)
+    vars(POLICY).update(stale_allowed=stale_allowed, forced=forced)
     try:
-        with everything_read(verify_fully):
-            yield
+        yield
     finally:
         vars(POLICY).update(before)
 
