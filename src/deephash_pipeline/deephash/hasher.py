@@ -20,14 +20,13 @@ from torch import Tensor
 from deephash_pipeline.common.devices import resolve_device
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.stores import temporary_name
+from deephash_pipeline.deephash.features import FeatureExtractor, require_device
 from deephash_pipeline.hashers import BaseHasher, HasherDescription
 from deephash_pipeline.hashing import ENCODERS, Encoder, load_encoder
 from deephash_pipeline.images.batches import Images
-from deephash_pipeline.images.inputs import ImageInputs
 from deephash_pipeline.networks import Trunk, TrunkParameters, build_trunk
 from deephash_pipeline.provenance import code_version
 from deephash_pipeline.retrieval import pack_bits
-from deephash_pipeline.training import outputs_in_blocks
 
 if TYPE_CHECKING:
     from deephash_pipeline.deephash.experiment import Run
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 TRUNK, ENCODER = "trunk.", "encoder."
-ABOUT_CODES = {"network", "image_shape", "code_length", "encoder", "statistics"}
+ABOUT_CODES = {"network", "image_shape", "code_length", "encoder", "statistics", "runtime"}
 """What is in a description that a code depends on."""
 IN_FOLDER = "model.safetensors"
 """Name of the file in a folder for the Hugging Face Hub."""
@@ -68,7 +67,7 @@ class ImageHasher(BaseHasher):
                 "use the trunk that it was learned on"
             )
         self._parts = (trunk.eval(), encoder, description)
-        self._device = resolve_device(device)
+        self.to(device)
 
     @classmethod
     def assemble(cls, trunk: Trunk, encoder: Encoder, training_set: TrainingSet, run: Run) -> ImageHasher:
@@ -203,11 +202,8 @@ class ImageHasher(BaseHasher):
         return pack_bits(self.encoder.transform(self._z(pixels)))
 
     def _z(self, batch: NDArray[np.uint8]) -> NDArray[np.float32]:
-        trunk, _, description = self._fitted()
-        if not len(batch):
-            return np.empty((0, trunk.z_dimension), np.float32)
-        inputs = ImageInputs(batch, description.statistics, self._device, size=trunk.image_size)
-        return outputs_in_blocks(trunk.to(self._device), inputs)
+        self._fitted()
+        return self._extractor(batch)
 
     def __sklearn_is_fitted__(self) -> bool:
         """Say so to scikit-learn, of hashers that it may ask."""
@@ -242,9 +238,11 @@ class ImageHasher(BaseHasher):
         """Compute on another device from now on.
 
         Raises:
-            InputError: there is no such device.
+            InputError: there is no such device, or it is a GPU and the codes are made by ONNX Runtime.
         """
-        self._device = resolve_device(device)
+        trunk, _, description = self._fitted()
+        require_device(description.runtime, device)
+        self._extractor = FeatureExtractor(trunk, description.statistics, resolve_device(device), description.runtime)
         return self
 
 
@@ -253,7 +251,8 @@ def _below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _digest(tensors: Mapping[str, Tensor], description: HasherDescription) -> str:
-    about = description.model_dump(mode="json", include=ABOUT_CODES)
+    # Files of versions without ONNX Runtime keep their digests.
+    about = description.model_dump(mode="json", include=ABOUT_CODES, exclude_defaults=True)
     hashed = xxhash.xxh3_128(json.dumps(about, sort_keys=True).encode())
     for name, tensor in sorted(tensors.items()):
         hashed.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())

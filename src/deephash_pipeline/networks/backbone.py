@@ -92,8 +92,7 @@ class Backbone(Trunk):
         height, width = size if parameters.image_size is None else 2 * [parameters.image_size]
         self.image_shape = (channels, height, width)
         self.network = network
-        self.small_image_stem = parameters.small_image_stem
-        self.weights = parameters.weights
+        self.settings = parameters
         if channels not in (1, CHANNELS):
             raise InputError(f"`{network}` takes images of 1 or {CHANNELS} channels, got {channels}: convert them")
         try:
@@ -126,7 +125,7 @@ class Backbone(Trunk):
         Raises:
             InputError: pretrained weights that cannot be loaded.
         """
-        from_file = pretrained and self.weights is not None
+        from_file = pretrained and self.settings.weights is not None
         try:
             model, _ = self._build(seed, pretrained and not from_file)
         # No connection, a file that is cut short, or weights for another size of images.
@@ -138,7 +137,7 @@ class Backbone(Trunk):
             ) from None
         self.layers.load_state_dict(model.state_dict())
         if from_file:
-            self._load(Path(str(self.weights)))
+            self._load(Path(str(self.settings.weights)))
 
     def _load(self, path: Path) -> None:
         """Load a file of the library's names over the weights there are, the last layer and other heads left out."""
@@ -169,7 +168,8 @@ class Backbone(Trunk):
             torch.default_generator.manual_seed(seed)
             if self.network.startswith(timm_models.PREFIX):
                 return timm_models.build(self.network, self.image_shape, pretrained)
-            return torchvision_models.build(self.network, self.image_shape, self.small_image_stem, pretrained)
+            stem = self.settings.small_image_stem
+            return torchvision_models.build(self.network, self.image_shape, stem, pretrained)
 
 
 def usual_input(network: str) -> UsualInput:
