@@ -48,6 +48,7 @@ def random_batch(seed, batch, code_length, classes, scale=1.0):
 def test_value_equals_the_triple_loop_of_the_paper(seed, batch, code_length, classes, scale):
     u, supervision, _ = random_batch(seed, batch, code_length, classes, scale)
     assert FAITHFUL(u, supervision).item() == pytest.approx(slow_loss(u, supervision), abs=1e-12)
+    assert FAITHFUL.metrics["u_standard_deviation"].isfinite()
 
 
 @pytest.mark.parametrize("code_length", [1, 5, 12])
