@@ -96,6 +96,7 @@ def test_what_is_added_makes_nothing_stale(with_everything: Path) -> None:
     assert re.fullmatch(r"\d+ fresh\n", status)
 
 
+@pytest.mark.complete
 def test_what_is_added_passes_the_tests_that_go_over_all_of_its_kind(with_everything: Path) -> None:
     tests = [f"tests/{name}" for name in TESTS]
     options = ["-q", "-p", "no:cacheprovider", "-k", " or ".join(ADDED)]

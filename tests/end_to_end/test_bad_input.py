@@ -77,31 +77,6 @@ def test_a_truncated_archive_is_named(here: Path) -> None:
     assert "download it anew" in error
 
 
-@pytest.mark.usefixtures("raw_files")
-def test_a_file_that_was_truncated_before_it_was_packed_is_named(here: Path) -> None:
-    (here / QUERY_IMAGES).write_bytes(gzip.compress(idx_bytes(IMAGES[:10])[:-1]))
-    error = refused(*INGESTION)
-    assert QUERY_IMAGES.name in error
-    assert "truncated" in error
-
-
-@pytest.mark.usefixtures("raw_files")
-def test_swapped_files_are_distinguished(here: Path) -> None:
-    (here / TRAINING_IMAGES).write_bytes(gzip.compress(idx_bytes(LABELS)))
-    (here / TRAINING_LABELS).write_bytes(gzip.compress(idx_bytes(IMAGES)))
-    error = refused(*INGESTION)
-    assert TRAINING_IMAGES.name in error
-    assert "swapped" in error
-
-
-@pytest.mark.usefixtures("raw_files")
-def test_images_and_labels_of_different_number_are_counted(here: Path) -> None:
-    (here / TRAINING_LABELS).write_bytes(gzip.compress(idx_bytes(LABELS[:-1])))
-    error = refused(*INGESTION)
-    assert "40 images" in error
-    assert "39 labels" in error
-
-
 # Files of images.
 
 
@@ -173,42 +148,3 @@ def test_too_many_broken_images_stop_the_run(here: Path, image_files: Path) -> N
 def test_without_images_the_error_says_where_to_put_them() -> None:
     error = refused(*OWN_IMAGES)
     assert f"put images into {Path.cwd() / IMAGE_FILES}/train/<class>/" in error
-
-
-def remove_all_images(folder: Path) -> None:
-    for path in (folder / "train").rglob("*.*"):
-        path.unlink()
-
-
-def leave_one_class(folder: Path) -> None:
-    for path in folder.glob("*/*"):
-        if path.name != "owl":
-            shutil.rmtree(path)
-
-
-@pytest.mark.parametrize(
-    ("spoil", "named"),
-    [
-        (
-            remove_all_images,
-            "train holds no image: put PNG, JPEG, WebP, BMP, GIF, TIFF, JPEG 2000, PPM, AVIF or HEIC files into",
-        ),
-        (leave_one_class, "one class only, 'owl': retrieval needs two classes"),
-        (lambda folder: paint(folder / "test/kiwi/0.png", 9), "class 'kiwi' is in the split 'query' but not in"),
-        (lambda folder: paint(folder / "train/0.png", 9), "0.png lies in no class"),
-    ],
-)
-def test_a_folder_that_cannot_be_used_is_refused_with_the_reason(
-    image_files: Path, spoil: Callable[[Path], None], named: str
-) -> None:
-    spoil(image_files)
-    assert named in refused(*OWN_IMAGES)
-
-
-def test_an_image_in_two_splits_is_reported(image_files: Path, caplog: pytest.LogCaptureFixture) -> None:
-    shutil.copy(image_files / "train/owl/0.png", image_files / "test/owl/copy.png")
-    finished(*OWN_IMAGES)
-    message = [record.getMessage() for record in caplog.records if "same pixels" in record.getMessage()]
-    assert len(message) == 1
-    assert message[0].startswith("images with the same pixels as one of another split: 1, ")
-    assert "train/owl/0.png" in message[0] and "test/owl/copy.png" in message[0]

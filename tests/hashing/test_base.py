@@ -5,6 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.typing import NDArray
+from sklearn.exceptions import DataConversionWarning
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hashing import (
@@ -26,6 +27,8 @@ from deephash_pipeline.hashing.rows import VALUES_PER_BLOCK
 Quick = Callable[..., HashFunction]
 METHODS = list(HASH_FUNCTIONS.values())
 UNSUPERVISED = [method for method in METHODS if not method.supervised]
+# One of those that make bits of features by the same function.
+ENCODING_ALIKE = list({method._encode_block: method for method in METHODS}.values())
 SUPERVISED = [method for method in METHODS if method.supervised]
 
 OUT_OF_RANGE = {
@@ -61,7 +64,7 @@ def test_labels_do_not_change_an_unsupervised_method(method: type[HashFunction],
     np.testing.assert_array_equal(method(12).fit(z).transform(z), method(12).fit(z, labels).transform(z))
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", ENCODING_ALIKE)
 def test_a_code_does_not_depend_on_the_batch_it_is_computed_in(method: type[HashFunction], quick: Quick) -> None:
     generator = np.random.default_rng(3)
     features = 2048
@@ -95,7 +98,7 @@ def test_the_size_of_blocks_changes_nothing_but_rounding(
     )
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", ENCODING_ALIKE)
 def test_float64_features_give_the_codes_of_the_same_numbers_in_float32(
     method: type[HashFunction], z: NDArray[np.float32], labels: NDArray[np.int64], quick: Quick
 ) -> None:
@@ -171,10 +174,10 @@ def test_labels_of_several_columns_may_be_of_any_kind(z: NDArray[np.float32]) ->
     codes = KSH(4, anchors=30).fit(z, several).transform(z)
     for labels in (several.astype(int), several.astype(int).tolist(), pd.DataFrame(several.astype(float))):
         np.testing.assert_array_equal(KSH(4, anchors=30).fit(z, labels).transform(z), codes)
-    np.testing.assert_array_equal(
-        KSH(4, anchors=30).fit(z, pd.DataFrame(several[:, :1].astype(int))).transform(z),
-        KSH(4, anchors=30).fit(z, several[:, 0].astype(int)).transform(z),
-    )
+    with pytest.warns(DataConversionWarning):
+        of_one_column = KSH(4, anchors=30).fit(z, pd.DataFrame(several[:, :1].astype(int))).transform(z)
+    expected = KSH(4, anchors=30).fit(z, several[:, 0].astype(int)).transform(z)
+    np.testing.assert_array_equal(of_one_column, expected)
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -7,6 +7,8 @@ import pytest
 from deephash_pipeline.hashing import HASH_FUNCTIONS
 from tests.hashing.precision import mean_average_precision, ten_classes
 
+pytestmark = pytest.mark.complete
+
 
 @pytest.fixture(scope="module")
 def precisions():

@@ -206,6 +206,7 @@ def test_labelled_samples_come_from_all_classes_in_turn(classes: list[int], coun
     assert all(drawn[c] >= max(drawn.values()) - 1 for c in left)
 
 
+@pytest.mark.complete
 def test_mean_average_precision_is_high_and_rises_with_the_code_length() -> None:
     z, small = ten_classes(0.6), {"labelled_samples": 1000, "iterations": 100}
     precisions = [mean_average_precision(KSH(code_length, **small), z) for code_length in (12, 24, 48)]

@@ -329,6 +329,11 @@ def bit_accuracy(u: Tensor, wanted: Tensor) -> Tensor:
     return (signs(u) == wanted).to(u.dtype).mean()
 
 
+def deviation(u: Tensor) -> Tensor:
+    """Return the standard deviation over samples and bits, a scalar; 0 of a single value."""
+    return u.std(correction=min(1, u.numel() - 1))
+
+
 @torch.no_grad()
 def code_metrics(u: Tensor, relaxed_code: Tensor) -> dict[str, Tensor]:
     """Return the metrics that all losses of others have.
@@ -341,6 +346,6 @@ def code_metrics(u: Tensor, relaxed_code: Tensor) -> dict[str, Tensor]:
         ``u_standard_deviation``, and ``quantisation_error``: mean square of what the relaxed code lacks to the code.
     """
     return {
-        "u_standard_deviation": u.std(),
+        "u_standard_deviation": deviation(u),
         "quantisation_error": (relaxed_code - signs(u)).square().mean(),
     }

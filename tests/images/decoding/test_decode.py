@@ -29,13 +29,6 @@ def test_pixels_of_the_right_size_are_not_touched(tmp_path: Path) -> None:
     np.testing.assert_array_equal(decode_image(tmp_path / "a.png", 8, 3), pixels.transpose(2, 0, 1))
 
 
-def test_another_size_is_resized_bilinearly(tmp_path: Path) -> None:
-    image = Image.fromarray(noise(10, 14))
-    image.save(tmp_path / "a.png")
-    expected = np.asarray(image.resize((8, 8), Image.Resampling.BILINEAR)).transpose(2, 0, 1)
-    np.testing.assert_array_equal(decode_image(tmp_path / "a.png", 8, 3), expected)
-
-
 def test_height_and_width_may_differ_or_stay_as_they_are(tmp_path: Path) -> None:
     image = Image.fromarray(noise(10, 14))
     image.save(tmp_path / "a.png")
@@ -85,11 +78,6 @@ def test_what_is_transparent_shows_white(tmp_path: Path, mode: str) -> None:
     decoded = decode_image(tmp_path / "a.png", 4, 3)
     assert decoded[:, 0, 0].tolist() == ([76] * 3 if mode == "LA" else [255, 0, 0])
     assert decoded[:, 0, 3].tolist() == [255, 255, 255]
-
-
-def test_sixteen_bit_grey_is_scaled_not_clipped(tmp_path: Path) -> None:
-    Image.fromarray(np.full((4, 4), 128 * 256, dtype=np.uint16)).save(tmp_path / "a.png")
-    assert decode_image(tmp_path / "a.png", 4, 1).max() == 128
 
 
 @pytest.mark.parametrize("mode", ["I", "F"])

@@ -219,7 +219,7 @@ def test_a_cell_that_was_still_training_is_killed_with_its_run(
     assert (parent.info.status, child.info.status) == ("KILLED", "KILLED")
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.complete)])
 def test_a_signal_outside_training_ends_the_run_as_killed(project: Path, number: int) -> None:
     program = f"""
 import os, sys, threading

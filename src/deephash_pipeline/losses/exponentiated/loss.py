@@ -15,7 +15,7 @@ from torch import Tensor
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.losses.exponentiated import cpu, tiles
 from deephash_pipeline.losses.exponentiated.formula import Departures, LossAndGradient, LossScale
-from deephash_pipeline.losses.hashing_loss import HashingLoss, is_multi_hot, supervision_matrix
+from deephash_pipeline.losses.hashing_loss import HashingLoss, deviation, is_multi_hot, supervision_matrix
 
 SATURATION = 10.0
 """beta |u_i u_j| above which 2 sigma - 1 is flat: its derivative is below 2e-4 of the largest."""
@@ -73,7 +73,7 @@ class ExponentiatedLoss(HashingLoss):
         with torch.no_grad():
             limit = SATURATION / self.departures.temperature
             saturated = (u * u.roll(1, dims=0)).abs().gt(limit).to(u.dtype).mean()
-            metrics = {"true_loss": true_loss, "u_standard_deviation": u.std(), "saturated_share": saturated}
+            metrics = {"true_loss": true_loss, "u_standard_deviation": deviation(u), "saturated_share": saturated}
         return loss, metrics
 
     def loss_and_gradient(self, u: Tensor, supervision: Tensor) -> LossAndGradient:
