@@ -195,7 +195,9 @@ def read_segment(folder: Path, name: str, digest: str, code_length: int) -> Segm
 def _read_features(path: Path, shape: tuple[int, int], dtype: np.dtype[Any]) -> NDArray[Any]:
     """Map features; they are too many to be read, so that only their number is checked."""
     if path.stat().st_size != dtype.itemsize * shape[0] * shape[1]:
-        raise InputError(f"{path} is damaged: it is not {shape[0]} x {shape[1]} numbers long; restore it from a backup.")
+        raise InputError(
+            f"{path} is damaged: it is not {shape[0]} x {shape[1]} numbers long; restore it from a backup."
+        )
     return np.frombuffer(_mapped(path), dtype=dtype).reshape(shape)
 
 
