@@ -71,6 +71,9 @@ class FeatureForm:
         return rows[:, : self.width] * np.ascontiguousarray(rows[:, self.width :]).view("<f4")
 
 
+NO_FEATURES = FeatureForm(0)
+
+
 def checked_features(features: Any, kind: Any) -> FeatureForm:
     """The form of a new index, once it is known to be right.
 

@@ -11,7 +11,7 @@ from deephash_pipeline.retrieval.codes import check_codes, code_words
 from deephash_pipeline.search.answers import Answers, Item, ItemId, RangeAnswers
 from deephash_pipeline.search.checks import checked_count
 from deephash_pipeline.search.filters import SQLITE_TYPES, Conditions, Where
-from deephash_pipeline.search.ids import MISSING, checked_ids
+from deephash_pipeline.search.ids import INTEGER, MISSING, checked_ids
 from deephash_pipeline.search.parts import SearchedPart
 from deephash_pipeline.search.ranking import Engine, nearest_rows, rows_within
 from deephash_pipeline.search.reranking import Reranking, scores_of
@@ -68,6 +68,11 @@ class ReadableIndex:
     def features(self) -> int:
         """Numbers in the features of an item, 0 for none."""
         return self._store.form.width
+
+    @property
+    def integer_ids(self) -> bool:
+        """Whether ids are integers; they are, while there is none."""
+        return self._store.kind in (None, INTEGER)
 
     @property
     def columns(self) -> list[str]:
@@ -157,6 +162,25 @@ class ReadableIndex:
         rows, distances = np.take_along_axis(rows, order, axis=1), np.take_along_axis(distances, order, axis=1)
         scores = np.take_along_axis(scores, order, axis=1)
         return Answers(snapshot.ids_of(rows, self._store.kind), distances, scores)
+
+    def candidates(
+        self, codes: NDArray[np.uint8], count: int, rerank: Reranking | None = None
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """The items with the nearest codes of every query, and what a re-ranking orders them by, to look into both.
+
+        Args:
+            codes: see `search`.
+            count: how many items for each query.
+            rerank: scores by it; by distance if None.
+
+        Returns:
+            Positions, int64, by (distance, insertion), and scores, float32, both (queries, min(count, items)).
+        """
+        snapshot, parts = self._searched(None)
+        rows, distances = nearest_rows(self._words(codes, "codes"), parts, self.code_length, count)
+        if rerank is None:
+            return snapshot.positions_of(rows), distances.astype(np.float32)
+        return snapshot.positions_of(rows), scores_of(snapshot, rows, rerank, self.code_length, self._store.form)
 
     def search_by_id(self, item_id: ItemId, k: int, where: Where | None = None) -> Answers:
         """Find the k items nearest to one of the index, without that one; the answers to one query.
@@ -250,6 +274,15 @@ class ReadableIndex:
         """
         snapshot, rows = self._known_rows(list(ids))
         return self._metadata_at(snapshot, rows)
+
+    def features_of(self, ids: Sequence[ItemId] | NDArray[Any]) -> NDArray[np.float32]:
+        """Features of some items as they are stored, float32 (items, features).
+
+        Raises:
+            InputError: if one of them is not there.
+        """
+        snapshot, rows = self._known_rows(list(ids))
+        return snapshot.features_of(rows, self._store.form)
 
     def _words(self, codes: NDArray[np.uint8], name: str) -> NDArray[np.uint64]:
         """Packed codes as uint64 (codes, words)."""

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.stores import INDEX_FILE, flush
-from deephash_pipeline.search.features import FeatureForm
+from deephash_pipeline.search.features import NO_FEATURES, FeatureForm
 from deephash_pipeline.search.ledger import Ledger, SegmentEntry, contents_of_rows, rows_of_contents
 from deephash_pipeline.search.locking import WriterLock
 from deephash_pipeline.search.segments import (
@@ -71,7 +71,7 @@ class Store:
         self,
         folder: Path | None,
         code_length: int | None = None,
-        form: FeatureForm = FeatureForm(0),
+        form: FeatureForm = NO_FEATURES,
         read_only: bool = False,
     ) -> None:
         self.folder = folder
@@ -115,7 +115,8 @@ class Store:
         settings = self.ledger.settings()
         if settings.get("format") not in (FORMAT, FORMER_FORMAT, FORMAT_WITH_TYPE):
             raise InputError(
-                f"{self.folder} has the format {settings.get('format')}, this version reads {FORMAT_WITH_TYPE}; build it anew."
+                f"{self.folder} has the format {settings.get('format')}, this version reads {FORMAT_WITH_TYPE}; "
+                "build it anew."
             )
         return settings
 

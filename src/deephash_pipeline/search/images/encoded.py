@@ -14,7 +14,7 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.search.images.index import AddedImages, ImageIndex
 from deephash_pipeline.search.images.pictures import picture_name, write_picture
 from deephash_pipeline.search.images.rebuilding import has_other_hasher, rebuilt
-from deephash_pipeline.search.images.texts import one_form
+from deephash_pipeline.search.texts import one_form
 
 if TYPE_CHECKING:
     from deephash_pipeline.deephash import ImageHasher

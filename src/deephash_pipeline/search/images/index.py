@@ -1,9 +1,8 @@
 """`ImageIndex`: images under ids, searched by image or by id, added and removed."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 from uuid import uuid4
 
@@ -17,21 +16,22 @@ from deephash_pipeline.hashers import BaseHasher
 from deephash_pipeline.images.batches import Images, SkippedImage
 from deephash_pipeline.provenance import content_digest
 from deephash_pipeline.search import Answers, HammingIndex, RangeAnswers, Searchable
+from deephash_pipeline.search.coded import CodedItems
 from deephash_pipeline.search.filters import Where
 from deephash_pipeline.search.images.changes import STAMP, compared
 from deephash_pipeline.search.images.equal_codes import EqualCodes
 from deephash_pipeline.search.images.listing import ListedImage
-from deephash_pipeline.search.images.pictures import PICTURE, write_picture
+from deephash_pipeline.search.images.pictures import write_picture
 from deephash_pipeline.search.images.stored import (
     HASHER,
     Runtime,
-    former_place,
     require_maker,
     same_hasher,
     stored_hasher,
 )
-from deephash_pipeline.search.images.texts import Texts, one_form, spellings, texts, unknown
+from deephash_pipeline.search.replacing import PICTURE, refuse_exchanged
 from deephash_pipeline.search.store import LEDGER
+from deephash_pipeline.search.texts import Texts, one_form, texts
 
 if TYPE_CHECKING:
     from deephash_pipeline.deephash import ImageHasher
@@ -60,7 +60,7 @@ class AddedImages:
     codes: EqualCodes = field(default_factory=EqualCodes)
 
 
-class ImageIndex:
+class ImageIndex(CodedItems):
     """A hasher and the index of its codes.
 
     Ids are strings. The metadata are `path`, of the file, where it starts in the index's folder if the picture is
@@ -90,9 +90,8 @@ class ImageIndex:
                 f"the hasher makes {hasher.code_length} bits, the index has {index.code_length}: use the hasher that "
                 "the index was made with"
             )
-        self.hasher, self.index = hasher, index
-        self._seen_labels: set[str] = set()
-        self.folder = None if folder is None else folder.absolute()
+        super().__init__(index, folder)
+        self.hasher = hasher
 
     @classmethod
     def create(cls, folder: str | Path, hasher: "ImageHasher") -> Self:
@@ -129,7 +128,7 @@ class ImageIndex:
         """
         path = Path(folder)
         if not path.is_dir():
-            _refuse_exchanged(path)
+            refuse_exchanged(path)
             raise InputError(
                 f"there is no index {path}: make it by `deephash-pipeline index build {path} --hasher ...`"
             )
@@ -155,7 +154,7 @@ class ImageIndex:
             InputError: the one that is there was made with another hasher; see also `create` and `open`.
         """
         path = Path(folder)
-        _refuse_exchanged(path)
+        refuse_exchanged(path)
         if not (path / HASHER).exists():
             # One that was killed between index and hasher has no item.
             if not (path / LEDGER).exists():
@@ -174,28 +173,6 @@ class ImageIndex:
             index.close()
             raise
         return cls(hasher, index, path)
-
-    def close(self) -> None:
-        """Let others write."""
-        self.index.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def __len__(self) -> int:
-        """Number of images."""
-        return len(self.index)
-
-    def _own(self) -> HammingIndex:
-        """The index itself, where its items may be changed."""
-        if not isinstance(self.index, HammingIndex):
-            raise InputError("codes in another engine are read: change the index they are of, and export it again")
-        return self.index
 
     def add_files(self, images: Sequence[ListedImage]) -> AddedImages:
         """Add image files, decoded in parallel; what is added is stored for good batch by batch.
@@ -293,59 +270,23 @@ class ImageIndex:
             self.forget_picture(path)
         return removed
 
-    def compact(self) -> None:
-        """Bring all codes into one file with a checksum; see `HammingIndex.compact`."""
-        self._own().compact()
-
     def forget_picture(self, path: str | None) -> None:
         """Delete a picture that `keep_picture` wrote; other files stay."""
         if self.folder is not None and path is not None and PICTURE.fullmatch(path):
             (self.folder / path).unlink(missing_ok=True)
-
-    def labels(self) -> list[str]:
-        """The labels there are, ascending; also of images removed lately."""
-        return list(map(str, self.index.values("label"))) if "label" in self.index.columns else []
 
     def path_of(self, metadata: dict[str, Any]) -> Path | None:
         """Where the picture of an item is."""
         path = metadata.get("path")
         return None if path is None else (self.folder or Path()) / str(path)
 
-    def labelled(self, labels: Texts) -> Where:
-        """The condition that an image has one of some labels, in whatever form of Unicode.
-
-        Raises:
-            InputError: no image has one of them; the message names the nearest spelling.
-        """
-        wanted = [one_form(label) for label in texts("label", labels)]
-        # A label that was there is looked for no more: it may be every request's.
-        for label in dict.fromkeys(wanted):
-            if label not in self._seen_labels and not self._has(label):
-                raise unknown(label, self.labels())
-            self._seen_labels.add(label)
-        return {"label": [form for label in wanted for form in spellings(label)]}
-
-    def _has(self, label: str) -> bool:
-        anything = np.zeros((1, -(-self.index.code_length // 8)), dtype=np.uint8)
-        return "label" in self.index.columns and bool(
-            self.index.search(anything, 1, {"label": spellings(label)}).ids.size
-        )
-
     def search(self, images: Images, k: int, where: Where | None = None) -> Answers:
         """Find the k nearest of each image; see `HammingIndex.search`, and `labelled` for conditions."""
         return self.index.search(self.hasher.encode(images), k, where)
 
-    def search_by_id(self, name: str, k: int, where: Where | None = None) -> Answers:
-        """Find the k nearest of an image of the index, without itself."""
-        return self.index.search_by_id(name, k, where)
-
     def within(self, images: Images, radius: int, where: Where | None = None) -> RangeAnswers:
         """Find all images at most `radius` bits from each image."""
         return self._own().within(self.hasher.encode(images), radius, where)
-
-    def __iter__(self) -> Iterator[str]:
-        """Ids in the order of insertion."""
-        return map(str, self._own())
 
 
 def _marked(index: HammingIndex, hasher: "ImageHasher", folder: Path) -> HammingIndex:
@@ -353,8 +294,3 @@ def _marked(index: HammingIndex, hasher: "ImageHasher", folder: Path) -> Hamming
     hasher.save(folder / HASHER)
     index.mark(content_digest(folder / HASHER))
     return index
-
-
-def _refuse_exchanged(path: Path) -> None:
-    if not path.exists() and (former := former_place(path)).is_dir():
-        raise InputError(f"{path} was being replaced when that was broken off: `mv {former} {path}` brings it back")
