@@ -30,7 +30,8 @@ def _measure(settings: Settings) -> Results:
     measuring.require_packages(["faiss"])
     hasher = ImageHasher.pretrained(settings["hasher"], device="cpu")
     with TemporaryDirectory() as folder:
-        splits = read_source(parse_source({"kind": "idx"}), Path(settings["images"]), Path(folder)).splits
+        source = parse_source({"kind": "torchvision", "name": "MNIST"})
+        splits = read_source(source, Path(settings["images"]), Path(folder)).splits
         database, queries = (hasher.encode(splits[name].images) for name in ("training", "query"))
     measuring.use_one_thread()
     import_module("faiss").omp_set_num_threads(1)
