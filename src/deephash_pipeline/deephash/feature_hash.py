@@ -1,5 +1,6 @@
 """Codes of images without labels: a trunk that was trained on other images, and a hash function on its features."""
 
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -29,6 +30,7 @@ IMAGENET = {"mean": [0.485, 0.456, 0.406], "standard_deviation": [0.229, 0.224, 
 DECODED_AT_A_TIME = 64
 
 
+@dataclass(eq=False, repr=False)
 class FeatureHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
     """A hash function on the features of a pretrained network of torchvision; an `ImageHasher`.
 
@@ -57,22 +59,13 @@ class FeatureHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
     (3, 2)
     """
 
-    def __init__(
-        self,
-        hash_function: HashFunction | None = None,
-        network: str = "resnet18",
-        *,
-        weights: str | Path | None = None,
-        image_size: tuple[int, int] = (224, 224),
-        random_state: int = 0,
-        device: str = "auto",
-    ) -> None:
-        self.hash_function = hash_function
-        self.network = network
-        self.weights = weights
-        self.image_size = image_size
-        self.random_state = random_state
-        self.device = device
+    hash_function: HashFunction | None = None
+    network: str = "resnet18"
+    _: KW_ONLY
+    weights: str | Path | None = None
+    image_size: tuple[int, int] = (224, 224)
+    random_state: int = 0
+    device: str = "auto"
 
     def fit(self, images: Images, labels: Any = None) -> Self:
         """Learn the hash function.
