@@ -28,6 +28,7 @@ class DSDH(SampleCodesLoss):
         quantisation_weight: eta, of the sum over bits of (b - u)^2.
 
     Example:
+        >>> import numpy as np
         >>> loss = DSDH(code_length=2, labels=np.array([0, 1]))
         >>> u, labels = torch.tensor([[1.0, -2.0], [-1.0, 1.0]]), torch.tensor([0, 1])
         >>> loss.start_epoch(u)
