@@ -28,7 +28,7 @@ from deephash_pipeline.search import ByFeatures, ByOutputs, HammingIndex
 NEIGHBOURS = 10
 QUERIES_AT_ONCE = 100
 SOURCES: dict[str, tuple[str, str, dict[str, Any]]] = {
-    "mnist": ("MNIST", "mnist-48", {"kind": "idx"}),
+    "mnist": ("MNIST", "mnist-48", {"kind": "torchvision", "name": "MNIST"}),
     "cifar10": ("CIFAR-10", "cifar10-48", {"kind": "folder", "image_size": 32, "channels": 3}),
 }
 EXPECTED, BY_CODES = "codes, expected over orders of equal distances", "codes, equal distances in order of insertion"

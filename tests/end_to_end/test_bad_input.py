@@ -1,6 +1,5 @@
 """Bad input stops a run with one line that names the input and the remedy, and leaves no file that looks finished."""
 
-import gzip
 import itertools
 import json
 import shutil
@@ -19,11 +18,11 @@ from tests.end_to_end.refused_runs import finished, refused, run, stored, the_er
 
 IMAGES = np.random.default_rng(0).integers(256, size=(40, 28, 28)).astype(np.uint8)
 LABELS = (np.arange(40) % 10).astype(np.uint8)
-RAW = Path("data/01_raw/mnist")
-TRAINING_IMAGES = RAW / "train-images-idx3-ubyte.gz"
-TRAINING_LABELS = RAW / "train-labels-idx1-ubyte.gz"
-QUERY_IMAGES = RAW / "t10k-images-idx3-ubyte.gz"
-QUERY_LABELS = RAW / "t10k-labels-idx1-ubyte.gz"
+RAW = Path("data/01_raw/mnist/MNIST/raw")
+TRAINING_IMAGES = RAW / "train-images-idx3-ubyte"
+TRAINING_LABELS = RAW / "train-labels-idx1-ubyte"
+QUERY_IMAGES = RAW / "t10k-images-idx3-ubyte"
+QUERY_LABELS = RAW / "t10k-labels-idx1-ubyte"
 IMAGE_FILES = Path("data/01_raw/images")
 OWN_IMAGES = ("--env=images", "--pipelines=data_ingestion")
 INGESTION = ("--env=mnist", "--pipelines=data_ingestion", "--params=data_ingestion.training_count=40")
@@ -39,7 +38,7 @@ def raw_files(here: Path) -> None:
         (QUERY_IMAGES, IMAGES[:10]),
         (QUERY_LABELS, LABELS[:10]),
     ):
-        (here / path).write_bytes(gzip.compress(idx_bytes(array)))
+        (here / path).write_bytes(idx_bytes(array))
 
 
 def idx_bytes(array: NDArray[np.uint8]) -> bytes:
@@ -49,16 +48,13 @@ def idx_bytes(array: NDArray[np.uint8]) -> bytes:
 # Raw files.
 
 
-def test_a_missing_raw_file_is_named_with_its_origin_and_the_command_that_gets_it(
+def test_a_missing_raw_folder_is_named_with_what_goes_there(
     new_project: Callable[[str], Path], kedro: Callable[..., subprocess.CompletedProcess[str]]
 ) -> None:
     project = new_project("no raw files")
-    finished = kedro(project, "run", "--pipelines=full", "--env=mnist")
+    finished = kedro(project, "run", "--pipelines=full", "--env=cifar10")
     assert finished.returncode == 1
-    error = the_error(finished.stdout)
-    assert "train-images-idx3-ubyte.gz is missing" in error
-    assert "https://" in error
-    assert "python -m deephash_pipeline.images download mnist" in error
+    assert "data/01_raw/cifar10/train is missing: put images into" in the_error(finished.stdout)
     assert stored(project) == {}
 
 
@@ -69,12 +65,26 @@ def test_whole_raw_files_are_accepted(here: Path) -> None:
 
 
 @pytest.mark.usefixtures("raw_files")
-def test_a_truncated_archive_is_named(here: Path) -> None:
-    (here / TRAINING_IMAGES).write_bytes((here / TRAINING_IMAGES).read_bytes()[:2000])
+def test_a_truncated_file_is_named(here: Path) -> None:
+    (here / QUERY_IMAGES).write_bytes(idx_bytes(IMAGES[:10])[:-1])
     error = refused(*INGESTION)
-    assert TRAINING_IMAGES.name in error
-    assert "truncated" in error
-    assert "download it anew" in error
+    assert "torchvision cannot read MNIST from" in error
+    assert "delete its files there if they are damaged" in error
+
+
+@pytest.mark.usefixtures("raw_files")
+def test_swapped_files_are_refused(here: Path) -> None:
+    (here / TRAINING_IMAGES).write_bytes(idx_bytes(LABELS))
+    (here / TRAINING_LABELS).write_bytes(idx_bytes(IMAGES))
+    assert "torchvision cannot read MNIST from" in refused(*INGESTION)
+
+
+@pytest.mark.usefixtures("raw_files")
+def test_images_and_labels_of_different_number_are_counted(here: Path) -> None:
+    (here / TRAINING_LABELS).write_bytes(idx_bytes(LABELS[:-1]))
+    error = refused(*INGESTION)
+    assert "40 images" in error
+    assert "39 labels" in error
 
 
 # Files of images.

@@ -361,16 +361,6 @@ def test_codes_of_images_that_a_loss_has_not_been_given_are_asked_for(name, trai
         loss(u, labels)
 
 
-@pytest.mark.parametrize("name", ["dsdh", "adsh", "dfh"])
-def test_views_of_an_image_have_its_labels_and_codes_of_their_own(name, training_set):
-    u, labels, _, _ = training_set
-    loss = build_loss(LOSS_PARAMETERS[name](), 6, labels.numpy(), 0)
-    loss.start_epoch(u.float().repeat_interleave(2, 0))
-    loss.set_batch(torch.tensor([0, 1, 29]))
-    assert loss.codes.shape == (30, 6)
-    assert torch.isfinite(loss(u[[0, 0, 14]], labels[[0, 0, 14]]))
-
-
 def test_dshsd_is_cross_entropy_and_the_contrast_of_tanh():
     u, labels, sets = drawn(3, 6, several=False)
     logits = torch.randn(6, CLASSES, generator=torch.Generator().manual_seed(0), dtype=torch.float64)

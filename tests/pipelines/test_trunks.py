@@ -27,7 +27,7 @@ from deephash_pipeline.deephash.pretrain import extract_features
 from deephash_pipeline.images.inputs import ImageInputs
 from deephash_pipeline.images.statistics import pixel_statistics
 from deephash_pipeline.pipelines.cnn_pretraining.nodes import pre_train
-from deephash_pipeline.pipelines.fine_tuning.nodes import encode_images, tune
+from deephash_pipeline.pipelines.fine_tuning.nodes import tune
 from deephash_pipeline.project.datasets import TensorsDataset
 
 CELL = Cell(method="deephash_random_start", code_length=12)
@@ -159,21 +159,6 @@ def test_a_network_for_larger_images_than_those_stored_is_refused_before_it_trai
         trained_classifier(images, labels, stage_one(), experiment("resnet18", image_size=64))
 
 
-def test_a_training_set_with_ten_crops_is_eleven_times_as_large_and_the_database_is_not() -> None:
-    images, labels = shades(28)
-    # A batch of all views: with fewer training would be refused, and with other labels it could not be learned.
-    whole = {"batch_size": 132, "epochs": 30}
-    parameters = stage_one(training=whole, augmentation={"ten_crop": True})
-    _, _, history = trained_classifier(images, labels, parameters, experiment())
-    assert history["accuracy"].iloc[-1] > 0.9
-    tuning = FineTuningParameters.model_validate(
-        {"training": {**whole, "epochs": 1, "learning_rate": 0.01}, "augmentation": {"ten_crop": True}}
-    )
-    hasher, _ = tune(training_set(images, labels), tuning, Run(experiment(), CELL))
-    codes = encode_images(hasher, images, images[:0], images[:3], "cpu")
-    assert len(codes.database) == 12
-
-
 def test_a_network_of_torchvision_is_chosen_by_name_and_its_block_is_for_it_alone() -> None:
     assert experiment("convnext_tiny", image_size=64).trunk.image_size == 64
     with pytest.raises(ValidationError, match="`trunk` is for networks of torchvision and timm, and `lenet` is none"):
@@ -185,9 +170,9 @@ def test_a_network_of_torchvision_is_chosen_by_name_and_its_block_is_for_it_alon
 def test_a_configuration_tells_of_options_only_where_they_change_something() -> None:
     plain = ClassifierRun(experiment()).configuration(stage_one())
     assert not [name for name in plain if "trunk" in name]
-    assert ClassifierRun(experiment()).configuration(stage_one(augmentation={"ten_crop": True})) == {
+    assert ClassifierRun(experiment()).configuration(stage_one(augmentation={"shift_pixels": 1})) == {
         **plain,
-        "augmentation.ten_crop": True,
+        "augmentation.shift_pixels": 1,
     }
     assert ClassifierRun(experiment("resnet18", image_size=32)).configuration(stage_one()) == {
         **plain,

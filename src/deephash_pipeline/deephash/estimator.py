@@ -1,6 +1,7 @@
 """The paper's method for people without Kedro: fit on labelled images, then encode."""
 
 import logging
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -59,6 +60,7 @@ LITTLE = 0.1
 """Of the way from chance to a perfect order, below which next to nothing was learned."""
 
 
+@dataclass(eq=False, repr=False)
 class DeepHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
     """Deep hashing after Mu & Liu: two stages of pre-training, then fine-tuning of all layers; an `ImageHasher`.
 
@@ -99,31 +101,16 @@ class DeepHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
 
     # Set by the caller here, where an `ImageHasher` reads it from its file.
     code_length: int = 48
-
-    def __init__(
-        self,
-        code_length: int = 48,
-        network: str = "lenet",
-        *,
-        pretraining: PreTrainingParameters | None = None,
-        hash_layer_init: HashLayerInitParameters | None = None,
-        fine_tuning: FineTuningParameters | None = None,
-        effort: float = 1.0,
-        random_state: int = 0,
-        device: str = "auto",
-        image_size: tuple[int, int] | None = None,
-        checkpoints: str | Path | None = None,
-    ) -> None:
-        self.code_length = code_length
-        self.network = network
-        self.pretraining = pretraining
-        self.hash_layer_init = hash_layer_init
-        self.fine_tuning = fine_tuning
-        self.effort = effort
-        self.random_state = random_state
-        self.device = device
-        self.image_size = image_size
-        self.checkpoints = checkpoints
+    network: str = "lenet"
+    _: KW_ONLY
+    pretraining: PreTrainingParameters | None = None
+    hash_layer_init: HashLayerInitParameters | None = None
+    fine_tuning: FineTuningParameters | None = None
+    effort: float = 1.0
+    random_state: int = 0
+    device: str = "auto"
+    image_size: tuple[int, int] | None = None
+    checkpoints: str | Path | None = None
 
     def fit(self, images: Any, labels: Any) -> Self:
         """Learn from images and one class for each.

@@ -1,5 +1,6 @@
 """Codes of images without labels: a trunk that was trained on other images, and a hash function on its features."""
 
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -19,6 +20,7 @@ from deephash_pipeline.networks import NETWORKS, Backbone
 from deephash_pipeline.provenance import code_version
 
 
+@dataclass(eq=False, repr=False)
 class FeatureHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
     """A hash function on the features of a pretrained network of torchvision or timm; an `ImageHasher`.
 
@@ -50,24 +52,14 @@ class FeatureHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
     (3, 2)
     """
 
-    def __init__(
-        self,
-        hash_function: HashFunction | None = None,
-        network: str = "resnet18",
-        *,
-        weights: str | Path | None = None,
-        image_size: tuple[int, int] | None = None,
-        random_state: int = 0,
-        device: str = "auto",
-        runtime: Runtime | Literal["auto"] = "auto",
-    ) -> None:
-        self.hash_function = hash_function
-        self.network = network
-        self.weights = weights
-        self.image_size = image_size
-        self.random_state = random_state
-        self.device = device
-        self.runtime = runtime
+    hash_function: HashFunction | None = None
+    network: str = "resnet18"
+    _: KW_ONLY
+    weights: str | Path | None = None
+    image_size: tuple[int, int] | None = None
+    random_state: int = 0
+    device: str = "auto"
+    runtime: Runtime | Literal["auto"] = "auto"
 
     def fit(self, images: Images, labels: Any = None) -> Self:
         """Learn the hash function.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -19,7 +18,7 @@ from torch import Tensor
 
 from deephash_pipeline.common.devices import resolve_device
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.common.stores import temporary_name
+from deephash_pipeline.common.stores import replacing
 from deephash_pipeline.deephash.features import FeatureExtractor, require_device
 from deephash_pipeline.hashers import BaseHasher, HasherDescription
 from deephash_pipeline.hashing import ENCODERS, Encoder, load_encoder
@@ -165,17 +164,11 @@ class ImageHasher(BaseHasher):
         }
         # One entry, because safetensors keeps no order among several.
         metadata = {"deephash_pipeline.hasher": json.dumps(content, sort_keys=True)}
-        path = Path(path)
-        beside = temporary_name(path)
         try:
-            beside.write_bytes(safetensors.torch.save(tensors, metadata))
-            beside.replace(path)
+            with replacing(Path(path)) as beside:
+                beside.write_bytes(safetensors.torch.save(tensors, metadata))
         except OSError as error:
             raise InputError(f"hasher {path} cannot be written: {error.strerror}") from error
-        finally:
-            # What has kept it from being written is reported already.
-            with suppress(OSError):
-                beside.unlink()
 
     def _tensors(self, half: bool = False) -> dict[str, Tensor]:
         trunk, encoder, _ = self._fitted()

@@ -17,7 +17,7 @@ from deephash_pipeline.hashing.agh import AGH
 from deephash_pipeline.hashing.base import Encoder, HashFunction
 from deephash_pipeline.hashing.bre import BRE
 from deephash_pipeline.hashing.cosdish import COSDISH
-from deephash_pipeline.hashing.fast_hash import FastHash
+from deephash_pipeline.hashing.fast_hash.fast_hash import FastHash
 from deephash_pipeline.hashing.fsdh import FSDH
 from deephash_pipeline.hashing.itq import ITQ
 from deephash_pipeline.hashing.itq_cca import ITQCCA

@@ -43,10 +43,10 @@ class ADSH(SampleCodesLoss):
         similar = float(self.has_label.sum(0).square().sum())
         self.ratio = similar / max(len(self.has_label) ** 2 - similar, 1.0)
 
-    def solved(self, codes: Tensor, u: Tensor, has_label: Tensor) -> Tensor:
+    def solved(self, codes: Tensor, u: Tensor) -> Tensor:
         """Solve for V bit after bit; S' H comes from the sums of H over the classes."""
         h = torch.tanh(u)
-        pulls = (1 + self.ratio) * has_label @ (has_label.T @ h) - self.ratio * h.sum(0)
+        pulls = (1 + self.ratio) * self.has_label @ (self.has_label.T @ h) - self.ratio * h.sum(0)
         linear = -2 * codes.shape[1] * pulls - 2 * self.gamma * h
         gram = h.T @ h
         for k in range(codes.shape[1]):
@@ -59,8 +59,7 @@ class ADSH(SampleCodesLoss):
         own = self.codes_of_batch(u)
         h, codes = torch.tanh(u), self.codes.to(u.dtype)
         classes = self.has_label.shape[1]
-        views = len(codes) // len(self.has_label)
-        similar = label_matrix(labels, classes) @ self.has_label.repeat_interleave(views, 0).T
+        similar = label_matrix(labels, classes) @ self.has_label.T
         wanted = u.shape[1] * ((1 + self.ratio) * similar.to(u.dtype) - self.ratio)
         costs = (h @ codes.T - wanted).square().sum() + self.gamma * (own - h).square().sum()
         loss = costs / (len(u) * len(codes) * u.shape[1] ** 2)

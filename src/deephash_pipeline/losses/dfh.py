@@ -67,11 +67,11 @@ class DFH(SampleCodesLoss):
         super().__post_init__(labels)
         self.register_buffer("relaxed_centres", torch.zeros(self.has_label.shape[1], self.code_length))
 
-    def solved(self, codes: Tensor, u: Tensor, has_label: Tensor) -> Tensor:
+    def solved(self, codes: Tensor, u: Tensor) -> Tensor:
         """Solve for B, for V with that, and for B once more."""
-        codes = self._codes_near_centres(u, has_label)
+        codes = self._codes_near_centres(u)
         centres, (classes, code_length) = self.relaxed_centres, self.relaxed_centres.shape
-        overlap, pulled = has_label.T @ has_label, has_label.T @ codes
+        overlap, pulled = self.has_label.T @ self.has_label, self.has_label.T @ codes
         wanted = code_length * (2 * torch.eye(classes, device=u.device) - 1)
         # With few classes and long codes a step of 0.03 would leave the valley.
         size = min(0.03, classes / (8 * code_length))
@@ -82,10 +82,10 @@ class DFH(SampleCodesLoss):
             gradient = 2 * (intra + self.separation_weight * inter + self.centre_quantisation_weight * lacking)
             centres = centres - size * 0.1 ** sum(step >= first for first in SLOWER_FROM) * gradient
         self.relaxed_centres.copy_(centres)
-        return self._codes_near_centres(u, has_label)
+        return self._codes_near_centres(u)
 
-    def _codes_near_centres(self, u: Tensor, has_label: Tensor) -> Tensor:
-        return signs(self.centre_weight * has_label @ self.relaxed_centres.sign() + u)
+    def _codes_near_centres(self, u: Tensor) -> Tensor:
+        return signs(self.centre_weight * self.has_label @ self.relaxed_centres.sign() + u)
 
     def loss_and_metrics(self, u: Tensor, labels: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         """Compute the loss; see `HashingLoss.forward`."""

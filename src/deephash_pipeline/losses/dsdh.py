@@ -28,6 +28,7 @@ class DSDH(SampleCodesLoss):
         quantisation_weight: eta, of the sum over bits of (b - u)^2.
 
     Example:
+        >>> import numpy as np
         >>> loss = DSDH(code_length=2, labels=np.array([0, 1]))
         >>> u, labels = torch.tensor([[1.0, -2.0], [-1.0, 1.0]]), torch.tensor([0, 1])
         >>> loss.start_epoch(u)
@@ -43,12 +44,12 @@ class DSDH(SampleCodesLoss):
     ridge: PositiveFloat = 1.0
     quantisation_weight: NonNegativeFloat = 0.01
 
-    def solved(self, codes: Tensor, u: Tensor, has_label: Tensor) -> Tensor:
+    def solved(self, codes: Tensor, u: Tensor) -> Tensor:
         """Solve for W, then for B bit after bit."""
         identity = torch.eye(codes.shape[1], device=codes.device)
         gram = codes.T @ codes + self.ridge / self.label_weight * identity
-        weights = torch.linalg.solve(gram, codes.T @ has_label)
-        wanted = has_label @ weights.T + self.quantisation_weight / self.label_weight * u
+        weights = torch.linalg.solve(gram, codes.T @ self.has_label)
+        wanted = self.has_label @ weights.T + self.quantisation_weight / self.label_weight * u
         for k in range(codes.shape[1]):
             codes[:, k] = 0
             bit = wanted[:, k] - codes @ (weights @ weights[k])

@@ -2,7 +2,6 @@
 
 from abc import abstractmethod
 from dataclasses import InitVar, field
-from typing import Any
 
 import numpy as np
 import torch
@@ -55,23 +54,13 @@ class SampleCodesLoss(HashingLoss):
         """Solve for the codes.
 
         Args:
-            u: of the training set without augmentation, (samples, code_length); a multiple of the images, where each
-                has several views, one after the other.
+            u: of the training set without augmentation, (samples, code_length).
         """
         u = at_least_float32(u)
-        views = len(u) // len(self.has_label)
-        has_label = self.has_label.repeat_interleave(views, 0)
-        first = len(self.codes) != len(u) or not self.codes.any()
-        self.codes = self.solved(signs(u) if first else self.codes.clone(), u, has_label)
-
-    def _load_from_state_dict(self, state_dict: Any, prefix: str, *arguments: Any) -> None:
-        # Several views of an image have a code each, and only training knows how many there are.
-        stored = state_dict.get(f"{prefix}codes", self.codes)
-        self.codes = self.codes.new_empty(len(stored), self.codes.shape[1])
-        super()._load_from_state_dict(state_dict, prefix, *arguments)
+        self.codes = self.solved(self.codes.clone() if self.codes.any() else signs(u), u)
 
     @abstractmethod
-    def solved(self, codes: Tensor, u: Tensor, has_label: Tensor) -> Tensor:
+    def solved(self, codes: Tensor, u: Tensor) -> Tensor:
         """Return better codes, (samples, code_length), for the network as it is."""
 
     def set_batch(self, indices: Tensor) -> None:

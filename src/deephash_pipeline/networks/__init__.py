@@ -30,7 +30,7 @@ NETWORKS: Registry[Sequence[Row]] = Registry(
     {
         "lenet": ".lenet:LENET",
         "cifar10_full": ".cifar10:CIFAR10_FULL",
-        "kaggle_face": ".kaggle_face:KAGGLE_FACE",
+        "kaggle_face": ".cifar10:KAGGLE_FACE",
         "caffenet": ".caffenet:CAFFENET",
         "caffenet_ungrouped": ".caffenet:CAFFENET_UNGROUPED",
     },

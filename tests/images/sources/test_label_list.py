@@ -214,27 +214,3 @@ def test_corel5k_keeps_the_images_of_its_most_frequent_words(
     assert (raw / "test/4.jpeg").is_file()
     assert main(["corel5k", str(tmp_path / "nowhere"), str(raw)]) == 1
     assert "clone the repository" in capsys.readouterr().err
-
-
-def test_the_splits_of_a_run_are_written_as_lists(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run = tmp_path / "run"
-    for split, ids, labels in (
-        ("training", '["a.png", "b.png"]', [[1, 0], [1, 1]]),
-        ("validation", "[]", np.empty((0, 2))),
-        ("query", '["c.png"]', [[0, 1]]),
-    ):
-        (run / split).mkdir(parents=True)
-        (run / split / "ids.json").write_text(ids)
-        np.save(run / split / "labels.npy", np.array(labels, dtype=np.uint8))
-    assert main(["lists", str(run), str(tmp_path / "lists")]) == 1
-    assert "holds no splits" in capsys.readouterr().err
-    (run / "class_names.json").write_text('["sky", "sea"]')
-    (tmp_path / "lists").mkdir()
-    (tmp_path / "lists/validation.txt").write_text("of another run 1 0\n")
-    assert main(["lists", str(run), str(tmp_path / "lists")]) == 1
-    assert "validation.txt is there, but validation has no image" in capsys.readouterr().err
-    assert [path.name for path in (tmp_path / "lists").iterdir()] == ["validation.txt"]
-    (tmp_path / "lists/validation.txt").unlink()
-    assert main(["lists", str(run), str(tmp_path / "lists")]) == 0
-    written = {path.name: path.read_text() for path in (tmp_path / "lists").iterdir()}
-    assert written == {"train.txt": "a.png 1 0\nb.png 1 1\n", "test.txt": "c.png 0 1\n", "classes.txt": "sky\nsea\n"}

@@ -8,7 +8,6 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.images.sources.digits import DigitsSource
 from deephash_pipeline.images.sources.fer2013 import Fer2013Source
 from deephash_pipeline.images.sources.folder import FolderSource
-from deephash_pipeline.images.sources.idx import IdxSource
 from deephash_pipeline.images.sources.registry import parse_source, read_source
 from deephash_pipeline.images.sources.table import CsvSource
 from deephash_pipeline.images.sources.torchvision_sets import TorchvisionSource
@@ -18,7 +17,6 @@ from deephash_pipeline.images.sources.torchvision_sets import TorchvisionSource
     ("parameters", "model"),
     [
         ({"kind": "digits"}, DigitsSource),
-        ({"kind": "idx"}, IdxSource),
         ({"kind": "folder", "image_size": 32, "channels": 3}, FolderSource),
         ({"kind": "csv", "image_size": 32, "channels": 3}, CsvSource),
         ({"kind": "fer2013"}, Fer2013Source),
@@ -67,7 +65,6 @@ def test_digits_are_read_without_raw_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("parameters", "named"),
     [
-        ({"kind": "idx"}, r"train-images-idx3-ubyte\.gz is missing"),
         ({"kind": "folder", "image_size": 4, "channels": 1}, "train is missing: put images into"),
         ({"kind": "csv", "image_size": 4, "channels": 1}, r"images\.csv is missing: put it there"),
         ({"kind": "fer2013"}, r"fer2013\.csv is missing: put it there"),

@@ -17,7 +17,7 @@ def test_the_embedded_digits_need_no_folder(tmp_path: Path) -> None:
 
 
 def test_other_images_are_there_if_their_folder_is(tmp_path: Path) -> None:
-    dataset = ImageSourceDataset(str(tmp_path / "mnist"), {"kind": "idx"})
+    dataset = ImageSourceDataset(str(tmp_path / "mnist"), {"kind": "torchvision", "name": "MNIST"})
     assert not dataset.exists()
     (tmp_path / "mnist").mkdir()
     assert dataset.exists()

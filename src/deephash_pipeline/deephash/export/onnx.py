@@ -2,8 +2,6 @@
 
 import json
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import torch
@@ -12,7 +10,7 @@ from torch.nn import functional
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.extras import required
-from deephash_pipeline.common.stores import temporary_name
+from deephash_pipeline.common.stores import replacing
 from deephash_pipeline.deephash import ImageHasher
 from deephash_pipeline.deephash.export.encoders import outputs
 from deephash_pipeline.deephash.feature_graph import FeatureGraph, trace
@@ -51,13 +49,16 @@ def export_onnx(hasher: ImageHasher, path: str | Path) -> None:
         "made_from": _digest(hasher),
         "digest": NO_DIGEST,
     }
-    with _beside(path) as beside:
-        trace(HasherGraph(hasher), hasher.description.image_shape, beside, CODES)
-        model = onnx.load(beside)
-        onnx.helper.set_model_props(model, {METADATA: json.dumps(content, sort_keys=True)})
-        onnx.checker.check_model(model)
-        model_bytes = model.SerializeToString()
-        beside.write_bytes(model_bytes.replace(NO_DIGEST.encode(), digest_of_model(model_bytes).encode()))
+    try:
+        with replacing(path) as beside:
+            trace(HasherGraph(hasher), hasher.description.image_shape, beside, CODES)
+            model = onnx.load(beside)
+            onnx.helper.set_model_props(model, {METADATA: json.dumps(content, sort_keys=True)})
+            onnx.checker.check_model(model)
+            model_bytes = model.SerializeToString()
+            beside.write_bytes(model_bytes.replace(NO_DIGEST.encode(), digest_of_model(model_bytes).encode()))
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror or error}") from error
 
 
 class HasherGraph(nn.Module):
@@ -94,16 +95,3 @@ def _digest(hasher: ImageHasher) -> str:
     with tempfile.TemporaryDirectory() as folder:
         hasher.save(Path(folder) / "hasher.safetensors")
         return content_digest(Path(folder) / "hasher.safetensors")
-
-
-@contextmanager
-def _beside(path: Path) -> Iterator[Path]:
-    """A temporary name in the folder of `path`; what is written there replaces `path` if nothing fails."""
-    beside = temporary_name(path)
-    try:
-        yield beside
-        beside.replace(path)
-    except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror or error}") from error
-    finally:
-        beside.unlink(missing_ok=True)

@@ -13,7 +13,6 @@ from deephash_pipeline.images.sources.source import ImageSource
 SOURCES: Registry[type[ImageSource]] = Registry(
     {
         "digits": ".digits:DigitsSource",
-        "idx": ".idx:IdxSource",
         "folder": ".folder:FolderSource",
         "csv": ".table:CsvSource",
         "list": ".label_list:ListSource",

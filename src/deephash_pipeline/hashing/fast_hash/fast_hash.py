@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 from pydantic import Field, PositiveInt
 
 from deephash_pipeline.hashing.base import HashFunction, learned
-from deephash_pipeline.hashing.block_graph_cut import blocks_of, draw_pairs, infer_bits
-from deephash_pipeline.hashing.boosted_trees import Ensemble, EnsembleSize, add_votes, boost
+from deephash_pipeline.hashing.fast_hash.block_graph_cut import blocks_of, draw_pairs, infer_bits
+from deephash_pipeline.hashing.fast_hash.boosted_trees import Ensemble, EnsembleSize, add_votes, boost
 
 
 class FastHash(HashFunction):
