@@ -9,7 +9,6 @@ from functools import reduce
 from importlib import import_module
 from operator import or_
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from benchmarks import measuring
 from benchmarks.documents import PROJECT, Benchmark, Results, Settings
@@ -29,9 +28,8 @@ INDEXES = (
 def _measure(settings: Settings) -> Results:
     measuring.require_packages(["faiss"])
     hasher = ImageHasher.pretrained(settings["hasher"], device="cpu")
-    with TemporaryDirectory() as folder:
-        splits = read_source(parse_source({"kind": "idx"}), Path(settings["images"]), Path(folder)).splits
-        database, queries = (hasher.encode(splits[name].images) for name in ("training", "query"))
+    splits = read_source(parse_source({"kind": "idx"}), Path(settings["images"])).splits
+    database, queries = (hasher.encode(splits[name].images) for name in ("training", "query"))
     measuring.use_one_thread()
     import_module("faiss").omp_set_num_threads(1)
     searched = Database(settings["hasher"], hasher.code_length, database, queries)

@@ -30,7 +30,7 @@ class IdxSource(ImageSource):
     query_labels: str = "t10k-labels-idx1-ubyte.gz"
     class_names: tuple[str, ...] = tuple("0123456789")
 
-    def read(self, folder: Path, working_folder: Path) -> ImageCollection:
+    def read(self, folder: Path) -> ImageCollection:
         """Read the four files."""
         files = {
             "training": (folder / self.training_images, folder / self.training_labels),

@@ -32,7 +32,7 @@ class TorchvisionSource(ImageSource):
     name: TorchvisionName
     download: bool = False
 
-    def read(self, folder: Path, working_folder: Path) -> ImageCollection:
+    def read(self, folder: Path) -> ImageCollection:
         """Read it, after a download if there is to be one."""
         return read_torchvision(self.name, folder, self.download)
 
