@@ -9,7 +9,6 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -65,12 +64,11 @@ def measure_images(folder: Path, name: str, settings: Settings) -> tuple[str, di
     """A sentence on one set of images, and precision and CPU time of every order of answers."""
     shown, hasher_name, source = SOURCES[name]
     hasher = ImageHasher.pretrained(hasher_name, device="cpu")
-    with TemporaryDirectory() as working_folder:
-        splits = read_source(parse_source(source), folder, Path(working_folder)).splits
-        # Every so many queries, as files in folders come class by class.
-        every = max(1, len(splits["query"]) // settings["queries"])
-        database, queries = splits["training"], splits["query"].take(np.arange(0, len(splits["query"]), every))
-        z, asked_z = features_of(hasher, database), features_of(hasher, queries)
+    splits = read_source(parse_source(source), folder).splits
+    # Every so many queries, as files in folders come class by class.
+    every = max(1, len(splits["query"]) // settings["queries"])
+    database, queries = splits["training"], splits["query"].take(np.arange(0, len(splits["query"]), every))
+    z, asked_z = features_of(hasher, database), features_of(hasher, queries)
     labels, asked_labels = database.labels, queries.labels
     measuring.use_one_thread()
     codes, asked = (pack_bits(hasher.encoder.transform(each)) for each in (z, asked_z))

@@ -45,8 +45,8 @@ def folder(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("form", [str, Path, Image.open], ids=["str", "Path", "Pillow"])
 def test_pixels_are_those_that_the_ingestion_of_the_same_folder_stores(folder: Path, channels: Any, form: Any) -> None:
     source = parse_source({"kind": "folder", "image_size": 12, "channels": channels})
-    collection = read_source(source, folder, folder / "decoded")
-    stored, broken = decode_splits(collection.splits, collection.class_names, 0)
+    collection = read_source(source, folder)
+    stored, broken = decode_splits(collection.splits, collection.class_names, 0, folder / "decoded")
     assert not broken
     for split in ("training", "query"):
         given = [form(str(folder / name)) for name in stored[split].ids]

@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -43,11 +45,11 @@ def bits_of(codes: NDArray[np.uint8], code_length: int) -> NDArray[np.bool_]:
 # Data ingestion.
 
 
-def test_images_are_split_into_what_the_catalog_names() -> None:
+def test_images_are_split_into_what_the_catalog_names(tmp_path: Path) -> None:
     everything = ImageSet(IMAGES, LABELS, [f"square {row}" for row in range(len(LABELS))])
     parameters = IngestionParameters(query_count=9, validation_share=0.25)
     collection = ImageCollection({"all": everything}, CLASSES)
-    artefacts = split_images(collection, parameters, "paper", EXPERIMENT.seed, "squares")
+    artefacts = split_images(collection, tmp_path / "decoded", parameters, "paper", EXPERIMENT.seed)
     assert set(artefacts) == {
         "class_names",
         "quarantined_images",

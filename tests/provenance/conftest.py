@@ -20,7 +20,7 @@ def make_up(project: Path, pipeline: Pipeline, catalog: Catalog) -> None:
     for node in pipeline.nodes:
         origin = graph.lineage.origin(graph.step(node), {"version": "0.1.0"}, "kedro run --pipelines=full")
         for name in node.outputs:
-            path = graph.lineage.artefacts[name].path
+            path = graph.lineage.stored(name).path
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(f"content of {name}\n".encode() * 3)
             manifest_path(path).write_text(manifest_text(describe(name, path, origin)))

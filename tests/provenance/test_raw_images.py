@@ -24,7 +24,9 @@ def images(tmp_path: Path) -> Path:
 
 def digest(images: Path, image_size: int = 4) -> str | None:
     source = {"kind": "folder", "splits": {"all": "."}, "image_size": image_size, "channels": 1}
-    return ImageSourceDataset(images.as_posix(), source, (images.parent / "work/decoded").as_posix()).digest()
+    return ImageSourceDataset(
+        images.as_posix(), source, (images.parent / "work/raw_images.verified").as_posix()
+    ).digest()
 
 
 CHANGES: dict[str, Callable[[Path], object]] = {
@@ -68,7 +70,9 @@ def listed(kind: str, images: Path) -> dict[str, object]:
 
 @pytest.mark.parametrize(("kind", "list_file"), [("list", "train.txt"), ("csv", "images.csv")])
 def test_of_a_folder_with_lists_only_what_they_name_counts(images: Path, kind: str, list_file: str) -> None:
-    dataset = ImageSourceDataset(images.as_posix(), listed(kind, images), (images.parent / "work/decoded").as_posix())
+    dataset = ImageSourceDataset(
+        images.as_posix(), listed(kind, images), (images.parent / "work/raw_images.verified").as_posix()
+    )
     before = dataset.digest()
     paint(images / "wren/1.png", 200)
     paint(images / "stray.png", 0)

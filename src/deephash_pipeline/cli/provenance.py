@@ -178,7 +178,7 @@ def explanation(pipeline: Pipeline, catalog: Catalog) -> Iterable[str]:
         stored = [output for output in node.outputs if graph.artefact(output) is not None]
         yield f"{node.name}: {', '.join(step.inputs)} ->"
         yield from (f"    {described(output)}" for output in stored)
-        origin = graph.lineage.artefacts[stored[0]].origin() if stored else None
+        origin = graph.lineage.stored(stored[0]).origin() if stored else None
         if origin is not None:
             if origin.parameters:
                 known = origin.known_parameters

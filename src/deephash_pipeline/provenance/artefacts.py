@@ -11,7 +11,7 @@ from deephash_pipeline.provenance.lineage import Kind, Lineage, State
 from deephash_pipeline.provenance.manifest import DamagedError, Manifest, Origin, read_manifest, verify
 
 MISSING_VALUE, NOT_THERE = "none", "is not there"
-NO_GRAPH = Lineage((), {})
+NO_GRAPH = Lineage((), lambda name: None)
 """For files that another graph has made: they are compared with their manifests alone."""
 
 

@@ -153,7 +153,7 @@ def test_a_manifest_is_stored_beside_and_what_is_not_its_file_is_refused():
     ]
     stored = in_store(address)
     assert stored.origin() == Origin("encode")
-    graph = Lineage((), {})
+    graph = Lineage((), lambda name: None)
     fresh = stored.digest_now(graph)
     write_whole(address, read_bytes(address)[:-1] + b"\x09")
     assert stored.state(graph, "codes").kind is Kind.DAMAGED

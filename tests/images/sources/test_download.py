@@ -67,9 +67,9 @@ def test_cifar10_is_unpacked_into_the_folders_that_the_folder_source_reads(
     assert sorted(path.name for path in raw.iterdir()) == ["test", "train"]
 
     source = FolderSource(kind="folder", image_size=32, channels=3)
-    collection = read_source(source, raw, tmp_path / "decoded")
+    collection = read_source(source, raw)
     assert collection.class_names == ["airplane", "automobile"]
-    decoded, _ = decode_splits(collection.splits, collection.class_names, broken_share_limit=0)
+    decoded, _ = decode_splits(collection.splits, collection.class_names, 0, tmp_path / "decoded")
     for split, batch in {"training": "data_batch_1", "query": "test_batch"}.items():
         images = decoded[split]
         pixels, labels = cifar10[batch]

@@ -34,7 +34,7 @@ class TorchvisionSource(ImageSource):
     download: bool = False
     class_names: tuple[str, ...] | None = None
 
-    def read(self, folder: Path, working_folder: Path) -> ImageCollection:
+    def read(self, folder: Path) -> ImageCollection:
         """Read it, after a download if there is to be one."""
         return read_torchvision(self.name, folder, self.download, self.class_names)
 

@@ -1,6 +1,7 @@
 """Raw images -> training set, validation set and queries, as arrays."""
 
 import logging
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ class IngestionParameters(SplitParameters):
 
 
 def split_images(
-    raw_images: ImageCollection, parameters: IngestionParameters, protocol: str, seed: int, benchmark: str
+    raw_images: ImageCollection, folder: Path, parameters: IngestionParameters, protocol: str, seed: int
 ) -> dict[str, Any]:
     """Split a collection into disjoint sets, as the protocol wants them, and decode them.
 
@@ -41,7 +42,7 @@ def split_images(
     """
     class_names = split_class_names(raw_images.class_names, parameters, seed)
     splits = split_by_protocol(raw_images, parameters, seed, require_protocol(protocol))
-    decoded, broken = decode_splits(splits, class_names, parameters.broken_share_limit)
+    decoded, broken = decode_splits(splits, class_names, parameters.broken_share_limit, folder)
     quarantined = pd.DataFrame(broken, columns=list(BrokenImage._fields))
     artefacts: dict[str, Any] = {"class_names": class_names, "quarantined_images": quarantined}
     for split, image_set in decoded.items():
@@ -50,9 +51,9 @@ def split_images(
         artefacts[f"{split}_ids"] = image_set.ids
     if broken:
         logger.warning(
-            "%s left out, data/02_intermediate/%s/quarantined_images.csv says which and why",
+            "%s left out, %s says which and why",
             "1 broken image is" if len(broken) == 1 else f"{len(broken)} broken images are",
-            benchmark,
+            folder.with_name("quarantined_images.csv"),
         )
     return artefacts
 

@@ -19,10 +19,10 @@ def create_pipeline() -> Pipeline:
                 split_images,
                 inputs=[
                     "raw_images",
+                    "decoded_images",
                     "params:data_ingestion",
                     "params:protocol",
                     "params:experiment.seed",
-                    "params:experiment.benchmark",
                 ],
                 outputs={name: name for name in ["class_names", "quarantined_images", *arrays]},
                 name="split_images",

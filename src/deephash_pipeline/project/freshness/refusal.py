@@ -59,7 +59,7 @@ def refuse_what_is_stale(graph: ProjectGraph, pipeline: Pipeline, run_params: Ma
     if missing:
         more = f" and {len(missing) - 1} more are" if len(missing) > 1 else " is"
         raise InputError(
-            f"{graph.lineage.artefacts[missing[0]].path}{more} not there: run the stage that makes it, or "
+            f"{graph.lineage.stored(missing[0]).path}{more} not there: run the stage that makes it, or "
             f"`{_mending_command(run_params, missing)}`"
         )
     message = "; ".join(summarised(faults))
@@ -81,7 +81,7 @@ def _remedy(graph: ProjectGraph, faults: Iterable[tuple[str, State]], run_params
             names.append(name)
             continue
         for path, own, _ in found.faults(graph.lineage):
-            made = own in of_whole and graph.lineage.artefacts[own].path == path
+            made = own in of_whole and graph.lineage.stored(own).path == path
             (names if made else unneeded).append(own if made else str(path))
     if unneeded:
         return f"delete {' and '.join(unneeded)}, which this run can do without"
