@@ -11,19 +11,31 @@ from rich.cells import cell_len
 from deephash_pipeline.cli.hashers import HASHER_HELP, is_cell, named_hasher
 from deephash_pipeline.cli.opening import OtherEngine, opened
 from deephash_pipeline.cli.options import FOLDER, approximate_option, device_option, engine_option
+from deephash_pipeline.cli.vectors import (
+    FACTS,
+    VectorSearch,
+    add_vectors,
+    build_of_vectors,
+    build_options,
+    facts_of_vectors,
+    found_vectors,
+    holds_vectors,
+    open_vector_index,
+    refuse_without_vectors,
+    vectors_options,
+)
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.search import Answers, HammingIndex
 from deephash_pipeline.search.encoding import CodeFolder, add_encoded
 from deephash_pipeline.search.images import AddedImages, ImageIndex, has_other_hasher, list_images, rebuilt
 from deephash_pipeline.search.images.changes import STAMP, gone
 
-FACTS = ("code_length", "columns", "segments", "removed", "bytes_on_disk")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 @click.group()
 def index() -> None:
-    """Make an index of images, and change it."""
+    """Make an index of images or vectors, and change it."""
 
 
 @index.command()
@@ -31,13 +43,28 @@ def index() -> None:
 @click.option("--hasher", help=HASHER_HELP)
 @click.argument("paths", nargs=-1)
 @click.option("--codes", help="Index the codes that `encode` has made into this folder; they bring their hasher.")
-@click.option("--anew", is_flag=True, help="Replace an index that was made with another hasher.")
+@click.option("--anew", is_flag=True, help="Replace an index that was made with another hasher, or of vectors.")
+@build_options
 @device_option
-def build(index: Path, hasher: str | None, paths: Sequence[str], codes: str | None, anew: bool, device: str) -> None:
-    """Make INDEX of the images in PATHS: folders, globs, files, or CSVs with a column path.
+def build(
+    index: Path,
+    hasher: str | None,
+    paths: Sequence[str],
+    codes: str | None,
+    anew: bool,
+    device: str,
+    **of_vectors: Any,
+) -> None:
+    """Make INDEX of the images in PATHS: folders, globs, files, or CSVs with a column path; or of --vectors.
 
     A build that was stopped goes on where it was. The database of a run is indexed by the pipeline `indexing`.
     """
+    if of_vectors["vectors"] is not None:
+        if hasher or codes or paths:
+            raise InputError("--vectors are indexed alone: leave out --hasher, --codes and PATHS")
+        build_of_vectors(index, anew, **of_vectors)
+        return
+    refuse_without_vectors(of_vectors)
     if (hasher is None) == (codes is None) or (codes and paths):
         raise InputError("give either --hasher and PATHS, or --codes and neither")
     if hasher is not None and not paths:
@@ -57,10 +84,17 @@ def build(index: Path, hasher: str | None, paths: Sequence[str], codes: str | No
 
 @index.command()
 @click.argument("index", type=FOLDER)
-@click.argument("paths", nargs=-1, required=True)
+@click.argument("paths", nargs=-1)
+@vectors_options
 @device_option
-def add(index: Path, paths: Sequence[str], device: str) -> None:
-    """Add the images in PATHS to INDEX."""
+def add(index: Path, paths: Sequence[str], device: str, **of_vectors: Any) -> None:
+    """Add the images in PATHS, or --vectors, to INDEX."""
+    if of_vectors["vectors"] is not None and not paths:
+        add_vectors(index, **of_vectors)
+        return
+    refuse_without_vectors(of_vectors)
+    if not paths:
+        raise InputError("no PATHS are given: name folders, globs or CSV files of images, or --vectors")
     files, skipped = list_images(paths)
     with ImageIndex.open(index, device=device) as images:
         _report(index, images, images.add_files(files), skipped)
@@ -71,7 +105,12 @@ def add(index: Path, paths: Sequence[str], device: str) -> None:
 @click.argument("ids", nargs=-1, required=True)
 @click.option("--missing-ok", is_flag=True, help="Pass over ids that are not there.")
 def remove(index: Path, ids: Sequence[str], missing_ok: bool) -> None:
-    """Remove the images named IDS from INDEX; files outside it stay."""
+    """Remove the images, or vectors, named IDS from INDEX; files outside it stay."""
+    if holds_vectors(index):
+        with open_vector_index(index, read_only=False) as vectors:
+            removed = vectors.remove([vectors.id_of(name) for name in ids], missing_ok)
+            click.echo(f"{index}: {removed} removed, {len(vectors)} vectors")
+        return
     with ImageIndex.open(index, device="cpu") as images:
         click.echo(f"{index}: {images.remove(ids, missing_ok)} removed, {len(images)} images")
 
@@ -81,6 +120,9 @@ def remove(index: Path, ids: Sequence[str], missing_ok: bool) -> None:
 @json_option
 def info(index: Path, as_json: bool) -> None:
     """Say what INDEX has."""
+    if holds_vectors(index):
+        _print_facts(facts_of_vectors(index), as_json)
+        return
     with ImageIndex.open(index, read_only=True, device="cpu") as images:
         about = images.hasher.description
         facts: dict[str, Any] = {
@@ -91,6 +133,10 @@ def info(index: Path, as_json: bool) -> None:
             "image_shape": list(about.image_shape),
             **{f"hasher_{key}": value for key, value in about.code_version.items()},
         }
+    _print_facts(facts, as_json)
+
+
+def _print_facts(facts: dict[str, Any], as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(facts))
         return
@@ -107,6 +153,8 @@ def info(index: Path, as_json: bool) -> None:
 @click.option("-k", default=10, show_default=True, help="How many to find.")
 @click.option("--radius", type=int, help="Find all at most so many bits away, at most k of them.")
 @click.option("--label", "labels", multiple=True, help="Only of this label; may be repeated.")
+@click.option("--vectors", type=FOLDER, help="Search an index of vectors by those in a file.")
+@click.option("--recall", type=float, help="Of a search by vectors, in place of what the index was built for.")
 @json_option
 @engine_option
 @approximate_option
@@ -118,12 +166,25 @@ def search(
     k: int,
     radius: int | None,
     labels: Sequence[str],
+    vectors: Path | None,
+    recall: float | None,
     as_json: bool,
     engine: str | None,
     approximate: bool,
     device: str,
 ) -> None:
-    """Find the images of INDEX that are most like a PHOTO; of equal distances those that were added first."""
+    """Find the images of INDEX that are most like a PHOTO; of equal distances those that were added first.
+
+    In an index of vectors, find those most like --vectors, by cosine.
+    """
+    if holds_vectors(index):
+        if photo or radius is not None or engine or approximate:
+            raise InputError(f"{index} has vectors: PHOTO, --radius and --engine are for images")
+        rows, expected = found_vectors(index, VectorSearch(vectors, name, k, labels, recall))
+        _print_rows(rows, as_json)
+        click.echo(expected, err=True)
+        return
+    refuse_without_vectors({"vectors": vectors, "recall": recall})
     if (photo is None) == (name is None):
         raise InputError("give either a photo or --id of an image of the index")
     if photo is not None and not photo.is_file():
@@ -143,6 +204,14 @@ def search(
     print_columns([("distance", "label", "id"), *cells])
     if approximate:
         click.echo("approximate: near images may be missing", err=True)
+
+
+def _print_rows(rows: list[dict[str, Any]], as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(rows, ensure_ascii=False))
+        return
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    print_columns([columns, *([str(row.get(name, "")) for name in columns] for row in rows)])
 
 
 def _rows(images: ImageIndex, answers: Answers, radius: int | None) -> list[dict[str, Any]]:

@@ -1,11 +1,13 @@
 """Items that are found by their codes, with what makes the codes: what indexes of images and of vectors share."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.search.answers import Answers, ItemId
@@ -15,13 +17,18 @@ from deephash_pipeline.search.searchable import Searchable
 from deephash_pipeline.search.texts import Texts, one_form, spellings, texts, unknown
 
 
-class CodedItems:
+class CodedItems(ABC):
     """Items of an index, some of which have labels.
 
     Args:
         index: has their codes; one in another engine is only read.
         folder: of the index; None for one in memory.
+
+    Attributes:
+        width: numbers of an item that is a vector, 0 where items are images.
     """
+
+    width: int = 0
 
     def __init__(self, index: Searchable, folder: Path | None) -> None:
         self.index = index
@@ -49,6 +56,28 @@ class CodedItems:
         if not isinstance(self.index, HammingIndex):
             raise InputError("codes in another engine are read: change the index they are of, and export it again")
         return self.index
+
+    @property
+    @abstractmethod
+    def maker(self) -> str:
+        """What makes the codes, in a few words."""
+
+    @abstractmethod
+    def encode(self, queries: Any) -> NDArray[np.uint8]:
+        """Packed codes of images or vectors, uint8 (n, ceil(code_length / 8))."""
+
+    @abstractmethod
+    def search(self, queries: Any, k: int, where: Where | None = None) -> Answers:
+        """Find the k nearest of each image or vector."""
+
+    @abstractmethod
+    def remove(self, ids: Any, missing_ok: bool = False) -> int:
+        """Remove items; return how many."""
+
+    def path_of(self, metadata: dict[str, Any]) -> Path | None:
+        """Where the picture of an item is, None if it has none."""
+        path = metadata.get("path")
+        return None if path is None else (self.folder or Path()) / str(path)
 
     def id_of(self, text: str) -> ItemId:
         """The id that is written as a text."""

@@ -68,7 +68,8 @@ class FeatureForm:
         """Undo `stored`, as far as rounding allows."""
         if self.kind == "float16":
             return rows.astype(np.float32)
-        return rows[:, : self.width] * np.ascontiguousarray(rows[:, self.width :]).view("<f4")
+        scales = np.ascontiguousarray(rows[:, self.width :]).view("<f4")
+        return np.asarray(rows[:, : self.width] * scales, dtype=np.float32)
 
 
 NO_FEATURES = FeatureForm(0)

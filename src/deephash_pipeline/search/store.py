@@ -82,7 +82,7 @@ class Store:
         try:
             self.ledger = Ledger(folder / LEDGER if folder is not None else None, read_only)
             if code_length is not None:
-                settings = {"format": FORMAT, "code_length": code_length, "width": form.width}
+                settings: dict[str, Any] = {"format": FORMAT, "code_length": code_length, "width": form.width}
                 if form.kind != FeatureForm.kind:
                     settings |= {"format": FORMAT_WITH_TYPE, FEATURE_TYPE: form.kind}
                 self.ledger.create({**settings, "next_position": 0, "generation": 0})

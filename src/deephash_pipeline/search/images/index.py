@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 from uuid import uuid4
 
 import numpy as np
@@ -23,13 +23,12 @@ from deephash_pipeline.search.images.equal_codes import EqualCodes
 from deephash_pipeline.search.images.listing import ListedImage
 from deephash_pipeline.search.images.pictures import write_picture
 from deephash_pipeline.search.images.stored import (
-    HASHER,
     Runtime,
     require_maker,
     same_hasher,
     stored_hasher,
 )
-from deephash_pipeline.search.replacing import PICTURE, refuse_exchanged
+from deephash_pipeline.search.replacing import HASHER, PICTURE, refuse_exchanged
 from deephash_pipeline.search.store import LEDGER
 from deephash_pipeline.search.texts import Texts, one_form, texts
 
@@ -275,10 +274,14 @@ class ImageIndex(CodedItems):
         if self.folder is not None and path is not None and PICTURE.fullmatch(path):
             (self.folder / path).unlink(missing_ok=True)
 
-    def path_of(self, metadata: dict[str, Any]) -> Path | None:
-        """Where the picture of an item is."""
-        path = metadata.get("path")
-        return None if path is None else (self.folder or Path()) / str(path)
+    @property
+    def maker(self) -> str:
+        """Method and benchmark of the hasher."""
+        return f"{self.hasher.description.method} {self.hasher.description.benchmark}"
+
+    def encode(self, images: Images) -> NDArray[np.uint8]:
+        """Packed codes of images."""
+        return self.hasher.encode(images)
 
     def search(self, images: Images, k: int, where: Where | None = None) -> Answers:
         """Find the k nearest of each image; see `HammingIndex.search`, and `labelled` for conditions."""

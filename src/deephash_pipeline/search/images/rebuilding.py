@@ -10,9 +10,9 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.search import HammingIndex
 from deephash_pipeline.search.images.index import ImageIndex
 from deephash_pipeline.search.images.listing import ListedImage
-from deephash_pipeline.search.images.pictures import PICTURES, picture_name
+from deephash_pipeline.search.images.pictures import picture_name
 from deephash_pipeline.search.images.stored import same_hasher
-from deephash_pipeline.search.replacing import replacing_index
+from deephash_pipeline.search.replacing import PICTURES, replacing_index
 from deephash_pipeline.search.store import LEDGER
 
 if TYPE_CHECKING:

@@ -21,6 +21,7 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.search.coded import CodedItems
 from deephash_pipeline.search.engines import EngineError
 from deephash_pipeline.search.images import ImageIndex
 from deephash_pipeline.search.serving.answering import answer, answer_codes, described, index_info
@@ -56,7 +57,7 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
 }
 
 
-def create_app(image_indexes: Mapping[str, ImageIndex], settings: ServiceSettings | None = None) -> FastAPI:
+def create_app(image_indexes: Mapping[str, CodedItems], settings: ServiceSettings | None = None) -> FastAPI:
     """Make the service.
 
     Args:
@@ -143,8 +144,14 @@ def _add_search(app: FastAPI, service: Service) -> None:
             content, question = await read_fields(request, ImageQuestion, service.settings)
             service.check_count(question)
             name, images = service.named(question)
-            code, _ = await service.encoded(name, content)
-            return await run_in_threadpool(answer, name, images, question, code)
+            asked: NDArray[Any]
+            if question.vector is None:
+                asked, _ = await service.encoded(name, content)
+            else:
+                asked = service.vector_of(name, question)
+            if question.where is not None and not images.width:
+                raise HTTPException(422, "where: it is for vectors; send a `label`")
+            return await run_in_threadpool(answer, name, images, question, asked)
 
     @app.post("/v1/search/codes", responses=PROBLEMS)
     async def search_by_codes(question: CodesQuestion) -> CodesAnswers:
@@ -159,8 +166,8 @@ def _add_search(app: FastAPI, service: Service) -> None:
         """Find the pictures most like one of the index."""
         with service.admitted():
             service.check_count(question)
-            name, images = await run_in_threadpool(service.with_item, question, item_id)
-            return await run_in_threadpool(answer, name, images, question, None, item_id)
+            name, images, known = await run_in_threadpool(service.with_item, question, item_id)
+            return await run_in_threadpool(answer, name, images, question, None, known)
 
 
 def _add_items(app: FastAPI, service: Service) -> None:
@@ -182,7 +189,7 @@ def _add_items(app: FastAPI, service: Service) -> None:
             content, new = await read_fields(request, NewItem, service.settings)
             name, images = service.named(new)
             code, picture = await service.encoded(name, content, keep=True)
-            assert picture is not None
+            assert picture is not None and isinstance(images, ImageIndex)
             return await run_in_threadpool(_add, name, images, new, picture, code)
 
     @app.delete(
@@ -194,8 +201,8 @@ def _add_items(app: FastAPI, service: Service) -> None:
     async def remove_item(item_id: str, where: Annotated[Where, Query()]) -> Removed:
         """Remove a picture from an index; files outside the index stay."""
         with service.admitted():
-            _, images = await run_in_threadpool(service.with_item, where, item_id)
-            await run_in_threadpool(images.remove, [item_id])
+            _, images, known = await run_in_threadpool(service.with_item, where, item_id)
+            await run_in_threadpool(images.remove, [known])
             return Removed(id=item_id)
 
     class Sample(Where):
@@ -215,8 +222,8 @@ def _add_items(app: FastAPI, service: Service) -> None:
     @app.get("/v1/items/{item_id:path}/thumbnail", responses=PROBLEMS, response_class=Response)
     def item_thumbnail(item_id: str, where: Annotated[Size, Query()]) -> Response:
         """A small picture of an item."""
-        _, images = service.with_item(where, item_id)
-        path = images.path_of(images.index.get(item_id).metadata)
+        _, images, known = service.with_item(where, item_id)
+        path = images.path_of(images.index.get(known).metadata)
         if path is None:
             raise HTTPException(404, "this item has no picture, only its code")
         content, kind = thumbnail(path, where.size, service.settings.most_pixels)
@@ -225,8 +232,8 @@ def _add_items(app: FastAPI, service: Service) -> None:
     @app.get("/v1/items/{item_id:path}", responses=PROBLEMS)
     def get_item(item_id: str, where: Annotated[Where, Query()]) -> Item:
         """A picture of the index: label, path and code."""
-        name, images = service.with_item(where, item_id)
-        return described(name, images, images.index.get(item_id))
+        name, images, known = service.with_item(where, item_id)
+        return described(name, images, images.index.get(known))
 
 
 def _add(name: str, images: ImageIndex, new: NewItem, picture: Image.Image, code: NDArray[np.uint8]) -> Item:

@@ -168,6 +168,6 @@ def unit_rows(vectors: NDArray[Any], name: str, rows: NDArray[np.int64]) -> NDAr
             first, more = rows[broken][0], int(broken.sum()) - 1
             others = f", and {more} rows after it" if more else ""
             raise InputError(f"{name}: row {first} has {what}{others}: mend or drop it")
-    scaled = (vectors / peaks[:, np.newaxis]).astype(np.float32)
+    scaled: NDArray[np.float32] = (vectors / peaks[:, np.newaxis]).astype(np.float32)
     scaled /= np.linalg.norm(scaled, axis=1, keepdims=True)
     return scaled

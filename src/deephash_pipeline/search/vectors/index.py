@@ -52,6 +52,7 @@ class VectorIndex(CodedItems):
     def __init__(self, encoder: Encoder, description: Description, index: HammingIndex, folder: Path) -> None:
         super().__init__(index, folder)
         self.encoder, self.description = encoder, description
+        self.width = description.width
 
     @classmethod
     def build(
@@ -117,6 +118,14 @@ class VectorIndex(CodedItems):
         except BaseException:
             index.close()
             raise
+
+    @property
+    def maker(self) -> str:
+        """Method, and how vectors are stored."""
+        return f"{self.description.method}, rescored by {self.description.rescore}"
+
+    def path_of(self, metadata: dict[str, Any]) -> None:
+        """Vectors have no pictures, whatever their metadata say."""
 
     def __repr__(self) -> str:
         about = self.description
@@ -194,12 +203,12 @@ class VectorIndex(CodedItems):
         found = self.index.search(codes, k, where, ByFeatures(unit, k * self.expected(k, recall).oversampling))
         assert found.scores is not None
         # Of vectors of length 1 the squared distance is twice that of the cosine.
-        return replace(found, scores=found.scores / 2)
+        return replace(found, scores=found.scores / np.float32(2))
 
     def _coded(self, vectors: Any, name: str) -> tuple[NDArray[np.float32], NDArray[np.uint8]]:
         source = ArrayVectors(vectors, name)
-        if source.width != self.description.width:
-            raise InputError(f"{name} have {source.width} numbers, this index has {self.description.width}")
+        if source.width != self.width:
+            raise InputError(f"{name} have {source.width} numbers, this index has {self.width}")
         unit = unit_rows(source.take(np.arange(source.count)), name, np.arange(source.count))
         return unit, pack_bits(self.encoder.transform(unit))
 

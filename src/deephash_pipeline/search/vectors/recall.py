@@ -13,6 +13,7 @@ from deephash_pipeline.search.reranking import ByFeatures
 NEIGHBOURS = (10, 100)
 OVERSAMPLING = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 QUERIES_AT_ONCE = 50
+ROWS_AT_ONCE = 8192
 NOT_THERE = -np.inf
 
 
@@ -91,6 +92,10 @@ class ExactNeighbours:
 
     def pass_by(self, start: int, unit: NDArray[np.float32]) -> None:
         """Look at vectors of length 1, float32 (rows, width), the first of which is this row."""
+        for first in range(0, len(unit), ROWS_AT_ONCE):
+            self._look_at(start + first, unit[first : first + ROWS_AT_ONCE])
+
+    def _look_at(self, start: int, unit: NDArray[np.float32]) -> None:
         cosines = self.queries @ unit.T
         own = np.flatnonzero((self.of >= start) & (self.of < start + len(unit)))
         cosines[own, self.of[own] - start] = NOT_THERE

@@ -138,13 +138,11 @@ class ParquetVectors:
         self.column = lists[0] if column is None else column
         if self.column not in lists:
             raise InputError(f"{path} has no column {self.column!r} of lists of numbers; it has {', '.join(fields)}")
-        if ids is not None and ids not in fields:
-            raise InputError(f"{path} has no column {ids!r} for ids; it has {', '.join(fields)}")
         id_column = ids if ids is not None else ID_COLUMN if ID_COLUMN in fields else None
         others = {name: kind for name, kind in fields.items() if name not in (self.column, id_column)}
         self._columns = [name for name, kind in others.items() if not pyarrow.types.is_nested(kind)]
         self.left_out = [name for name in others if name not in self._columns]
-        self.ids = None if id_column is None else self._values(self._read([id_column]).column(0))
+        self.ids = None if id_column is None else self.values(id_column)
         self.count = self._file.metadata.num_rows
         if not self.count:
             raise InputError(f"{path} has no row: give a file with vectors")
@@ -162,6 +160,19 @@ class ParquetVectors:
             found.append(block.vectors[inside - block.start])
         return np.concatenate(found)
 
+    def values(self, column: str) -> list[Any]:
+        """All values of a column of plain ones.
+
+        Raises:
+            InputError: there is none.
+        """
+        if column not in self._file.schema_arrow.names:
+            raise InputError(f"{self.name} has no column {column!r}; it has {', '.join(self._file.schema_arrow.names)}")
+        try:
+            return self._values(self._file.read([column]).column(0))
+        except self._reading as error:
+            raise self._unreadable(error) from error
+
     def _blocks(self, rows: int, columns: Sequence[str]) -> Iterator[Block]:
         start = 0
         try:
@@ -175,7 +186,7 @@ class ParquetVectors:
     def _is_list(self, kind: Any) -> bool:
         types = self._arrow.types
         is_list = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
-        return is_list and types.is_floating(kind.value_type)
+        return bool(is_list and types.is_floating(kind.value_type))
 
     def _vectors(self, lists: Any, start: int) -> NDArray[Any]:
         widths = self._arrow.compute.list_value_length(lists).to_numpy(zero_copy_only=False)
@@ -189,12 +200,6 @@ class ParquetVectors:
             )
         numbers: NDArray[Any] = lists.flatten().to_numpy(zero_copy_only=False)
         return numbers.reshape(-1, int(width))
-
-    def _read(self, columns: list[str]) -> Any:
-        try:
-            return self._file.read(columns)
-        except self._reading as error:
-            raise self._unreadable(error) from error
 
     def _values(self, column: Any) -> list[Any]:
         """Values that an index can store: dates and the like as text."""

@@ -83,5 +83,5 @@ def _digest(arrays: dict[str, NDArray[Any]], content: dict[str, Any]) -> str:
     digest = hashlib.blake2b(json.dumps(content, sort_keys=True).encode(), digest_size=16)
     for name in sorted(arrays):
         digest.update(f"{name} {arrays[name].dtype.str} {arrays[name].shape}".encode())
-        digest.update(np.ascontiguousarray(arrays[name]))
+        digest.update(np.ascontiguousarray(arrays[name]).data)
     return digest.hexdigest()
