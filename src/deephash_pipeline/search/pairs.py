@@ -24,8 +24,8 @@ PAIRS_IN_BLOCK = 1 << 18
 SAMPLED_ROWS = 50_000
 SAMPLED_CHOICES = 4
 MOST_TABLES = 20_000
-# Nanoseconds, about: to sort a row into a table, to read a word of it, and to compare it with one word of another.
-SORTED_ROW, HASHED_WORD, COMPARED_WORD = 15.0, 1.5, 0.25
+# Nanoseconds, about: to have a row in a table, to read a word of it, and to compare it with one word of another.
+SORTED_ROW, HASHED_WORD, COMPARED_WORD = 60.0, 1.5, 0.25
 # A hash of so many bits more than rows take is hardly ever that of two codes.
 SPARE_BITS = 6
 LEAST_ROOM = 4096
@@ -139,7 +139,7 @@ def near_rows(codes: NDArray[np.uint64], code_length: int, radius: int, split: i
         stop = min(last, stop, first + (1 << (WORD_BITS - DISTANCE_BITS - row_bits)))
         if tables is None:
             stop = min(stop, first + 1)
-            keys = _plain(codes, first, radius, split, row_bits)
+            keys = _plain(codes, first, radius, split)
         else:
             stop, keys = _Search(codes, tables, radius, split, row_bits).below(first, stop)
         for start in range(0, len(keys), PAIRS_IN_BLOCK):
@@ -191,7 +191,7 @@ def _prefix(words: int, radius: int) -> int:
 def _cheapest(codes: NDArray[np.uint64], code_length: int, radius: int) -> _Tables:
     """Choose in how many parts codes are cut by the pairs that runs of a sample have."""
     rows, words = codes.shape
-    compared = 2 + COMPARED_WORD * _prefix(words, radius)
+    compared = 0.25 + COMPARED_WORD * _prefix(words, radius)
     scan = rows * rows / 2 * COMPARED_WORD * _prefix(words, radius)
     best, cheapest = _Tables(_masks(code_length, 1), 0), scan
     sample = codes
@@ -274,7 +274,7 @@ class _Search:
         limit[0] = min(int(limit[0]), max(middle, first + 1))
         # The last pairs will be found again.
         counts[0] = self._fitting(_sorted(found[: counts[0]]), first, limit)
-        return np.concatenate([found, np.empty_like(found)]) if limit[0] == first + 1 else found
+        return np.resize(found, 2 * len(found)) if limit[0] == first + 1 else found
 
     def _fitting(self, keys: NDArray[np.uint64], first: int, limit: NDArray[np.int64]) -> int:
         """How many of sorted keys are below the limit."""
@@ -286,10 +286,10 @@ def _sorted(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return keys
 
 
-def _plain(codes: NDArray[np.uint64], row: int, radius: int, split: int, row_bits: int) -> NDArray[np.uint64]:
+def _plain(codes: NDArray[np.uint64], row: int, radius: int, split: int) -> NDArray[np.uint64]:
     """Keys of the pairs of one row, by numpy."""
     start = split or row + 1
     distances = np.bitwise_count(codes[start:] ^ codes[row]).sum(axis=1, dtype=np.uint64)
     near = np.flatnonzero(distances <= radius)
-    assert row_bits < WORD_BITS - DISTANCE_BITS
-    return (start + near).astype(np.uint64) << np.uint64(DISTANCE_BITS) | distances[near]
+    keys: NDArray[np.uint64] = (start + near).astype(np.uint64) << np.uint64(DISTANCE_BITS) | distances[near]
+    return keys

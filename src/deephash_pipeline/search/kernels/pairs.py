@@ -67,7 +67,7 @@ def fill_table(
         bits: of a hash.
         share: which of the ranges of hashes is wanted,
         shares: and how many ranges there are.
-        starts: int64 (slices + 1,), written: entries[starts[s] : starts[s + 1]] are of slice s; slices are a power of 2.
+        starts: int64 (slices + 1,), written: entries[starts[s] : starts[s + 1]] are of slice s of 2^n.
         entries: uint64 (rows - first,), written: hash << 32 | row, rows ascending in a slice.
         starts_of_codes: uint64 (rows - first, prefix), written: the first words of the code of each entry.
     """
@@ -114,9 +114,9 @@ def _sort_slice(entries: Any, bits: int, order: Any, spare: Any) -> None:
         for value in range(1 << digit):
             places[value + 1] += places[value]
         for place in range(count):
-            value = np.int64((order[place] >> shift) & of_digit)
-            spare[places[value]] = order[place]
-            places[value] += 1
+            digits = np.int64((order[place] >> shift) & of_digit)
+            spare[places[digits]] = order[place]
+            places[digits] += 1
         order[:count] = spare[:count]
 
 
@@ -137,13 +137,22 @@ def _ask_block(chunk: Any, at: Any, code: Any, prefix: int, distances: Any) -> A
 
 
 @njit(cache=True, nogil=True)
-def _counts_here(one: Any, other: Any, masks: Any, chosen: Any) -> bool:
+def _mark_near(distances: Any, farthest: Any) -> Any:
+    """Bit i is set where distances[i] counts."""
+    marked = _NONE
+    for place in range(np.uint64(BLOCK_ROWS)):
+        marked |= np.uint64(distances[place] <= farthest) << place
+    return marked
+
+
+@njit(cache=True, nogil=True)
+def _counts_here(codes: Any, one: int, other: int, masks: Any, chosen: Any) -> bool:
     """Whether the chosen parts are the lowest in which two codes agree."""
     met = 0
     for part in range(chosen[len(chosen) - 1] + 1):
         differing = _NONE
-        for word in range(len(one)):
-            differing |= (one[word] ^ other[word]) & masks[part, word]
+        for word in range(codes.shape[1]):
+            differing |= (codes[one, word] ^ codes[other, word]) & masks[part, word]
             if differing != _NONE:
                 break
         if (differing == _NONE) != (chosen[met] == part):
@@ -193,7 +202,7 @@ def pairs_in_table(
             rows, the second is where the list of some of these ends.
     """
     words, prefix = codes.shape[1], starts_of_codes.shape[1]
-    longest = 0
+    parts, longest = len(chosen), np.int64(0)
     for part in range(len(starts) - 1):
         longest = max(longest, starts[part + 1] - starts[part])
     order, spare = np.empty(longest, dtype=np.uint64), np.empty(longest, dtype=np.uint64)
@@ -227,7 +236,8 @@ def pairs_in_table(
                         for word in range(prefix):
                             chunk[word, other - begin] = starts_of_codes[base + np.int64(order[other] & _LOW), word]
                     for one in range(tile, min(tile + TILE_ROWS, until)):
-                        code = starts_of_codes[base + np.int64(order[one] & _LOW)]
+                        of = base + np.int64(order[one] & _LOW)
+                        code = starts_of_codes[of]
                         least = max(begin, one + 1)
                         for block in range((least - begin) // BLOCK_ROWS * BLOCK_ROWS, end - begin, BLOCK_ROWS):
                             if _ask_block(chunk, np.uint64(block), code, prefix, distances) > farthest:
@@ -235,22 +245,28 @@ def pairs_in_table(
                             if count + BLOCK_ROWS > len(found):
                                 at[PLACE], counts[1] = tile, count
                                 return False
-                            for other in range(max(least, begin + block), min(end, begin + block + BLOCK_ROWS)):
-                                distance = distances[other - begin - block]
-                                if distance > farthest:
-                                    continue
-                                with_one, with_other = code, starts_of_codes[base + np.int64(order[other] & _LOW)]
+                            marked = _mark_near(distances, farthest)
+                            if least > begin + block:
+                                marked &= ~((np.uint64(1) << np.uint64(least - begin - block)) - np.uint64(1))
+                            if end < begin + block + BLOCK_ROWS:
+                                marked &= (np.uint64(1) << np.uint64(end - begin - block)) - np.uint64(1)
+                            while marked != _NONE:
+                                in_block = int(popcount((marked & (~marked + np.uint64(1))) - np.uint64(1)))
+                                marked &= marked - np.uint64(1)
+                                distance, other = distances[in_block], begin + block + in_block
                                 if prefix < words:
-                                    with_one, with_other = codes[rows[one]], codes[rows[other]]
                                     for word in range(prefix, words):
-                                        distance += popcount(with_one[word] ^ with_other[word])
+                                        distance += popcount(codes[rows[one], word] ^ codes[rows[other], word])
                                     if distance > farthest:
                                         continue
-                                if len(chosen) and not _counts_here(with_one, with_other, masks, chosen):
-                                    continue
-                                key = np.uint64(rows[one] - first) << shift
-                                found[count] = key | np.uint64(rows[other]) << distance_bits | distance
-                                count += 1
+                                    here = _counts_here(codes, rows[one], rows[other], masks, chosen) if parts else True
+                                else:
+                                    to = base + np.int64(order[other] & _LOW)
+                                    here = _counts_here(starts_of_codes, of, to, masks, chosen) if parts else True
+                                if here:
+                                    key = np.uint64(rows[one] - first) << shift
+                                    found[count] = key | np.uint64(rows[other]) << distance_bits | distance
+                                    count += 1
                 counts[0] = count
             place = run_stop
         at[SLICE] += 1
