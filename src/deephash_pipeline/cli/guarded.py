@@ -20,6 +20,7 @@ from deephash_pipeline.cli.encode import encode
 from deephash_pipeline.cli.export import export
 from deephash_pipeline.cli.methods import methods
 from deephash_pipeline.cli.package import export_huggingface, export_onnx, log_model
+from deephash_pipeline.cli.pairs import pairs
 from deephash_pipeline.cli.project import hasher, new
 from deephash_pipeline.cli.provenance import (
     ENV_HELP,
@@ -165,7 +166,7 @@ assert kedro_run.callback is not None, "Kedro's run command does something"
 run.params = [*map(described, kedro_run.params), *RUN_OPTIONS]
 run.callback = one_line_errors(skipping_what_is_up_to_date(kedro_run.callback))
 for command in (
-    *(new, methods, hasher, status, explain, encode, *index.commands.values(), search, serve),
+    *(new, methods, hasher, status, explain, encode, *index.commands.values(), search, pairs, serve),
     *(export, export_onnx, export_huggingface, log_model),
 ):
     command.callback = one_line_errors(command.callback)

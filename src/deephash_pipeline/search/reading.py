@@ -12,6 +12,7 @@ from deephash_pipeline.search.answers import Answers, Item, ItemId, RangeAnswers
 from deephash_pipeline.search.checks import checked_count
 from deephash_pipeline.search.filters import SQLITE_TYPES, Conditions, Where
 from deephash_pipeline.search.ids import INTEGER, MISSING, checked_ids
+from deephash_pipeline.search.pairs import NearPairs, Side, connected, near_items, near_rows
 from deephash_pipeline.search.parts import SearchedPart
 from deephash_pipeline.search.ranking import Engine, nearest_rows, rows_within
 from deephash_pipeline.search.reranking import Reranking, scores_of
@@ -215,6 +216,40 @@ class ReadableIndex:
         snapshot, parts = self._searched(where)
         starts, rows, distances = rows_within(queries, parts, radius, engine)
         return RangeAnswers(starts, snapshot.ids_of(rows, self._store.kind), distances)
+
+    def pairs(self, radius: int, against: "ReadableIndex | None" = None) -> Iterator[NearPairs]:
+        """Find all pairs of items at most `radius` bits apart, exactly.
+
+        Args:
+            radius: the largest distance that counts, at least 0.
+            against: another index of codes as long; pairs are then of an item of this one and one of that.
+
+        Returns:
+            Pairs in the order of (first item, second item) as they were added, a block after another, as both indexes
+            are now. The memory that is used does not grow with the number of pairs.
+
+        Raises:
+            InputError: if the radius is out of range, or the codes differ in length.
+        """
+        radius = checked_count(radius, "radius", least=0)
+        if against is not None and against.code_length != self.code_length:
+            raise InputError(
+                f"codes have {self.code_length} and {against.code_length} bits; give an index of codes as long."
+            )
+        return near_items(self._side(), None if against is None else against._side(), self.code_length, radius)
+
+    def groups(self, radius: int) -> list[list[ItemId]]:
+        """Find the groups of two or more items that are connected by pairs at most `radius` bits apart.
+
+        Raises:
+            InputError: if the radius is out of range.
+        """
+        side = self._side()
+        pairs = near_rows(side.codes(), self.code_length, checked_count(radius, "radius", least=0))
+        return [side.ids(group).tolist() for group in connected(pairs, len(side.rows))]
+
+    def _side(self) -> Side:
+        return Side(self._store.current(), self._store.kind, self._store.words)
 
     def get(self, item_id: ItemId) -> Item:
         """One item: code and metadata.
