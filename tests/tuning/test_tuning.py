@@ -140,6 +140,12 @@ def test_a_search_makes_as_many_trials_as_asked_for_each_within_its_ranges(
     assert complete[SCORE].between(0, 1).all()
 
 
+def test_every_trial_draws_values_of_its_own(searched: tuple[Path, pd.DataFrame]) -> None:
+    _, trials = searched
+    for name in search_space(DPSH, TUNING):
+        assert trials[name].nunique() == len(trials)
+
+
 def test_trials_are_in_a_database_of_optuna(searched: tuple[Path, pd.DataFrame]) -> None:
     storage, trials = searched
     (summary,) = optuna.get_all_study_summaries(f"sqlite:///{storage}")

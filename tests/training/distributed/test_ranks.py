@@ -19,6 +19,8 @@ from tests.training.distributed.digits_training import NEVER, SECONDS_TO_WAIT, S
 TOLERANCE = 1e-12
 """Of double precision: parts of a batch are added up in another order, and that is all."""
 
+TORCHRUN = pytest.param("torchrun", marks=pytest.mark.complete)
+
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -28,7 +30,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module", params=["started here", pytest.param("torchrun", marks=pytest.mark.complete)])
+@pytest.fixture(scope="module", params=["started here", TORCHRUN])
 def several(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What three processes that `train` has started have found, or two of torchrun."""
     folder = tmp_path_factory.mktemp("several")
@@ -48,6 +50,8 @@ def losses(folder: Path, stage: str) -> list[float]:
     return [row["loss"] for row in json.loads((folder / "histories.json").read_text())[stage]]
 
 
+# Processes of torchrun compute it within; those that `train` starts are held by the curve below.
+@pytest.mark.parametrize("several", [TORCHRUN], indirect=True)
 @pytest.mark.parametrize("loss", ["softmax", "hashing"])
 def test_several_processes_find_the_gradient_of_one_at_the_first_step(alone: Path, several: Path, loss: str) -> None:
     one, more = (
