@@ -250,6 +250,15 @@ class ReadableIndex:
         snapshot, rows = self._known_rows(list(ids))
         return self._metadata_at(snapshot, rows)
 
+    def features_of(self, ids: Sequence[ItemId] | NDArray[Any]) -> NDArray[np.float32]:
+        """Features of some items as they are stored, float32 (items, features).
+
+        Raises:
+            InputError: if one of them is not there.
+        """
+        snapshot, rows = self._known_rows(list(ids))
+        return snapshot.features_of(rows, self.features).astype(np.float32)
+
     def _words(self, codes: NDArray[np.uint8], name: str) -> NDArray[np.uint64]:
         """Packed codes as uint64 (codes, words)."""
         return code_words(check_codes(codes, self.code_length, name))

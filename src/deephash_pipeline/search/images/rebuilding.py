@@ -26,18 +26,14 @@ def has_other_hasher(folder: Path, hasher: "ImageHasher") -> bool:
 
 
 @contextmanager
-def rebuilt(folder: Path, hasher: "ImageHasher") -> Iterator[ImageIndex]:
-    """Give a new index that takes the place of the one in a folder when all has gone well.
-
-    It is made beside the old one, which stays as it is until then, and for good if nothing is added. Pictures that only
-    the old one has are encoded anew, and are the first of the new one.
+def replacing_index(folder: Path) -> Iterator[Path]:
+    """Give a place where to make an index that takes the place of the one in a folder when all has gone well.
 
     Args:
         folder: of the index, or a symbolic link to it.
-        hasher: makes the codes of the new one.
 
     Raises:
-        InputError: the folder has files of others, another process writes the index, or nothing was added.
+        InputError: the folder has files of others, or another process writes the index.
     """
     place = folder.resolve()
     beside, former = place.with_name(f".{place.name}.anew"), former_place(place)
@@ -47,11 +43,7 @@ def rebuilt(folder: Path, hasher: "ImageHasher") -> Iterator[ImageIndex]:
         for leftover in (beside, former):
             delete_index(leftover)
         try:
-            with ImageIndex.create(beside, hasher) as images:
-                kept = _keep_pictures(place, images)
-                yield images
-                if len(images) == kept:
-                    raise InputError(f"no image was added: {folder} stays as it was")
+            yield beside
             list(own_files(place))
             try:
                 place.rename(former)
@@ -66,6 +58,27 @@ def rebuilt(folder: Path, hasher: "ImageHasher") -> Iterator[ImageIndex]:
             delete_index(beside)
     finally:
         lock.release()
+
+
+@contextmanager
+def rebuilt(folder: Path, hasher: "ImageHasher") -> Iterator[ImageIndex]:
+    """Give a new index that takes the place of the one in a folder when all has gone well.
+
+    It is made beside the old one, which stays as it is until then, and for good if nothing is added. Pictures that only
+    the old one has are encoded anew, and are the first of the new one.
+
+    Args:
+        folder: of the index, or a symbolic link to it.
+        hasher: makes the codes of the new one.
+
+    Raises:
+        InputError: the folder has files of others, another process writes the index, or nothing was added.
+    """
+    with replacing_index(folder) as beside, ImageIndex.create(beside, hasher) as images:
+        kept = _keep_pictures(folder.resolve(), images)
+        yield images
+        if len(images) == kept:
+            raise InputError(f"no image was added: {folder} stays as it was")
 
 
 def _keep_pictures(place: Path, images: ImageIndex) -> int:

@@ -8,11 +8,9 @@ from pathlib import Path
 from typing import Annotated, Any
 from uuid import uuid4
 
-import numpy as np
 from fastapi import Depends, FastAPI, HTTPException, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse
-from numpy.typing import NDArray
 from PIL import Image
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from pydantic import Field
@@ -21,6 +19,7 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.hashers.base import EncodedPixels
 from deephash_pipeline.search.engines import EngineError, GatheredIndex
 from deephash_pipeline.search.images import ImageIndex
 from deephash_pipeline.search.serving.answering import answer, answer_codes, described, index_info, look_up
@@ -144,8 +143,8 @@ def _add_search(app: FastAPI, service: Service) -> None:
             content, question = await read_fields(request, ImageQuestion, service.settings)
             service.check_count(question)
             name, images = service.named(question)
-            code, _ = await service.encoded(name, content)
-            return await run_in_threadpool(answer, name, images, question, code)
+            encoded, _ = await service.encoded(name, content)
+            return await run_in_threadpool(answer, name, images, question, encoded.codes[0])
 
     @app.post("/v1/search/codes", responses=PROBLEMS)
     async def search_by_codes(question: CodesQuestion) -> CodesAnswers:
@@ -182,9 +181,9 @@ def _add_items(app: FastAPI, service: Service) -> None:
         with service.admitted():
             content, new = await read_fields(request, NewItem, service.settings)
             name, images = service.named(new)
-            code, picture = await service.encoded(name, content, keep=True)
+            encoded, picture = await service.encoded(name, content, keep=True)
             assert picture is not None
-            return await run_in_threadpool(_add, name, images, new, picture, code)
+            return await run_in_threadpool(_add, name, images, new, picture, encoded)
 
     @app.delete(
         "/v1/items/{item_id:path}",
@@ -240,7 +239,7 @@ def _add_items(app: FastAPI, service: Service) -> None:
         return described(name, images, images.index.get(item_id))
 
 
-def _add(name: str, images: ImageIndex, new: NewItem, picture: Image.Image, code: NDArray[np.uint8]) -> Item:
+def _add(name: str, images: ImageIndex, new: NewItem, picture: Image.Image, encoded: EncodedPixels) -> Item:
     item_id = new.id if new.id is not None else f"added/{uuid4().hex}"
     there = item_id in images.index
     if there and not new.replace:
@@ -248,7 +247,7 @@ def _add(name: str, images: ImageIndex, new: NewItem, picture: Image.Image, code
     before = images.index.get(item_id).metadata.get("path") if there else None
     path = images.keep_picture(picture)
     try:
-        images.add_codes([item_id], code[np.newaxis], [path], [new.label], new.replace)
+        images.add_codes([item_id], encoded, [path], [new.label], new.replace)
     except BaseException:
         images.forget_picture(path)
         raise

@@ -8,10 +8,10 @@ from contextlib import contextmanager
 import numpy as np
 from anyio import CapacityLimiter, to_thread
 from fastapi import HTTPException
-from numpy.typing import NDArray
 from PIL import Image
 
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.hashers.base import EncodedPixels
 from deephash_pipeline.search.images import ImageIndex
 from deephash_pipeline.search.serving.encoding import BatchingEncoder
 from deephash_pipeline.search.serving.observing import Metrics
@@ -71,24 +71,21 @@ class Service:
             self.pending -= 1
             self.metrics.pending.set(self.pending)
 
-    async def encoded(
-        self, name: str, content: bytes, keep: bool = False
-    ) -> tuple[NDArray[np.uint8], Image.Image | None]:
-        """The code of a picture and, if asked, what the index is to keep of it, computed on other threads."""
+    async def encoded(self, name: str, content: bytes, keep: bool = False) -> tuple[EncodedPixels, Image.Image | None]:
+        """The code and features of a picture and, if asked, what the index is to keep of it, by other threads."""
         shape = self.indexes[name].hasher.description.image_shape
         arguments = (content, shape, self.settings.most_pixels, keep)
         # A large picture takes a hundred megabytes while it is decoded.
         read = await to_thread.run_sync(read_picture, *arguments, limiter=self.decoding)
-        code = await asyncio.wrap_future(self.encoders[name].submit(read.pixels))
+        encoded = await asyncio.wrap_future(self.encoders[name].submit(read.pixels))
         self.metrics.encoded.labels(name).inc()
-        return code, read.kept
+        return encoded, read.kept
 
     def warm_up(self) -> None:
         """Encode and search once: the first time takes seconds."""
         for name, images in self.indexes.items():
             black = np.zeros(images.hasher.description.image_shape, dtype=np.uint8)
-            code = self.encoders[name].submit(black).result()
-            images.index.search(code[np.newaxis], 1)
+            images.index.search(self.encoders[name].submit(black).result().codes, 1)
 
     def close(self) -> None:
         """End the threads."""
