@@ -69,7 +69,9 @@ class TrunkParameters(BaseModel):
 
     def of_hasher(self) -> dict[str, Any]:
         """Give what the trunk of a hasher is built by, which has its weights."""
-        return self.model_dump(mode="json", exclude={"weights", "frozen"})
+        # Without what it does not ask for, so that hashers and trainings of earlier versions are the same as ever.
+        optional = set() if self.unit_length else {"unit_length"}
+        return self.model_dump(mode="json", exclude={"weights", "frozen", *optional})
 
 
 class Backbone(Trunk):
