@@ -1,7 +1,7 @@
 """``deephash-pipeline index``, ``search`` and ``serve``: from a folder of pictures to a search in it."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +25,32 @@ from deephash_pipeline.cli.vectors import (
     vectors_options,
 )
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.deephash import ImageHasher
 from deephash_pipeline.search import Answers, HammingIndex
 from deephash_pipeline.search.encoding import CodeFolder, add_encoded
-from deephash_pipeline.search.images import AddedImages, ImageIndex, has_other_hasher, list_images, rebuilt
-from deephash_pipeline.search.images.changes import STAMP, gone
+from deephash_pipeline.search.images import (
+    AddedImages,
+    ImageIndex,
+    bring_up_to_date,
+    has_other_hasher,
+    list_images,
+    rebuilt,
+    searched_folders,
+)
+from deephash_pipeline.search.images.changes import OF_THE_FILE, gone
+from deephash_pipeline.search.images.fitted import fewest, has_outgrown, hasher_of, is_shipped, refit
+from deephash_pipeline.search.images.updating import Missing
 
+BITS = (64, 128, 256)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+def fit_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add what says how a hash function is fitted on the features of an index."""
+    command = click.option("--method", help="Hash function to fit, a name that `methods` lists.")(command)
+    return click.option("--labels", type=click.Choice(["folder"]), help="Let images of one folder have near codes.")(
+        command
+    )
 
 
 @click.group()
@@ -45,6 +65,9 @@ def index() -> None:
 @click.option("--codes", help="Index the codes that `encode` has made into this folder; they bring their hasher.")
 @click.option("--anew", is_flag=True, help="Replace an index that was made with another hasher, or of vectors.")
 @build_options
+@click.option("--keep-missing", "missing", flag_value="none", help="Keep images whose files are gone.")
+@click.option("--remove-missing", "missing", flag_value="all", help="Remove them, even if more than half are gone.")
+@click.option("--verify", is_flag=True, help="Read all files, not only those of another size or time.")
 @device_option
 def build(
     index: Path,
@@ -52,34 +75,80 @@ def build(
     paths: Sequence[str],
     codes: str | None,
     anew: bool,
+    missing: Missing | None,
+    verify: bool,
     device: str,
-    **of_vectors: Any,
+    **options: Any,
 ) -> None:
     """Make INDEX of the images in PATHS: folders, globs, files, or CSVs with a column path; or of --vectors.
 
-    A build that was stopped goes on where it was. The database of a run is indexed by the pipeline `indexing`.
+    Without --hasher it keeps the features of photographs and fits a hash function on them; --hasher brings its own.
+    Of an index that is there, new files are added, changed ones encoded again, and those removed whose files are gone
+    from the folders in PATHS. A build that was stopped goes on where it was. The database of a run is indexed by the
+    pipeline `indexing`.
     """
-    if of_vectors["vectors"] is not None:
+    if options["vectors"] is not None:
         if hasher or codes or paths:
             raise InputError("--vectors are indexed alone: leave out --hasher, --codes and PATHS")
-        build_of_vectors(index, anew, **of_vectors)
+        build_of_vectors(index, anew, **options)
         return
-    refuse_without_vectors(of_vectors)
-    if (hasher is None) == (codes is None) or (codes and paths):
-        raise InputError("give either --hasher and PATHS, or --codes and neither")
-    if hasher is not None and not paths:
-        of_run = " (a run's database: kedro run --pipelines=indexing)" if is_cell(hasher) else ""
+    method, labels, bits = (options.pop(name) for name in ("method", "labels", "bits"))
+    refuse_without_vectors(options)
+    if codes and (paths or hasher):
+        raise InputError("give either PATHS, with --hasher or without, or --codes and neither")
+    if (hasher or codes) and (method or labels or bits):
+        raise InputError("--method, --labels and --bits fit a hash function: leave out --hasher and --codes")
+    if labels not in (None, "folder"):
+        raise InputError(f"--labels {labels}: of images, only `folder` is known")
+    if bits not in (None, *BITS):
+        raise InputError(f"--bits {bits}: of images, give {', '.join(map(str, BITS[:-1]))} or {BITS[-1]}")
+    if not (paths or codes):
+        of_run = " (a run's database: kedro run --pipelines=indexing)" if hasher and is_cell(hasher) else ""
         raise InputError(f"no PATHS are given: name folders, globs or CSV files of images{of_run}")
     files, skipped = list_images(paths) if paths else ([], [])
     encoded = CodeFolder(codes) if codes else None
-    made = encoded.hasher(device) if encoded else named_hasher(str(hasher), device)
+    own = not (hasher or codes)
+    if encoded is not None:
+        made = encoded.hasher(device)
+    else:
+        made = named_hasher(hasher, device) if hasher else hasher_of(index, bits or BITS[1], device)
+    if own and (method or labels) and not is_shipped(made):
+        raise InputError(f"{index} has a hash function already: `index refit {index}` makes another")
     replacing = anew and has_other_hasher(index, made)
-    with rebuilt(index, made) if replacing else ImageIndex.create_or_open(index, made) as images:
+    with rebuilt(index, made) if replacing else ImageIndex.create_or_open(index, made, features=own) as images:
         click.echo(f"{made!r}, trained on {made.description.trained_on}", err=True)
-        _report(index, images, images.add_files(files) if encoded is None else add_encoded(images, encoded), skipped)
+        if encoded is not None:
+            report = add_encoded(images, encoded)
+        else:
+            report = bring_up_to_date(images, files, searched_folders(paths), missing or "few", verify)
+        _report(index, images, report, skipped)
         assert isinstance(images.index, HammingIndex), "a build is of no other engine"
         for name in gone(images.index):
             click.echo(f"gone: {name}: its file is not there any more, `index remove` removes it", err=True)
+        kept = bool(images.index.features)
+        to_fit = own and kept and is_shipped(made) and len(images) >= fewest(images.index.code_length)
+        if kept and not to_fit and has_outgrown(images):
+            click.echo(f"it was fitted on far fewer images: `index refit {index}` fits it on these", err=True)
+    if to_fit:
+        try:
+            _report_fit(index, refit(index, method, labels is not None, device))
+        except InputError as error:
+            if method or labels:
+                raise
+            click.echo(f"{index} keeps the hash function that was fitted on other photographs: {error}", err=True)
+
+
+@index.command("refit")
+@click.argument("index", type=FOLDER)
+@fit_options
+@device_option
+def refit_command(index: Path, method: str | None, labels: str | None, device: str) -> None:
+    """Fit the hash function of INDEX on the features that it keeps, and make its codes anew; no image is read."""
+    _report_fit(index, refit(index, method, labels is not None, device))
+
+
+def _report_fit(folder: Path, hasher: ImageHasher) -> None:
+    click.echo(f"{folder}: {hasher!r}, fitted on {hasher.description.training_images:,} of its images")
 
 
 @index.command()
@@ -153,6 +222,7 @@ def _print_facts(facts: dict[str, Any], as_json: bool) -> None:
 @click.option("-k", default=10, show_default=True, help="How many to find.")
 @click.option("--radius", type=int, help="Find all at most so many bits away, at most k of them.")
 @click.option("--label", "labels", multiple=True, help="Only of this label; may be repeated.")
+@click.option("--rescore", is_flag=True, help="Bring the nearest into the order of the features that INDEX keeps.")
 @click.option("--vectors", type=FOLDER, help="Search an index of vectors by those in a file.")
 @click.option("--recall", type=float, help="Of a search by vectors, in place of what the index was built for.")
 @json_option
@@ -166,6 +236,7 @@ def search(
     k: int,
     radius: int | None,
     labels: Sequence[str],
+    rescore: bool,
     vectors: Path | None,
     recall: float | None,
     as_json: bool,
@@ -189,13 +260,15 @@ def search(
         raise InputError("give either a photo or --id of an image of the index")
     if photo is not None and not photo.is_file():
         raise InputError(f"{photo} is not there: name an image file, or --id of an image of the index")
+    if rescore and name is not None:
+        raise InputError("--rescore is for a photo: leave it out with --id")
     with opened(index, device if photo else "cpu", OtherEngine(engine, approximate)) as images:
         where = images.labelled(labels) if labels else None
         if name is not None:
             answers = images.search_by_id(name, k, where)
         else:
             assert photo is not None
-            answers = images.search(photo, k, where)
+            answers = images.search(photo, k, where, rescore)
         rows = _rows(images, answers, radius)
     if as_json:
         click.echo(json.dumps(rows, ensure_ascii=False))
@@ -223,7 +296,7 @@ def _rows(images: ImageIndex, answers: Answers, radius: int | None) -> list[dict
         {
             "id": name,
             "distance": distance,
-            **{column: value for column, value in item.metadata.items() if column != STAMP},
+            **{column: value for column, value in item.metadata.items() if column not in OF_THE_FILE},
             "path": str(images.path_of(item.metadata) or ""),
         }
         for (name, distance), item in zip(found, items, strict=True)
@@ -233,11 +306,13 @@ def _rows(images: ImageIndex, answers: Answers, radius: int | None) -> list[dict
 def _report(folder: Path, images: ImageIndex, report: AddedImages, unnamed: Sequence[Any]) -> None:
     there = f", {report.there} there already" if report.there else ""
     changed = f", {len(report.changed)} changed and encoded again" if report.changed else ""
+    changed += f", {report.renamed} renamed" if report.renamed else ""
+    changed += f", {report.removed} gone and removed" if report.removed else ""
     click.echo(f"{folder}: {report.added} added{there}{changed}, {len(images)} images, {images.hasher!r}")
     print_left_out([*unnamed, *report.skipped])
     if warning := report.codes.warning(images.hasher.description):
         click.echo(f"warning: {warning}", err=True)
-    if not (report.added or report.there or report.changed):
+    if not (report.added or report.there or report.changed or report.renamed):
         raise InputError(f"nothing was added to {folder}: mend what is left out, or name other images")
 
 

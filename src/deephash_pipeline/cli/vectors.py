@@ -40,7 +40,9 @@ def vectors_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
         click.option("--column", help="Column of the Parquet file, or tensor of the safetensors file."),
         click.option("--ids", help="Text file with an id a line, or a column of the Parquet file."),
-        click.option("--labels", help="Text file with a label a line, or a column of the Parquet file."),
+        click.option(
+            "--labels", help="Text file with a label a line, or a column of the Parquet file; of images, `folder`."
+        ),
         click.option("--vectors", type=click.Path(path_type=Path), help=f"File of vectors: {FILES}."),
     ):
         command = option(command)
@@ -52,8 +54,12 @@ def build_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
         click.option("--recall", type=float, help="Share of the exact answers that searches are to find; 0.99."),
         click.option("--rescore", help="How vectors are stored for that: int8, float16 or none; int8."),
-        click.option("--bits", type=int, help="Of a code, 1 to 4096; by default what the recall takes."),
-        click.option("--method", help="Hash function of vectors: pca_rotation, rotation, itq, sign, median, ..."),
+        click.option(
+            "--bits",
+            type=int,
+            help="Of a code; of images 64, 128 or 256 [128], of vectors 1 to 4096.",
+        ),
+        click.option("--method", help="Hash function to fit, a name that `methods` lists."),
     ):
         command = option(command)
     return vectors_options(command)

@@ -101,7 +101,7 @@ def trace(graph: nn.Module, image_shape: tuple[int, ...], file: Path | IO[bytes]
             torch.onnx.export(
                 graph,
                 (examples,),
-                file,
+                str(file) if isinstance(file, Path) else file,  # type: ignore[arg-type]
                 dynamo=False,
                 opset_version=OPSET,
                 input_names=[IMAGES],

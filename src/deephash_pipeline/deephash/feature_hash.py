@@ -97,7 +97,7 @@ class FeatureHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
 
 
 def learned(
-    function: HashFunction, extractor: FeatureExtractor, z: NDArray[np.floating], labels: Any = None, seed: int = 0
+    function: HashFunction, extractor: FeatureExtractor, z: NDArray[np.float32], labels: Any = None, seed: int = 0
 ) -> tuple[Encoder, HasherDescription]:
     """Fit a hash function on features that an extractor has computed, and describe the hasher that both make.
 

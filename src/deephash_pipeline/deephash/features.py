@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from deephash_pipeline.common.devices import resolve_device
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.deephash.feature_graph import FeatureGraph, trace
-from deephash_pipeline.hashers.description import Runtime
+from deephash_pipeline.hashers.description import HasherDescription, Runtime
 from deephash_pipeline.hashers.onnx_hasher import IMAGES, session_of
 from deephash_pipeline.images.batches import Images, SkippedImage, image_batches
 from deephash_pipeline.images.decoding.image_files import Channels, checked_size
@@ -75,8 +75,8 @@ class FeatureExtractor:
         self, trunk: Trunk, statistics: Mapping[str, list[float]], device: torch.device, runtime: Runtime = "torch"
     ) -> None:
         self.trunk, self.statistics, self.device, self.runtime = trunk, statistics, device, runtime
-        channels, *size = trunk.image_shape
-        self.image_shape = (1 if channels == 1 else 3, *size)
+        channels, height, width = trunk.image_shape
+        self.image_shape = (1 if channels == 1 else 3, height, width)
         self._session: Any = None
 
     @classmethod
@@ -86,6 +86,7 @@ class FeatureExtractor:
         *,
         weights: str | Path | None = None,
         image_size: tuple[int, int] | None = None,
+        unit_length: bool = False,
         device: str = "auto",
         runtime: Runtime | Literal["auto"] = "auto",
     ) -> Self:
@@ -95,13 +96,15 @@ class FeatureExtractor:
             network: a classifier of torchvision, or a model of timm.
             weights: a file of its state; None for those of an installed package, or its library's.
             image_size: height and width to which images are resized; None for those that the weights were made for.
+            unit_length: divide every feature vector by its length.
             device: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
             runtime: ``torch``, ``onnx``, or ``auto`` for ONNX Runtime where it is installed and there is no GPU.
 
         Raises:
             InputError: the network is unknown or its weights cannot be had.
         """
-        parameters = TrunkParameters(pretrained=True, frozen=True, weights=None if weights is None else str(weights))
+        file = None if weights is None else str(weights)
+        parameters = TrunkParameters(pretrained=True, frozen=True, weights=file, unit_length=unit_length)
         size, statistics = usual_input(network)
         height, width = size if image_size is None else checked_size(image_size)
         trunk = build_trunk(network, (3, height, width), parameters)
@@ -117,6 +120,13 @@ class FeatureExtractor:
                     raise
                 made.runtime = "torch"
         return made
+
+    @classmethod
+    def of(cls, description: HasherDescription, device: str = "auto") -> Self:
+        """Make that of a hasher whose network has the weights of a package."""
+        _, height, width = description.image_shape
+        unit_length = bool(description.trunk.get("unit_length"))
+        return cls.pretrained(description.network, image_size=(height, width), unit_length=unit_length, device=device)
 
     @property
     def dimension(self) -> int:

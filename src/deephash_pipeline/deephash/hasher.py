@@ -21,6 +21,7 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.stores import replacing
 from deephash_pipeline.deephash.features import FeatureExtractor, require_device
 from deephash_pipeline.hashers import BaseHasher, HasherDescription
+from deephash_pipeline.hashers.base import EncodedPixels
 from deephash_pipeline.hashing import ENCODERS, Encoder, load_encoder
 from deephash_pipeline.images.batches import Images
 from deephash_pipeline.networks import Trunk, TrunkParameters, build_trunk
@@ -113,10 +114,15 @@ class ImageHasher(BaseHasher):
 
     @classmethod
     def pretrained(cls, name: str, device: str = "auto") -> ImageHasher:
-        """Read one of the hashers that come with the package: ``digits-48``, ``mnist-48`` or ``cifar10-48``.
+        """Read one of the hashers that come with the package.
+
+        Args:
+            name: ``digits-48``, ``mnist-48``, ``cifar10-48``; or for photographs ``photos-64``, ``photos-128``,
+                ``photos-256``, whose network comes with the extra ``photos``.
+            device: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
 
         Raises:
-            InputError: unknown name; the message lists those there are.
+            InputError: unknown name, and the message lists those there are; or the network is not installed.
         """
         folder = Path(__file__).parent / "pretrained"
         there = {file.stem: file for file in sorted(folder.glob("*.safetensors"))}
@@ -128,6 +134,7 @@ class ImageHasher(BaseHasher):
     def _from_tensors(
         cls, tensors: Mapping[str, Tensor], metadata: Mapping[str, str], origin: str, device: str
     ) -> ImageHasher:
+        extractor = None
         try:
             content = json.loads(metadata["deephash_pipeline.hasher"])
             if content["format"] != FORMAT:
@@ -135,28 +142,41 @@ class ImageHasher(BaseHasher):
             description = HasherDescription.model_validate(content["description"])
             if content.get("digest", digest := _digest(tensors, description)) != digest:
                 raise ValueError("its weights are not those that were saved")
-            trunk = build_trunk(
-                description.network, description.image_shape, TrunkParameters.model_validate(description.trunk)
-            )
-            trunk.load_state_dict(_below(TRUNK, tensors))
+            if weights := _below(TRUNK, tensors):
+                parameters = TrunkParameters.model_validate(description.trunk)
+                trunk = build_trunk(description.network, description.image_shape, parameters)
+                trunk.load_state_dict(weights)
+            else:
+                extractor = FeatureExtractor.of(description, device)
+                trunk, description = extractor.trunk, description.model_copy(update={"runtime": extractor.runtime})
             arrays = {name: tensor.numpy() for name, tensor in _below(ENCODER, tensors).items()}
             encoder = load_encoder(description.encoder, description.code_length, arrays)
         except (KeyError, ValueError, RuntimeError) as error:
             reason = " ".join(str(error).split())[:300]
             raise InputError(f"{origin} is not a hasher of this version ({reason}): make it again") from error
-        return ImageHasher(trunk, encoder, description, device)
+        hasher = ImageHasher(trunk, encoder, description, device)
+        hasher._extractor = extractor or hasher._extractor
+        return hasher
 
-    def save(self, path: str | Path, half: bool = False) -> None:
+    def save(self, path: str | Path, half: bool = False, trunk: bool = True) -> None:
         """Write one safetensors file, whole or not at all; equal hashers give equal files.
 
         Args:
             path: of the file.
             half: store the trunk's weights in half precision. Of a loaded hasher a few bits of a thousand codes differ.
+            trunk: store the network. Without it, its pretrained weights are taken from their package when the hasher is
+                loaded, and the hash function's numbers of single precision are stored in half precision.
 
         Raises:
             InputError: it cannot be written.
         """
         description, tensors = self.description, self._tensors(half)
+        if not trunk:
+            tensors = {
+                name: tensor.half() if tensor.dtype == torch.float32 else tensor
+                for name, tensor in tensors.items()
+                if not name.startswith(TRUNK)
+            }
         content = {
             "format": FORMAT,
             "description": description.model_dump(mode="json"),
@@ -191,8 +211,10 @@ class ImageHasher(BaseHasher):
         blocks = [self._z(batch.pixels) for batch in self._batches(images, "raise")]
         return np.concatenate(blocks) if blocks else np.empty((0, self.z_dimension), np.float32)
 
-    def _codes_of(self, pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        return pack_bits(self.encoder.transform(self._z(pixels)))
+    def encode_pixels(self, pixels: NDArray[np.uint8]) -> EncodedPixels:
+        """Codes and features of decoded images, see `BaseHasher`."""
+        z = self._z(pixels)
+        return EncodedPixels(pack_bits(self.encoder.transform(z)), z)
 
     def _z(self, batch: NDArray[np.uint8]) -> NDArray[np.float32]:
         self._fitted()
@@ -223,6 +245,12 @@ class ImageHasher(BaseHasher):
         return self._fitted()[1]
 
     @property
+    def extractor(self) -> FeatureExtractor:
+        """What computes z."""
+        self._fitted()
+        return self._extractor
+
+    @property
     def z_dimension(self) -> int:
         """Length of z."""
         return self._fitted()[0].z_dimension
@@ -246,6 +274,8 @@ def _below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 def _digest(tensors: Mapping[str, Tensor], description: HasherDescription) -> str:
     # Files of versions without ONNX Runtime keep their digests.
     about = description.model_dump(mode="json", include=ABOUT_CODES, exclude_defaults=True)
+    if description.trunk.get("unit_length"):
+        about["unit_length"] = True
     hashed = xxhash.xxh3_128(json.dumps(about, sort_keys=True).encode())
     for name, tensor in sorted(tensors.items()):
         hashed.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())

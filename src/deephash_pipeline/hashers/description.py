@@ -26,6 +26,7 @@ class HasherDescription(BaseModel):
         benchmark: name of the data.
         seed: of the experiment.
         training_images: how many there were; None where a file of an earlier version does not say.
+        notice: whose pictures and weights it was made from, and their licences.
         runtime: what computes its features; codes of the other may differ in a bit of a thousand codes.
         code_version: ``version`` of the package and, where known, ``git_commit`` and ``git_dirty``.
 
@@ -49,6 +50,7 @@ class HasherDescription(BaseModel):
     benchmark: str
     seed: int
     training_images: int | None = None
+    notice: str = ""
     runtime: Runtime = "torch"
     code_version: dict[str, str]
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.extras import required
-from deephash_pipeline.hashers.base import BaseHasher
+from deephash_pipeline.hashers.base import BaseHasher, EncodedPixels
 from deephash_pipeline.hashers.description import HasherDescription
 from deephash_pipeline.provenance import content_digest
 
@@ -102,11 +102,12 @@ class OnnxHasher(BaseHasher):
         """What is stored beside the weights."""
         return self._description
 
-    def _codes_of(self, pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    def encode_pixels(self, pixels: NDArray[np.uint8]) -> EncodedPixels:
+        """Codes of decoded images, see `BaseHasher`; the model has no features."""
         starts = range(0, len(pixels), IMAGES_AT_A_TIME)
         blocks = [np.ascontiguousarray(pixels[start : start + IMAGES_AT_A_TIME]) for start in starts]
         codes = [self._session.run([CODES], {IMAGES: block})[0] for block in blocks]
-        return np.concatenate(codes) if codes else np.empty((0, -(-self.code_length // 8)), np.uint8)
+        return EncodedPixels(np.concatenate(codes) if codes else np.empty((0, -(-self.code_length // 8)), np.uint8))
 
 
 def session_of(model: Path | bytes, threads: int = 0) -> Any:

@@ -78,7 +78,7 @@ def require_network(network: str) -> None:
     elif network not in NETWORKS and network not in classifiers():
         raise InputError(
             f"unknown network `{network}`: choose one of {', '.join(sorted(NETWORKS))}, "
-            "a classifier of torchvision.models such as resnet18, or a model of timm such as timm/tf_efficientnet_lite0"
+            "a model of timm such as timm/tf_efficientnet_lite0, or a classifier of torchvision.models such as resnet18"
         )
 
 

@@ -34,6 +34,7 @@ class TrunkParameters(BaseModel):
         small_image_stem: for ResNets, a first convolution of 3x3 pixels with stride 1 and no pooling after it, so that
             small images are not made smaller at once; it starts from random weights even where the rest is pretrained.
             ``auto`` is for images of at most 64 pixels, and not for a frozen trunk. All other networks keep their stem.
+        unit_length: z is divided by its length, so that its Euclidean distances are those of angles.
         image_size: side in pixels of the images that go in; None for that of the stored ones. Of larger stored images
             it takes crops.
 
@@ -48,6 +49,7 @@ class TrunkParameters(BaseModel):
     weights: str | None = None
     frozen: bool = False
     small_image_stem: bool | Literal["auto"] = "auto"
+    unit_length: bool = False
     image_size: PositiveInt | None = None
 
     @model_validator(mode="after")
@@ -67,7 +69,9 @@ class TrunkParameters(BaseModel):
 
     def of_hasher(self) -> dict[str, Any]:
         """Give what the trunk of a hasher is built by, which has its weights."""
-        return self.model_dump(mode="json", exclude={"weights", "frozen"})
+        # Without what it does not ask for, so that hashers and trainings of earlier versions are the same as ever.
+        optional = set() if self.unit_length else {"unit_length"}
+        return self.model_dump(mode="json", exclude={"weights", "frozen", *optional})
 
 
 class Backbone(Trunk):
@@ -117,7 +121,7 @@ class Backbone(Trunk):
         """Compute `z`, as `Trunk` describes."""
         self.require_shape(images)
         z: Tensor = self.layers(images.expand(-1, CHANNELS, -1, -1))
-        return z
+        return nn.functional.normalize(z) if self.settings.unit_length else z
 
     def initialise(self, seed: int, pretrained: bool) -> None:
         """Draw weights as the library does, or load those that it offers, or those of the file that is given.
@@ -182,8 +186,9 @@ def usual_input(network: str) -> UsualInput:
         >>> usual_input("resnet18").size
         (224, 224)
     """
-    library = timm_models if network.startswith(timm_models.PREFIX) else torchvision_models
-    return library.usual_input(network)
+    if network.startswith(timm_models.PREFIX):
+        return timm_models.usual_input(network)
+    return torchvision_models.usual_input(network)
 
 
 def stored_weights(path: str | Path) -> dict[str, Tensor]:

@@ -114,6 +114,19 @@ def test_heic_without_its_reader_is_broken_and_the_remedy_is_named(tmp_path: Pat
         decode_image(tmp_path / "a.HEIC", 4, 3)
 
 
+@pytest.mark.complete
+def test_heic_is_turned_as_its_container_says_and_not_once_more_by_exif(tmp_path: Path) -> None:
+    pytest.importorskip("pillow_heif")
+    pixels = np.zeros((64, 64), dtype=np.uint8)
+    pixels[:16] = 255
+    image = Image.fromarray(pixels).convert("RGB")
+    tag = image.getexif()
+    tag[0x0112] = 6
+    image.save(tmp_path / "a.heic", format="HEIF", quality=95, exif=tag)
+    assert is_image(tmp_path / "a.heic")
+    assert np.abs(decode_image(tmp_path / "a.heic", 64, 1)[0].astype(int) - pixels).mean() < 4
+
+
 @pytest.mark.parametrize("fault", [OSError(errno.EMFILE, "Too many open files"), MemoryError()])
 def test_a_fault_of_the_machine_does_not_make_an_image_broken(
     tmp_path: Path, fault: Exception, monkeypatch: pytest.MonkeyPatch

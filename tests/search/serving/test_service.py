@@ -207,20 +207,21 @@ def test_pictures_that_arrive_together_are_encoded_together(index):
     encoder = BatchingEncoder(index.hasher, batch_size=8)
     pixels = index.hasher.description.image_shape
     first_under_way = threading.Event()
-    encode = index.hasher.encode
+    encode_batches = index.hasher.encode_batches
 
     def slow(images):
         first_under_way.wait(10)
-        return encode(images)
+        return encode_batches(images)
 
-    index.hasher.encode = slow
+    index.hasher.encode_batches = slow
     futures = [encoder.submit(np.full(pixels, shade, dtype=np.uint8)) for shade in range(17)]
     first_under_way.set()
-    codes = np.stack([future.result(30) for future in futures])
+    codes = np.concatenate([future.result(30).codes for future in futures])
     encoder.close()
     assert encoder.encoded == 17
     assert encoder.batches <= 4
-    expected = encode(np.stack([np.full(pixels, shade, dtype=np.uint8) for shade in range(17)]))
+    index.hasher.encode_batches = encode_batches
+    expected = index.hasher.encode(np.stack([np.full(pixels, shade, dtype=np.uint8) for shade in range(17)]))
     assert np.array_equal(codes, expected)
 
 
@@ -228,7 +229,7 @@ def test_a_failed_encoding_fails_its_requests_and_no_others(index):
     encoder = BatchingEncoder(index.hasher, batch_size=8)
     with pytest.raises(InputError, match="give uint8"):
         encoder.submit(np.zeros((1, 28, 28), dtype=np.float32)).result(30)
-    assert encoder.submit(np.zeros((1, 28, 28), dtype=np.uint8)).result(30).shape == (6,)
+    assert encoder.submit(np.zeros((1, 28, 28), dtype=np.uint8)).result(30).codes.shape == (1, 6)
     encoder.close()
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated, Any
 from uuid import uuid4
 
-import numpy as np
 from fastapi import Depends, FastAPI, HTTPException, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse
@@ -21,6 +20,7 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.hashers.base import EncodedPixels
 from deephash_pipeline.search.coded import CodedItems
 from deephash_pipeline.search.engines import EngineError
 from deephash_pipeline.search.images import ImageIndex
@@ -146,7 +146,8 @@ def _add_search(app: FastAPI, service: Service) -> None:
             name, images = service.named(question)
             asked: NDArray[Any]
             if question.vector is None:
-                asked, _ = await service.encoded(name, content)
+                encoded, _ = await service.encoded(name, content)
+                asked = encoded.codes[0]
             else:
                 asked = service.vector_of(name, question)
             if question.where is not None and not images.width:
@@ -188,9 +189,9 @@ def _add_items(app: FastAPI, service: Service) -> None:
         with service.admitted():
             content, new = await read_fields(request, NewItem, service.settings)
             name, images = service.named(new)
-            code, picture = await service.encoded(name, content, keep=True)
+            encoded, picture = await service.encoded(name, content, keep=True)
             assert picture is not None and isinstance(images, ImageIndex)
-            return await run_in_threadpool(_add, name, images, new, picture, code)
+            return await run_in_threadpool(_add, name, images, new, picture, encoded)
 
     @app.delete(
         "/v1/items/{item_id:path}",
@@ -236,7 +237,7 @@ def _add_items(app: FastAPI, service: Service) -> None:
         return described(name, images, images.index.get(known))
 
 
-def _add(name: str, images: ImageIndex, new: NewItem, picture: Image.Image, code: NDArray[np.uint8]) -> Item:
+def _add(name: str, images: ImageIndex, new: NewItem, picture: Image.Image, encoded: EncodedPixels) -> Item:
     item_id = new.id if new.id is not None else f"added/{uuid4().hex}"
     there = item_id in images.index
     if there and not new.replace:
@@ -244,7 +245,7 @@ def _add(name: str, images: ImageIndex, new: NewItem, picture: Image.Image, code
     before = images.index.get(item_id).metadata.get("path") if there else None
     path = images.keep_picture(picture)
     try:
-        images.add_codes([item_id], code[np.newaxis], [path], [new.label], new.replace)
+        images.add_codes([item_id], encoded, [path], [new.label], new.replace)
     except BaseException:
         images.forget_picture(path)
         raise

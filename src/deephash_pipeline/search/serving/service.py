@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.hashers.base import EncodedPixels
 from deephash_pipeline.search import ItemId
 from deephash_pipeline.search.coded import CodedItems
 from deephash_pipeline.search.images import ImageIndex
@@ -76,10 +77,8 @@ class Service:
             self.pending -= 1
             self.metrics.pending.set(self.pending)
 
-    async def encoded(
-        self, name: str, content: bytes, keep: bool = False
-    ) -> tuple[NDArray[np.uint8], Image.Image | None]:
-        """The code of a picture and, if asked, what the index is to keep of it, computed on other threads."""
+    async def encoded(self, name: str, content: bytes, keep: bool = False) -> tuple[EncodedPixels, Image.Image | None]:
+        """The code and features of a picture and, if asked, what the index is to keep of it, by other threads."""
         images = self.indexes[name]
         if not isinstance(images, ImageIndex):
             raise HTTPException(422, f"image: {name} has vectors of {images.width} numbers; send a `vector`")
@@ -87,9 +86,9 @@ class Service:
         arguments = (content, shape, self.settings.most_pixels, keep)
         # A large picture takes a hundred megabytes while it is decoded.
         read = await to_thread.run_sync(read_picture, *arguments, limiter=self.decoding)
-        code = await asyncio.wrap_future(self.encoders[name].submit(read.pixels))
+        encoded = await asyncio.wrap_future(self.encoders[name].submit(read.pixels))
         self.metrics.encoded.labels(name).inc()
-        return code, read.kept
+        return encoded, read.kept
 
     def vector_of(self, name: str, question: ImageQuestion) -> NDArray[np.float64]:
         """The vector that is sent in place of a picture."""
@@ -108,8 +107,7 @@ class Service:
                 images.search(np.ones(images.width), 1)
                 continue
             black = np.zeros(images.hasher.description.image_shape, dtype=np.uint8)
-            code = self.encoders[name].submit(black).result()
-            images.index.search(code[np.newaxis], 1)
+            images.index.search(self.encoders[name].submit(black).result().codes, 1)
 
     def close(self) -> None:
         """End the threads."""
