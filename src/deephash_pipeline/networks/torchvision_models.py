@@ -65,6 +65,7 @@ def build(network: str, image_shape: Shape, small_image_stem: bool | Literal["au
         OSError, RuntimeError, ValueError: as torchvision raises them.
 
     Example:
+        >>> import torch
         >>> model, known = build("resnet18", (3, 32, 32), "auto", pretrained=False)
         >>> model(torch.zeros(2, 3, 32, 32)).shape, "fc.weight" in known
         (torch.Size([2, 512]), True)
