@@ -49,6 +49,7 @@ def idx_bytes(array: NDArray[np.uint8]) -> bytes:
 # Raw files.
 
 
+@pytest.mark.complete
 def test_a_missing_raw_file_is_named_with_its_origin_and_the_command_that_gets_it(
     new_project: Callable[[str], Path], kedro: Callable[..., subprocess.CompletedProcess[str]]
 ) -> None:
