@@ -48,6 +48,7 @@ def idx_bytes(array: NDArray[np.uint8]) -> bytes:
 # Raw files.
 
 
+@pytest.mark.complete
 def test_a_missing_raw_folder_is_named_with_what_goes_there(
     new_project: Callable[[str], Path], kedro: Callable[..., subprocess.CompletedProcess[str]]
 ) -> None:

@@ -50,6 +50,7 @@ def test_everything_is_as_it_was_after_a_second_run_of_the_whole(copy: Path, sma
     assert time.monotonic() - begun < 60
 
 
+@pytest.mark.complete
 def test_a_deleted_file_is_missed_by_status_and_made_again_alone(copy: Path, small_parameters: str) -> None:
     before = stored(copy)
     codes = copy / "data/07_model_output/digits/itq/b12/codes.npz"
@@ -72,6 +73,7 @@ def test_codes_of_another_method_are_not_evaluated(copy: Path, small_parameters:
     (folder / "itq/b12/codes.npz").write_bytes(kept)
 
 
+@pytest.mark.complete
 def test_one_cell_with_other_epochs_does_not_get_among_the_others(copy: Path, small_parameters: str) -> None:
     cell = ("--pipelines=fine_tuning", "--namespaces=deephash.b12")
     finished(*cell, f"{small_parameters},fine_tuning.deephash.training.epochs=2")
@@ -83,6 +85,7 @@ def test_one_cell_with_other_epochs_does_not_get_among_the_others(copy: Path, sm
     assert manifest["content"]["origin"]["parameters"]["fine_tuning.deephash.training.epochs"] == 1
 
 
+@pytest.mark.complete
 def test_images_split_with_another_seed_do_not_get_under_the_old_classifier(
     copy: Path, finished_project: Path, small_parameters: str
 ) -> None:

@@ -114,6 +114,7 @@ def codes_alone(finished_project: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(finished_project, tmp_path / "codes alone", ignore=kept))
 
 
+@pytest.mark.complete
 def test_evaluation_runs_on_cached_codes_alone(
     finished_project: Path, codes_alone: Path, small_runtime_parameters: dict[str, Any]
 ) -> None:

@@ -56,11 +56,13 @@ class FeatureForm:
                 raise InputError("features has a number beyond 65,504, the largest in 16 bits; scale features down.")
             return rows
         rows = np.empty((len(real), self.columns), dtype=self.dtype)
-        peaks = np.abs(real).max(axis=1, keepdims=True)
-        whole = np.rint(real * (LARGEST_INT8 / np.where(peaks, peaks, 1)))
+        # In float64 no number is too small to be divided by.
+        exact = real.astype(np.float64)
+        peaks = np.abs(exact).max(axis=1, keepdims=True)
+        whole = np.rint(exact * (LARGEST_INT8 / np.where(peaks, peaks, 1)))
         rows[:, : self.width] = whole
         lengths = np.linalg.norm(whole, axis=1)
-        scales = np.linalg.norm(real, axis=1) / np.where(lengths, lengths, 1)
+        scales = np.linalg.norm(exact, axis=1) / np.where(lengths, lengths, 1)
         rows[:, self.width :] = scales.astype("<f4")[:, np.newaxis].view(np.int8)
         return rows
 

@@ -96,7 +96,7 @@ def encoders(z: NDArray[np.float32]) -> dict[str, Encoder]:
     }
     made |= {name: HASH_FUNCTIONS[name](12, anchors=30).fit(z, labels) for name in ("agh", "sdh", "fsdh", "cosdish")}
     made["fast_hash"] = HASH_FUNCTIONS["fast_hash"](12, trees=3).fit(z, labels)
-    made |= {name: HASH_FUNCTIONS[name](12).fit(z) for name in ("sph", "sign")}
+    made |= {name: HASH_FUNCTIONS[name](12).fit(z) for name in ("sph", "sign", "median")}
     # One that is not written down in export/encoders.py is refused.
     for kind in (kind for name, kind in ENCODERS.items() if name not in made and not issubclass(kind, LinearEncoder)):
         with pytest.raises(InputError, match="cannot be exported yet"):

@@ -136,6 +136,7 @@ assert MlflowStore(folder, "digits").open("again", {})
 """
 
 
+@pytest.mark.complete
 @pytest.mark.parametrize("kills", [4, pytest.param(30, marks=pytest.mark.chaos)])
 def test_killed_while_the_database_is_made_the_next_run_is_tracked(tmp_path: Path, kills: int) -> None:
     folder = tmp_path / "project"

@@ -76,6 +76,7 @@ def signal_all(number: signal.Signals, processes: Iterable[int]) -> None:
         os.kill(process, number)
 
 
+@pytest.mark.complete
 def test_asked_to_stop_all_processes_end_and_the_same_command_goes_on(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
