@@ -64,7 +64,7 @@ def test_an_index_of_vectors_is_described_added_to_and_removed_from(command: Com
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("index build x.index --recall .9", "--recall is for vectors: name their file by --vectors"),
+        ("index build x.index --rescore none", "--rescore is for vectors: name their file by --vectors"),
         ("index build x.index --vectors embeddings.npy --hasher h", "--vectors are indexed alone"),
         ("index build x.index --vectors embeddings.npy --ids none.txt", "none.txt cannot be read"),
         ("index add papers.index --vectors queries.npy", "no ids: name those of the new vectors by --ids"),
