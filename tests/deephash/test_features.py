@@ -5,8 +5,6 @@ import sys
 
 import numpy as np
 import pytest
-import torch
-import torchvision
 from PIL import Image
 
 from deephash_pipeline import FeatureHash, ImageHasher
@@ -16,15 +14,6 @@ from deephash_pipeline.hashing import LSH
 from deephash_pipeline.search.images import ImageIndex
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (9, 40, 40, 3), dtype=np.uint8)
-
-
-@pytest.fixture(scope="module")
-def weights(tmp_path_factory):
-    file = tmp_path_factory.mktemp("weights") / "squeezenet1_1.pth"
-    with torch.random.fork_rng():
-        torch.manual_seed(5)
-        torch.save(torchvision.models.squeezenet1_1().state_dict(), file)
-    return file
 
 
 def extractor(weights, runtime):
@@ -75,3 +64,14 @@ def test_without_onnx_runtime_pytorch_computes_and_a_hasher_of_the_other_names_t
         copied.encode(IMAGES)
     monkeypatch.setattr("deephash_pipeline.deephash.features.find_spec", lambda _: None)
     assert extractor(weights, "auto").runtime == "torch"
+
+
+def test_any_number_of_pictures_is_searched_by_features_and_codes_alone_keep_none(weights, tmp_path):
+    hasher = FeatureHash(LSH(16), "squeezenet1_1", weights=weights, image_size=(48, 64)).fit(IMAGES)
+    hasher.batch_size = 4
+    names = [f"{row}.png" for row in range(len(IMAGES))]
+    with ImageIndex.create(tmp_path / "index", hasher, features=True) as index:
+        index.add(names, IMAGES)
+        assert index.search(IMAGES, 3, rescore=True).ids[:, 0].tolist() == names
+        assert len(index.search(IMAGES[:0], 3, rescore=True).ids) == 0
+    assert hasher.encode_readable(IMAGES).features is None

@@ -1,7 +1,7 @@
 """``deephash-pipeline index``, ``search`` and ``serve``: from a folder of pictures to a search in it."""
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,6 @@ from deephash_pipeline.cli.vectors import (
     build_options,
     facts_of_vectors,
     found_vectors,
-    holds_vectors,
     open_vector_index,
     refuse_without_vectors,
     vectors_options,
@@ -40,17 +39,10 @@ from deephash_pipeline.search.images import (
 from deephash_pipeline.search.images.changes import OF_THE_FILE, gone
 from deephash_pipeline.search.images.fitted import fewest, has_outgrown, hasher_of, is_shipped, refit
 from deephash_pipeline.search.images.updating import Missing
+from deephash_pipeline.search.replacing import holds_vectors
 
 BITS = (64, 128, 256)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-
-
-def fit_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add what says how a hash function is fitted on the features of an index."""
-    command = click.option("--method", help="Hash function to fit, a name that `methods` lists.")(command)
-    return click.option("--labels", type=click.Choice(["folder"]), help="Let images of one folder have near codes.")(
-        command
-    )
 
 
 @click.group()
@@ -140,7 +132,8 @@ def build(
 
 @index.command("refit")
 @click.argument("index", type=FOLDER)
-@fit_options
+@click.option("--method", help="Hash function to fit, a name that `methods` lists.")
+@click.option("--labels", type=click.Choice(["folder"]), help="Let images of one folder have near codes.")
 @device_option
 def refit_command(index: Path, method: str | None, labels: str | None, device: str) -> None:
     """Fit the hash function of INDEX on the features that it keeps, and make its codes anew; no image is read."""

@@ -12,11 +12,12 @@ import click
 from deephash_pipeline.cli.opening import OtherEngine
 from deephash_pipeline.cli.opening import opened as open_index
 from deephash_pipeline.cli.options import FOLDER, approximate_option, device_option, engine_option
-from deephash_pipeline.cli.vectors import holds_vectors, open_vector_index
+from deephash_pipeline.cli.vectors import open_vector_index
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.extras import required
 from deephash_pipeline.search.coded import CodedItems
 from deephash_pipeline.search.images.stored import Runtime
+from deephash_pipeline.search.replacing import holds_vectors
 
 ANYWHERE = ("0.0.0.0", "::")
 SECONDS_TO_END = 10

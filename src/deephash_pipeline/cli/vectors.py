@@ -9,14 +9,12 @@ import numpy as np
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.search import ItemId
-from deephash_pipeline.search.replacing import HASH_FUNCTION
 
 if TYPE_CHECKING:
     from deephash_pipeline.search.vectors import VectorIndex
     from deephash_pipeline.search.vectors.sources import ArrayVectors, ParquetVectors
 
 FACTS = ("code_length", "columns", "segments", "removed", "bytes_on_disk")
-PARQUET = (".parquet", ".pq")
 FILES = ".npy, .safetensors or .parquet"
 MEASURED_K = (10, 100)
 
@@ -63,11 +61,6 @@ def build_options(command: Callable[..., Any]) -> Callable[..., Any]:
     ):
         command = option(command)
     return vectors_options(command)
-
-
-def holds_vectors(folder: Path) -> bool:
-    """Tell whether an index is one of vectors."""
-    return (folder / HASH_FUNCTION).is_file()
 
 
 def open_vector_index(folder: Path, read_only: bool = True) -> "VectorIndex":
@@ -128,12 +121,10 @@ def read_given(options: dict[str, Any]) -> GivenVectors:
     from deephash_pipeline.search.vectors import ParquetVectors, open_vectors  # noqa: PLC0415
 
     path, ids, labels = options["vectors"], options["ids"], options["labels"]
-    if path.suffix.lower() in PARQUET:
-        source = open_vectors(path, options["column"], ids)
-        assert isinstance(source, ParquetVectors)
+    source = open_vectors(path, options["column"], ids)
+    if isinstance(source, ParquetVectors):
         return GivenVectors(source, source.ids, None if labels is None else source.values(labels))
-    given = [None if name is None else _lines(Path(name)) for name in (ids, labels)]
-    return GivenVectors(open_vectors(path, options["column"]), *given)
+    return GivenVectors(source, *(None if name is None else _lines(Path(name)) for name in (ids, labels)))
 
 
 def _lines(path: Path) -> list[str]:

@@ -102,6 +102,11 @@ class BaseHasher(ABC):
         """
         return self._encoded(images, "raise").codes
 
+    def encode_with_features(self, images: Images) -> EncodedPixels:
+        """Codes of images, and their features where the hasher has any; see `encode`."""
+        encoded = self._encoded(images, "raise", features=True)
+        return EncodedPixels(encoded.codes, encoded.features)
+
     def encode_readable(self, images: Images) -> EncodedImages:
         """Codes of the images that can be read, and a list of the others."""
         return self._encoded(images, "skip")
@@ -112,11 +117,15 @@ class BaseHasher(ABC):
             codes, features = self.encode_pixels(batch.pixels)
             yield EncodedImages(codes, batch.rows, batch.skipped, features)
 
-    def _encoded(self, images: Images, errors: Literal["raise", "skip"]) -> EncodedImages:
+    def _encoded(self, images: Images, errors: Literal["raise", "skip"], features: bool = False) -> EncodedImages:
         none = np.empty((0, -(-self.description.code_length // 8)), np.uint8)
-        parts = [EncodedImages(none, np.empty(0, np.int64), []), *self.encode_batches(images, errors)]
-        codes, rows, skipped, _ = zip(*parts, strict=True)
-        return EncodedImages(np.concatenate(codes), np.concatenate(rows), list(chain.from_iterable(skipped)))
+        parts = [EncodedImages(none, np.empty(0, np.int64), [])]
+        # Features that nobody asked for are let go with their batch.
+        parts += (b if features else b._replace(features=None) for b in self.encode_batches(images, errors))
+        codes, rows, skipped, z = zip(*parts, strict=True)
+        known = [block for block in z if block is not None]
+        joined = np.concatenate(known) if known else None
+        return EncodedImages(np.concatenate(codes), np.concatenate(rows), list(chain.from_iterable(skipped)), joined)
 
     def _batches(self, images: Images, errors: Literal["raise", "skip"]) -> Iterator[ImageBatch]:
         return image_batches(images, self.description.image_shape, self.batch_size, errors, self.threads)

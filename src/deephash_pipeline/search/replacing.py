@@ -23,6 +23,11 @@ OWN_FILE = re.compile(
 )
 
 
+def holds_vectors(folder: Path) -> bool:
+    """Tell whether an index is one of vectors."""
+    return (folder / HASH_FUNCTION).is_file()
+
+
 @contextmanager
 def replacing_index(folder: Path) -> Iterator[Path]:
     """Give a place where to make an index that takes the place of a folder when all has gone well.

@@ -203,14 +203,7 @@ class ImageIndex(CodedItems):
         Raises:
             InputError: an image cannot be read, an id is there, a value is no text, or the index is read-only.
         """
-        batches = list(self.hasher.encode_batches(images))
-        if batches:
-            codes = np.concatenate([batch.codes for batch in batches])
-            features = [batch.features for batch in batches if batch.features is not None]
-            encoded = EncodedPixels(codes, np.concatenate(features) if features else None)
-            self.add_codes(ids, encoded, paths, labels, replace)
-        else:
-            self.add_codes(ids, self.hasher.encode(images), paths, labels, replace)
+        self.add_codes(ids, self.hasher.encode_with_features(images), paths, labels, replace)
 
     def add_codes(
         self,
@@ -284,10 +277,10 @@ class ImageIndex(CodedItems):
             return self.index.search(self.hasher.encode(images), k, where)
         if not self._own().features:
             raise InputError("this index keeps no features: build one without --hasher, or search without --rescore")
-        [encoded] = self.hasher.encode_batches(images)
-        if encoded.features is None:
+        codes, features = self.hasher.encode_with_features(images)
+        if features is None and len(codes):
             raise InputError("the ONNX model of a hasher gives no features: search by PyTorch, or without --rescore")
-        return self._own().search(encoded.codes, k, where, ByFeatures(encoded.features))
+        return self._own().search(codes, k, where, None if features is None else ByFeatures(features))
 
     def within(self, images: Images, radius: int, where: Where | None = None) -> RangeAnswers:
         """Find all images at most `radius` bits from each image."""

@@ -17,7 +17,7 @@ from deephash_pipeline.search.checks import checked_count
 from deephash_pipeline.search.coded import CodedItems
 from deephash_pipeline.search.filters import Where
 from deephash_pipeline.search.index import HammingIndex
-from deephash_pipeline.search.replacing import HASH_FUNCTION
+from deephash_pipeline.search.replacing import HASH_FUNCTION, holds_vectors
 from deephash_pipeline.search.reranking import ByFeatures
 from deephash_pipeline.search.vectors.building import BuildSettings, Rescore, build_index, unit_rows
 from deephash_pipeline.search.vectors.defaults import default_form
@@ -107,7 +107,7 @@ class VectorIndex(CodedItems):
             InputError: there is none, it is damaged, or, unless read_only, another process writes.
         """
         path = Path(folder)
-        if not is_vector_index(path):
+        if not holds_vectors(path):
             raise InputError(f"{path} is no index of vectors: make one by `index build {path} --vectors ...`")
         encoder, description = load_hash_function(path)
         index = HammingIndex.open(path, read_only)
@@ -211,11 +211,6 @@ class VectorIndex(CodedItems):
             raise InputError(f"{name} have {source.width} numbers, this index has {self.width}")
         unit = unit_rows(source.take(np.arange(source.count)), name, np.arange(source.count))
         return unit, pack_bits(self.encoder.transform(unit))
-
-
-def is_vector_index(folder: Path) -> bool:
-    """Tell whether an index is one of vectors."""
-    return (folder / HASH_FUNCTION).is_file()
 
 
 def _source(vectors: Any, metadata: Mapping[str, Sequence[Any]] | None) -> VectorSource:

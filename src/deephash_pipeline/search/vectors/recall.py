@@ -120,6 +120,7 @@ def measured_recall(
     others = len(index) - 1
     counts = [count for count in NEIGHBOURS if count <= others] if len(exact.of) else []
     steps = OVERSAMPLING if index.features else OVERSAMPLING[:1]
+    truth = {count: exact.nearest(count) for count in counts}
     sums = {count: dict.fromkeys(steps, 0) for count in counts}
     for start in range(0, len(codes) if counts else 0, QUERIES_AT_ONCE):
         some = slice(start, start + QUERIES_AT_ONCE)
@@ -127,11 +128,10 @@ def measured_recall(
         rows, scores = index.candidates(codes[some], min(steps[-1] * counts[-1], others) + 1, rerank)
         rows, scores = _without(exact.of[some], rows, scores)
         for count in counts:
-            truth = exact.nearest(count)[some]
             for step in steps:
                 order = np.argsort(scores[:, : step * count], axis=1, kind="stable")[:, :count]
                 found = np.take_along_axis(rows, order, axis=1)
-                sums[count][step] += sum(map(_shared, found, truth))
+                sums[count][step] += sum(map(_shared, found, truth[count][some]))
     of = {
         count: {step: round(found / (count * len(codes)), 5) for step, found in by_step.items()}
         for count, by_step in sums.items()

@@ -1,19 +1,17 @@
 """The file of a hash function in the folder of an index: its arrays, and what was measured when the index was built."""
 
-import hashlib
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import safetensors
 import safetensors.numpy
-from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.stores import replacing
 from deephash_pipeline.hashing import Encoder, load_encoder
+from deephash_pipeline.provenance.arrays import arrays_digest
 from deephash_pipeline.search.replacing import HASH_FUNCTION
 from deephash_pipeline.search.vectors.recall import MeasuredRecall
 
@@ -49,7 +47,7 @@ def save_hash_function(folder: Path, encoder: Encoder, description: Description)
     """
     arrays = {name: np.ascontiguousarray(array) for name, array in encoder.arrays().items()}
     content = {"format": FORMAT, **description.model_dump(mode="json")}
-    metadata = {KEY: json.dumps({**content, "digest": _digest(arrays, content)}, sort_keys=True)}
+    metadata = {KEY: json.dumps({**content, "digest": arrays_digest(arrays, content)}, sort_keys=True)}
     try:
         with replacing(folder / HASH_FUNCTION) as beside:
             beside.write_bytes(safetensors.numpy.save(arrays, metadata))
@@ -70,18 +68,10 @@ def load_hash_function(folder: Path) -> tuple[Encoder, Description]:
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dictionary)
         if content.get("format") != FORMAT:
             raise ValueError(f"it is of format {content.get('format')}, this version reads {FORMAT}")
-        if content.pop("digest") != _digest(arrays, content):
+        if content.pop("digest") != arrays_digest(arrays, content):
             raise ValueError("its numbers are not those that were written")
         description = Description.model_validate({key: value for key, value in content.items() if key != "format"})
         return load_encoder(description.method, description.code_length, arrays), description
     except (OSError, safetensors.SafetensorError, KeyError, ValueError, ValidationError) as error:
         reason = " ".join(str(error).split())[:200]
         raise InputError(f"{path} is damaged ({reason}): restore it from a backup, or build the index anew") from error
-
-
-def _digest(arrays: dict[str, NDArray[Any]], content: dict[str, Any]) -> str:
-    digest = hashlib.blake2b(json.dumps(content, sort_keys=True).encode(), digest_size=16)
-    for name in sorted(arrays):
-        digest.update(f"{name} {arrays[name].dtype.str} {arrays[name].shape}".encode())
-        digest.update(np.ascontiguousarray(arrays[name]).data)
-    return digest.hexdigest()
