@@ -3,16 +3,16 @@
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from deephash_pipeline.retrieval.kernels.compiled import inner, kernel
 from deephash_pipeline.search.kernels.keys import KEYS, ROW_BITS, ROW_MASK, sort_keys
 from deephash_pipeline.search.kernels.nearest import Found, Part, is_allowed
 from deephash_pipeline.search.kernels.scan import LONG_CHUNK_CODES, chunk_of, scan_chunk
 from deephash_pipeline.search.kernels.sliced import CODE, DISTANCE
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _merge(answers: Any, found: int, rows: Any, allowed: Any, first_row: int, spare: Any) -> int:
     """Merge the allowed rows of a code, in order, into answers[:found], in order; what does not fit is left out."""
     if found == len(answers) and first_row + np.int64(rows[0]) > answers[found - 1]:
@@ -42,7 +42,7 @@ def _merge(answers: Any, found: int, rows: Any, allowed: Any, first_row: int, sp
     return merged
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def list_items(
     first_query: int,
     stop_query: int,
@@ -103,7 +103,7 @@ def list_items(
             start = stop
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_within(
     first_query: int,
     stop_query: int,

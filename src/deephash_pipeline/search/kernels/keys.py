@@ -11,8 +11,9 @@ and come later, are not even looked at.
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from deephash_pipeline.retrieval.kernels.compiled import inner
 
 # A key is distance << ROW_BITS | row, or | the number of the part's first row + code.
 ROW_BITS = 40
@@ -23,7 +24,7 @@ LIMIT, NEARER, KEYS, STATUS = 0, 1, 2, 3
 """Columns of a query's status: its limit, items nearer than that, keys; and how many columns there are."""
 
 
-@njit(cache=True, nogil=True)
+@inner
 def lower_limit(k: int, query: int, counts: Any, firm: Any, status: Any) -> None:
     """Lower the limit of a query as far as what was found allows."""
     while status[query, LIMIT] >= 0 and status[query, NEARER] + firm[query, status[query, LIMIT]] >= k:
@@ -32,7 +33,7 @@ def lower_limit(k: int, query: int, counts: Any, firm: Any, status: Any) -> None
             status[query, NEARER] -= counts[query, status[query, LIMIT]]
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _drop_far(k: int, keys: Any, counts: Any, status: Any) -> int:
     """Drop the keys of items further away than the k-th, as far as they are found; return the distance of that one."""
     last, items = 0, counts[0]
@@ -47,7 +48,7 @@ def _drop_far(k: int, keys: Any, counts: Any, status: Any) -> int:
     return last
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _sort(keys: Any, size: int) -> None:
     """Sort keys[:size] by a heap: numba's own sort takes seconds to compile."""
     for step in range(size // 2 + size):
@@ -66,7 +67,7 @@ def _sort(keys: Any, size: int) -> None:
             top = child
 
 
-@njit(cache=True, nogil=True)
+@inner
 def make_room(k: int, keys: Any, counts: Any, status: Any) -> None:
     """Drop keys that can have no part in the answer; at most 2 k are left."""
     last = _drop_far(k, keys, counts, status)
@@ -79,7 +80,7 @@ def make_room(k: int, keys: Any, counts: Any, status: Any) -> None:
         status[KEYS] = nearer + k
 
 
-@njit(cache=True, nogil=True)
+@inner
 def sort_keys(k: int, keys: NDArray[np.int64], counts: NDArray[np.int64], status: NDArray[np.int64]) -> None:
     """Bring the keys of a query into the order of (distance, row) and drop those that cannot be among the nearest k."""
     last = _drop_far(k, keys, counts, status)

@@ -7,9 +7,9 @@ many by `sliced`: each is compiled when it is first needed.
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from deephash_pipeline.retrieval.kernels.compiled import inner, kernel
 from deephash_pipeline.search.kernels.keys import KEYS, LIMIT, NEARER, ROW_BITS, lower_limit, make_room
 from deephash_pipeline.search.kernels.scan import CHUNK_CODES, LONG_CHUNK_CODES, chunk_of, scan_chunk
 from deephash_pipeline.search.kernels.sliced import (
@@ -63,13 +63,13 @@ Found = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[n
 """
 
 
-@njit(cache=True, nogil=True)
+@inner
 def is_allowed(allowed: Any, row: int) -> bool:
     """Whether a bitmap, uint64 (words,), has a row; an empty one has all."""
     return len(allowed) == 0 or (allowed[row >> 6] >> np.uint64(row & 63)) & ONE != NONE
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _accept(
     near: Any, listed: int, starts: Any, rows: Any, allowed: Any, by_code: bool, first_row: int, k: int,
     query: int, keys: Any, counts: Any, firm: Any, status: Any,
@@ -110,7 +110,7 @@ def _accept(
         lower_limit(k, query, counts, firm, status)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _begin(first_query: int, stop_query: int, first_row: int, k: int, counts: Any, firm: Any, status: Any) -> None:
     for query in range(first_query, stop_query if first_row else first_query):
         # All that was found in earlier parts precedes this one.
@@ -119,7 +119,7 @@ def _begin(first_query: int, stop_query: int, first_row: int, k: int, counts: An
         lower_limit(k, query, counts, firm, status)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _scan_codes(
     first: int, stop: int, queries: Any, words: Any, starts: Any, rows: Any, allowed: Any, by_code: bool,
     first_row: int, k: int, query: int, keys: Any, counts: Any, firm: Any, status: Any, distances: Any, near: Any,
@@ -134,7 +134,7 @@ def _scan_codes(
         first = end
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def scan_part(first_query: int, stop_query: int, queries: NDArray[np.uint64], part: Part, k: int, found: Found) -> None:
     """Let queries walk the codes of a part of an index, all of them a block before any of them the next.
 
@@ -162,7 +162,7 @@ def scan_part(first_query: int, stop_query: int, queries: NDArray[np.uint64], pa
             )  # fmt: skip
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def slice_part(
     first_query: int,
     stop_query: int,
@@ -199,17 +199,11 @@ def slice_part(
     for first_of_some in range(first_query, stop_query, QUERIES_AT_ONCE):
         stop_of_some = min(first_of_some + QUERIES_AT_ONCE, stop_query)
         entries = table_entries(queries[first_of_some:stop_of_some], triples)
-        # The first codes are scanned: before that there is no limit to compare with.
-        scanned = min(codes, FIRST_CODES)
-        for query in range(first_of_some, stop_of_some):
-            _scan_codes(
-                np.int64(0), scanned, queries, words, starts, rows, allowed, by_code, first_row,
-                k, query, keys, counts, firm, status, distances, near,
-            )  # fmt: skip
+        scanned = np.int64(0)
         for first in range(0, codes, BLOCK_CODES):
             stop = min(first + BLOCK_CODES, codes)
-            # A rest of a block is scanned, and so are some codes more of the first.
-            begin = max(first, scanned)
+            # A small block is scanned, and so are the first codes: before that there is no limit to compare with.
+            begin = np.int64(first)
             if stop - begin <= CHUNK_CODES:
                 scanned = stop
             elif first == 0:

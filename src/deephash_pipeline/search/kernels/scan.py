@@ -8,10 +8,9 @@ instruction for vectors of them. The words of a chunk are read in long runs, as 
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from deephash_pipeline.retrieval.kernels.compiled import popcount
+from deephash_pipeline.retrieval.kernels.compiled import inner, popcount
 from deephash_pipeline.search.kernels.sliced import CODE, DISTANCE, NONE, ONE, WORD_CODES
 
 # Codes of one to seven words, and of more.
@@ -19,13 +18,13 @@ CHUNK_CODES, LONG_CHUNK_CODES = 512, 2048
 WIDE_WORDS = 8
 
 
-@njit(cache=True, nogil=True)
+@inner
 def chunk_of(words: int) -> int:
     """How many codes of so many words make a chunk."""
     return CHUNK_CODES if words < WIDE_WORDS else LONG_CHUNK_CODES
 
 
-@njit(cache=True, nogil=True)
+@inner
 def scan_chunk(
     words: NDArray[np.uint64],
     first: int,
@@ -79,14 +78,14 @@ def scan_chunk(
     return _list_near(distances, first, stop - first, farthest, near) if least <= farthest else 0
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _add_word(words: Any, word: Any, start: Any, size: Any, queries: Any, query: Any, distances: Any) -> None:
     bits = queries[query, word]
     for place in range(size):
         distances[place] += popcount(words[word, start + place] ^ bits)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _set_two_words(words: Any, start: Any, size: Any, queries: Any, query: Any, distances: Any) -> None:
     bits0, bits1 = queries[query, NONE], queries[query, ONE]
     for place in range(size):
@@ -94,13 +93,13 @@ def _set_two_words(words: Any, start: Any, size: Any, queries: Any, query: Any, 
         distances[place] = popcount(words[NONE, code] ^ bits0) + popcount(words[ONE, code] ^ bits1)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _full_add(a: Any, b: Any, c: Any) -> Any:
     either = a ^ b
     return either ^ c, (a & b) | (either & c)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _add_eight_words(words: Any, word: Any, start: Any, size: Any, queries: Any, query: Any, distances: Any) -> None:
     w0, w1, w2, w3 = word, word + np.uint64(1), word + np.uint64(2), word + np.uint64(3)
     w4, w5, w6, w7 = word + np.uint64(4), word + np.uint64(5), word + np.uint64(6), word + np.uint64(7)
@@ -120,7 +119,7 @@ def _add_eight_words(words: Any, word: Any, start: Any, size: Any, queries: Any,
         )
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _list_near(distances: Any, chunk: int, size: int, farthest: Any, near: Any) -> int:
     """List those codes of a chunk that are near enough, with their distances; return how many there are."""
     listed = np.int64(0)

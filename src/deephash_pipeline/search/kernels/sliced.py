@@ -13,10 +13,9 @@ second-level cache, and an index needs no memory beyond its codes.
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from deephash_pipeline.retrieval.kernels.compiled import popcount
+from deephash_pipeline.retrieval.kernels.compiled import inner, popcount
 
 WORD_CODES = 64
 BLOCK_WORDS = 64
@@ -43,7 +42,7 @@ _MASKS = np.array([mask for _, mask in _LOW_HALVES], dtype=np.uint64)
 _ROW = np.uint64(BLOCK_WORDS)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def aligned(size: int) -> NDArray[np.uint64]:
     """Memory for numbers: a vector that crosses the border of a cache line would take twice as long to load."""
     memory = np.zeros(size + CACHE_LINE_WORDS, dtype=np.uint64)
@@ -51,13 +50,13 @@ def aligned(size: int) -> NDArray[np.uint64]:
     return memory[first : first + size]
 
 
-@njit(cache=True, nogil=True)
+@inner
 def triples_of(code_length: int) -> int:
     """How many triples a code takes, up to the next whole addition."""
     return (code_length + 3 * FEW_TRIPLES - 1) // (3 * FEW_TRIPLES) * FEW_TRIPLES
 
 
-@njit(cache=True, nogil=True)
+@inner
 def digits_of(code_length: int) -> int:
     """How many binary digits of a distance are kept."""
     digits = FEWEST_DIGITS
@@ -66,7 +65,7 @@ def digits_of(code_length: int) -> int:
     return digits
 
 
-@njit(cache=True, nogil=True)
+@inner
 def table_entries(queries: NDArray[np.uint64], triples: int) -> NDArray[np.uint64]:
     """Where the numbers for queries (n, words) stand in the table that has each triple: uint64 (n x triples,)."""
     entries = np.empty(len(queries) * triples, dtype=np.uint64)
@@ -83,7 +82,7 @@ def table_entries(queries: NDArray[np.uint64], triples: int) -> NDArray[np.uint6
     return entries
 
 
-@njit(cache=True, nogil=True)
+@inner
 def turn(words: Any, first: int, stop: int, planes: Any) -> None:
     """Turn codes first..stop of words (words, codes) on their side: bit i of planes[b, g] is bit b of code 64 g + i."""
     for word in range(words.shape[0]):
@@ -104,7 +103,7 @@ def turn(words: Any, first: int, stop: int, planes: Any) -> None:
                     upper[place] ^= swapped << width
 
 
-@njit(cache=True, nogil=True)
+@inner
 def tabulate(planes: Any, first: int, triples: int, table: Any) -> None:
     """Fill a table with so many triples of planes, from triple `first` on."""
     for triple in range(triples):
@@ -122,18 +121,18 @@ def tabulate(planes: Any, first: int, triples: int, table: Any) -> None:
                 )
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _full_add(a: Any, b: Any, c: Any) -> Any:
     either = a ^ b
     return either ^ c, (a & b) | (either & c)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _half_add(a: Any, b: Any) -> Any:
     return a ^ b, a & b
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _add_eight(
     t: Any, e0: Any, e1: Any, e2: Any, e3: Any, e4: Any, e5: Any, e6: Any, e7: Any, ones: Any, a0: Any, a1: Any, a2: Any
 ) -> Any:
@@ -155,7 +154,7 @@ def _add_eight(
     return a0, a1, a2, c0, c1, c2
 
 
-@njit(cache=True, nogil=True)
+@inner
 def add_many(t: Any, entries: Any, at: Any, sums: Any, start: Any, digits: int) -> None:
     """Add the numbers of 24 triples to the distances of a block.
 
@@ -201,7 +200,7 @@ def add_many(t: Any, entries: Any, at: Any, sums: Any, start: Any, digits: int) 
     _carry_on(sums, start, np.int64(FEWEST_DIGITS), digits)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def add_few(t: Any, entries: Any, at: Any, sums: Any, start: Any, digits: int) -> None:
     """Add the numbers of 8 triples to the distances of a block, see `add_many`."""
     e0, e1, e2, e3 = entries[at], entries[at + np.uint64(1)], entries[at + np.uint64(2)], entries[at + np.uint64(3)]
@@ -220,7 +219,7 @@ def add_few(t: Any, entries: Any, at: Any, sums: Any, start: Any, digits: int) -
     _carry_on(sums, start, np.int64(5), digits)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _carry_on(sums: Any, start: Any, digit: int, digits: int) -> None:
     """Add the carries, which stand before the digits, to those from `digit` on."""
     carries = start - _ROW
@@ -231,7 +230,7 @@ def _carry_on(sums: Any, start: Any, digit: int, digits: int) -> None:
             sums[row + word], sums[carries + word] = _half_add(sums[row + word], sums[carries + word])
 
 
-@njit(cache=True, nogil=True)
+@inner
 def list_marked(
     sums: Any, start: Any, digits: int, marks: Any, limit: int, first: int, begin: int, stop: int, near: Any
 ) -> int:
