@@ -88,6 +88,7 @@ bench: $(VENV)/bench
 	$(BIN)/python -m benchmarks.loss $(if $(QUICK),--quick)
 	$(BIN)/python -m benchmarks.training_loop $(if $(QUICK),--quick)
 	$(BIN)/python -m benchmarks.search $(if $(QUICK),--quick)
+	$(BIN)/python -m benchmarks.near_pairs $(if $(QUICK),--items=100000)
 
 # Kills a real run ten times, and compares every file it ends with with those of one that nobody disturbed.
 test-chaos: $(VENV)/test

@@ -1,6 +1,5 @@
-"""The same questions to the index, to faiss and usearch, to services, PostgreSQL and Milvus, which must agree."""
+"""The same questions to the index, to faiss and usearch, to PostgreSQL and Milvus, which must agree."""
 
-import logging
 import time
 from contextlib import ExitStack
 from functools import partial
@@ -13,18 +12,15 @@ from numpy.typing import NDArray
 
 from benchmarks.index_folders import CODE_LENGTH, NEIGHBOURS, codes_of, seconds_of
 from benchmarks.studies.search_indexes import rows_of_width
-from deephash_pipeline import ImageHasher
 from deephash_pipeline.search import Answers, HammingIndex
-from deephash_pipeline.search.engines import GatheredIndex, export_index
+from deephash_pipeline.search.engines import export_index
 from deephash_pipeline.search.engines.exported import ExportedIndex
 from deephash_pipeline.search.engines.milvus import MilvusIndex
 from deephash_pipeline.search.engines.postgres import PostgresIndex
-from deephash_pipeline.search.images import ImageIndex
 from tests.search.engines import servers
 
 # faiss compares codes of 8 bytes faster than those of 6.
 WIDTH = 8
-SHARDS = 3
 SINGLE_QUERIES = 10
 # usearch has room for the distances of all items from all queries that it is asked at once.
 QUERIES_AT_ONCE = 16
@@ -65,27 +61,15 @@ class UsearchArray:
 
 def measure_engines(items: int, queries: int, folder: Path) -> list[dict[str, str]]:
     """Ask the same of each engine: the time of one query and of many, and how many answers are those of the index."""
-    logging.getLogger("deephash_pipeline.search.serving").setLevel(logging.WARNING)
     codes, asked = codes_of(items, 1), codes_of(queries, 2)
-    names, hasher = [f"item {row}" for row in range(items)], ImageHasher.pretrained("digits-48", device="cpu")
     (folder / "milvus").mkdir()
-
-    def index_of(rows: slice) -> HammingIndex:
-        index = HammingIndex(CODE_LENGTH)
-        index.add(names[rows], codes[rows])
-        return index
-
-    shards = [slice(shard * items // SHARDS, (shard + 1) * items // SHARDS) for shard in range(SHARDS)]
+    whole, found = HammingIndex(CODE_LENGTH), []
+    whole.add([f"item {row}" for row in range(items)], codes)
     with ExitStack() as stack:
-        services = [
-            stack.enter_context(servers.service({"part": ImageIndex(hasher, index_of(rows))})) for rows in shards
-        ]
-        whole, found = index_of(slice(None)), []
         postgres = stack.enter_context(servers.postgres(folder / "postgres"))
         milvus = stack.enter_context(servers.milvus(folder / "milvus"))
         engines: dict[str, Any] = {"HammingIndex": whole, "faiss, flat": FaissIndex(codes)}
-        engines |= {"usearch, exact": UsearchArray(codes), "three services": GatheredIndex(services)}
-        engines |= {"PostgreSQL, pgvector": PostgresIndex(postgres, "codes")}
+        engines |= {"usearch, exact": UsearchArray(codes), "PostgreSQL, pgvector": PostgresIndex(postgres, "codes")}
         engines |= {"Milvus Lite": MilvusIndex(milvus, "codes")}
         expected = whole.search(asked, NEIGHBOURS)
         for name, engine in engines.items():

@@ -61,7 +61,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     That run takes longest, so it comes first. xdist's own hook, which reads these marks, comes after this one.
     """
     for item in items:
-        if {"postgres_url", "milvus_uri", "connect"} & set(getattr(item, "fixturenames", ())):
+        # Rivals and studies that nothing in src uses; their documents are checked in any case.
+        timed = item.path.parent.name == "benchmarks" and item.path.stem not in ("test_documents", "test_verdicts")
+        if timed or {"postgres_url", "milvus_uri", "connect"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.complete)
         of_small_run = "small_run" in getattr(item, "fixturenames", ())
         item.add_marker(pytest.mark.xdist_group("small_run" if of_small_run else item.path.stem))

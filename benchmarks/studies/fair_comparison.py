@@ -10,7 +10,7 @@ import pandas as pd
 
 from benchmarks.documents import PROJECT, markdown_table, replaced_between_markers
 from deephash_pipeline.common.stores import replacing
-from deephash_pipeline.reports import cell_text, with_verdicts
+from deephash_pipeline.reports.seeds import cell_text, with_verdicts
 from deephash_pipeline.tuning.significance import SignificanceParameters
 
 PAGE, README = PROJECT / "docs" / "results" / "fair-comparison.md", PROJECT / "README.md"

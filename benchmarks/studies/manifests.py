@@ -25,12 +25,11 @@ from deephash_pipeline.provenance.manifest import SUFFIX
 PLACES: list[tuple[Any, str]] = [
     (command, "_is_up_to_date"),
     (hook.Provenance, "before_pipeline_run"),
-    (hook.Recorder, "before_node_run"),
-    (hook.Recorder, "before_dataset_saved"),
+    (hook.Provenance, "before_node_run"),
+    (hook.Provenance, "before_dataset_saved"),
     (atomic_file, "describe"),
     (atomic_file, "manifest_text"),
     (atomic_file, "read_manifest"),
-    (atomic_file, "remember"),
     (atomic_file, "verify"),
 ]
 

@@ -9,7 +9,6 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -28,7 +27,7 @@ from deephash_pipeline.search import ByFeatures, ByOutputs, HammingIndex
 NEIGHBOURS = 10
 QUERIES_AT_ONCE = 100
 SOURCES: dict[str, tuple[str, str, dict[str, Any]]] = {
-    "mnist": ("MNIST", "mnist-48", {"kind": "idx"}),
+    "mnist": ("MNIST", "mnist-48", {"kind": "torchvision", "name": "MNIST"}),
     "cifar10": ("CIFAR-10", "cifar10-48", {"kind": "folder", "image_size": 32, "channels": 3}),
 }
 EXPECTED, BY_CODES = "codes, expected over orders of equal distances", "codes, equal distances in order of insertion"
@@ -65,12 +64,11 @@ def measure_images(folder: Path, name: str, settings: Settings) -> tuple[str, di
     """A sentence on one set of images, and precision and CPU time of every order of answers."""
     shown, hasher_name, source = SOURCES[name]
     hasher = ImageHasher.pretrained(hasher_name, device="cpu")
-    with TemporaryDirectory() as working_folder:
-        splits = read_source(parse_source(source), folder, Path(working_folder)).splits
-        # Every so many queries, as files in folders come class by class.
-        every = max(1, len(splits["query"]) // settings["queries"])
-        database, queries = splits["training"], splits["query"].take(np.arange(0, len(splits["query"]), every))
-        z, asked_z = features_of(hasher, database), features_of(hasher, queries)
+    splits = read_source(parse_source(source), folder).splits
+    # Every so many queries, as files in folders come class by class.
+    every = max(1, len(splits["query"]) // settings["queries"])
+    database, queries = splits["training"], splits["query"].take(np.arange(0, len(splits["query"]), every))
+    z, asked_z = features_of(hasher, database), features_of(hasher, queries)
     labels, asked_labels = database.labels, queries.labels
     measuring.use_one_thread()
     codes, asked = (pack_bits(hasher.encoder.transform(each)) for each in (z, asked_z))

@@ -200,7 +200,7 @@ def _module(name: str) -> Any:
     from deephash_pipeline.pipelines.grid import CODE_LENGTHS, check_code_lengths
 
     check_code_lengths(CODE_LENGTHS)
-    return import_module(f"deephash_pipeline.pipelines.{name}")
+    return import_module(f"deephash_pipeline.pipelines.{name}.pipeline")
 
 
 def _prefixed(prefix: str, datasets: set[str], stage: Pipeline) -> Pipeline:

@@ -31,13 +31,10 @@ def _hooks() -> tuple[Any, ...]:
     # ruff: noqa: PLC0415
     from deephash_pipeline.project.checks import SoundRun
     from deephash_pipeline.project.freshness import Provenance
-    from deephash_pipeline.project.hooks import KnownParameters, LastGoodWeights, ResultTable, StageLog, WorkflowEvents
+    from deephash_pipeline.project.hooks import LastGoodWeights, ResultTable
     from deephash_pipeline.project.tracking import MlflowTracking
 
-    return (
-        *(ResultTable(), MlflowTracking(), StageLog(), WorkflowEvents(), LastGoodWeights()),
-        *(Provenance(), KnownParameters(), SoundRun()),
-    )
+    return ResultTable(), MlflowTracking(), LastGoodWeights(), Provenance(), SoundRun()
 
 
 def _cells() -> dict[str, Any]:

@@ -10,7 +10,7 @@ from kedro.framework.startup import bootstrap_project
 from kedro.runner import AbstractRunner
 
 from deephash_pipeline.cli import guarded as cli
-from deephash_pipeline.project.tracking import open_run
+from deephash_pipeline.project.tracking import store
 from tests.conftest import copied_project
 
 Refused = Callable[..., str]
@@ -32,7 +32,7 @@ def here(empty_project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
     for runner in subclasses(AbstractRunner):
         monkeypatch.setattr(runner, "run", come_too_far)
-    monkeypatch.setattr(open_run, "MlflowStore", come_too_far)
+    monkeypatch.setattr(store, "MlflowStore", come_too_far)
     return empty_project
 
 

@@ -15,8 +15,8 @@ from benchmarks.large_database import LARGE_DATABASE
 from benchmarks.loss import LOSS
 from benchmarks.search import SEARCH
 from benchmarks.studies.approximate_search import APPROXIMATE_SEARCH
+from benchmarks.studies.embeddings import EMBEDDINGS
 from benchmarks.studies.large_batch import LARGE_BATCH
-from benchmarks.studies.nearer_items import NEARER_ITEMS
 from benchmarks.studies.reranking import RERANKING
 from benchmarks.studies.service import SERVICE
 from benchmarks.studies.shallow_baselines import SHALLOW_BASELINES
@@ -25,7 +25,7 @@ from benchmarks.training_loop import TRAINING_LOOP
 from deephash_pipeline.common.errors import InputError
 
 TIMINGS = (EVALUATION, LARGE_DATABASE, LOSS, SEARCH, TRAINING_LOOP)
-STUDIES = (APPROXIMATE_SEARCH, LARGE_BATCH, NEARER_ITEMS, RERANKING, SERVICE, SHALLOW_BASELINES, VERDICTS)
+STUDIES = (APPROXIMATE_SEARCH, EMBEDDINGS, LARGE_BATCH, RERANKING, SERVICE, SHALLOW_BASELINES, VERDICTS)
 DOCUMENT = "# Title\n\n<!-- a: begin -->\nold\n<!-- a: end -->\n\n<!-- b: begin -->\nstays\n<!-- b: end -->\n"
 
 

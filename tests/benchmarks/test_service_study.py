@@ -1,10 +1,12 @@
 """The study of the service asks a real one, counts what goes wrong and reads a process's memory."""
 
 import os
+import threading
+import time
 from collections.abc import Iterator
-from urllib.parse import urlsplit
 
 import pytest
+import uvicorn
 
 from benchmarks.studies.service import (
     BY_ID,
@@ -19,7 +21,7 @@ from benchmarks.studies.service import (
     write_random_index,
 )
 from deephash_pipeline.search.images import ImageIndex
-from tests.search.engines import servers
+from deephash_pipeline.search.serving import ServiceSettings, create_app
 
 ITEMS = 300
 
@@ -28,10 +30,16 @@ ITEMS = 300
 def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     folder = tmp_path_factory.mktemp("service") / "random.index"
     write_random_index(folder, ITEMS)
-    with ImageIndex.open(folder, read_only=True, device="cpu") as index, servers.service({"random": index}) as address:
-        port = urlsplit(address).port
-        assert port is not None
-        yield port
+    with ImageIndex.open(folder, read_only=True, device="cpu") as index:
+        app = create_app({"random": index}, ServiceSettings())
+        server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None))
+        thread = threading.Thread(target=server.run)
+        thread.start()
+        while not server.started:
+            time.sleep(0.01)
+        yield server.servers[0].sockets[0].getsockname()[1]
+        server.should_exit = True
+        thread.join()
 
 
 def test_requests_are_answered_and_timed(port: int) -> None:

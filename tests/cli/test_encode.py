@@ -37,8 +37,8 @@ def test_an_index_of_codes_has_what_one_of_the_images_has(command, codes, photos
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--codes", "{codes}", "--hasher", PRETRAINED), "give either --hasher and PATHS, or --codes"),
-        ((), "give either --hasher and PATHS, or --codes"),
+        (("--codes", "{codes}", "--hasher", PRETRAINED), "give either PATHS, with --hasher or without, or --codes"),
+        ((), "no PATHS are given: name folders"),
         (("--codes", "{empty}"), "has no codes: make them by `deephash-pipeline encode`"),
     ],
 )

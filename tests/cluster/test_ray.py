@@ -59,10 +59,11 @@ def test_nodes_run_in_workers_and_again_where_a_worker_is_lost(cluster, project)
 def test_nodes_that_train_see_a_device_in_a_worker_of_their_own_and_others_see_none(cluster, project, monkeypatch):
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     known = catalog(project, text="hash")
-    train, search, encode = (
-        Node(nodes.visible_device, "text", output, name=f"cell.{name}")
-        for name, output in (("train", "first"), ("search", "second"), ("encode", "sum"))
+    known["params:experiment"] = MemoryDataset("of a device")
+    train, search = (
+        Node(nodes.visible_device, ["text", "params:experiment"], output, name=output) for output in ("first", "second")
     )
+    encode = Node(nodes.visible_device, "text", "sum", name="encode")
     node = add_node_with_device(cluster)
     try:
         run(cluster, [train, search, encode], known)

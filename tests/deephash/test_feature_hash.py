@@ -21,15 +21,6 @@ from deephash_pipeline.pipelines.baseline_hashing.nodes import make_classifier_b
 IMAGES = np.random.default_rng(0).integers(0, 256, (24, 40, 40, 3), dtype=np.uint8)
 
 
-@pytest.fixture(scope="module")
-def weights(tmp_path_factory):
-    file = tmp_path_factory.mktemp("weights") / "squeezenet1_1.pth"
-    with torch.random.fork_rng():
-        torch.manual_seed(5)
-        torch.save(torchvision.models.squeezenet1_1().state_dict(), file)
-    return str(file)
-
-
 def test_images_without_labels_get_a_hasher_that_is_saved_and_loaded(weights, tmp_path):
     hasher = FeatureHash(ITQ(12), "squeezenet1_1", weights=weights, image_size=(48, 64)).fit(IMAGES)
     codes = hasher.encode(IMAGES)

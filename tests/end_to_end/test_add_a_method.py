@@ -96,6 +96,7 @@ def test_what_is_added_makes_nothing_stale(with_everything: Path) -> None:
     assert re.fullmatch(r"\d+ fresh\n", status)
 
 
+@pytest.mark.complete
 def test_what_is_added_passes_the_tests_that_go_over_all_of_its_kind(with_everything: Path) -> None:
     tests = [f"tests/{name}" for name in TESTS]
     options = ["-q", "-p", "no:cacheprovider", "-k", " or ".join(ADDED)]
@@ -103,6 +104,7 @@ def test_what_is_added_passes_the_tests_that_go_over_all_of_its_kind(with_everyt
     assert int(re.findall(r"(\d+) passed", summary)[-1]) >= 50
 
 
+@pytest.mark.complete
 def test_the_documented_source_is_read_by_the_documented_benchmark(with_everything: Path) -> None:
     folder = with_everything / "data/01_raw/shapes"
     folder.mkdir(parents=True)
@@ -123,6 +125,7 @@ def with_methods(finished_project: Path, new_project: Callable[[str], Path]) -> 
     return added
 
 
+@pytest.mark.complete
 def test_the_documented_methods_run_and_are_evaluated(with_methods: Path, small_parameters: str) -> None:
     run(
         with_methods,

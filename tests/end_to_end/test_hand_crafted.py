@@ -12,7 +12,7 @@ from kedro.framework.session import KedroSession
 from deephash_pipeline.common.cell import Cell
 from deephash_pipeline.pipelines.descriptor_extraction.nodes import HandCraftedParameters
 from deephash_pipeline.pipelines.grid import METHODS, compared_cells, on_descriptor
-from tests.end_to_end.refused_runs import finished, refused
+from tests.end_to_end.refused_runs import finished
 
 STAGES = ("descriptor_extraction", "hand_crafted")
 DESCRIPTORS = {
@@ -78,22 +78,6 @@ def test_the_parameters_name_the_cells(here: Path) -> None:
     for cell in map(on_descriptor, compared_cells()):
         method, length = cell.namespace.split(".")
         assert Cell.model_validate(parameters["cells"][method][length]) == cell
-
-
-@pytest.mark.parametrize(
-    ("parameter", "named"),
-    [
-        ("hand_crafted.descriptor=hog", ["hand_crafted", "descriptor", "'gist' or 'sift_bag'"]),
-        ("hand_crafted.words=100", ["hand_crafted", "words"]),
-        ("hand_crafted.sift_bag.words=0", ["hand_crafted", "sift_bag.words"]),
-        ("hand_crafted.gist.block=4", ["hand_crafted", "gist.block"]),
-        ("hand_craftd.descriptor=gist", ["hand_craftd", "nothing reads it", "hand_crafted"]),
-    ],
-)
-@pytest.mark.usefixtures("here")
-def test_a_wrong_parameter_is_reported_in_one_line(parameter: str, named: list[str]) -> None:
-    error = refused("--pipelines=descriptor_extraction", f"--params={parameter}")
-    assert all(word in error for word in named), error
 
 
 def test_both_stages_fill_one_half_of_the_table_and_evaluated_cells_the_other(here: Path) -> None:

@@ -87,6 +87,7 @@ def test_what_is_not_there_is_refused_with_what_is(
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.complete
 def test_a_new_project_runs(
     tmp_path: Path, kedro: Callable[..., CompletedProcess[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

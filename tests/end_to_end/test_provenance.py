@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from kedro.framework.startup import bootstrap_project
 
 from deephash_pipeline.cli import guarded as cli
-from deephash_pipeline.provenance import manifest_path
+from deephash_pipeline.provenance.manifest import manifest_path
 from deephash_pipeline.search.images import ImageIndex
 from tests.end_to_end.refused_runs import finished, refused, run, stored
 
@@ -50,6 +50,7 @@ def test_everything_is_as_it_was_after_a_second_run_of_the_whole(copy: Path, sma
     assert time.monotonic() - begun < 60
 
 
+@pytest.mark.complete
 def test_a_deleted_file_is_missed_by_status_and_made_again_alone(copy: Path, small_parameters: str) -> None:
     before = stored(copy)
     codes = copy / "data/07_model_output/digits/itq/b12/codes.npz"
@@ -72,6 +73,7 @@ def test_codes_of_another_method_are_not_evaluated(copy: Path, small_parameters:
     (folder / "itq/b12/codes.npz").write_bytes(kept)
 
 
+@pytest.mark.complete
 def test_one_cell_with_other_epochs_does_not_get_among_the_others(copy: Path, small_parameters: str) -> None:
     cell = ("--pipelines=fine_tuning", "--namespaces=deephash.b12")
     finished(*cell, f"{small_parameters},fine_tuning.deephash.training.epochs=2")
@@ -83,6 +85,7 @@ def test_one_cell_with_other_epochs_does_not_get_among_the_others(copy: Path, sm
     assert manifest["content"]["origin"]["parameters"]["fine_tuning.deephash.training.epochs"] == 1
 
 
+@pytest.mark.complete
 def test_images_split_with_another_seed_do_not_get_under_the_old_classifier(
     copy: Path, finished_project: Path, small_parameters: str
 ) -> None:
@@ -110,7 +113,7 @@ def test_a_report_that_used_what_is_stale_says_so(copy: Path, small_parameters: 
 
 def test_of_two_runs_at_once_the_second_is_refused(copy: Path, small_parameters: str) -> None:
     takes_it = (
-        "import sys, time; from pathlib import Path; from deephash_pipeline.provenance import RunLock;"
+        "import sys, time; from pathlib import Path; from deephash_pipeline.provenance.lock import RunLock;"
         "RunLock(Path('data/02_intermediate/digits')).take(); print('taken', flush=True); time.sleep(600)"
     )
     other = subprocess.Popen([sys.executable, "-c", takes_it], cwd=copy, stdout=subprocess.PIPE, text=True)

@@ -1,5 +1,3 @@
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,7 +8,7 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hashing import LSH
 from deephash_pipeline.hashing.bre import BRE, _list_pairs
 from deephash_pipeline.hashing.kernels.bre import Pairs, best_weight, couple, project_rows, sweep
-from deephash_pipeline.retrieval import count_distances, pack_bits, retrieval_metrics
+from tests.hashing.precision import mean_average_precision, ten_classes
 
 ALL_PAIRS = {"pair_share": 1.0, "training_rows": 300}
 
@@ -199,37 +197,10 @@ def test_labels_matter_in_the_supervised_mode_only(z: NDArray[np.float32], label
 
 
 @pytest.mark.parametrize("supervised", [True, False])
-def test_the_same_seed_gives_the_same_arrays_and_another_seed_others(
-    supervised: bool, z: NDArray[np.float32], labels: NDArray[np.int64]
-) -> None:
-    parameters = {"supervised": supervised, "training_rows": 100}
-    first, again, other = (BRE(12, random_state=seed, **parameters).fit(z, labels).arrays() for seed in (5, 5, 6))
-    for name, array in first.items():
-        np.testing.assert_array_equal(array, again[name])
-    assert not np.array_equal(first["projection"], other["projection"])
-
-
-def test_an_encoder_rebuilt_from_its_arrays_gives_equal_codes(
-    z: NDArray[np.float32], labels: NDArray[np.int64]
-) -> None:
-    fitted = BRE(12).fit(z, labels)
-    np.testing.assert_array_equal(BRE.from_arrays(12, fitted.arrays()).transform(z), fitted.transform(z))
-
-
-@pytest.mark.parametrize("supervised", [True, False])
 def test_codes_retrieve_classes_better_than_random_hyperplanes(supervised: bool) -> None:
-    generator = np.random.default_rng(7)
-    labels = np.arange(3000) % 10
-    means = 0.7 * generator.normal(size=(10, 128))
-    z = np.maximum(means[labels] + generator.normal(size=(3000, 128)), 0.0).astype(np.float32)
-
-    def mean_average_precision(hash_function: LSH | BRE) -> float:
-        codes = pack_bits(hash_function.fit(z[500:], labels[500:]).transform(z))
-        histograms = count_distances(codes[:500], labels[:500], codes[500:], labels[500:], 24)
-        return float(retrieval_metrics(histograms)["mean_average_precision"])
-
-    bre = BRE(24, supervised=supervised)
-    assert mean_average_precision(bre) > 1.5 * mean_average_precision(LSH(24))
+    z = ten_classes()
+    bre = mean_average_precision(BRE(24, supervised=supervised), z)
+    assert bre > 1.5 * mean_average_precision(LSH(24), z)
 
 
 def test_a_single_pair_of_rows_is_enough() -> None:
@@ -251,13 +222,3 @@ def test_rows_without_a_difference_are_refused(rows: int, centre: bool) -> None:
     parameters = {"supervised": False, "centre": centre}
     with pytest.raises(InputError, match=rf"^X has the same direction in all {rows} rows that BRE learns from"):
         BRE(4, **parameters).fit(np.full((rows, 3), 0.1))
-
-
-@pytest.mark.parametrize(
-    "wrong", [{"training_rows": 1}, {"anchors": 0}, {"pair_share": 0.0}, {"tolerance": -1.0}, {"maximum_sweeps": 0}]
-)
-def test_parameters_out_of_range_are_refused(
-    wrong: dict[str, Any], z: NDArray[np.float32], labels: NDArray[np.int64]
-) -> None:
-    with pytest.raises(InputError, match=rf"^BRE: {next(iter(wrong))}: Input should be "):
-        BRE(4, **wrong).fit(z, labels)

@@ -11,10 +11,17 @@ from scipy.sparse import csr_matrix
 from sklearn.ensemble import AdaBoostClassifier
 from sklearn.tree import DecisionTreeClassifier
 
-from deephash_pipeline.hashing import FastHash, boosted_trees
-from deephash_pipeline.hashing.block_graph_cut import Pairs, blocks_of, cut, draw_pairs, infer_bits
-from deephash_pipeline.hashing.boosted_trees import EnsembleSize, add_votes, boost, lay_out, without_the_smallest
-from deephash_pipeline.hashing.fast_hash import pair_weights
+from deephash_pipeline.hashing import FastHash
+from deephash_pipeline.hashing.fast_hash import boosted_trees
+from deephash_pipeline.hashing.fast_hash.block_graph_cut import Pairs, blocks_of, cut, draw_pairs, infer_bits
+from deephash_pipeline.hashing.fast_hash.boosted_trees import (
+    EnsembleSize,
+    add_votes,
+    boost,
+    lay_out,
+    without_the_smallest,
+)
+from deephash_pipeline.hashing.fast_hash.fast_hash import pair_weights
 
 SEED = st.integers(0, 2**32)
 
@@ -84,7 +91,7 @@ def test_the_weight_of_a_pair_stands_on_both_sides_of_the_diagonal() -> None:
 
 
 def test_rows_of_a_block_share_a_label_and_every_row_has_a_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("deephash_pipeline.hashing.block_graph_cut.LARGEST_BLOCK", 4)
+    monkeypatch.setattr("deephash_pipeline.hashing.fast_hash.block_graph_cut.LARGEST_BLOCK", 4)
     generator = np.random.default_rng(0)
     several = generator.integers(0, 2, (40, 3))
     assert not several.any(axis=1).all()

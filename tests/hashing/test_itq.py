@@ -1,10 +1,8 @@
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hashing import ITQ, PCAH
 
 
@@ -60,8 +58,3 @@ def test_the_rotation_shares_the_variance_among_bits(z: NDArray[np.float32]) -> 
 
 def test_fifty_iterations_are_the_default(z: NDArray[np.float32]) -> None:
     assert ITQ(4).fit(z).objective_.shape == (51,)
-
-
-def test_no_iterations_are_refused(z: NDArray[np.float32]) -> None:
-    with pytest.raises(InputError, match=r"^ITQ: iterations: Input should be greater than 0 .got 0.$"):
-        ITQ(4, iterations=0).fit(z)

@@ -6,7 +6,7 @@ from scipy.linalg import eig
 from deephash_pipeline.hashing import ITQCCA
 from deephash_pipeline.hashing.anchors import label_matrix
 from deephash_pipeline.hashing.linear import feature_mean
-from deephash_pipeline.retrieval import count_distances, pack_bits, retrieval_metrics
+from tests.hashing.precision import mean_average_precision
 
 LABELS = np.arange(600) % 4
 Z = np.random.default_rng(5).normal(size=(600, 9)) + 1.5 * np.random.default_rng(6).normal(size=(4, 9))[LABELS]
@@ -33,9 +33,5 @@ def test_precision_rises_with_more_bits_than_classes() -> None:
     generator = np.random.default_rng(7)
     labels = np.arange(1500) % 10
     z = generator.normal(size=(10, 30))[labels] + 1.2 * generator.normal(size=(1500, 30))
-    precisions = []
-    for code_length in (4, 12, 48):
-        codes = pack_bits(ITQCCA(code_length).fit(z[300:], labels[300:]).transform(z))
-        histograms = count_distances(codes[:300], labels[:300], codes[300:], labels[300:], code_length)
-        precisions.append(retrieval_metrics(histograms)["mean_average_precision"])
+    precisions = [mean_average_precision(ITQCCA(code_length), z, labels, 300) for code_length in (4, 12, 48)]
     assert precisions[0] < precisions[1] < precisions[2]

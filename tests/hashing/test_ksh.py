@@ -11,8 +11,7 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hashing import ksh
 from deephash_pipeline.hashing.anchors import gaussian_kernels, signs, squared_distances
 from deephash_pipeline.hashing.ksh import KSH, Similarity, draw_in_turn, refine, spectral_start
-from deephash_pipeline.hashing.rows import VALUES_PER_BLOCK
-from deephash_pipeline.retrieval import count_distances, pack_bits, retrieval_metrics
+from tests.hashing.precision import mean_average_precision, ten_classes
 
 LABELS = np.arange(300) % 5
 SMALL = {"anchors": 15, "labelled_samples": 100}
@@ -207,36 +206,11 @@ def test_labelled_samples_come_from_all_classes_in_turn(classes: list[int], coun
     assert all(drawn[c] >= max(drawn.values()) - 1 for c in left)
 
 
+@pytest.mark.complete
 def test_mean_average_precision_is_high_and_rises_with_the_code_length() -> None:
-    generator = np.random.default_rng(7)
-    labels = np.arange(3000) % 10
-    z = np.maximum(0.6 * generator.normal(size=(10, 128))[labels] + generator.normal(size=(3000, 128)), 0.0)
-    parameters = {"labelled_samples": 1000, "iterations": 100}
-    precisions = []
-    for code_length in (12, 24, 48):
-        codes = pack_bits(KSH(code_length, **parameters).fit(z[500:], labels[500:]).transform(z))
-        histograms = count_distances(codes[:500], labels[:500], codes[500:], labels[500:], code_length)
-        precisions.append(retrieval_metrics(histograms)["mean_average_precision"])
+    z, small = ten_classes(0.6), {"labelled_samples": 1000, "iterations": 100}
+    precisions = [mean_average_precision(KSH(code_length, **small), z) for code_length in (12, 24, 48)]
     assert 0.9 < precisions[0] < precisions[1] < precisions[2]
-
-
-def test_the_same_seed_gives_the_same_arrays_and_another_one_other_anchors(z: NDArray[np.float32]) -> None:
-    first, second, other = (KSH(6, random_state=seed, **SMALL).fit(z, LABELS).arrays() for seed in (5, 5, 6))
-    for name, array in first.items():
-        np.testing.assert_array_equal(array, second[name])
-        assert not np.array_equal(array, other[name])
-
-
-def test_an_encoder_rebuilt_from_its_arrays_gives_equal_codes(z: NDArray[np.float32]) -> None:
-    fitted = KSH(6, **SMALL).fit(z, LABELS)
-    np.testing.assert_array_equal(KSH.from_arrays(6, fitted.arrays()).transform(z), fitted.transform(z))
-
-
-def test_a_code_does_not_depend_on_the_batch_it_is_computed_in() -> None:
-    z = np.random.default_rng(3).normal(size=(VALUES_PER_BLOCK // 2048 + 40, 2048)).astype(np.float32)
-    hash_function = KSH(8, **SMALL).fit(z, np.arange(len(z)) % 3)
-    one_by_one = np.concatenate([hash_function.transform(z[row : row + 1]) for row in range(len(z))])
-    np.testing.assert_array_equal(hash_function.transform(z), one_by_one)
 
 
 def test_fewer_rows_than_anchors_and_samples_are_all_used(z: NDArray[np.float32]) -> None:
@@ -263,14 +237,3 @@ def test_equal_anchors_do_no_harm(z: NDArray[np.float32]) -> None:
 def test_labels_without_pairs_are_refused(labels: NDArray[np.int64], message: str, z: NDArray[np.float32]) -> None:
     with pytest.raises(InputError, match=message):
         KSH(4, **SMALL).fit(z, labels)
-
-
-def test_equal_rows_are_refused() -> None:
-    with pytest.raises(InputError, match=r"^X has only equal rows, so no distances"):
-        KSH(4).fit(np.full((300, 4), 0.1), LABELS)
-
-
-@pytest.mark.parametrize("wrong", [{"anchors": 0}, {"labelled_samples": 1}, {"iterations": -1}])
-def test_parameters_that_leave_nothing_to_learn_from_are_refused(wrong: dict[str, int], z: NDArray[np.float32]) -> None:
-    with pytest.raises(InputError, match=rf"^KSH: {next(iter(wrong))}: .* greater than"):
-        KSH(4, **wrong).fit(z, LABELS)

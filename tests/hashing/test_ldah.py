@@ -9,7 +9,7 @@ from scipy.linalg import eig
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hashing.ldah import LDAH, best_threshold, draw_pairs
-from deephash_pipeline.retrieval import count_distances, pack_bits, retrieval_metrics
+from tests.hashing.precision import mean_average_precision, ten_classes
 
 LABELS = np.arange(300) % 5
 FEW_PAIRS = {"positive_pairs": 2000, "negative_pairs": 1500}
@@ -89,7 +89,7 @@ def test_pairs_are_uniform_over_all_that_exist() -> None:
         np.testing.assert_allclose(counts, 10_000, atol=600)
 
 
-@pytest.mark.parametrize("classes", [2, 5, 10])
+@pytest.mark.parametrize("classes", [2, pytest.param(10, marks=pytest.mark.complete)])
 def test_one_direction_fewer_than_classes_tells_something(classes: int) -> None:
     generator = np.random.default_rng(3)
     labels = np.arange(2000) % classes
@@ -121,29 +121,12 @@ def test_features_are_first_reduced_to_their_principal_components(z: NDArray[np.
     assert reduced.eigenvalue_[0] > LDAH(5, **FEW_PAIRS).fit(z, LABELS).eigenvalue_[0]
 
 
+@pytest.mark.complete
 def test_bits_beyond_the_classes_lower_the_mean_average_precision() -> None:
-    generator = np.random.default_rng(7)
-    labels = np.arange(3000) % 10
-    z = np.maximum(0.7 * generator.normal(size=(10, 128))[labels] + generator.normal(size=(3000, 128)), 0.0)
-    precisions = []
-    for code_length in (12, 24, 48):
-        codes = pack_bits(LDAH(code_length).fit(z[500:], labels[500:]).transform(z))
-        histograms = count_distances(codes[:500], labels[:500], codes[500:], labels[500:], code_length)
-        precisions.append(retrieval_metrics(histograms)["mean_average_precision"])
+    z = ten_classes()
+    precisions = [mean_average_precision(LDAH(code_length), z) for code_length in (12, 24, 48)]
     assert precisions[0] > 0.5
     assert precisions[0] > precisions[1] > precisions[2]
-
-
-def test_the_same_seed_gives_the_same_arrays_and_another_one_other_pairs(z: NDArray[np.float64]) -> None:
-    first, second, other = (LDAH(6, random_state=seed, **FEW_PAIRS).fit(z, LABELS).arrays() for seed in (5, 5, 6))
-    for name, array in first.items():
-        np.testing.assert_array_equal(array, second[name])
-        assert not np.array_equal(array, other[name])
-
-
-def test_an_encoder_rebuilt_from_its_arrays_gives_equal_codes(z: NDArray[np.float64]) -> None:
-    fitted = LDAH(6, **FEW_PAIRS).fit(z, LABELS)
-    np.testing.assert_array_equal(LDAH.from_arrays(6, fitted.arrays()).transform(z), fitted.transform(z))
 
 
 def test_classes_of_one_image_each_are_refused(z: NDArray[np.float64]) -> None:
@@ -156,13 +139,3 @@ def test_more_bits_than_directions_are_refused(z: NDArray[np.float64]) -> None:
         LDAH(13, **FEW_PAIRS).fit(z, LABELS)
     with pytest.raises(InputError, match=r"gives 6 directions \(principal_components is 6\).*raise principal_comp"):
         LDAH(7, principal_components=6, **FEW_PAIRS).fit(z, LABELS)
-
-
-def test_equal_rows_are_refused() -> None:
-    with pytest.raises(InputError, match=r"^X has only equal rows"):
-        LDAH(1).fit(np.ones((300, 4)), LABELS)
-
-
-def test_no_pairs_are_refused(z: NDArray[np.float64]) -> None:
-    with pytest.raises(InputError, match=r"^LDAH: positive_pairs: Input should be greater than or equal to 1"):
-        LDAH(4, positive_pairs=0).fit(z, LABELS)

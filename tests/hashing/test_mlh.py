@@ -8,11 +8,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
-from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hashing import LSH, mlh
 from deephash_pipeline.hashing.kernels.mlh import Features, Step, Weights, descend, infer
 from deephash_pipeline.hashing.mlh import MLH
-from deephash_pipeline.retrieval import count_distances, pack_bits, retrieval_metrics
+from tests.hashing.precision import mean_average_precision, ten_classes
 
 # Exact in float32, with many ties and zeros.
 EIGHTHS = st.integers(-24, 24).map(lambda eighths: eighths / 8)
@@ -219,59 +218,6 @@ def test_the_stored_hyperplanes_give_the_bits_that_were_learned(
     assert np.mean(codes == (scaled @ learned[-1] >= 0)) > 0.999
 
 
-def test_the_same_seed_gives_the_same_arrays_and_another_seed_others(
-    z: NDArray[np.float32], labels: NDArray[np.int64]
-) -> None:
-    first, again, other = (MLH(12, random_state=seed, **BRIEF).fit(z, labels).arrays() for seed in (5, 5, 6))
-    for name, array in first.items():
-        np.testing.assert_array_equal(array, again[name])
-    assert not np.array_equal(first["projection"], other["projection"])
-
-
-def test_an_encoder_rebuilt_from_its_arrays_gives_equal_codes(
-    z: NDArray[np.float32], labels: NDArray[np.int64]
-) -> None:
-    fitted = MLH(12, **BRIEF).fit(z, labels)
-    np.testing.assert_array_equal(MLH.from_arrays(12, fitted.arrays()).transform(z), fitted.transform(z))
-
-
 def test_codes_retrieve_classes_better_than_random_hyperplanes() -> None:
-    generator = np.random.default_rng(7)
-    labels = np.arange(3000) % 10
-    means = 0.7 * generator.normal(size=(10, 128))
-    z = np.maximum(means[labels] + generator.normal(size=(3000, 128)), 0.0).astype(np.float32)
-
-    def mean_average_precision(hash_function: LSH | MLH) -> float:
-        codes = pack_bits(hash_function.fit(z[500:], labels[500:]).transform(z))
-        histograms = count_distances(codes[:500], labels[:500], codes[500:], labels[500:], 24)
-        return float(retrieval_metrics(histograms)["mean_average_precision"])
-
-    fast = {"batches_per_stage": 50, "learning_rate": 1e-2}
-    assert mean_average_precision(MLH(24, **fast)) > 3 * mean_average_precision(LSH(24))
-
-
-@pytest.mark.parametrize("value", [0.0, 0.1])
-def test_equal_rows_are_refused(value: float) -> None:
-    with pytest.raises(InputError, match=r"^X has only equal rows"):
-        MLH(4).fit(np.full((50, 3), value), np.arange(50) % 2)
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"radius_share": 1.1},
-        {"similar_share": -0.1},
-        {"batch_size": 0},
-        {"learning_rate": 0.0},
-        {"momentum": 1.0},
-        {"weight_decay": -1.0},
-        {"balance": -1.0},
-        {"stages": 0},
-        {"batches_per_stage": 0},
-    ],
-)
-def test_parameters_out_of_range_are_refused(
-    wrong: dict[str, Any], z: NDArray[np.float32], labels: NDArray[np.int64]
-) -> None:
-    with pytest.raises(InputError, match=rf"^MLH: {next(iter(wrong))}: Input should be "):
-        MLH(4, **wrong).fit(z, labels)
+    z, fast = ten_classes(), MLH(24, batches_per_stage=50, learning_rate=1e-2)
+    assert mean_average_precision(fast, z) > 3 * mean_average_precision(LSH(24), z)

@@ -66,11 +66,6 @@ def test_adding_a_constant_feature_or_an_offset_changes_no_code(z: NDArray[np.fl
     assert np.mean(codes == SpectralHashing(24).fit(moved).transform(moved)) > 0.999
 
 
-def test_equal_rows_have_no_longest_axis_and_are_refused() -> None:
-    with pytest.raises(InputError, match=r"^X has only equal rows"):
-        SpectralHashing(4).fit(np.ones((2, 6)))
-
-
 @pytest.mark.parametrize("outside", [-1, 12])
 def test_waves_along_axes_that_do_not_exist_are_refused(outside: int, z: NDArray[np.float32]) -> None:
     arrays = SpectralHashing(12).fit(z).arrays()

@@ -5,7 +5,6 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import ValidationError
 from torch import Tensor
 
 from deephash_pipeline.common.errors import InputError
@@ -94,13 +93,6 @@ def test_all_shifts_are_equally_frequent_and_independent_of_the_flip() -> None:
 def test_parameters_that_allow_nothing_return_the_batch_itself() -> None:
     images = batch()
     assert augment(images, AugmentationParameters(), 0) is images
-    assert augment(images, AugmentationParameters(ten_crop=True), 0) is images
-
-
-@pytest.mark.parametrize("ten_crop", [2, 11, "all"])
-def test_an_image_has_ten_crops_or_none(ten_crop: object) -> None:
-    with pytest.raises(ValidationError, match="Input should be a valid boolean"):
-        AugmentationParameters.model_validate({"ten_crop": ten_crop})
 
 
 @given(st.integers(0, 1000))

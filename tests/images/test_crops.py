@@ -1,13 +1,10 @@
 """Windows of images lie where they are said to lie."""
 
-import numpy as np
-import pytest
 import torch
-from PIL import Image
 from torch import Tensor
 
 from deephash_pipeline.common.randomness import derive_seed, uniform_numbers
-from deephash_pipeline.images.crops import centre_crop, eleven_views, random_crop
+from deephash_pipeline.images.crops import centre_crop, random_crop
 
 
 def batch(count: int = 5, height: int = 9, width: int = 8) -> Tensor:
@@ -49,21 +46,3 @@ def test_a_batch_in_pieces_is_cut_like_the_whole() -> None:
 def test_a_window_of_the_whole_image_is_the_image() -> None:
     images = batch()
     assert random_crop(images, (9, 8), seed=3) is images
-
-
-@pytest.mark.parametrize(("height", "width"), [(48, 48), (24, 36)])
-def test_the_eleven_views_are_the_image_and_its_ten_crops(height: int, width: int) -> None:
-    image = batch(1, height, width)
-    views = eleven_views(image.expand(11, -1, -1, -1), np.arange(11))
-    kept = 11 * height // 12, 11 * width // 12
-    down, right = height - kept[0], width - kept[1]
-    corners = [(0, 0), (0, right), (down, 0), (down, right), (down // 2, right // 2)]
-    assert torch.equal(views[0], image[0].float())
-    for number, (top, left) in enumerate(corners, start=1):
-        window = image[0, :, top : top + kept[0], left : left + kept[1]].float().numpy()
-        resized = [
-            np.asarray(Image.fromarray(channel).resize((width, height), Image.Resampling.BILINEAR))
-            for channel in window
-        ]
-        torch.testing.assert_close(views[number], torch.from_numpy(np.stack(resized)), atol=1e-3, rtol=0)
-        torch.testing.assert_close(views[number + 5].flip(2), views[number], atol=1e-3, rtol=0)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.images.augmentation import AugmentationParameters, augment
-from deephash_pipeline.images.crops import eleven_views, random_crop
+from deephash_pipeline.images.crops import random_crop
 from deephash_pipeline.images.inputs import ImageInputs
 
 CPU = torch.device("cpu")
@@ -106,15 +106,14 @@ def test_what_was_put_on_a_device_does_not_travel() -> None:
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 @pytest.mark.parametrize("share", [0.25, 0.0])
-@pytest.mark.parametrize(("size", "ten_crop"), [(None, False), ((4, 3), False), ((4, 3), True)])
+@pytest.mark.parametrize("size", [None, (4, 3)])
 def test_a_cuda_device_gets_the_same_batch_whether_or_not_it_holds_all_images(
-    share: float, size: tuple[int, int] | None, ten_crop: bool, monkeypatch: pytest.MonkeyPatch
+    share: float, size: tuple[int, int] | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("deephash_pipeline.images.inputs.SHARE_OF_MEMORY", share)
-    moves = MOVES.model_copy(update={"ten_crop": ten_crop})
-    on_gpu = ImageInputs(images(), STATISTICS, torch.device("cuda"), moves, size).batch(np.arange(20), 3)
+    on_gpu = ImageInputs(images(), STATISTICS, torch.device("cuda"), MOVES, size).batch(np.arange(20), 3)
     assert on_gpu.is_cuda and on_gpu.is_contiguous(memory_format=torch.channels_last)
-    on_cpu = ImageInputs(images(), STATISTICS, CPU, moves, size).batch(np.arange(20), 3)
+    on_cpu = ImageInputs(images(), STATISTICS, CPU, MOVES, size).batch(np.arange(20), 3)
     torch.testing.assert_close(on_gpu.cpu(), on_cpu, atol=1e-3, rtol=0)
 
 
@@ -145,32 +144,6 @@ def test_images_smaller_than_the_network_takes_are_refused_with_the_remedy(size:
         ImageInputs(images(), STATISTICS, CPU, size=size)
 
 
-def test_with_ten_crops_an_input_is_each_image_in_its_eleven_views_one_after_the_other() -> None:
-    inputs = ImageInputs(images(), STATISTICS, CPU, AugmentationParameters(ten_crop=True))
-    assert len(inputs) == 220
-    chosen = np.array([0, 10, 11, 130, 219])
-    views = eleven_views(torch.from_numpy(images()[[0, 0, 1, 11, 19]]), np.array([0, 10, 0, 9, 10]))
-    for seed in (None, 3):
-        torch.testing.assert_close(inputs.batch(chosen, seed), normalised(views), atol=1e-5, rtol=0)
-
-
-@pytest.mark.parametrize(("ten_crop", "views"), [(False, 1), (True, 11)])
-def test_every_view_has_the_label_of_its_image(ten_crop: bool, views: int) -> None:
-    inputs = ImageInputs(images(), STATISTICS, CPU, AugmentationParameters(ten_crop=ten_crop))
-    assert inputs.labels(np.arange(20)).tolist() == [index // views for index in range(views * 20)]
-    assert len(inputs) == views * 20
-
-
-def test_views_are_cropped_and_moved_like_any_images() -> None:
-    inputs = ImageInputs(images(), STATISTICS, CPU, MOVES.model_copy(update={"ten_crop": True}), size=(4, 3))
-    chosen = np.random.default_rng(2).permutation(220)[:30]
-    views = eleven_views(torch.from_numpy(images()[chosen // 11]), chosen % 11)
-    expected = normalised(augment(random_crop(views, (4, 3), 3), MOVES, 3))
-    torch.testing.assert_close(inputs.batch(chosen, 3), expected, atol=1e-5, rtol=0)
-    pieces = [inputs.batch(chosen[first : first + 10], 3, first) for first in (0, 10, 20)]
-    assert torch.equal(torch.cat(pieces), inputs.batch(chosen, 3))
-
-
-def test_size_and_views_travel_to_another_process() -> None:
-    inputs = ImageInputs(images(), STATISTICS, CPU, AugmentationParameters(ten_crop=True), size=(4, 3))
-    assert torch.equal(pickle.loads(pickle.dumps(inputs)).batch(np.arange(40), 3), inputs.batch(np.arange(40), 3))
+def test_the_size_travels_to_another_process() -> None:
+    inputs = ImageInputs(images(), STATISTICS, CPU, MOVES, size=(4, 3))
+    assert torch.equal(pickle.loads(pickle.dumps(inputs)).batch(np.arange(20), 3), inputs.batch(np.arange(20), 3))

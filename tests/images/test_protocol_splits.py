@@ -90,7 +90,7 @@ SMALL = replace(PROTOCOLS["cifar10_1"], sizes={"query": 4, "training": 6, "valid
 
 
 def listed(tree: Path) -> ImageCollection:
-    return list_folder(RawFolder(tree, 4, 3, tree / "decoded"), {"training": "train", "query": "test"})
+    return list_folder(RawFolder(tree, 4, 3), {"training": "train", "query": "test"})
 
 
 def test_files_of_both_folders_are_drawn_from_and_keep_their_labels(cifar10_tree: Path) -> None:

@@ -56,6 +56,12 @@ def test_the_seed_decides_the_draw() -> None:
         assert first[name].ids != other[name].ids
 
 
+def test_the_seed_decides_which_images_validate_where_the_queries_are_given() -> None:
+    parameters = SplitParameters(validation_share=0.25)
+    first, other = (split_collection(divided(), parameters, seed)["validation"].ids for seed in (1, 2))
+    assert first != other
+
+
 def test_another_validation_share_leaves_the_queries_as_they_were() -> None:
     drawn = [
         split_collection(undivided(), SplitParameters(query_count=12, validation_share=share), 1)["query"].ids

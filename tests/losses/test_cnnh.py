@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deephash_pipeline.losses import CNNH, CNNHPlus, SampleFactorisation, similarity_codes
+from deephash_pipeline.losses import CNNH, CNNHPlus, similarity_codes
 
 LABELS = np.arange(30) % 4
 
@@ -41,10 +41,9 @@ def test_value_equals_the_mean_square_and_for_the_plus_the_cross_entropy(seed, b
 
 
 def test_the_wanted_codes_are_those_of_the_factorisation():
-    way = {"factorisation": "samples", "samples": 20, "sweeps": 2}
-    expected = similarity_codes(LABELS, 12, 5, SampleFactorisation(samples=20, sweeps=2))
-    np.testing.assert_array_equal(CNNH(12, LABELS, 5, **way).class_codes, expected)
-    np.testing.assert_array_equal(CNNHPlus(12, LABELS, 5, **way).class_codes, expected)
+    expected = similarity_codes(LABELS, 12, 5)
+    np.testing.assert_array_equal(CNNH(12, LABELS, 5).class_codes, expected)
+    np.testing.assert_array_equal(CNNHPlus(12, LABELS, 5).class_codes, expected)
 
 
 def test_the_plus_has_the_parameters_of_cnnh_and_a_weight_of_the_labels():

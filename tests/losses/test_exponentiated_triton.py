@@ -80,6 +80,7 @@ def test_the_interpreted_kernel_agrees_with_the_reference(tmp_path: Path) -> Non
 
 
 @needs_triton
+@pytest.mark.complete
 def test_the_kernel_compiles_for_a_device_that_is_not_there(tmp_path: Path) -> None:
     compiled = subprocess.run(
         [sys.executable, str(FOLDER / "compiled_kernel.py"), "90"],

@@ -30,13 +30,6 @@ def test_samples_are_similar_exactly_if_the_sets_of_their_labels_meet(several):
     assert torch.equal(supervision_matrix(several).diagonal(), torch.zeros(24))
 
 
-@pytest.mark.parametrize("loss", [*PAIRWISE.values(), lambda: CSQ(CODE_LENGTH, CLASSES)], ids=[*PAIRWISE, "csq"])
-def test_one_label_an_image_written_as_a_row_of_zeros_and_a_one_gives_the_same_loss(loss, u):
-    labels = torch.arange(24) % CLASSES
-    one_hot = torch.nn.functional.one_hot(labels, CLASSES).to(torch.uint8)
-    assert loss()(u, one_hot).item() == pytest.approx(loss()(u, labels).item(), rel=1e-12)
-
-
 @pytest.mark.parametrize("balance", [False, True])
 def test_the_exponentiated_loss_of_several_labels_is_that_of_their_matrix_of_similarities(balance, u, several):
     loss = ExponentiatedLoss(balance_pairs=balance)

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from deephash_pipeline.deephash import ClassifierRun, PreTrainingParameters
+from deephash_pipeline.deephash.pretrain import extract_features
 from deephash_pipeline.pipelines.cnn_pretraining.nodes import pre_train
-from deephash_pipeline.pipelines.feature_extraction.nodes import extract_z
 from tests.pipelines.squares import EXPERIMENT, IMAGES, NO_SET, QUERY_IMAGES, STATISTICS, TRAINING, TRAINING_SET
 
 
@@ -30,9 +30,9 @@ def softmax_weights(classifier: tuple[dict[str, Tensor], dict[str, Tensor], pd.D
 
 @pytest.fixture(scope="session")
 def z(trunk_weights: dict[str, Tensor]) -> NDArray[np.float32]:
-    return extract_z(IMAGES, STATISTICS, trunk_weights, EXPERIMENT)
+    return extract_features(IMAGES, STATISTICS, trunk_weights, EXPERIMENT)
 
 
 @pytest.fixture(scope="session")
 def query_z(trunk_weights: dict[str, Tensor]) -> NDArray[np.float32]:
-    return extract_z(QUERY_IMAGES, STATISTICS, trunk_weights, EXPERIMENT)
+    return extract_features(QUERY_IMAGES, STATISTICS, trunk_weights, EXPERIMENT)

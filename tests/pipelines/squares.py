@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from deephash_pipeline.common.cell import Cell
 from deephash_pipeline.deephash import Experiment, LabelledImages, Run, TrainingSet
-from deephash_pipeline.pipelines.data_ingestion.nodes import measure_pixels
+from deephash_pipeline.images.statistics import pixel_statistics
 
 EXPERIMENT = Experiment(benchmark="squares", network="lenet", seed=7, device="cpu")
 CLASSES = ["left", "middle", "right"]
@@ -25,7 +25,7 @@ def squares(count: int, seed: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]
 
 IMAGES, LABELS = squares(36, seed=0)
 QUERY_IMAGES, QUERY_LABELS = squares(9, seed=1)
-STATISTICS = measure_pixels(IMAGES)
+STATISTICS = pixel_statistics(IMAGES)
 TRAINING_SET = TrainingSet(IMAGES, LABELS, STATISTICS, CLASSES)
 NO_SET = LabelledImages(NO_IMAGES, NO_LABELS)
 TRAINING = {"epochs": 2, "batch_size": 12, "learning_rate": 0.01}

@@ -10,10 +10,11 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.deephash import Run
 from deephash_pipeline.deephash.experiment import ClassifierRun
 from deephash_pipeline.deephash.fine_tune import build_network
-from deephash_pipeline.pipelines.comparison.nodes import compare_methods, draw_comparison, map_of_seeds, write_page
+from deephash_pipeline.pipelines.comparison.nodes import compare_methods, draw_comparison, map_of_seeds
 from deephash_pipeline.pipelines.grid import METHODS
 from deephash_pipeline.pipelines.shared.fitting import BaselineParameters, fit_hash_function
 from deephash_pipeline.pipelines.shared.searching import LabelSets
+from deephash_pipeline.reports.seeds import seeds_page
 from deephash_pipeline.retrieval import CodeSets, average_precision, average_precision_at, count_distances, pack_bits
 from deephash_pipeline.retrieval.protocols import Protocol
 from deephash_pipeline.tuning.significance import SignificanceParameters
@@ -111,7 +112,7 @@ def test_a_protocol_that_searches_both_sets_is_compared_over_both_and_with_held_
 
 
 def test_the_page_shows_spread_seeds_and_ties(table: pd.DataFrame) -> None:
-    page = write_page(table, EXPERIMENT, SignificanceParameters())
+    page = seeds_page(table, EXPERIMENT.benchmark, SignificanceParameters())
     lines = page[page.index("## Protocol held_out") :].splitlines()
     row = table[(table["protocol"] == "held_out") & (table["method"] == "ITQ")].iloc[0]
     assert f"| ITQ | {row['mean']:.4f} ± {row['standard_deviation']:.4f} (3) | \N{EN DASH} |" in lines

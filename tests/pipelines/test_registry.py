@@ -24,7 +24,7 @@ from deephash_pipeline.pipelines.grid import (
     Cell,
     cells,
 )
-from deephash_pipeline.project.hooks import parameters_read, unread_parameters
+from deephash_pipeline.project.checks import parameters_read, unread_parameters
 
 STAGES = [
     "data_ingestion",
@@ -172,7 +172,7 @@ def test_a_node_is_tagged_with_its_stage_alone(pipelines: dict[str, Pipeline]) -
 
 def test_a_stage_reads_only_what_is_given_or_what_stages_before_it_write(pipelines: dict[str, Pipeline]) -> None:
     # What another environment or pipeline leaves stands beside, if it is there.
-    known = {"raw_images", "unseen_cells", "references"}
+    known = {"raw_images", "decoded_images", "unseen_cells", "references"}
     for stage in STAGES:
         needed = {name for name in pipelines[stage].inputs() if not name.startswith("params:")}
         # Checkpoints are a place that a training is given, not something that is there before it.

@@ -20,11 +20,11 @@ from deephash_pipeline.deephash import (
 from deephash_pipeline.deephash.estimator import DeepHash
 from deephash_pipeline.deephash.fine_tune import FineTuningParameters
 from deephash_pipeline.deephash.initialise import HashLayerInitParameters
+from deephash_pipeline.deephash.pretrain import extract_features
 from deephash_pipeline.deephash.training_set import LabelledFeatures
+from deephash_pipeline.images.statistics import pixel_statistics
 from deephash_pipeline.pipelines.baseline_hashing.nodes import make_classifier_baseline
 from deephash_pipeline.pipelines.cnn_pretraining.nodes import pre_train
-from deephash_pipeline.pipelines.data_ingestion.nodes import measure_pixels
-from deephash_pipeline.pipelines.feature_extraction.nodes import extract_z
 from deephash_pipeline.pipelines.fine_tuning.nodes import encode_images, tune
 from deephash_pipeline.pipelines.grid import METHODS
 from deephash_pipeline.pipelines.hash_layer_init.nodes import initialise
@@ -39,7 +39,7 @@ from deephash_pipeline.pipelines.shared.measuring import (
 )
 from deephash_pipeline.pipelines.shared.reporting import ReportingParameters
 from deephash_pipeline.pipelines.shared.searching import LabelSets
-from deephash_pipeline.reports import CodedImages, GalleryParameters, retrieval_gallery
+from deephash_pipeline.reports.gallery import CodedImages, GalleryParameters, retrieval_gallery
 from deephash_pipeline.retrieval import CodeSets, count_shared_labels, graded_metrics, pack_bits
 
 EXPERIMENT = Experiment(benchmark="bars", network="lenet", seed=7, device="cpu")
@@ -60,7 +60,7 @@ def bars(count: int, seed: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
 
 IMAGES, LABELS = bars(36, seed=0)
 QUERY_IMAGES, QUERY_LABELS = bars(8, seed=1)
-TRAINING_SET = TrainingSet(IMAGES, LABELS, measure_pixels(IMAGES), CLASSES)
+TRAINING_SET = TrainingSet(IMAGES, LABELS, pixel_statistics(IMAGES), CLASSES)
 QUERIES = LabelledImages(QUERY_IMAGES, QUERY_LABELS)
 
 
@@ -76,7 +76,7 @@ def classifier() -> Any:
 
 @pytest.fixture(scope="module")
 def z(classifier: Any) -> NDArray[np.float32]:
-    return extract_z(IMAGES, TRAINING_SET.statistics, classifier[0], EXPERIMENT)
+    return extract_features(IMAGES, TRAINING_SET.statistics, classifier[0], EXPERIMENT)
 
 
 @pytest.fixture(scope="module")

@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,14 +11,14 @@ from torch import Tensor
 
 from deephash_pipeline.common.cell import Cell
 from deephash_pipeline.deephash import ClassifierRun, LabelledImages, PreTrainingParameters, TrainingSet
-from deephash_pipeline.deephash.pretrain import ValidationAccuracy
+from deephash_pipeline.deephash.pretrain import ValidationAccuracy, extract_features
 from deephash_pipeline.hashing import ITQ, LSH, OneOfC
 from deephash_pipeline.images.sources.collection import ImageCollection, ImageSet
-from deephash_pipeline.pipelines import baseline_hashing, evaluation
+from deephash_pipeline.pipelines.baseline_hashing import pipeline as baseline_hashing
 from deephash_pipeline.pipelines.baseline_hashing.nodes import make_classifier_baseline
 from deephash_pipeline.pipelines.cnn_pretraining.nodes import pre_train
 from deephash_pipeline.pipelines.data_ingestion.nodes import IngestionParameters, split_images
-from deephash_pipeline.pipelines.feature_extraction.nodes import extract_z
+from deephash_pipeline.pipelines.evaluation import pipeline as evaluation
 from deephash_pipeline.pipelines.shared.encoding import encode_z
 from deephash_pipeline.pipelines.shared.fitting import BaselineParameters, fit_hash_function
 from deephash_pipeline.retrieval import unpack_bits
@@ -43,11 +45,11 @@ def bits_of(codes: NDArray[np.uint8], code_length: int) -> NDArray[np.bool_]:
 # Data ingestion.
 
 
-def test_images_are_split_into_what_the_catalog_names() -> None:
+def test_images_are_split_into_what_the_catalog_names(tmp_path: Path) -> None:
     everything = ImageSet(IMAGES, LABELS, [f"square {row}" for row in range(len(LABELS))])
     parameters = IngestionParameters(query_count=9, validation_share=0.25)
     collection = ImageCollection({"all": everything}, CLASSES)
-    artefacts = split_images(collection, parameters, "paper", EXPERIMENT.seed, "squares")
+    artefacts = split_images(collection, tmp_path / "decoded", parameters, "paper", EXPERIMENT.seed)
     assert set(artefacts) == {
         "class_names",
         "quarantined_images",
@@ -108,14 +110,14 @@ def test_the_same_seed_trains_the_same_classifier(trunk_weights: dict[str, Tenso
 def test_z_of_an_image_is_the_same_alone_and_among_others(
     z: NDArray[np.float32], trunk_weights: dict[str, Tensor]
 ) -> None:
-    alone = extract_z(IMAGES[5:6], STATISTICS, trunk_weights, EXPERIMENT)
+    alone = extract_features(IMAGES[5:6], STATISTICS, trunk_weights, EXPERIMENT)
     assert z.shape == (36, 500)
     assert z.dtype == np.float32
     np.testing.assert_allclose(alone[0], z[5], rtol=1e-4, atol=1e-5)
 
 
 def test_no_images_have_no_z_of_the_same_width(trunk_weights: dict[str, Tensor]) -> None:
-    assert extract_z(NO_IMAGES, STATISTICS, trunk_weights, EXPERIMENT).shape == (0, 500)
+    assert extract_features(NO_IMAGES, STATISTICS, trunk_weights, EXPERIMENT).shape == (0, 500)
 
 
 # Hash functions on z.

@@ -23,11 +23,11 @@ from deephash_pipeline.deephash import (
     TrainingSet,
 )
 from deephash_pipeline.deephash.fine_tune import PreTrainedWeights, build_network, fit_hash_layer
+from deephash_pipeline.deephash.pretrain import extract_features
 from deephash_pipeline.images.inputs import ImageInputs
 from deephash_pipeline.images.statistics import pixel_statistics
 from deephash_pipeline.pipelines.cnn_pretraining.nodes import pre_train
-from deephash_pipeline.pipelines.feature_extraction.nodes import extract_z
-from deephash_pipeline.pipelines.fine_tuning.nodes import encode_images, tune
+from deephash_pipeline.pipelines.fine_tuning.nodes import tune
 from deephash_pipeline.project.datasets import TensorsDataset
 
 CELL = Cell(method="deephash_random_start", code_length=12)
@@ -71,8 +71,8 @@ def test_a_resnet_trains_is_saved_and_encodes_by_its_running_statistics(tmp_path
     stored = TensorsDataset(filepath=str(tmp_path / "trunk.safetensors"))
     stored.save(weights)
     statistics = pixel_statistics(images)
-    z = extract_z(images, statistics, stored.load(), chosen)
-    alone = extract_z(images[3:4], statistics, weights, chosen)
+    z = extract_features(images, statistics, stored.load(), chosen)
+    alone = extract_features(images[3:4], statistics, weights, chosen)
     assert z.shape == (12, 512)
     # With the statistics of a batch, an image by itself would have another z.
     np.testing.assert_allclose(alone[0], z[3], rtol=1e-3, atol=1e-4)
@@ -103,7 +103,7 @@ def test_the_scale_of_random_weights_is_found_with_the_statistics_of_a_batch() -
     statistics = pixel_statistics(images)
     fit_hash_layer(network, training_set(images, labels), parameters, Run(chosen, CELL))
     # z by the running statistics that a fresh network has is so small that no weight could make up for it.
-    assert extract_z(images, statistics, network.trunk.state_dict(), chosen).std() < 1e-3
+    assert extract_features(images, statistics, network.trunk.state_dict(), chosen).std() < 1e-3
     for layer in network.trunk.modules():
         layer.train(isinstance(layer, nn.BatchNorm2d))
     pixels = ImageInputs(images, statistics, torch.device("cpu")).batch(np.arange(12))
@@ -148,8 +148,8 @@ def test_of_images_larger_than_the_network_the_centre_is_encoded() -> None:
     images, labels = shades(32)
     weights, _, _ = trained_classifier(images, labels, stage_one(), experiment())
     statistics = pixel_statistics(images)
-    z = extract_z(images, statistics, weights, experiment())
-    np.testing.assert_array_equal(z, extract_z(images[:, :, 2:30, 2:30], statistics, weights, experiment()))
+    z = extract_features(images, statistics, weights, experiment())
+    np.testing.assert_array_equal(z, extract_features(images[:, :, 2:30, 2:30], statistics, weights, experiment()))
 
 
 @pytest.mark.parametrize("side", [16, 40])
@@ -159,24 +159,9 @@ def test_a_network_for_larger_images_than_those_stored_is_refused_before_it_trai
         trained_classifier(images, labels, stage_one(), experiment("resnet18", image_size=64))
 
 
-def test_a_training_set_with_ten_crops_is_eleven_times_as_large_and_the_database_is_not() -> None:
-    images, labels = shades(28)
-    # A batch of all views: with fewer training would be refused, and with other labels it could not be learned.
-    whole = {"batch_size": 132, "epochs": 30}
-    parameters = stage_one(training=whole, augmentation={"ten_crop": True})
-    _, _, history = trained_classifier(images, labels, parameters, experiment())
-    assert history["accuracy"].iloc[-1] > 0.9
-    tuning = FineTuningParameters.model_validate(
-        {"training": {**whole, "epochs": 1, "learning_rate": 0.01}, "augmentation": {"ten_crop": True}}
-    )
-    hasher, _ = tune(training_set(images, labels), tuning, Run(experiment(), CELL))
-    codes = encode_images(hasher, images, images[:0], images[:3], "cpu")
-    assert len(codes.database) == 12
-
-
 def test_a_network_of_torchvision_is_chosen_by_name_and_its_block_is_for_it_alone() -> None:
     assert experiment("convnext_tiny", image_size=64).trunk.image_size == 64
-    with pytest.raises(ValidationError, match="`trunk` is for networks of torchvision, and `lenet` is none"):
+    with pytest.raises(ValidationError, match="`trunk` is for networks of torchvision and timm, and `lenet` is none"):
         experiment("lenet", pretrained=True)
     with pytest.raises(ValidationError, match="unknown network `resnet`: choose one of caffenet"):
         experiment("resnet")
@@ -185,9 +170,9 @@ def test_a_network_of_torchvision_is_chosen_by_name_and_its_block_is_for_it_alon
 def test_a_configuration_tells_of_options_only_where_they_change_something() -> None:
     plain = ClassifierRun(experiment()).configuration(stage_one())
     assert not [name for name in plain if "trunk" in name]
-    assert ClassifierRun(experiment()).configuration(stage_one(augmentation={"ten_crop": True})) == {
+    assert ClassifierRun(experiment()).configuration(stage_one(augmentation={"shift_pixels": 1})) == {
         **plain,
-        "augmentation.ten_crop": True,
+        "augmentation.shift_pixels": 1,
     }
     assert ClassifierRun(experiment("resnet18", image_size=32)).configuration(stage_one()) == {
         **plain,

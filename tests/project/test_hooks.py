@@ -5,10 +5,8 @@ from pathlib import Path
 import pytest
 from kedro.io import DataCatalog, MemoryDataset
 from kedro.pipeline import Node, Pipeline
-from kedro_viz.api.rest.responses.run_events import get_run_status_response
-from kedro_viz.utils import _hash
 
-from deephash_pipeline.project.hooks import ResultTable, WorkflowEvents, _where_to_look
+from deephash_pipeline.project.hooks import ResultTable, _where_to_look
 
 PAGE = "data/08_reporting/mnist/report.html"
 
@@ -41,20 +39,3 @@ def test_a_run_of_cells_ends_with_their_map_and_the_command_that_puts_all_beside
         "itq: mean average precision 0.2500 (12 bits), 0.5000 (16 bits)",
         "All cells beside each other: kedro run --pipelines=measured_cells --env=mnist",
     ]
-
-
-def test_kedro_viz_shows_the_workflow_of_any_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "pyproject.toml").write_text("[tool.kedro]\n")
-    monkeypatch.chdir(tmp_path)
-    good, bad = (Node(print, inputs="read", outputs=f"{name}_made", name=name) for name in ("good", "bad"))
-    events = WorkflowEvents()
-    events.before_pipeline_run()
-    events.before_node_run(node=good)
-    events.after_node_run(node=good, catalog=DataCatalog())
-    events.before_node_run(node=bad)
-    events.on_node_error(node=bad, error=ValueError("no"))
-    events.on_pipeline_error(error=ValueError("no"))
-    shown = get_run_status_response()
-    assert {shown.nodes[_hash(str(node))].status.value for node in (good, bad)} == {"success", "failed"}
-    assert [dataset.name for dataset in shown.datasets.values()] == ["good_made"]
-    assert shown.pipeline.error.message == "no"

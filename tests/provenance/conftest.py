@@ -10,7 +10,7 @@ from kedro.pipeline import Pipeline
 
 from deephash_pipeline.cli.provenance import open_catalog
 from deephash_pipeline.project.freshness.graph import Catalog, ProjectGraph
-from deephash_pipeline.provenance import Manifest, describe, manifest_path, manifest_text, read_manifest
+from deephash_pipeline.provenance.manifest import Manifest, describe, manifest_path, manifest_text, read_manifest
 from tests.conftest import copied_project
 
 
@@ -20,7 +20,7 @@ def make_up(project: Path, pipeline: Pipeline, catalog: Catalog) -> None:
     for node in pipeline.nodes:
         origin = graph.lineage.origin(graph.step(node), {"version": "0.1.0"}, "kedro run --pipelines=full")
         for name in node.outputs:
-            path = graph.lineage.artefacts[name].path
+            path = graph.lineage.stored(name).path
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(f"content of {name}\n".encode() * 3)
             manifest_path(path).write_text(manifest_text(describe(name, path, origin)))

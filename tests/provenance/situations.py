@@ -15,7 +15,7 @@ from kedro.pipeline import Pipeline
 
 from deephash_pipeline.project.freshness import Provenance
 from deephash_pipeline.project.freshness.graph import WHERE_IT_RUNS, Catalog, ProjectGraph
-from deephash_pipeline.provenance import describe, manifest_path, manifest_text
+from deephash_pipeline.provenance.manifest import describe, manifest_path, manifest_text
 
 STAGES = (
     "cnn_pretraining",
@@ -130,7 +130,7 @@ def remake(name: str, catalog: Catalog) -> Callable[[], None]:
     graph = ProjectGraph([*pipelines["full"].nodes, *pipelines["descriptor_extraction"].nodes], catalog)
     step = graph.lineage.maker(name)
     assert step is not None, "only what a node makes is remade"
-    path = graph.lineage.artefacts[name].path
+    path = graph.lineage.stored(name).path
     kept = {file: file.read_bytes() for file in (path, manifest_path(path))}
     path.write_bytes(path.read_bytes() + b"and more")
     origin = graph.lineage.origin(step, {"version": "0.1.0"}, "kedro run")

@@ -10,12 +10,12 @@ import pytest
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.stores import temporary_name
-from deephash_pipeline.provenance import RunLock, sweep
+from deephash_pipeline.provenance.lock import RunLock, sweep
 
 TAKES_IT = """
 import sys, time
 from pathlib import Path
-from deephash_pipeline.provenance import RunLock
+from deephash_pipeline.provenance.lock import RunLock
 lock = RunLock(Path(sys.argv[1]))
 lock.take()
 print("taken", flush=True)

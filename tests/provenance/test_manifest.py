@@ -13,16 +13,9 @@ import pytest
 from kedro.io import DatasetError
 
 from deephash_pipeline.project.datasets import NumpyDataset
-from deephash_pipeline.provenance import (
-    DamagedError,
-    Origin,
-    digests,
-    everything_read,
-    file_digest,
-    manifest_path,
-    read_manifest,
-    verify,
-)
+from deephash_pipeline.provenance import Origin, digests
+from deephash_pipeline.provenance.digests import file_digest
+from deephash_pipeline.provenance.manifest import DamagedError, manifest_path, read_manifest, verify
 from tests.project.datasets.kinds import json_dataset
 
 ORIGIN = Origin(
@@ -115,7 +108,7 @@ def flip(path: Path, bits: int, draw: random.Random) -> None:
     path.write_bytes(content)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(10))
 @pytest.mark.parametrize("bits", [1, 3])
 def test_flipped_bits_of_a_file_or_of_its_manifest_are_noticed(tmp_path: Path, bits: int, seed: int) -> None:
     path = saved(tmp_path / "metrics.json")
@@ -172,7 +165,9 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     return seen
 
 
-def test_a_large_file_is_read_once_and_again_when_it_changes(large: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_file_is_read_once_in_a_process_and_again_when_it_changes(
+    large: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     seen = reads(monkeypatch)
     dataset = NumpyDataset(str(large), mmap_mode="r")
     dataset.load()
@@ -182,6 +177,18 @@ def test_a_large_file_is_read_once_and_again_when_it_changes(large: Path, monkey
     dataset.load()
     dataset.load()
     assert seen == [large]
+
+
+def test_another_process_reads_a_large_file_whole(large: Path) -> None:
+    status = large.stat()
+    flip(large, 1, random.Random(0))
+    os.utime(large, ns=(status.st_atime_ns, status.st_mtime_ns))
+    manifest = read_manifest(large)
+    assert manifest is not None
+    verify(large, manifest)
+    digests._remembered.cache_clear()
+    with pytest.raises(DamagedError):
+        verify(large, manifest)
 
 
 def test_a_large_file_is_read_again_where_it_was_copied_to(
@@ -194,20 +201,3 @@ def test_a_large_file_is_read_again_where_it_was_copied_to(
     copy = tmp_path / "elsewhere/images.npy"
     np.testing.assert_array_equal(NumpyDataset(str(copy), mmap_mode="r").load(), np.arange(1000))
     assert seen == [copy]
-
-
-def test_what_changed_after_the_back_of_the_clock_is_found_by_reading_everything(large: Path) -> None:
-    status = large.stat()
-    flip(large, 1, random.Random(0))
-    os.utime(large, ns=(status.st_atime_ns, status.st_mtime_ns))
-    manifest = read_manifest(large)
-    assert manifest is not None
-    verify(large, manifest)
-    with everything_read(), pytest.raises(DamagedError):
-        verify(large, manifest)
-
-
-@pytest.mark.parametrize("text", ["", "[]", '{"state": 3}', "\0"])
-def test_a_damaged_memory_is_no_hindrance(large: Path, text: str) -> None:
-    large.with_name("images.npy.verified").write_text(text)
-    NumpyDataset(str(large), mmap_mode="r").load()

@@ -18,7 +18,7 @@ from deephash_pipeline.project.datasets import CheckpointsDataset
 from deephash_pipeline.project.freshness import Provenance, nodes_to_run, policy
 from deephash_pipeline.project.freshness.graph import ProjectGraph
 from deephash_pipeline.project.runners import ParallelRunner, SequentialRunner
-from deephash_pipeline.provenance import manifest_path, read_manifest
+from deephash_pipeline.provenance.manifest import manifest_path, read_manifest
 from deephash_pipeline.training import CheckpointFolder
 from deephash_pipeline.training.resuming.checkpoint import TrainingState
 from tests.project.datasets.kinds import KINDS

@@ -15,7 +15,8 @@ from deephash_pipeline.cli.provenance import open_catalog
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.project.freshness import graph, nodes_to_run, policy, states
 from deephash_pipeline.project.freshness.graph import Catalog, ProjectGraph
-from deephash_pipeline.provenance import Kind, manifest_path, read_manifest
+from deephash_pipeline.provenance.lineage import Kind
+from deephash_pipeline.provenance.manifest import manifest_path, read_manifest
 from tests.provenance.conftest import make_up
 from tests.provenance.situations import (
     CORRUPTIONS,

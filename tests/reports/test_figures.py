@@ -16,7 +16,7 @@ def panel_titles(figure):
 def test_the_map_figure_has_a_panel_for_each_group_and_the_classifier_baseline_in_each(metrics, display_names, groups):
     figure = figure_map_by_code_length(metrics, display_names, groups)
     assert panel_titles(figure) == ["Shallow", "DeepHash"]
-    assert [(trace.name, trace.yaxis) for trace in figure.data] == [
+    assert sorted(((trace.name, trace.yaxis) for trace in figure.data), key=lambda drawn: drawn[1]) == [
         ("LSH", "y"),
         ("ITQ", "y"),
         ("1-of-C code (10 bits)", "y"),
@@ -96,11 +96,6 @@ def test_curves_of_an_unnamed_method_are_refused(curves, display_names, groups):
     del display_names["itq"]
     with pytest.raises(InputError, match="'itq' has no display name"):
         figure_precision_recall(curves, display_names, groups)
-
-
-def test_curves_without_their_columns_are_refused(curves, display_names, groups):
-    with pytest.raises(InputError, match="recall"):
-        figure_precision_recall(curves.drop(columns="recall"), display_names, groups)
 
 
 def test_methods_keep_their_colour_in_all_figures(metrics, curves, history, display_names, groups):
@@ -200,12 +195,6 @@ def test_only_a_learning_rate_over_decades_gets_a_logarithmic_axis(history, disp
     assert axis_types() == (None, None)
     history.loc[history["stage"] == "softmax_pre_training", "learning_rate"] = [1.0, 1e-2, 1e-4]
     assert axis_types() == (None, "log")
-
-
-def test_an_unknown_training_stage_is_refused(history, display_names):
-    history.loc[0, "stage"] = "warm_up"
-    with pytest.raises(InputError, match="unknown stage 'warm_up'"):
-        figure_training_curves(history, display_names)
 
 
 def test_a_history_without_metrics_is_refused(history, display_names):

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.reports.gallery import (
     CodedImages,
     GalleryParameters,
@@ -176,18 +175,3 @@ def test_images_at_equal_distance_are_all_equally_likely_to_be_first():
     database = np.zeros((4, 2), dtype=np.uint8)
     first = [int(nearest(database[0], database, 1, generator).indices[0]) for _ in range(2000)]
     assert np.bincount(first, minlength=4).min() > 400
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"query_images": np.zeros((12, 28, 28), dtype=np.uint8)}, "query_images have shape"),
-        ({"database_labels": np.zeros(3, dtype=np.int64)}, "database has 40 images, 3 labels and 40 codes"),
-        ({"query_labels": np.full(12, 3)}, "name all classes in class_names"),
-        ({"code_length": 24}, "query_codes have shape .* 3 bytes for 24 bits"),
-        ({"neighbours": 0}, "ask for at least 1 of each"),
-    ],
-)
-def test_sides_that_disagree_are_refused(change, message):
-    with pytest.raises(InputError, match=message):
-        gallery_of({**sides(), **change}, neighbours=change.get("neighbours", 10))

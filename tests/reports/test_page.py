@@ -8,17 +8,11 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from deephash_pipeline.reports import (
-    Report,
-    by_other_protocols,
-    comparison_table,
-    figure_map_by_code_length,
-    figure_precision_recall,
-    figure_training_curves,
-    map_table,
-    protocols_table,
-    render_report,
-)
+from deephash_pipeline.reports.figures import figure_map_by_code_length, figure_precision_recall
+from deephash_pipeline.reports.page import Report, render_report
+from deephash_pipeline.reports.protocols import by_other_protocols, protocols_table
+from deephash_pipeline.reports.tables import comparison_table, map_table
+from deephash_pipeline.reports.training_curves import figure_training_curves
 from deephash_pipeline.retrieval.protocols import PROTOCOLS
 
 ATTRIBUTES_THAT_LOAD = {"src", "href", "srcset", "data", "poster", "action"}
@@ -68,6 +62,7 @@ def render(metrics, curves, history, display_names, groups):
         arguments = {
             "benchmark": benchmark,
             "protocol": PROTOCOLS["paper"],
+            "methods": display_names.values(),
             "by_protocol": (),
             "summary": {"Database": "5,000 images"},
             "map_table": map_table(metrics, display_names),

@@ -6,24 +6,25 @@ import pandas as pd
 import pytest
 
 from deephash_pipeline.pipelines.grid import CODE_LENGTHS, METHODS, PAPER_METHODS
-from deephash_pipeline.reports import (
-    all_methods_table,
-    cited_map,
-    code_lengths_table,
-    compared_page,
-    features_table,
-    for_readers,
+from deephash_pipeline.reports.paper.figures import (
     paper_figure_map,
     paper_figure_precision_recall,
-    precision_recall_page,
     precision_recall_table,
-    published_map,
-    unseen_page,
-    unseen_table,
-    with_stored_curves,
-    with_stored_metrics,
 )
-from deephash_pipeline.reports.paper.tables import BENCHMARKS, FEATURE_METHODS, HAND_CRAFTED_FEATURES, NOT_RUN
+from deephash_pipeline.reports.paper.pages import compared_page, precision_recall_page, unseen_page
+from deephash_pipeline.reports.paper.published import cited_map, published_map
+from deephash_pipeline.reports.paper.tables import (
+    BENCHMARKS,
+    FEATURE_METHODS,
+    HAND_CRAFTED_FEATURES,
+    NOT_RUN,
+    all_methods_table,
+    code_lengths_table,
+    features_table,
+    for_readers,
+    unseen_table,
+)
+from deephash_pipeline.reports.stored_tables import with_stored_curves, with_stored_metrics
 
 PAPER = {method: METHODS[method] for method in PAPER_METHODS}
 NAMES = {method: name for method, name in PAPER.items() if method != "one_of_c"}

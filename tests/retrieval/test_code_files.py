@@ -13,19 +13,18 @@ from numpy.typing import NDArray
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.retrieval import count_distances, pack_bits, retrieval_metrics
 from deephash_pipeline.retrieval.code_files import labelled_codes, read_labelled_codes
+from tests.retrieval.random_codes import (
+    BITS,
+    CLASSES,
+    CODE_LENGTH,
+    DATABASE_BITS,
+    DATABASE_LABELS,
+    QUERY_BITS,
+    QUERY_LABELS,
+)
 
 Arrays = dict[str, Any]
 
-CODE_LENGTH, CLASSES = 12, 4
-RNG = np.random.default_rng(6)
-QUERY_BITS, DATABASE_BITS = RNG.random((7, CODE_LENGTH)) < 0.5, RNG.random((60, CODE_LENGTH)) < 0.5
-QUERY_LABELS, DATABASE_LABELS = RNG.integers(0, CLASSES, 7), RNG.integers(0, CLASSES, 60)
-BITS: Arrays = {
-    "query_codes": QUERY_BITS,
-    "query_labels": QUERY_LABELS,
-    "database_codes": DATABASE_BITS,
-    "database_labels": DATABASE_LABELS,
-}
 CODES, LABELS = ("query_codes", "database_codes"), ("query_labels", "database_labels")
 SIGNS: Arrays = {**BITS, **{name: np.where(BITS[name], 1.0, -1.0) for name in CODES}}
 BYTES: Arrays = {**BITS, **{name: pack_bits(BITS[name]) for name in CODES}, "code_length": CODE_LENGTH}

@@ -30,21 +30,21 @@ from deephash_pipeline.retrieval import (
 from deephash_pipeline.retrieval.__main__ import main
 from deephash_pipeline.retrieval.code_files import LabelledCodes, read_labelled_codes
 from deephash_pipeline.retrieval.stable_order import stable_order_average_precision
+from tests.retrieval.random_codes import (
+    BITS,
+    CLASSES,
+    CODE_LENGTH,
+    DATABASE_BITS,
+    DATABASE_LABELS,
+    QUERY_BITS,
+    QUERY_LABELS,
+    RNG,
+)
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "evaluate-your-own-codes.md"
 
-CODE_LENGTH, CLASSES = 12, 4
-RNG = np.random.default_rng(6)
-QUERY_BITS, DATABASE_BITS = RNG.random((7, CODE_LENGTH)) < 0.5, RNG.random((60, CODE_LENGTH)) < 0.5
-QUERY_LABELS, DATABASE_LABELS = RNG.integers(0, CLASSES, 7), RNG.integers(0, CLASSES, 60)
 PACKED = (pack_bits(QUERY_BITS), QUERY_LABELS, pack_bits(DATABASE_BITS), DATABASE_LABELS, CODE_LENGTH)
 HISTOGRAMS = count_distances(*PACKED)
-BITS: dict[str, Any] = {
-    "query_codes": QUERY_BITS,
-    "query_labels": QUERY_LABELS,
-    "database_codes": DATABASE_BITS,
-    "database_labels": DATABASE_LABELS,
-}
 
 
 def evaluate(folder: Path, arrays: dict[str, Any], *options: str) -> Result:

@@ -1,6 +1,5 @@
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numba
 import numpy as np
@@ -13,67 +12,34 @@ from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.retrieval import DistanceHistograms, count_distances, counting, pack_bits
+from deephash_pipeline.retrieval.code_files import LabelledCodes
 from deephash_pipeline.retrieval.kernels.compiled import popcount
 from deephash_pipeline.retrieval.kernels.histograms import BLOCK_ITEMS
+from tests.retrieval.random_codes import EQUAL, distances_to, in_order, is_relevant, random_problem
 
 
-class Problem(NamedTuple):
-    query_bits: NDArray[np.bool_]
-    query_labels: NDArray[Any]
-    database_bits: NDArray[np.bool_]
-    database_labels: NDArray[Any]
-
-    def part(self, rows: Any) -> "Problem":
-        return self._replace(database_bits=self.database_bits[rows], database_labels=self.database_labels[rows])
+def count(problem: LabelledCodes) -> DistanceHistograms:
+    return count_distances(*problem)
 
 
-def random_problem(
-    seed: int, queries: int, items: int, code_length: int, classes: int = 5, prototypes: int = 50
-) -> Problem:
-    """Few prototypes give equal codes and ties; the first and the last class of the queries are not in the database."""
-    rng = np.random.default_rng(seed)
-    codes = rng.random((prototypes, code_length)) < 0.5
-    return Problem(
-        codes[rng.integers(0, prototypes, queries)],
-        rng.integers(-1, classes + 1, queries),
-        codes[rng.integers(0, prototypes, items)],
-        rng.integers(0, classes, items),
-    )
+def of_bits(query_bits, query_labels, database_bits, database_labels) -> LabelledCodes:
+    codes = pack_bits(query_bits), query_labels, pack_bits(database_bits), database_labels
+    return LabelledCodes(*codes, query_bits.shape[1])
 
 
-def count(problem: Problem) -> DistanceHistograms:
-    return count_distances(
-        pack_bits(problem.query_bits),
-        problem.query_labels,
-        pack_bits(problem.database_bits),
-        problem.database_labels,
-        problem.query_bits.shape[1],
-    )
-
-
-def count_one_by_one(problem: Problem) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    everything = np.zeros((len(problem.query_bits), problem.query_bits.shape[1] + 1), dtype=np.int64)
+def count_one_by_one(problem: LabelledCodes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    everything = np.zeros((len(problem.query_codes), problem.code_length + 1), dtype=np.int64)
     relevant = np.zeros_like(everything)
-    for query, (bits, label) in enumerate(zip(problem.query_bits, problem.query_labels, strict=True)):
-        distances = np.count_nonzero(problem.database_bits != bits, axis=1)
+    for query, (code, label) in enumerate(zip(problem.query_codes, problem.query_labels, strict=True)):
+        distances = distances_to(problem, code)
         np.add.at(everything[query], distances, 1)
-        same = problem.database_labels == label
-        if problem.query_labels.ndim == 2:
-            same = np.any(problem.database_labels & label, axis=1)
-        np.add.at(relevant[query], distances[same], 1)
+        np.add.at(relevant[query], distances[is_relevant(problem, label)], 1)
     return everything, relevant
 
 
 def assert_equal(found: DistanceHistograms, all: NDArray[np.int64], relevant: NDArray[np.int64]) -> None:
     np.testing.assert_array_equal(found.all, all)
     np.testing.assert_array_equal(found.relevant, relevant)
-
-
-@pytest.fixture
-def restored_threads() -> Iterator[None]:
-    threads = numba.get_num_threads()
-    yield
-    numba.set_num_threads(threads)
 
 
 @given(
@@ -129,27 +95,27 @@ def test_counts_are_right_on_both_sides_of_a_block_boundary(items: int) -> None:
 
 @pytest.mark.parametrize("bits", [256, 397, 504, 511, 512, 1024, 4095, 4096])
 def test_opposite_codes_differ_in_all_bits(bits: int) -> None:
-    histograms = count(Problem(np.ones((1, bits), bool), np.array([0]), np.zeros((9, bits), bool), np.arange(9)))
+    histograms = count(of_bits(np.ones((1, bits), bool), np.array([0]), np.zeros((9, bits), bool), np.arange(9)))
     assert histograms.all[0, bits] == 9
     assert histograms.relevant[0, bits] == 1
 
 
 def test_the_last_item_of_the_database_is_counted() -> None:
-    histograms = count(Problem(np.ones((1, 12), bool), np.array([3]), np.ones((7, 12), bool), np.array([0] * 6 + [3])))
+    histograms = count(of_bits(np.ones((1, 12), bool), np.array([3]), np.ones((7, 12), bool), np.array([0] * 6 + [3])))
     assert histograms.all[0, 0] == 7
     assert histograms.relevant[0, 0] == 1
 
 
 def test_the_order_of_the_database_does_not_matter() -> None:
     problem = random_problem(seed=1, queries=20, items=500, code_length=12)
-    by_class = count(problem.part(np.argsort(problem.database_labels)))
-    shuffled = count(problem.part(np.random.default_rng(2).permutation(500)))
+    by_class = count(in_order(problem, np.argsort(problem.database_labels)))
+    shuffled = count(in_order(problem, np.random.default_rng(2).permutation(500)))
     assert_equal(shuffled, by_class.all, by_class.relevant)
 
 
 def test_merged_counts_of_shards_are_the_counts_of_the_whole() -> None:
     problem = random_problem(seed=3, queries=20, items=500, code_length=48)
-    first, second, third = (count(problem.part(rows)) for rows in np.split(np.arange(500), [1, 320]))
+    first, second, third = (count(in_order(problem, rows)) for rows in np.split(np.arange(500), [1, 320]))
     whole = count(problem)
     assert_equal(first.merge(second).merge(third), whole.all, whole.relevant)
 
@@ -165,11 +131,11 @@ def test_shards_on_a_disk_are_the_counts_of_the_whole(
             database_labels=problem.database_labels[:, None] == np.arange(4),
         )
     whole = count(problem)
-    np.save(tmp_path / "codes.npy", pack_bits(problem.database_bits))
+    np.save(tmp_path / "codes.npy", problem.database_codes)
     np.save(tmp_path / "labels.npy", problem.database_labels)
     monkeypatch.setattr(counting, "SHARD_ITEMS", 67)
     on_disk = count_distances(
-        pack_bits(problem.query_bits),
+        problem.query_codes,
         problem.query_labels,
         np.load(tmp_path / "codes.npy", mmap_mode="r"),
         np.load(tmp_path / "labels.npy", mmap_mode="r"),
@@ -219,17 +185,16 @@ def test_labels_may_be_of_any_integer_type() -> None:
 def test_labels_beyond_the_digits_of_a_float_stay_apart() -> None:
     bits = np.zeros((2, 8), dtype=bool)
     large = np.array([2**60, 2**60 + 1])
-    assert count(Problem(bits, large, bits, large.astype(np.uint64))).relevant[:, 0].tolist() == [1, 1]
+    assert count(of_bits(bits, large, bits, large.astype(np.uint64))).relevant[:, 0].tolist() == [1, 1]
 
 
 def test_labels_further_apart_than_a_number_can_say_stay_apart() -> None:
     bits = np.zeros((2, 8), dtype=bool)
     extremes = np.array([-(2**63), 2**63 - 1])
-    assert count(Problem(bits, extremes, bits, extremes)).relevant[:, 0].tolist() == [1, 1]
+    assert count(of_bits(bits, extremes, bits, extremes)).relevant[:, 0].tolist() == [1, 1]
 
 
-CODES = np.zeros((4, 2), dtype=np.uint8)
-LABELS = np.zeros(4, dtype=np.int64)
+CODES, LABELS = EQUAL["query_codes"], EQUAL["query_labels"]
 FLAGS = np.zeros((4, 3), dtype=bool)
 
 
@@ -251,12 +216,5 @@ FLAGS = np.zeros((4, 3), dtype=bool)
     ],
 )
 def test_input_that_cannot_be_counted_is_refused_by_name(changes: dict[str, Any], message: str) -> None:
-    arguments: dict[str, Any] = {
-        "query_codes": CODES,
-        "query_labels": LABELS,
-        "database_codes": CODES,
-        "database_labels": LABELS,
-        "code_length": 12,
-    }
     with pytest.raises(InputError, match=message):
-        count_distances(**(arguments | changes))
+        count_distances(**(EQUAL | changes))

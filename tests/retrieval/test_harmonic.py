@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deephash_pipeline.retrieval.harmonic import TABULATED, harmonic_difference
+from deephash_pipeline.retrieval.groups import TABULATED, harmonic_difference
 
 SCALE = 10**40
 

@@ -74,6 +74,30 @@ def test_a_killed_writer_loses_nothing_that_it_said_was_stored(tmp_path: Path) -
     assert certain
 
 
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs Linux to tell what is flushed")
+def test_a_segment_and_its_name_are_flushed_before_the_ledger_names_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flushed, fsync, named = [], os.fsync, Ledger.replace_segments
+
+    def noted_fsync(descriptor: int) -> None:
+        fsync(descriptor)
+        flushed.append(Path(os.readlink(f"/proc/self/fd/{descriptor}")))
+
+    def noted_replace(ledger: Ledger, *arguments: Any) -> None:
+        (segment,) = (tmp_path / "index" / "segments").iterdir()
+        assert flushed[-2:] == [segment, segment.parent]
+        named(ledger, *arguments)
+        flushed.clear()
+
+    with HammingIndex.create(tmp_path / "index", CODE_LENGTH) as index:
+        monkeypatch.setattr(os, "fsync", noted_fsync)
+        monkeypatch.setattr(Ledger, "replace_segments", noted_replace)
+        flushed.append(tmp_path)
+        index.add(range(5000), codes_of(range(5000)))
+    assert flushed == []
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     with HammingIndex.create(tmp_path / "index", CODE_LENGTH) as index:

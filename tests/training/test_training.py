@@ -115,9 +115,10 @@ def test_labels_and_inputs_of_different_number_are_refused():
         train(linear(), CrossEntropy(), labelled(x, labels[1:]), parameters(), TrainingRun("test", 0))
 
 
-def test_a_diverged_loss_stops_training_and_the_last_good_weights_are_kept():
+@pytest.mark.parametrize("value", ["nan", "inf"])
+def test_a_diverged_loss_stops_training_and_the_last_good_weights_are_kept(value):
     class Exploding(nn.Module):
-        """Finite in the first epoch of seven steps, not a number afterwards."""
+        """Finite until the last step of the second epoch of seven."""
 
         def __init__(self):
             super().__init__()
@@ -125,13 +126,12 @@ def test_a_diverged_loss_stops_training_and_the_last_good_weights_are_kept():
 
         def forward(self, outputs, labels):
             self.calls += 1
-            return CrossEntropy()(outputs, labels) * (float("nan") if self.calls > 7 else 1.0)
+            return CrossEntropy()(outputs, labels) * (float(value) if self.calls > 13 else 1.0)
 
     x, labels = blobs()
     module, one_epoch = linear(), linear()
-    with pytest.raises(
-        TrainingDiverged, match=r"test: the loss became nan in epoch 2: lower `learning_rate`"
-    ) as caught:
+    message = f"test: the loss became {value} in epoch 2: lower `learning_rate`"
+    with pytest.raises(TrainingDiverged, match=message) as caught:
         train(module, Exploding(), labelled(x, labels), parameters(), TrainingRun("test", 1))
     train(one_epoch, CrossEntropy(), labelled(x, labels), parameters(epochs=1), TrainingRun("test", 1))
     assert torch.equal(module.weight, one_epoch.weight)

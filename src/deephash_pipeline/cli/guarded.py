@@ -20,9 +20,17 @@ from deephash_pipeline.cli.encode import encode
 from deephash_pipeline.cli.export import export
 from deephash_pipeline.cli.methods import methods
 from deephash_pipeline.cli.package import export_huggingface, export_onnx, log_model
-from deephash_pipeline.cli.partial import only_cells_that_are_there
+from deephash_pipeline.cli.pairs import pairs
 from deephash_pipeline.cli.project import hasher, new
-from deephash_pipeline.cli.provenance import ENV_HELP, RUN_OPTIONS, explain, skipping_what_is_up_to_date, status
+from deephash_pipeline.cli.provenance import (
+    ENV_HELP,
+    INDEXING,
+    NARROWING,
+    RUN_OPTIONS,
+    explain,
+    skipping_what_is_up_to_date,
+    status,
+)
 from deephash_pipeline.cli.refusals import (
     check_options,
     enter_project,
@@ -34,6 +42,9 @@ from deephash_pipeline.cli.refusals import (
 from deephash_pipeline.cli.search import index, search
 from deephash_pipeline.cli.serve import serve
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.pipelines.grid import INDEXED
+
+logger = logging.getLogger(__name__)
 
 USER_ERRORS = (InputError, DatasetError, ParameterValidationError, MissingConfigException)
 HELP = {
@@ -77,7 +88,7 @@ def one_line_errors(command: Callable[..., Any] | None) -> Callable[..., Any]:
             cause = cause or explained(links, options.get("env"))
             if cause is None:
                 raise
-            logging.getLogger(__name__).debug("details", exc_info=error)
+            logger.debug("details", exc_info=error)
             reported = click.ClickException(" ".join(PYDANTIC_DETAILS.sub("", str(cause)).split()))
             # An interrupted training ends like any command that a signal has ended.
             reported.exit_code = getattr(cause, "exit_code", reported.exit_code)  # type: ignore[misc]
@@ -98,9 +109,13 @@ def checked_run(options: dict[str, Any]) -> dict[str, Any]:
     pipeline = joined(names)
     check_options(options, pipeline)
     options = {**options, "pipelines": names}
+    if list(names) == [INDEXING] and not any(options.get(name) for name in NARROWING):
+        # An index has the pictures of the whole database, so one is made.
+        logger.info("the index of %s is made; --namespaces=itq.b32 makes that of another cell", INDEXED.namespace)
+        options["namespaces"] = [INDEXED.namespace]
     if options.get("namespaces"):
         options["namespaces"] = within_stages(options["namespaces"], pipeline)
-    return only_cells_that_are_there(options)
+    return options
 
 
 def within_stages(namespaces: list[str], pipeline: Pipeline) -> list[str]:
@@ -151,7 +166,7 @@ assert kedro_run.callback is not None, "Kedro's run command does something"
 run.params = [*map(described, kedro_run.params), *RUN_OPTIONS]
 run.callback = one_line_errors(skipping_what_is_up_to_date(kedro_run.callback))
 for command in (
-    *(new, methods, hasher, status, explain, encode, *index.commands.values(), search, serve),
+    *(new, methods, hasher, status, explain, encode, *index.commands.values(), search, pairs, serve),
     *(export, export_onnx, export_huggingface, log_model),
 ):
     command.callback = one_line_errors(command.callback)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.search.images import ImageIndex
 from deephash_pipeline.search.images.stored import Runtime
+from deephash_pipeline.search.replacing import holds_vectors
 
 
 class OtherEngine(NamedTuple):
@@ -30,6 +31,8 @@ def opened(
         return ImageIndex.open(folder, read_only, device, runtime)
     if not folder.is_dir():
         raise InputError(f"there is no index {folder}: name the one whose hasher made the codes")
+    if holds_vectors(folder):
+        raise InputError(f"{folder} has vectors: --engine is for images")
     # A service without another engine needs none of their clients.
     from deephash_pipeline.search.engines import default_name, open_engine  # noqa: PLC0415
 

@@ -8,7 +8,7 @@ from deephash_pipeline.cli.hashers import named_hasher
 from deephash_pipeline.cli.options import refuse_other_file
 from deephash_pipeline.cli.project import hasher_of_run, run_catalog
 from deephash_pipeline.common.project_folder import project_root
-from deephash_pipeline.provenance import read_manifest
+from deephash_pipeline.provenance.manifest import read_manifest
 
 output_option = click.option("-o", "--output", required=True, type=click.Path(path_type=Path))
 

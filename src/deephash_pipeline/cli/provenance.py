@@ -18,9 +18,11 @@ from deephash_pipeline.common.project_folder import project_root
 from deephash_pipeline.project.checks import SoundRun
 from deephash_pipeline.project.freshness import ProjectGraph, is_up_to_date, policy, states
 from deephash_pipeline.project.freshness.graph import Catalog
-from deephash_pipeline.project.hooks import KnownParameters, ResultTable
-from deephash_pipeline.project.runners import RUNNERS, count_cores
-from deephash_pipeline.provenance import DamagedError, Kind, RunLock, summarised
+from deephash_pipeline.project.hooks import ResultTable
+from deephash_pipeline.project.runners import RUNNERS
+from deephash_pipeline.project.runners.needs import count_cores
+from deephash_pipeline.provenance.lineage import Kind, summarised
+from deephash_pipeline.provenance.lock import RunLock
 
 logger = logging.getLogger(__name__)
 
@@ -58,13 +60,6 @@ RUN_OPTIONS = [
         help="What to do if the run would read artefacts that other parameters, inputs or code have made.",
     ),
     click.Option(
-        ["--verify"],
-        type=click.Choice(["quick", "full"]),
-        default="quick",
-        show_default=True,
-        help="full: read large files again to compare them with their manifests, even if they seem unchanged.",
-    ),
-    click.Option(
         ["--force"],
         is_flag=True,
         help="Run all nodes, also those that are up to date, and train anew; interrupted, the same command goes on.",
@@ -92,13 +87,12 @@ def skipping_what_is_up_to_date(command: Callable[..., Any]) -> Callable[..., An
     @functools.wraps(command)
     def wrapped(**options: Any) -> Any:
         stale_allowed = options.pop("stale", "refuse") == "allow"
-        verify_fully = options.pop("verify", "quick") == "full"
         force = options.pop("force", False)
         workers, on_error = options.pop("workers", None), options.pop("on_error", "continue")
         whole = set(options["pipelines"]) <= WHOLE
         runner = options.get("runner") or ("ParallelRunner" if (workers or count_cores()) > 1 else "SequentialRunner")
         runner = RUNNERS.get(runner, runner)
-        with policy(stale_allowed=stale_allowed, verify_fully=verify_fully, forced=force):
+        with policy(stale_allowed=stale_allowed, forced=force):
             if not runner.startswith(OURS):
                 if workers:
                     raise InputError(f"--workers is for the runners of this project, not for {runner}: leave it out")
@@ -138,13 +132,11 @@ params_option = click.option(
 @env_option
 @click.option("--pipelines", "names", default="full", callback=split_string, help="Pipelines to look at.")
 @params_option
-@click.option("--verify", type=click.Choice(["quick", "full"]), default="quick", show_default=True)
-def status(env: str | None, names: list[str], params: dict[str, Any], verify: str) -> None:
+def status(env: str | None, names: list[str], params: dict[str, Any]) -> None:
     """Print what is fresh, stale, missing, damaged or without a manifest."""
     pipeline = joined(names)
     catalog = open_catalog(env, params, names=names)
-    with policy(verify_fully=verify == "full"):
-        found = states(_with_indexes(pipeline, catalog), catalog)
+    found = states(_with_indexes(pipeline, catalog), catalog)
     counts = Counter(state.kind for state in found.values())
     click.echo(", ".join(f"{counts[kind]} {kind}" for kind in Kind if counts[kind]) or "nothing is made by it")
     for kind in Kind:
@@ -186,12 +178,7 @@ def explanation(pipeline: Pipeline, catalog: Catalog) -> Iterable[str]:
         stored = [output for output in node.outputs if graph.artefact(output) is not None]
         yield f"{node.name}: {', '.join(step.inputs)} ->"
         yield from (f"    {described(output)}" for output in stored)
-        origin = None
-        if stored:
-            try:
-                origin = graph.lineage.artefacts[stored[0]].origin()
-            except DamagedError:
-                origin = None
+        origin = graph.lineage.stored(stored[0]).origin() if stored else None
         if origin is not None:
             if origin.parameters:
                 known = origin.known_parameters
@@ -226,7 +213,6 @@ def open_catalog(
     created: Any = KedroSession.create(env=env, runtime_params=dict(parameters or {}), conf_source=conf_source)
     with created as session:
         catalog = catalog_of(session, names)
-    KnownParameters().before_pipeline_run(catalog=catalog)
     SoundRun().check_parameters(catalog, project_root())
     return catalog
 

@@ -5,6 +5,7 @@ import operator
 import os
 import pickle
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import reduce
 from pathlib import Path
 from types import TracebackType
@@ -142,10 +143,9 @@ def check_runner(name: str | None) -> None:
     """
     if name is None:
         return
-    try:
+    found = None
+    with suppress(ImportError, AttributeError, TypeError, ValueError):
         found = load_obj(name, "kedro.runner")
-    except (ImportError, AttributeError, TypeError, ValueError):
-        found = None
     if not isinstance(found, type) or not issubclass(found, AbstractRunner):
         raise InputError(f"unknown runner `{name}`: use one of {', '.join(RUNNERS)}")
 
@@ -193,20 +193,13 @@ def configuration_fault(environment: str | None) -> str | None:
         for path in sorted(path for path in Path("conf", folder).rglob("*") if path.suffix in (".yml", ".yaml")):
             try:
                 content = OmegaConf.create(path.read_bytes().decode())
-            except UnicodeDecodeError as error:
-                return f"{path} is no UTF-8 text (byte {error.start}): save it as UTF-8"
-            except yaml.MarkedYAMLError as error:
-                line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
-                return f"{path}{line}: {error.problem or error.context}: mend the YAML"
-            except yaml.YAMLError as error:
-                return f"{path}: {' '.join(str(error).split())}: mend the YAML"
             except OSError as error:
                 return f"{path} cannot be read ({error.strerror}): mend its permissions"
             except AssertionError:
                 # So OmegaConf ends on a number or a date alone.
                 content = None
-            except (OmegaConfBaseException, ValueError, RecursionError) as error:
-                return f"{path}: {str(error).partition(chr(10))[0]}: mend the YAML"
+            except (yaml.YAMLError, OmegaConfBaseException, ValueError, RecursionError) as error:
+                return f"{path}: {' '.join(str(error).split())}: mend the YAML, in UTF-8"
             # OmegaConf takes text alone for a name without a value.
             alone = isinstance(content, DictConfig) and len(content) == 1 and next(iter(content.values())) is None
             if alone or not isinstance(content, DictConfig):

@@ -11,19 +11,43 @@ from rich.cells import cell_len
 from deephash_pipeline.cli.hashers import HASHER_HELP, is_cell, named_hasher
 from deephash_pipeline.cli.opening import OtherEngine, opened
 from deephash_pipeline.cli.options import FOLDER, approximate_option, device_option, engine_option
+from deephash_pipeline.cli.vectors import (
+    FACTS,
+    VectorSearch,
+    add_vectors,
+    build_of_vectors,
+    build_options,
+    facts_of_vectors,
+    found_vectors,
+    open_vector_index,
+    refuse_without_vectors,
+    vectors_options,
+)
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.deephash import ImageHasher
 from deephash_pipeline.search import Answers, HammingIndex
 from deephash_pipeline.search.encoding import CodeFolder, add_encoded
-from deephash_pipeline.search.images import AddedImages, ImageIndex, has_other_hasher, list_images, rebuilt
-from deephash_pipeline.search.images.changes import STAMP, gone
+from deephash_pipeline.search.images import (
+    AddedImages,
+    ImageIndex,
+    bring_up_to_date,
+    has_other_hasher,
+    list_images,
+    rebuilt,
+    searched_folders,
+)
+from deephash_pipeline.search.images.changes import OF_THE_FILE, gone
+from deephash_pipeline.search.images.fitted import fewest, has_outgrown, hasher_of, is_shipped, refit
+from deephash_pipeline.search.images.updating import Missing
+from deephash_pipeline.search.replacing import holds_vectors
 
-FACTS = ("code_length", "columns", "segments", "removed", "bytes_on_disk")
+BITS = (64, 128, 256)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 @click.group()
 def index() -> None:
-    """Make an index of images, and change it."""
+    """Make an index of images or vectors, and change it."""
 
 
 @index.command()
@@ -31,36 +55,108 @@ def index() -> None:
 @click.option("--hasher", help=HASHER_HELP)
 @click.argument("paths", nargs=-1)
 @click.option("--codes", help="Index the codes that `encode` has made into this folder; they bring their hasher.")
-@click.option("--anew", is_flag=True, help="Replace an index that was made with another hasher.")
+@click.option("--anew", is_flag=True, help="Replace an index that was made with another hasher, or of vectors.")
+@build_options
+@click.option("--keep-missing", "missing", flag_value="none", help="Keep images whose files are gone.")
+@click.option("--remove-missing", "missing", flag_value="all", help="Remove them, even if more than half are gone.")
+@click.option("--verify", is_flag=True, help="Read all files, not only those of another size or time.")
 @device_option
-def build(index: Path, hasher: str | None, paths: Sequence[str], codes: str | None, anew: bool, device: str) -> None:
-    """Make INDEX of the images in PATHS: folders, globs, files, or CSVs with a column path.
+def build(
+    index: Path,
+    hasher: str | None,
+    paths: Sequence[str],
+    codes: str | None,
+    anew: bool,
+    missing: Missing | None,
+    verify: bool,
+    device: str,
+    **options: Any,
+) -> None:
+    """Make INDEX of the images in PATHS: folders, globs, files, or CSVs with a column path; or of --vectors.
 
-    A build that was stopped goes on where it was. The database of a run is indexed by the pipeline `indexing`.
+    Without --hasher it keeps the features of photographs and fits a hash function on them; --hasher brings its own.
+    Of an index that is there, new files are added, changed ones encoded again, and those removed whose files are gone
+    from the folders in PATHS. A build that was stopped goes on where it was. The database of a run is indexed by the
+    pipeline `indexing`.
     """
-    if (hasher is None) == (codes is None) or (codes and paths):
-        raise InputError("give either --hasher and PATHS, or --codes and neither")
-    if hasher is not None and not paths:
-        of_run = " (a run's database: kedro run --pipelines=indexing)" if is_cell(hasher) else ""
+    if options["vectors"] is not None:
+        if hasher or codes or paths:
+            raise InputError("--vectors are indexed alone: leave out --hasher, --codes and PATHS")
+        build_of_vectors(index, anew, **options)
+        return
+    method, labels, bits = (options.pop(name) for name in ("method", "labels", "bits"))
+    refuse_without_vectors(options)
+    if codes and (paths or hasher):
+        raise InputError("give either PATHS, with --hasher or without, or --codes and neither")
+    if (hasher or codes) and (method or labels or bits):
+        raise InputError("--method, --labels and --bits fit a hash function: leave out --hasher and --codes")
+    if labels not in (None, "folder"):
+        raise InputError(f"--labels {labels}: of images, only `folder` is known")
+    if bits not in (None, *BITS):
+        raise InputError(f"--bits {bits}: of images, give {', '.join(map(str, BITS[:-1]))} or {BITS[-1]}")
+    if not (paths or codes):
+        of_run = " (a run's database: kedro run --pipelines=indexing)" if hasher and is_cell(hasher) else ""
         raise InputError(f"no PATHS are given: name folders, globs or CSV files of images{of_run}")
     files, skipped = list_images(paths) if paths else ([], [])
     encoded = CodeFolder(codes) if codes else None
-    made = encoded.hasher(device) if encoded else named_hasher(str(hasher), device)
+    own = not (hasher or codes)
+    if encoded is not None:
+        made = encoded.hasher(device)
+    else:
+        made = named_hasher(hasher, device) if hasher else hasher_of(index, bits or BITS[1], device)
+    if own and (method or labels) and not is_shipped(made):
+        raise InputError(f"{index} has a hash function already: `index refit {index}` makes another")
     replacing = anew and has_other_hasher(index, made)
-    with rebuilt(index, made) if replacing else ImageIndex.create_or_open(index, made) as images:
+    with rebuilt(index, made) if replacing else ImageIndex.create_or_open(index, made, features=own) as images:
         click.echo(f"{made!r}, trained on {made.description.trained_on}", err=True)
-        _report(index, images, images.add_files(files) if encoded is None else add_encoded(images, encoded), skipped)
+        if encoded is not None:
+            report = add_encoded(images, encoded)
+        else:
+            report = bring_up_to_date(images, files, searched_folders(paths), missing or "few", verify)
+        _report(index, images, report, skipped)
         assert isinstance(images.index, HammingIndex), "a build is of no other engine"
         for name in gone(images.index):
             click.echo(f"gone: {name}: its file is not there any more, `index remove` removes it", err=True)
+        kept = bool(images.index.features)
+        to_fit = own and kept and is_shipped(made) and len(images) >= fewest(images.index.code_length)
+        if kept and not to_fit and has_outgrown(images):
+            click.echo(f"it was fitted on far fewer images: `index refit {index}` fits it on these", err=True)
+    if to_fit:
+        try:
+            _report_fit(index, refit(index, method, labels is not None, device))
+        except InputError as error:
+            if method or labels:
+                raise
+            click.echo(f"{index} keeps the hash function that was fitted on other photographs: {error}", err=True)
+
+
+@index.command("refit")
+@click.argument("index", type=FOLDER)
+@click.option("--method", help="Hash function to fit, a name that `methods` lists.")
+@click.option("--labels", type=click.Choice(["folder"]), help="Let images of one folder have near codes.")
+@device_option
+def refit_command(index: Path, method: str | None, labels: str | None, device: str) -> None:
+    """Fit the hash function of INDEX on the features that it keeps, and make its codes anew; no image is read."""
+    _report_fit(index, refit(index, method, labels is not None, device))
+
+
+def _report_fit(folder: Path, hasher: ImageHasher) -> None:
+    click.echo(f"{folder}: {hasher!r}, fitted on {hasher.description.training_images:,} of its images")
 
 
 @index.command()
 @click.argument("index", type=FOLDER)
-@click.argument("paths", nargs=-1, required=True)
+@click.argument("paths", nargs=-1)
+@vectors_options
 @device_option
-def add(index: Path, paths: Sequence[str], device: str) -> None:
-    """Add the images in PATHS to INDEX."""
+def add(index: Path, paths: Sequence[str], device: str, **of_vectors: Any) -> None:
+    """Add the images in PATHS, or --vectors, to INDEX."""
+    if of_vectors["vectors"] is not None and not paths:
+        add_vectors(index, **of_vectors)
+        return
+    refuse_without_vectors(of_vectors)
+    if not paths:
+        raise InputError("no PATHS are given: name folders, globs or CSV files of images, or --vectors")
     files, skipped = list_images(paths)
     with ImageIndex.open(index, device=device) as images:
         _report(index, images, images.add_files(files), skipped)
@@ -71,7 +167,12 @@ def add(index: Path, paths: Sequence[str], device: str) -> None:
 @click.argument("ids", nargs=-1, required=True)
 @click.option("--missing-ok", is_flag=True, help="Pass over ids that are not there.")
 def remove(index: Path, ids: Sequence[str], missing_ok: bool) -> None:
-    """Remove the images named IDS from INDEX; files outside it stay."""
+    """Remove the images, or vectors, named IDS from INDEX; files outside it stay."""
+    if holds_vectors(index):
+        with open_vector_index(index, read_only=False) as vectors:
+            removed = vectors.remove([vectors.id_of(name) for name in ids], missing_ok)
+            click.echo(f"{index}: {removed} removed, {len(vectors)} vectors")
+        return
     with ImageIndex.open(index, device="cpu") as images:
         click.echo(f"{index}: {images.remove(ids, missing_ok)} removed, {len(images)} images")
 
@@ -81,6 +182,9 @@ def remove(index: Path, ids: Sequence[str], missing_ok: bool) -> None:
 @json_option
 def info(index: Path, as_json: bool) -> None:
     """Say what INDEX has."""
+    if holds_vectors(index):
+        _print_facts(facts_of_vectors(index), as_json)
+        return
     with ImageIndex.open(index, read_only=True, device="cpu") as images:
         about = images.hasher.description
         facts: dict[str, Any] = {
@@ -91,6 +195,10 @@ def info(index: Path, as_json: bool) -> None:
             "image_shape": list(about.image_shape),
             **{f"hasher_{key}": value for key, value in about.code_version.items()},
         }
+    _print_facts(facts, as_json)
+
+
+def _print_facts(facts: dict[str, Any], as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(facts))
         return
@@ -107,6 +215,9 @@ def info(index: Path, as_json: bool) -> None:
 @click.option("-k", default=10, show_default=True, help="How many to find.")
 @click.option("--radius", type=int, help="Find all at most so many bits away, at most k of them.")
 @click.option("--label", "labels", multiple=True, help="Only of this label; may be repeated.")
+@click.option("--rescore", is_flag=True, help="Bring the nearest into the order of the features that INDEX keeps.")
+@click.option("--vectors", type=FOLDER, help="Search an index of vectors by those in a file.")
+@click.option("--recall", type=float, help="Of a search by vectors, in place of what the index was built for.")
 @json_option
 @engine_option
 @approximate_option
@@ -118,23 +229,39 @@ def search(
     k: int,
     radius: int | None,
     labels: Sequence[str],
+    rescore: bool,
+    vectors: Path | None,
+    recall: float | None,
     as_json: bool,
     engine: str | None,
     approximate: bool,
     device: str,
 ) -> None:
-    """Find the images of INDEX that are most like a PHOTO; of equal distances those that were added first."""
+    """Find the images of INDEX that are most like a PHOTO; of equal distances those that were added first.
+
+    In an index of vectors, find those most like --vectors, by cosine.
+    """
+    if holds_vectors(index):
+        if photo or radius is not None or engine or approximate:
+            raise InputError(f"{index} has vectors: PHOTO, --radius and --engine are for images")
+        rows, expected = found_vectors(index, VectorSearch(vectors, name, k, labels, recall))
+        _print_rows(rows, as_json)
+        click.echo(expected, err=True)
+        return
+    refuse_without_vectors({"vectors": vectors, "recall": recall})
     if (photo is None) == (name is None):
         raise InputError("give either a photo or --id of an image of the index")
     if photo is not None and not photo.is_file():
         raise InputError(f"{photo} is not there: name an image file, or --id of an image of the index")
+    if rescore and name is not None:
+        raise InputError("--rescore is for a photo: leave it out with --id")
     with opened(index, device if photo else "cpu", OtherEngine(engine, approximate)) as images:
         where = images.labelled(labels) if labels else None
         if name is not None:
             answers = images.search_by_id(name, k, where)
         else:
             assert photo is not None
-            answers = images.search(photo, k, where)
+            answers = images.search(photo, k, where, rescore)
         rows = _rows(images, answers, radius)
     if as_json:
         click.echo(json.dumps(rows, ensure_ascii=False))
@@ -143,6 +270,14 @@ def search(
     print_columns([("distance", "label", "id"), *cells])
     if approximate:
         click.echo("approximate: near images may be missing", err=True)
+
+
+def _print_rows(rows: list[dict[str, Any]], as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(rows, ensure_ascii=False))
+        return
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    print_columns([columns, *([str(row.get(name, "")) for name in columns] for row in rows)])
 
 
 def _rows(images: ImageIndex, answers: Answers, radius: int | None) -> list[dict[str, Any]]:
@@ -154,7 +289,7 @@ def _rows(images: ImageIndex, answers: Answers, radius: int | None) -> list[dict
         {
             "id": name,
             "distance": distance,
-            **{column: value for column, value in item.metadata.items() if column != STAMP},
+            **{column: value for column, value in item.metadata.items() if column not in OF_THE_FILE},
             "path": str(images.path_of(item.metadata) or ""),
         }
         for (name, distance), item in zip(found, items, strict=True)
@@ -164,11 +299,13 @@ def _rows(images: ImageIndex, answers: Answers, radius: int | None) -> list[dict
 def _report(folder: Path, images: ImageIndex, report: AddedImages, unnamed: Sequence[Any]) -> None:
     there = f", {report.there} there already" if report.there else ""
     changed = f", {len(report.changed)} changed and encoded again" if report.changed else ""
+    changed += f", {report.renamed} renamed" if report.renamed else ""
+    changed += f", {report.removed} gone and removed" if report.removed else ""
     click.echo(f"{folder}: {report.added} added{there}{changed}, {len(images)} images, {images.hasher!r}")
     print_left_out([*unnamed, *report.skipped])
     if warning := report.codes.warning(images.hasher.description):
         click.echo(f"warning: {warning}", err=True)
-    if not (report.added or report.there or report.changed):
+    if not (report.added or report.there or report.changed or report.renamed):
         raise InputError(f"nothing was added to {folder}: mend what is left out, or name other images")
 
 

@@ -12,9 +12,12 @@ import click
 from deephash_pipeline.cli.opening import OtherEngine
 from deephash_pipeline.cli.opening import opened as open_index
 from deephash_pipeline.cli.options import FOLDER, approximate_option, device_option, engine_option
+from deephash_pipeline.cli.vectors import open_vector_index
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.extras import required
+from deephash_pipeline.search.coded import CodedItems
 from deephash_pipeline.search.images.stored import Runtime
+from deephash_pipeline.search.replacing import holds_vectors
 
 ANYWHERE = ("0.0.0.0", "::")
 SECONDS_TO_END = 10
@@ -77,10 +80,13 @@ def serve(
         raise InputError("--engine is for one INDEX and without --token-file: change an index and export it again")
     with ExitStack() as stack:
         listener = stack.enter_context(_listener(host, port))
-        opened = {}
+        opened: dict[str, CodedItems] = {}
         for folder in indexes:
             names = (folder.name, str(folder), str(folder.resolve()))
             name = next(name for name in names if name and name not in opened)
+            if holds_vectors(folder) and engine is None and not approximate:
+                opened[name] = stack.enter_context(open_vector_index(folder, settings.token is None))
+                continue
             index = open_index(folder, device, OtherEngine(engine, approximate), settings.token is None, runtime)
             opened[name] = stack.enter_context(index)
         config = uvicorn.Config(

@@ -1,6 +1,6 @@
 """Parameters written once, as keywords of a constructor: what pydantic needs to know of them is read from there.
 
-A keyword says its type, its bounds and its default in the signature, ``samples: Annotated[int, Field(ge=1)] = 5000``.
+A keyword says its type, its bounds and its default where it is declared, ``samples: PositiveInt = 5000``.
 `parameters_model` makes the model that a block of YAML is validated by from it; `validated` checks what Python code
 passes by the same rules.
 """
@@ -139,20 +139,18 @@ def _fault_in_words(fault: Mapping[str, Any]) -> str:
     return f"{name}: {message}{got}" if name else f"{message}{got}"
 
 
-def validated(*skip: str) -> Callable[[Callable[P, None]], Callable[P, None]]:
+def validated(init: Callable[P, None], skip: Collection[str] = ()) -> Callable[P, None]:
     """Let a constructor check its arguments by its own annotations, and convert them, before it runs.
 
     Args:
+        init: ``__init__`` of a class, which then raises `InputError` for values that its annotations refuse.
         skip: parameters that are taken as they are, such as arrays.
-
-    Returns:
-        A decorator for ``__init__``, whose class then raises `InputError` for values that its annotations refuse.
 
     Example:
         >>> from typing import Annotated
         >>> from pydantic import Field
         >>> class Clock:
-        ...     @validated()
+        ...     @validated
         ...     def __init__(self, hands: Annotated[int, Field(ge=1)] = 2) -> None:
         ...         self.hands = hands
         >>> Clock().hands, Clock(3).hands
@@ -161,18 +159,14 @@ def validated(*skip: str) -> Callable[[Callable[P, None]], Callable[P, None]]:
         Traceback (most recent call last):
         deephash_pipeline.common.errors.InputError: Clock: hands: Input should be greater than or equal to 1 (got 0)
     """
+    signature = inspect.signature(init)
+    model: Callable[[], type[Parameters]] = functools.cache(lambda: parameters_model(init, skip))
 
-    def decorate(init: Callable[P, None]) -> Callable[P, None]:
-        signature = inspect.signature(init)
-        model: Callable[[], type[Parameters]] = functools.cache(lambda: parameters_model(init, skip))
+    @functools.wraps(init)
+    def checking(*args: P.args, **kwargs: P.kwargs) -> None:
+        bound = signature.bind(*args, **kwargs)
+        given = {name: value for name, value in bound.arguments.items() if name in model().model_fields}
+        bound.arguments |= check_parameters(model(), given, type(args[0]).__name__)
+        init(*bound.args, **bound.kwargs)
 
-        @functools.wraps(init)
-        def checking(*args: P.args, **kwargs: P.kwargs) -> None:
-            bound = signature.bind(*args, **kwargs)
-            given = {name: value for name, value in bound.arguments.items() if name in model().model_fields}
-            bound.arguments |= check_parameters(model(), given, type(args[0]).__name__)
-            init(*bound.args, **bound.kwargs)
-
-        return checking
-
-    return decorate
+    return checking

@@ -15,9 +15,6 @@ SECONDS_BETWEEN_LINES = 30.0
 SECONDS_BETWEEN_FRAMES = 0.1
 SECONDS_BETWEEN_REPORTS = 0.5
 
-STEPS_OF_A_PART = 1000
-"""Parts count alike, whatever steps the computations in them count."""
-
 SPEED_ESTIMATE_PERIOD = 3600.0
 """Seconds over which a bar averages its speed. By rich's default, 30, no time is left where a step takes longer."""
 
@@ -64,30 +61,23 @@ def reported_to(receive: Callable[[Steps], None]) -> Iterator[None]:
 
 
 @contextmanager
-def part(number: int, count: int, name: str) -> Iterator[None]:
-    """Have computations inside the block report their steps as those of one of `count` equal parts.
+def part(name: str) -> Iterator[None]:
+    """Have computations inside the block report where they are as in a part of something larger.
 
     Args:
-        number: parts that are done.
-        count: all of them.
         name: of the part, put before where the computation is, such as ``"trial 3 of 20"``.
 
     Example:
-        >>> with reported_to(lambda steps: print(steps.done, "of", steps.total, steps.where)), part(2, 20, "trial 3"):
+        >>> with reported_to(lambda steps: print(steps.where)), part("trial 3 of 20"):
         ...     total = sum(track([1, 2], "numbers", total=2))
-        2000 of 20000 trial 3, 0 of 2
-        3000 of 20000 trial 3, 2 of 2
+        trial 3 of 20, 0 of 2
+        trial 3 of 20, 2 of 2
     """
     receive = _Listener.receive
     if receive is None:
         yield
         return
-
-    def scaled(steps: Steps) -> None:
-        done = STEPS_OF_A_PART * number + STEPS_OF_A_PART * steps.done // max(steps.total, 1)
-        receive(Steps(steps.description, done, STEPS_OF_A_PART * count, f"{name}, {steps.where}"))
-
-    with reported_to(scaled):
+    with reported_to(lambda steps: receive(steps._replace(where=f"{name}, {steps.where}"))):
         yield
 
 

@@ -64,22 +64,6 @@ def connected(address: str | None, cpus: int | None = None) -> Iterator[Any]:
         ray.shutdown()
 
 
-class LastOfEach:
-    """What was noted last under each name since somebody asked: an actor, here so that it imports next to nothing."""
-
-    def __init__(self) -> None:
-        self._last: dict[str, Any] = {}
-
-    def note(self, name: str, value: Any) -> None:
-        """Replace what was noted under a name."""
-        self._last[name] = value
-
-    def take(self) -> dict[str, Any]:
-        """Give it all, and forget it."""
-        taken, self._last = self._last, {}
-        return taken
-
-
 def is_there(path: str) -> bool:
     """Say whether the machine that this runs on sees a path."""
     return os.path.exists(path)

@@ -7,6 +7,7 @@ The stages of Algorithm 1 are functions of a training set, parameters and a run:
 from deephash_pipeline.deephash.estimator import DeepHash
 from deephash_pipeline.deephash.experiment import ClassifierRun, Experiment, Run
 from deephash_pipeline.deephash.feature_hash import FeatureHash
+from deephash_pipeline.deephash.features import FeatureExtractor
 from deephash_pipeline.deephash.fine_tune import FineTuned, FineTuningParameters, PreTrainedWeights, fine_tune
 from deephash_pipeline.deephash.hasher import ImageHasher
 from deephash_pipeline.deephash.initialise import (
@@ -26,6 +27,7 @@ __all__ = [
     "DeepHash",
     "EncodedImages",
     "Experiment",
+    "FeatureExtractor",
     "FeatureHash",
     "FineTuned",
     "FineTuningParameters",

@@ -1,6 +1,7 @@
 """The paper's method for people without Kedro: fit on labelled images, then encode."""
 
 import logging
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -26,7 +27,7 @@ from deephash_pipeline.images.batches import image_batches
 from deephash_pipeline.images.decoding.image_files import Channels, checked_size
 from deephash_pipeline.images.statistics import pixel_statistics
 from deephash_pipeline.losses import LOSS_PARAMETERS
-from deephash_pipeline.networks import NETWORKS, HashLayerParameters
+from deephash_pipeline.networks import NETWORKS, HashLayerParameters, usual_input
 from deephash_pipeline.retrieval import count_distances, mean_average_precision
 from deephash_pipeline.retrieval.codes import check_code_length
 from deephash_pipeline.training import CheckpointFolder, TrainingParameters
@@ -59,6 +60,7 @@ LITTLE = 0.1
 """Of the way from chance to a perfect order, below which next to nothing was learned."""
 
 
+@dataclass(eq=False, repr=False)
 class DeepHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
     """Deep hashing after Mu & Liu: two stages of pre-training, then fine-tuning of all layers; an `ImageHasher`.
 
@@ -67,15 +69,16 @@ class DeepHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
     Args:
         code_length: bits.
         network: a table of the paper's appendix, such as ``lenet`` (28x28, grey) or ``cifar10_full`` (32x32, colour);
-            or a classifier of `torchvision.models`, such as ``resnet18``.
+            or a classifier of `torchvision.models`, such as ``resnet18``, or a model of timm, such as
+            ``timm/tf_efficientnet_lite0``.
         pretraining: of stage 1; None for the default.
         hash_layer_init: of stage 2; None for the default.
         fine_tuning: of all layers; None for the default.
         effort: share of the epochs that are made, 0.1 for a quick look.
         random_state: every random draw derives from it.
         device: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
-        image_size: height and width to which images are resized for networks of torchvision; those of the paper have
-            their own.
+        image_size: height and width to which images are resized for networks of torchvision and timm; None for what
+            their pretrained weights were made for. Those of the paper have their own.
         checkpoints: folder where a training that is stopped saves itself, and from which the same `fit` goes on.
 
     Attributes:
@@ -98,31 +101,16 @@ class DeepHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
 
     # Set by the caller here, where an `ImageHasher` reads it from its file.
     code_length: int = 48
-
-    def __init__(
-        self,
-        code_length: int = 48,
-        network: str = "lenet",
-        *,
-        pretraining: PreTrainingParameters | None = None,
-        hash_layer_init: HashLayerInitParameters | None = None,
-        fine_tuning: FineTuningParameters | None = None,
-        effort: float = 1.0,
-        random_state: int = 0,
-        device: str = "auto",
-        image_size: tuple[int, int] | None = None,
-        checkpoints: str | Path | None = None,
-    ) -> None:
-        self.code_length = code_length
-        self.network = network
-        self.pretraining = pretraining
-        self.hash_layer_init = hash_layer_init
-        self.fine_tuning = fine_tuning
-        self.effort = effort
-        self.random_state = random_state
-        self.device = device
-        self.image_size = image_size
-        self.checkpoints = checkpoints
+    network: str = "lenet"
+    _: KW_ONLY
+    pretraining: PreTrainingParameters | None = None
+    hash_layer_init: HashLayerInitParameters | None = None
+    fine_tuning: FineTuningParameters | None = None
+    effort: float = 1.0
+    random_state: int = 0
+    device: str = "auto"
+    image_size: tuple[int, int] | None = None
+    checkpoints: str | Path | None = None
 
     def fit(self, images: Any, labels: Any) -> Self:
         """Learn from images and one class for each.
@@ -214,7 +202,7 @@ class DeepHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
         if self.network in NETWORKS:
             channels, height, width = NETWORKS[self.network][0].output
             return 1 if channels == 1 else 3, height, width
-        height, width = checked_size(self.image_size or (224, 224))
+        height, width = checked_size(self.image_size or usual_input(self.network).size)
         return 3, height, width
 
 

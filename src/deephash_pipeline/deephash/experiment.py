@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
 
 from deephash_pipeline.common.cell import Cell, seed_of_replicate
 from deephash_pipeline.common.devices import resolve_device
-from deephash_pipeline.networks import NETWORKS, Trunk, TrunkParameters, build_trunk, require_network
+from deephash_pipeline.networks import NETWORKS, Trunk, TrunkParameters, build_trunk, require_network, usual_input
 from deephash_pipeline.networks.layers import Shape
 from deephash_pipeline.training import CheckpointFolder, TrainingParameters, TrainingRun, resolve_devices
 
@@ -21,8 +21,8 @@ class Experiment(BaseModel):
     Attributes:
         benchmark: name of the data, and of its folders and MLflow experiment.
         network: a table of the appendix, by its name in `deephash_pipeline.networks.NETWORKS`; or a classifier of
-            `torchvision.models`, by its name there.
-        trunk: for a network of torchvision.
+            `torchvision.models`, by its name there; or a model of timm, as ``timm/<name>``.
+        trunk: for a network of torchvision or timm.
         seed: every random draw derives from it; those of a cell's replicate from `seed_of_replicate`.
         device: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
         devices: how many of them share the training of a network with a trunk; ``auto`` takes all CUDA devices there
@@ -49,7 +49,9 @@ class Experiment(BaseModel):
     def _network_is_known(self) -> Self:
         require_network(self.network)
         if self.network in NETWORKS and self.trunk != TrunkParameters():
-            raise ValueError(f"`trunk` is for networks of torchvision, and `{self.network}` is none: leave it out")
+            raise ValueError(
+                f"`trunk` is for networks of torchvision and timm, and `{self.network}` is none: leave it out"
+            )
         return self
 
     def of_replicate(self, replicate: int) -> "Experiment":
@@ -59,6 +61,11 @@ class Experiment(BaseModel):
     def trunk_for(self, image_shape: Shape) -> Trunk:
         """Build the trunk for images of shape (channels, height, width), with weights still to be drawn or loaded."""
         return build_trunk(self.network, image_shape, self.trunk)
+
+    @property
+    def usual_statistics(self) -> dict[str, list[float]] | None:
+        """Normalisation that the network's weights were learned with; None for that of the training images."""
+        return usual_input(self.network).statistics if self.trunk.learned_elsewhere else None
 
     @property
     def torch_device(self) -> torch.device:

@@ -1,47 +1,42 @@
 """Codes of images without labels: a trunk that was trained on other images, and a hash function on its features."""
 
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import ValidationError
 from sklearn.base import BaseEstimator, clone
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.common.parameters import faults_in_one_line
 from deephash_pipeline.deephash import hasher
-from deephash_pipeline.deephash.experiment import Experiment
+from deephash_pipeline.deephash.features import FeatureExtractor
 from deephash_pipeline.deephash.hasher import ImageHasher
-from deephash_pipeline.deephash.pretrain import frozen_trunk
 from deephash_pipeline.hashers import HasherDescription
-from deephash_pipeline.hashing import HASH_FUNCTIONS, ITQ, HashFunction
-from deephash_pipeline.images.batches import Images, image_batches
-from deephash_pipeline.images.decoding.image_files import Channels, checked_size
-from deephash_pipeline.images.inputs import ImageInputs
-from deephash_pipeline.networks import NETWORKS, Trunk
+from deephash_pipeline.hashers.description import Runtime
+from deephash_pipeline.hashing import HASH_FUNCTIONS, ITQ, Encoder, HashFunction
+from deephash_pipeline.images.batches import Images
+from deephash_pipeline.networks import NETWORKS, Backbone
 from deephash_pipeline.provenance import code_version
-from deephash_pipeline.training import outputs_in_blocks
-
-IMAGENET = {"mean": [0.485, 0.456, 0.406], "standard_deviation": [0.229, 0.224, 0.225]}
-"""Of the images that torchvision's weights were trained on, as torchvision documents them."""
-
-DECODED_AT_A_TIME = 64
 
 
+@dataclass(eq=False, repr=False)
 class FeatureHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
-    """A hash function on the features of a pretrained network of torchvision; an `ImageHasher`.
+    """A hash function on the features of a pretrained network of torchvision or timm; an `ImageHasher`.
 
     Nothing is trained but the hash function. Memory holds the features and never all images.
 
     Args:
         hash_function: any of `deephash_pipeline.hashing`, which is copied; None for ITQ with 48 bits. LSH, PCAH, ITQ,
             SH, AGH and SpH need no labels.
-        network: a classifier of `torchvision.models`.
-        weights: file of its state, ``.safetensors`` or of `torch.save`; None for torchvision's, which are downloaded.
-        image_size: height and width to which images are resized.
+        network: a classifier of `torchvision.models`, or a model of timm, such as ``timm/tf_efficientnet_lite0``.
+        weights: file of its state, ``.safetensors`` or of `torch.save`; None for its library's: those of an installed
+            package (extra ``photos``), else downloaded.
+        image_size: height and width to which images are resized; None for those that the weights were made for.
         random_state: of what is drawn besides; the hash function has its own.
         device: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
+        runtime: what computes features: ``torch``, ``onnx``, or ``auto`` for ONNX Runtime where it is installed and
+            there is no GPU. A hasher keeps it.
 
     Raises:
         InputError: a parameter, an image or the weights are refused.
@@ -57,22 +52,14 @@ class FeatureHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
     (3, 2)
     """
 
-    def __init__(
-        self,
-        hash_function: HashFunction | None = None,
-        network: str = "resnet18",
-        *,
-        weights: str | Path | None = None,
-        image_size: tuple[int, int] = (224, 224),
-        random_state: int = 0,
-        device: str = "auto",
-    ) -> None:
-        self.hash_function = hash_function
-        self.network = network
-        self.weights = weights
-        self.image_size = image_size
-        self.random_state = random_state
-        self.device = device
+    hash_function: HashFunction | None = None
+    network: str = "resnet18"
+    _: KW_ONLY
+    weights: str | Path | None = None
+    image_size: tuple[int, int] | None = None
+    random_state: int = 0
+    device: str = "auto"
+    runtime: Runtime | Literal["auto"] = "auto"
 
     def fit(self, images: Images, labels: Any = None) -> Self:
         """Learn the hash function.
@@ -86,7 +73,7 @@ class FeatureHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
         """
         function = ITQ(48) if self.hash_function is None else clone(self.hash_function)
         try:
-            key = HASH_FUNCTIONS.name_of(type(function))
+            HASH_FUNCTIONS.name_of(type(function))
         except LookupError:
             name = type(function).__name__
             raise InputError(f"{name} is no hash function on features: take one such as ITQ") from None
@@ -94,42 +81,52 @@ class FeatureHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
             raise InputError(f"{type(function).__name__} learns from labels: pass them, or take ITQ, which needs none")
         if self.network in NETWORKS:
             raise InputError(f"there are no pretrained weights of `{self.network}`: take a network such as resnet18")
-        weights = None if self.weights is None else str(self.weights)
-        trunk_parameters = {"pretrained": True, "frozen": True, "weights": weights}
-        settings = {"network": self.network, "seed": self.random_state, "device": self.device}
-        try:
-            experiment = Experiment.model_validate({"benchmark": "images", "trunk": trunk_parameters, **settings})
-        except ValidationError as error:
-            raise InputError(f"FeatureHash: {faults_in_one_line(error)}") from error
-        height, width = checked_size(self.image_size)
-        shape: tuple[Channels, int, int] = (3, height, width)
-        trunk = frozen_trunk(experiment, shape).eval()
-        z = self._features_of(images, trunk, experiment)
-        encoder = function.fit(z, labels)
-        description = HasherDescription(
-            network=self.network,
-            trunk=experiment.trunk.of_hasher(),
-            image_shape=shape,
-            code_length=encoder.code_length,
-            method=key,
-            encoder=key,
-            class_names=(),
-            statistics=IMAGENET,
-            benchmark=experiment.benchmark,
-            seed=self.random_state,
-            training_images=len(z),
-            code_version=code_version(Path(hasher.__file__).parent),
+        extractor = FeatureExtractor.pretrained(
+            self.network,
+            weights=self.weights,
+            image_size=self.image_size,
+            device=self.device,
+            runtime=self.runtime,
         )
-        self._compose(trunk, encoder, description, self.device)
+        z = extractor.features(images)
+        if not len(z):
+            raise InputError("there are no images to learn from: pass at least two")
+        encoder, description = learned(function, extractor, z, labels, self.random_state)
+        self._compose(extractor.trunk, encoder, description, self.device)
         return self
 
-    def _features_of(self, images: Images, trunk: Trunk, experiment: Experiment) -> NDArray[np.float32]:
-        device, (height, width) = experiment.torch_device, self.image_size
-        trunk = trunk.to(device)
-        blocks = [
-            outputs_in_blocks(trunk, ImageInputs(batch.pixels, IMAGENET, device, size=trunk.image_size))
-            for batch in image_batches(images, (3, height, width), DECODED_AT_A_TIME)
-        ]
-        if not blocks:
-            raise InputError("there are no images to learn from: pass at least two")
-        return np.concatenate(blocks)
+
+def learned(
+    function: HashFunction, extractor: FeatureExtractor, z: NDArray[np.float32], labels: Any = None, seed: int = 0
+) -> tuple[Encoder, HasherDescription]:
+    """Fit a hash function on features that an extractor has computed, and describe the hasher that both make.
+
+    Args:
+        function: of `deephash_pipeline.hashing`; it is fitted.
+        extractor: what the features are from, of a `Backbone`.
+        z: features (n, dimension).
+        labels: the class of each, for a hash function that needs one.
+        seed: of the experiment, for the description.
+
+    Raises:
+        InputError: the hash function cannot be fitted on them.
+    """
+    trunk = extractor.trunk
+    assert isinstance(trunk, Backbone), "weights that were learned elsewhere are a backbone's"
+    encoder = function.fit(z, labels)
+    key = HASH_FUNCTIONS.name_of(type(function))
+    return encoder, HasherDescription(
+        network=trunk.network,
+        trunk=trunk.settings.of_hasher(),
+        image_shape=extractor.image_shape,
+        code_length=encoder.code_length,
+        method=key,
+        encoder=key,
+        class_names=(),
+        statistics=dict(extractor.statistics),
+        benchmark="images",
+        seed=seed,
+        training_images=len(z),
+        runtime=extractor.runtime,
+        code_version=code_version(Path(hasher.__file__).parent),
+    )

@@ -189,7 +189,7 @@ def fine_tune(
     history = train(
         network,
         objective,
-        LabelledInputs(inputs, inputs.labels(training_set.labels)),
+        LabelledInputs(inputs, training_set.labels),
         run.experiment.training(parameters.training),
         engine_run(run, parameters, seed_of(run), measured, run.devices),
     )
@@ -252,8 +252,7 @@ def build_network(training_set: TrainingSet, parameters: FineTuningParameters, r
 def fit_hash_layer(network: HashNetwork, training_set: TrainingSet, parameters: FineTuningParameters, run: Run) -> None:
     """Scale random weights of the hash layer by the images of the first batch, as they are."""
     images = training_set.images
-    views = parameters.augmentation.views
-    drawn = first_batch(views * len(images), parameters.training, seed_of(run)) // views
+    drawn = first_batch(len(images), parameters.training, seed_of(run))
     first = ImageInputs(images[drawn], training_set.statistics, run.device, size=network.trunk.image_size)
     # Dropout would draw without a counter.
     network.to(run.device).eval()
@@ -282,8 +281,7 @@ def build_objective(
         missing = "pre-training" if start is None else "the softmax layer of pre-training"
         raise InputError(f"{run.name}: `similarity` compares images by {missing}, and there is none: set `share` to 0")
     features = torch.from_numpy(compared_features(training_set, similarity, run, start))
-    # Of every view of an image those of the image.
-    return SimilarityBits(loss, features.repeat_interleave(parameters.augmentation.views, 0), bits, similarity.weight)
+    return SimilarityBits(loss, features, bits, similarity.weight)
 
 
 def compared_features(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -19,15 +18,15 @@ from torch import Tensor
 
 from deephash_pipeline.common.devices import resolve_device
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.common.stores import temporary_name
+from deephash_pipeline.common.stores import replacing
+from deephash_pipeline.deephash.features import FeatureExtractor, require_device
 from deephash_pipeline.hashers import BaseHasher, HasherDescription
+from deephash_pipeline.hashers.base import EncodedPixels
 from deephash_pipeline.hashing import ENCODERS, Encoder, load_encoder
 from deephash_pipeline.images.batches import Images
-from deephash_pipeline.images.inputs import ImageInputs
 from deephash_pipeline.networks import Trunk, TrunkParameters, build_trunk
 from deephash_pipeline.provenance import code_version
 from deephash_pipeline.retrieval import pack_bits
-from deephash_pipeline.training import outputs_in_blocks
 
 if TYPE_CHECKING:
     from deephash_pipeline.deephash.experiment import Run
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 TRUNK, ENCODER = "trunk.", "encoder."
-ABOUT_CODES = {"network", "image_shape", "code_length", "encoder", "statistics"}
+ABOUT_CODES = {"network", "image_shape", "code_length", "encoder", "statistics", "runtime"}
 """What is in a description that a code depends on."""
 IN_FOLDER = "model.safetensors"
 """Name of the file in a folder for the Hugging Face Hub."""
@@ -68,7 +67,7 @@ class ImageHasher(BaseHasher):
                 "use the trunk that it was learned on"
             )
         self._parts = (trunk.eval(), encoder, description)
-        self._device = resolve_device(device)
+        self.to(device)
 
     @classmethod
     def assemble(cls, trunk: Trunk, encoder: Encoder, training_set: TrainingSet, run: Run) -> ImageHasher:
@@ -115,10 +114,15 @@ class ImageHasher(BaseHasher):
 
     @classmethod
     def pretrained(cls, name: str, device: str = "auto") -> ImageHasher:
-        """Read one of the hashers that come with the package: ``digits-48``, ``mnist-48`` or ``cifar10-48``.
+        """Read one of the hashers that come with the package.
+
+        Args:
+            name: ``digits-48``, ``mnist-48``, ``cifar10-48``; or for photographs ``photos-64``, ``photos-128``,
+                ``photos-256``, whose network comes with the extra ``photos``.
+            device: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
 
         Raises:
-            InputError: unknown name; the message lists those there are.
+            InputError: unknown name, and the message lists those there are; or the network is not installed.
         """
         folder = Path(__file__).parent / "pretrained"
         there = {file.stem: file for file in sorted(folder.glob("*.safetensors"))}
@@ -130,6 +134,7 @@ class ImageHasher(BaseHasher):
     def _from_tensors(
         cls, tensors: Mapping[str, Tensor], metadata: Mapping[str, str], origin: str, device: str
     ) -> ImageHasher:
+        extractor = None
         try:
             content = json.loads(metadata["deephash_pipeline.hasher"])
             if content["format"] != FORMAT:
@@ -137,28 +142,41 @@ class ImageHasher(BaseHasher):
             description = HasherDescription.model_validate(content["description"])
             if content.get("digest", digest := _digest(tensors, description)) != digest:
                 raise ValueError("its weights are not those that were saved")
-            trunk = build_trunk(
-                description.network, description.image_shape, TrunkParameters.model_validate(description.trunk)
-            )
-            trunk.load_state_dict(_below(TRUNK, tensors))
+            if weights := _below(TRUNK, tensors):
+                parameters = TrunkParameters.model_validate(description.trunk)
+                trunk = build_trunk(description.network, description.image_shape, parameters)
+                trunk.load_state_dict(weights)
+            else:
+                extractor = FeatureExtractor.of(description, device)
+                trunk, description = extractor.trunk, description.model_copy(update={"runtime": extractor.runtime})
             arrays = {name: tensor.numpy() for name, tensor in _below(ENCODER, tensors).items()}
             encoder = load_encoder(description.encoder, description.code_length, arrays)
         except (KeyError, ValueError, RuntimeError) as error:
             reason = " ".join(str(error).split())[:300]
             raise InputError(f"{origin} is not a hasher of this version ({reason}): make it again") from error
-        return ImageHasher(trunk, encoder, description, device)
+        hasher = ImageHasher(trunk, encoder, description, device)
+        hasher._extractor = extractor or hasher._extractor
+        return hasher
 
-    def save(self, path: str | Path, half: bool = False) -> None:
+    def save(self, path: str | Path, half: bool = False, trunk: bool = True) -> None:
         """Write one safetensors file, whole or not at all; equal hashers give equal files.
 
         Args:
             path: of the file.
             half: store the trunk's weights in half precision. Of a loaded hasher a few bits of a thousand codes differ.
+            trunk: store the network. Without it, its pretrained weights are taken from their package when the hasher is
+                loaded, and the hash function's numbers of single precision are stored in half precision.
 
         Raises:
             InputError: it cannot be written.
         """
         description, tensors = self.description, self._tensors(half)
+        if not trunk:
+            tensors = {
+                name: tensor.half() if tensor.dtype == torch.float32 else tensor
+                for name, tensor in tensors.items()
+                if not name.startswith(TRUNK)
+            }
         content = {
             "format": FORMAT,
             "description": description.model_dump(mode="json"),
@@ -166,17 +184,11 @@ class ImageHasher(BaseHasher):
         }
         # One entry, because safetensors keeps no order among several.
         metadata = {"deephash_pipeline.hasher": json.dumps(content, sort_keys=True)}
-        path = Path(path)
-        beside = temporary_name(path)
         try:
-            beside.write_bytes(safetensors.torch.save(tensors, metadata))
-            beside.replace(path)
+            with replacing(Path(path)) as beside:
+                beside.write_bytes(safetensors.torch.save(tensors, metadata))
         except OSError as error:
             raise InputError(f"hasher {path} cannot be written: {error.strerror}") from error
-        finally:
-            # What has kept it from being written is reported already.
-            with suppress(OSError):
-                beside.unlink()
 
     def _tensors(self, half: bool = False) -> dict[str, Tensor]:
         trunk, encoder, _ = self._fitted()
@@ -199,15 +211,14 @@ class ImageHasher(BaseHasher):
         blocks = [self._z(batch.pixels) for batch in self._batches(images, "raise")]
         return np.concatenate(blocks) if blocks else np.empty((0, self.z_dimension), np.float32)
 
-    def _codes_of(self, pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        return pack_bits(self.encoder.transform(self._z(pixels)))
+    def encode_pixels(self, pixels: NDArray[np.uint8]) -> EncodedPixels:
+        """Codes and features of decoded images, see `BaseHasher`."""
+        z = self._z(pixels)
+        return EncodedPixels(pack_bits(self.encoder.transform(z)), z)
 
     def _z(self, batch: NDArray[np.uint8]) -> NDArray[np.float32]:
-        trunk, _, description = self._fitted()
-        if not len(batch):
-            return np.empty((0, trunk.z_dimension), np.float32)
-        inputs = ImageInputs(batch, description.statistics, self._device, size=trunk.image_size)
-        return outputs_in_blocks(trunk.to(self._device), inputs)
+        self._fitted()
+        return self._extractor(batch)
 
     def __sklearn_is_fitted__(self) -> bool:
         """Say so to scikit-learn, of hashers that it may ask."""
@@ -234,6 +245,12 @@ class ImageHasher(BaseHasher):
         return self._fitted()[1]
 
     @property
+    def extractor(self) -> FeatureExtractor:
+        """What computes z."""
+        self._fitted()
+        return self._extractor
+
+    @property
     def z_dimension(self) -> int:
         """Length of z."""
         return self._fitted()[0].z_dimension
@@ -242,9 +259,11 @@ class ImageHasher(BaseHasher):
         """Compute on another device from now on.
 
         Raises:
-            InputError: there is no such device.
+            InputError: there is no such device, or it is a GPU and the codes are made by ONNX Runtime.
         """
-        self._device = resolve_device(device)
+        trunk, _, description = self._fitted()
+        require_device(description.runtime, device)
+        self._extractor = FeatureExtractor(trunk, description.statistics, resolve_device(device), description.runtime)
         return self
 
 
@@ -253,7 +272,10 @@ def _below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _digest(tensors: Mapping[str, Tensor], description: HasherDescription) -> str:
-    about = description.model_dump(mode="json", include=ABOUT_CODES)
+    # Files of versions without ONNX Runtime keep their digests.
+    about = description.model_dump(mode="json", include=ABOUT_CODES, exclude_defaults=True)
+    if description.trunk.get("unit_length"):
+        about["unit_length"] = True
     hashed = xxhash.xxh3_128(json.dumps(about, sort_keys=True).encode())
     for name, tensor in sorted(tensors.items()):
         hashed.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())

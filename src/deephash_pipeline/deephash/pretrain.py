@@ -124,7 +124,7 @@ def pretrain(
     history = train(
         network,
         classification_objective(training_set.labels),
-        LabelledInputs(inputs, inputs.labels(training_set.labels)),
+        LabelledInputs(inputs, training_set.labels),
         experiment.training(parameters.training),
         engine_run(run, parameters, seed, after_epoch, run.devices),
     )

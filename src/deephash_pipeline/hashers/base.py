@@ -15,6 +15,22 @@ DECODED_AT_A_TIME = 1024
 """Images decoded before they are encoded, where the caller names no `batch_size`; a multiple of the network's block."""
 
 
+class EncodedPixels(NamedTuple):
+    """What a hasher makes of decoded images.
+
+    Attributes:
+        codes: uint8 of shape (n, ceil(code_length / 8)).
+        features: z, float32 of shape (n, z_dimension); None of a hasher that gives codes alone.
+
+    Example:
+        >>> EncodedPixels(np.zeros((1, 6), np.uint8)).features is None
+        True
+    """
+
+    codes: NDArray[np.uint8]
+    features: NDArray[np.float32] | None = None
+
+
 class EncodedImages(NamedTuple):
     """Codes of the images that could be read.
 
@@ -22,6 +38,7 @@ class EncodedImages(NamedTuple):
         codes: uint8 of shape (n, ceil(code_length / 8)).
         rows: int64 of shape (n,), of each image in the input.
         skipped: what could not be read, and why.
+        features: see `EncodedPixels`; None where codes alone were asked for.
 
     Example:
         >>> skipped = [SkippedImage(1, "b.png", "the file is empty")]
@@ -32,6 +49,7 @@ class EncodedImages(NamedTuple):
     codes: NDArray[np.uint8]
     rows: NDArray[np.int64]
     skipped: list[SkippedImage]
+    features: NDArray[np.float32] | None = None
 
 
 class BaseHasher(ABC):
@@ -52,8 +70,8 @@ class BaseHasher(ABC):
         ...         network="none", image_shape=(1, 2, 2), code_length=8, method="mean", encoder="mean", class_names=(),
         ...         statistics={}, benchmark="noise", seed=0, code_version={},
         ...     )
-        ...     def _codes_of(self, pixels):
-        ...         return pixels.mean(axis=(1, 2, 3)).astype(np.uint8)[:, np.newaxis]
+        ...     def encode_pixels(self, pixels):
+        ...         return EncodedPixels(pixels.mean(axis=(1, 2, 3)).astype(np.uint8)[:, np.newaxis])
         >>> Brightness().encode(np.full((2, 8, 8), 7, dtype=np.uint8)).tolist()
         [[7], [7]]
     """
@@ -67,8 +85,8 @@ class BaseHasher(ABC):
         """What is stored beside the weights."""
 
     @abstractmethod
-    def _codes_of(self, pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """Packed codes of images uint8 (n, *image_shape); n may be 0."""
+    def encode_pixels(self, pixels: NDArray[np.uint8]) -> EncodedPixels:
+        """Codes, and features where there are any, of decoded images uint8 (n, *image_shape); n may be 0."""
 
     def encode(self, images: Images) -> NDArray[np.uint8]:
         """Codes of images.
@@ -84,20 +102,30 @@ class BaseHasher(ABC):
         """
         return self._encoded(images, "raise").codes
 
+    def encode_with_features(self, images: Images) -> EncodedPixels:
+        """Codes of images, and their features where the hasher has any; see `encode`."""
+        encoded = self._encoded(images, "raise", features=True)
+        return EncodedPixels(encoded.codes, encoded.features)
+
     def encode_readable(self, images: Images) -> EncodedImages:
         """Codes of the images that can be read, and a list of the others."""
         return self._encoded(images, "skip")
 
     def encode_batches(self, images: Images, errors: Literal["raise", "skip"] = "raise") -> Iterator[EncodedImages]:
-        """Yield codes batch by batch, for more images than memory has room for the codes of."""
+        """Yield codes and features batch by batch, for more images than memory has room for the codes of."""
         for batch in self._batches(images, errors):
-            yield EncodedImages(self._codes_of(batch.pixels), batch.rows, batch.skipped)
+            codes, features = self.encode_pixels(batch.pixels)
+            yield EncodedImages(codes, batch.rows, batch.skipped, features)
 
-    def _encoded(self, images: Images, errors: Literal["raise", "skip"]) -> EncodedImages:
+    def _encoded(self, images: Images, errors: Literal["raise", "skip"], features: bool = False) -> EncodedImages:
         none = np.empty((0, -(-self.description.code_length // 8)), np.uint8)
-        parts = [EncodedImages(none, np.empty(0, np.int64), []), *self.encode_batches(images, errors)]
-        codes, rows, skipped = zip(*parts, strict=True)
-        return EncodedImages(np.concatenate(codes), np.concatenate(rows), list(chain.from_iterable(skipped)))
+        parts = [EncodedImages(none, np.empty(0, np.int64), [])]
+        # Features that nobody asked for are let go with their batch.
+        parts += (b if features else b._replace(features=None) for b in self.encode_batches(images, errors))
+        codes, rows, skipped, z = zip(*parts, strict=True)
+        known = [block for block in z if block is not None]
+        joined = np.concatenate(known) if known else None
+        return EncodedImages(np.concatenate(codes), np.concatenate(rows), list(chain.from_iterable(skipped)), joined)
 
     def _batches(self, images: Images, errors: Literal["raise", "skip"]) -> Iterator[ImageBatch]:
         return image_batches(images, self.description.image_shape, self.batch_size, errors, self.threads)

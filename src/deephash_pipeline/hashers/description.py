@@ -1,10 +1,14 @@
 """What is stored beside the weights of an image hasher."""
 
 from collections.abc import Mapping
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
 from deephash_pipeline.images.decoding.image_files import Channels
+
+Runtime = Literal["torch", "onnx"]
+"""What computes codes: PyTorch or ONNX Runtime."""
 
 
 class HasherDescription(BaseModel):
@@ -12,7 +16,7 @@ class HasherDescription(BaseModel):
 
     Attributes:
         network: as in `deephash_pipeline.networks.build_trunk`.
-        trunk: fields of `deephash_pipeline.networks.TrunkParameters`, for a network of torchvision.
+        trunk: fields of `deephash_pipeline.networks.TrunkParameters`, for a network of torchvision or timm.
         image_shape: of the images it was trained on: channels, height, width.
         code_length: bits.
         method: key of the method that made it, such as ``deephash``.
@@ -22,6 +26,8 @@ class HasherDescription(BaseModel):
         benchmark: name of the data.
         seed: of the experiment.
         training_images: how many there were; None where a file of an earlier version does not say.
+        notice: whose pictures and weights it was made from, and their licences.
+        runtime: what computes its features; codes of the other may differ in a bit of a thousand codes.
         code_version: ``version`` of the package and, where known, ``git_commit`` and ``git_dirty``.
 
     Example:
@@ -44,6 +50,8 @@ class HasherDescription(BaseModel):
     benchmark: str
     seed: int
     training_images: int | None = None
+    notice: str = ""
+    runtime: Runtime = "torch"
     code_version: dict[str, str]
 
     @property

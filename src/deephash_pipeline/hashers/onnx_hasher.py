@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.extras import required
-from deephash_pipeline.hashers.base import BaseHasher
+from deephash_pipeline.hashers.base import BaseHasher, EncodedPixels
 from deephash_pipeline.hashers.description import HasherDescription
 from deephash_pipeline.provenance import content_digest
 
@@ -60,14 +60,12 @@ class OnnxHasher(BaseHasher):
         Raises:
             InputError: ONNX Runtime is not installed; or the file is not there, is damaged, or is no hasher.
         """
-        onnxruntime = required("onnxruntime", "onnx")
         path = Path(path)
         if not path.is_file():
             raise InputError(f"{path} is not there: {MAKE_IT}")
-        options = onnxruntime.SessionOptions()
-        options.log_severity_level = ERRORS_ONLY
+        required("onnxruntime", "onnx")
         try:
-            session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+            session = session_of(path)
             metadata: Mapping[str, str] = session.get_modelmeta().custom_metadata_map
         except Exception as error:  # the errors of ONNX Runtime share no class
             raise InputError(f"{path} cannot be read ({' '.join(str(error).split())[:200]}): {MAKE_IT}") from error
@@ -104,11 +102,29 @@ class OnnxHasher(BaseHasher):
         """What is stored beside the weights."""
         return self._description
 
-    def _codes_of(self, pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    def encode_pixels(self, pixels: NDArray[np.uint8]) -> EncodedPixels:
+        """Codes of decoded images, see `BaseHasher`; the model has no features."""
         starts = range(0, len(pixels), IMAGES_AT_A_TIME)
         blocks = [np.ascontiguousarray(pixels[start : start + IMAGES_AT_A_TIME]) for start in starts]
         codes = [self._session.run([CODES], {IMAGES: block})[0] for block in blocks]
-        return np.concatenate(codes) if codes else np.empty((0, -(-self.code_length // 8)), np.uint8)
+        return EncodedPixels(np.concatenate(codes) if codes else np.empty((0, -(-self.code_length // 8)), np.uint8))
+
+
+def session_of(model: Path | bytes, threads: int = 0) -> Any:
+    """Make ONNX Runtime compute a model, or the content of its file, on the CPU.
+
+    Args:
+        model: the file.
+        threads: that compute; 0 for one a core.
+
+    Raises:
+        InputError: ONNX Runtime is not installed.
+    """
+    onnxruntime = required("onnxruntime", "onnx")
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = ERRORS_ONLY
+    options.intra_op_num_threads = threads
+    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 
 def digest_of_model(content: bytes) -> str:

@@ -17,7 +17,7 @@ from deephash_pipeline.hashing.agh import AGH
 from deephash_pipeline.hashing.base import Encoder, HashFunction
 from deephash_pipeline.hashing.bre import BRE
 from deephash_pipeline.hashing.cosdish import COSDISH
-from deephash_pipeline.hashing.fast_hash import FastHash
+from deephash_pipeline.hashing.fast_hash.fast_hash import FastHash
 from deephash_pipeline.hashing.fsdh import FSDH
 from deephash_pipeline.hashing.itq import ITQ
 from deephash_pipeline.hashing.itq_cca import ITQCCA
@@ -27,13 +27,17 @@ from deephash_pipeline.hashing.learned import LearnedHashLayer
 from deephash_pipeline.hashing.linear import LinearEncoder, LinearHashFunction
 from deephash_pipeline.hashing.liong_sdh import LiongSDH
 from deephash_pipeline.hashing.lsh import LSH
+from deephash_pipeline.hashing.median import Median
 from deephash_pipeline.hashing.mlh import MLH
 from deephash_pipeline.hashing.one_of_c import OneOfC
 from deephash_pipeline.hashing.parameters import parameters_model
+from deephash_pipeline.hashing.pca_rotation import PCARotation
 from deephash_pipeline.hashing.pcah import PCAH
 from deephash_pipeline.hashing.registry import ENCODERS, HASH_FUNCTIONS, load_encoder
+from deephash_pipeline.hashing.rotation import RandomRotation
 from deephash_pipeline.hashing.sdh import SDH
 from deephash_pipeline.hashing.sh import SpectralHashing
+from deephash_pipeline.hashing.sign import Sign
 from deephash_pipeline.hashing.sph import SphericalHashing
 
 __all__ = [
@@ -58,7 +62,11 @@ __all__ = [
     "LinearEncoder",
     "LinearHashFunction",
     "LiongSDH",
+    "Median",
     "OneOfC",
+    "PCARotation",
+    "RandomRotation",
+    "Sign",
     "SpectralHashing",
     "SphericalHashing",
     "load_encoder",

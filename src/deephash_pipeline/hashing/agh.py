@@ -1,7 +1,6 @@
 """AGH: bits from the smoothest functions on a graph that a few anchors make cheap."""
 
-from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,7 +8,7 @@ from pydantic import Field, PositiveInt
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hashing.anchors import squared_distances
-from deephash_pipeline.hashing.base import HashFunction, StoredArray
+from deephash_pipeline.hashing.base import HashFunction, learned
 from deephash_pipeline.hashing.principal_directions import with_signs_fixed
 from deephash_pipeline.hashing.rows import row_blocks
 
@@ -51,34 +50,16 @@ class AGH(HashFunction):
         (2, 4)
     """
 
-    stored: ClassVar[Mapping[str, StoredArray]] = {
-        "anchors": StoredArray(("anchors", "features"), np.float32),
-        "bandwidth": StoredArray(("nearest",), np.float64),
-        "projection": StoredArray(("anchors", "vectors"), np.float64),
-        "positive": StoredArray(("seconds",), np.float64),
-        "negative": StoredArray(("seconds",), np.float64),
-    }
     display_name = "AGH"
     reference = "Liu, Wang, Kumar & Chang, Hashing with graphs, ICML 2011"
-    anchors_: NDArray[np.float32]
-    bandwidth_: NDArray[np.float64]
-    projection_: NDArray[np.float64]
-    positive_: NDArray[np.float64]
-    negative_: NDArray[np.float64]
-
-    def __init__(
-        self,
-        code_length: int = 48,
-        *,
-        anchors: Annotated[int, Field(ge=2)] = 300,
-        nearest: PositiveInt = 3,
-        layers: Literal[1, 2] = 2,
-        random_state: int = 0,
-    ) -> None:
-        super().__init__(code_length, random_state=random_state)
-        self.anchors = anchors
-        self.nearest = nearest
-        self.layers = layers
+    anchors_: NDArray[np.float32] = learned("anchors", "features")
+    bandwidth_: NDArray[np.float64] = learned("nearest")
+    projection_: NDArray[np.float64] = learned("anchors", "vectors")
+    positive_: NDArray[np.float64] = learned("seconds")
+    negative_: NDArray[np.float64] = learned("seconds")
+    anchors: Annotated[int, Field(ge=2)] = 300
+    nearest: PositiveInt = 3
+    layers: Literal[1, 2] = 2
 
     def _learn(self, z: NDArray[Any], labels: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
         anchors = self._cluster(z)

@@ -1,14 +1,14 @@
 """Gaussian kernels between rows and anchors: the features that kernel methods learn from and encode by."""
 
 from abc import abstractmethod
-from collections.abc import Mapping
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import PositiveInt
 from scipy.linalg import cho_factor, cho_solve
 
-from deephash_pipeline.hashing.base import HashFunction, StoredArray
+from deephash_pipeline.hashing.base import HashFunction, learned
 from deephash_pipeline.hashing.rows import require_different_rows, row_blocks
 
 # Share of the mean squared kernel value that is added to every anchor's: some anchors may be equal.
@@ -57,17 +57,11 @@ class KernelHashFunction(HashFunction):
         ['ksh', 'sdh', 'fsdh', 'cosdish']
     """
 
-    stored: ClassVar[Mapping[str, StoredArray]] = {
-        "anchors": StoredArray(("anchors", "features"), np.float32),
-        "decay": StoredArray(("anchors",), np.float64),
-        "projection": StoredArray(("anchors", "code_length"), np.float64),
-        "threshold": StoredArray(("code_length",), np.float64),
-    }
     supervised = True
-    anchors_: NDArray[np.float32]
-    decay_: NDArray[np.float64]
-    projection_: NDArray[np.float64]
-    threshold_: NDArray[np.float64]
+    anchors_: NDArray[np.float32] = learned("anchors", "features")
+    decay_: NDArray[np.float64] = learned("anchors")
+    projection_: NDArray[np.float64] = learned("anchors", "code_length")
+    threshold_: NDArray[np.float64] = learned("code_length")
 
     def _encode_block(self, z: NDArray[np.float64]) -> NDArray[np.bool_]:
         kernels = gaussian_kernels(z, self.anchors_, self.decay_)
@@ -125,9 +119,15 @@ class KernelRegression:
 
 
 class DiscreteHashFunction(KernelHashFunction):
-    """Learns the training set's codes as discrete variables, and how to tell them from kernels by regression."""
+    """Learns the training set's codes as discrete variables, and how to tell them from kernels by regression.
 
-    anchors: int
+    Args:
+        anchors: number of training rows that the kernel compares with; all rows if there are fewer.
+        rounds: how many times the codes are solved for.
+    """
+
+    anchors: PositiveInt = 1000
+    rounds: PositiveInt = 5
 
     def _learn(self, z: NDArray[Any], labels: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
         generator = np.random.default_rng(self.random_state)

@@ -7,9 +7,9 @@ transformer of scikit-learn. One convention holds everywhere: a bit is 1 if and 
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from numbers import Integral
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self, dataclass_transform, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,16 +47,43 @@ class StoredArray:
     dtype: type[np.number[Any]]
 
 
-class Encoder(BaseEstimator, ABC):  # type: ignore[misc]
+def learned(*axes: str, init: Literal[False] = False) -> Any:
+    """Declare an array that is learned: a field whose name ends with an underscore, annotated by its dtype.
+
+    As in ``anchors_: NDArray[np.float32] = learned("anchors", "features")``.
+
+    Args:
+        axes: their names; those of one name have one size, ``features`` is D and ``code_length`` K.
+        init: no array is given to the constructor.
+    """
+    return field(init=init, metadata={"axes": axes})
+
+
+@dataclass_transform(eq_default=False, kw_only_default=True, field_specifiers=(field, learned))
+class _OfFields:
+    """Makes of the annotated attributes of its subclasses the keywords of their constructors, and `stored`."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        dataclass(eq=False, repr=False, kw_only=True)(cls)
+        cls.stored = {  # type: ignore[attr-defined]
+            array.name.removesuffix("_"): StoredArray(array.metadata["axes"], get_args(get_args(array.type)[1])[0])
+            for array in fields(cls)  # type: ignore[arg-type]
+            if array.metadata
+        }
+
+
+class Encoder(_OfFields, BaseEstimator, ABC):  # type: ignore[misc]
     """Maps features of shape (n, D) to bits of shape (n, code_length).
 
-    The attributes named in `stored`, each with a trailing underscore, are all that `transform` needs. They come from
+    The fields that are `learned`, whose names end with an underscore, are all that `transform` needs. They come from
     `from_arrays` or, in a `HashFunction`, from `fit`.
 
     Args:
         code_length: number of bits per code, K in the paper, 1 to 4,096.
 
     Attributes:
+        stored: shape and dtype of what is learned, by name without the underscore.
         n_features_in_: D, the number of features that a row must have.
 
     Example:
@@ -68,10 +95,8 @@ class Encoder(BaseEstimator, ABC):  # type: ignore[misc]
     """
 
     stored: ClassVar[Mapping[str, StoredArray]]
-    n_features_in_: int
-
-    def __init__(self, code_length: int) -> None:
-        self.code_length = code_length
+    code_length: int = field(kw_only=False)
+    n_features_in_: int = field(init=False)
 
     def transform(self, X: Any) -> NDArray[np.bool_]:
         """Bits of each row.
@@ -171,7 +196,7 @@ class HashFunction(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Encoder): 
     """An encoder that learns from the training set's features.
 
     As a transformer of scikit-learn it takes part in pipelines, `clone` copies it unfitted, and the constructor only
-    stores its parameters, which `fit` checks. A method's own parameters follow `code_length`, by keyword.
+    stores its parameters, which `fit` checks. A method's own are fields, given by keyword.
 
     Args:
         code_length: number of bits per code, 1 to 4,096.
@@ -195,12 +220,10 @@ class HashFunction(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Encoder): 
 
     display_name: ClassVar[str]
     reference: ClassVar[str]
-    supervised: bool = False
+    supervised = False
     several_labels: ClassVar[bool] = False
-
-    def __init__(self, code_length: int = 48, *, random_state: int = 0) -> None:
-        super().__init__(code_length)
-        self.random_state = random_state
+    code_length: int = field(default=48, kw_only=False)
+    random_state: int = 0
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the hash function from the training set.

@@ -1,16 +1,15 @@
 """BRE: bits whose Hamming distances rebuild given distances."""
 
-from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, NonNegativeFloat, PositiveInt
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.hashing.base import StoredArray
+from deephash_pipeline.hashing.base import learned
 from deephash_pipeline.hashing.kernels.bre import Pairs, project_rows, sweep
-from deephash_pipeline.hashing.linear import HYPERPLANES, LinearHashFunction, feature_mean, hyperplanes_through
+from deephash_pipeline.hashing.linear import LinearHashFunction, feature_mean, hyperplanes_through
 from deephash_pipeline.retrieval.labels import share_a_label
 
 # Standard deviation of the weights before the first sweep, from the published code.
@@ -56,34 +55,17 @@ class BRE(LinearHashFunction):
         True
     """
 
-    stored: ClassVar[Mapping[str, StoredArray]] = {**HYPERPLANES, "objective": StoredArray(("sweeps",), np.float64)}
     display_name = "BRE"
     reference = "Kulis & Darrell, Learning to hash with binary reconstructive embeddings, NIPS 2009"
-    supervised = True
     several_labels = True
-    objective_: NDArray[np.float64]
-
-    def __init__(
-        self,
-        code_length: int = 48,
-        *,
-        supervised: bool = True,
-        centre: bool = True,
-        training_rows: Annotated[int, Field(ge=2)] = 1000,
-        anchors: PositiveInt = 20,
-        pair_share: Annotated[float, Field(gt=0, le=1)] = 0.05,
-        tolerance: NonNegativeFloat = 1.0,
-        maximum_sweeps: PositiveInt = 1000,
-        random_state: int = 0,
-    ) -> None:
-        super().__init__(code_length, random_state=random_state)
-        self.supervised = supervised
-        self.centre = centre
-        self.training_rows = training_rows
-        self.anchors = anchors
-        self.pair_share = pair_share
-        self.tolerance = tolerance
-        self.maximum_sweeps = maximum_sweeps
+    objective_: NDArray[np.float64] = learned("sweeps")
+    supervised: bool = True
+    centre: bool = True
+    training_rows: Annotated[int, Field(ge=2)] = 1000
+    anchors: PositiveInt = 20
+    pair_share: Annotated[float, Field(gt=0, le=1)] = 0.05
+    tolerance: NonNegativeFloat = 1.0
+    maximum_sweeps: PositiveInt = 1000
 
     def _learn(self, z: NDArray[Any], labels: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
         generator = np.random.default_rng(self.random_state)

@@ -38,22 +38,9 @@ class COSDISH(DiscreteHashFunction):
 
     display_name = "COSDISH"
     reference = "Kang, Li & Zhou, Column sampling based discrete supervised hashing, AAAI 2016"
-
-    def __init__(
-        self,
-        code_length: int = 48,
-        *,
-        anchors: PositiveInt = 1000,
-        rounds: PositiveInt = 10,
-        alternations: PositiveInt = 3,
-        columns_per_bit: PositiveInt = 4,
-        random_state: int = 0,
-    ) -> None:
-        super().__init__(code_length, random_state=random_state)
-        self.anchors = anchors
-        self.rounds = rounds
-        self.alternations = alternations
-        self.columns_per_bit = columns_per_bit
+    rounds: PositiveInt = 10
+    alternations: PositiveInt = 3
+    columns_per_bit: PositiveInt = 4
 
     def _learn_codes(
         self, classes: NDArray[np.float64], regression: KernelRegression, generator: np.random.Generator

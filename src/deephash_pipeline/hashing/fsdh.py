@@ -4,7 +4,7 @@ from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, PositiveInt
+from pydantic import Field
 
 from deephash_pipeline.hashing.anchors import DiscreteHashFunction, KernelRegression, random_signs, signs
 
@@ -48,22 +48,8 @@ class FSDH(DiscreteHashFunction):
     display_name = "FSDH"
     reference = "Gui, Liu, Sun, Tao & Tan, Fast supervised discrete hashing, PAMI 2018"
     several_labels = True
-
-    def __init__(
-        self,
-        code_length: int = 48,
-        *,
-        anchors: PositiveInt = 1000,
-        rounds: PositiveInt = 5,
-        regression_decay: Weight = 1.0,
-        fit_weight: Weight = 1e-5,
-        random_state: int = 0,
-    ) -> None:
-        super().__init__(code_length, random_state=random_state)
-        self.anchors = anchors
-        self.rounds = rounds
-        self.regression_decay = regression_decay
-        self.fit_weight = fit_weight
+    regression_decay: Weight = 1.0
+    fit_weight: Weight = 1e-5
 
     def _learn_codes(
         self, classes: NDArray[np.float64], regression: KernelRegression, generator: np.random.Generator

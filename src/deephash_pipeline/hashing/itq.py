@@ -1,14 +1,13 @@
 """ITQ: principal components, rotated to lie close to the corners of a cube."""
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import PositiveInt
 
-from deephash_pipeline.hashing.base import StoredArray
-from deephash_pipeline.hashing.linear import HYPERPLANES, LinearHashFunction, feature_mean, hyperplanes_through, project
+from deephash_pipeline.hashing.base import learned
+from deephash_pipeline.hashing.linear import LinearHashFunction, feature_mean, hyperplanes_through, project
 from deephash_pipeline.hashing.principal_directions import one_direction_per_bit
 from deephash_pipeline.hashing.rows import row_blocks
 
@@ -39,14 +38,10 @@ class ITQ(LinearHashFunction):
         True
     """
 
-    stored: ClassVar[Mapping[str, StoredArray]] = {**HYPERPLANES, "objective": StoredArray(("rotations",), np.float64)}
     display_name = "ITQ"
     reference = "Gong & Lazebnik, Iterative quantization: a procrustean approach to learning binary codes, CVPR 2011"
-    objective_: NDArray[np.float64]
-
-    def __init__(self, code_length: int = 48, *, iterations: PositiveInt = 50, random_state: int = 0) -> None:
-        super().__init__(code_length, random_state=random_state)
-        self.iterations = iterations
+    objective_: NDArray[np.float64] = learned("rotations")
+    iterations: PositiveInt = 50
 
     def _learn(self, z: NDArray[Any], labels: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
         centre = feature_mean(z)
@@ -56,7 +51,7 @@ class ITQ(LinearHashFunction):
 
     def _learn_rotation(self, components: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The rotation (K, K) and the objective's course (iterations + 1,), from V, the principal components (n, K)."""
-        rotation = self._draw_rotation()
+        rotation = random_rotation(self.code_length, self.random_state)
         correlation = _correlate_with_signs(components, rotation)
         # ||B - V R||^2 = ||B||^2 + ||V||^2 - 2 tr(R' V' B): the last term alone changes, and needs K x K matrices only.
         constant = components.size + np.vdot(components, components)
@@ -69,9 +64,16 @@ class ITQ(LinearHashFunction):
             objective.append(constant - 2 * np.vdot(rotation, correlation))
         return rotation, np.array(objective)
 
-    def _draw_rotation(self) -> NDArray[np.float64]:
-        normal = np.random.default_rng(self.random_state).standard_normal((self.code_length, self.code_length))
-        return np.linalg.svd(normal)[0]
+
+def random_rotation(size: int, random_state: int) -> NDArray[np.float64]:
+    """Draw a rotation, float64, shape (size, size).
+
+    Example:
+        >>> rotation = random_rotation(3, random_state=0)
+        >>> np.allclose(rotation @ rotation.T, np.eye(3))
+        True
+    """
+    return np.linalg.svd(np.random.default_rng(random_state).standard_normal((size, size)))[0]
 
 
 def _correlate_with_signs(components: NDArray[np.float64], rotation: NDArray[np.float64]) -> NDArray[np.float64]:

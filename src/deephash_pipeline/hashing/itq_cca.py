@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, PositiveInt
+from pydantic import Field
 from scipy.linalg import cholesky, solve_triangular
 
 from deephash_pipeline.hashing.anchors import label_matrix
@@ -43,17 +43,7 @@ class ITQCCA(ITQ):
     display_name = "ITQ-CCA"
     supervised = True
     several_labels = True
-
-    def __init__(
-        self,
-        code_length: int = 48,
-        *,
-        iterations: PositiveInt = 50,
-        ridge: Annotated[float, Field(gt=0, le=1)] = 1e-4,
-        random_state: int = 0,
-    ) -> None:
-        super().__init__(code_length, iterations=iterations, random_state=random_state)
-        self.ridge = ridge
+    ridge: Annotated[float, Field(gt=0, le=1)] = 1e-4
 
     def _learn(self, z: NDArray[Any], labels: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
         centre = feature_mean(z)

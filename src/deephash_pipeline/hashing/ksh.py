@@ -50,20 +50,9 @@ class KSH(KernelHashFunction):
     display_name = "KSH"
     reference = "Liu, Wang, Ji, Jiang & Chang, Supervised hashing with kernels, CVPR 2012"
     several_labels = True
-
-    def __init__(
-        self,
-        code_length: int = 48,
-        *,
-        anchors: PositiveInt = 300,
-        labelled_samples: Annotated[int, Field(ge=2)] = 2000,
-        iterations: NonNegativeInt = 500,
-        random_state: int = 0,
-    ) -> None:
-        super().__init__(code_length, random_state=random_state)
-        self.anchors = anchors
-        self.labelled_samples = labelled_samples
-        self.iterations = iterations
+    anchors: PositiveInt = 300
+    labelled_samples: Annotated[int, Field(ge=2)] = 2000
+    iterations: NonNegativeInt = 500
 
     def _learn(self, z: NDArray[Any], labels: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
         generator = np.random.default_rng(self.random_state)

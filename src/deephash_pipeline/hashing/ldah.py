@@ -1,7 +1,6 @@
 """LDAH: linear discriminants of pairs, each cut where it parts classes best."""
 
-from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,8 +8,8 @@ from pydantic import Field, PositiveInt
 from scipy.linalg import eigh
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.hashing.base import StoredArray
-from deephash_pipeline.hashing.linear import HYPERPLANES, LinearHashFunction, feature_mean, project
+from deephash_pipeline.hashing.base import learned
+from deephash_pipeline.hashing.linear import LinearHashFunction, feature_mean, project
 from deephash_pipeline.hashing.principal_directions import COVARIANCE_ROWS, principal_directions
 from deephash_pipeline.hashing.similarity import PartnerSampler
 
@@ -54,29 +53,14 @@ class LDAH(LinearHashFunction):
         [True, True, False, False]
     """
 
-    stored: ClassVar[Mapping[str, StoredArray]] = {
-        **HYPERPLANES,
-        "eigenvalue": StoredArray(("code_length",), np.float64),
-    }
     display_name = "LDAH"
     reference = "Strecha, Bronstein, Bronstein & Fua, LDAHash: improved matching with smaller descriptors, PAMI 2012"
     supervised = True
     several_labels = True
-    eigenvalue_: NDArray[np.float64]
-
-    def __init__(
-        self,
-        code_length: int = 48,
-        *,
-        positive_pairs: Count = 100_000,
-        negative_pairs: Count = 100_000,
-        principal_components: PositiveInt = 1024,
-        random_state: int = 0,
-    ) -> None:
-        super().__init__(code_length, random_state=random_state)
-        self.positive_pairs = positive_pairs
-        self.negative_pairs = negative_pairs
-        self.principal_components = principal_components
+    eigenvalue_: NDArray[np.float64] = learned("code_length")
+    positive_pairs: Count = 100_000
+    negative_pairs: Count = 100_000
+    principal_components: PositiveInt = 1024
 
     def _learn(self, z: NDArray[Any], labels: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
         generator = np.random.default_rng(self.random_state)

@@ -1,19 +1,12 @@
 """Hash functions of the form of the paper's Eqn. (2): one hyperplane per bit."""
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from deephash_pipeline.hashing.base import Encoder, HashFunction, StoredArray
+from deephash_pipeline.hashing.base import Encoder, HashFunction, learned
 from deephash_pipeline.hashing.rows import row_blocks
-
-HYPERPLANES: Mapping[str, StoredArray] = {
-    "projection": StoredArray(("features", "code_length"), np.float32),
-    # float64: with features far from the origin, a bit is the sign of a small difference between two large numbers.
-    "threshold": StoredArray(("code_length",), np.float64),
-}
 
 
 class LinearEncoder(Encoder):
@@ -32,21 +25,20 @@ class LinearEncoder(Encoder):
         [[1, 0], [0, 1]]
     """
 
-    stored: ClassVar[Mapping[str, StoredArray]] = HYPERPLANES
-    projection_: NDArray[np.float32]
-    threshold_: NDArray[np.float64]
+    projection_: NDArray[np.float32] = learned("features", "code_length")
+    threshold_: NDArray[np.float64] = learned("code_length")
 
     def _encode_block(self, z: NDArray[np.float64]) -> NDArray[np.bool_]:
         return np.greater_equal(z @ self.projection_, self.threshold_)
 
 
-class LinearHashFunction(LinearEncoder, HashFunction):
+class LinearHashFunction(HashFunction, LinearEncoder):
     """A linear encoder whose hyperplanes are learned: what `_learn` returns comes from `hyperplanes_through`.
 
     Example:
         >>> from deephash_pipeline.hashing import HASH_FUNCTIONS
         >>> [name for name, method in HASH_FUNCTIONS.items() if issubclass(method, LinearHashFunction)]
-        ['lsh', 'pcah', 'itq', 'ldah', 'bre', 'mlh', 'lsh_centred', 'itq_cca']
+        ['lsh', 'pcah', 'itq', 'ldah', 'bre', 'mlh', 'lsh_centred', 'itq_cca', 'rotation', 'pca_rotation']
     """
 
 

@@ -1,7 +1,6 @@
 """Supervised deep hashing of Liong et al.: a small tanh network on features, whose last layer is read as a code."""
 
-from collections.abc import Mapping
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,7 +8,7 @@ from pydantic import NonNegativeFloat, PositiveInt
 from scipy.optimize import minimize
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.hashing.base import HashFunction, StoredArray
+from deephash_pipeline.hashing.base import HashFunction, learned
 from deephash_pipeline.hashing.linear import feature_mean, project
 from deephash_pipeline.hashing.principal_directions import principal_directions
 from deephash_pipeline.hashing.rows import row_blocks
@@ -67,45 +66,22 @@ class LiongSDH(HashFunction):
         True
     """
 
-    stored: ClassVar[Mapping[str, StoredArray]] = {
-        "weights_1": StoredArray(("features", "first"), np.float32),
-        "bias_1": StoredArray(("first",), np.float32),
-        "weights_2": StoredArray(("first", "second"), np.float32),
-        "bias_2": StoredArray(("second",), np.float32),
-        "weights_3": StoredArray(("second", "code_length"), np.float32),
-        "bias_3": StoredArray(("code_length",), np.float32),
-        "objective": StoredArray(("ends",), np.float64),
-    }
     display_name = "Liong SDH (DH-2)"
     reference = "Liong, Lu, Wang, Moulin & Zhou, Deep hashing for compact binary codes learning, CVPR 2015"
     supervised = True
-    weights_1_: NDArray[np.float32]
-    bias_1_: NDArray[np.float32]
-    weights_2_: NDArray[np.float32]
-    bias_2_: NDArray[np.float32]
-    weights_3_: NDArray[np.float32]
-    bias_3_: NDArray[np.float32]
-    objective_: NDArray[np.float64]
-
-    def __init__(
-        self,
-        code_length: int = 48,
-        *,
-        hidden_layers: tuple[PositiveInt, PositiveInt] | None = None,
-        spread_weight: NonNegativeFloat = 100.0,
-        scatter_weight: NonNegativeFloat = 1.0,
-        orthogonality_weight: NonNegativeFloat = 0.001,
-        decay: NonNegativeFloat = 0.001,
-        iterations: PositiveInt = 100,
-        random_state: int = 0,
-    ) -> None:
-        super().__init__(code_length, random_state=random_state)
-        self.hidden_layers = hidden_layers
-        self.spread_weight = spread_weight
-        self.scatter_weight = scatter_weight
-        self.orthogonality_weight = orthogonality_weight
-        self.decay = decay
-        self.iterations = iterations
+    weights_1_: NDArray[np.float32] = learned("features", "first")
+    bias_1_: NDArray[np.float32] = learned("first")
+    weights_2_: NDArray[np.float32] = learned("first", "second")
+    bias_2_: NDArray[np.float32] = learned("second")
+    weights_3_: NDArray[np.float32] = learned("second", "code_length")
+    bias_3_: NDArray[np.float32] = learned("code_length")
+    objective_: NDArray[np.float64] = learned("ends")
+    hidden_layers: tuple[PositiveInt, PositiveInt] | None = None
+    spread_weight: NonNegativeFloat = 100.0
+    scatter_weight: NonNegativeFloat = 1.0
+    orthogonality_weight: NonNegativeFloat = 0.001
+    decay: NonNegativeFloat = 0.001
+    iterations: PositiveInt = 100
 
     def _learn(self, z: NDArray[Any], labels: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
         classes = _classes(labels)

@@ -29,10 +29,7 @@ class LSH(LinearHashFunction):
 
     display_name = "LSH"
     reference = "Charikar, Similarity estimation techniques from rounding algorithms, STOC 2002"
-
-    def __init__(self, code_length: int = 48, *, centre: bool = False, random_state: int = 0) -> None:
-        super().__init__(code_length, random_state=random_state)
-        self.centre = centre
+    centre: bool = False
 
     def _learn(self, z: NDArray[Any], labels: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
         centre = feature_mean(z) if self.centre else np.zeros(z.shape[1])

@@ -1,5 +1,7 @@
 """LSH through the mean of the training set."""
 
+from dataclasses import field
+
 from deephash_pipeline.hashing.lsh import LSH
 
 
@@ -20,6 +22,4 @@ class CentredLSH(LSH):
     """
 
     display_name = "LSH (centred)"
-
-    def __init__(self, code_length: int = 48, *, random_state: int = 0) -> None:
-        super().__init__(code_length, centre=True, random_state=random_state)
+    centre: bool = field(init=False, default=True)

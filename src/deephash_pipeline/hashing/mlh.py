@@ -1,17 +1,15 @@
 """MLH: hyperplanes whose codes are close within a class and apart between classes."""
 
-from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.hashing.base import StoredArray
+from deephash_pipeline.hashing.base import learned
 from deephash_pipeline.hashing.kernels.mlh import Features, Step, Weights, descend
 from deephash_pipeline.hashing.linear import (
-    HYPERPLANES,
     LinearHashFunction,
     feature_mean,
     hyperplanes_through,
@@ -71,38 +69,20 @@ class MLH(LinearHashFunction):
         (3,)
     """
 
-    stored: ClassVar[Mapping[str, StoredArray]] = {**HYPERPLANES, "objective": StoredArray(("stages",), np.float64)}
     display_name = "MLH"
     reference = "Norouzi & Fleet, Minimal loss hashing for compact binary codes, ICML 2011"
     supervised = True
     several_labels = True
-    objective_: NDArray[np.float64]
-
-    def __init__(
-        self,
-        code_length: int = 48,
-        *,
-        radius_share: Share = 0.35,
-        similar_share: Share = 0.5,
-        batch_size: PositiveInt = 100,
-        learning_rate: PositiveFloat = 1e-3,
-        momentum: Annotated[float, Field(ge=0, lt=1)] = 0.9,
-        weight_decay: NonNegativeFloat = 1e-2,
-        balance: NonNegativeFloat = 1.0,
-        stages: PositiveInt = 80,
-        batches_per_stage: PositiveInt = 500,
-        random_state: int = 0,
-    ) -> None:
-        super().__init__(code_length, random_state=random_state)
-        self.radius_share = radius_share
-        self.similar_share = similar_share
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.momentum = momentum
-        self.weight_decay = weight_decay
-        self.balance = balance
-        self.stages = stages
-        self.batches_per_stage = batches_per_stage
+    objective_: NDArray[np.float64] = learned("stages")
+    radius_share: Share = 0.35
+    similar_share: Share = 0.5
+    batch_size: PositiveInt = 100
+    learning_rate: PositiveFloat = 1e-3
+    momentum: Annotated[float, Field(ge=0, lt=1)] = 0.9
+    weight_decay: NonNegativeFloat = 1e-2
+    balance: NonNegativeFloat = 1.0
+    stages: PositiveInt = 80
+    batches_per_stage: PositiveInt = 500
 
     def _learn(self, z: NDArray[Any], labels: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
         sampler = _PairSamplerOfSeveral(labels) if labels.ndim == 2 else _PairSampler(labels)

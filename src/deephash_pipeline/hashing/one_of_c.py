@@ -1,12 +1,9 @@
 """The classifier baseline: the code that names the predicted class."""
 
-from collections.abc import Mapping
-from typing import ClassVar
-
 import numpy as np
 from numpy.typing import NDArray
 
-from deephash_pipeline.hashing.base import Encoder, StoredArray
+from deephash_pipeline.hashing.base import Encoder, learned
 
 
 class OneOfC(Encoder):
@@ -28,12 +25,8 @@ class OneOfC(Encoder):
         [[False, True, False]]
     """
 
-    stored: ClassVar[Mapping[str, StoredArray]] = {
-        "weights": StoredArray(("features", "code_length"), np.float32),
-        "bias": StoredArray(("code_length",), np.float64),
-    }
-    weights_: NDArray[np.float32]
-    bias_: NDArray[np.float64]
+    weights_: NDArray[np.float32] = learned("features", "code_length")
+    bias_: NDArray[np.float64] = learned("code_length")
 
     def _encode_block(self, z: NDArray[np.float64]) -> NDArray[np.bool_]:
         predicted: NDArray[np.intp] = (z @ self.weights_ + self.bias_).argmax(axis=1)

@@ -27,7 +27,11 @@ HASH_FUNCTIONS: Registry[type[HashFunction]] = Registry(
         "sdh": ".sdh:SDH",
         "fsdh": ".fsdh:FSDH",
         "cosdish": ".cosdish:COSDISH",
-        "fast_hash": ".fast_hash:FastHash",
+        "fast_hash": ".fast_hash.fast_hash:FastHash",
+        "sign": ".sign:Sign",
+        "median": ".median:Median",
+        "rotation": ".rotation:RandomRotation",
+        "pca_rotation": ".pca_rotation:PCARotation",
     },
     __package__,
 )

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, PositiveInt
+from pydantic import Field
 
 from deephash_pipeline.hashing.anchors import DiscreteHashFunction, KernelRegression, random_signs, signs
 
@@ -46,22 +46,8 @@ class SDH(DiscreteHashFunction):
     display_name = "SDH"
     reference = "Shen, Shen, Liu & Shen, Supervised discrete hashing, CVPR 2015"
     several_labels = True
-
-    def __init__(
-        self,
-        code_length: int = 48,
-        *,
-        anchors: PositiveInt = 1000,
-        rounds: PositiveInt = 5,
-        classifier_decay: Weight = 1.0,
-        fit_weight: Weight = 1e-5,
-        random_state: int = 0,
-    ) -> None:
-        super().__init__(code_length, random_state=random_state)
-        self.anchors = anchors
-        self.rounds = rounds
-        self.classifier_decay = classifier_decay
-        self.fit_weight = fit_weight
+    classifier_decay: Weight = 1.0
+    fit_weight: Weight = 1e-5
 
     def _learn_codes(
         self, classes: NDArray[np.float64], regression: KernelRegression, generator: np.random.Generator

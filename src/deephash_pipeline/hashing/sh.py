@@ -1,13 +1,13 @@
 """Spectral hashing: the signs of standing waves along the principal directions."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.hashing.base import HashFunction, StoredArray
+from deephash_pipeline.hashing.base import HashFunction, learned
 from deephash_pipeline.hashing.linear import feature_mean, project
 from deephash_pipeline.hashing.principal_directions import principal_directions
 
@@ -37,18 +37,12 @@ class SpectralHashing(HashFunction):
                [0, 1]])
     """
 
-    stored: ClassVar[Mapping[str, StoredArray]] = {
-        "directions": StoredArray(("features", "axes"), np.float32),
-        "origin": StoredArray(("axes",), np.float64),
-        "axis": StoredArray(("code_length",), np.int64),
-        "frequency": StoredArray(("code_length",), np.float64),
-    }
     display_name = "SH"
     reference = "Weiss, Torralba & Fergus, Spectral hashing, NIPS 2008"
-    directions_: NDArray[np.float32]
-    origin_: NDArray[np.float64]
-    axis_: NDArray[np.int64]
-    frequency_: NDArray[np.float64]
+    directions_: NDArray[np.float32] = learned("features", "axes")
+    origin_: NDArray[np.float64] = learned("axes")
+    axis_: NDArray[np.int64] = learned("code_length")
+    frequency_: NDArray[np.float64] = learned("code_length")
 
     def _learn(self, z: NDArray[Any], labels: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
         directions = principal_directions(z, feature_mean(z), self.code_length).astype(np.float32)

@@ -1,14 +1,13 @@
 """SpH: a bit says whether a row lies within a ball."""
 
-from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, PositiveInt
 
 from deephash_pipeline.hashing.anchors import squared_distances
-from deephash_pipeline.hashing.base import HashFunction, StoredArray
+from deephash_pipeline.hashing.base import HashFunction, learned
 from deephash_pipeline.hashing.rows import require_different_rows
 
 # The authors' tolerances, as shares of n/4: mean deviation of the overlaps from it, and their standard deviation.
@@ -47,26 +46,12 @@ class SphericalHashing(HashFunction):
         [0.5, 0.5, 0.5, 0.5, 0.5, 0.5]
     """
 
-    stored: ClassVar[Mapping[str, StoredArray]] = {
-        "centres": StoredArray(("code_length", "features"), np.float32),
-        "squared_radii": StoredArray(("code_length",), np.float64),
-    }
     display_name = "SpH"
     reference = "Heo, Lee, He, Chang & Yoon, Spherical hashing, CVPR 2012"
-    centres_: NDArray[np.float32]
-    squared_radii_: NDArray[np.float64]
-
-    def __init__(
-        self,
-        code_length: int = 48,
-        *,
-        samples: Annotated[int, Field(ge=2)] = 10_000,
-        iterations: PositiveInt = 100,
-        random_state: int = 0,
-    ) -> None:
-        super().__init__(code_length, random_state=random_state)
-        self.samples = samples
-        self.iterations = iterations
+    centres_: NDArray[np.float32] = learned("code_length", "features")
+    squared_radii_: NDArray[np.float64] = learned("code_length")
+    samples: Annotated[int, Field(ge=2)] = 10_000
+    iterations: PositiveInt = 100
 
     def _learn(self, z: NDArray[Any], labels: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
         require_different_rows(z, "distances")

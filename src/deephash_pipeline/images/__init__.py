@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from deephash_pipeline.images.augmentation import AugmentationParameters, augment
     from deephash_pipeline.images.batches import ImageBatch, Images, SkippedImage, image_batches
-    from deephash_pipeline.images.crops import centre_crop, eleven_views, random_crop
+    from deephash_pipeline.images.crops import centre_crop, random_crop
     from deephash_pipeline.images.decoding.decode import BrokenImageError, decode_image
     from deephash_pipeline.images.decoding.image_files import Channels, ImageFiles
     from deephash_pipeline.images.decoding.ingestion import BrokenImage, decode_splits
@@ -40,7 +40,6 @@ __all__ = [
     "centre_crop",
     "decode_image",
     "decode_splits",
-    "eleven_views",
     "image_batches",
     "parse_source",
     "pixel_statistics",
@@ -55,7 +54,7 @@ __all__ = [
 _MODULES = {
     "augmentation": ("AugmentationParameters", "augment"),
     "batches": ("ImageBatch", "Images", "SkippedImage", "image_batches"),
-    "crops": ("centre_crop", "eleven_views", "random_crop"),
+    "crops": ("centre_crop", "random_crop"),
     "decoding.decode": ("BrokenImageError", "decode_image"),
     "decoding.image_files": ("Channels", "ImageFiles"),
     "decoding.ingestion": ("BrokenImage", "decode_splits"),

@@ -11,7 +11,6 @@ from torch.nn import functional
 from deephash_pipeline.common.devices import to_device
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.randomness import uniform_numbers
-from deephash_pipeline.images.crops import VIEWS
 
 
 class AugmentationParameters(BaseModel):
@@ -22,12 +21,10 @@ class AugmentationParameters(BaseModel):
         horizontal_flip: whether every other image, by chance, is mirrored left to right.
         rotation_degrees: largest rotation to either side, in degrees.
         scale_range: r, for a scale between 1 - r and 1 + r.
-        ten_crop: makes every training image eleven, the original and ten crops (`eleven_views`), which are then moved
-            like any others. Only training sees them: the database has the originals.
 
     Example:
-        >>> AugmentationParameters(shift_pixels=2).moves, AugmentationParameters(ten_crop=True).views
-        (True, 11)
+        >>> AugmentationParameters(shift_pixels=2).moves, AugmentationParameters().moves
+        (True, False)
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -36,12 +33,6 @@ class AugmentationParameters(BaseModel):
     horizontal_flip: bool = False
     rotation_degrees: float = Field(default=0.0, ge=0, le=180)
     scale_range: float = Field(default=0.0, ge=0, lt=1)
-    ten_crop: bool = False
-
-    @property
-    def views(self) -> int:
-        """How many training images an image becomes: 11 with `ten_crop`, else 1."""
-        return VIEWS if self.ten_crop else 1
 
     @property
     def moves(self) -> bool:

@@ -12,7 +12,7 @@ from torch import Tensor
 from deephash_pipeline.common.devices import to_device
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.images.augmentation import AugmentationParameters, augment
-from deephash_pipeline.images.crops import centre_crop, eleven_views, random_crop
+from deephash_pipeline.images.crops import centre_crop, random_crop
 
 # Of an accelerator's free memory that undecoded images may take: beyond it, batches are sent one by one.
 SHARE_OF_MEMORY = 0.25
@@ -33,8 +33,7 @@ class ImageInputs:
         images: uint8 of shape (n, channels, height, width); may be memory-mapped, then only batches are read.
         statistics: mean and standard deviation of each channel over the training images, in units of [0, 1].
         device: where batches go.
-        augmentation: what happens to batches drawn with a seed; None for nothing. With `ten_crop`, index i is image
-            i // 11 in its view i % 11.
+        augmentation: what happens to batches drawn with a seed; None for nothing.
         size: height and width that the network takes. From larger images a window is cut: at random, drawn with the
             seed of the augmentation, else in the middle. None for images as they are.
 
@@ -69,15 +68,7 @@ class ImageInputs:
         self.size = size or stored
 
     def __len__(self) -> int:
-        return len(self.images) * self._views
-
-    @property
-    def _views(self) -> int:
-        return self.augmentation.views if self.augmentation is not None else 1
-
-    def labels(self, of_images: NDArray[Any]) -> NDArray[Any]:
-        """Give every index the labels of its image: those of the images, (n, ...), become (len(self), ...)."""
-        return np.repeat(of_images, self._views, axis=0)
+        return len(self.images)
 
     def batch(self, indices: NDArray[np.int64], seed: int | None = None, first: int = 0) -> Tensor:
         """Images at `indices`, float32 (batch, channels, height, width), mean 0 and deviation 1 over the training set.
@@ -87,9 +78,7 @@ class ImageInputs:
             seed: of the augmentation; None for the images as they are.
             first: number of the first of them in the whole batch, if this is a piece of one.
         """
-        batch = self._decoded(indices // self._views)
-        if self._views > 1:
-            batch = eleven_views(batch, indices % self._views)
+        batch = self._decoded(indices)
         if seed is None or self.augmentation is None:
             batch = centre_crop(batch, self.size)
         else:

@@ -40,7 +40,7 @@ from deephash_pipeline.losses.orthohash import OrthoHash
 from deephash_pipeline.losses.psldh import PSLDH
 from deephash_pipeline.losses.registry import LOSS_PARAMETERS, LOSSES, LossParameters, build_loss
 from deephash_pipeline.losses.similarity_bits import SimilarityBits, SimilarityParameters
-from deephash_pipeline.losses.similarity_codes import SampleFactorisation, similarity_codes
+from deephash_pipeline.losses.similarity_codes import similarity_codes
 
 __all__ = [
     "ADSH",
@@ -75,7 +75,6 @@ __all__ = [
     "LossParameters",
     "MIHash",
     "OrthoHash",
-    "SampleFactorisation",
     "SimilarityBits",
     "SimilarityParameters",
     "build_loss",

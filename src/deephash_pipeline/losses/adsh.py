@@ -1,14 +1,11 @@
 """ADSH, asymmetric deep supervised hashing."""
 
-from typing import Annotated
-
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import NonNegativeFloat
 from torch import Tensor
 
-from deephash_pipeline.common.parameters import validated
 from deephash_pipeline.losses.hashing_loss import code_metrics, label_matrix
 from deephash_pipeline.losses.sample_codes import SampleCodesLoss
 
@@ -39,24 +36,17 @@ class ADSH(SampleCodesLoss):
 
     display_name = "ADSH"
     reference = "Jiang & Li, Asymmetric deep supervised hashing, AAAI 2018"
-    needs = ("code_length", "labels")
+    gamma: NonNegativeFloat = 200.0
 
-    @validated("labels")
-    def __init__(
-        self,
-        code_length: Annotated[int, Field(ge=1)],
-        labels: NDArray[np.int64],
-        gamma: Annotated[float, Field(ge=0)] = 200.0,
-    ) -> None:
-        super().__init__(code_length, labels)
-        self.gamma = gamma
+    def __post_init__(self, labels: NDArray[np.int64]) -> None:
+        super().__post_init__(labels)
         similar = float(self.has_label.sum(0).square().sum())
         self.ratio = similar / max(len(self.has_label) ** 2 - similar, 1.0)
 
-    def solved(self, codes: Tensor, u: Tensor, has_label: Tensor) -> Tensor:
+    def solved(self, codes: Tensor, u: Tensor) -> Tensor:
         """Solve for V bit after bit; S' H comes from the sums of H over the classes."""
         h = torch.tanh(u)
-        pulls = (1 + self.ratio) * has_label @ (has_label.T @ h) - self.ratio * h.sum(0)
+        pulls = (1 + self.ratio) * self.has_label @ (self.has_label.T @ h) - self.ratio * h.sum(0)
         linear = -2 * codes.shape[1] * pulls - 2 * self.gamma * h
         gram = h.T @ h
         for k in range(codes.shape[1]):
@@ -69,8 +59,7 @@ class ADSH(SampleCodesLoss):
         own = self.codes_of_batch(u)
         h, codes = torch.tanh(u), self.codes.to(u.dtype)
         classes = self.has_label.shape[1]
-        views = len(codes) // len(self.has_label)
-        similar = label_matrix(labels, classes) @ self.has_label.repeat_interleave(views, 0).T
+        similar = label_matrix(labels, classes) @ self.has_label.T
         wanted = u.shape[1] * ((1 + self.ratio) * similar.to(u.dtype) - self.ratio)
         costs = (h @ codes.T - wanted).square().sum() + self.gamma * (own - h).square().sum()
         loss = costs / (len(u) * len(codes) * u.shape[1] ** 2)

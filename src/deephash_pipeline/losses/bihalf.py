@@ -1,13 +1,10 @@
 """BiHalf, deep unsupervised hashing by maximising the entropy of bits."""
 
-from typing import Annotated
-
 import torch
-from pydantic import Field
+from pydantic import NonNegativeFloat
 from torch import Tensor
 from torch.nn import functional
 
-from deephash_pipeline.common.parameters import validated
 from deephash_pipeline.losses.hashing_loss import HashingLoss, code_metrics
 
 
@@ -35,11 +32,7 @@ class BiHalf(HashingLoss):
     reads_features = True
     supervised = False
     several_labels = True
-
-    @validated()
-    def __init__(self, gamma: Annotated[float, Field(ge=0)] = 6.0) -> None:
-        super().__init__()
-        self.gamma = gamma
+    gamma: NonNegativeFloat = 6.0
 
     def loss_and_metrics(self, outputs: tuple[Tensor, Tensor], labels: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         """Compute the loss of (u, features); see `HashingLoss.forward`."""

@@ -1,13 +1,10 @@
 """CIBHash, unsupervised hashing with a contrastive information bottleneck."""
 
-from typing import Annotated
-
 import torch
-from pydantic import Field
+from pydantic import NonNegativeFloat, PositiveFloat
 from torch import Tensor
 from torch.nn import functional
 
-from deephash_pipeline.common.parameters import validated
 from deephash_pipeline.losses.hashing_loss import HashingLoss, code_metrics, signs
 
 
@@ -41,16 +38,8 @@ class CIBHash(HashingLoss):
     supervised = False
     several_labels = True
     views = 2
-
-    @validated()
-    def __init__(
-        self,
-        temperature: Annotated[float, Field(gt=0)] = 0.3,
-        divergence_weight: Annotated[float, Field(ge=0)] = 0.001,
-    ) -> None:
-        super().__init__()
-        self.temperature = temperature
-        self.divergence_weight = divergence_weight
+    temperature: PositiveFloat = 0.3
+    divergence_weight: NonNegativeFloat = 0.001
 
     def loss_and_metrics(self, outputs: tuple[Tensor, Tensor], labels: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         """Compute the loss of (u, features); see `HashingLoss.forward`."""

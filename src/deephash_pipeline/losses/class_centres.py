@@ -1,11 +1,13 @@
 """Losses with a fixed code for every class, and how such codes are chosen."""
 
 import math
+from dataclasses import field
 
 import numpy as np
 import scipy.linalg
 import torch
 from numpy.typing import NDArray
+from pydantic import NonNegativeInt, PositiveInt
 from torch import Tensor
 
 from deephash_pipeline.common.errors import InputError
@@ -13,21 +15,6 @@ from deephash_pipeline.losses.hashing_loss import HashingLoss
 
 DRAWS = 20
 """Sets of Bernoulli centres of which the one with the largest smallest distance is kept."""
-
-
-class ClassCentresLoss(HashingLoss):
-    """A loss that draws u to the code of its class, the centre.
-
-    Args:
-        centres: of -1 and 1, no two rows alike, float32 (classes, code_length).
-    """
-
-    needs = ("code_length", "classes", "random_state")
-    centres: Tensor
-
-    def __init__(self, centres: NDArray[np.float32]) -> None:
-        super().__init__()
-        self.register_buffer("centres", torch.from_numpy(centres))
 
 
 def hash_centres(classes: int, code_length: int, random_state: int = 0) -> NDArray[np.float32]:
@@ -70,17 +57,18 @@ def smallest_distance(centres: NDArray[np.float32]) -> int:
     return int((centres.shape[1] - products.max()) / 2)
 
 
-def distinct_codes(classes: int, code_length: int, generator: np.random.Generator) -> NDArray[np.float32]:
+def distinct_codes(classes: int, code_length: int, random_state: int | np.random.Generator = 0) -> NDArray[np.float32]:
     """Draw codes of fair, independent bits, float32 (classes, code_length) of -1 and 1, until no two are alike.
 
     Raises:
         InputError: there are fewer codes than classes.
 
     Example:
-        >>> np.unique(distinct_codes(4, 2, np.random.default_rng(0)), axis=0).shape
+        >>> np.unique(distinct_codes(4, 2, random_state=0), axis=0).shape
         (4, 2)
     """
     require_enough_codes(classes, code_length)
+    generator = np.random.default_rng(random_state)
     codes: dict[bytes, NDArray[np.float32]] = {}
     while len(codes) < classes:
         code = generator.choice(np.array([-1, 1], dtype=np.float32), code_length)
@@ -109,7 +97,7 @@ def gilbert_varshamov_distance(classes: int, code_length: int) -> int:
     return distance
 
 
-def separated_centres(classes: int, code_length: int, random_state: int) -> NDArray[np.float32]:
+def separated_centres(classes: int, code_length: int, random_state: int = 0) -> NDArray[np.float32]:
     """Draw codes until there is one for each class that lies far enough from all before it.
 
     Returns:
@@ -134,3 +122,28 @@ def separated_centres(classes: int, code_length: int, random_state: int) -> NDAr
         if (code_length - centres @ drawn >= 2 * distance).all():
             centres = np.concatenate([centres, drawn[None]])
     return centres
+
+
+class ClassCentresLoss(HashingLoss):
+    """A loss that draws u to the code of its class, the centre.
+
+    Args:
+        code_length: number of bits per code.
+        classes: number of classes.
+        random_state: seed of the centres, where they are drawn.
+
+    Attributes:
+        choose_centres: makes them, see `hash_centres`.
+        centres: of -1 and 1, no two rows alike, float32 (classes, code_length).
+    """
+
+    needs = ("code_length", "classes", "random_state")
+    choose_centres = staticmethod(hash_centres)
+    code_length: PositiveInt
+    classes: PositiveInt
+    random_state: NonNegativeInt = 0
+    centres: Tensor = field(init=False)
+
+    def __post_init__(self) -> None:
+        centres = self.choose_centres(self.classes, self.code_length, self.random_state)
+        self.register_buffer("centres", torch.from_numpy(centres))

@@ -1,16 +1,15 @@
 """CNNH and CNNH+, convolutional neural network hashing: the paper's DH-1 and DH*-1."""
 
-from typing import Annotated, Literal
+from dataclasses import InitVar, field
 
 import torch
 from numpy.typing import ArrayLike
-from pydantic import Field
+from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
 from torch import Tensor
 from torch.nn import functional
 
-from deephash_pipeline.common.parameters import validated
 from deephash_pipeline.losses.hashing_loss import HashingLoss, Outputs, accuracy, bit_accuracy, code_metrics, codes_of
-from deephash_pipeline.losses.similarity_codes import SampleFactorisation, similarity_codes
+from deephash_pipeline.losses.similarity_codes import similarity_codes
 
 
 class CNNH(HashingLoss):
@@ -24,10 +23,6 @@ class CNNH(HashingLoss):
         code_length: bits.
         labels: of the training set, integers of shape (samples,), classes numbered from 0.
         random_state: seed of the factorisation.
-        factorisation: ``classes`` factorises the matrix of classes, exactly; ``samples`` that of some samples, as the
-            paper does, from random numbers. Codes of a class then differ a little, and the majority decides each bit.
-        samples: how many; 5,000 in the paper.
-        sweeps: passes over all coordinates of the samples' codes. One that lowers nothing is undone.
 
     Attributes:
         class_codes: float32 of shape (classes, code_length), of -1 and 1.
@@ -46,21 +41,13 @@ class CNNH(HashingLoss):
         "Xia, Pan, Lai, Liu & Yan, Supervised hashing for image retrieval via image representation learning, AAAI 2014"
     )
     needs = ("code_length", "labels", "random_state")
-    class_codes: Tensor
+    code_length: PositiveInt
+    labels: InitVar[ArrayLike]
+    random_state: NonNegativeInt = 0
+    class_codes: Tensor = field(init=False)
 
-    @validated("labels")
-    def __init__(
-        self,
-        code_length: Annotated[int, Field(ge=1)],
-        labels: ArrayLike,
-        random_state: Annotated[int, Field(ge=0)] = 0,
-        factorisation: Literal["classes", "samples"] = "classes",
-        samples: Annotated[int, Field(ge=1)] = 5000,
-        sweeps: Annotated[int, Field(ge=1)] = 5,
-    ) -> None:
-        super().__init__()
-        of_samples = SampleFactorisation(samples, sweeps) if factorisation == "samples" else None
-        codes = similarity_codes(labels, code_length, random_state, of_samples)
+    def __post_init__(self, labels: ArrayLike) -> None:
+        codes = similarity_codes(labels, self.code_length, self.random_state)
         self.register_buffer("class_codes", torch.from_numpy(codes))
 
     def loss_and_metrics(self, outputs: Outputs, labels: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
@@ -84,9 +71,6 @@ class CNNHPlus(CNNH):
         code_length: this and what follows as for `CNNH`.
         labels: of the training set.
         random_state: seed of the factorisation.
-        factorisation: of ``classes`` or ``samples``.
-        samples: how many.
-        sweeps: over the samples.
         label_weight: of the cross-entropy of the labels, beside the regression to the codes.
 
     Example:
@@ -98,20 +82,7 @@ class CNNHPlus(CNNH):
 
     display_name = "CNNH+ (DH*-1)"
     classification_head = "z"
-
-    @validated("labels")
-    def __init__(
-        self,
-        code_length: Annotated[int, Field(ge=1)],
-        labels: ArrayLike,
-        random_state: Annotated[int, Field(ge=0)] = 0,
-        factorisation: Literal["classes", "samples"] = "classes",
-        samples: Annotated[int, Field(ge=1)] = 5000,
-        sweeps: Annotated[int, Field(ge=1)] = 5,
-        label_weight: Annotated[float, Field(ge=0)] = 1.0,
-    ) -> None:
-        super().__init__(code_length, labels, random_state, factorisation, samples, sweeps)
-        self.label_weight = label_weight
+    label_weight: NonNegativeFloat = 1.0
 
     def loss_and_metrics(self, outputs: Outputs, labels: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         """Compute the loss of (u, logits); see `HashingLoss.forward`."""

@@ -1,15 +1,14 @@
 """CSQ, central similarity quantization."""
 
-from typing import Annotated
+from dataclasses import field
 
 import numpy as np
 import torch
-from pydantic import Field
+from pydantic import NonNegativeFloat
 from torch import Tensor
 from torch.nn import functional
 
-from deephash_pipeline.common.parameters import validated
-from deephash_pipeline.losses.class_centres import ClassCentresLoss, hash_centres
+from deephash_pipeline.losses.class_centres import ClassCentresLoss
 from deephash_pipeline.losses.hashing_loss import bit_accuracy, code_metrics, codes_of, is_multi_hot, label_matrix
 
 
@@ -47,19 +46,13 @@ class CSQ(ClassCentresLoss):
     display_name = "CSQ"
     reference = "Yuan et al., Central similarity quantization for efficient image and video retrieval, CVPR 2020"
     several_labels = True
-    tied: Tensor
+    quantisation_weight: NonNegativeFloat = 0.05
+    tied: Tensor = field(init=False)
 
-    @validated()
-    def __init__(
-        self,
-        code_length: Annotated[int, Field(ge=1)],
-        classes: Annotated[int, Field(ge=1)],
-        random_state: Annotated[int, Field(ge=0)] = 0,
-        quantisation_weight: Annotated[float, Field(ge=0)] = 0.05,
-    ) -> None:
-        super().__init__(hash_centres(classes, code_length, random_state))
-        self.quantisation_weight = quantisation_weight
-        tied = np.random.default_rng([random_state, code_length]).choice(np.array([-1, 1], np.float32), code_length)
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        bits = np.array([-1, 1], np.float32)
+        tied = np.random.default_rng([self.random_state, self.code_length]).choice(bits, self.code_length)
         self.register_buffer("tied", torch.from_numpy(tied), persistent=False)
 
     def loss_and_metrics(self, u: Tensor, labels: Tensor) -> tuple[Tensor, dict[str, Tensor]]:

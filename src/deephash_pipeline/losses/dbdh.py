@@ -1,19 +1,9 @@
 """DBDH, deep balanced discrete hashing."""
 
-from typing import Annotated
-
-from pydantic import Field
+from pydantic import NonNegativeFloat
 from torch import Tensor
-from torch.nn import functional
 
-from deephash_pipeline.common.parameters import validated
-from deephash_pipeline.losses.hashing_loss import (
-    HashingLoss,
-    code_metrics,
-    mean_over,
-    pair_log_odds,
-    supervision_matrix,
-)
+from deephash_pipeline.losses.hashing_loss import HashingLoss, code_metrics, pair_likelihood, pair_log_odds
 
 
 class DBDH(HashingLoss):
@@ -35,16 +25,11 @@ class DBDH(HashingLoss):
     display_name = "DBDH"
     reference = "Zheng, Zhang & Lu, Deep balanced discrete hashing for image retrieval, Neurocomputing 2020"
     several_labels = True
-
-    @validated()
-    def __init__(self, balance_weight: Annotated[float, Field(ge=0)] = 0.1) -> None:
-        super().__init__()
-        self.balance_weight = balance_weight
+    balance_weight: NonNegativeFloat = 0.1
 
     def loss_and_metrics(self, u: Tensor, labels: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         """Compute the loss; see `HashingLoss.forward`."""
         h = u.clamp(-1, 1)
-        supervision = supervision_matrix(labels).to(u.dtype)
-        cost = -functional.logsigmoid(supervision * pair_log_odds(h))
+        likelihood = pair_likelihood(labels, pair_log_odds(h))
         balance = h.mean(1).square().mean()
-        return mean_over(supervision.abs(), cost) + self.balance_weight * balance, code_metrics(u, h)
+        return likelihood + self.balance_weight * balance, code_metrics(u, h)

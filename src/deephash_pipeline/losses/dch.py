@@ -1,13 +1,10 @@
 """DCH, deep Cauchy hashing."""
 
-from typing import Annotated
-
 import torch
-from pydantic import Field
+from pydantic import NonNegativeFloat, PositiveFloat
 from torch import Tensor
 from torch.nn import functional
 
-from deephash_pipeline.common.parameters import validated
 from deephash_pipeline.losses.hashing_loss import HashingLoss, balanced_mean, code_metrics, shares_a_label
 
 SMALLEST_DISTANCE = 1e-3
@@ -35,16 +32,8 @@ class DCH(HashingLoss):
     display_name = "DCH"
     reference = "Cao, Long, Liu & Wang, Deep Cauchy hashing for Hamming space retrieval, CVPR 2018"
     several_labels = True
-
-    @validated()
-    def __init__(
-        self,
-        gamma: Annotated[float, Field(gt=0)] | None = None,
-        quantisation_weight: Annotated[float, Field(ge=0)] = 0.1,
-    ) -> None:
-        super().__init__()
-        self.gamma = gamma
-        self.quantisation_weight = quantisation_weight
+    gamma: PositiveFloat | None = None
+    quantisation_weight: NonNegativeFloat = 0.1
 
     def loss_and_metrics(self, u: Tensor, labels: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         """Compute the loss; see `HashingLoss.forward`."""

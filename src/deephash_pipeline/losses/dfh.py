@@ -1,15 +1,14 @@
 """DFH, deep Fisher hashing."""
 
-from typing import Annotated
+from dataclasses import field
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import NonNegativeFloat
 from torch import Tensor
 from torch.nn import functional
 
-from deephash_pipeline.common.parameters import validated
 from deephash_pipeline.losses.hashing_loss import code_metrics, mean_over, pair_log_odds, signs, supervision_matrix
 from deephash_pipeline.losses.sample_codes import SampleCodesLoss
 
@@ -56,34 +55,23 @@ class DFH(SampleCodesLoss):
 
     display_name = "DFH"
     reference = "Li, Pei, Zha & van Gemert, Push for quantization: deep Fisher hashing, BMVC 2019"
-    needs = ("code_length", "labels")
     several_labels = True
-    relaxed_centres: Tensor
+    margin: NonNegativeFloat = 0.0
+    centre_weight: NonNegativeFloat = 1.0
+    separation_weight: NonNegativeFloat = 1.0
+    centre_quantisation_weight: NonNegativeFloat = 1.0
+    quantisation_weight: NonNegativeFloat = 0.5
+    relaxed_centres: Tensor = field(init=False)
 
-    @validated("labels")
-    def __init__(
-        self,
-        code_length: Annotated[int, Field(ge=1)],
-        labels: NDArray[np.int64],
-        margin: Annotated[float, Field(ge=0)] = 0.0,
-        centre_weight: Annotated[float, Field(ge=0)] = 1.0,
-        separation_weight: Annotated[float, Field(ge=0)] = 1.0,
-        centre_quantisation_weight: Annotated[float, Field(ge=0)] = 1.0,
-        quantisation_weight: Annotated[float, Field(ge=0)] = 0.5,
-    ) -> None:
-        super().__init__(code_length, labels)
-        self.register_buffer("relaxed_centres", torch.zeros(self.has_label.shape[1], code_length))
-        self.margin = margin
-        self.centre_weight = centre_weight
-        self.separation_weight = separation_weight
-        self.centre_quantisation_weight = centre_quantisation_weight
-        self.quantisation_weight = quantisation_weight
+    def __post_init__(self, labels: NDArray[np.int64]) -> None:
+        super().__post_init__(labels)
+        self.register_buffer("relaxed_centres", torch.zeros(self.has_label.shape[1], self.code_length))
 
-    def solved(self, codes: Tensor, u: Tensor, has_label: Tensor) -> Tensor:
+    def solved(self, codes: Tensor, u: Tensor) -> Tensor:
         """Solve for B, for V with that, and for B once more."""
-        codes = self._codes_near_centres(u, has_label)
+        codes = self._codes_near_centres(u)
         centres, (classes, code_length) = self.relaxed_centres, self.relaxed_centres.shape
-        overlap, pulled = has_label.T @ has_label, has_label.T @ codes
+        overlap, pulled = self.has_label.T @ self.has_label, self.has_label.T @ codes
         wanted = code_length * (2 * torch.eye(classes, device=u.device) - 1)
         # With few classes and long codes a step of 0.03 would leave the valley.
         size = min(0.03, classes / (8 * code_length))
@@ -94,10 +82,10 @@ class DFH(SampleCodesLoss):
             gradient = 2 * (intra + self.separation_weight * inter + self.centre_quantisation_weight * lacking)
             centres = centres - size * 0.1 ** sum(step >= first for first in SLOWER_FROM) * gradient
         self.relaxed_centres.copy_(centres)
-        return self._codes_near_centres(u, has_label)
+        return self._codes_near_centres(u)
 
-    def _codes_near_centres(self, u: Tensor, has_label: Tensor) -> Tensor:
-        return signs(self.centre_weight * has_label @ self.relaxed_centres.sign() + u)
+    def _codes_near_centres(self, u: Tensor) -> Tensor:
+        return signs(self.centre_weight * self.has_label @ self.relaxed_centres.sign() + u)
 
     def loss_and_metrics(self, u: Tensor, labels: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         """Compute the loss; see `HashingLoss.forward`."""

@@ -1,13 +1,11 @@
 """DHN, deep hashing network."""
 
 import math
-from typing import Annotated
 
-from pydantic import Field
+from pydantic import NonNegativeFloat
 from torch import Tensor
 from torch.nn import functional
 
-from deephash_pipeline.common.parameters import validated
 from deephash_pipeline.losses.hashing_loss import (
     HashingLoss,
     balanced_mean,
@@ -41,12 +39,8 @@ class DHN(HashingLoss):
     display_name = "DHN"
     reference = "Zhu, Long, Wang & Cao, Deep hashing network for efficient similarity retrieval, AAAI 2016"
     several_labels = True
-
-    @validated()
-    def __init__(self, quantisation_weight: Annotated[float, Field(ge=0)] = 0.1, balance_pairs: bool = True) -> None:
-        super().__init__()
-        self.quantisation_weight = quantisation_weight
-        self.balance_pairs = balance_pairs
+    quantisation_weight: NonNegativeFloat = 0.1
+    balance_pairs: bool = True
 
     def loss_and_metrics(self, u: Tensor, labels: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         """Compute the loss; see `HashingLoss.forward`."""

@@ -3,10 +3,9 @@
 from typing import Annotated
 
 import torch
-from pydantic import Field
+from pydantic import Field, PositiveFloat
 from torch import Tensor
 
-from deephash_pipeline.common.parameters import validated
 from deephash_pipeline.losses.hashing_loss import HashingLoss, code_metrics, shares_a_label
 
 
@@ -36,16 +35,8 @@ class DNNH(HashingLoss):
         "Lai, Pan, Liu & Yan, Simultaneous feature learning and hash coding with deep neural networks, CVPR 2015"
     )
     several_labels = True
-
-    @validated()
-    def __init__(
-        self,
-        epsilon: Annotated[float, Field(gt=0, le=0.5)] = 0.4,
-        margin: Annotated[float, Field(gt=0)] = 1.0,
-    ) -> None:
-        super().__init__()
-        self.epsilon = epsilon
-        self.margin = margin
+    epsilon: Annotated[float, Field(gt=0, le=0.5)] = 0.4
+    margin: PositiveFloat = 1.0
 
     def loss_and_metrics(self, u: Tensor, labels: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         """Compute the loss; see `HashingLoss.forward`."""

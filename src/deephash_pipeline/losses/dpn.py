@@ -1,13 +1,9 @@
 """DPN, deep polarized network."""
 
-from typing import Annotated
-
-import numpy as np
-from pydantic import Field
+from pydantic import PositiveFloat
 from torch import Tensor
 from torch.nn import functional
 
-from deephash_pipeline.common.parameters import validated
 from deephash_pipeline.losses.class_centres import ClassCentresLoss, distinct_codes
 from deephash_pipeline.losses.hashing_loss import bit_accuracy, code_metrics, label_matrix
 
@@ -44,17 +40,8 @@ class DPN(ClassCentresLoss):
         "Fan et al., Deep polarized network for supervised learning of accurate binary hashing codes, IJCAI 2020"
     )
     several_labels = True
-
-    @validated()
-    def __init__(
-        self,
-        code_length: Annotated[int, Field(ge=1)],
-        classes: Annotated[int, Field(ge=1)],
-        random_state: Annotated[int, Field(ge=0)] = 0,
-        margin: Annotated[float, Field(gt=0)] = 1.0,
-    ) -> None:
-        super().__init__(distinct_codes(classes, code_length, np.random.default_rng(random_state)))
-        self.margin = margin
+    choose_centres = staticmethod(distinct_codes)
+    margin: PositiveFloat = 1.0
 
     def loss_and_metrics(self, u: Tensor, labels: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         """Compute the loss; see `HashingLoss.forward`."""

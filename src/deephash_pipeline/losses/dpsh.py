@@ -1,13 +1,9 @@
 """DPSH, deep pairwise-supervised hashing."""
 
-from typing import Annotated
-
-from pydantic import Field
+from pydantic import NonNegativeFloat
 from torch import Tensor
-from torch.nn import functional
 
-from deephash_pipeline.common.parameters import validated
-from deephash_pipeline.losses.hashing_loss import HashingLoss, code_metrics, mean_over, signs, supervision_matrix
+from deephash_pipeline.losses.hashing_loss import HashingLoss, code_metrics, pair_likelihood, pair_log_odds, signs
 
 
 class DPSH(HashingLoss):
@@ -33,16 +29,10 @@ class DPSH(HashingLoss):
     display_name = "DPSH"
     reference = "Li, Wang & Kang, Feature learning based deep supervised hashing with pairwise labels, IJCAI 2016"
     several_labels = True
-
-    @validated()
-    def __init__(self, quantisation_weight: Annotated[float, Field(ge=0)] = 0.1) -> None:
-        super().__init__()
-        self.quantisation_weight = quantisation_weight
+    quantisation_weight: NonNegativeFloat = 0.1
 
     def loss_and_metrics(self, u: Tensor, labels: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         """Compute the loss; see `HashingLoss.forward`."""
-        supervision = supervision_matrix(labels).to(u.dtype)
-        cost = -functional.logsigmoid(supervision * (u @ u.T) / 2)
+        likelihood = pair_likelihood(labels, pair_log_odds(u))
         quantisation = (u - signs(u)).square().mean()
-        loss = mean_over(supervision.abs(), cost) + self.quantisation_weight * quantisation
-        return loss, code_metrics(u, u)
+        return likelihood + self.quantisation_weight * quantisation, code_metrics(u, u)

@@ -1,16 +1,10 @@
 """DSDH, deep supervised discrete hashing."""
 
-from typing import Annotated
-
-import numpy as np
 import torch
-from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import NonNegativeFloat, PositiveFloat
 from torch import Tensor
-from torch.nn import functional
 
-from deephash_pipeline.common.parameters import validated
-from deephash_pipeline.losses.hashing_loss import code_metrics, mean_over, pair_log_odds, supervision_matrix
+from deephash_pipeline.losses.hashing_loss import code_metrics, pair_likelihood, pair_log_odds
 from deephash_pipeline.losses.sample_codes import SampleCodesLoss
 
 
@@ -34,6 +28,7 @@ class DSDH(SampleCodesLoss):
         quantisation_weight: eta, of the sum over bits of (b - u)^2.
 
     Example:
+        >>> import numpy as np
         >>> loss = DSDH(code_length=2, labels=np.array([0, 1]))
         >>> u, labels = torch.tensor([[1.0, -2.0], [-1.0, 1.0]]), torch.tensor([0, 1])
         >>> loss.start_epoch(u)
@@ -44,29 +39,17 @@ class DSDH(SampleCodesLoss):
 
     display_name = "DSDH"
     reference = "Li, Sun, He & Tan, Deep supervised discrete hashing, NeurIPS 2017"
-    needs = ("code_length", "labels")
     several_labels = True
+    label_weight: PositiveFloat = 0.01
+    ridge: PositiveFloat = 1.0
+    quantisation_weight: NonNegativeFloat = 0.01
 
-    @validated("labels")
-    def __init__(
-        self,
-        code_length: Annotated[int, Field(ge=1)],
-        labels: NDArray[np.int64],
-        label_weight: Annotated[float, Field(gt=0)] = 0.01,
-        ridge: Annotated[float, Field(gt=0)] = 1.0,
-        quantisation_weight: Annotated[float, Field(ge=0)] = 0.01,
-    ) -> None:
-        super().__init__(code_length, labels)
-        self.label_weight = label_weight
-        self.ridge = ridge
-        self.quantisation_weight = quantisation_weight
-
-    def solved(self, codes: Tensor, u: Tensor, has_label: Tensor) -> Tensor:
+    def solved(self, codes: Tensor, u: Tensor) -> Tensor:
         """Solve for W, then for B bit after bit."""
         identity = torch.eye(codes.shape[1], device=codes.device)
         gram = codes.T @ codes + self.ridge / self.label_weight * identity
-        weights = torch.linalg.solve(gram, codes.T @ has_label)
-        wanted = has_label @ weights.T + self.quantisation_weight / self.label_weight * u
+        weights = torch.linalg.solve(gram, codes.T @ self.has_label)
+        wanted = self.has_label @ weights.T + self.quantisation_weight / self.label_weight * u
         for k in range(codes.shape[1]):
             codes[:, k] = 0
             bit = wanted[:, k] - codes @ (weights @ weights[k])
@@ -76,7 +59,6 @@ class DSDH(SampleCodesLoss):
     def loss_and_metrics(self, u: Tensor, labels: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         """Compute the loss; see `HashingLoss.forward`."""
         codes = self.codes_of_batch(u)
-        supervision = supervision_matrix(labels).to(u.dtype)
-        likelihood = mean_over(supervision.abs(), -functional.logsigmoid(supervision * pair_log_odds(u)))
+        likelihood = pair_likelihood(labels, pair_log_odds(u))
         loss = likelihood + self.quantisation_weight * (codes - u).square().sum(1).mean()
         return loss, {**code_metrics(u, u), "code_agreement": (codes * u >= 0).to(u.dtype).mean()}

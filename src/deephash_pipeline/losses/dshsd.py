@@ -1,14 +1,11 @@
 """DSHSD, deep supervised hashing based on stable distribution."""
 
-from typing import Annotated
-
-from pydantic import Field
+from pydantic import NonNegativeFloat, PositiveFloat
 from torch import Tensor
 from torch.nn import functional
 
-from deephash_pipeline.common.parameters import validated
-from deephash_pipeline.losses.dsh import contrastive_cost
-from deephash_pipeline.losses.hashing_loss import HashingLoss, accuracy, code_metrics, mean_over, supervision_matrix
+from deephash_pipeline.losses.dsh import contrastive_loss
+from deephash_pipeline.losses.hashing_loss import HashingLoss, accuracy, code_metrics
 
 
 class DSHSD(HashingLoss):
@@ -32,22 +29,13 @@ class DSHSD(HashingLoss):
     display_name = "DSHSD"
     reference = "Wu et al., Deep supervised hashing based on stable distribution, Access 2019"
     classification_head = "relaxed_code"
-
-    @validated()
-    def __init__(
-        self,
-        contrast_weight: Annotated[float, Field(ge=0)] = 0.05,
-        margin_per_bit: Annotated[float, Field(gt=0)] = 2.0,
-    ) -> None:
-        super().__init__()
-        self.contrast_weight = contrast_weight
-        self.margin_per_bit = margin_per_bit
+    contrast_weight: NonNegativeFloat = 0.05
+    margin_per_bit: PositiveFloat = 2.0
 
     def loss_and_metrics(self, outputs: tuple[Tensor, Tensor], labels: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         """Compute the loss of (u, logits); see `HashingLoss.forward`."""
         u, logits = outputs
         h = u.tanh()
-        supervision = supervision_matrix(labels).to(u.dtype)
-        contrast = mean_over(supervision.abs(), contrastive_cost(h, supervision, self.margin_per_bit))
+        contrast = contrastive_loss(h, labels, self.margin_per_bit)
         loss = functional.cross_entropy(logits, labels) + self.contrast_weight * contrast
         return loss, {**code_metrics(u, h), "accuracy": accuracy(logits, labels)}

@@ -1,13 +1,10 @@
 """DTSH, deep supervised hashing with triplet labels."""
 
-from typing import Annotated
-
 import torch
-from pydantic import Field
+from pydantic import NonNegativeFloat
 from torch import Tensor
 from torch.nn import functional
 
-from deephash_pipeline.common.parameters import validated
 from deephash_pipeline.losses.hashing_loss import HashingLoss, code_metrics, pair_log_odds, shares_a_label, signs
 
 
@@ -32,16 +29,8 @@ class DTSH(HashingLoss):
     display_name = "DTSH"
     reference = "Wang, Shi & Kitani, Deep supervised hashing with triplet labels, ACCV 2016"
     several_labels = True
-
-    @validated()
-    def __init__(
-        self,
-        margin_share: Annotated[float, Field(ge=0)] = 0.5,
-        quantisation_weight: Annotated[float, Field(ge=0)] = 0.2,
-    ) -> None:
-        super().__init__()
-        self.margin_share = margin_share
-        self.quantisation_weight = quantisation_weight
+    margin_share: NonNegativeFloat = 0.5
+    quantisation_weight: NonNegativeFloat = 0.2
 
     def loss_and_metrics(self, u: Tensor, labels: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         """Compute the loss; see `HashingLoss.forward`."""

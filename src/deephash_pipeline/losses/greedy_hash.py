@@ -1,12 +1,9 @@
 """GreedyHash, hash coding by a greedy principle."""
 
-from typing import Annotated
-
-from pydantic import Field
+from pydantic import NonNegativeFloat
 from torch import Tensor
 from torch.nn import functional
 
-from deephash_pipeline.common.parameters import validated
 from deephash_pipeline.losses.hashing_loss import HashingLoss, accuracy, code_metrics
 
 
@@ -36,11 +33,7 @@ class GreedyHash(HashingLoss):
         "Su, Zhang, Han & Tian, Greedy hash: towards fast optimization for accurate hash coding in CNN, NeurIPS 2018"
     )
     classification_head = "code"
-
-    @validated()
-    def __init__(self, quantisation_weight: Annotated[float, Field(ge=0)] = 0.1) -> None:
-        super().__init__()
-        self.quantisation_weight = quantisation_weight
+    quantisation_weight: NonNegativeFloat = 0.1
 
     def loss_and_metrics(self, outputs: tuple[Tensor, Tensor], labels: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         """Compute the loss of (u, logits); see `HashingLoss.forward`."""

@@ -1,11 +1,8 @@
 """GreedyHash without labels."""
 
-from typing import Annotated
-
-from pydantic import Field
+from pydantic import NonNegativeFloat
 from torch import Tensor
 
-from deephash_pipeline.common.parameters import validated
 from deephash_pipeline.losses.bihalf import cosine_distortion
 from deephash_pipeline.losses.hashing_loss import HashingLoss, code_metrics, signs
 
@@ -34,11 +31,7 @@ class GreedyHashUnsupervised(HashingLoss):
     reads_features = True
     supervised = False
     several_labels = True
-
-    @validated()
-    def __init__(self, quantisation_weight: Annotated[float, Field(ge=0)] = 0.1) -> None:
-        super().__init__()
-        self.quantisation_weight = quantisation_weight
+    quantisation_weight: NonNegativeFloat = 0.1
 
     def loss_and_metrics(self, outputs: tuple[Tensor, Tensor], labels: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         """Compute the loss of (u, features); see `HashingLoss.forward`."""

@@ -1,12 +1,15 @@
 """What every loss of hash codes has in common: how it is called, what it needs, and what is watched beside it."""
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Literal, TypeAlias
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, Self, TypeAlias, dataclass_transform
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.parameters import validated
 
 Need: TypeAlias = Literal["code_length", "classes", "labels", "random_state"]
 """What a constructor may want of a training set: bits, number of classes, labels (samples,), seed of its draws."""
@@ -15,10 +18,27 @@ Outputs: TypeAlias = Any
 """What the network's head gives: u of shape (batch, code_length), or (u, logits) or (u, z) to losses that read more."""
 
 
-class HashingLoss(nn.Module, ABC):
+@dataclass_transform(eq_default=False, field_specifiers=(field,))
+class _OfFields(nn.Module):
+    """Makes of the annotated attributes of its subclasses the keywords of their constructors, which check them."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        dataclass(eq=False, repr=False)(cls)
+        cls.__init__ = validated(cls.__init__, skip=["labels"])  # type: ignore[method-assign]
+
+    def __new__(cls, *_: Any, **__: Any) -> Self:
+        # A module is one before its fields are set.
+        module = super().__new__(cls)
+        nn.Module.__init__(module)
+        return module
+
+
+class HashingLoss(_OfFields, ABC):
     """A loss on u, the hash layer's output before its signs: ``loss(u, labels)`` is a scalar to minimise.
 
-    A subclass has its parameters as keywords of the constructor, and computes in `loss_and_metrics`.
+    A subclass declares its parameters as fields of a dataclass, and computes in `loss_and_metrics`. They are checked by
+    their annotations; the labels of a training set are given to `__post_init__` alone.
 
     Attributes:
         display_name: in tables and figures, of the method that trains with this loss.
@@ -49,11 +69,7 @@ class HashingLoss(nn.Module, ABC):
     reads_features: ClassVar[bool] = False
     several_labels: ClassVar[bool] = False
     views: ClassVar[int] = 1
-    metrics: dict[str, Tensor]
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.metrics = {}
+    metrics: dict[str, Tensor] = field(init=False, default_factory=dict)
 
     def forward(self, outputs: Outputs, labels: Tensor, indices_tuple: None = None) -> Tensor:
         """Compute the loss of a batch, and leave its `metrics`; in float32 at least, also under ``torch.autocast``.
@@ -260,6 +276,21 @@ def pair_log_odds(u: Tensor) -> Tensor:
     return u @ u.T / 2
 
 
+def pair_likelihood(labels: Tensor, log_odds: Tensor) -> Tensor:
+    """Mean over pairs of log(1 + exp(-Y theta)), Y of 1 for similar pairs and -1 for others.
+
+    Args:
+        labels: as `shares_a_label` takes them.
+        log_odds: theta, (batch, batch).
+
+    Example:
+        >>> pair_likelihood(torch.tensor([0, 0]), torch.zeros(2, 2))
+        tensor(0.6931)
+    """
+    supervision = supervision_matrix(labels).to(log_odds.dtype)
+    return mean_over(supervision.abs(), -functional.logsigmoid(supervision * log_odds))
+
+
 def balanced_mean(similar: Tensor, cost: Tensor) -> Tensor:
     """Mean cost of similar pairs plus that of dissimilar ones, so that both kinds weigh the same; no i with itself.
 
@@ -298,6 +329,11 @@ def bit_accuracy(u: Tensor, wanted: Tensor) -> Tensor:
     return (signs(u) == wanted).to(u.dtype).mean()
 
 
+def deviation(u: Tensor) -> Tensor:
+    """Return the standard deviation over samples and bits, a scalar; 0 of a single value."""
+    return u.std(correction=min(1, u.numel() - 1))
+
+
 @torch.no_grad()
 def code_metrics(u: Tensor, relaxed_code: Tensor) -> dict[str, Tensor]:
     """Return the metrics that all losses of others have.
@@ -310,6 +346,6 @@ def code_metrics(u: Tensor, relaxed_code: Tensor) -> dict[str, Tensor]:
         ``u_standard_deviation``, and ``quantisation_error``: mean square of what the relaxed code lacks to the code.
     """
     return {
-        "u_standard_deviation": u.std(),
+        "u_standard_deviation": deviation(u),
         "quantisation_error": (relaxed_code - signs(u)).square().mean(),
     }

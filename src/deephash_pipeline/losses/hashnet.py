@@ -1,13 +1,12 @@
 """HashNet, deep learning to hash by continuation."""
 
-from typing import Annotated
+from dataclasses import field
 
 import torch
-from pydantic import Field
+from pydantic import NonNegativeFloat, PositiveFloat
 from torch import Tensor
 from torch.nn import functional
 
-from deephash_pipeline.common.parameters import validated
 from deephash_pipeline.losses.hashing_loss import HashingLoss, code_metrics, mean_over, supervision_matrix
 
 LARGEST_BETA = 1e6
@@ -42,19 +41,10 @@ class HashNet(HashingLoss):
     display_name = "HashNet"
     reference = "Cao, Long, Wang & Yu, HashNet: deep learning to hash by continuation, ICCV 2017"
     several_labels = True
-
-    @validated()
-    def __init__(
-        self,
-        likelihood_slope: Annotated[float, Field(gt=0)] = 10.0,
-        growth: Annotated[float, Field(ge=0)] = 50.0,
-        power: Annotated[float, Field(ge=0)] = 0.5,
-    ) -> None:
-        super().__init__()
-        self.likelihood_slope = likelihood_slope
-        self.growth = growth
-        self.power = power
-        self.beta = 1.0
+    likelihood_slope: PositiveFloat = 10.0
+    growth: NonNegativeFloat = 50.0
+    power: NonNegativeFloat = 0.5
+    beta: float = field(init=False, default=1.0)
 
     def set_progress(self, progress: float) -> None:
         """Sharpen tanh for what comes after a share of the training, in [0, 1)."""

@@ -1,13 +1,10 @@
 """IDHN, improved deep hashing network for images of several labels."""
 
-from typing import Annotated
-
 import torch
-from pydantic import Field
+from pydantic import NonNegativeFloat, PositiveFloat
 from torch import Tensor
 from torch.nn import functional
 
-from deephash_pipeline.common.parameters import validated
 from deephash_pipeline.losses.hashing_loss import HashingLoss, code_metrics, is_multi_hot, mean_over, shares_a_label
 
 CERTAIN = 0.01
@@ -35,18 +32,9 @@ class IDHN(HashingLoss):
     display_name = "IDHN"
     reference = "Zhang et al., Improved deep hashing with soft pairwise similarity for multi-label retrieval, TMM 2019"
     several_labels = True
-
-    @validated()
-    def __init__(
-        self,
-        likelihood_slope: Annotated[float, Field(gt=0)] = 5.0,
-        soft_weight: Annotated[float, Field(ge=0)] = 0.1,
-        quantisation_weight: Annotated[float, Field(ge=0)] = 0.1,
-    ) -> None:
-        super().__init__()
-        self.likelihood_slope = likelihood_slope
-        self.soft_weight = soft_weight
-        self.quantisation_weight = quantisation_weight
+    likelihood_slope: PositiveFloat = 5.0
+    soft_weight: NonNegativeFloat = 0.1
+    quantisation_weight: NonNegativeFloat = 0.1
 
     def loss_and_metrics(self, u: Tensor, labels: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         """Compute the loss; see `HashingLoss.forward`."""

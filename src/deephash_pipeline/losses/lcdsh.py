@@ -1,12 +1,9 @@
 """LCDSH, locality-constrained deep supervised hashing."""
 
-from typing import Annotated
-
-from pydantic import Field
+from pydantic import NonNegativeFloat
 from torch import Tensor
 from torch.nn import functional
 
-from deephash_pipeline.common.parameters import validated
 from deephash_pipeline.losses.hashing_loss import (
     HashingLoss,
     code_metrics,
@@ -36,11 +33,7 @@ class LCDSH(HashingLoss):
     display_name = "LCDSH"
     reference = "Zhu & Gao, Locality-constrained deep supervised hashing for image retrieval, IJCAI 2017"
     several_labels = True
-
-    @validated()
-    def __init__(self, locality_weight: Annotated[float, Field(ge=0)] = 3.0) -> None:
-        super().__init__()
-        self.locality_weight = locality_weight
+    locality_weight: NonNegativeFloat = 3.0
 
     def loss_and_metrics(self, u: Tensor, labels: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         """Compute the loss; see `HashingLoss.forward`."""

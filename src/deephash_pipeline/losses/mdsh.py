@@ -1,13 +1,10 @@
 """MDSH, deep hashing with minimal-distance-separated hash centres."""
 
-from typing import Annotated
-
 import torch
-from pydantic import Field
+from pydantic import PositiveFloat
 from torch import Tensor
 from torch.nn import functional
 
-from deephash_pipeline.common.parameters import validated
 from deephash_pipeline.losses.class_centres import ClassCentresLoss, separated_centres
 from deephash_pipeline.losses.hashing_loss import accuracy, code_metrics, label_matrix
 
@@ -41,17 +38,8 @@ class MDSH(ClassCentresLoss):
 
     display_name = "MDSH"
     reference = "Wang et al., Deep hashing with minimal-distance-separated hash centers, CVPR 2023"
-
-    @validated()
-    def __init__(
-        self,
-        code_length: Annotated[int, Field(ge=1)],
-        classes: Annotated[int, Field(ge=1)],
-        random_state: Annotated[int, Field(ge=0)] = 0,
-        weight: Annotated[float, Field(gt=0)] = 10.0,
-    ) -> None:
-        super().__init__(separated_centres(classes, code_length, random_state))
-        self.weight = weight
+    choose_centres = staticmethod(separated_centres)
+    weight: PositiveFloat = 10.0
 
     def loss_and_metrics(self, u: Tensor, labels: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         """Compute the loss; see `HashingLoss.forward`."""

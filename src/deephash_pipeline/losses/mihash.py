@@ -1,13 +1,10 @@
 """MIHash, hashing with mutual information."""
 
-from typing import Annotated
-
 import torch
-from pydantic import Field
+from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor
 from torch.nn import functional
 
-from deephash_pipeline.common.parameters import validated
 from deephash_pipeline.losses.hashing_loss import HashingLoss, code_metrics, shares_a_label
 
 
@@ -33,12 +30,8 @@ class MIHash(HashingLoss):
     display_name = "MIHash"
     reference = "Cakir, He, Bargal & Sclaroff, MIHash: online hashing with mutual information, ICCV 2017"
     several_labels = True
-
-    @validated()
-    def __init__(self, bins: Annotated[int, Field(ge=1)] = 16, slope: Annotated[float, Field(gt=0)] = 1.0) -> None:
-        super().__init__()
-        self.bins = bins
-        self.slope = slope
+    bins: PositiveInt = 16
+    slope: PositiveFloat = 1.0
 
     def loss_and_metrics(self, u: Tensor, labels: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         """Compute the loss; see `HashingLoss.forward`."""

@@ -2,12 +2,10 @@
 
 from typing import Annotated
 
-import numpy as np
-from pydantic import Field
+from pydantic import Field, PositiveFloat
 from torch import Tensor
 from torch.nn import functional
 
-from deephash_pipeline.common.parameters import validated
 from deephash_pipeline.losses.class_centres import ClassCentresLoss, distinct_codes
 from deephash_pipeline.losses.hashing_loss import code_metrics, label_matrix
 
@@ -50,19 +48,9 @@ class OrthoHash(ClassCentresLoss):
         "NeurIPS 2021"
     )
     several_labels = True
-
-    @validated()
-    def __init__(
-        self,
-        code_length: Annotated[int, Field(ge=1)],
-        classes: Annotated[int, Field(ge=1)],
-        random_state: Annotated[int, Field(ge=0)] = 0,
-        margin: Annotated[float, Field(ge=0, lt=2)] = 0.2,
-        scale: Annotated[float, Field(gt=0)] | None = None,
-    ) -> None:
-        super().__init__(distinct_codes(classes, code_length, np.random.default_rng(random_state)))
-        self.margin = margin
-        self.scale = scale or code_length**0.5
+    choose_centres = staticmethod(distinct_codes)
+    margin: Annotated[float, Field(ge=0, lt=2)] = 0.2
+    scale: PositiveFloat | None = None
 
     def loss_and_metrics(self, u: Tensor, labels: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         """Compute the loss; see `HashingLoss.forward`."""
@@ -70,6 +58,7 @@ class OrthoHash(ClassCentresLoss):
         direction = functional.normalize(u)
         cosines = direction @ functional.normalize(self.centres.to(u.dtype)).T
         target = own / own.sum(1, keepdim=True).clamp_min(1)
-        loss = functional.cross_entropy(self.scale * (cosines - self.margin * own), target)
+        scale = self.scale or u.shape[1] ** 0.5
+        loss = functional.cross_entropy(scale * (cosines - self.margin * own), target)
         right = own.gather(1, cosines.argmax(1, keepdim=True)).mean().detach()
         return loss, {**code_metrics(u, direction * u.shape[1] ** 0.5), "accuracy": right}

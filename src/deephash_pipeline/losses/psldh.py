@@ -3,12 +3,11 @@
 from typing import Annotated
 
 import torch
-from pydantic import Field
+from pydantic import Field, NonNegativeFloat, PositiveFloat
 from torch import Tensor
 from torch.nn import functional
 
-from deephash_pipeline.common.parameters import validated
-from deephash_pipeline.losses.class_centres import ClassCentresLoss, hash_centres
+from deephash_pipeline.losses.class_centres import ClassCentresLoss
 from deephash_pipeline.losses.hashing_loss import accuracy, code_metrics, label_matrix, signs
 
 
@@ -42,21 +41,9 @@ class PSLDH(ClassCentresLoss):
 
     display_name = "PSLDH"
     reference = "Tu, Mao, Guo, Wei & Wang, Partial-softmax loss based deep hashing, WWW 2021"
-
-    @validated()
-    def __init__(
-        self,
-        code_length: Annotated[int, Field(ge=1)],
-        classes: Annotated[int, Field(ge=1)],
-        random_state: Annotated[int, Field(ge=0)] = 0,
-        slope: Annotated[float, Field(gt=0)] = 0.2,
-        margin: Annotated[float, Field(ge=0, lt=2)] = 0.2,
-        quantisation_weight: Annotated[float, Field(ge=0)] = 0.01,
-    ) -> None:
-        super().__init__(hash_centres(classes, code_length, random_state))
-        self.slope = slope
-        self.margin = margin
-        self.quantisation_weight = quantisation_weight
+    slope: PositiveFloat = 0.2
+    margin: Annotated[float, Field(ge=0, lt=2)] = 0.2
+    quantisation_weight: NonNegativeFloat = 0.01
 
     def loss_and_metrics(self, u: Tensor, labels: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         """Compute the loss; see `HashingLoss.forward`."""

@@ -1,11 +1,12 @@
 """Losses with a code for every image of the training set, for which they solve before each epoch."""
 
 from abc import abstractmethod
-from typing import Any
+from dataclasses import InitVar, field
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from pydantic import PositiveInt
 from torch import Tensor
 
 from deephash_pipeline.common.errors import InputError
@@ -35,39 +36,31 @@ class SampleCodesLoss(HashingLoss):
         has_label: 1 where an image has a label, float32 (images, classes).
     """
 
-    codes: Tensor
-    has_label: Tensor
+    needs = ("code_length", "labels")
+    code_length: PositiveInt
+    labels: InitVar[NDArray[np.int64]]
+    codes: Tensor = field(init=False)
+    has_label: Tensor = field(init=False)
+    batch: Tensor | None = field(init=False, default=None)
 
-    def __init__(self, code_length: int, labels: NDArray[np.int64]) -> None:
-        super().__init__()
+    def __post_init__(self, labels: NDArray[np.int64]) -> None:
         given = torch.from_numpy(np.asarray(labels))
         if not is_multi_hot(given):
             given = class_numbers(given, len(given))
         self.register_buffer("has_label", label_matrix(given, number_of_classes(given)), persistent=False)
-        self.register_buffer("codes", torch.zeros(len(given), code_length))
-        self.batch: Tensor | None = None
+        self.register_buffer("codes", torch.zeros(len(given), self.code_length))
 
     def start_epoch(self, u: Tensor) -> None:
         """Solve for the codes.
 
         Args:
-            u: of the training set without augmentation, (samples, code_length); a multiple of the images, where each
-                has several views, one after the other.
+            u: of the training set without augmentation, (samples, code_length).
         """
         u = at_least_float32(u)
-        views = len(u) // len(self.has_label)
-        has_label = self.has_label.repeat_interleave(views, 0)
-        first = len(self.codes) != len(u) or not self.codes.any()
-        self.codes = self.solved(signs(u) if first else self.codes.clone(), u, has_label)
-
-    def _load_from_state_dict(self, state_dict: Any, prefix: str, *arguments: Any) -> None:
-        # Several views of an image have a code each, and only training knows how many there are.
-        stored = state_dict.get(f"{prefix}codes", self.codes)
-        self.codes = self.codes.new_empty(len(stored), self.codes.shape[1])
-        super()._load_from_state_dict(state_dict, prefix, *arguments)
+        self.codes = self.solved(self.codes.clone() if self.codes.any() else signs(u), u)
 
     @abstractmethod
-    def solved(self, codes: Tensor, u: Tensor, has_label: Tensor) -> Tensor:
+    def solved(self, codes: Tensor, u: Tensor) -> Tensor:
         """Return better codes, (samples, code_length), for the network as it is."""
 
     def set_batch(self, indices: Tensor) -> None:

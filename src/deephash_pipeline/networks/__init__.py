@@ -1,4 +1,4 @@
-"""The paper's networks, one for each table of its appendix, those of torchvision, and the hash layer on top of them.
+"""The paper's networks, one for each table of its appendix, those of torchvision and timm, and the hash layer on top.
 
 `build_trunk` makes images into z by the name of a network, `build_hash_layer` z into u, whose signs are the code;
 `HashNetwork` puts one on the other.
@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.registry import Registry
+from deephash_pipeline.networks.backbone import Backbone, TrunkParameters, usual_input
 from deephash_pipeline.networks.classification_head import ClassificationHead, straight_through_sign
 from deephash_pipeline.networks.divided_hash_layer import DividedHashLayer
 from deephash_pipeline.networks.hash_layer import (
@@ -21,14 +22,15 @@ from deephash_pipeline.networks.hash_layer import (
 from deephash_pipeline.networks.initialisation import initialise
 from deephash_pipeline.networks.layers import Row, Shape
 from deephash_pipeline.networks.normalisation import LocalResponseNormalisation
-from deephash_pipeline.networks.torchvision_trunk import TorchvisionTrunk, TrunkParameters, classifiers
+from deephash_pipeline.networks.timm_models import PREFIX, require_model
+from deephash_pipeline.networks.torchvision_models import classifiers
 from deephash_pipeline.networks.trunk import TableTrunk, Trunk
 
 NETWORKS: Registry[Sequence[Row]] = Registry(
     {
         "lenet": ".lenet:LENET",
         "cifar10_full": ".cifar10:CIFAR10_FULL",
-        "kaggle_face": ".kaggle_face:KAGGLE_FACE",
+        "kaggle_face": ".cifar10:KAGGLE_FACE",
         "caffenet": ".caffenet:CAFFENET",
         "caffenet_ungrouped": ".caffenet:CAFFENET_UNGROUPED",
     },
@@ -46,9 +48,10 @@ def build_trunk(
     """Build the trunk of a network, with weights still to be drawn or loaded.
 
     Args:
-        network: a name in `NETWORKS`, or that of a classifier in `torchvision.models`.
+        network: a name in `NETWORKS`, that of a classifier in `torchvision.models`, or ``timm/`` and that of a model
+            of timm.
         image_shape: of the stored images, channels first; a table of the appendix has its own.
-        parameters: for a network of torchvision.
+        parameters: for a network of torchvision or timm.
 
     Raises:
         InputError: unknown name, or a network that does not fit the images or the parameters.
@@ -61,19 +64,21 @@ def build_trunk(
     require_network(network)
     if network in NETWORKS:
         return TableTrunk(NETWORKS[network])
-    return TorchvisionTrunk(network, image_shape, parameters or TrunkParameters())
+    return Backbone(network, image_shape, parameters or TrunkParameters())
 
 
 def require_network(network: str) -> None:
-    """Raise InputError if a name is neither in `NETWORKS` nor that of a classifier in `torchvision.models`.
+    """Raise InputError if a name is not in `NETWORKS`, not a classifier of `torchvision.models` and no model of timm.
 
     Example:
         >>> require_network("resnet18")
     """
-    if network not in NETWORKS and network not in classifiers():
+    if network.startswith(PREFIX):
+        require_model(network)
+    elif network not in NETWORKS and network not in classifiers():
         raise InputError(
             f"unknown network `{network}`: choose one of {', '.join(sorted(NETWORKS))}, "
-            "or a classifier of torchvision.models such as resnet18"
+            "a model of timm such as timm/tf_efficientnet_lite0, or a classifier of torchvision.models such as resnet18"
         )
 
 
@@ -97,6 +102,7 @@ def build_hash_layer(z_dimension: int, code_length: int, parameters: HashLayerPa
 
 __all__ = [
     "NETWORKS",
+    "Backbone",
     "ClassificationHead",
     "DividedHashLayer",
     "HashLayer",
@@ -108,7 +114,6 @@ __all__ = [
     "Shape",
     "SoftmaxNetwork",
     "TableTrunk",
-    "TorchvisionTrunk",
     "Trunk",
     "TrunkParameters",
     "build_hash_layer",
@@ -116,4 +121,5 @@ __all__ = [
     "initialise",
     "require_network",
     "straight_through_sign",
+    "usual_input",
 ]

@@ -1,6 +1,9 @@
-"""The paper's network for CIFAR-10 (appendix, third table): Caffe's `cifar10_full`, `z` is the last pooling, flattened.
+"""The paper's networks for CIFAR-10 and Kaggle-Face: Caffe's `cifar10_full`, `z` is the last pooling, flattened.
 
-The table leaves open the padding, of 2 pixels, the rounding of pooled sizes, upwards, and the kind of normalisation;
+They are the appendix's third table and its first. The first leaves out rectifiers and normalisation; they are those of
+the third, whose other rows are the same on smaller images.
+
+Both leave open the padding, of 2 pixels, the rounding of pooled sizes, upwards, and the kind of normalisation;
 they are Caffe's. With Caffe's alpha the normalisation was made for pixels of 0..255; on normalised images it is weak.
 """
 
@@ -11,19 +14,32 @@ from deephash_pipeline.networks.layers import (
     LocalResponseNormalisation,
     MaxPooling,
     ReLU,
+    Row,
 )
 
-CIFAR10_FULL = (
-    Data(output=(3, 32, 32)),
-    Convolution(32, kernel=5, stride=1, padding=2, output=(32, 32, 32)),
-    MaxPooling(kernel=3, stride=2, output=(32, 16, 16)),
-    ReLU(output=(32, 16, 16)),
-    LocalResponseNormalisation(size=3, alpha=5e-5, within_channel=True, output=(32, 16, 16)),
-    Convolution(32, kernel=5, stride=1, padding=2, output=(32, 16, 16)),
-    ReLU(output=(32, 16, 16)),
-    AveragePooling(kernel=3, stride=2, output=(32, 8, 8)),
-    LocalResponseNormalisation(size=3, alpha=5e-5, within_channel=True, output=(32, 8, 8)),
-    Convolution(64, kernel=5, stride=1, padding=2, output=(64, 8, 8)),
-    ReLU(output=(64, 8, 8)),
-    AveragePooling(kernel=3, stride=2, output=(64, 4, 4)),
-)
+
+def cifar10_full(side: int) -> tuple[Row, ...]:
+    """Make the table for colour images of so many pixels along each side.
+
+    Example:
+        >>> cifar10_full(48)[-1].output
+        (64, 6, 6)
+    """
+    half, quarter, eighth = side // 2, side // 4, side // 8
+    return (
+        Data(output=(3, side, side)),
+        Convolution(32, kernel=5, stride=1, padding=2, output=(32, side, side)),
+        MaxPooling(kernel=3, stride=2, output=(32, half, half)),
+        ReLU(output=(32, half, half)),
+        LocalResponseNormalisation(size=3, alpha=5e-5, within_channel=True, output=(32, half, half)),
+        Convolution(32, kernel=5, stride=1, padding=2, output=(32, half, half)),
+        ReLU(output=(32, half, half)),
+        AveragePooling(kernel=3, stride=2, output=(32, quarter, quarter)),
+        LocalResponseNormalisation(size=3, alpha=5e-5, within_channel=True, output=(32, quarter, quarter)),
+        Convolution(64, kernel=5, stride=1, padding=2, output=(64, quarter, quarter)),
+        ReLU(output=(64, quarter, quarter)),
+        AveragePooling(kernel=3, stride=2, output=(64, eighth, eighth)),
+    )
+
+
+CIFAR10_FULL, KAGGLE_FACE = cifar10_full(32), cifar10_full(48)

@@ -4,7 +4,7 @@ import torch
 from torch import nn
 
 from deephash_pipeline.common.randomness import derive_seed
-from deephash_pipeline.networks.torchvision_trunk import TorchvisionTrunk
+from deephash_pipeline.networks.backbone import Backbone
 
 
 def initialise(module: nn.Module, seed: int, pretrained: bool = False) -> None:
@@ -12,12 +12,12 @@ def initialise(module: nn.Module, seed: int, pretrained: bool = False) -> None:
 
     Caffe's "xavier" filler is uniform with variance 1 / fan_in. One generator, layers in order of definition. Caffe's
     `cifar10_full` and CaffeNet have Gaussian fillers instead, of deviations made for pixels of 0..255; here images are
-    normalised, so all networks start alike. A trunk of torchvision starts as torchvision's own scheme has it.
+    normalised, so all networks start alike. A network of torchvision or timm starts as its library has it.
 
     Args:
         module: whose weights are replaced.
         seed: of all draws.
-        pretrained: load torchvision's weights into a trunk of torchvision instead.
+        pretrained: load weights that were learned elsewhere into a network of torchvision or timm instead.
 
     Raises:
         InputError: pretrained weights that cannot be loaded.
@@ -29,12 +29,12 @@ def initialise(module: nn.Module, seed: int, pretrained: bool = False) -> None:
         [0.0, 0.0]
     """
     generator = torch.Generator().manual_seed(seed)
-    of_torchvision: set[nn.Module] = set()
+    of_backbones: set[nn.Module] = set()
     for layer in module.modules():
-        if isinstance(layer, TorchvisionTrunk):
+        if isinstance(layer, Backbone):
             layer.initialise(derive_seed(seed, "torchvision"), pretrained)
-            of_torchvision.update(layer.modules())
-        elif isinstance(layer, nn.Conv2d | nn.Linear) and layer not in of_torchvision:
+            of_backbones.update(layer.modules())
+        elif isinstance(layer, nn.Conv2d | nn.Linear) and layer not in of_backbones:
             nn.init.kaiming_uniform_(layer.weight, nonlinearity="linear", generator=generator)
             if layer.bias is not None:
                 nn.init.zeros_(layer.bias)

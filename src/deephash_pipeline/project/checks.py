@@ -1,31 +1,32 @@
 """What a run is refused for before it takes the lock: parameters and paths that no node would refuse in time."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from glob import escape
 from pathlib import Path
 from typing import Any
 
 from kedro.framework.hooks import hook_impl
-from kedro.io import CatalogProtocol
+from kedro.framework.project import pipelines
 from kedro.pipeline import Pipeline
 from pydantic import BaseModel, ValidationError
 
+from deephash_pipeline.common.cell import FIELD, SEEDS
 from deephash_pipeline.common.devices import resolve_device, resolve_devices
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.parameters import faults_in_one_line, refuse_booleans_for_numbers
 from deephash_pipeline.deephash.experiment import Experiment
+from deephash_pipeline.pipelines.grid import every_cell
 from deephash_pipeline.project.datasets.atomic_file import AtomicFileDataset
-
-Catalog = CatalogProtocol[Any, Any]
+from deephash_pipeline.project.freshness.graph import BENCHMARK_FILE, Catalog, flatten
+from deephash_pipeline.retrieval.protocols import require_protocol
 
 LARGEST = 2**63
-BENCHMARK_FILE = "class_names"
-"""A dataset that lies directly in the folder of the benchmark: data/02_intermediate/<benchmark>."""
+AT_ALL_LENGTHS = {"full", "__default__", FIELD, SEEDS, "without_labels"}
 
 
 class SoundRun:
-    """Refuses numbers, names, devices and paths that would end a run late, in a traceback, or outside the project."""
+    """Refuses parameters that nothing reads, and numbers, names, devices and paths that would end a run late."""
 
     @hook_impl
     def before_pipeline_run(self, run_params: dict[str, Any], pipeline: Pipeline, catalog: Catalog) -> None:
@@ -48,9 +49,14 @@ class SoundRun:
         Raises:
             InputError: one of them cannot be used.
         """
-        parameters = plain(catalog.load("parameters"))
-        check_numbers(parameters)
-        self._check_experiment(parameters.get("experiment"), catalog, project)
+        given = catalog.load("parameters")
+        refuse_unread(given)
+        if "protocol" in given:
+            require_protocol(given["protocol"])
+        check_numbers(given)
+        experiment = given.get("experiment")
+        experiment = experiment.model_dump() if isinstance(experiment, BaseModel) else experiment
+        self._check_experiment(experiment, catalog, project)
 
     def _check_experiment(self, given: Any, catalog: Catalog, project: Path) -> None:
         folder = catalog.get(BENCHMARK_FILE) if BENCHMARK_FILE in catalog else None
@@ -72,11 +78,40 @@ class SoundRun:
         resolve_devices(experiment.devices, resolve_device(experiment.device))
 
 
-def plain(value: Any) -> Any:
-    """Turn the models that Kedro has made of some parameters into mappings again."""
-    if isinstance(value, BaseModel):
-        return value.model_dump(serialize_as_any=True)
-    return {key: plain(part) for key, part in value.items()} if isinstance(value, Mapping) else value
+def refuse_unread(parameters: Mapping[str, Any]) -> None:
+    """Refuse parameters that no pipeline reads, a misspelt group for example.
+
+    Raises:
+        InputError: there is one.
+    """
+    read = parameters_read()
+    unread = min(unread_parameters(parameters, read), default=None)
+    if unread is None:
+        return
+    below = min((name for name in read if name.startswith(f"{unread}.")), default=None)
+    if below is not None:
+        raise InputError(f"`{unread}` is a group: name a value in it, such as {below}")
+    groups = sorted({name.partition(".")[0] for name in read})
+    raise InputError(f"unknown parameter `{unread}`: nothing reads it; the groups are {', '.join(groups)}")
+
+
+def parameters_read() -> set[str]:
+    """Name the parameters that any pipeline reads: but for the cells, they are the same at all code lengths."""
+    inputs = set[str]().union(*(pipelines[name].inputs() for name in pipelines if name not in AT_ALL_LENGTHS))
+    read = {name.removeprefix("params:") for name in inputs if name.startswith("params:")}
+    return read | {cell.parameter for cell in every_cell()}
+
+
+def unread_parameters(parameters: Mapping[str, Any], read: Collection[str], above: str = "") -> Iterator[str]:
+    """Yield the dotted names of parameters that are neither read nor part of, nor a group of, what is read."""
+    for key, value in parameters.items():
+        name = f"{above}{key}"
+        if name in read or key.startswith("_"):
+            continue
+        if isinstance(value, Mapping) and any(other.startswith(f"{name}.") for other in read):
+            yield from unread_parameters(value, read, f"{name}.")
+        else:
+            yield name
 
 
 def check_numbers(parameters: Mapping[str, Any]) -> None:
@@ -90,21 +125,12 @@ def check_numbers(parameters: Mapping[str, Any]) -> None:
         Traceback (most recent call last):
         deephash_pipeline.common.errors.InputError: `training.epochs` is 10000000000000000000000: numbers ...
     """
-    for name, value in numbers(parameters):
-        if not math.isfinite(value) or (isinstance(value, int) and abs(value) >= LARGEST):
-            raise InputError(f"`{name}` is {value}: numbers are finite, and whole ones fit into 64 bits")
-
-
-def numbers(value: Any, name: str = "") -> Iterator[tuple[str, int | float]]:
-    """Yield the dotted names and values of all numbers in nested parameters."""
-    if isinstance(value, Mapping):
-        for key, part in value.items():
-            yield from numbers(part, f"{name}.{key}" if name else str(key))
-    elif isinstance(value, list | tuple):
-        for at, part in enumerate(value):
-            yield from numbers(part, f"{name}.{at}")
-    elif isinstance(value, int | float) and not isinstance(value, bool):
-        yield name, value
+    for name, value in flatten("", parameters).items():
+        for number in value if isinstance(value, list | tuple) else [value]:
+            if isinstance(number, bool) or not isinstance(number, int | float):
+                continue
+            if not math.isfinite(number) or (isinstance(number, int) and abs(number) >= LARGEST):
+                raise InputError(f"`{name}` is {number}: numbers are finite, and whole ones fit into 64 bits")
 
 
 def refuse_what_others_have(path: Path) -> None:

@@ -4,57 +4,8 @@ A manifest lies beside each artefact (``codes.npz.provenance.json``) and is writ
 Kedro; `deephash_pipeline.project.freshness` connects it to the graph of nodes.
 """
 
-from deephash_pipeline.provenance.artefacts import FoundFiles, Source, StoredFile
 from deephash_pipeline.provenance.code import code_version
-from deephash_pipeline.provenance.digests import (
-    content_digest,
-    everything_read,
-    file_digest,
-    files_digest,
-    remember,
-    text_digest,
-)
-from deephash_pipeline.provenance.lineage import Arguments, Artefact, Kind, Lineage, State, Step, summarised
-from deephash_pipeline.provenance.lock import RunLock, sweep
-from deephash_pipeline.provenance.manifest import (
-    DamagedError,
-    Manifest,
-    Origin,
-    describe,
-    manifest_path,
-    manifest_text,
-    read_manifest,
-    verify,
-)
-from deephash_pipeline.provenance.sources import sources
+from deephash_pipeline.provenance.digests import content_digest
+from deephash_pipeline.provenance.manifest import Origin
 
-__all__ = [
-    "Arguments",
-    "Artefact",
-    "DamagedError",
-    "FoundFiles",
-    "Kind",
-    "Lineage",
-    "Manifest",
-    "Origin",
-    "RunLock",
-    "Source",
-    "State",
-    "Step",
-    "StoredFile",
-    "code_version",
-    "content_digest",
-    "describe",
-    "everything_read",
-    "file_digest",
-    "files_digest",
-    "manifest_path",
-    "manifest_text",
-    "read_manifest",
-    "remember",
-    "sources",
-    "summarised",
-    "sweep",
-    "text_digest",
-    "verify",
-]
+__all__ = ["Origin", "code_version", "content_digest"]

@@ -1,30 +1,18 @@
 """What stands for the content of files: XXH3 with 128 bits, which finds accidents at the speed of memory."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable
+from contextlib import suppress
+from functools import lru_cache
+from os import stat_result
 from pathlib import Path
 
 import xxhash
 
 CHUNK_BYTES = 2**22
 REMEMBERED_BYTES = 2**24
-"""Smaller files are read whenever their digest is asked for. That of a larger one is remembered beside it until its
-size, time of change or inode differ, because images and features are mapped into memory and read in parts."""
-REMEMBERED = ".verified"
-
-_reading_everything = False
-
-
-@contextmanager
-def everything_read(wanted: bool = True) -> Iterator[None]:
-    """Within it no digest is taken from memory: every file is read whole, once more."""
-    global _reading_everything  # noqa: PLW0603 - a context variable would not reach the threads of a runner
-    before, _reading_everything = _reading_everything, wanted
-    try:
-        yield
-    finally:
-        _reading_everything = before
+"""Smaller files are read whenever their digest is asked for, larger ones once in a process and when they have changed:
+images and features are mapped into memory and read in parts."""
 
 
 def text_digest(text: str) -> str:
@@ -37,21 +25,33 @@ def text_digest(text: str) -> str:
     return xxhash.xxh3_128_hexdigest(text.encode())
 
 
+class _State:
+    """A file as it is found: equal to another as long as its place, size and time of change are."""
+
+    def __init__(self, path: Path, status: stat_result) -> None:
+        self.path = path
+        self.key = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _State) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+
 def file_digest(path: Path) -> str:
     """Digest the content of a file; of a large one that has not changed since, from memory.
 
     Raises:
         OSError: it cannot be read.
     """
-    if path.stat().st_size < REMEMBERED_BYTES:
-        return content_digest(path)
-    return remembered(path.with_name(path.name + REMEMBERED), _state(path), lambda: content_digest(path))
+    status = path.stat()
+    return content_digest(path) if status.st_size < REMEMBERED_BYTES else _remembered(_State(path, status))
 
 
-def remember(path: Path, digest: str) -> None:
-    """Spare the next `file_digest` of a large file the reading."""
-    if path.stat().st_size >= REMEMBERED_BYTES:
-        _write_memory(path.with_name(path.name + REMEMBERED), _state(path), digest)
+@lru_cache(maxsize=1024)
+def _remembered(file: _State) -> str:
+    return content_digest(file.path)
 
 
 def files_digest(root: Path, names: Iterable[str], memory: Path) -> str:
@@ -60,7 +60,7 @@ def files_digest(root: Path, names: Iterable[str], memory: Path) -> str:
     Args:
         root: folder of the files.
         names: paths below it.
-        memory: file that remembers the digest.
+        memory: file that remembers the digest; where it is damaged or cannot be written, files are read.
 
     Raises:
         OSError: a file cannot be read.
@@ -68,41 +68,20 @@ def files_digest(root: Path, names: Iterable[str], memory: Path) -> str:
     names = list(names)
     listing = xxhash.xxh3_128()
     for name in names:
-        listing.update(f"{name}\0{_state(root / name)}\0".encode())
-
-    def contents() -> str:
-        digest = xxhash.xxh3_128()
-        for name in names:
-            digest.update(f"{name}\0{content_digest(root / name)}\0".encode())
-        return digest.hexdigest()
-
-    return remembered(memory, [listing.hexdigest()], contents)
-
-
-def remembered(memory: Path, state: list[int] | list[str], digest: Callable[[], str]) -> str:
-    """Give the digest that `memory` has for this state, or compute it and let `memory` have it.
-
-    The memory is no result: where it cannot be written, or is not what was written, the digest is computed.
-    """
-    if not _reading_everything:
-        with suppress(OSError, ValueError):
-            known = json.loads(memory.read_bytes())
-            if isinstance(known, dict) and known.get("state") == state and isinstance(known.get("digest"), str):
-                return str(known["digest"])
-    computed = digest()
-    _write_memory(memory, state, computed)
-    return computed
-
-
-def _write_memory(memory: Path, state: list[int] | list[str], digest: str) -> None:
+        status = (root / name).stat()
+        listing.update(f"{name}\0{[status.st_size, status.st_mtime_ns, status.st_ino]}\0".encode())
+    state = [listing.hexdigest()]
+    with suppress(OSError, ValueError):
+        known = json.loads(memory.read_bytes())
+        if isinstance(known, dict) and known.get("state") == state and isinstance(known.get("digest"), str):
+            return str(known["digest"])
+    digest = xxhash.xxh3_128()
+    for name in names:
+        digest.update(f"{name}\0{content_digest(root / name)}\0".encode())
     with suppress(OSError):
         memory.parent.mkdir(parents=True, exist_ok=True)
-        memory.write_text(json.dumps({"state": state, "digest": digest}), encoding="utf-8")
-
-
-def _state(path: Path) -> list[int]:
-    status = path.stat()
-    return [status.st_size, status.st_mtime_ns, status.st_ino]
+        memory.write_text(json.dumps({"state": state, "digest": digest.hexdigest()}), encoding="utf-8")
+    return digest.hexdigest()
 
 
 def content_digest(path: Path) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from deephash_pipeline.provenance.code import platform_version
 from deephash_pipeline.provenance.manifest import Manifest, Origin
@@ -64,50 +64,36 @@ class Artefact(Protocol):
 
 @dataclass(frozen=True)
 class Step:
-    """A node of the graph.
+    """A node of the graph; what takes longer is looked up when it is asked for.
 
     Attributes:
         name: of the node.
         outputs: names of the artefacts that it makes.
-        find_arguments: looks the rest up, which takes longer, when it is asked for.
+        find_inputs: names the artefacts that it reads.
+        read_parameters: gives dotted name -> value of the parameters that this run gives to it.
+        find_sources: gives module -> digest of what is reached of it.
     """
 
     name: str
     outputs: tuple[str, ...]
-    find_arguments: Callable[[], "Arguments"]
+    find_inputs: Callable[[], tuple[str, ...]]
+    read_parameters: Callable[[], Mapping[str, Any]]
+    find_sources: Callable[[], dict[str, str]]
 
     @cached_property
-    def _arguments(self) -> "Arguments":
-        return self.find_arguments()
-
-    @property
     def inputs(self) -> tuple[str, ...]:
         """Names of the artefacts that it reads."""
-        return self._arguments.inputs
+        return self.find_inputs()
 
     @cached_property
     def parameters(self) -> Mapping[str, Any]:
-        """Dotted name -> value of the parameters that this run gives to it."""
-        return self._arguments.read_parameters()
+        """Dotted name -> value of its parameters."""
+        return self.read_parameters()
 
     @cached_property
     def sources(self) -> dict[str, str]:
-        """Module -> digest of what is reached of it."""
-        return self._arguments.find_sources()
-
-
-class Arguments(NamedTuple):
-    """What a step computes its outputs with, and from.
-
-    Attributes:
-        inputs: names of the artefacts that it reads.
-        read_parameters: gives dotted name -> value of what it receives.
-        find_sources: gives module -> digest of the code.
-    """
-
-    inputs: tuple[str, ...]
-    read_parameters: Callable[[], Mapping[str, Any]]
-    find_sources: Callable[[], dict[str, str]]
+        """Module -> digest of its code."""
+        return self.find_sources()
 
 
 class Lineage:
@@ -115,12 +101,12 @@ class Lineage:
 
     Args:
         steps: nodes. Where several make the same artefact, the first that has the inputs of its manifest counts.
-        artefacts: gives by name what a step reads or makes.
+        artefact: gives by name what a step reads or makes; None for what is stored nowhere.
     """
 
-    def __init__(self, steps: Iterable[Step], artefacts: Mapping[str, Artefact]) -> None:
+    def __init__(self, steps: Iterable[Step], artefact: Callable[[str], Artefact | None]) -> None:
         self.steps = list(steps)
-        self.artefacts = artefacts
+        self.artefact = artefact
         self._makers: dict[str, list[Step]] = {}
         for step in self.steps:
             for output in step.outputs:
@@ -130,13 +116,15 @@ class Lineage:
     def state(self, name: str) -> State:
         """Say what an artefact is like."""
         if name not in self._states:
-            self._states[name] = self.artefacts[name].state(self, name)
+            self._states[name] = self.stored(name).state(self, name)
         return self._states[name]
 
-    def forget(self, names: Iterable[str] | None = None) -> None:
-        """Look again at some artefacts, or at all."""
-        for name in list(self._states) if names is None else names:
-            self._states.pop(name, None)
+    def stored(self, name: str) -> Artefact:
+        """Give an artefact that is stored somewhere."""
+        found = self.artefact(name)
+        if found is None:
+            raise KeyError(name)
+        return found
 
     def maker(self, name: str, inputs: Collection[str] | None = None) -> Step | None:
         """Give the step that makes an artefact, from these inputs if there are several."""
@@ -171,8 +159,8 @@ class Lineage:
         inherited: dict[str, Any] = {}
         resolved = dict(resolved or {})
         for name in step.inputs:
-            inputs[name] = self.artefacts[name].digest_now(self)
-            above = self.artefacts[name].origin()
+            stored = self.stored(name)
+            inputs[name], above = stored.digest_now(self), stored.origin()
             if above is not None:
                 ancestors |= {**above.ancestors, **above.inputs}
                 inherited |= {**above.inherited, **above.parameters}
@@ -193,7 +181,7 @@ class Lineage:
     def steps_to_run(self, accepted: Collection[Kind] = (Kind.FRESH,)) -> Iterator[str]:
         """Name the steps that have an output which is not of an accepted kind, in the order of the steps."""
         for step in self.steps:
-            if any(self.state(output).kind not in accepted for output in step.outputs if output in self.artefacts):
+            if any(self.state(output).kind not in accepted for output in step.outputs if self.artefact(output)):
                 yield step.name
 
     def _own_fault(self, step: Step, origin: Origin) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.provenance.digests import content_digest, file_digest, text_digest
+from deephash_pipeline.provenance.digests import file_digest, text_digest
 
 SUFFIX = ".provenance.json"
 FORMAT = 1
@@ -85,7 +85,7 @@ def manifest_path(path: Path) -> Path:
 
 def describe(name: str, path: Path, origin: Origin) -> Manifest:
     """Make the manifest of the file at `path`, which need not have its final name yet."""
-    return Manifest(name, path.stat().st_size, content_digest(path), origin)
+    return Manifest(name, path.stat().st_size, file_digest(path), origin)
 
 
 def manifest_text(manifest: Manifest) -> str:

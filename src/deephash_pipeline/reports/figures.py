@@ -20,17 +20,13 @@ from deephash_pipeline.reports.cells import (
     method_name,
     shared_chance_level,
 )
-from deephash_pipeline.reports.panels import add_to_panel, panels_beside_each_other
-from deephash_pipeline.reports.style import (
-    GROUP_COLOURS,
-    REFERENCE_COLOUR,
-    line_and_markers,
-    method_styles,
-    report_template,
-)
+from deephash_pipeline.reports.panels import add_row_to_legends, add_to_panel, by_group, curves_in_panels, told
+from deephash_pipeline.reports.style import GROUP_COLOURS, REFERENCE_COLOUR, report_template
 
 _BAR_HEIGHT = 26
 _CHANCE = "Chance"
+_SCORE = "mean_average_precision"
+_TIE_BOUNDS = ("mean_average_precision_pessimistic", "mean_average_precision_optimistic")
 
 
 def figure_map_by_code_length(
@@ -51,44 +47,44 @@ def figure_map_by_code_length(
     """
     given = list(metrics)
     cells = grid_cells(given, display_names)
-    if len({cell_code_length(cell) for cell in cells}) == 1:
+    lengths = sorted({cell_code_length(cell) for cell in cells})
+    if len(lengths) == 1:
         return _bars(given, cells, display_names, groups)
-    methods = by_group([str(cell["method"]) for cell in cells], groups)
-    baseline = classifier_baseline_cell(given)
-    figure = panels_beside_each_other([*methods], [len(own) + (baseline is not None) for own in methods.values()])
-    styles = method_styles(display_names)
-    for panel, methods_of_panel in enumerate(methods.values()):
-        for method in methods_of_panel:
-            own = [cell for cell in cells if cell["method"] == method]
-            trace = go.Scatter(
-                x=[cell_code_length(cell) for cell in own],
-                y=[cell_metric(cell, "mean_average_precision") for cell in own],
-                customdata=[_tie_bounds(cell) for cell in own],
-                name=display_names[method],
-                hovertemplate="%{x} bits: %{y:.4f}<br>by order of ties: %{customdata[0]:.4f} to %{customdata[1]:.4f}",
-                **line_and_markers(styles[method], marker_size=8),
-            )
-            add_to_panel(figure, panel, trace)
-        if baseline is not None:
-            lengths = [cell_code_length(cell) for cell in cells if cell["method"] in methods_of_panel]
-            add_to_panel(figure, panel, _level(baseline, display_names, [min(lengths), max(lengths)]))
-    reference = (
-        "Grey line: the classifier's own 1-of-C code, which does not depend on the code length. "
-        if baseline is not None
-        else ""
+    figure = curves_in_panels(
+        pd.DataFrame(
+            {
+                "method": cell["method"],
+                "code_length": cell_code_length(cell),
+                **{name: cell_metric(cell, name) for name in (_SCORE, *_TIE_BOUNDS)},
+            }
+            for cell in cells
+        ),
+        display_names,
+        groups,
+        marker_size=8,
+        x="code_length",
+        y=_SCORE,
+        customdata=[*_TIE_BOUNDS],
     )
-    figure.update_layout(
-        title_text="Mean average precision by code length",
-        meta=figure.layout.meta
-        | {
-            "how_to_read": "Higher is better: 1 means that all images of the query's class precede all others. "
-            f"The axis of each panel starts where its data does; chance (all codes equal) is "
-            f"{shared_chance_level(given):.4f}. {reference}Point at a curve or a name to see it alone."
-        },
+    figure.update_traces(
+        hovertemplate="%{x} bits: %{y:.4f}<br>by order of ties: %{customdata[0]:.4f} to %{customdata[1]:.4f}"
     )
-    figure.update_xaxes(title_text="Code length (bits)", tickvals=sorted({cell_code_length(cell) for cell in cells}))
+    baseline, reference = classifier_baseline_cell(given), ""
+    if baseline is not None:
+        reference = "Grey line: the classifier's own 1-of-C code, which does not depend on the code length. "
+        add_row_to_legends(figure)
+        for panel, methods in enumerate(by_group([str(cell["method"]) for cell in cells], groups).values()):
+            ends = [cell_code_length(cell) for cell in cells if cell["method"] in methods]
+            add_to_panel(figure, panel, _level(baseline, display_names, [min(ends), max(ends)]))
+    figure.update_xaxes(title_text="Code length (bits)", tickvals=lengths)
     figure.update_yaxes(title_text="Mean average precision", col=1)
-    return figure
+    return told(
+        figure,
+        "Mean average precision by code length",
+        "Higher is better: 1 means that all images of the query's class precede all others. The axis of each panel "
+        f"starts where its data does; chance (all codes equal) is {shared_chance_level(given):.4f}. {reference}Point "
+        "at a curve or a name to see it alone.",
+    )
 
 
 def figure_precision_recall(
@@ -110,44 +106,28 @@ def figure_precision_recall(
         code_length: bits.
 
     Raises:
-        InputError: a column is missing, a method is unnamed, or there is no curve at this code length.
+        InputError: a method is unnamed, or there is no curve at this code length.
     """
-    _require_columns(curves, ("method", "code_length", "kind", "point", "precision", "recall"), "curves")
     drawn = curves[(curves["kind"] == "radius") & (curves["code_length"] == code_length)]
     drawn = drawn[drawn["method"] != CLASSIFIER_BASELINE].dropna(subset=["precision", "recall"])
     if drawn.empty:
         known = ", ".join(str(length) for length in sorted(set(curves["code_length"])))
         raise InputError(f"no precision-recall curves by radius at {code_length} bits: choose one of {known or 'none'}")
-    for method in drawn["method"].unique():
-        method_name(method, display_names)
-    methods = by_group([method for method in display_names if method in set(drawn["method"])], groups)
-    figure = panels_beside_each_other([*methods], [len(own) for own in methods.values()])
-    styles = method_styles(display_names)
-    for panel, methods_of_panel in enumerate(methods.values()):
-        for method in methods_of_panel:
-            own = drawn[drawn["method"] == method].sort_values("point")
-            trace = go.Scatter(
-                x=own["recall"].to_numpy(),
-                y=own["precision"].to_numpy(),
-                customdata=own["point"].to_numpy(),
-                name=display_names[method],
-                hovertemplate="radius %{customdata}: precision %{y:.4f}, recall %{x:.4f}",
-                **line_and_markers(styles[method], marker_size=5),
-            )
-            add_to_panel(figure, panel, trace)
-    figure.update_layout(
-        title_text=f"Precision and recall at {code_length} bits",
-        meta=figure.layout.meta
-        | {
-            "how_to_read": "Each marker is a Hamming radius, from 0 on the left to the code length on the right, where "
-            "the whole database is returned. The further up and to the right a curve stays, the better. Counts are "
-            "summed over all queries before they are divided. Point at a curve or a name to see it alone."
-        },
+    curves_by_radius = drawn.sort_values("point")
+    figure = curves_in_panels(
+        curves_by_radius, display_names, groups, marker_size=5, x="recall", y="precision", customdata="point"
     )
+    figure.update_traces(hovertemplate="radius %{customdata}: precision %{y:.4f}, recall %{x:.4f}")
     figure.update_xaxes(title_text="Recall", range=[-0.01, 1.02])
     figure.update_yaxes(range=[0, 1.02])
     figure.update_yaxes(title_text="Precision", col=1)
-    return figure
+    return told(
+        figure,
+        f"Precision and recall at {code_length} bits",
+        "Each marker is a Hamming radius, from 0 on the left to the code length on the right, where the whole database "
+        "is returned. The further up and to the right a curve stays, the better. Counts are summed over all queries "
+        "before they are divided. Point at a curve or a name to see it alone.",
+    )
 
 
 def _bars(
@@ -160,13 +140,13 @@ def _bars(
     for heading, methods in by_group([str(cell["method"]) for cell in cells], groups).items():
         for cell in cells:
             if cell["method"] in methods:
-                low, high = _tie_bounds(cell)
+                low, high = (cell_metric(cell, bound) for bound in _TIE_BOUNDS)
                 ties = f"<br>by order of ties: {low:.4f} to {high:.4f}"
                 name = display_names[str(cell["method"])]
-                bars.append((heading, name, cell_metric(cell, "mean_average_precision"), ties))
+                bars.append((heading, name, cell_metric(cell, _SCORE), ties))
     baseline = classifier_baseline_cell(given)
     if baseline is not None:
-        score = cell_metric(baseline, "mean_average_precision")
+        score = cell_metric(baseline, _SCORE)
         bars.append(("References", _baseline_name(baseline, display_names), score, ""))
     bars.append(("References", _CHANCE, shared_chance_level(given), ""))
 
@@ -190,38 +170,23 @@ def _bars(
     plot_height = _BAR_HEIGHT * len(bars)
     figure.update_layout(
         template=report_template(),
-        title_text=f"Mean average precision at {cell_code_length(cells[0])} bits",
         height=plot_height + 160,
         margin_t=60,
         margin_b=100,
         margin_r=60,
         legend_y=-55 / plot_height,
         bargap=0.3,
-        meta={
-            "panel_height": plot_height,
-            "how_to_read": "The best on top. Higher is better: 1 means that all images of the query's class precede "
-            "all others. Grey bars are references: chance (all codes equal) and, if it was measured, the classifier's "
-            "own 1-of-C code.",
-        },
+        meta={"panel_height": plot_height},
     )
     in_order = [name for _, name, score, _ in sorted(bars, key=lambda bar: bar[2])]
     figure.update_yaxes(categoryorder="array", categoryarray=in_order, ticks="", showgrid=False)
     figure.update_xaxes(title_text="Mean average precision", rangemode="tozero")
-    return figure
-
-
-def by_group(methods: Iterable[str], groups: Mapping[str, Collection[str]]) -> dict[str, list[str]]:
-    """Methods of each group that has any, in the given order; those of no group last."""
-    found = list(dict.fromkeys(methods))
-    by_group = {heading: [method for method in found if method in own] for heading, own in groups.items()}
-    grouped = set().union(*by_group.values()) if by_group else set()
-    by_group["Other methods" if grouped else "All methods"] = [method for method in found if method not in grouped]
-    return {heading: own for heading, own in by_group.items() if own}
-
-
-def _tie_bounds(cell: CellMetrics) -> tuple[float, float]:
-    low, high = (cell_metric(cell, f"mean_average_precision_{bound}") for bound in ("pessimistic", "optimistic"))
-    return low, high
+    return told(
+        figure,
+        f"Mean average precision at {cell_code_length(cells[0])} bits",
+        "The best on top. Higher is better: 1 means that all images of the query's class precede all others. Grey bars "
+        "are references: chance (all codes equal) and, if it was measured, the classifier's own 1-of-C code.",
+    )
 
 
 def _baseline_name(cell: CellMetrics, display_names: Mapping[str, str]) -> str:
@@ -231,15 +196,9 @@ def _baseline_name(cell: CellMetrics, display_names: Mapping[str, str]) -> str:
 def _level(baseline: CellMetrics, display_names: Mapping[str, str], ends: Sequence[int]) -> go.Scatter:
     return go.Scatter(
         x=ends,
-        y=[cell_metric(baseline, "mean_average_precision")] * 2,
+        y=[cell_metric(baseline, _SCORE)] * 2,
         name=_baseline_name(baseline, display_names),
         mode="lines",
         line={"color": REFERENCE_COLOUR, "dash": "longdash", "width": 1.8},
         hovertemplate="%{y:.4f}",
     )
-
-
-def _require_columns(frame: pd.DataFrame, columns: Iterable[str], name: str) -> None:
-    missing = [column for column in columns if column not in frame.columns]
-    if missing:
-        raise InputError(f"{name} lacks the columns {', '.join(missing)}: write the frame with all its columns")

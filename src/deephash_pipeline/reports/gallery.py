@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.reports.templates import render
 from deephash_pipeline.retrieval.labels import label_names, share_a_label
 
@@ -61,9 +60,6 @@ class GalleryParameters:
         neighbours: database images per row at most.
         seed: of the drawn queries and of the order of ties.
 
-    Raises:
-        InputError: nothing is asked for.
-
     Example:
         >>> GalleryParameters(queries=3).neighbours
         10
@@ -72,13 +68,6 @@ class GalleryParameters:
     queries: int = 8
     neighbours: int = 10
     seed: int = 0
-
-    def __post_init__(self) -> None:
-        if self.queries < 1 or self.neighbours < 1:
-            raise InputError(
-                f"a gallery of {self.queries} queries and {self.neighbours} neighbours is empty: ask for at least 1 of "
-                "each"
-            )
 
 
 EIGHT_ROWS = GalleryParameters()
@@ -107,9 +96,6 @@ def retrieval_gallery(
         HTML that loads nothing: a file to open, and what `page.render_report` takes into the report. Frames are green
         for the query's class, or one of its labels, and red, with a cross, for others.
 
-    Raises:
-        InputError: shapes or labels disagree.
-
     Example:
         >>> labels, codes = np.array([0, 1]), np.array([[0b11110000], [0b00001111]], dtype=np.uint8)
         >>> images = CodedImages(np.zeros((2, 1, 8, 8), dtype=np.uint8), labels, codes)
@@ -117,8 +103,6 @@ def retrieval_gallery(
         >>> html.count("<img")
         2
     """
-    _check_side("query", queries, len(class_names), code_length)
-    _check_side("database", database, len(class_names), code_length)
     generator = np.random.default_rng(parameters.seed)
     columns = min(parameters.neighbours, len(database.labels))
     small = max(queries.images.shape[2:]) <= _SHOWN_SIDE
@@ -197,26 +181,3 @@ def _data_uri(pixels: NDArray[np.uint8]) -> str:
     buffer = io.BytesIO()
     picture.save(buffer, format="PNG", optimize=True)
     return f"data:image/png;base64,{base64.b64encode(buffer.getvalue()).decode('ascii')}"
-
-
-def _check_side(name: str, side: CodedImages, classes: int, code_length: int) -> None:
-    images, labels, codes = side.images, side.labels, side.codes
-    if images.ndim != 4 or images.shape[1] not in (1, 3) or images.dtype != np.uint8:
-        raise InputError(
-            f"{name}_images have shape {images.shape} and type {images.dtype}: "
-            "pass uint8 (images, channels, height, width) with 1 or 3 channels"
-        )
-    if not len(images) == len(labels) == len(codes) or len(images) == 0:
-        raise InputError(
-            f"{name} has {len(images)} images, {len(labels)} labels and {len(codes)} codes: pass one of each per item"
-        )
-    if labels.ndim == 2 and labels.shape[1] != classes:
-        raise InputError(f"{name}_labels have {labels.shape[1]} columns: name all of them in class_names")
-    if labels.min() < 0 or labels.max() >= classes:
-        raise InputError(f"{name}_labels reach from {labels.min()} to {labels.max()}: name all classes in class_names")
-    code_bytes = -(-code_length // 8)
-    if codes.dtype != np.uint8 or codes.shape[1:] != (code_bytes,):
-        raise InputError(
-            f"{name}_codes have shape {codes.shape} and type {codes.dtype}: "
-            f"pass packed uint8 codes of {code_bytes} bytes for {code_length} bits"
-        )

@@ -1,9 +1,10 @@
 """The report: one HTML page that needs neither network nor any other file."""
 
-import math
+import itertools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -12,48 +13,41 @@ from plotly.offline import get_plotlyjs
 
 from deephash_pipeline.reports.paper.published import CITED_HEADING, CITED_NOTE, FEATURE_CODE_LENGTHS, MAIN_CODE_LENGTHS
 from deephash_pipeline.reports.protocols import ByProtocol
-from deephash_pipeline.reports.tables import citations, is_reference_row
+from deephash_pipeline.reports.tables import citations
 from deephash_pipeline.reports.templates import render
 from deephash_pipeline.retrieval.protocols import Protocol
 
 _ABSENT = "\N{EN DASH}"
 _MINUS = "\N{MINUS SIGN}"
 _DIGITS = 4
+_COMPARED = ("measured", "published", "difference")
 
 _MARGIN = 24
 _PANEL_TITLE_MARGIN = 48
 _DEFAULT_HEIGHT = 480
 
 
-@dataclass(frozen=True)
-class TableCell:
+class TableCell(NamedTuple):
     """One number of a table as the reader sees it, with its CSS classes."""
 
     text: str
     classes: str = ""
 
 
-@dataclass(frozen=True)
-class TableRow:
-    """A row label and its numbers; in a comparison also what the paper cites, as text."""
+class TableRow(NamedTuple):
+    """A row label and its numbers."""
 
     label: str
     cells: list[TableCell]
     classes: str = ""
-    cited: str = ""
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """Measured and published metrics at the code lengths of one of the paper's tables."""
+class Comparison(NamedTuple):
+    """Measured and published metrics at the code lengths of one of the paper's tables, and what the paper cites."""
 
     code_lengths: list[int]
     rows: list[TableRow]
-
-    @property
-    def cites(self) -> bool:
-        """Whether any row has metrics of another protocol."""
-        return any(row.cited for row in self.rows)
+    cited: dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -76,6 +70,7 @@ class Report:
         protocol: that the cells were measured by.
         summary: facts at the top of the page, label to text.
         map_table: as `tables.map_table` returns it.
+        methods: display names of the methods; other rows of `map_table` are references.
         comparison_table: as `tables.comparison_table` returns it; shown are the methods and code lengths
             for which the paper prints or cites a metric, in the paper's tables.
         by_protocol: what other protocols measured.
@@ -91,6 +86,7 @@ class Report:
     summary: Mapping[str, str]
     map_table: pd.DataFrame
     comparison_table: pd.DataFrame
+    methods: Collection[str]
     by_protocol: Sequence[ByProtocol] = ()
     figures: Mapping[str, go.Figure] = field(default_factory=dict)
     gallery: str = ""
@@ -110,11 +106,13 @@ def render_report(title: str, report: Report) -> str:
         title=title,
         benchmark=report.benchmark,
         summary=report.summary,
-        highest=_highest(report.map_table),
+        highest=_highest(report.map_table, report.methods),
         code_lengths=list(report.map_table.columns),
         protocol=report.protocol,
-        map_rows=_map_rows(report.map_table),
-        by_protocol=[(other, list(other.table.columns), _map_rows(other.table)) for other in report.by_protocol],
+        map_rows=_rows(report.map_table, report.methods),
+        by_protocol=[
+            (other, list(other.table.columns), _rows(other.table, report.methods)) for other in report.by_protocol
+        ],
         comparisons=_comparisons(report.comparison_table),
         cited_heading=CITED_HEADING,
         cited_note=CITED_NOTE,
@@ -126,9 +124,9 @@ def render_report(title: str, report: Report) -> str:
     )
 
 
-def _highest(table: pd.DataFrame) -> str:
+def _highest(table: pd.DataFrame, methods: Collection[str]) -> str:
     """Name the methods with the highest metric at the longest and the shortest code length, as it is printed."""
-    competing = table[[not is_reference_row(str(label)) for label in table.index]]
+    competing = table[table.index.isin([*methods])]
     said = []
     for length in dict.fromkeys((table.columns[-1], table.columns[0])):
         printed = competing[length].dropna().map(_number)
@@ -141,18 +139,19 @@ def _highest(table: pd.DataFrame) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _map_rows(table: pd.DataFrame) -> list[TableRow]:
-    labels = [str(label) for label in table.index]
-    competing = table[[not is_reference_row(label) for label in labels]]
+def _rows(table: pd.DataFrame, methods: Collection[str], kinds: Sequence[str] = ()) -> list[TableRow]:
+    """Turn numbers into what the reader sees; the best of the methods in a column is bold, a difference has a sign."""
+    competing = table[table.index.isin([*methods])]
+    # Compared as printed: two numbers that read the same are both the best.
     best = [_number(competing[column].max()) for column in table.columns]
     rows = []
-    for label, values in zip(labels, table.to_numpy(dtype="float64").tolist(), strict=True):
-        reference = is_reference_row(label)
-        cells = [
-            TableCell(_number(value)) if reference else _bold_if_best(value, best_value)
-            for value, best_value in zip(values, best, strict=True)
-        ]
-        rows.append(TableRow(label, cells, classes="reference" if reference else ""))
+    for label, values in zip(map(str, table.index), table.to_numpy(dtype="float64").tolist(), strict=True):
+        cells = []
+        for value, highest, kind in itertools.zip_longest(values, best, kinds):
+            text = _number(value)
+            is_best = label in methods and text == highest != _ABSENT
+            cells.append(_difference(value) if kind == "difference" else TableCell(text, "best" if is_best else ""))
+        rows.append(TableRow(label, cells, "" if label in methods else "reference"))
     return rows
 
 
@@ -165,40 +164,18 @@ def _comparisons(table: pd.DataFrame) -> list[Comparison]:
         # What the paper cites stands in its table of all methods.
         cited = citations(table) if paper_lengths == MAIN_CODE_LENGTHS else {}
         shown = table[table["code_length"].isin(code_lengths) & table["method"].isin(methods | cited.keys())]
-        if not shown.empty:
-            comparisons.append(Comparison(code_lengths, _comparison_rows(shown, code_lengths, cited)))
+        if shown.empty:
+            continue
+        names = list(dict.fromkeys(shown["method"]))
+        columns = [(kind, length) for length in code_lengths for kind in _COMPARED]
+        wide = shown.pivot(index="method", columns="code_length", values=[*_COMPARED]).reindex(names)[columns]
+        rows = _rows(wide, names, [kind for kind, _ in columns])
+        comparisons.append(Comparison(code_lengths, rows, {name: cited[name] for name in names if name in cited}))
     return comparisons
-
-
-def _comparison_rows(shown: pd.DataFrame, code_lengths: list[int], cited: Mapping[str, str]) -> list[TableRow]:
-    columns = ("measured", "published", "difference")
-    best = {
-        (length, column): _number(shown.loc[shown["code_length"] == length, column].max())
-        for length in code_lengths
-        for column in ("measured", "published")
-    }
-    wide = shown.set_index(["method", "code_length"])[list(columns)].to_dict(orient="index")
-    not_measured = dict.fromkeys(columns, math.nan)
-    rows = []
-    for method in dict.fromkeys(shown["method"]):
-        cells = []
-        for length in code_lengths:
-            metrics = wide.get((method, length), not_measured)
-            cells.append(_bold_if_best(metrics["measured"], best[length, "measured"]))
-            cells.append(_bold_if_best(metrics["published"], best[length, "published"]))
-            cells.append(_difference(metrics["difference"]))
-        rows.append(TableRow(method, cells, cited=cited.get(method, "")))
-    return rows
 
 
 def _number(value: float) -> str:
     return _ABSENT if pd.isna(value) else f"{value:.{_DIGITS}f}"
-
-
-def _bold_if_best(value: float, best: str) -> TableCell:
-    # Compared as printed: two numbers that read the same are both the best.
-    text = _number(value)
-    return TableCell(text, "best" if text == best != _ABSENT else "")
 
 
 def _difference(value: float) -> TableCell:

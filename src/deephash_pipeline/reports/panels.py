@@ -1,11 +1,14 @@
 """Small multiples: panels side by side, each with a legend of its own; the page stacks them where it is narrow."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
 
+import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from deephash_pipeline.reports.style import report_template
+from deephash_pipeline.reports.cells import method_name
+from deephash_pipeline.reports.style import line_and_markers, method_styles, report_template
 
 _PANEL_HEIGHT = 320
 _ABOVE = 80
@@ -14,18 +17,42 @@ _LEGEND_ROW = 19
 _SPACE_BETWEEN = 0.08
 
 
-def panels_beside_each_other(titles: Sequence[str], entries: Sequence[int]) -> go.Figure:
-    """Make empty panels in one row.
+def curves_in_panels(
+    curves: pd.DataFrame,
+    display_names: Mapping[str, str],
+    groups: Mapping[str, Collection[str]],
+    marker_size: int,
+    **columns: str | list[str],
+) -> go.Figure:
+    """Draw a curve for each method, a panel for each group of methods.
 
     Args:
-        titles: of the panels.
-        entries: how many names the legend of each will have.
+        curves: a row for each point, in the order in which points are joined; the column `method` has keys.
+        display_names: display name of each method key; its order gives colours and legend.
+        groups: heading of each group to its methods; other methods share a last panel.
+        marker_size: in pixels.
+        **columns: columns ``x``, ``y``, ``customdata`` and, for error bars, ``error_y``.
+
+    Raises:
+        InputError: a method is unnamed.
     """
-    figure = make_subplots(cols=len(titles), subplot_titles=titles, horizontal_spacing=_SPACE_BETWEEN)
-    below = _AXIS + _LEGEND_ROW * max(entries)
-    for number in range(len(titles)):
-        place = {"x": figure.get_subplot(1, number + 1).xaxis.domain[0], "y": -_AXIS / _PANEL_HEIGHT}
-        figure.update_layout({_legend(number): {"orientation": "v", "xanchor": "left", "yanchor": "top", **place}})
+    for method in curves["method"].unique():
+        method_name(method, display_names)
+    there = set(curves["method"])
+    methods = by_group([method for method in display_names if method in there], groups)
+    figure = make_subplots(cols=len(methods), subplot_titles=[*methods], horizontal_spacing=_SPACE_BETWEEN)
+    styles = method_styles(display_names)
+    for panel, own in enumerate(methods.values()):
+        place = {"x": figure.get_subplot(1, panel + 1).xaxis.domain[0], "y": -_AXIS / _PANEL_HEIGHT}
+        figure.update_layout({_legend(panel): {"orientation": "v", "xanchor": "left", "yanchor": "top", **place}})
+        for method in own:
+            points = curves[curves["method"] == method]
+            values: dict[str, Any] = {name: points[column].to_numpy() for name, column in columns.items()}
+            if "error_y" in values:
+                values["error_y"] = {"type": "data", "array": values["error_y"], "visible": True}
+            look = line_and_markers(styles[method], marker_size)
+            add_to_panel(figure, panel, go.Scatter(name=display_names[method], **values, **look))
+    below = _AXIS + _LEGEND_ROW * max(map(len, methods.values()), default=0)
     return figure.update_annotations(font_size=14).update_layout(
         template=report_template(),
         height=_ABOVE + _PANEL_HEIGHT + below,
@@ -37,6 +64,26 @@ def panels_beside_each_other(titles: Sequence[str], entries: Sequence[int]) -> g
 def add_to_panel(figure: go.Figure, panel: int, trace: go.Scatter) -> None:
     """Add a curve and its name to a panel, counted from 0."""
     figure.add_trace(trace.update(legend=_legend(panel)), row=1, col=panel + 1)
+
+
+def add_row_to_legends(figure: go.Figure) -> None:
+    """Make room for one more name in each panel's legend."""
+    figure.update_layout(height=figure.layout.height + _LEGEND_ROW, margin_b=figure.layout.margin.b + _LEGEND_ROW)
+
+
+def by_group(methods: Iterable[str], groups: Mapping[str, Collection[str]]) -> dict[str, list[str]]:
+    """Methods of each group that has any, in the given order; those of no group last."""
+    found = list(dict.fromkeys(methods))
+    placed = {heading: [method for method in found if method in own] for heading, own in groups.items()}
+    grouped = set().union(*placed.values())
+    placed["Other methods" if grouped else "All methods"] = [method for method in found if method not in grouped]
+    return {heading: own for heading, own in placed.items() if own}
+
+
+def told(figure: go.Figure, title: str, how_to_read: str) -> go.Figure:
+    """Give a figure its title and the line for its reader."""
+    meta = figure.layout.meta or {}
+    return figure.update_layout(title_text=title, meta={**meta, "how_to_read": how_to_read})
 
 
 def _legend(panel: int) -> str:

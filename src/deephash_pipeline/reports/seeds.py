@@ -8,9 +8,8 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from deephash_pipeline.reports.figures import by_group
-from deephash_pipeline.reports.panels import add_to_panel, panels_beside_each_other
-from deephash_pipeline.reports.style import line_and_markers, method_styles
+from deephash_pipeline.reports.panels import curves_in_panels, told
+from deephash_pipeline.reports.paper.pages import markdown_table
 from deephash_pipeline.retrieval.protocols import require_protocol
 from deephash_pipeline.tuning.significance import SignificanceParameters, compare_with_best
 
@@ -94,18 +93,10 @@ def seeds_page(table: pd.DataFrame, benchmark: str, parameters: SignificancePara
         known = require_protocol(str(protocol))
         first = f" Of each ranking the first {known.k:,} images count." if known.k else ""
         parts.append(f"## Protocol {protocol}\n\nThe database is {known.described}.{first}\n")
-        parts.append(f"| method | {' | '.join(f'{length} bits' for length in lengths)} |")
-        parts.append(f"|---|{'---:|' * len(lengths)}")
         cells = own.set_index(["method", "code_length"])
-        for method in own["method"].unique():
-            texts = [
-                f"{cell_text(row := cells.loc[(method, length)])} ({row['seeds']:.0f})"
-                if (method, length) in cells.index
-                else _ABSENT
-                for length in lengths
-            ]
-            parts.append(f"| {method} | {' | '.join(texts)} |")
-        parts.append("")
+        texts = {key: f"{cell_text(row)} ({row['seeds']:.0f})" for key, row in cells.iterrows()}
+        rows = [[method, *(texts.get((method, at), _ABSENT) for at in lengths)] for method in own["method"].unique()]
+        parts.append(markdown_table(["method", *(f"{length} bits" for length in lengths)], rows))
     parts.append("Written by `kedro run --pipelines=comparison`.\n")
     return "\n".join(parts)
 
@@ -123,35 +114,27 @@ def figure_seeds(
         groups: heading of each group to its methods.
     """
     protocol = require_protocol(str(table["protocol"].iloc[-1]))
-    drawn = table[table["protocol"] == protocol.name]
-    there = set(drawn["method"])
-    placed = by_group([method for method, name in display_names.items() if name in there], groups)
-    figure = panels_beside_each_other([*placed], [len(methods) for methods in placed.values()])
-    styles = method_styles(display_names)
-    for panel, methods in enumerate(placed.values()):
-        for method in methods:
-            own = drawn[drawn["method"] == display_names[method]].sort_values("code_length")
-            trace = go.Scatter(
-                x=own["code_length"].to_numpy(),
-                y=own["mean"].to_numpy(),
-                error_y={"type": "data", "array": own["standard_deviation"].fillna(0).to_numpy(), "visible": True},
-                customdata=own[["seeds", "standard_deviation"]].to_numpy(),
-                name=display_names[method],
-                hovertemplate="%{x} bits: %{y:.4f} ± %{customdata[1]:.4f}, %{customdata[0]} seeds",
-                **line_and_markers(styles[method], marker_size=7),
-            )
-            add_to_panel(figure, panel, trace)
-    figure.update_layout(
-        title_text="Several seeds",
-        meta=figure.layout.meta
-        | {
-            "how_to_read": f"Means over seeds; the database is {protocol.described}. Error bars are one standard "
-            "deviation of the seeds; a method with one seed has none."
-        },
+    drawn = table[table["protocol"] == protocol.name].sort_values("code_length")
+    keys = {name: method for method, name in display_names.items()}
+    figure = curves_in_panels(
+        drawn.assign(method=drawn["method"].map(keys), error=drawn["standard_deviation"].fillna(0)),
+        display_names,
+        groups,
+        marker_size=7,
+        x="code_length",
+        y="mean",
+        error_y="error",
+        customdata=["seeds", "standard_deviation"],
     )
+    figure.update_traces(hovertemplate="%{x} bits: %{y:.4f} ± %{customdata[1]:.4f}, %{customdata[0]} seeds")
     figure.update_xaxes(title_text="Code length (bits)", tickvals=sorted(drawn["code_length"].unique()))
     figure.update_yaxes(title_text="Mean average precision", col=1)
-    return figure
+    return told(
+        figure,
+        "Several seeds",
+        f"Means over seeds; the database is {protocol.described}. Error bars are one standard deviation of the seeds; "
+        "a method with one seed has none.",
+    )
 
 
 def cell_text(row: "pd.Series[Any]") -> str:

@@ -112,11 +112,6 @@ def _real_valued_rows(metrics: Iterable[CellMetrics], columns: Iterable[str]) ->
     return {label: row for label, row in rows.items() if row}
 
 
-def is_reference_row(label: str) -> bool:
-    """Whether a row label of `map_table` names a reference (1-of-C code, real-valued z, chance) and no method."""
-    return label.endswith(_REFERENCE_SUFFIX)
-
-
 def metrics_table(metrics: Iterable[CellMetrics], display_names: Mapping[str, str]) -> pd.DataFrame:
     """All metrics of all cells, one row per cell, the 1-of-C code last.
 

@@ -9,11 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deephash_pipeline.retrieval.groups import RelevantGroups
-from deephash_pipeline.retrieval.harmonic import harmonic_difference
+from deephash_pipeline.retrieval.groups import RelevantGroups, check_rank, harmonic_difference, mean_of_evaluated
 from deephash_pipeline.retrieval.histograms import DistanceHistograms
 from deephash_pipeline.retrieval.kernels.by_hits import expect
-from deephash_pipeline.retrieval.ranks import check_rank, mean_of_evaluated
 
 
 def average_precision_at_by_hits(histograms: DistanceHistograms, k: int) -> NDArray[np.float64]:

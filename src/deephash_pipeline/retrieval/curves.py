@@ -7,9 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.retrieval.groups import RelevantGroups
+from deephash_pipeline.retrieval.groups import RelevantGroups, ratio
 from deephash_pipeline.retrieval.histograms import DistanceHistograms
-from deephash_pipeline.retrieval.ranks import ratio
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,10 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from deephash_pipeline.retrieval.groups import BLOCK_QUERIES
-from deephash_pipeline.retrieval.harmonic import harmonic_difference
+from deephash_pipeline.retrieval.groups import BLOCK_QUERIES, check_rank, harmonic_difference, mean_of_evaluated, ratio
 from deephash_pipeline.retrieval.histograms import GradedHistograms
-from deephash_pipeline.retrieval.ranks import check_rank, mean_of_evaluated, ratio
 
 GRADED_RANK = 100
 

@@ -2,18 +2,25 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Self
+from numbers import Integral
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from deephash_pipeline.retrieval.harmonic import harmonic_difference
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.retrieval.histograms import DistanceHistograms
-from deephash_pipeline.retrieval.ranks import ratio
 
 # Arrays for so many queries are small enough to stay in the cache and to be given the same memory again and again. For
 # 10,000 queries at once, most of the time goes into fresh pages from the operating system.
 BLOCK_QUERIES = 1024
+# From here on three terms of the expansion are accurate to the last digit; the numbers before are summed one by one.
+TABULATED = 64
+_TERMS = np.arange(1, TABULATED + 1)
+_STARTS = np.arange(TABULATED + 1)[:, None]
+# [a, b] = 1/(a + 1) + ... + 1/b
+_SHORT_SUMS = np.zeros((TABULATED + 1, TABULATED + 1))
+_SHORT_SUMS[:, 1:] = np.cumsum(np.where(_STARTS < _TERMS, 1 / _TERMS, 0.0), axis=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,3 +107,66 @@ class RelevantGroups:
         sums = np.zeros(len(self.relevant_items))
         np.add.at(sums, self.query, values)
         return sums
+
+
+def harmonic_difference(start: NDArray[np.int64], stop: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Sum of 1/t over t = start + 1 .. stop, elementwise for 0 <= start <= stop, relative error about 1e-15.
+
+    Subtracting two entries of a table loses digits where the difference is small against H(n). In the expansion of H(n)
+    by 1/(n + 1/2) the leading term of a difference is the logarithm of one ratio, which loses none:
+
+    H(n) = gamma + log(x) + 1/(24 x^2) - 7/(960 x^4) + 31/(8064 x^6) - ... with x = n + 1/2, the series of the
+    digamma function at half-integers.
+
+    Returns:
+        float64 of the shape of the arguments.
+
+    Example:
+        >>> harmonic_difference(np.array([0, 1]), np.array([2, 4])).round(4)
+        array([1.5   , 1.0833])
+    """
+    short = _SHORT_SUMS[np.minimum(start, TABULATED), np.minimum(stop, TABULATED)]
+    low = np.maximum(start, TABULATED) + 0.5
+    high = np.maximum(stop, TABULATED) + 0.5
+    difference: NDArray[np.float64] = short + np.log1p((high - low) / low) + (_corrections(high) - _corrections(low))
+    return difference
+
+
+def _corrections(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    square = 1 / (x * x)
+    corrections: NDArray[np.float64] = square * (1 / 24 - square * (7 / 960 - square * (31 / 8064)))
+    return corrections
+
+
+def check_rank(k: int) -> int:
+    """Return k as a plain `int`; raise InputError unless it is a whole number of at least 1.
+
+    Example:
+        >>> check_rank(np.int64(1000))
+        1000
+    """
+    if isinstance(k, bool) or not isinstance(k, Integral) or k < 1:
+        raise InputError(f"k is {k!r}; give a whole number of items of at least 1.")
+    return int(k)
+
+
+def mean_of_evaluated(values: NDArray[np.float64] | NDArray[np.bool_], evaluated: NDArray[np.bool_]) -> float:
+    """Mean over the queries marked in `evaluated`, bool (queries,); nan if there are none.
+
+    Example:
+        >>> mean_of_evaluated(np.array([0.5, np.nan, 1.0]), np.array([True, False, True]))
+        0.75
+    """
+    return float(values[evaluated].mean()) if evaluated.any() else float("nan")
+
+
+def ratio(counts: NDArray[Any], total: NDArray[Any], if_empty: float) -> NDArray[np.float64]:
+    """Divide elementwise; where the total is not positive the ratio is `if_empty`.
+
+    Example:
+        >>> ratio(np.array([1, 2]), np.array([4, 0]), if_empty=0.0)
+        array([0.25, 0.  ])
+    """
+    quotient: NDArray[np.float64] = np.full(np.broadcast_shapes(counts.shape, total.shape), if_empty)
+    np.divide(counts, total, out=quotient, where=total > 0)
+    return quotient

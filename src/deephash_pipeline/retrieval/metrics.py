@@ -15,11 +15,9 @@ from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.retrieval.counting import count_distances
-from deephash_pipeline.retrieval.groups import RelevantGroups
-from deephash_pipeline.retrieval.harmonic import harmonic_difference
+from deephash_pipeline.retrieval.groups import RelevantGroups, check_rank, harmonic_difference, mean_of_evaluated, ratio
 from deephash_pipeline.retrieval.histograms import DistanceHistograms
 from deephash_pipeline.retrieval.labels import check_labels
-from deephash_pipeline.retrieval.ranks import check_rank, mean_of_evaluated, ratio
 
 LOOKUP_RADIUS = 2
 TRUNCATION_RANK = 1000

@@ -3,22 +3,15 @@
 Published code sorts, and what it reports is the value for one order among equally far items. This is that value for
 a stable sort, to compare with; `average_precision` gives the mean over all orders. A database stored class by class
 favours some classes here, and another order of the same database gives another value.
-
-Nothing is sorted. The place of an item is one more than the number of nearer items, which a histogram knows, and of
-equally far items before it, which a counter per distance knows on a walk through the database.
 """
-
-from numbers import Integral
 
 import numpy as np
 from numpy.typing import NDArray
 
-from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.retrieval.code_files import LabelledCodes
-from deephash_pipeline.retrieval.codes import code_words
-from deephash_pipeline.retrieval.counting import count_distances
+from deephash_pipeline.retrieval.codes import check_codes, code_words
+from deephash_pipeline.retrieval.groups import check_rank
 from deephash_pipeline.retrieval.kernels.compiled import in_threads
-from deephash_pipeline.retrieval.kernels.stable_order import walk_for_queries
 from deephash_pipeline.retrieval.labels import check_label_pair
 
 
@@ -47,39 +40,33 @@ def stable_order_average_precision(codes: LabelledCodes, k: int | None = None) -
         >>> stable_order_average_precision(codes)
         array([0.5])
     """
-    _check_places(k)
-    query_codes, query_labels, database_codes, database_labels, _ = codes
-    histograms = count_distances(*codes)
-    places_that_count = len(database_codes) if k is None else min(int(k), len(database_codes))
+    query_codes, query_labels, database_codes, database_labels, code_length = codes
+    query_words = code_words(check_codes(query_codes, code_length, "query_codes"))
+    database_words = code_words(check_codes(database_codes, code_length, "database_codes"))
     query_labels, database_labels = check_label_pair(
-        query_labels, len(query_codes), database_labels, len(database_codes)
+        query_labels, len(query_words), database_labels, len(database_words)
     )
-    by_label, starts, stops = np.empty((3, 0), dtype=np.int64)
-    query_label_sets = database_label_sets = np.empty((0, 0), dtype=np.uint64)
-    if query_labels.ndim == 2:
-        query_label_sets = code_words(np.packbits(query_labels, axis=1))
-        database_label_sets = code_words(np.packbits(database_labels, axis=1))
-    else:
-        by_label = np.argsort(database_labels, kind="stable")
-        in_order = database_labels[by_label]
-        starts = np.searchsorted(in_order, query_labels, side="left")
-        stops = np.searchsorted(in_order, query_labels, side="right")
+    several = query_labels.ndim == 2
+    if several:
+        query_labels, database_labels = (
+            code_words(np.packbits(labels, axis=1)) for labels in (query_labels, database_labels)
+        )
+    counted = len(database_words) if k is None else min(check_rank(k), len(database_words))
+    average_precision = np.full(len(query_words), np.nan)
 
-    average_precision = np.empty(len(query_codes))
-    shared = (
-        code_words(query_codes),
-        np.ascontiguousarray(code_words(database_codes).T),
-        (by_label, starts, stops),
-        (query_label_sets, database_label_sets),
-        np.cumsum(histograms.all, axis=1) - histograms.all + 1,
-        np.cumsum(histograms.relevant, axis=1) - histograms.relevant + 1,
-        places_that_count,
-        average_precision,
-    )
-    in_threads(lambda start, stop: walk_for_queries(start, stop, *shared), len(query_codes))
+    def rank_for_queries(start: int, stop: int) -> None:
+        for query in range(start, stop):
+            label = query_labels[query]
+            relevant = np.any(database_labels & label, axis=1) if several else database_labels == label
+            if not relevant.any():
+                continue
+            distances = np.bitwise_count(database_words ^ query_words[query]).sum(axis=1, dtype=np.uint16)
+            order = np.argsort(distances, kind="stable")
+            hits = np.flatnonzero(relevant[order])
+            precisions = np.zeros(len(database_words))
+            precisions[order[hits]] = np.where(hits < counted, np.arange(1, len(hits) + 1) / (hits + 1), 0.0)
+            # One after the other, in the order of the database: the same to the last bit everywhere.
+            average_precision[query] = np.cumsum(precisions)[-1] / min(len(hits), counted)
+
+    in_threads(rank_for_queries, len(query_words))
     return average_precision
-
-
-def _check_places(k: int | None) -> None:
-    if k is not None and (isinstance(k, bool) or not isinstance(k, Integral) or k < 1):
-        raise InputError(f"k is {k!r}; give a whole number of items of at least 1, or None for the whole database.")

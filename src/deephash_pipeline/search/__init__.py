@@ -5,6 +5,7 @@ It knows numpy, numba and SQLite, and nothing of images, networks or pipelines.
 
 from deephash_pipeline.search.answers import Answers, Item, ItemId, RangeAnswers, merge_answers
 from deephash_pipeline.search.index import HammingIndex
+from deephash_pipeline.search.pairs import NearPairs
 from deephash_pipeline.search.reranking import ByFeatures, ByOutputs
 from deephash_pipeline.search.searchable import Searchable
 
@@ -15,6 +16,7 @@ __all__ = [
     "HammingIndex",
     "Item",
     "ItemId",
+    "NearPairs",
     "RangeAnswers",
     "Searchable",
     "merge_answers",

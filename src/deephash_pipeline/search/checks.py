@@ -7,20 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.retrieval.codes import check_code_length
-
-
-def checked_form(code_length: int, features: int) -> tuple[int, int]:
-    """Bits per code and numbers per item of a new index, once they are known to be right.
-
-    Raises:
-        InputError: if one is not a whole number or out of range.
-
-    Example:
-        >>> checked_form(48, features=0)
-        (48, 0)
-    """
-    return check_code_length(code_length), checked_count(features, "features", least=0)
 
 
 def checked_count(count: Any, name: str, least: int = 1) -> int:

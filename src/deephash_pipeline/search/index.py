@@ -13,8 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.retrieval.codes import check_code_length
 from deephash_pipeline.search.answers import ItemId
-from deephash_pipeline.search.checks import checked_form, checked_numbers
+from deephash_pipeline.search.checks import checked_numbers
+from deephash_pipeline.search.features import FeatureType, checked_features
 from deephash_pipeline.search.filters import checked_metadata
 from deephash_pipeline.search.ids import MISSING, checked_ids
 from deephash_pipeline.search.reading import ReadableIndex
@@ -32,9 +34,10 @@ class HammingIndex(ReadableIndex):
     Args:
         code_length: bits per code, 1..4096.
         features: numbers in the real-valued features that are stored with every item for re-ranking; 0 for none.
+        feature_type: how they are stored, ``float16``, or ``int8`` with a scale for each item.
 
     Raises:
-        InputError: if `code_length` or `features` is out of range.
+        InputError: if `code_length` or `features` is out of range, or there is no such `feature_type`.
 
     Example:
         >>> index = HammingIndex(8)
@@ -45,22 +48,25 @@ class HammingIndex(ReadableIndex):
         [(11, 3)]
     """
 
-    def __init__(self, code_length: int, features: int = 0) -> None:
-        super().__init__(Store(None, *checked_form(code_length, features)))
+    def __init__(self, code_length: int, features: int = 0, feature_type: FeatureType = "float16") -> None:
+        super().__init__(Store(None, check_code_length(code_length), checked_features(features, feature_type)))
 
     @classmethod
-    def create(cls, folder: str | Path, code_length: int, features: int = 0) -> Self:
+    def create(
+        cls, folder: str | Path, code_length: int, features: int = 0, feature_type: FeatureType = "float16"
+    ) -> Self:
         """Make a new index in a folder, to be written by this object.
 
         Args:
             folder: is made; must be empty or missing.
             code_length: bits per code, 1..4096.
             features: see `HammingIndex`.
+            feature_type: likewise.
 
         Raises:
             InputError: if there is something in the folder, or a number is out of range.
         """
-        form = checked_form(code_length, features)
+        form = check_code_length(code_length), checked_features(features, feature_type)
         path = Path(folder)
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             raise InputError(f"{path} is not empty; give a new folder, or open the index in it.")
@@ -123,7 +129,7 @@ class HammingIndex(ReadableIndex):
             ids: 64-bit integers or strings, of one kind in an index.
             codes: packed codes, uint8 (items, ceil(code_length / 8)), see `deephash_pipeline.retrieval.pack_bits`.
             metadata: columns, one value for each item: str, int, float, bool, bytes or None.
-            features: real numbers (items, width) for an index with features; stored as float16.
+            features: real numbers (items, width) for an index with features; stored as its `feature_type`.
             replace: whether an item whose id is there already takes the old one's place, at the end of the order;
                 otherwise it is an error, and nothing is added.
 
@@ -223,16 +229,11 @@ class HammingIndex(ReadableIndex):
                 store.reload()
                 raise
 
-    def _checked_features(self, features: Any, items: int) -> NDArray[np.float16] | None:
+    def _checked_features(self, features: Any, items: int) -> NDArray[Any] | None:
         if not self.features:
             if features is not None:
                 raise InputError("features are given, but this index has none; create it with their number.")
             return None
         if features is None:
             raise InputError(f"features are missing; this index has {self.features} numbers for each item.")
-        real = checked_numbers(features, items, self.features, "features")
-        with np.errstate(over="ignore"):
-            stored = real.astype(np.float16)
-        if not np.isfinite(stored).all():
-            raise InputError("features has a number beyond 65,504, the largest in 16 bits; scale features down.")
-        return stored
+        return self._store.form.stored(checked_numbers(features, items, self.features, "features"))

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.search.database import Database, digest_of, named, text
+from deephash_pipeline.search.features import FeatureForm
 from deephash_pipeline.search.segments import Contents
 
 POSITION = "position"
@@ -294,14 +295,14 @@ def rows_of_contents(contents: Contents) -> list[TailRow]:
     ]
 
 
-def contents_of_rows(rows: Sequence[TailRow], words: int, width: int) -> Contents:
-    """Undo `rows_of_contents`, for codes of so many words and features of so many numbers."""
+def contents_of_rows(rows: Sequence[TailRow], words: int, form: FeatureForm) -> Contents:
+    """Undo `rows_of_contents`, for codes of so many words and features of this form."""
     ids = np.empty(len(rows), dtype=object)
     ids[:] = [row.id for row in rows]
     codes = np.frombuffer(b"".join(row.code for row in rows), dtype="<u8").reshape(len(rows), words)
-    features = np.frombuffer(b"".join(row.features or b"" for row in rows), dtype="<f2")
+    features = np.frombuffer(b"".join(row.features or b"" for row in rows), dtype=form.dtype)
     positions = np.array([row.position for row in rows], dtype=np.int64)
-    return Contents(codes.T, ids, positions, features.reshape(len(rows), width) if width else None)
+    return Contents(codes.T, ids, positions, features.reshape(len(rows), form.columns) if form.width else None)
 
 
 def quoted(name: str) -> str:

@@ -11,7 +11,8 @@ from deephash_pipeline.retrieval.codes import check_codes, code_words
 from deephash_pipeline.search.answers import Answers, Item, ItemId, RangeAnswers
 from deephash_pipeline.search.checks import checked_count
 from deephash_pipeline.search.filters import SQLITE_TYPES, Conditions, Where
-from deephash_pipeline.search.ids import MISSING, checked_ids
+from deephash_pipeline.search.ids import INTEGER, MISSING, checked_ids
+from deephash_pipeline.search.pairs import NearPairs, Side, connected, near_items, near_rows
 from deephash_pipeline.search.parts import SearchedPart
 from deephash_pipeline.search.ranking import Engine, nearest_rows, rows_within
 from deephash_pipeline.search.reranking import Reranking, scores_of
@@ -67,7 +68,12 @@ class ReadableIndex:
     @property
     def features(self) -> int:
         """Numbers in the features of an item, 0 for none."""
-        return self._store.width
+        return self._store.form.width
+
+    @property
+    def integer_ids(self) -> bool:
+        """Whether ids are integers; they are, while there is none."""
+        return self._store.kind in (None, INTEGER)
 
     @property
     def columns(self) -> list[str]:
@@ -84,6 +90,7 @@ class ReadableIndex:
             "removed": sum(source.removed for source in snapshot.sources),
             "code_length": self.code_length,
             "features": self.features,
+            "feature_type": self._store.form.kind if self.features else None,
             "columns": self.columns,
             "segments": len(snapshot.sources) - 1,
             "distinct_codes": [source.items.groups.codes for source in snapshot.sources[:-1]],
@@ -151,11 +158,30 @@ class ReadableIndex:
         rows, distances = nearest_rows(queries, parts, self.code_length, shortlist, engine)
         if rerank is None:
             return Answers(snapshot.ids_of(rows, self._store.kind), distances)
-        scores = scores_of(snapshot, rows, rerank, self.code_length, self.features)
+        scores = scores_of(snapshot, rows, rerank, self.code_length, self._store.form)
         order = np.argsort(scores, axis=1, kind="stable")[:, :k]
         rows, distances = np.take_along_axis(rows, order, axis=1), np.take_along_axis(distances, order, axis=1)
         scores = np.take_along_axis(scores, order, axis=1)
         return Answers(snapshot.ids_of(rows, self._store.kind), distances, scores)
+
+    def candidates(
+        self, codes: NDArray[np.uint8], count: int, rerank: Reranking | None = None
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """The items with the nearest codes of every query, and what a re-ranking orders them by, to look into both.
+
+        Args:
+            codes: see `search`.
+            count: how many items for each query.
+            rerank: scores by it; by distance if None.
+
+        Returns:
+            Positions, int64, by (distance, insertion), and scores, float32, both (queries, min(count, items)).
+        """
+        snapshot, parts = self._searched(None)
+        rows, distances = nearest_rows(self._words(codes, "codes"), parts, self.code_length, count)
+        if rerank is None:
+            return snapshot.positions_of(rows), distances.astype(np.float32)
+        return snapshot.positions_of(rows), scores_of(snapshot, rows, rerank, self.code_length, self._store.form)
 
     def search_by_id(self, item_id: ItemId, k: int, where: Where | None = None) -> Answers:
         """Find the k items nearest to one of the index, without that one; the answers to one query.
@@ -190,6 +216,40 @@ class ReadableIndex:
         snapshot, parts = self._searched(where)
         starts, rows, distances = rows_within(queries, parts, radius, engine)
         return RangeAnswers(starts, snapshot.ids_of(rows, self._store.kind), distances)
+
+    def pairs(self, radius: int, against: "ReadableIndex | None" = None) -> Iterator[NearPairs]:
+        """Find all pairs of items at most `radius` bits apart, exactly.
+
+        Args:
+            radius: the largest distance that counts, at least 0.
+            against: another index of codes as long; pairs are then of an item of this one and one of that.
+
+        Returns:
+            Pairs in the order of (first item, second item) as they were added, a block after another, as both indexes
+            are now. The memory that is used does not grow with the number of pairs.
+
+        Raises:
+            InputError: if the radius is out of range, or the codes differ in length.
+        """
+        radius = checked_count(radius, "radius", least=0)
+        if against is not None and against.code_length != self.code_length:
+            raise InputError(
+                f"codes have {self.code_length} and {against.code_length} bits; give an index of codes as long."
+            )
+        return near_items(self._side(), None if against is None else against._side(), self.code_length, radius)
+
+    def groups(self, radius: int) -> list[list[ItemId]]:
+        """Find the groups of two or more items that are connected by pairs at most `radius` bits apart.
+
+        Raises:
+            InputError: if the radius is out of range.
+        """
+        side = self._side()
+        pairs = near_rows(side.codes(), self.code_length, checked_count(radius, "radius", least=0))
+        return [side.ids(group).tolist() for group in connected(pairs, len(side.rows))]
+
+    def _side(self) -> Side:
+        return Side(self._store.current(), self._store.kind, self._store.words)
 
     def get(self, item_id: ItemId) -> Item:
         """One item: code and metadata.
@@ -249,6 +309,15 @@ class ReadableIndex:
         """
         snapshot, rows = self._known_rows(list(ids))
         return self._metadata_at(snapshot, rows)
+
+    def features_of(self, ids: Sequence[ItemId] | NDArray[Any]) -> NDArray[np.float32]:
+        """Features of some items as they are stored, float32 (items, features).
+
+        Raises:
+            InputError: if one of them is not there.
+        """
+        snapshot, rows = self._known_rows(list(ids))
+        return snapshot.features_of(rows, self._store.form)
 
     def _words(self, codes: NDArray[np.uint8], name: str) -> NDArray[np.uint64]:
         """Packed codes as uint64 (codes, words)."""

@@ -7,7 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.retrieval.kernels.compiled import in_threads
 from deephash_pipeline.search.checks import checked_numbers
+from deephash_pipeline.search.features import FeatureForm
+from deephash_pipeline.search.kernels.features import squared_distances
 from deephash_pipeline.search.snapshots import Snapshot
 
 SHORTLIST = 1000
@@ -64,7 +67,7 @@ Reranking = ByFeatures | ByOutputs
 
 
 def scores_of(
-    snapshot: Snapshot, rows: NDArray[np.int64], rerank: Reranking, code_length: int, width: int
+    snapshot: Snapshot, rows: NDArray[np.int64], rerank: Reranking, code_length: int, form: FeatureForm
 ) -> NDArray[np.float32]:
     """What a re-ranking orders by, float32 (queries, shortlist), smaller is nearer.
 
@@ -73,7 +76,7 @@ def scores_of(
         rows: shortlist of every query, int64 (queries, shortlist).
         rerank: how to order it.
         code_length: bits per code.
-        width: numbers in the features of an item.
+        form: of the features of an item.
 
     Raises:
         InputError: if the numbers of the queries have another shape, or the index has no features.
@@ -81,11 +84,11 @@ def scores_of(
     queries = len(rows)
     scores = np.empty(rows.shape, dtype=np.float32)
     if isinstance(rerank, ByFeatures):
-        if not width:
+        if not form.width:
             raise InputError("this index has no features to re-rank by; create it with features, or use ByOutputs.")
-        z = checked_numbers(rerank.z, queries, width, "z")
-        for query in range(queries):
-            scores[query] = feature_distances(z[query], snapshot.features_of(rows[query], width))
+        z = checked_numbers(rerank.z, queries, form.width, "z")
+        if rows.size:
+            _write_distances(z, rows, snapshot, scores)
         return scores
     u = checked_numbers(rerank.u, queries, code_length, "u")
     for query in range(queries):
@@ -93,16 +96,24 @@ def scores_of(
     return scores
 
 
-def feature_distances(z: NDArray[np.float32], features: NDArray[np.float16]) -> NDArray[np.float32]:
-    """Squared distances, float32 (items,), between one query (width,) and items (items, width).
+def _write_distances(
+    z: NDArray[np.float32], rows: NDArray[np.int64], snapshot: Snapshot, scores: NDArray[np.float32]
+) -> None:
+    """Squared distances between queries (queries, width) and the features of their rows, on all threads."""
 
-    Example:
-        >>> feature_distances(np.array([1.0, 0.0], dtype=np.float32), np.array([[1.0, 2.0]], dtype=np.float16))
-        array([4.], dtype=float32)
-    """
-    difference = features.astype(np.float32) - z
-    distances: NDArray[np.float32] = np.einsum("ij,ij->i", difference, difference)
-    return distances
+    def work(first: int, stop: int) -> None:
+        for source, first_row in zip(snapshot.sources, snapshot.first_rows.tolist(), strict=False):
+            features = source.items.features
+            if features is not None and len(features):
+                # numba knows no float16.
+                scaled = features.dtype == np.int8
+                bits = features if scaled else features.view(np.uint16)
+                squared_distances(first, stop, z, rows, first_row, bits, scaled, scores)
+
+    if len(rows) == 1:
+        work(0, 1)
+    else:
+        in_threads(work, len(rows))
 
 
 def output_distances(u: NDArray[np.float32], words: NDArray[np.uint64]) -> NDArray[np.float32]:

@@ -41,13 +41,13 @@ class Contents:
         words: codes, uint64 (words, items).
         ids: int64 (items,) or object holding `str`.
         positions: int64 (items,), ascending: the item's number in the order of insertion, never used twice.
-        features: float16 (items, width), or None for an index without.
+        features: as their `FeatureForm` stores them, (items, columns), or None for an index without.
     """
 
     words: NDArray[np.uint64]
     ids: Ids
     positions: NDArray[np.int64]
-    features: NDArray[np.float16] | None = None
+    features: NDArray[Any] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +60,7 @@ class Segment:
         ids: their ids.
         positions: int64 (items,), see `Contents`; kept as uint32 offsets, or not at all if they are consecutive.
         first_position: what offsets are relative to.
-        features: float16 (items, width), mapped into memory, or None.
+        features: as in `Contents`, mapped into memory, or None.
         digest: of the file's bytes, hexadecimal.
     """
 
@@ -69,7 +69,7 @@ class Segment:
     ids: IdColumn
     offsets: NDArray[Any] | None
     first_position: int
-    features: NDArray[np.float16] | None
+    features: NDArray[Any] | None
     digest: str = ""
 
     @property
@@ -138,8 +138,8 @@ def write_segment(segment: Segment, folder: Path) -> str:
         offset += -(-array.nbytes // ALIGNMENT) * ALIGNMENT
     header = {"first_position": segment.first_position, "arrays": listed}
     if segment.features is not None:
-        header["features"] = segment.features.shape[1]
-        _write(folder / (segment.name + FEATURES_SUFFIX), [segment.features.astype("<f2", copy=False)])
+        header |= {"features": segment.features.shape[1], "feature_dtype": segment.features.dtype.str}
+        _write(folder / (segment.name + FEATURES_SUFFIX), [np.ascontiguousarray(segment.features)])
     text = json.dumps(header).encode()
     start = MAGIC + len(text).to_bytes(8, "little") + text
     pieces: list[Any] = [start, bytes(-len(start) % ALIGNMENT)]
@@ -179,7 +179,8 @@ def read_segment(folder: Path, name: str, digest: str, code_length: int) -> Segm
     ids = column_from_arrays(arrays)
     features = None
     if "features" in header:
-        features = _read_features(folder / (name + FEATURES_SUFFIX), len(ids), header["features"])
+        dtype = np.dtype(header.get("feature_dtype", "<f2"))
+        features = _read_features(folder / (name + FEATURES_SUFFIX), (len(ids), header["features"]), dtype)
     return Segment(
         name,
         CodeGroups(words, words.shape[1], **grouped),
@@ -191,11 +192,13 @@ def read_segment(folder: Path, name: str, digest: str, code_length: int) -> Segm
     )
 
 
-def _read_features(path: Path, items: int, width: int) -> NDArray[np.float16]:
+def _read_features(path: Path, shape: tuple[int, int], dtype: np.dtype[Any]) -> NDArray[Any]:
     """Map features; they are too many to be read, so that only their number is checked."""
-    if path.stat().st_size != 2 * items * width:
-        raise InputError(f"{path} is damaged: it is not {items} x {width} numbers long; restore it from a backup.")
-    return np.frombuffer(_mapped(path), dtype="<f2").reshape(items, width)
+    if path.stat().st_size != dtype.itemsize * shape[0] * shape[1]:
+        raise InputError(
+            f"{path} is damaged: it is not {shape[0]} x {shape[1]} numbers long; restore it from a backup."
+        )
+    return np.frombuffer(_mapped(path), dtype=dtype).reshape(shape)
 
 
 def _mapped(path: Path) -> mmap.mmap:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.search.answers import Ids, ItemId
+from deephash_pipeline.search.features import FeatureForm
 from deephash_pipeline.search.ids import INTEGER, MISSING
 from deephash_pipeline.search.parts import (
     EVERY_ROW,
@@ -29,13 +30,13 @@ class Tail:
     A tail only grows; `seen` of it are the items that a snapshot has. What lies beyond, others have added since.
     """
 
-    def __init__(self, words: int, kind: str | None, width: int) -> None:
+    def __init__(self, words: int, kind: str | None, form: FeatureForm) -> None:
         self.kind = kind
         self.ids: list[ItemId] = []
         self.row_of_id: dict[ItemId, int] = {}
         self.words = np.zeros((words, FIRST_CAPACITY), dtype=np.uint64)
         self.positions = np.zeros(FIRST_CAPACITY, dtype=np.int64)
-        self.features = np.zeros((FIRST_CAPACITY, width), dtype=np.float16) if width else None
+        self.features = np.zeros((FIRST_CAPACITY, form.columns), dtype=form.dtype) if form.width else None
 
     def append(self, contents: Contents) -> None:
         """Add items."""
@@ -75,7 +76,7 @@ class SeenTail:
     size: int
     words: NDArray[np.uint64]
     all_positions: NDArray[np.int64]
-    all_features: NDArray[np.float16] | None
+    all_features: NDArray[Any] | None
 
     @property
     def groups(self) -> CodeGroups:
@@ -83,8 +84,8 @@ class SeenTail:
         return CodeGroups(self.words, self.size)
 
     @property
-    def features(self) -> NDArray[np.float16] | None:
-        """float16 (items, width)."""
+    def features(self) -> NDArray[Any] | None:
+        """See `Segment`."""
         return None if self.all_features is None else self.all_features[: self.size]
 
     def take(self, rows: NDArray[np.integer[Any]]) -> Ids:
@@ -245,10 +246,10 @@ class Snapshot:
         empty = np.empty((len(rows), words), dtype=np.uint64)
         return self.gathered(rows, lambda items, within: items.groups.words_of(within).T, empty)
 
-    def features_of(self, rows: NDArray[np.int64], width: int) -> NDArray[np.float16]:
-        """Features of some rows, float16 (rows, width)."""
-        empty = np.empty((len(rows), width), dtype=np.float16)
-        return self.gathered(rows, lambda items, within: items.features[within], empty)
+    def features_of(self, rows: NDArray[np.int64], form: FeatureForm) -> NDArray[np.float32]:
+        """Features of some rows, float32 (rows, width)."""
+        empty = np.empty((len(rows), form.columns), dtype=form.dtype)
+        return form.real(self.gathered(rows, lambda items, within: items.features[within], empty))
 
     def without(self, positions: Iterable[int] | NDArray[np.int64]) -> "Snapshot":
         """The same without the items at some positions; positions of no item are passed over."""

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.stores import INDEX_FILE, flush
+from deephash_pipeline.search.features import NO_FEATURES, FeatureForm
 from deephash_pipeline.search.ledger import Ledger, SegmentEntry, contents_of_rows, rows_of_contents
 from deephash_pipeline.search.locking import WriterLock
 from deephash_pipeline.search.segments import (
@@ -38,12 +39,17 @@ MADE_BY = "made_by"
 FORMAT = 2
 # Without digests of rows; a writer adds them.
 FORMER_FORMAT = 1
+# Features of another type than float16.
+FORMAT_WITH_TYPE = 3
+FEATURE_TYPE = "feature_type"
 SEGMENT_NAME = re.compile(rf"[0-9a-f]{{32}}({re.escape(FEATURES_SUFFIX)})?")
 # So many items at once become a segment without a detour.
 BULK_ITEMS = 4096
 # A longer tail becomes a segment, and takes segments of at most so many items in all along.
 TAIL_ITEMS = 16_384
 MERGED_ITEMS = 262_144
+# Items with features fill memory and disk much sooner.
+MERGED_BYTES = 2**28
 ATTEMPTS = 20
 
 
@@ -53,7 +59,7 @@ class Store:
     Args:
         folder: where it is; None for memory.
         code_length: for a new index, bits per code; None opens one that there is.
-        width: for a new index, numbers in the features of an item; 0 for none.
+        form: of the features of a new index.
         read_only: whether to refuse changes, and to follow those of others.
 
     Attributes:
@@ -62,7 +68,11 @@ class Store:
     """
 
     def __init__(
-        self, folder: Path | None, code_length: int | None = None, width: int = 0, read_only: bool = False
+        self,
+        folder: Path | None,
+        code_length: int | None = None,
+        form: FeatureForm = NO_FEATURES,
+        read_only: bool = False,
     ) -> None:
         self.folder = folder
         self.read_only = read_only
@@ -72,16 +82,18 @@ class Store:
         try:
             self.ledger = Ledger(folder / LEDGER if folder is not None else None, read_only)
             if code_length is not None:
-                self.ledger.create(
-                    {"format": FORMAT, "code_length": code_length, "width": width, "next_position": 0, "generation": 0}
-                )
+                settings: dict[str, Any] = {"format": FORMAT, "code_length": code_length, "width": form.width}
+                if form.kind != FeatureForm.kind:
+                    settings |= {"format": FORMAT_WITH_TYPE, FEATURE_TYPE: form.kind}
+                self.ledger.create({**settings, "next_position": 0, "generation": 0})
                 if folder is not None:
                     flush(folder)
             settings = self._checked_settings()
             self.ledger.verify()
             if settings["format"] == FORMER_FORMAT and not read_only:
                 self.ledger.upgrade(FORMAT)
-            self.code_length, self.width = int(settings["code_length"]), int(settings["width"])
+            self.code_length = int(settings["code_length"])
+            self.form = FeatureForm(int(settings["width"]), settings.get(FEATURE_TYPE, FeatureForm.kind))
             self.words = -(-self.code_length // 64)
             self._loaded: dict[str, Segment] = {}
             self._load()
@@ -101,9 +113,10 @@ class Store:
 
     def _checked_settings(self) -> dict[str, Any]:
         settings = self.ledger.settings()
-        if settings.get("format") not in (FORMAT, FORMER_FORMAT):
+        if settings.get("format") not in (FORMAT, FORMER_FORMAT, FORMAT_WITH_TYPE):
             raise InputError(
-                f"{self.folder} has the format {settings.get('format')}, this version reads {FORMAT}; build it anew."
+                f"{self.folder} has the format {settings.get('format')}, this version reads {FORMAT_WITH_TYPE}; "
+                "build it anew."
             )
         return settings
 
@@ -163,7 +176,7 @@ class Store:
         self._generation, self.kind = settings["generation"], settings.get("kind")
         self.next_position = int(settings["next_position"])
         self._start_tail()
-        self._tail.append(contents_of_rows(tail_rows, self.words, self.width))
+        self._tail.append(contents_of_rows(tail_rows, self.words, self.form))
         self.snapshot = snapshot_of(list(self._loaded.values()), self._tail.seen(), removed)
 
     def _refresh(self) -> None:
@@ -177,7 +190,7 @@ class Store:
         if not same:
             self._load()
             return
-        self._tail.append(contents_of_rows(rows, self.words, self.width))
+        self._tail.append(contents_of_rows(rows, self.words, self.form))
         self.next_position, self._version = int(settings["next_position"]), version
         self.snapshot = self.snapshot.with_tail(self._tail.seen()).without(removed)
 
@@ -188,7 +201,7 @@ class Store:
         return read_segment(self.folder / SEGMENTS, entry.name, entry.digest, self.code_length)
 
     def _start_tail(self) -> None:
-        self._tail = Tail(self.words, self.kind, self.width)
+        self._tail = Tail(self.words, self.kind, self.form)
 
     def add(self, contents: Contents, kind: str, metadata: dict[str, list[Any]], replaced: NDArray[np.int64]) -> None:
         """Add items, and remove those at replaced positions, in one transaction; `lock` is taken."""
@@ -254,7 +267,9 @@ class Store:
         sources = list(snapshot.sources)
         kept = [sources.pop()]
         total = kept[0].items.size
-        while sources and not self._compacting and total + sources[-1].items.size <= MERGED_ITEMS:
+        bytes_each = 8 * self.words + self.form.columns * self.form.dtype.itemsize
+        most = min(MERGED_ITEMS, MERGED_BYTES // bytes_each)
+        while sources and not self._compacting and total + sources[-1].items.size <= most:
             total += sources[-1].items.size
             kept.insert(0, sources.pop())
         return [source for source in kept if source.items.size]

@@ -61,7 +61,7 @@ def search(job: TrialJob, storage: Path) -> pd.DataFrame:
     while (number := len(earlier := study.get_trials(deepcopy=False))) < tuning.trials:
         values = drawn(earlier, space, tuning, derive_seed(seed, number))
         try:
-            with part(number, tuning.trials, f"trial {number + 1} of {tuning.trials}"):
+            with part(f"trial {number + 1} of {tuning.trials}"):
                 outcome = run_trial(job, values, earlier)
         except TrainingInterrupted as interrupted:
             where = f"{job.run.name}: interrupted in trial {number + 1} of {tuning.trials}"

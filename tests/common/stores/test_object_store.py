@@ -2,6 +2,7 @@
 
 import os
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,8 +17,10 @@ from deephash_pipeline.project.datasets import (
     ImageSourceDataset,
     NumpyDataset,
 )
-from deephash_pipeline.project.freshness.remote import RemoteFile
-from deephash_pipeline.provenance import Kind, Lineage, Origin
+from deephash_pipeline.project.datasets.remote_file import fetched
+from deephash_pipeline.provenance import Origin
+from deephash_pipeline.provenance.artefacts import StoredFile
+from deephash_pipeline.provenance.lineage import Kind, Lineage
 from deephash_pipeline.search.encoding import CodeFolder, EncodingWorkers, Source, encode_source
 from tests.search.encoding.conftest import BROKEN, code_of, folder, hasher, pictures, write_tar
 
@@ -135,6 +138,10 @@ def test_a_dataset_of_kedro_is_stored_as_on_a_disk(tmp_path):
     assert not os.path.exists("s3:")
 
 
+def in_store(address):
+    return StoredFile(Path(address), fetch=lambda: fetched(address))
+
+
 def test_a_manifest_is_stored_beside_and_what_is_not_its_file_is_refused():
     address = f"{BUCKET}/arrays/codes.npy"
     dataset = NumpyDataset(address)
@@ -144,9 +151,9 @@ def test_a_manifest_is_stored_beside_and_what_is_not_its_file_is_refused():
         "codes.npy",
         "codes.npy.provenance.json",
     ]
-    stored = RemoteFile(address)
+    stored = in_store(address)
     assert stored.origin() == Origin("encode")
-    graph = Lineage((), {})
+    graph = Lineage((), lambda name: None)
     fresh = stored.digest_now(graph)
     write_whole(address, read_bytes(address)[:-1] + b"\x09")
     assert stored.state(graph, "codes").kind is Kind.DAMAGED
@@ -155,7 +162,7 @@ def test_a_manifest_is_stored_beside_and_what_is_not_its_file_is_refused():
     dataset.save(np.arange(4))
     assert stored.state(graph, "codes").kind is Kind.UNRECORDED
     assert stored.digest_now(graph) == fresh
-    assert RemoteFile(f"{BUCKET}/nowhere.npy").state(graph, "codes").kind is Kind.MISSING
+    assert in_store(f"{BUCKET}/nowhere.npy").state(graph, "codes").kind is Kind.MISSING
 
 
 def test_readers_see_the_former_file_or_the_new_one_never_a_part():

@@ -16,7 +16,7 @@ from deephash_pipeline import ImageHasher
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.deephash.export import export_onnx
 from deephash_pipeline.deephash.export.encoders import outputs
-from deephash_pipeline.deephash.export.onnx import PlainNormalisation
+from deephash_pipeline.deephash.feature_graph import PlainNormalisation
 from deephash_pipeline.hashers import OnnxHasher
 from deephash_pipeline.hashing import (
     ENCODERS,
@@ -96,7 +96,7 @@ def encoders(z: NDArray[np.float32]) -> dict[str, Encoder]:
     }
     made |= {name: HASH_FUNCTIONS[name](12, anchors=30).fit(z, labels) for name in ("agh", "sdh", "fsdh", "cosdish")}
     made["fast_hash"] = HASH_FUNCTIONS["fast_hash"](12, trees=3).fit(z, labels)
-    made["sph"] = HASH_FUNCTIONS["sph"](12).fit(z)
+    made |= {name: HASH_FUNCTIONS[name](12).fit(z) for name in ("sph", "sign", "median")}
     # One that is not written down in export/encoders.py is refused.
     for kind in (kind for name, kind in ENCODERS.items() if name not in made and not issubclass(kind, LinearEncoder)):
         with pytest.raises(InputError, match="cannot be exported yet"):

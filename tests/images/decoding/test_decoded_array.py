@@ -30,7 +30,7 @@ def files(tmp_path: Path) -> ImageFiles:
     names = [f"{row:02d}.png" for row in range(COUNT)]
     for name, image in zip(names, pixels, strict=True):
         Image.fromarray(image).save(root / name)
-    return ImageFiles(root, names, 8, 3, tmp_path / "decoded")
+    return ImageFiles(root, names, 8, 3)
 
 
 @pytest.fixture
@@ -46,18 +46,23 @@ def decoded_names(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return names
 
 
+def folder_of(files: ImageFiles) -> Path:
+    """Where they are decoded."""
+    return files.root.parent / "decoded"
+
+
 def expected(files: ImageFiles) -> NDArray[np.uint8]:
     return np.stack([decode_image(files.root / name, files.image_size, files.channels) for name in files.names])
 
 
 def decode(files: ImageFiles) -> DecodedArray:
-    working = DecodedArray(files, "training")
+    working = DecodedArray(files, "training", folder_of(files))
     assert list(working.decode()) == []
     return working
 
 
 def stored_digests(files: ImageFiles) -> list[bytes]:
-    content = (files.working_folder / "training.digests").read_bytes()[DIGEST_BYTES:]
+    content = (folder_of(files) / "training.digests").read_bytes()[DIGEST_BYTES:]
     return [content[start : start + DIGEST_BYTES] for start in range(0, len(content), DIGEST_BYTES)]
 
 
@@ -92,8 +97,8 @@ def test_what_was_whole_when_the_process_was_killed_is_not_decoded_again(
             return decode_image(*arguments)
 
         decoded_array.decode_image = decode_twenty
-        files = ImageFiles(Path({str(files.root)!r}), {files.names!r}, 8, 3, Path({str(files.working_folder)!r}))
-        list(decoded_array.DecodedArray(files, "training").decode())
+        files = ImageFiles(Path({str(files.root)!r}), {files.names!r}, 8, 3)
+        list(decoded_array.DecodedArray(files, "training", Path({str(folder_of(files))!r})).decode())
         """
     killed = subprocess.run([sys.executable, "-c", textwrap.dedent(child)], check=False, capture_output=True)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
@@ -114,7 +119,7 @@ def test_a_finished_array_is_not_decoded_again(files: ImageFiles, decoded_names:
 def test_pixels_that_did_not_reach_the_disk_are_decoded_again(files: ImageFiles, decoded_names: list[str]) -> None:
     decode(files)
     decoded_names.clear()
-    with (files.working_folder / "training.npy").open("r+b") as array:
+    with (folder_of(files) / "training.npy").open("r+b") as array:
         array.seek(-3 * 8 * 8, os.SEEK_END)
         array.write(bytes(7))
     np.testing.assert_array_equal(decode(files).whole_images(), expected(files))
@@ -138,11 +143,11 @@ def test_other_files_or_another_size_start_over(
         case "order":
             files = files[np.arange(COUNT)[::-1].copy()]
         case "size":
-            files = ImageFiles(files.root, files.names, 4, 3, files.working_folder)
+            files = ImageFiles(files.root, files.names, 4, 3)
         case "channels":
-            files = ImageFiles(files.root, files.names, 8, 1, files.working_folder)
+            files = ImageFiles(files.root, files.names, 8, 1)
         case "truncated":
-            os.truncate(files.working_folder / "training.npy", 1000)
+            os.truncate(folder_of(files) / "training.npy", 1000)
     decoded_names.clear()
     np.testing.assert_array_equal(decode(files).whole_images(), expected(files))
     assert len(decoded_names) == len(files)
@@ -152,7 +157,7 @@ def test_other_files_or_another_size_start_over(
 def test_starting_over_leaves_alone_what_was_linked_to_the_former_file(files: ImageFiles, tmp_path: Path) -> None:
     decode(files)
     finished = tmp_path / "finished.npy"
-    os.link(files.working_folder / "training.npy", finished)
+    os.link(folder_of(files) / "training.npy", finished)
     before = finished.read_bytes()
     decode(files[1:])
     assert finished.read_bytes() == before
@@ -161,7 +166,7 @@ def test_starting_over_leaves_alone_what_was_linked_to_the_former_file(files: Im
 def test_broken_files_are_reported_in_order_and_left_out(files: ImageFiles) -> None:
     for row in (40, 3):
         (files.root / files.names[row]).write_bytes(b"")
-    working = DecodedArray(files, "training")
+    working = DecodedArray(files, "training", folder_of(files))
     broken = list(working.decode())
     assert [row for row, _ in broken] == [3, 40]
     assert all("cannot identify image file" in reason for _, reason in broken)
@@ -174,7 +179,7 @@ def test_broken_files_alone_are_tried_again(files: ImageFiles, decoded_names: li
     (files.root / files.names[3]).write_bytes(b"")
     for _ in range(2):
         decoded_names.clear()
-        working = DecodedArray(files, "training")
+        working = DecodedArray(files, "training", folder_of(files))
         assert [row for row, _ in working.decode()] == [3]
         assert len(working.whole_images()) == COUNT - 1
     assert decoded_names == [files.names[3]]
@@ -195,12 +200,12 @@ def test_several_images_are_decoded_at_once(files: ImageFiles, monkeypatch: pyte
 def test_what_is_decoded_is_kept_when_the_run_is_interrupted(files: ImageFiles, decoded_names: list[str]) -> None:
     for name in files.names[:5]:
         (files.root / name).write_bytes(b"")
-    rows = DecodedArray(files, "training").decode()
+    rows = DecodedArray(files, "training", folder_of(files)).decode()
     assert next(rows)[0] == 0
     rows.close()  # type: ignore[attr-defined]
     whole = COUNT - stored_digests(files).count(PENDING)
     decoded_names.clear()
-    assert len(list(DecodedArray(files, "training").decode())) == 5
+    assert len(list(DecodedArray(files, "training", folder_of(files)).decode())) == 5
     assert len(decoded_names) == COUNT - whole
 
 
@@ -220,7 +225,7 @@ def test_a_disk_that_fills_up_while_whole_images_are_copied_is_reported_in_one_l
     files: ImageFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (files.root / files.names[0]).write_bytes(b"")
-    working = DecodedArray(files, "training")
+    working = DecodedArray(files, "training", folder_of(files))
     assert len(list(working.decode())) == 1
     with monkeypatch.context() as patched, pytest.raises(InputError, match=r"training\.whole\.npy cannot be written"):
         patched.setattr(working, "_stored", Mock(side_effect=OSError("no space left on device")))
@@ -229,7 +234,7 @@ def test_a_disk_that_fills_up_while_whole_images_are_copied_is_reported_in_one_l
 
 
 def test_a_working_folder_that_cannot_be_made_is_reported_in_one_line(files: ImageFiles) -> None:
-    files.working_folder.write_text("a file in its place")
+    folder_of(files).write_text("a file in its place")
     with pytest.raises(InputError, match=r"training\.npy cannot be written"):
         decode(files)
 
@@ -247,7 +252,7 @@ MEMORY = """
 
     root = Path({root!r})
     names = sorted(path.name for path in root.iterdir())
-    working = DecodedArray(ImageFiles(root, names, 256, 3, root.parent / "decoded"), "training")
+    working = DecodedArray(ImageFiles(root, names, 256, 3), "training", root.parent / "decoded")
     before = peak()
     broken = list(working.decode())
     images = working.whole_images()

@@ -26,7 +26,7 @@ def listed(root: Path, split: str, count: int) -> ImageSet:
     names = [f"{split}{row}.png" for row in range(count)]
     for row, name in enumerate(names):
         Image.new("L", (4, 4), {"training": 0, "validation": 100, "query": 200}[split] + row).save(root / name)
-    return ImageSet(ImageFiles(root, names, 4, 1, root.parent / "decoded"), np.arange(count) % 2, names)
+    return ImageSet(ImageFiles(root, names, 4, 1), np.arange(count) % 2, names)
 
 
 @pytest.fixture
@@ -35,8 +35,8 @@ def splits(root: Path) -> dict[str, ImageSet]:
     return {split: listed(root, split, count) for split, count in counts.items()}
 
 
-def test_every_split_becomes_an_array_with_its_labels_and_ids(splits: dict[str, ImageSet]) -> None:
-    decoded, broken = decode_splits(splits, CLASSES, 0)
+def test_every_split_becomes_an_array_with_its_labels_and_ids(tmp_path: Path, splits: dict[str, ImageSet]) -> None:
+    decoded, broken = decode_splits(splits, CLASSES, 0, tmp_path / "decoded")
     assert broken == []
     assert {name: len(split) for name, split in decoded.items()} == {"training": 10, "validation": 0, "query": 6}
     assert decoded["query"].images[:, 0, 0, 0].tolist() == [200, 201, 202, 203, 204, 205]
@@ -45,11 +45,11 @@ def test_every_split_becomes_an_array_with_its_labels_and_ids(splits: dict[str, 
 
 
 def test_broken_images_are_left_out_with_their_labels_and_ids_and_listed(
-    root: Path, splits: dict[str, ImageSet]
+    tmp_path: Path, root: Path, splits: dict[str, ImageSet]
 ) -> None:
     for name in ("training3.png", "query0.png"):
         (root / name).write_bytes(b"no image")
-    decoded, broken = decode_splits(splits, CLASSES, 2 / 16)
+    decoded, broken = decode_splits(splits, CLASSES, 2 / 16, tmp_path / "decoded")
     assert [entry[:2] for entry in broken] == [("training", "training3.png"), ("query", "query0.png")]
     assert isinstance(broken[0], BrokenImage) and "cannot identify image file" in broken[0].reason
     rows = [0, 1, 2, 4, 5, 6, 7, 8, 9]
@@ -60,45 +60,47 @@ def test_broken_images_are_left_out_with_their_labels_and_ids_and_listed(
 
 
 def test_more_broken_images_than_allowed_stop_the_run_and_what_is_decoded_is_kept(
-    root: Path, splits: dict[str, ImageSet]
+    tmp_path: Path, root: Path, splits: dict[str, ImageSet]
 ) -> None:
     for name in ("training3.png", "training4.png"):
         (root / name).write_bytes(b"no image")
     with pytest.raises(InputError) as caught:
-        decode_splits(splits, CLASSES, 1 / 16)
+        decode_splits(splits, CLASSES, 1 / 16, tmp_path / "decoded")
     message = str(caught.value)
     assert message.startswith(
         f"more than 6.25% of 16 image files are broken, the first is {root}/training3.png (cannot"
     )
     assert "raise data_ingestion.broken_share_limit" in message and "\n" not in message
     assert (root.parent / "decoded" / "training.npy").is_file()
-    assert len(decode_splits(splits, CLASSES, 2 / 16)[1]) == 2
+    assert len(decode_splits(splits, CLASSES, 2 / 16, tmp_path / "decoded")[1]) == 2
 
 
-def test_a_class_whose_training_images_are_all_broken_is_named(root: Path, splits: dict[str, ImageSet]) -> None:
+def test_a_class_whose_training_images_are_all_broken_is_named(
+    tmp_path: Path, root: Path, splits: dict[str, ImageSet]
+) -> None:
     for row in range(1, 10, 2):
         (root / f"training{row}.png").write_bytes(b"")
     with pytest.raises(InputError, match="all training images of the class 'dog' are broken"):
-        decode_splits(splits, CLASSES, 1)
+        decode_splits(splits, CLASSES, 1, tmp_path / "decoded")
 
 
-def test_queries_that_are_all_broken_are_reported(root: Path, splits: dict[str, ImageSet]) -> None:
+def test_queries_that_are_all_broken_are_reported(tmp_path: Path, root: Path, splits: dict[str, ImageSet]) -> None:
     for row in range(6):
         (root / f"query{row}.png").write_bytes(b"")
     with pytest.raises(InputError, match="all images of the split 'query' are broken"):
-        decode_splits(splits, CLASSES, 1)
+        decode_splits(splits, CLASSES, 1, tmp_path / "decoded")
 
 
 @pytest.mark.parametrize("as_arrays", [False, True])
 def test_images_in_two_splits_are_counted_in_one_line(
-    root: Path, splits: dict[str, ImageSet], as_arrays: bool, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, root: Path, splits: dict[str, ImageSet], as_arrays: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     for row in (1, 2):
         Image.new("L", (9, 9), 5).save(root / f"query{row}.png")
     if as_arrays:
-        splits, _ = decode_splits(splits, CLASSES, 0)
+        splits, _ = decode_splits(splits, CLASSES, 0, tmp_path / "decoded")
         caplog.clear()
-    decode_splits(splits, CLASSES, 0)
+    decode_splits(splits, CLASSES, 0, tmp_path / "decoded")
     assert [record.getMessage() for record in caplog.records] == [
         "images with the same pixels as one of another split: 2, the first are training5.png (training) and query1.png "
         "(query); splits must not share images, remove one of each two"
@@ -106,10 +108,10 @@ def test_images_in_two_splits_are_counted_in_one_line(
 
 
 def test_images_twice_in_one_split_are_no_fault(
-    root: Path, splits: dict[str, ImageSet], caplog: pytest.LogCaptureFixture
+    tmp_path: Path, root: Path, splits: dict[str, ImageSet], caplog: pytest.LogCaptureFixture
 ) -> None:
     Image.new("L", (9, 9), 201).save(root / "query2.png")
-    decode_splits(splits, CLASSES, 0)
+    decode_splits(splits, CLASSES, 0, tmp_path / "decoded")
     assert caplog.records == []
 
 
@@ -117,9 +119,9 @@ def test_what_is_decoded_serves_every_later_run(
     splits: dict[str, ImageSet], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     finished = NumpyDataset(str(tmp_path / "images.npy"), mmap_mode="r")
-    finished.save(decode_splits(splits, CLASSES, 0)[0]["training"].images)
+    finished.save(decode_splits(splits, CLASSES, 0, tmp_path / "decoded")[0]["training"].images)
     monkeypatch.setattr(decoded_array, "decode_image", Mock(side_effect=AssertionError("decoded again")))
-    again = decode_splits(splits, CLASSES, 0)[0]["training"].images
+    again = decode_splits(splits, CLASSES, 0, tmp_path / "decoded")[0]["training"].images
     finished.save(again)
     np.testing.assert_array_equal(finished.load(), np.array(again))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["decoded", "images.npy", "raw"]

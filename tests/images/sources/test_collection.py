@@ -78,7 +78,7 @@ def test_take_keeps_images_labels_and_ids_together() -> None:
 
 def test_rows_of_files_are_chosen_as_of_an_array(tmp_path: Path) -> None:
     names = [f"{row}.png" for row in range(6)]
-    whole = ImageSet(ImageFiles(tmp_path, names, 4, 3, tmp_path), np.arange(6), names)
+    whole = ImageSet(ImageFiles(tmp_path, names, 4, 3), np.arange(6), names)
     for chosen in (whole.take(np.array([5, 0, 3])).first(2), whole.after(3).take(np.array([2])), whole.first(0)):
         assert isinstance(chosen.images, ImageFiles)
         assert chosen.images.names == chosen.ids == [f"{label}.png" for label in chosen.labels]

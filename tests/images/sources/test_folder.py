@@ -22,7 +22,7 @@ def paint(path: Path, colour: int) -> None:
 
 
 def listed(root: Path, splits: dict[str, str] = SPLITS, **options: Any) -> ImageCollection:
-    return list_folder(RawFolder(root, 4, 1, root / "decoded"), splits, **options)
+    return list_folder(RawFolder(root, 4, 1), splits, **options)
 
 
 @pytest.fixture
@@ -223,7 +223,7 @@ def test_without_labels_queries_are_drawn_and_images_decoded_as_ever(tmp_path: P
         paint(tmp_path / f"{row:02d}.png", row)
     collection = listed(tmp_path, {"all": "."}, class_folder=None)
     splits = split_collection(collection, SplitParameters(query_count=5, validation_share=0.2), seed=0)
-    decoded, broken = decode_splits(splits, collection.class_names, 0)
+    decoded, broken = decode_splits(splits, collection.class_names, 0, tmp_path / "decoded")
     assert not broken
     assert {name: len(split) for name, split in decoded.items()} == {"training": 12, "validation": 3, "query": 5}
     for split in decoded.values():

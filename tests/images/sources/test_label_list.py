@@ -41,7 +41,7 @@ def folder(tmp_path: Path) -> Path:
 
 def read(folder: Path, **source: Any) -> ImageCollection:
     parameters = {"kind": "list", "image_size": 8, "channels": 3, **source}
-    return read_source(parse_source(parameters), folder, folder / "decoded")
+    return read_source(parse_source(parameters), folder)
 
 
 def test_a_list_gives_each_image_the_labels_of_its_columns(folder: Path) -> None:
@@ -131,9 +131,9 @@ def test_benchmarks_of_published_lists_are_read_from_a_tree_of_their_layout(benc
     raw_images = configured(benchmark, "catalog")["raw_images"]
     assert raw_images["filepath"] == f"data/01_raw/{benchmark}"
     source = {**raw_images["source"], "image_size": 8}
-    collection = read_source(parse_source(source), folder, folder / "decoded")
+    collection = read_source(parse_source(source), folder)
     splits = split_collection(collection, SplitParameters(), seed=0)
-    decoded, broken = decode_splits(splits, collection.class_names, broken_share_limit=0)
+    decoded, broken = decode_splits(splits, collection.class_names, 0, folder / "decoded")
     assert broken == []
     # Of the database's list, the training image is left out.
     assert {name: images.ids for name, images in decoded.items()} == {
@@ -147,7 +147,7 @@ def test_benchmarks_of_published_lists_are_read_from_a_tree_of_their_layout(benc
 
 def test_the_labels_of_a_csv_may_be_several(folder: Path) -> None:
     (folder / "images.csv").write_text("path,label\na.png,sky; sea\nb c.png,sun\nd.png,sea\n")
-    collection = list_table(folder / "images.csv", 8, 3, folder / "decoded", label_separator=";")
+    collection = list_table(folder / "images.csv", 8, 3, label_separator=";")
     assert collection.class_names == ["sea", "sky", "sun"]
     assert collection.splits["all"].ids == ["a.png", "b c.png", "d.png"]
     assert collection.splits["all"].labels.tolist() == [[1, 1, 0], [0, 0, 1], [1, 0, 0]]
@@ -214,27 +214,3 @@ def test_corel5k_keeps_the_images_of_its_most_frequent_words(
     assert (raw / "test/4.jpeg").is_file()
     assert main(["corel5k", str(tmp_path / "nowhere"), str(raw)]) == 1
     assert "clone the repository" in capsys.readouterr().err
-
-
-def test_the_splits_of_a_run_are_written_as_lists(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run = tmp_path / "run"
-    for split, ids, labels in (
-        ("training", '["a.png", "b.png"]', [[1, 0], [1, 1]]),
-        ("validation", "[]", np.empty((0, 2))),
-        ("query", '["c.png"]', [[0, 1]]),
-    ):
-        (run / split).mkdir(parents=True)
-        (run / split / "ids.json").write_text(ids)
-        np.save(run / split / "labels.npy", np.array(labels, dtype=np.uint8))
-    assert main(["lists", str(run), str(tmp_path / "lists")]) == 1
-    assert "holds no splits" in capsys.readouterr().err
-    (run / "class_names.json").write_text('["sky", "sea"]')
-    (tmp_path / "lists").mkdir()
-    (tmp_path / "lists/validation.txt").write_text("of another run 1 0\n")
-    assert main(["lists", str(run), str(tmp_path / "lists")]) == 1
-    assert "validation.txt is there, but validation has no image" in capsys.readouterr().err
-    assert [path.name for path in (tmp_path / "lists").iterdir()] == ["validation.txt"]
-    (tmp_path / "lists/validation.txt").unlink()
-    assert main(["lists", str(run), str(tmp_path / "lists")]) == 0
-    written = {path.name: path.read_text() for path in (tmp_path / "lists").iterdir()}
-    assert written == {"train.txt": "a.png 1 0\nb.png 1 1\n", "test.txt": "c.png 0 1\n", "classes.txt": "sky\nsea\n"}

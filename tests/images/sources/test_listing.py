@@ -9,12 +9,12 @@ from deephash_pipeline.images.sources.listing import collect_files, natural_orde
 
 def test_rows_are_in_the_order_of_classes(tmp_path: Path) -> None:
     found = {"training": {"b": ["2", "1"], "a": ["3"]}, "query": {"b": ["4"]}}
-    collection = collect_files(found, RawFolder(tmp_path, 8, 3, tmp_path / "decoded"))
+    collection = collect_files(found, RawFolder(tmp_path, 8, 3))
     assert collection.class_names == ["a", "b"]
     assert collection.splits["training"].ids == ["3", "2", "1"]
     assert collection.splits["training"].labels.tolist() == [0, 1, 1]
     assert collection.splits["query"].labels.tolist() == [1]
-    assert collection.splits["query"].images == RawFolder(tmp_path, 8, 3, tmp_path / "decoded").files(["4"])
+    assert collection.splits["query"].images == RawFolder(tmp_path, 8, 3).files(["4"])
 
 
 def test_numbers_in_names_are_sorted_by_value() -> None:
@@ -28,9 +28,9 @@ def test_numbers_in_names_are_sorted_by_value() -> None:
 def test_a_class_without_images_to_train_from_is_named_with_the_split_that_has_it(tmp_path: Path, split: str) -> None:
     found = {"training": {"a": ["1"], "b": ["2"]}, "validation": {}, "query": {}, split: {"c": ["3"], "d": ["4"]}}
     with pytest.raises(InputError, match=f"class 'c' is in the split '{split}' but not in 'training' \\(2 such"):
-        collect_files(found, RawFolder(tmp_path, 8, 3, tmp_path))
+        collect_files(found, RawFolder(tmp_path, 8, 3))
 
 
 def test_one_class_is_not_enough(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="retrieval needs two classes"):
-        collect_files({"all": {"a": ["1", "2"]}}, RawFolder(tmp_path, 8, 3, tmp_path))
+        collect_files({"all": {"a": ["1", "2"]}}, RawFolder(tmp_path, 8, 3))

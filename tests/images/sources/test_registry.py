@@ -8,7 +8,6 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.images.sources.digits import DigitsSource
 from deephash_pipeline.images.sources.fer2013 import Fer2013Source
 from deephash_pipeline.images.sources.folder import FolderSource
-from deephash_pipeline.images.sources.idx import IdxSource
 from deephash_pipeline.images.sources.registry import parse_source, read_source
 from deephash_pipeline.images.sources.table import CsvSource
 from deephash_pipeline.images.sources.torchvision_sets import TorchvisionSource
@@ -18,7 +17,6 @@ from deephash_pipeline.images.sources.torchvision_sets import TorchvisionSource
     ("parameters", "model"),
     [
         ({"kind": "digits"}, DigitsSource),
-        ({"kind": "idx"}, IdxSource),
         ({"kind": "folder", "image_size": 32, "channels": 3}, FolderSource),
         ({"kind": "csv", "image_size": 32, "channels": 3}, CsvSource),
         ({"kind": "fer2013"}, Fer2013Source),
@@ -60,14 +58,13 @@ def test_all_wrong_parameters_are_reported_at_once() -> None:
 
 
 def test_digits_are_read_without_raw_files(tmp_path: Path) -> None:
-    collection = read_source(DigitsSource(kind="digits", image_size=8), tmp_path / "nowhere", tmp_path)
+    collection = read_source(DigitsSource(kind="digits", image_size=8), tmp_path / "nowhere")
     assert collection.splits["all"].images.shape == (1797, 1, 8, 8)
 
 
 @pytest.mark.parametrize(
     ("parameters", "named"),
     [
-        ({"kind": "idx"}, r"train-images-idx3-ubyte\.gz is missing"),
         ({"kind": "folder", "image_size": 4, "channels": 1}, "train is missing: put images into"),
         ({"kind": "csv", "image_size": 4, "channels": 1}, r"images\.csv is missing: put it there"),
         ({"kind": "fer2013"}, r"fer2013\.csv is missing: put it there"),
@@ -78,7 +75,7 @@ def test_without_raw_files_the_error_says_where_to_put_them(
     tmp_path: Path, parameters: dict[str, Any], named: str
 ) -> None:
     with pytest.raises(InputError, match=named) as caught:
-        read_source(parse_source(parameters), tmp_path, tmp_path)
+        read_source(parse_source(parameters), tmp_path)
     assert str(tmp_path) in str(caught.value) and "\n" not in str(caught.value)
 
 
@@ -86,7 +83,7 @@ def test_a_folder_is_listed_below_the_raw_folder(tmp_path: Path) -> None:
     for folder in ("train/cat", "train/dog", "test/cat"):
         (tmp_path / folder).mkdir(parents=True)
         Image.new("L", (4, 4), 3).save(tmp_path / folder / "a.png")
-    collection = read_source(FolderSource(kind="folder", image_size=4, channels=1), tmp_path, tmp_path / "decoded")
+    collection = read_source(FolderSource(kind="folder", image_size=4, channels=1), tmp_path)
     assert {name: split.ids for name, split in collection.splits.items()} == {
         "training": ["train/cat/a.png", "train/dog/a.png"],
         "query": ["test/cat/a.png"],
@@ -98,7 +95,7 @@ def test_a_flat_folder_without_labels_is_one_class(tmp_path: Path) -> None:
         Image.new("L", (4, 4), 3).save(tmp_path / name)
     parameters = {"kind": "folder", "image_size": 4, "channels": 1, "splits": {"all": "."}}
     with pytest.raises(InputError, match=r"a\.png lies in no class: .*, or set `labelled: false` of the source if no"):
-        read_source(parse_source(parameters), tmp_path, tmp_path / "decoded")
-    collection = read_source(parse_source({**parameters, "labelled": False}), tmp_path, tmp_path / "decoded")
+        read_source(parse_source(parameters), tmp_path)
+    collection = read_source(parse_source({**parameters, "labelled": False}), tmp_path)
     assert collection.class_names == ["unlabelled"]
     assert collection.splits["all"].ids == ["a.png", "b.png"]

@@ -1,5 +1,6 @@
 """SUN397 as it is configured, on a generated tree in the folders of the release: listed, split, cropped, trained on."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,7 @@ def collection(tmp_path_factory: pytest.TempPathFactory) -> ImageCollection:
             Image.new("RGB", (16, 12), colour).save(root / name / f"sun_{label:04d}{number}.jpg")
     (root / "ClassName.txt").write_text("\n".join(f"/{name}" for name in CLASSES))
     source = parse_source(configured("sun397", "catalog")["raw_images"]["source"])
-    return read_source(source, root, tmp_path_factory.mktemp("decoded"))
+    return read_source(source, root)
 
 
 def test_every_folder_that_holds_images_is_a_class_nested_or_not(collection: ImageCollection) -> None:
@@ -83,10 +84,10 @@ def test_the_configured_network_has_the_tables_parameters_and_sizes() -> None:
     assert sizes == [227, 55, 55, 27, 27, 27, 27, 13, 13, 13, 13, 13, 13, 13, 13, 6]
 
 
-def test_one_step_on_crops_of_warped_images_changes_every_weight(collection: ImageCollection) -> None:
+def test_one_step_on_crops_of_warped_images_changes_every_weight(tmp_path: Path, collection: ImageCollection) -> None:
     chosen = split_collection(collection, SPLIT, seed=42)["training"].take(np.array([0, 1, 800, 1500]))
     one_label = type(chosen)(chosen.images, np.array([0, 0, 1, 2]), chosen.ids)
-    decoded, broken = decode_splits({"training": one_label, "query": one_label}, ["a", "b", "c"], 0.0)
+    decoded, broken = decode_splits({"training": one_label, "query": one_label}, ["a", "b", "c"], 0.0, tmp_path)
     images, labels = np.asarray(decoded["training"].images), decoded["training"].labels
     assert not broken
     assert images.shape == (4, 3, 256, 256)

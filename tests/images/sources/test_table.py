@@ -20,7 +20,7 @@ def folder(tmp_path: Path) -> Path:
 
 def listed(folder: Path, content: str) -> ImageCollection:
     (folder / "images.csv").write_text(content, encoding="utf-8")
-    return list_table(folder / "images.csv", 8, 3, folder / "decoded")
+    return list_table(folder / "images.csv", 8, 3)
 
 
 def test_paths_start_at_the_folder_of_the_csv(folder: Path) -> None:
@@ -81,7 +81,7 @@ def test_what_is_wrong_is_reported_in_one_line_with_its_row(folder: Path, conten
 def test_a_csv_in_another_encoding_is_reported(folder: Path) -> None:
     (folder / "images.csv").write_bytes("path,label\na.png,Bär\n".encode("latin-1"))
     with pytest.raises(InputError, match=r"cannot be read as CSV .*save it again, as UTF-8"):
-        list_table(folder / "images.csv", 8, 3, folder)
+        list_table(folder / "images.csv", 8, 3)
 
 
 @pytest.mark.parametrize(

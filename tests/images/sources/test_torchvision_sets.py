@@ -107,6 +107,7 @@ def test_grey_images_are_read(tmp_path: Path) -> None:
     np.testing.assert_array_equal(collection.splits["query"].images, images[:, np.newaxis])  # type: ignore[arg-type]
     assert collection.splits["training"].labels.tolist() == list(range(10))
     assert collection.class_names[1] == "Trouser"
+    assert read_torchvision("FashionMNIST", tmp_path, class_names="abcdefghij").class_names[1] == "b"
 
 
 def test_a_truncated_file_is_reported_in_one_line(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from deephash_pipeline.common.stores import temporary_name
 from deephash_pipeline.project.datasets import CodesDataset, HistogramsDataset, NumpyDataset
-from deephash_pipeline.provenance import sweep
+from deephash_pipeline.provenance.lock import sweep
 from deephash_pipeline.retrieval import (
     CodeSets,
     DistanceHistograms,

@@ -17,7 +17,7 @@ def test_the_embedded_digits_need_no_folder(tmp_path: Path) -> None:
 
 
 def test_other_images_are_there_if_their_folder_is(tmp_path: Path) -> None:
-    dataset = ImageSourceDataset(str(tmp_path / "mnist"), {"kind": "idx"})
+    dataset = ImageSourceDataset(str(tmp_path / "mnist"), {"kind": "torchvision", "name": "MNIST"})
     assert not dataset.exists()
     (tmp_path / "mnist").mkdir()
     assert dataset.exists()
@@ -29,20 +29,14 @@ def test_what_is_downloaded_need_not_be_there(tmp_path: Path) -> None:
     assert ImageSourceDataset(str(tmp_path / "raw"), source | {"download": True}).exists()
 
 
-@pytest.mark.parametrize(
-    ("given", "expected"), [(None, "data/02_intermediate/birds/decoded"), ("elsewhere", "elsewhere")]
-)
-def test_image_files_are_listed_with_the_folder_to_decode_them_in(
-    tmp_path: Path, given: str | None, expected: str
-) -> None:
+def test_image_files_are_listed_and_not_read(tmp_path: Path) -> None:
     for folder in ("birds/train/wren", "birds/train/robin", "birds/test/wren"):
         (tmp_path / folder).mkdir(parents=True)
         (tmp_path / folder / "a.png").touch()
     source = {"kind": "folder", "image_size": 8, "channels": 3}
-    images = ImageSourceDataset(str(tmp_path / "birds"), source, given).load().splits["training"].images
+    images = ImageSourceDataset(str(tmp_path / "birds"), source).load().splits["training"].images
     assert isinstance(images, ImageFiles)
-    assert images.working_folder == Path(expected)
-    assert not images.working_folder.exists()
+    assert images.names == ["train/robin/a.png", "train/wren/a.png"]
 
 
 def test_raw_images_cannot_be_written(tmp_path: Path) -> None:

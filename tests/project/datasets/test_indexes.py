@@ -10,9 +10,9 @@ from PIL import Image
 from deephash_pipeline import ImageHasher
 from deephash_pipeline.images.sources.digits import read_digits
 from deephash_pipeline.project.datasets import IndexDataset
-from deephash_pipeline.project.freshness.indexes import StoredIndex
-from deephash_pipeline.provenance import Kind, Origin
-from deephash_pipeline.provenance.artefacts import NO_GRAPH
+from deephash_pipeline.provenance import Origin
+from deephash_pipeline.provenance.artefacts import NO_GRAPH, StoredFile
+from deephash_pipeline.provenance.lineage import Kind
 from deephash_pipeline.search.images import EncodedDatabase, ImageIndex
 
 NAME = "deephash.b48.index"
@@ -38,7 +38,7 @@ def dataset(tmp_path, database):
 
 
 def state(dataset):
-    return StoredIndex(dataset.filepath).state(NO_GRAPH, NAME).kind
+    return StoredFile(dataset.filepath, check=dataset.check).state(NO_GRAPH, NAME).kind
 
 
 def test_what_is_loaded_finds_the_images_by_their_codes(dataset, database):

@@ -49,7 +49,8 @@ def test_the_environment_is_set_for_what_is_started_and_then_as_before(monkeypat
 
 
 def test_its_module_imports_nothing_that_takes_long() -> None:
-    program = "import sys; from deephash_pipeline.common import fork_server; print({'torch', 'kedro', 'numpy'} & set(sys.modules))"
+    module = "deephash_pipeline.common.fork_server"
+    program = f"import sys; import {module}; print({{'torch', 'kedro', 'numpy'}} & set(sys.modules))"
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert ended.stdout == "set()\n"
 

@@ -12,7 +12,8 @@ import pytest
 from kedro.pipeline import Node, Pipeline
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.project.runners import GridRunner, NodesFailed, ParallelRunner, SequentialRunner
+from deephash_pipeline.project.runners import GridRunner, ParallelRunner, SequentialRunner
+from deephash_pipeline.project.runners.loop import NodesFailed
 from deephash_pipeline.training import TrainingInterrupted
 from tests.project.runners.conftest import Run
 from tests.project.runners.toys import (
@@ -153,12 +154,9 @@ def test_all_trainings_stop_at_a_whole_step_and_are_named_in_one_line(run: Run, 
     catalog = a_catalog(tmp_path, "first", "second")
     started: set[str] = set()
 
-    class Display:
-        """Sends a signal when both have made a step."""
-
-        def receive(self, node: Node, steps: Any) -> None:
-            if steps.done:
-                started.add(node.name)
+    def receive(node: Node, steps: Any) -> None:
+        if steps.done:
+            started.add(node.name)
 
     def interrupt() -> None:
         end = time.monotonic() + 600
@@ -167,8 +165,8 @@ def test_all_trainings_stop_at_a_whole_step_and_are_named_in_one_line(run: Run, 
         os.kill(os.getpid(), signal.SIGTERM)
 
     class Interrupted(ParallelRunner):
-        def open_workers(self, catalog: Any, hook_manager: Any, run_id: str | None, display: Any) -> Any:
-            return super().open_workers(catalog, hook_manager, run_id, Display())  # type: ignore[arg-type]
+        def open_workers(self, catalog: Any, hook_manager: Any, run_id: str | None, _: Any) -> Any:
+            return super().open_workers(catalog, hook_manager, run_id, receive)
 
     threading.Thread(target=interrupt, daemon=True).start()
     with pytest.raises(TrainingInterrupted) as caught:

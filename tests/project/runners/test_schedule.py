@@ -7,9 +7,9 @@ from kedro.io import DataCatalog, MemoryDataset
 from kedro.pipeline import Node, Pipeline
 
 from deephash_pipeline.common.progress import Steps
-from deephash_pipeline.project.runners import Capacity, Needs, display, needs
+from deephash_pipeline.project.runners import display, needs
 from deephash_pipeline.project.runners.display import RunDisplay
-from deephash_pipeline.project.runners.needs import cost_of
+from deephash_pipeline.project.runners.needs import Capacity, Needs
 from deephash_pipeline.project.runners.schedule import Schedule
 
 ONE = Needs(threads=1, memory=10)
@@ -30,7 +30,7 @@ def cell(method: str, *names: str) -> Pipeline:
     return Pipeline(nodes, namespace=f"stage.{method}.b12", inputs={"start"})
 
 
-CELLS = cell("lsh", "fit", "encode") + cell("mlh", "fit", "encode") + cell("csq", "fine_tune", "encode")
+CELLS = cell("lsh", "fit", "encode") + cell("mlh", "fit", "encode") + cell("csq", "fine_tune", "encode", "measure")
 
 
 def started(schedule: Schedule) -> list[str]:
@@ -67,18 +67,17 @@ def test_nodes_are_spread_over_devices_unless_a_training_takes_several_or_one_is
 
 
 def test_the_longest_way_to_the_end_starts_first() -> None:
-    schedule = Schedule(CELLS, Capacity(threads=2, memory=100), lambda node: ONE)
-    assert cost_of(node(schedule, "mlh.b12.fit")) > cost_of(node(schedule, "lsh.b12.fit"))
-    assert set(started(schedule)) == {"mlh.b12.fit", "csq.b12.fine_tune"}
+    schedule = Schedule(CELLS, Capacity(threads=1, memory=100), lambda node: ONE)
+    assert started(schedule) == ["csq.b12.fine_tune"]
 
 
 def test_a_cell_that_has_begun_is_completed_first() -> None:
     schedule = Schedule(CELLS, Capacity(threads=2, memory=100), lambda node: ONE)
-    started(schedule)
-    schedule.finish(node(schedule, "mlh.b12.fit"))
-    assert started(schedule) == ["mlh.b12.encode"]
-    schedule.finish(node(schedule, "mlh.b12.encode"))
-    assert started(schedule) == ["lsh.b12.fit"]
+    assert started(schedule) == ["csq.b12.fine_tune", "lsh.b12.fit"]
+    schedule.finish(node(schedule, "lsh.b12.fit"))
+    assert started(schedule) == ["lsh.b12.encode"]
+    schedule.finish(node(schedule, "lsh.b12.encode"))
+    assert started(schedule) == ["mlh.b12.fit"]
 
 
 def test_as_many_run_as_threads_memory_and_places_allow() -> None:
@@ -96,54 +95,31 @@ def test_what_needs_a_failed_node_is_left_out() -> None:
     schedule = Schedule(CELLS, Capacity(threads=9, memory=900), lambda node: ONE)
     started(schedule)
     schedule.fail(node(schedule, "csq.b12.fine_tune"))
-    assert [each.name for each in schedule.skipped] == ["stage.csq.b12.encode"]
+    assert [each.name for each in schedule.skipped] == ["stage.csq.b12.encode", "stage.csq.b12.measure"]
     for name in ("lsh.b12.fit", "mlh.b12.fit"):
         schedule.finish(node(schedule, name))
     assert set(started(schedule)) == {"lsh.b12.encode", "mlh.b12.encode"}
 
 
-def test_one_line_says_what_is_done_what_runs_and_what_is_left(clock: Any) -> None:
+def test_one_line_says_what_is_done_what_runs_and_for_how_long(clock: Any) -> None:
     schedule = Schedule(CELLS, Capacity(threads=2, memory=100), lambda node: ONE)
-    shown = RunDisplay(schedule, workers=2)
-    assert shown.line() == "0 of 3 cells"
+    shown = RunDisplay(schedule)
+    assert shown.line() == "0 of 3 cells after 0 s"
     started(schedule)
-    training, fit = node(schedule, "csq.b12.fine_tune"), node(schedule, "mlh.b12.fit")
-    shown.start(training)
-    shown.start(fit)
-    shown.receive(training, Steps("csq.b12", 0, 10, "epoch 1 of 10"))
-    assert shown.line() == "0 of 3 cells; csq.b12 epoch 1 of 10; mlh.b12 fit"
-    clock.now = 30.0
-    shown.receive(training, Steps("csq.b12", 5, 10, "epoch 6 of 10"))
-    shown.end(fit, done=True)
-    schedule.finish(fit)
-    schedule.start_next()
-    line = shown.line()
-    assert line.startswith("0 of 3 cells; csq.b12 epoch 6 of 10; ")
-    assert line.endswith(" left")
+    shown.receive(node(schedule, "csq.b12.fine_tune"), Steps("csq.b12", 0, 10, "epoch 1 of 10"))
+    assert shown.line() == "0 of 3 cells after 0 s; csq.b12 epoch 1 of 10; lsh.b12 fit"
+    for name in ("fit", "encode"):
+        schedule.finish(node(schedule, f"lsh.b12.{name}"))
+        schedule.start_next()
+    clock.now = 200.0
+    assert shown.line() == "1 of 3 cells after 3 min 20 s; csq.b12 epoch 1 of 10; mlh.b12 fit"
 
 
-def test_steps_of_an_earlier_run_do_not_count_towards_the_time_left(clock: Any) -> None:
-    schedule = Schedule(cell("csq", "fine_tune"), Capacity(threads=1, memory=100), lambda node: ONE)
-    shown = RunDisplay(schedule, workers=1)
-    started(schedule)
-    training = node(schedule, "csq.b12.fine_tune")
-    shown.start(training)
-    shown.receive(training, Steps("csq.b12", 80, 100, "epoch 9 of 10"))
-    clock.now = 10.0
-    shown.receive(training, Steps("csq.b12", 90, 100, "epoch 10 of 10"))
-    assert shown.line() == "0 of 1 cells; csq.b12 epoch 10 of 10; 10 s left"
+def test_a_large_network_takes_all_cores_in_what_reads_images_and_nowhere_else() -> None:
+    catalog = DataCatalog({"params:experiment": MemoryDataset({"network": "resnet18", "devices": 1})})
 
+    def threads(*inputs: str) -> int:
+        return needs.needs_of(Node(len, inputs=list(inputs), outputs="out", name="node"), catalog, cores=8).threads
 
-def test_the_time_left_goes_by_how_long_nodes_of_the_same_kind_have_taken(clock: Any) -> None:
-    cells = cell("mlh", "initialise", "fit") + cell("csq", "fine_tune") + cell("dpsh", "fine_tune")
-    schedule = Schedule(cells, Capacity(threads=1, memory=100), lambda node: ONE)
-    shown = RunDisplay(schedule, workers=1)
-    for seconds in (5.0, 7.0, 400.0):
-        following = schedule.start_next()
-        assert following is not None
-        shown.start(following[0])
-        clock.now += seconds
-        shown.end(following[0], done=True)
-        schedule.finish(following[0])
-    assert [cost_of(node) for node in schedule.waiting] == [15.0]
-    assert shown.line() == "2 of 3 cells; 6 min 40 s left"
+    assert threads("training_images", "params:experiment") == 8
+    assert threads("training_z", "params:experiment") == threads("training_images") == 1

@@ -136,6 +136,7 @@ assert MlflowStore(folder, "digits").open("again", {})
 """
 
 
+@pytest.mark.complete
 @pytest.mark.parametrize("kills", [4, pytest.param(30, marks=pytest.mark.chaos)])
 def test_killed_while_the_database_is_made_the_next_run_is_tracked(tmp_path: Path, kills: int) -> None:
     folder = tmp_path / "project"
@@ -219,7 +220,7 @@ def test_a_cell_that_was_still_training_is_killed_with_its_run(
     assert (parent.info.status, child.info.status) == ("KILLED", "KILLED")
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.complete)])
 def test_a_signal_outside_training_ends_the_run_as_killed(project: Path, number: int) -> None:
     program = f"""
 import os, sys, threading

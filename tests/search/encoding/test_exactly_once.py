@@ -87,6 +87,7 @@ def test_workers_that_are_killed_change_no_byte(undisturbed, folder, hasher, tmp
     assert contents(tmp_path / "codes") == contents(undisturbed)
 
 
+@pytest.mark.complete
 def test_a_command_that_is_killed_goes_on_where_it_was_and_leaves_no_worker(undisturbed, folder, hasher, tmp_path):
     arguments = ("encode", "pretrained:digits-48", folder, "-o", tmp_path / "codes", "--images-per-block=2")
     command = subprocess.Popen(

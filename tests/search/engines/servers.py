@@ -1,17 +1,12 @@
-"""Real servers for tests and benchmarks: PostgreSQL with pgvector, Milvus Lite on a port, search services."""
+"""Real servers for tests and benchmarks: PostgreSQL with pgvector, Milvus Lite on a port."""
 
 import importlib.util
 import os
 import socket
 import subprocess
-import threading
 import time
 from contextlib import contextmanager
 from pathlib import Path
-
-import uvicorn
-
-from deephash_pipeline.search.serving import ServiceSettings, create_app
 
 SECONDS_TO_START = 60
 
@@ -50,18 +45,3 @@ def milvus(folder):
     finally:
         process.kill()
         process.wait()
-
-
-@contextmanager
-def service(indexes):
-    """A service on a port of its own; its address."""
-    server = uvicorn.Server(uvicorn.Config(create_app(indexes, ServiceSettings()), port=0, log_config=None))
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    try:
-        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        thread.join()

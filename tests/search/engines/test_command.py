@@ -48,9 +48,13 @@ def test_an_exported_index_is_searched_where_it_is(command, built, photos, postg
             ],
             "no Ray cluster at 127.0.0.1:1",
         ),
-        (["search", "NOTHING", "--id", "x", "--engine", "http://127.0.0.1:1"], "there is no index"),
-        (["search", "INDEX", "--id", "x", "--engine", "http://127.0.0.1:1"], "does not answer"),
-        (["serve", "INDEX", "NOTHING", "--engine", "http://127.0.0.1:1"], "--engine is for one INDEX"),
+        (["search", "NOTHING", "--id", "x", "--engine", "milvus:http://127.0.0.1:1"], "there is no index"),
+        (["search", "INDEX", "--id", "x", "--engine", "redis://somewhere"], "no engine at `redis://somewhere`"),
+        (
+            ["search", "INDEX", "--id", "x", "--engine", "postgresql://u:secret@127.0.0.1:1/x#other"],
+            "table other of 127.0.0.1 cannot be asked",
+        ),
+        (["serve", "INDEX", "NOTHING", "--engine", "milvus:http://127.0.0.1:1"], "--engine is for one INDEX"),
     ],
 )
 def test_bad_input_is_one_line(command, built, photos, tmp_path, arguments, message):

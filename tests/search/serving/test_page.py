@@ -48,7 +48,7 @@ class Tiles(HTMLParser):
 def browse(build, tmp_path):
     """Open the page of a service of two indexes in Chromium, run a script in it and return its elements."""
     first, second = build("first.index"), build("second.index")
-    app = create_app({"first.index": first, "second.index": second}, ServiceSettings(token=TOKEN))
+    app = create_app({"first.index": first, "second.index": second}, ServiceSettings(token=TOKEN, allow_urls=True))
     script = ""
 
     @app.get("/scripted")
@@ -132,6 +132,21 @@ def test_a_picture_is_searched_by_added_and_found(browse):
     assert [tile["data-distance"] for tile in shown.tiles if tile["data-id"] == "added one"] == ["0"]
     assert shown.text["said"].startswith("Added as added one. 3 of 61 pictures")
     assert not shown.text["adding-said"].strip()
+
+
+@in_a_browser
+def test_a_picture_may_be_named_by_its_url(browse):
+    shown = browse(
+        "/scripted",
+        """started.then(() => {
+            $("url").value = "http://127.0.0.1/photo.png";
+            $("url").dispatchEvent(new Event("change"));
+        });""",
+    )
+    assert "hidden" not in shown.ids["url-row"]
+    # It is asked for, and refused, because the address is no public one.
+    assert shown.ids["said"]["class"] == "bad"
+    assert "public" in shown.text["said"]
 
 
 @in_a_browser

@@ -52,6 +52,7 @@ def start(folder):
         process.stdout.close()
 
 
+@pytest.mark.complete
 def test_no_acknowledged_picture_is_lost_by_kill_9_and_a_signal_ends_the_service_in_order(start, folder):
     process, address = start("--token-file=token")
     acknowledged = []

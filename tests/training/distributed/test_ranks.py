@@ -19,58 +19,62 @@ from tests.training.distributed.digits_training import NEVER, SECONDS_TO_WAIT, S
 TOLERANCE = 1e-12
 """Of double precision: parts of a batch are added up in another order, and that is all."""
 
+TORCHRUN = pytest.param("torchrun", marks=pytest.mark.complete)
+
 
 @pytest.fixture(scope="module")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """What one process, two of torchrun, and three that `train` has started have found."""
-    made = {name: tmp_path_factory.mktemp(name) for name in ("alone", "torchrun", "started here")}
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What one process has found."""
+    folder = tmp_path_factory.mktemp("alone")
+    digits_on_ranks.main(folder, 1, NEVER, 3)
+    return folder
+
+
+@pytest.fixture(scope="module", params=["started here", TORCHRUN])
+def several(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What three processes that `train` has started have found, or two of torchrun."""
+    folder = tmp_path_factory.mktemp("several")
+    if request.param == "started here":
+        # Which do not divide a batch of 128 equally.
+        digits_on_ranks.main(folder, 3, NEVER, 3)
+        return folder
     meeting = {"WORLD_SIZE": 2, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port()}
-    digits_on_ranks.main(made["alone"], 1, NEVER, 3)
-    running = [start(made["torchrun"], 1, NEVER, 3, RANK=rank, LOCAL_RANK=rank, **meeting) for rank in range(2)]
+    running = [start(folder, 1, NEVER, 3, RANK=rank, LOCAL_RANK=rank, **meeting) for rank in range(2)]
     for process in running:
         output, _ = process.communicate(timeout=SECONDS_TO_WAIT)
         assert process.returncode == 0, output
-    # Which do not divide a batch of 128 equally.
-    digits_on_ranks.main(made["started here"], 3, NEVER, 3)
-    return made
+    return folder
 
 
 def losses(folder: Path, stage: str) -> list[float]:
     return [row["loss"] for row in json.loads((folder / "histories.json").read_text())[stage]]
 
 
+# Processes of torchrun compute it within; those that `train` starts are held by the curve below.
+@pytest.mark.parametrize("several", [TORCHRUN], indirect=True)
 @pytest.mark.parametrize("loss", ["softmax", "hashing"])
-def test_two_processes_find_the_gradient_of_one_at_the_first_step(folders: dict[str, Path], loss: str) -> None:
-    one, two = (
+def test_several_processes_find_the_gradient_of_one_at_the_first_step(alone: Path, several: Path, loss: str) -> None:
+    one, more = (
         torch.cat(
             [value.double().flatten() for name, value in sorted(load_file(path).items()) if name.startswith(loss)]
         )
-        for path in (folders[name] / "gradients.safetensors" for name in ("alone", "torchrun"))
+        for path in (folder / "gradients.safetensors" for folder in (alone, several))
     )
     assert one.abs().max() > 0
-    assert float((two - one).norm() / one.norm()) <= TOLERANCE
+    assert float((more - one).norm() / one.norm()) <= TOLERANCE
 
 
-@pytest.mark.parametrize("way", ["torchrun", "started here"])
 @pytest.mark.parametrize("stage", STAGES)
-def test_the_loss_curve_of_several_processes_is_that_of_one(folders: dict[str, Path], stage: str, way: str) -> None:
-    alone = losses(folders["alone"], stage)
-    assert len(alone) == 3 and alone[-1] < alone[0]
-    np.testing.assert_allclose(losses(folders[way], stage), alone, atol=TOLERANCE, rtol=0)
-
-
-@pytest.mark.parametrize("way", ["torchrun", "started here"])
-@pytest.mark.parametrize("stage", STAGES)
-def test_the_weights_are_those_of_one_process_and_stand_in_one_checkpoint(
-    folders: dict[str, Path], stage: str, way: str
-) -> None:
-    files = sorted(path.suffix for path in (folders[way] / stage).iterdir())
-    assert files == [".json", ".safetensors"]
-    stored = [CheckpointFolder(folders[name] / stage, NEVER).load() for name in ("alone", way)]
-    one, two = (state.tensors for state in stored if state is not None)
-    assert one.keys() == two.keys()
-    for name in one:
-        torch.testing.assert_close(two[name], one[name], rtol=0, atol=TOLERANCE)
+def test_several_processes_train_what_one_does_and_leave_one_checkpoint(alone: Path, several: Path, stage: str) -> None:
+    expected = losses(alone, stage)
+    assert len(expected) == 3 and expected[-1] < expected[0]
+    np.testing.assert_allclose(losses(several, stage), expected, atol=TOLERANCE, rtol=0)
+    assert sorted(path.suffix for path in (several / stage).iterdir()) == [".json", ".safetensors"]
+    one, more = (CheckpointFolder(folder / stage, NEVER).load() for folder in (alone, several))
+    assert one is not None and more is not None
+    assert one.tensors.keys() == more.tensors.keys()
+    for name in one.tensors:
+        torch.testing.assert_close(more.tensors[name], one.tensors[name], rtol=0, atol=TOLERANCE)
 
 
 def test_a_batch_with_less_than_an_image_for_each_is_refused_before_anything_starts(tmp_path: Path) -> None:

@@ -76,6 +76,7 @@ def signal_all(number: signal.Signals, processes: Iterable[int]) -> None:
         os.kill(process, number)
 
 
+@pytest.mark.complete
 def test_asked_to_stop_all_processes_end_and_the_same_command_goes_on(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -101,6 +102,7 @@ def test_asked_to_stop_all_processes_end_and_the_same_command_goes_on(
     assert "finished before" in said[1]
 
 
+@pytest.mark.complete
 def test_ctrl_c_reaches_all_processes_at_once_and_each_stops_once(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -125,6 +127,7 @@ def test_where_one_process_is_killed_all_end_and_one_line_says_so(tmp_path: Path
         train(**slow_digits(devices=2, checkpoints=CheckpointFolder(tmp_path, 0)))
 
 
+@pytest.mark.complete
 def test_where_the_parent_is_killed_no_process_survives_it_even_where_ctrl_c_is_ignored(tmp_path: Path) -> None:
     # In the background of a shell; PyTorch would have SIGINT sent to them.
     former = signal.signal(signal.SIGINT, signal.SIG_IGN)

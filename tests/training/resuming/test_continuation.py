@@ -121,15 +121,6 @@ def test_rivals_killed_after_any_step_end_bit_for_bit_as_if_they_had_not_been(tm
         assert exactly(resumed_history) == exactly(history)
 
 
-def test_codes_of_several_views_of_an_image_are_resumed(tmp_path):
-    def loss():
-        return DSDH(6, images()[1][::2], quantisation_weight=0.5)
-
-    weights, _ = fine_tune(CopiedAfterSaving(tmp_path / "whole", tmp_path / "copies"), loss())
-    for folder in sorted((tmp_path / "copies").iterdir()):
-        assert fine_tune(CheckpointFolder(folder, 30), loss())[0] == weights
-
-
 def test_the_plateau_variant_drops_its_rate_and_converges_early():
     _, history = uninterrupted(VARIANTS[-1])
     rates = [row["learning_rate"] for row in history]

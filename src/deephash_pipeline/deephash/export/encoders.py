@@ -15,6 +15,7 @@ from deephash_pipeline.hashing import (
     LinearEncoder,
     LiongSDH,
     OneOfC,
+    Sign,
     SpectralHashing,
     SphericalHashing,
 )
@@ -46,6 +47,11 @@ def outputs(encoder: Encoder, z: Tensor) -> Tensor:
 @outputs.register
 def _(encoder: LinearEncoder, z: Tensor) -> Tensor:
     return z @ _double(encoder.projection_) - _double(encoder.threshold_)
+
+
+@outputs.register
+def _(encoder: Sign, z: Tensor) -> Tensor:
+    return (z - _double(encoder.threshold_))[:, : encoder.code_length]
 
 
 @outputs.register

@@ -43,6 +43,7 @@ class DecodedArray:
     Args:
         files: what to decode.
         split: name of the split, and of its files.
+        folder: where they lie; best on the disk of the finished arrays.
 
     Attributes:
         digests: of the pixels of each row; `PENDING` where the row is not decoded or its file is broken.
@@ -52,7 +53,7 @@ class DecodedArray:
         >>> from PIL import Image
         >>> with TemporaryDirectory() as folder:
         ...     Image.new("L", (4, 4), "white").save(Path(folder, "a.png"))
-        ...     array = DecodedArray(ImageFiles(Path(folder), ["a.png", "lost.png"], 2, 1, Path(folder)), "training")
+        ...     array = DecodedArray(ImageFiles(Path(folder), ["a.png", "lost.png"], 2, 1), "training", Path(folder))
         ...     broken = list(array.decode())
         ...     array.whole_images().tolist()
         [[[[255, 255], [255, 255]]]]
@@ -60,11 +61,12 @@ class DecodedArray:
         1
     """
 
-    def __init__(self, files: ImageFiles, split: str) -> None:
+    def __init__(self, files: ImageFiles, split: str, folder: Path) -> None:
         self._files = files
         self._split = split
+        self._folder = folder
         self._array, self._array_without_broken, self._digests = (
-            files.working_folder / f"{split}{suffix}" for suffix in (".npy", ".whole.npy", ".digests")
+            folder / f"{split}{suffix}" for suffix in (".npy", ".whole.npy", ".digests")
         )
         self._header_bytes = len(_header(files.shape))
         self._row_bytes = int(np.prod(files.shape[1:]))
@@ -122,9 +124,9 @@ class DecodedArray:
         # Digests first: without them the rest is not taken for anything.
         for path in (self._digests, self._array, self._array_without_broken):
             path.unlink(missing_ok=True)
-        self._files.working_folder.mkdir(parents=True, exist_ok=True)
+        self._folder.mkdir(parents=True, exist_ok=True)
         size = self._offset(len(self._files))
-        free = shutil.disk_usage(self._files.working_folder).free
+        free = shutil.disk_usage(self._folder).free
         if free < size:
             raise InputError(
                 f"{self._array} needs {size / 1e9:.1f} GB, but {free / 1e9:.1f} GB are free: free some, or lower "

@@ -37,21 +37,19 @@ class RawFolder:
         root: of the raw files.
         image_size: height and width to decode to, in pixels.
         channels: 1 for grey, 3 for colour.
-        working_folder: where the array of a split grows while it is decoded.
 
     Example:
-        >>> RawFolder(Path("raw"), 32, 3, Path("decoded")).files(["a.png", "b.png"]).shape
+        >>> RawFolder(Path("raw"), 32, 3).files(["a.png", "b.png"]).shape
         (2, 3, 32, 32)
     """
 
     root: Path
     image_size: int
     channels: Channels
-    working_folder: Path
 
     def files(self, names: list[str]) -> "ImageFiles":
         """Give some of its files, by their paths below `root`."""
-        return ImageFiles(self.root, names, self.image_size, self.channels, self.working_folder)
+        return ImageFiles(self.root, names, self.image_size, self.channels)
 
 
 @dataclass(frozen=True)
@@ -63,10 +61,9 @@ class ImageFiles:
         names: paths below `root`, one per row.
         image_size: height and width to decode to, in pixels.
         channels: 1 for grey, 3 for colour.
-        working_folder: where the array grows while it is decoded.
 
     Example:
-        >>> ImageFiles(Path("raw"), ["a.png", "b.png", "c.png"], 32, 3, Path("decoded"))[:2].shape
+        >>> ImageFiles(Path("raw"), ["a.png", "b.png", "c.png"], 32, 3)[:2].shape
         (2, 3, 32, 32)
     """
 
@@ -74,7 +71,6 @@ class ImageFiles:
     names: list[str]
     image_size: int
     channels: Channels
-    working_folder: Path
 
     dtype: ClassVar[np.dtype[np.uint8]] = np.dtype(np.uint8)
     ndim: ClassVar[int] = 4

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -28,7 +29,7 @@ class BrokenImage(NamedTuple):
 
 
 def decode_splits(
-    splits: dict[str, ImageSet], class_names: Sequence[str], broken_share_limit: float
+    splits: dict[str, ImageSet], class_names: Sequence[str], broken_share_limit: float, folder: Path
 ) -> tuple[dict[str, ImageSet], list[BrokenImage]]:
     """Decode every split that is still files; arrays pass as they are.
 
@@ -38,6 +39,7 @@ def decode_splits(
         splits: "training", "validation" and "query".
         class_names: names of the labels.
         broken_share_limit: the largest share of all files that may be broken.
+        folder: where the arrays of listed files grow while they are decoded.
 
     Returns:
         The splits as arrays and memory maps, and the broken images, which are in none of them.
@@ -49,7 +51,7 @@ def decode_splits(
         >>> pixels, labels = np.arange(256, dtype=np.uint8).reshape(4, 1, 8, 8), np.array([0, 1])
         >>> halves = {"training": pixels[:2], "query": pixels[2:]}
         >>> splits = {name: ImageSet(half, labels, [f"{name}/0", f"{name}/1"]) for name, half in halves.items()}
-        >>> decoded, broken = decode_splits(splits, ["cat", "dog"], broken_share_limit=0.01)
+        >>> decoded, broken = decode_splits(splits, ["cat", "dog"], 0.01, Path("decoded"))
         >>> broken
         []
     """
@@ -61,7 +63,7 @@ def decode_splits(
         if not isinstance(split.images, ImageFiles):
             decoded[name], digests[name] = split, [digest(image.tobytes()) for image in split.images]
             continue
-        working = DecodedArray(split.images, name)
+        working = DecodedArray(split.images, name, folder)
         for row, reason in working.decode():
             broken.append(BrokenImage(name, split.ids[row], reason))
             if len(broken) / files > broken_share_limit:

@@ -20,7 +20,7 @@ class DigitsSource(ImageSource):
     kind: Literal["digits"]
     image_size: int = Field(default=28, ge=1)
 
-    def read(self, folder: Path, working_folder: Path) -> ImageCollection:
+    def read(self, folder: Path) -> ImageCollection:
         """Read them; no folder is looked at."""
         return read_digits(self.image_size)
 

@@ -25,7 +25,7 @@ class Fer2013Source(ImageSource):
     channels: Channels = 1
     file: str = "fer2013.csv"
 
-    def read(self, folder: Path, working_folder: Path) -> ImageCollection:
+    def read(self, folder: Path) -> ImageCollection:
         """Read the CSV."""
         return read_fer2013(folder / self.file, self.channels)
 

@@ -40,9 +40,9 @@ class FolderSource(ListedImages):
             raise ValueError("class_folder says where the labels are: leave it out where labelled is false")
         return self
 
-    def read(self, folder: Path, working_folder: Path) -> ImageCollection:
+    def read(self, folder: Path) -> ImageCollection:
         """List the images."""
-        raw = RawFolder(folder, self.image_size, self.channels, working_folder)
+        raw = RawFolder(folder, self.image_size, self.channels)
         return list_folder(raw, self.splits, self.class_folder if self.labelled else None)
 
 
@@ -68,7 +68,7 @@ def list_folder(raw: RawFolder, splits: dict[str, str], class_folder: ClassFolde
         ...     for name in ("cat", "dog"):
         ...         (root / name).mkdir()
         ...         (root / name / "1.png").touch()
-        ...     list_folder(RawFolder(root, 32, 3, root / "decoded"), {"all": "."}).splits["all"].ids
+        ...     list_folder(RawFolder(root, 32, 3), {"all": "."}).splits["all"].ids
         ['cat/1.png', 'dog/1.png']
     """
     root, found = raw.root, {}

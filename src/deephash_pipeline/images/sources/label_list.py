@@ -43,9 +43,9 @@ class ListSource(ListedImages):
             raise ValueError("splits must name the lists of training and query (and validation), or of all alone")
         return self
 
-    def read(self, folder: Path, working_folder: Path) -> ImageCollection:
+    def read(self, folder: Path) -> ImageCollection:
         """List the images."""
-        raw = RawFolder(folder, self.image_size, self.channels, working_folder)
+        raw = RawFolder(folder, self.image_size, self.channels)
         return list_label_lists(raw, self.splits, self.class_names)
 
     def lists(self) -> list[str]:
@@ -155,7 +155,7 @@ def list_label_lists(
         >>> with TemporaryDirectory() as folder:
         ...     Path(folder, "a.jpg").touch()
         ...     _ = Path(folder, "all.txt").write_text("a.jpg 1 1\n")
-        ...     raw = RawFolder(Path(folder), 32, 3, Path(folder, "decoded"))
+        ...     raw = RawFolder(Path(folder), 32, 3)
         ...     list_label_lists(raw, {"all": "all.txt"}, ["sky", "sea"]).splits["all"].labels
         array([[1, 1]], dtype=uint8)
     """

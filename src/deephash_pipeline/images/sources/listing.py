@@ -29,7 +29,7 @@ def collect_files(found: dict[str, dict[str, list[str]]], raw: RawFolder) -> Ima
     Example:
         >>> from pathlib import Path
         >>> found = {"training": {"10": ["a.png"], "2": ["b.png"]}, "query": {"2": ["c.png"]}}
-        >>> collection = collect_files(found, RawFolder(Path("raw"), 32, 3, Path("decoded")))
+        >>> collection = collect_files(found, RawFolder(Path("raw"), 32, 3))
         >>> collection.class_names, collection.splits["query"].labels.tolist()
         (['2', '10'], [0])
     """

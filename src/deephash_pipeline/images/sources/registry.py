@@ -13,7 +13,6 @@ from deephash_pipeline.images.sources.source import ImageSource
 SOURCES: Registry[type[ImageSource]] = Registry(
     {
         "digits": ".digits:DigitsSource",
-        "idx": ".idx:IdxSource",
         "folder": ".folder:FolderSource",
         "csv": ".table:CsvSource",
         "list": ".label_list:ListSource",
@@ -44,13 +43,12 @@ def parse_source(parameters: dict[str, Any]) -> ImageSource:
         raise InputError(f"the image source cannot be used, mend these parameters of it: {faults}.") from error
 
 
-def read_source(source: ImageSource, path: Path, working_folder: Path) -> ImageCollection:
+def read_source(source: ImageSource, path: Path) -> ImageCollection:
     """Read all images of a source, or list them where each is a file of its own.
 
     Args:
         source: what to read, see `parse_source`.
         path: folder of the raw files; the digits need none.
-        working_folder: where the arrays of listed files are to grow while they are decoded.
 
     Returns:
         The splits "training" and "query" (and "validation" where the source has one), or "all".
@@ -60,7 +58,7 @@ def read_source(source: ImageSource, path: Path, working_folder: Path) -> ImageC
 
     Example:
         >>> source = parse_source({"kind": "digits"})
-        >>> len(read_source(source, Path("data/01_raw/digits"), Path("decoded")).class_names)
+        >>> len(read_source(source, Path("data/01_raw/digits")).class_names)
         10
     """
-    return source.read(path, working_folder)
+    return source.read(path)

@@ -22,7 +22,7 @@ class ImageSource(BaseModel, ABC):
     kind: str
 
     @abstractmethod
-    def read(self, folder: Path, working_folder: Path) -> ImageCollection:
+    def read(self, folder: Path) -> ImageCollection:
         """Read all images, or list them where each is a file of its own; see `read_source`."""
 
     def is_there(self, folder: Path) -> bool:
@@ -52,7 +52,7 @@ class ListedImages(ImageSource):
     def files(self, folder: Path) -> tuple[Path, list[str]]:
         """Name the images that are listed, and the lists; what else lies in the folder is not read."""
         try:
-            splits = self.read(folder, folder).splits.values()
+            splits = self.read(folder).splits.values()
         except InputError:
             return super().files(folder)
         images = {name for split in splits if isinstance(split.images, ImageFiles) for name in split.images.names}

@@ -41,10 +41,10 @@ class CsvSource(ListedImages):
     file: str = "images.csv"
     label_separator: str | None = Field(default=None, min_length=1)
 
-    def read(self, folder: Path, working_folder: Path) -> ImageCollection:
+    def read(self, folder: Path) -> ImageCollection:
         """List the images."""
         path = folder / self.file
-        return list_table(path, self.image_size, self.channels, working_folder, self.label_separator)
+        return list_table(path, self.image_size, self.channels, self.label_separator)
 
     def lists(self) -> list[str]:
         """Name the CSV."""
@@ -132,9 +132,7 @@ def read_listing(path: Path | str, columns: set[str]) -> pd.DataFrame:
     return table
 
 
-def list_table(
-    path: Path, image_size: int, channels: Channels, working_folder: Path, label_separator: str | None = None
-) -> ImageCollection:
+def list_table(path: Path, image_size: int, channels: Channels, label_separator: str | None = None) -> ImageCollection:
     r"""List the images of a CSV without decoding any.
 
     Args:
@@ -142,7 +140,6 @@ def list_table(
             and perhaps `split` (training or train, validation, valid or val, query or test).
         image_size: height and width to decode to, in pixels.
         channels: 1 for grey, 3 for colour.
-        working_folder: where the array of a split grows while it is decoded.
         label_separator: what stands between the labels of an image in the column `label`, such as ";"; None where each
             image has one label.
 
@@ -156,7 +153,7 @@ def list_table(
         ...     for name in ("1.png", "2.png"):
         ...         Path(folder, name).touch()
         ...     _ = Path(folder, "images.csv").write_text("path,label\n1.png,dog\n2.png,cat\n")
-        ...     list_table(Path(folder, "images.csv"), 32, 3, Path("decoded")).splits["all"].ids
+        ...     list_table(Path(folder, "images.csv"), 32, 3).splits["all"].ids
         ['2.png', '1.png']
     """
     table = read_listing(path, {"label"})
@@ -191,7 +188,7 @@ def list_table(
             f"{path} has the splits {', '.join(sorted(found or several))}: give training and query rows (and "
             "validation), or remove the column `split`."
         )
-    raw = RawFolder(path.parent, image_size, channels, working_folder)
+    raw = RawFolder(path.parent, image_size, channels)
     return _collect_several(several, raw) if several else collect_files(found, raw)
 
 

@@ -6,17 +6,16 @@ devices (`cuda`), both from class labels and without any B x B matrix; and in pl
 
 import functools
 import importlib.util
-from typing import Annotated, Any
+from typing import Any
 
 import torch
-from pydantic import Field
+from pydantic import PositiveFloat
 from torch import Tensor
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.common.parameters import validated
 from deephash_pipeline.losses.exponentiated import cpu, tiles
 from deephash_pipeline.losses.exponentiated.formula import Departures, LossAndGradient, LossScale
-from deephash_pipeline.losses.hashing_loss import HashingLoss, is_multi_hot, supervision_matrix
+from deephash_pipeline.losses.hashing_loss import HashingLoss, deviation, is_multi_hot, supervision_matrix
 
 SATURATION = 10.0
 """beta |u_i u_j| above which 2 sigma - 1 is flat: its derivative is below 2e-4 of the largest."""
@@ -59,16 +58,14 @@ class ExponentiatedLoss(HashingLoss):
     display_name = "DeepHash (fine-tuning)"
     reference = "Mu & Liu, Deep hashing: a joint approach for image signature learning, AAAI 2017"
     several_labels = True
+    loss_scale: LossScale = "paper"
+    temperature: PositiveFloat = 1.0
+    balance_pairs: bool = False
 
-    @validated()
-    def __init__(
-        self,
-        loss_scale: LossScale = "paper",
-        temperature: Annotated[float, Field(gt=0)] = 1.0,
-        balance_pairs: bool = False,
-    ) -> None:
-        super().__init__()
-        self.departures = Departures(loss_scale, temperature, balance_pairs)
+    @property
+    def departures(self) -> Departures:
+        """What is not as in the paper."""
+        return Departures(self.loss_scale, self.temperature, self.balance_pairs)
 
     def loss_and_metrics(self, u: Tensor, labels: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         """Compute the loss; see `HashingLoss.forward`."""
@@ -76,7 +73,7 @@ class ExponentiatedLoss(HashingLoss):
         with torch.no_grad():
             limit = SATURATION / self.departures.temperature
             saturated = (u * u.roll(1, dims=0)).abs().gt(limit).to(u.dtype).mean()
-            metrics = {"true_loss": true_loss, "u_standard_deviation": u.std(), "saturated_share": saturated}
+            metrics = {"true_loss": true_loss, "u_standard_deviation": deviation(u), "saturated_share": saturated}
         return loss, metrics
 
     def loss_and_gradient(self, u: Tensor, supervision: Tensor) -> LossAndGradient:

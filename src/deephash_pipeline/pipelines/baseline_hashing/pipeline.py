@@ -9,6 +9,7 @@ from deephash_pipeline.pipelines.baseline_hashing.nodes import make_classifier_b
 from deephash_pipeline.pipelines.grid import BASELINES, CLASSIFIER_BASELINE
 from deephash_pipeline.pipelines.shared.encoding import encoding_node
 from deephash_pipeline.pipelines.shared.fitting import fitting_node
+from deephash_pipeline.pipelines.shared.instances import of_cell
 
 
 def create_pipeline(grid: Sequence[Cell]) -> Pipeline:
@@ -18,35 +19,14 @@ def create_pipeline(grid: Sequence[Cell]) -> Pipeline:
 
         training_z, labels -> fit -> <cell>.encoder -> encode (z of three sets) -> <cell>.codes
     """
-    template = Pipeline(
-        [
-            fitting_node(),
-            encoding_node(),
-        ]
-    )
-    instances = [
-        Pipeline(
-            template,
-            namespace=cell.namespace,
-            inputs={"training_z", "training_labels", "validation_z", "query_z"},
-            parameters={
-                "params:cell": f"params:{cell.parameter}",
-                "params:baseline_hashing": "params:baseline_hashing",
-                "params:experiment.seed": "params:experiment.seed",
-            },
-        )
-        for cell in grid
-        if cell.method in BASELINES
-    ]
+    fit = Pipeline([fitting_node(), encoding_node()])
     inputs = ["softmax_weights", "training_labels"]
     make = Node(make_classifier_baseline, inputs=inputs, outputs="encoder", name="make_encoder")
-    classifiers = [
-        Pipeline(
-            [make, encoding_node()],
-            namespace=cell.namespace,
-            inputs={*inputs, "training_z", "validation_z", "query_z"},
-        )
-        for cell in grid
-        if cell.method == CLASSIFIER_BASELINE.method
-    ]
-    return Pipeline([*instances, *classifiers])
+    classify = Pipeline([make, encoding_node()])
+    return Pipeline(
+        [
+            of_cell(classify if cell.method == CLASSIFIER_BASELINE.method else fit, cell)
+            for cell in grid
+            if cell.method in (*BASELINES, CLASSIFIER_BASELINE.method)
+        ]
+    )

@@ -6,12 +6,10 @@ import numpy as np
 import pandas as pd
 from plotly.graph_objects import Figure
 
-from deephash_pipeline import reports
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.deephash.experiment import Experiment
 from deephash_pipeline.pipelines.grid import FURTHER_REPLICATES, METHOD_GROUPS, cells, replicated
 from deephash_pipeline.pipelines.shared.searching import LabelSets, finds_anything, searched
-from deephash_pipeline.reports import Scores
+from deephash_pipeline.reports.seeds import Scores, figure_seeds, seeds_table
 from deephash_pipeline.retrieval import CodeSets, average_precision_at, count_distances
 from deephash_pipeline.retrieval.protocols import Protocol, require_protocol
 from deephash_pipeline.tuning.significance import SignificanceParameters
@@ -41,7 +39,7 @@ def compare_methods(
         names: method -> name, in the order of the rows.
 
     Returns:
-        The rows of `reports.seeds_table` for each protocol, named in the first column.
+        The rows of `seeds_table` for each protocol, named in the first column.
 
     Raises:
         InputError: there are no codes, codes of other images, or no database has what the queries look for.
@@ -51,7 +49,7 @@ def compare_methods(
     for by in (of_codes, *([require_protocol(of_codes.beside)] if of_codes.beside else [])):
         scores = map_of_seeds(codes, labels, by)
         if scores is not None:
-            table = reports.seeds_table(scores, names, parameters)
+            table = seeds_table(scores, names, parameters)
             table.insert(0, "protocol", by.name)
             tables.append(table)
     if not tables:
@@ -80,11 +78,6 @@ def map_of_seeds(codes: Mapping[str, CodeSets], labels: LabelSets, protocol: Pro
     return scores
 
 
-def write_page(table: pd.DataFrame, experiment: Experiment, parameters: SignificanceParameters) -> str:
-    """Write the tables of the comparison for readers."""
-    return reports.seeds_page(table, experiment.benchmark, parameters)
-
-
 def draw_comparison(table: pd.DataFrame, names: dict[str, str]) -> Figure:
     """Draw mean mAP against code length with the deviations of the seeds."""
-    return reports.figure_seeds(table, names, METHOD_GROUPS)
+    return figure_seeds(table, names, METHOD_GROUPS)

@@ -2,10 +2,11 @@
 
 from kedro.pipeline import Node, Pipeline
 
-from deephash_pipeline.pipelines.comparison.nodes import compare_methods, draw_comparison, write_page
+from deephash_pipeline.pipelines.comparison.nodes import compare_methods, draw_comparison
 from deephash_pipeline.pipelines.grid import NAMES
 from deephash_pipeline.pipelines.shared.bundles import node
 from deephash_pipeline.pipelines.shared.searching import LABEL_SETS
+from deephash_pipeline.reports.seeds import seeds_page
 
 
 def create_pipeline() -> Pipeline:
@@ -19,8 +20,8 @@ def create_pipeline() -> Pipeline:
                 "compare_methods",
             ),
             Node(
-                write_page,
-                inputs=["seeds_table", "params:experiment", "params:comparison"],
+                seeds_page,
+                inputs=["seeds_table", "params:experiment.benchmark", "params:comparison"],
                 outputs="seeds_page",
                 name="write_page",
             ),

@@ -1,6 +1,7 @@
 """Raw images -> training set, validation set and queries, as arrays."""
 
 import logging
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pydantic import Field
 
+from deephash_pipeline.deephash import Experiment
 from deephash_pipeline.images.decoding.ingestion import BrokenImage, decode_splits
 from deephash_pipeline.images.protocol_splits import split_by_protocol
 from deephash_pipeline.images.sources.collection import ImageCollection
@@ -29,7 +31,7 @@ class IngestionParameters(SplitParameters):
 
 
 def split_images(
-    raw_images: ImageCollection, parameters: IngestionParameters, protocol: str, seed: int, benchmark: str
+    raw_images: ImageCollection, folder: Path, parameters: IngestionParameters, protocol: str, seed: int
 ) -> dict[str, Any]:
     """Split a collection into disjoint sets, as the protocol wants them, and decode them.
 
@@ -40,7 +42,7 @@ def split_images(
     """
     class_names = split_class_names(raw_images.class_names, parameters, seed)
     splits = split_by_protocol(raw_images, parameters, seed, require_protocol(protocol))
-    decoded, broken = decode_splits(splits, class_names, parameters.broken_share_limit)
+    decoded, broken = decode_splits(splits, class_names, parameters.broken_share_limit, folder)
     quarantined = pd.DataFrame(broken, columns=list(BrokenImage._fields))
     artefacts: dict[str, Any] = {"class_names": class_names, "quarantined_images": quarantined}
     for split, image_set in decoded.items():
@@ -49,13 +51,19 @@ def split_images(
         artefacts[f"{split}_ids"] = image_set.ids
     if broken:
         logger.warning(
-            "%s left out, data/02_intermediate/%s/quarantined_images.csv says which and why",
+            "%s left out, %s says which and why",
             "1 broken image is" if len(broken) == 1 else f"{len(broken)} broken images are",
-            benchmark,
+            folder.with_name("quarantined_images.csv"),
         )
     return artefacts
 
 
-def measure_pixels(training_images: NDArray[np.uint8]) -> dict[str, list[float]]:
-    """Mean and standard deviation of each channel over the training images, the only ones that may be looked at."""
-    return pixel_statistics(training_images)
+def measure_pixels(training_images: NDArray[np.uint8], experiment: Experiment) -> dict[str, list[float]]:
+    """Mean and standard deviation of each channel over the training images, the only ones that may be looked at.
+
+    A network whose weights were learned on other images keeps what they were normalised with.
+    """
+    measured = pixel_statistics(training_images)
+    usual = experiment.usual_statistics
+    # Grey images are repeated by the network, and normalised as one channel.
+    return measured if usual is None else {name: usual[name][: len(values)] for name, values in measured.items()}

@@ -19,14 +19,19 @@ def create_pipeline() -> Pipeline:
                 split_images,
                 inputs=[
                     "raw_images",
+                    "decoded_images",
                     "params:data_ingestion",
                     "params:protocol",
                     "params:experiment.seed",
-                    "params:experiment.benchmark",
                 ],
                 outputs={name: name for name in ["class_names", "quarantined_images", *arrays]},
                 name="split_images",
             ),
-            Node(measure_pixels, inputs="training_images", outputs="pixel_statistics", name="measure_pixels"),
+            Node(
+                measure_pixels,
+                inputs=["training_images", "params:experiment"],
+                outputs="pixel_statistics",
+                name="measure_pixels",
+            ),
         ]
     )

@@ -1,5 +1,1 @@
 """Stage `evaluation`: see its README."""
-
-from deephash_pipeline.pipelines.evaluation.pipeline import create_pipeline
-
-__all__ = ["create_pipeline"]

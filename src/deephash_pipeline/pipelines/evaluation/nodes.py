@@ -1,15 +1,8 @@
-"""The metrics and the curves of all cells."""
+"""The metrics of all cells."""
 
 from typing import Any
-
-import pandas as pd
 
 
 def collect_metrics(*metrics: dict[str, Any]) -> list[dict[str, Any]]:
     """Put the metrics of all cells into one list, in the order of the grid."""
     return list(metrics)
-
-
-def join_curves(*curves: pd.DataFrame) -> pd.DataFrame:
-    """Stack the precision-recall curves of all cells."""
-    return pd.concat(curves, ignore_index=True)

@@ -1,8 +1,8 @@
-"""Features of every image."""
+"""z = phi(x): the neuron responses right below the hash layer, which every baseline is fed with."""
 
 from kedro.pipeline import Node, Pipeline
 
-from deephash_pipeline.pipelines.feature_extraction.nodes import extract_z
+from deephash_pipeline.deephash.pretrain import extract_features
 
 
 def create_pipeline() -> Pipeline:
@@ -10,7 +10,7 @@ def create_pipeline() -> Pipeline:
     return Pipeline(
         [
             Node(
-                extract_z,
+                extract_features,
                 inputs=[f"{split}_images", "pixel_statistics", "trunk_weights", "params:experiment"],
                 outputs=f"{split}_z",
                 name=f"extract_{split}_z",

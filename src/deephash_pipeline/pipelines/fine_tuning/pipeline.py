@@ -10,6 +10,7 @@ from deephash_pipeline.pipelines.grid import DEEP_RIVALS, FINE_TUNINGS, PRE_TRAI
 from deephash_pipeline.pipelines.shared.bundles import Bundle, node
 from deephash_pipeline.pipelines.shared.histories import joining_node
 from deephash_pipeline.pipelines.shared.inputs import CELL_RUN, PRE_TRAINED, TRAINING_SET
+from deephash_pipeline.pipelines.shared.instances import of_cell
 
 IMAGES = ("training_images", "validation_images", "query_images")
 
@@ -30,27 +31,12 @@ def create_pipeline(grid: Sequence[Cell]) -> Pipeline:
     methods = (RANDOM_START, *FINE_TUNINGS, *DEEP_RIVALS)
     tuned = sorted((cell for cell in grid if cell.method in methods), key=lambda cell: methods.index(cell.method))
     instances = [
-        _instance(from_random_weights, cell)
-        if cell.method == RANDOM_START
-        else _instance(from_pre_training, cell, f"{cell.of_method(PRE_TRAINING).namespace}.hash_layer")
+        of_cell(
+            from_random_weights if cell.method == RANDOM_START else from_pre_training,
+            cell,
+            {"initial_hash_layer": f"{cell.of_method(PRE_TRAINING).namespace}.hash_layer"},
+            {"params:fine_tuning": f"params:fine_tuning.{cell.method}"},
+        )
         for cell in tuned
     ]
     return Pipeline([*instances, joining_node(tuned, "fine_tuning_history")])
-
-
-def _instance(template: Pipeline, cell: Cell, initial_hash_layer: str | None = None) -> Pipeline:
-    shared = {name: name for name in (*TRAINING_SET.datasets, *IMAGES)}
-    if initial_hash_layer:
-        shared |= {name: name for name in ("trunk_weights", "softmax_weights")}
-        shared |= {"initial_hash_layer": initial_hash_layer}
-    return Pipeline(
-        template,
-        namespace=cell.namespace,
-        inputs=shared,
-        parameters={
-            "params:cell": f"params:{cell.parameter}",
-            "params:fine_tuning": f"params:fine_tuning.{cell.method}",
-            "params:experiment": "params:experiment",
-            "params:experiment.device": "params:experiment.device",
-        },
-    )

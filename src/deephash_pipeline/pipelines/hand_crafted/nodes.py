@@ -1,20 +1,19 @@
 """Stage 2 of pre-training on a descriptor, and hand-crafted beside network features."""
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
 
-from deephash_pipeline.common.cell import Cell
 from deephash_pipeline.deephash.experiment import Experiment, Run
 from deephash_pipeline.deephash.initialise import HashLayerInitParameters, initialise_on_raw_features
 from deephash_pipeline.deephash.training_set import LabelledFeatures
 from deephash_pipeline.hashing.base import Encoder
 from deephash_pipeline.images.descriptors.hand_crafted import DESCRIPTORS, HandCraftedParameters
-from deephash_pipeline.pipelines.grid import compared_cells, on_descriptor
+from deephash_pipeline.pipelines.grid import compared_cells
 from deephash_pipeline.pipelines.shared.histories import of_cell
-from deephash_pipeline.reports import HAND_CRAFTED_FEATURES, cell_protocol, published_hand_crafted_map, published_map
+from deephash_pipeline.reports.cells import cell_protocol
+from deephash_pipeline.reports.paper.tables import features_of_benchmark
 
 
 def initialise_on_descriptor(
@@ -45,29 +44,15 @@ def tabulate_features(
         Columns `feature`, `method` (display names), `code_length`, `measured`, `published`, `difference`; NaN where the
         grid's cell has not been evaluated by the paper's protocol, or the paper prints nothing for this descriptor.
     """
-    of_all = (*evaluated_cells.values(), *descriptor_metrics)
-    measured = {
-        (metrics["method"], metrics["code_length"]): metrics["mean_average_precision"]
-        for metrics in of_all
+    by_network = {
+        (names[cell["method"]], cell["code_length"]): cell["mean_average_precision"]
+        for cell in evaluated_cells.values()
+        if cell["method"] in names and cell_protocol(cell).name == "paper"
+    }
+    by_hand = {
+        (names[cell.method], cell.bits): metrics["mean_average_precision"]
+        for cell, metrics in zip(compared_cells(), descriptor_metrics, strict=True)
         if cell_protocol(metrics).name == "paper"
     }
-    benchmark = experiment.benchmark
     feature = DESCRIPTORS[parameters.descriptor]
-    of_the_paper = HAND_CRAFTED_FEATURES.get(benchmark) == feature
-    rows: list[tuple[str, Cell, Cell, float | None]] = []
-    for cell in compared_cells():
-        printed = published_hand_crafted_map(benchmark, cell.method, cell.bits) if of_the_paper else None
-        rows.append((feature, cell, on_descriptor(cell), printed))
-    for cell in compared_cells():
-        rows.append(("CNN", cell, cell, published_map(benchmark, cell.method, cell.bits)))
-    table = pd.DataFrame(
-        {
-            "feature": feature,
-            "method": names[cell.method],
-            "code_length": cell.bits,
-            "measured": measured.get((stored.method, stored.bits), math.nan),
-            "published": math.nan if printed is None else printed,
-        }
-        for feature, cell, stored, printed in rows
-    )
-    return table.assign(difference=table["measured"] - table["published"])
+    return features_of_benchmark(experiment.benchmark, feature, (by_hand, by_network), names)

@@ -9,6 +9,7 @@ from deephash_pipeline.pipelines.shared.bundles import Bundle, node
 from deephash_pipeline.pipelines.shared.encoding import encoding_node
 from deephash_pipeline.pipelines.shared.fitting import fitting_node
 from deephash_pipeline.pipelines.shared.inputs import CELL_RUN, TRAINING_FEATURES
+from deephash_pipeline.pipelines.shared.instances import of_cell
 from deephash_pipeline.pipelines.shared.measuring import measuring_nodes
 
 SPLITS = ("training", "validation", "query")
@@ -41,22 +42,14 @@ def create_pipeline() -> Pipeline:
 
 def _on_descriptor(cell: Cell) -> Pipeline:
     """From the descriptor, where the template has z, to the figures."""
-    namespace = on_descriptor(cell).namespace
-    inputs = {f"{split}_z": f"{split}_descriptor" for split in SPLITS}
-    inputs |= {name: name for name in (f"{split}_labels" for split in SPLITS)}
-    # Each method has the parameters that it has on z, and the same seed.
-    parameters = {"params:cell": f"params:cells.{namespace}"}
-    parameters["params:protocol"] = "params:protocol"
-    if cell.method == PRE_TRAINING:
-        learn = _initialise()
-        inputs["class_names"] = "class_names"
-        parameters |= {name: name for name in ("params:experiment", "params:hash_layer_init")}
-    else:
-        learn = fitting_node("params:cell_on_z")
-        parameters["params:cell_on_z"] = f"params:cells.{cell.namespace}"
-        parameters |= {name: name for name in ("params:experiment.seed", "params:baseline_hashing")}
-    steps = [learn, encoding_node(), *measuring_nodes()]
-    return Pipeline(steps, namespace=namespace, inputs=inputs, parameters=parameters)
+    learn = _initialise() if cell.method == PRE_TRAINING else fitting_node("params:cell_on_z")
+    return of_cell(
+        Pipeline([learn, encoding_node(), *measuring_nodes()]),
+        on_descriptor(cell),
+        {f"{split}_z": f"{split}_descriptor" for split in SPLITS},
+        # Each method has the parameters that it has on z, and the same seed.
+        {"params:cell_on_z": f"params:{cell.parameter}"},
+    )
 
 
 def _initialise() -> Node:

@@ -7,10 +7,11 @@ from kedro.pipeline import Pipeline
 from deephash_pipeline.common.cell import Cell
 from deephash_pipeline.pipelines.grid import PRE_TRAINING
 from deephash_pipeline.pipelines.hash_layer_init.nodes import initialise
-from deephash_pipeline.pipelines.shared.bundles import node
+from deephash_pipeline.pipelines.shared.bundles import Bundle, node
 from deephash_pipeline.pipelines.shared.encoding import encoding_node
 from deephash_pipeline.pipelines.shared.histories import joining_node
 from deephash_pipeline.pipelines.shared.inputs import CELL_RUN, TRAINING_FEATURES
+from deephash_pipeline.pipelines.shared.instances import of_cell
 
 
 def create_pipeline(grid: Sequence[Cell]) -> Pipeline:
@@ -20,29 +21,10 @@ def create_pipeline(grid: Sequence[Cell]) -> Pipeline:
 
         training_z, labels -> initialise -> <cell>.{hash_layer, encoder, history} -> encode -> <cell>.codes
     """
-    template = Pipeline(
-        [
-            node(
-                initialise,
-                [TRAINING_FEATURES, "params:hash_layer_init", CELL_RUN],
-                ["hash_layer", "encoder", "history"],
-                "initialise",
-            ),
-            encoding_node(),
-        ]
-    )
+    inputs: list[str | Bundle] = [TRAINING_FEATURES, "params:hash_layer_init", CELL_RUN]
+    train = node(initialise, inputs, ["hash_layer", "encoder", "history"], "initialise")
+    template = Pipeline([train, encoding_node()])
     pre_trained = [cell for cell in grid if cell.method == PRE_TRAINING]
-    instances = [
-        Pipeline(
-            template,
-            namespace=cell.namespace,
-            inputs={*TRAINING_FEATURES.datasets, "validation_z", "query_z"},
-            parameters={
-                "params:cell": f"params:{cell.parameter}",
-                "params:hash_layer_init": "params:hash_layer_init",
-                "params:experiment": "params:experiment",
-            },
-        )
-        for cell in pre_trained
-    ]
-    return Pipeline([*instances, joining_node(pre_trained, "hash_layer_init_history")])
+    return Pipeline(
+        [*(of_cell(template, cell) for cell in pre_trained), joining_node(pre_trained, "hash_layer_init_history")]
+    )

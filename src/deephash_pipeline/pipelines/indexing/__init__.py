@@ -1,5 +1,1 @@
 """Pipeline `indexing`: see its README."""
-
-from deephash_pipeline.pipelines.indexing.pipeline import create_pipeline
-
-__all__ = ["create_pipeline"]

@@ -7,6 +7,7 @@ from deephash_pipeline.pipelines.grid import DEEP_RIVALS, FINE_TUNINGS, RANDOM_S
 from deephash_pipeline.pipelines.indexing.nodes import Database, assemble_and_join_codes, join_codes
 from deephash_pipeline.pipelines.shared.bundles import Bundle, node
 from deephash_pipeline.pipelines.shared.inputs import TRAINING_SET, TRIAL_RUN
+from deephash_pipeline.pipelines.shared.instances import of_cell
 
 IMAGES = Bundle(LabelledImages, ("training_images", "training_labels"))
 DATABASE = Bundle(Database, ("training_ids", TRAINING_SET))
@@ -25,16 +26,4 @@ def create_pipeline() -> Pipeline:
     inputs: list[str | Bundle] = ["encoder", "trunk_weights", "codes", DATABASE, TRIAL_RUN]
     of_encoder = Pipeline([node(assemble_and_join_codes, inputs, "index", "make_index")])
     own_trunk = (RANDOM_START, *FINE_TUNINGS, *DEEP_RIVALS)
-    return Pipeline(
-        [
-            Pipeline(of_hasher, namespace=cell.namespace, inputs={"training_ids", *IMAGES.datasets, "class_names"})
-            if cell.method in own_trunk
-            else Pipeline(
-                of_encoder,
-                namespace=cell.namespace,
-                inputs={"trunk_weights", *DATABASE.datasets},
-                parameters={"params:cell": f"params:{cell.parameter}", "params:experiment": "params:experiment"},
-            )
-            for cell in cells()
-        ]
-    )
+    return Pipeline([of_cell(of_hasher if cell.method in own_trunk else of_encoder, cell) for cell in cells()])

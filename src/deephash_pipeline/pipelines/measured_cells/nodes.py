@@ -5,10 +5,14 @@ from typing import Any
 
 import pandas as pd
 
-from deephash_pipeline import reports
 from deephash_pipeline.deephash.experiment import Experiment
 from deephash_pipeline.pipelines.grid import METHOD_GROUPS
 from deephash_pipeline.pipelines.shared.reporting import ReportingParameters
+from deephash_pipeline.reports.cells import cell_protocol
+from deephash_pipeline.reports.figures import figure_map_by_code_length
+from deephash_pipeline.reports.page import Report, render_report
+from deephash_pipeline.reports.protocols import by_other_protocols, protocols_table
+from deephash_pipeline.reports.tables import comparison_table, map_table, metrics_table
 
 
 def report_measured_cells(
@@ -33,16 +37,17 @@ def report_measured_cells(
     """
     # Those on hand-crafted descriptors have a table of their own.
     cells = [cell for cell in evaluated_cells.values() if cell["method"] in names]
-    metrics_table, map_table = reports.metrics_table(cells, names), reports.map_table(cells, names)
-    report = reports.Report(
+    scores = map_table(cells, names)
+    report = Report(
         experiment.benchmark,
-        reports.cell_protocol(cells[0]),
+        cell_protocol(cells[0]),
         {"Network": experiment.network, "Cells": f"{len(cells)}", **parameters.written},
-        map_table,
-        reports.comparison_table(cells, experiment.benchmark, names),
-        reports.by_other_protocols(reports.protocols_table(cells, []), names),
-        {"map_by_code_length": reports.figure_map_by_code_length(cells, names, METHOD_GROUPS)},
+        scores,
+        comparison_table(cells, experiment.benchmark, names),
+        names.values(),
+        by_other_protocols(protocols_table(cells, []), names),
+        {"map_by_code_length": figure_map_by_code_length(cells, names, METHOD_GROUPS)},
         notes=parameters.notes,
     )
-    page = reports.render_report(f"Measured cells on {experiment.benchmark}", report)
-    return metrics_table, map_table.reset_index(), page
+    page = render_report(f"Measured cells on {experiment.benchmark}", report)
+    return metrics_table(cells, names), scores.reset_index(), page

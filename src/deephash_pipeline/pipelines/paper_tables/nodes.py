@@ -5,9 +5,29 @@ from typing import Any, TypeVar
 
 import pandas as pd
 
-from deephash_pipeline import reports
 from deephash_pipeline.common.cell import SHOWN_CODE_LENGTH
 from deephash_pipeline.pipelines.grid import CLASSIFIER_BASELINE, CODE_LENGTHS, PAPER_METHODS
+from deephash_pipeline.reports.cells import cell_protocol
+from deephash_pipeline.reports.paper.figures import (
+    paper_figure_map,
+    paper_figure_precision_recall,
+    precision_recall_table,
+)
+from deephash_pipeline.reports.paper.pages import compared_page, precision_recall_page, unseen_page
+from deephash_pipeline.reports.paper.tables import (
+    Results,
+    all_methods_table,
+    code_lengths_table,
+    features_table,
+    for_readers,
+    unseen_table,
+)
+from deephash_pipeline.reports.stored_tables import (
+    classifier_baselines_table,
+    with_classifier_baselines,
+    with_stored_curves,
+    with_stored_metrics,
+)
 
 Content = TypeVar("Content")
 
@@ -43,40 +63,38 @@ def write_paper_tables(
     compared = {method: name for method, name in names.items() if method != CLASSIFIER_BASELINE.method}
     former = {path.removesuffix(".csv"): table for path, table in stored.items()}
     measured = by_benchmark(metrics)
-    baselines = reports.classifier_baselines_table(measured, former.get(BASELINES))
-    results = reports.with_classifier_baselines(measured, baselines)
-    of_paper = {
-        path.rpartition("/")[0] for path, cell in metrics.items() if reports.cell_protocol(cell).name == "paper"
-    }
+    baselines = classifier_baselines_table(measured, former.get(BASELINES))
+    results = with_classifier_baselines(measured, baselines)
+    of_paper = {path.rpartition("/")[0] for path, cell in metrics.items() if cell_protocol(cell).name == "paper"}
     drawn = {path: curve for path, curve in curves.items() if path.rpartition("/")[0] in of_paper}
     joined = {benchmark: pd.concat(frames, ignore_index=True) for benchmark, frames in by_benchmark(drawn).items()}
     by_hand = {path.partition("/")[0]: table for path, table in hand_crafted.items()}
     tables = {
-        "map_of_all_methods": reports.all_methods_table(results, compared),
-        "hand_crafted_against_cnn": reports.features_table(results, by_hand, compared),
-        "map_against_bits": reports.code_lengths_table(results, compared, CODE_LENGTHS),
-        CURVES: reports.precision_recall_table(joined, compared),
-        "unseen_classes": reports.unseen_table(results, names, CODE_LENGTHS),
+        "map_of_all_methods": all_methods_table(results, compared),
+        "hand_crafted_against_cnn": features_table(results, by_hand, compared),
+        "map_against_bits": code_lengths_table(results, compared, CODE_LENGTHS),
+        CURVES: precision_recall_table(joined, compared),
+        "unseen_classes": unseen_table(results, names, CODE_LENGTHS),
     }
     for name in former.keys() & tables.keys():
-        keep = reports.with_stored_curves if name == CURVES else reports.with_stored_metrics
+        keep = with_stored_curves if name == CURVES else with_stored_metrics
         tables[name] = keep(tables[name], former[name])
     written: dict[str, Any] = {f"{BASELINES}_rows": baselines}
     for name, table in tables.items():
-        written[f"{name}_rows"] = reports.for_readers(table)
+        written[f"{name}_rows"] = for_readers(table)
         written[f"{name}_page"] = _page(name, table, results, names[CLASSIFIER_BASELINE.method])
-    written["map_against_bits_figure"] = reports.paper_figure_map(tables["map_against_bits"], compared)
-    written[f"{CURVES}_figure"] = reports.paper_figure_precision_recall(tables[CURVES], compared, SHOWN_CODE_LENGTH)
+    written["map_against_bits_figure"] = paper_figure_map(tables["map_against_bits"], compared)
+    written[f"{CURVES}_figure"] = paper_figure_precision_recall(tables[CURVES], compared, SHOWN_CODE_LENGTH)
     return written
 
 
-def _page(name: str, table: pd.DataFrame, results: reports.Results, classifier: str) -> str:
+def _page(name: str, table: pd.DataFrame, results: Results, classifier: str) -> str:
     if name == CURVES:
-        return reports.precision_recall_page(TITLES[name], reports.for_readers(table), results)
+        return precision_recall_page(TITLES[name], for_readers(table), results)
     if name == "unseen_classes":
-        return reports.unseen_page(TITLES[name], table, results, classifier)
+        return unseen_page(TITLES[name], table, results, classifier)
     beside = f"[{TITLES['map_of_all_methods']}](map_of_all_methods.md)" if name == "map_against_bits" else None
-    return reports.compared_page(TITLES[name], table, results, beside=beside)
+    return compared_page(TITLES[name], table, results, beside=beside)
 
 
 def by_benchmark(files: Mapping[str, Content]) -> dict[str, list[Content]]:

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import pandas as pd
 from plotly.graph_objects import Figure
 
-from deephash_pipeline import reports
 from deephash_pipeline.common.cell import Cell
 from deephash_pipeline.deephash.experiment import Experiment
 from deephash_pipeline.deephash.training_set import LabelledImages, TrainingSet
@@ -15,6 +14,13 @@ from deephash_pipeline.pipelines.grid import DEEP_RIVALS, METHOD_GROUPS
 from deephash_pipeline.pipelines.shared.reporting import ReportingParameters
 from deephash_pipeline.pipelines.shared.searching import LabelSets, searched, searched_images
 from deephash_pipeline.provenance import Origin
+from deephash_pipeline.reports.cells import cell_protocol
+from deephash_pipeline.reports.figures import figure_map_by_code_length, figure_precision_recall
+from deephash_pipeline.reports.gallery import CodedImages, GalleryParameters, retrieval_gallery
+from deephash_pipeline.reports.page import Report, render_report
+from deephash_pipeline.reports.protocols import by_other_protocols, protocols_table
+from deephash_pipeline.reports.tables import comparison_table, map_table, metrics_table
+from deephash_pipeline.reports.training_curves import figure_training_curves
 from deephash_pipeline.retrieval import CodeSets
 from deephash_pipeline.retrieval.protocols import require_protocol
 
@@ -46,26 +52,26 @@ def tabulate_metrics(
     own = {(cell["method"], cell["code_length"]) for cell in metrics}
     of_own = [cell for cell in unseen.values() if (cell["method"], cell["code_length"]) in own]
     return (
-        reports.map_table(metrics, names, list(itertools.chain(*references.values()))).reset_index(),
-        reports.metrics_table(metrics, names),
-        reports.comparison_table(metrics, experiment.benchmark, names),
-        reports.protocols_table(metrics, of_own),
+        map_table(metrics, names, list(itertools.chain(*references.values()))).reset_index(),
+        metrics_table(metrics, names),
+        comparison_table(metrics, experiment.benchmark, names),
+        protocols_table(metrics, of_own),
     )
 
 
 def draw_map_by_code_length(metrics: list[Metrics], names: dict[str, str]) -> Figure:
     """Draw mAP against code length, the paper's figure 4."""
-    return reports.figure_map_by_code_length(metrics, names, METHOD_GROUPS)
+    return figure_map_by_code_length(metrics, names, METHOD_GROUPS)
 
 
 def draw_precision_recall(curves: pd.DataFrame, parameters: ReportingParameters, names: dict[str, str]) -> Figure:
     """Draw precision against recall as the search radius grows, the paper's figure 5."""
-    return reports.figure_precision_recall(curves, names, METHOD_GROUPS, parameters.precision_recall_code_length)
+    return figure_precision_recall(curves, names, METHOD_GROUPS, parameters.precision_recall_code_length)
 
 
 def draw_training_curves(names: dict[str, str], *histories: pd.DataFrame) -> Figure:
     """Draw what was watched in both pre-training stages and in fine-tuning, epoch by epoch."""
-    return reports.figure_training_curves(pd.concat(histories, ignore_index=True), names, hidden=DEEP_RIVALS)
+    return figure_training_curves(pd.concat(histories, ignore_index=True), names, hidden=DEEP_RIVALS)
 
 
 class ImageSets(NamedTuple):
@@ -84,12 +90,12 @@ def draw_gallery(
     by = require_protocol(protocol)
     database = searched(by, codes, LabelSets(queries.labels, training_set.labels, validation_set.labels))
     images = searched_images(by, training_set.images, validation_set.images)
-    return reports.retrieval_gallery(
-        reports.CodedImages(queries.images, queries.labels, codes.query),
-        reports.CodedImages(images, database.labels, database.codes),
+    return retrieval_gallery(
+        CodedImages(queries.images, queries.labels, codes.query),
+        CodedImages(images, database.labels, database.codes),
         list(training_set.class_names),
         codes.code_length,
-        reports.GalleryParameters(parameters.gallery_queries, parameters.gallery_neighbours, experiment.seed),
+        GalleryParameters(parameters.gallery_queries, parameters.gallery_neighbours, experiment.seed),
     )
 
 
@@ -141,7 +147,7 @@ def write_report(
 ) -> str:
     """Compose one self-contained page."""
     metrics, made_with = measured.metrics, described(measured.origin)
-    protocol = reports.cell_protocol(metrics[0])
+    protocol = cell_protocol(metrics[0])
     summary = {
         "Benchmark": experiment.benchmark,
         "Network": made_with.get("Network", NOT_RECORDED),
@@ -152,16 +158,17 @@ def write_report(
         **parameters.written,
     }
     figures = {name: getattr(content, name) for name in ("map_by_code_length", "precision_recall", "training_curves")}
-    report = reports.Report(
+    report = Report(
         experiment.benchmark,
         protocol,
         summary,
         content.map_table.set_index("method"),
         content.comparison_table,
-        reports.by_other_protocols(content.protocols_table, measured.names),
+        measured.names.values(),
+        by_other_protocols(content.protocols_table, measured.names),
         figures,
         content.gallery,
         made_with,
         parameters.notes,
     )
-    return reports.render_report(f"Deep hashing on {experiment.benchmark}", report)
+    return render_report(f"Deep hashing on {experiment.benchmark}", report)

@@ -1,5 +1,1 @@
 """Pipeline `tuning`: see its README."""
-
-from deephash_pipeline.pipelines.tuning.pipeline import create_pipeline
-
-__all__ = ["create_pipeline"]

@@ -2,10 +2,11 @@
 
 from kedro.pipeline import Pipeline
 
-from deephash_pipeline.common.cell import SHOWN_CODE_LENGTH, Cell
+from deephash_pipeline.common.cell import SHOWN_CODE_LENGTH
 from deephash_pipeline.pipelines.grid import PRE_TRAINING, TUNED_METHODS, cells
 from deephash_pipeline.pipelines.shared.bundles import Bundle, node
 from deephash_pipeline.pipelines.shared.inputs import PRE_TRAINED, TRAINING_SET, TRIAL_RUN, VALIDATION_SET
+from deephash_pipeline.pipelines.shared.instances import of_cell
 from deephash_pipeline.pipelines.tuning.nodes import Study, TunedCell, search_parameters
 
 CELL = Bundle(TunedCell, ("params:fine_tuning", TRIAL_RUN, PRE_TRAINED))
@@ -21,25 +22,14 @@ def create_pipeline() -> Pipeline:
             -> <cell>.trials
     """
     template = Pipeline([node(search_parameters, [TRAINING_SET, VALIDATION_SET, CELL, STUDY], "trials", "search")])
-    return Pipeline([_instance(template, cell) for cell in cells(*TUNED_METHODS, code_lengths=[SHOWN_CODE_LENGTH])])
-
-
-def _instance(template: Pipeline, cell: Cell) -> Pipeline:
-    shared = (*TRAINING_SET.datasets, *VALIDATION_SET.datasets)
     return Pipeline(
-        template,
-        namespace=cell.namespace,
-        inputs={
-            **{name: name for name in shared},
-            "trunk_weights": "trunk_weights",
-            "softmax_weights": "softmax_weights",
-            "initial_hash_layer": f"{PRE_TRAINING}.b{cell.code_length}.hash_layer",
-        },
-        parameters={
-            "params:cell": f"params:{cell.parameter}",
-            "params:fine_tuning": f"params:fine_tuning.{cell.method}",
-            "params:tuning": "params:tuning",
-            "params:experiment": "params:experiment",
-            "params:protocol": "params:protocol",
-        },
+        [
+            of_cell(
+                template,
+                cell,
+                {"initial_hash_layer": f"{cell.of_method(PRE_TRAINING).namespace}.hash_layer"},
+                {"params:fine_tuning": f"params:fine_tuning.{cell.method}"},
+            )
+            for cell in cells(*TUNED_METHODS, code_lengths=[SHOWN_CODE_LENGTH])
+        ]
     )

@@ -1,15 +1,13 @@
-"""The trials of all methods in one table, the winners, and pictures of both."""
+"""The trials of all methods in one table, and the winners."""
 
 from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
-from plotly.graph_objects import Figure
 
-from deephash_pipeline import reports
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.pipelines.grid import METHOD_GROUPS, METHODS
-from deephash_pipeline.tuning import SCORE, best_trials, tuned_parameters
+from deephash_pipeline.pipelines.grid import METHODS
+from deephash_pipeline.tuning.choice import best_trials, tuned_parameters
 
 
 def collect_trials(found: Mapping[str, pd.DataFrame]) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, Any]]:
@@ -30,13 +28,3 @@ def collect_trials(found: Mapping[str, pd.DataFrame]) -> tuple[pd.DataFrame, pd.
         raise InputError("there are no trials: run `kedro run --pipelines=tuning` first")
     trials = pd.concat(searched, ignore_index=True)
     return trials, best_trials(trials), tuned_parameters(trials)
-
-
-def draw_progress(trials: pd.DataFrame, names: dict[str, str]) -> Figure:
-    """Draw the best score so far against the number of trials."""
-    return reports.figure_tuning_progress(trials, names, METHOD_GROUPS, SCORE)
-
-
-def draw_values(trials: pd.DataFrame, names: dict[str, str]) -> Figure:
-    """Draw the score of each trial against its learning rate."""
-    return reports.figure_tuning_rates(trials, names, METHOD_GROUPS, SCORE)

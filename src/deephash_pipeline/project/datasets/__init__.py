@@ -11,7 +11,7 @@ from deephash_pipeline.project.datasets.image_source import ImageSourceDataset
 from deephash_pipeline.project.datasets.indexes import IndexDataset
 from deephash_pipeline.project.datasets.models import EncoderDataset, HasherDataset, TensorsDataset
 from deephash_pipeline.project.datasets.origins import OriginDataset
-from deephash_pipeline.project.datasets.studies import StudyDataset
+from deephash_pipeline.project.datasets.places import PlaceDataset
 
 __all__ = [
     "AtomicDataset",
@@ -25,6 +25,6 @@ __all__ = [
     "IndexDataset",
     "NumpyDataset",
     "OriginDataset",
-    "StudyDataset",
+    "PlaceDataset",
     "TensorsDataset",
 ]

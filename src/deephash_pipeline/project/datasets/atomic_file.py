@@ -10,14 +10,13 @@ from kedro.io.core import parse_dataset_definition
 
 from deephash_pipeline.common.stores import is_remote, replacing
 from deephash_pipeline.project.datasets.remote_file import fetched, is_there, storing
-from deephash_pipeline.provenance import (
+from deephash_pipeline.provenance import Origin
+from deephash_pipeline.provenance.manifest import (
     DamagedError,
-    Origin,
     describe,
     manifest_path,
     manifest_text,
     read_manifest,
-    remember,
     verify,
 )
 
@@ -109,9 +108,7 @@ class AtomicFileDataset(AbstractDataset[Content, Content], Generic[Content]):
             replacing(self._filepath, flush_folder=False) as temporary,
         ):
             self._write(temporary, content)
-            manifest = describe(name, temporary, origin)
-            temporary_manifest.write_text(manifest_text(manifest), encoding="utf-8")
-        remember(self._filepath, manifest.digest)
+            temporary_manifest.write_text(manifest_text(describe(name, temporary, origin)), encoding="utf-8")
 
     def _exists(self) -> bool:
         return is_there(self._remote) if self._remote else self._filepath.is_file()

@@ -7,7 +7,7 @@ from deephash_pipeline.common.stores import refuse_remote
 from deephash_pipeline.images.sources.collection import ImageCollection
 from deephash_pipeline.images.sources.registry import parse_source, read_source
 from deephash_pipeline.project.datasets.read_only import ReadOnlyDataset
-from deephash_pipeline.provenance import files_digest, text_digest
+from deephash_pipeline.provenance.digests import files_digest, text_digest
 
 
 class ImageSourceDataset(ReadOnlyDataset[ImageCollection]):
@@ -16,8 +16,8 @@ class ImageSourceDataset(ReadOnlyDataset[ImageCollection]):
     Args:
         filepath: folder of the raw files.
         source: fields of one of `deephash_pipeline.images.sources.registry`, chosen by ``kind``.
-        working_folder: where arrays grow while image files are decoded; best on the disk of the finished arrays. By
-            default ``data/02_intermediate/<last part of filepath>/decoded``.
+        memory: file that remembers the digest of the raw files, by default beside the arrays of the benchmark:
+            ``data/02_intermediate/<last part of filepath>/raw_images.verified``.
         metadata: for Kedro-Viz.
     """
 
@@ -27,12 +27,12 @@ class ImageSourceDataset(ReadOnlyDataset[ImageCollection]):
         self,
         filepath: str,
         source: dict[str, Any],
-        working_folder: str | None = None,
+        memory: str | None = None,
         metadata: dict[str, Any] | None = None,
     ) -> None:
         refuse_remote(filepath, "raw images of a run")
         super().__init__(filepath, metadata)
-        self._working_folder = Path(working_folder or f"data/02_intermediate/{self._path.name}/decoded")
+        self._memory = Path(memory or f"data/02_intermediate/{self._path.name}/raw_images.verified")
         self.source = parse_source(source)
 
     def load(self) -> ImageCollection:
@@ -41,7 +41,7 @@ class ImageSourceDataset(ReadOnlyDataset[ImageCollection]):
         Raises:
             InputError: missing files, by name.
         """
-        return read_source(self.source, self._path, self._working_folder)
+        return read_source(self.source, self._path)
 
     @property
     def folder(self) -> Path:
@@ -56,11 +56,10 @@ class ImageSourceDataset(ReadOnlyDataset[ImageCollection]):
         root, names = self.source.files(self._path)
         if not names:
             return None
-        memory = self._working_folder.parent / "raw_images.verified"
         # Links whose content is not there are listed too, and will be found broken.
         there = [name for name in names if (root / name).is_file()]
         missing = "".join(f"\0{name}" for name in sorted(set(names) - set(there)))
-        return text_digest(f"{self.source.model_dump_json()}\0{files_digest(root, there, memory)}{missing}")
+        return text_digest(f"{self.source.model_dump_json()}\0{files_digest(root, there, self._memory)}{missing}")
 
     def _exists(self) -> bool:
         return self.source.is_there(self._path)

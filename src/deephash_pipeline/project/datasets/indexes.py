@@ -5,7 +5,8 @@ from typing import Any
 
 from deephash_pipeline.common.stores import refuse_remote
 from deephash_pipeline.project.datasets.atomic_file import AtomicFileDataset
-from deephash_pipeline.provenance import manifest_path
+from deephash_pipeline.provenance.manifest import manifest_path
+from deephash_pipeline.search import HammingIndex
 from deephash_pipeline.search.images import EncodedDatabase, ImageIndex, write_index
 
 
@@ -34,6 +35,14 @@ class IndexDataset(AtomicFileDataset[Any]):
         manifest_path(self.filepath).unlink(missing_ok=True)
         write_index(self.filepath.parent, content)
         super().save(content)
+
+    def check(self) -> None:
+        """Compare all segments of codes with their checksums.
+
+        Raises:
+            InputError: one is damaged.
+        """
+        HammingIndex.open(self.filepath.parent, read_only=True).close()
 
     def _read(self, path: Path) -> ImageIndex:
         return ImageIndex.open(path.parent, read_only=True)

@@ -1,8 +1,8 @@
 """What the manifest of another dataset says."""
 
 from deephash_pipeline.project.datasets.read_only import ReadOnlyDataset
-from deephash_pipeline.provenance import Origin, read_manifest
-from deephash_pipeline.provenance.manifest import SUFFIX
+from deephash_pipeline.provenance import Origin
+from deephash_pipeline.provenance.manifest import SUFFIX, read_manifest
 
 
 class OriginDataset(ReadOnlyDataset[Origin | None]):

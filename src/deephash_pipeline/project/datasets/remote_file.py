@@ -7,7 +7,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from deephash_pipeline.common.stores import reached, read_bytes, replacing, write_whole
-from deephash_pipeline.provenance import manifest_path, text_digest
+from deephash_pipeline.provenance.digests import text_digest
+from deephash_pipeline.provenance.manifest import manifest_path
 
 
 def cache_folder() -> Path:

@@ -4,7 +4,7 @@ import inspect
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -24,21 +24,11 @@ from deephash_pipeline.project.datasets import (
     IndexDataset,
 )
 from deephash_pipeline.project.datasets.atomic_file import AtomicFileDataset
-from deephash_pipeline.project.freshness.indexes import StoredIndex
-from deephash_pipeline.project.freshness.remote import RemoteFile
-from deephash_pipeline.provenance import (
-    Arguments,
-    Artefact,
-    FoundFiles,
-    Kind,
-    Lineage,
-    Source,
-    State,
-    Step,
-    StoredFile,
-    file_digest,
-    sources,
-)
+from deephash_pipeline.project.datasets.remote_file import fetched
+from deephash_pipeline.provenance.artefacts import FoundFiles, Source, StoredFile
+from deephash_pipeline.provenance.digests import file_digest
+from deephash_pipeline.provenance.lineage import Artefact, Kind, Lineage, State, Step
+from deephash_pipeline.provenance.sources import sources
 
 Catalog = CatalogProtocol[Any, Any]
 
@@ -62,17 +52,22 @@ class ProjectGraph:
     Args:
         nodes: of the graph. What others make is a source.
         catalog: with the parameters of this run.
+
+    Attributes:
+        nodes: all of them, each once.
+        artefact: gives what is stored under a name; None for what is only passed on in memory.
+        lineage: their steps and artefacts.
     """
 
     def __init__(self, nodes: Iterable[Node], catalog: Catalog) -> None:
         self._catalog = catalog
-        self._nodes = list({(node.name, tuple(node.inputs), tuple(node.outputs)): node for node in nodes}.values())
-        self._makers = {output: node for node in reversed(self._nodes) for output in node.outputs}
-        self._artefact = cache(self._find_artefact)
+        self.nodes = list({(node.name, tuple(node.inputs), tuple(node.outputs)): node for node in nodes}.values())
+        self._makers = {output: node for node in reversed(self.nodes) for output in node.outputs}
+        self.artefact = cache(self._find_artefact)
         self._parameter = cache(self._read_parameter)
         self._dataset = cache(catalog.get)
-        self._steps = {self._key(node): self._as_step(node) for node in self._nodes}
-        self.lineage = Lineage(self._steps.values(), _Artefacts(self._artefact))
+        self._steps = {self._key(node): self._as_step(node) for node in self.nodes}
+        self.lineage = Lineage(self._steps.values(), self.artefact)
 
     def step(self, node: Node) -> Step:
         """Give the step that a node is."""
@@ -88,10 +83,6 @@ class ProjectGraph:
         experiment = self._parameter(EXPERIMENT, None)
         return dict.fromkeys(found, resolve_precision(AUTO, resolve_device(experiment.get("device", AUTO))))
 
-    def artefact(self, name: str) -> Artefact | None:
-        """Give what is stored under a name; None for what is only passed on in memory."""
-        return self._artefact(name)
-
     @cached_property
     def benchmark_folder(self) -> Path | None:
         """``data/02_intermediate/<benchmark>``; None in an object store, or a catalog that is not this project's."""
@@ -105,24 +96,26 @@ class ProjectGraph:
         folder = self.benchmark_folder
         return [] if folder is None else sorted(folder.parents[1].glob(f"*/{folder.name}"))
 
-    @property
-    def nodes(self) -> list[Node]:
-        """All nodes."""
-        return self._nodes
-
     @staticmethod
     def _key(node: Node) -> tuple[str, frozenset[str]]:
         return node.name, frozenset(node.inputs)
 
     def _as_step(self, node: Node) -> Step:
-        return Step(node.name, tuple(node.outputs), lambda: self._arguments(node))
+        def read_parameters() -> dict[str, Any]:
+            nodes = self.with_what_only_memory_has(node)
+            return self._received({name: model for each in nodes for name, model in parameter_models(each).items()})
 
-    def _arguments(self, node: Node) -> Arguments:
-        nodes = list(self.with_what_only_memory_has(node))
-        names = dict.fromkeys(name for each in nodes for name in each.inputs)
-        stored = tuple(name for name in names if not is_parameter(name) and self._artefact(name) is not None)
-        models = {name: model for each in nodes for name, model in parameter_models(each).items()}
-        return Arguments(stored, lambda: self._received(models), lambda: sources(*self._code(node)))
+        return Step(
+            node.name,
+            tuple(node.outputs),
+            lambda: self._stored_inputs(node),
+            read_parameters,
+            lambda: sources(*self._code(node)),
+        )
+
+    def _stored_inputs(self, node: Node) -> tuple[str, ...]:
+        names = dict.fromkeys(name for each in self.with_what_only_memory_has(node) for name in each.inputs)
+        return tuple(name for name in names if not is_parameter(name) and self.artefact(name) is not None)
 
     def _code(self, node: Node) -> tuple[set[Callable[..., Any]], set[str]]:
         """Give the functions that make a step's outputs, and the names by which parameters choose among others."""
@@ -144,7 +137,7 @@ class ProjectGraph:
         """Yield a node, and those before it whose outputs are not stored: together they are one step."""
         yield node
         for name in node.inputs:
-            if name in self._makers and self._artefact(name) is None and not self._is_checkpoints(name):
+            if name in self._makers and self.artefact(name) is None and not self._is_checkpoints(name):
                 yield from self.with_what_only_memory_has(self._makers[name])
 
     def _is_checkpoints(self, name: str) -> bool:
@@ -153,11 +146,11 @@ class ProjectGraph:
     def _find_artefact(self, name: str) -> Artefact | None:
         dataset = self._dataset(name)
         if isinstance(dataset, AtomicFileDataset):
-            if dataset.remote:
-                return RemoteFile(dataset.remote)
             path = dataset.filepath
+            if dataset.remote:
+                return StoredFile(path, fetch=partial(fetched, dataset.remote))
             if name in self._makers:
-                return StoredIndex(path) if isinstance(dataset, IndexDataset) else StoredFile(path)
+                return StoredFile(path, check=dataset.check if isinstance(dataset, IndexDataset) else None)
             return Source(path, lambda: file_digest(path) if path.is_file() else None)
         if isinstance(dataset, FilesDataset) and dataset.tracked:
             return FoundFiles(dataset.folder, dataset.files, self._name_of_file)
@@ -178,7 +171,7 @@ class ProjectGraph:
 
     @cached_property
     def _names(self) -> dict[Path, str]:
-        found = ((name, self._artefact(name)) for name in self._makers)
+        found = ((name, self.artefact(name)) for name in self._makers)
         return {artefact.path: name for name, artefact in found if isinstance(artefact, StoredFile)}
 
     def _received(self, models: Mapping[str, type[BaseModel] | None]) -> dict[str, Any]:
@@ -209,28 +202,6 @@ class ProjectGraph:
             # Methods' own fields count, not only those that all methods share.
             value = value.model_dump(mode="json", serialize_as_any=True)
         return json.loads(json.dumps(value, default=str))
-
-
-class _Artefacts(Mapping[str, Artefact]):
-    """The artefacts of a catalog, looked up as they are asked for."""
-
-    def __init__(self, find: Any) -> None:
-        self._find = find
-
-    def __getitem__(self, name: str) -> Artefact:
-        found: Artefact | None = self._find(name)
-        if found is None:
-            raise KeyError(name)
-        return found
-
-    def __contains__(self, name: object) -> bool:
-        return self._find(name) is not None
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(())
-
-    def __len__(self) -> int:
-        return 0
 
 
 def nodes_to_run(pipeline: Pipeline, catalog: Catalog, stale_allowed: bool = False) -> list[str]:
@@ -307,7 +278,8 @@ def parameter_models(node: Node) -> dict[str, type[BaseModel] | None]:
 
 
 def flatten(name: str, value: Any) -> dict[str, Any]:
-    """Turn nested mappings into dotted names and values."""
+    """Turn nested mappings and models into dotted names and values."""
+    value = value.model_dump(serialize_as_any=True) if isinstance(value, BaseModel) else value
     if not isinstance(value, Mapping) or (name and not value):
         return {name: value}
     flat: dict[str, Any] = {}

@@ -13,7 +13,8 @@ from kedro.pipeline import Pipeline
 from deephash_pipeline.common.cell import FIELD
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.project.freshness.graph import ProjectGraph, flatten, is_parameter
-from deephash_pipeline.provenance import FoundFiles, Kind, Source, State, everything_read, summarised
+from deephash_pipeline.provenance.artefacts import FoundFiles, Source
+from deephash_pipeline.provenance.lineage import Kind, State, summarised
 
 logger = logging.getLogger(__name__)
 
@@ -24,12 +25,10 @@ class Policy:
 
     Attributes:
         stale_allowed: whether a run may read what is stale.
-        verify_fully: whether all files are read whole.
         forced: whether what is finished is made anew, trainings with checkpoints too.
     """
 
     stale_allowed: bool = False
-    verify_fully: bool = False
     forced: bool = False
 
 
@@ -37,13 +36,12 @@ POLICY = Policy()
 
 
 @contextmanager
-def policy(*, stale_allowed: bool = False, verify_fully: bool = False, forced: bool = False) -> Iterator[None]:
+def policy(*, stale_allowed: bool = False, forced: bool = False) -> Iterator[None]:
     """Run with another `Policy` within it."""
     before = vars(POLICY).copy()
-    vars(POLICY).update(stale_allowed=stale_allowed, verify_fully=verify_fully, forced=forced)
+    vars(POLICY).update(stale_allowed=stale_allowed, forced=forced)
     try:
-        with everything_read(verify_fully):
-            yield
+        yield
     finally:
         vars(POLICY).update(before)
 
@@ -61,7 +59,7 @@ def refuse_what_is_stale(graph: ProjectGraph, pipeline: Pipeline, run_params: Ma
     if missing:
         more = f" and {len(missing) - 1} more are" if len(missing) > 1 else " is"
         raise InputError(
-            f"{graph.lineage.artefacts[missing[0]].path}{more} not there: run the stage that makes it, or "
+            f"{graph.lineage.stored(missing[0]).path}{more} not there: run the stage that makes it, or "
             f"`{_mending_command(run_params, missing)}`"
         )
     message = "; ".join(summarised(faults))
@@ -83,7 +81,7 @@ def _remedy(graph: ProjectGraph, faults: Iterable[tuple[str, State]], run_params
             names.append(name)
             continue
         for path, own, _ in found.faults(graph.lineage):
-            made = own in of_whole and graph.lineage.artefacts[own].path == path
+            made = own in of_whole and graph.lineage.stored(own).path == path
             (names if made else unneeded).append(own if made else str(path))
     if unneeded:
         return f"delete {' and '.join(unneeded)}, which this run can do without"

@@ -4,30 +4,10 @@
 needs besides the node. `GridRunner` is the part that all runners share.
 """
 
-from deephash_pipeline.project.runners.job import Failure, Job, attempt, run_node
-from deephash_pipeline.project.runners.loop import NodesFailed
-from deephash_pipeline.project.runners.needs import Capacity, Needs, count_cores
 from deephash_pipeline.project.runners.ray import RayRunner
 from deephash_pipeline.project.runners.runner import GridRunner, ParallelRunner, SequentialRunner
-from deephash_pipeline.project.runners.workers import WorkerLost, Workers
 
 RUNNERS = {kind.__name__: f"{__name__}.{kind.__name__}" for kind in (ParallelRunner, RayRunner, SequentialRunner)}
 """Name of Kedro's runner -> path of the one here."""
 
-__all__ = [
-    "RUNNERS",
-    "Capacity",
-    "Failure",
-    "GridRunner",
-    "Job",
-    "Needs",
-    "NodesFailed",
-    "ParallelRunner",
-    "RayRunner",
-    "SequentialRunner",
-    "WorkerLost",
-    "Workers",
-    "attempt",
-    "count_cores",
-    "run_node",
-]
+__all__ = ["RUNNERS", "GridRunner", "ParallelRunner", "RayRunner", "SequentialRunner"]

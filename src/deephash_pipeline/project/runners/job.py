@@ -15,9 +15,7 @@ from kedro.runner.task import Task
 from pluggy import PluginManager
 
 from deephash_pipeline.common.devices import threads
-from deephash_pipeline.project.freshness import POLICY
 from deephash_pipeline.project.freshness.graph import Catalog
-from deephash_pipeline.provenance import everything_read
 
 PACKAGE = "deephash_pipeline"
 
@@ -39,7 +37,6 @@ class Job:
         catalog: with the parameters of the run.
         hooks: that work where a node runs.
         run_id: of Kedro's session.
-        verify_fully: whether all files are read whole when they are compared with their manifests.
         log_level: of this package.
     """
 
@@ -47,7 +44,6 @@ class Job:
     catalog: Catalog
     hooks: tuple[Any, ...] = ()
     run_id: str | None = None
-    verify_fully: bool = False
     log_level: int = logging.INFO
 
     @classmethod
@@ -59,7 +55,6 @@ class Job:
             catalog,
             tuple(hook for hook in given if hook is not None),
             run_id,
-            POLICY.verify_fully,
             logging.getLogger(PACKAGE).getEffectiveLevel(),
         )
 
@@ -109,7 +104,7 @@ def run_node(job: Job, node: Node, thread_count: int = 1) -> None:
     """
     os.chdir(job.project)
     logging.getLogger(PACKAGE).setLevel(job.log_level)
-    with everything_read(job.verify_fully), threads(thread_count):
+    with threads(thread_count):
         Task(node, job.catalog, is_async=False, hook_manager=job.hook_manager(), run_id=job.run_id).execute()
 
 

@@ -8,7 +8,6 @@ from typing import Any
 from kedro.pipeline.node import Node
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.project.runners.display import RunDisplay
 from deephash_pipeline.project.runners.schedule import Schedule
 from deephash_pipeline.project.runners.workers import WorkerLost, Workers
 from deephash_pipeline.training import StopRequest, TrainingInterrupted
@@ -33,7 +32,6 @@ class Loop:
 
     Args:
         schedule: which node starts next.
-        display: of what runs.
         workers: where nodes run.
         stop: whether somebody has asked for the end.
         hooks: by the names of `HOOKS`, those of Kedro that belong to where the run was started.
@@ -42,13 +40,11 @@ class Loop:
     def __init__(
         self,
         schedule: Schedule,
-        display: RunDisplay,
         workers: Workers,
         stop: StopRequest,
         hooks: Mapping[str, Callable[..., Any]],
     ) -> None:
-        self.schedule, self.display, self.workers, self.stop = schedule, display, workers, stop
-        self.hooks = hooks
+        self.schedule, self.workers, self.stop, self.hooks = schedule, workers, stop, hooks
         self.futures: dict[Future[None], Node] = {}
         self.errors: dict[Node, BaseException] = {}
         self.interrupted: list[TrainingInterrupted] = []
@@ -82,11 +78,9 @@ class Loop:
             node, needs = following
             if self.schedule.attempts[node] == 1:
                 self.hooks["before_node_run"](node=node)
-            self.display.start(node)
             self.futures[self.workers.submit(node, needs)] = node
 
     def _note(self, node: Node, error: BaseException | None) -> None:
-        self.display.end(node, done=error is None)
         if error is None:
             self.schedule.finish(node)
         elif isinstance(error, TrainingInterrupted):

@@ -1,6 +1,6 @@
-"""What a node needs, and how long it takes compared with others."""
+"""What a node needs of the machine."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -16,38 +16,14 @@ from deephash_pipeline.project.freshness.graph import Catalog, is_parameter
 
 GIB = 2**30
 
-COSTS = {
-    "pre_train": 50.0,
-    "fine_tune": 15.0,
-    "train": 15.0,
-    "initialise": 5.5,
-    "fit": 0.2,
-    "fit.mlh": 14.0,
-    "fit.ksh": 4.0,
-    "fit.bre": 3.0,
-    "fit.ldah": 2.7,
-    "fit.liong_sdh": 2.7,
-}
-"""Seconds that nodes take on the digits, by their last name and, where methods differ, the method: ratios count."""
-OTHER_COST = 0.1
-
 SMALL_IMAGE = 64
 """Steps on images of so many pixels are too short for a second thread: a neighbour uses the core better."""
-TRAININGS = ("pre_train", "fine_tune", "train")
-RUN_THE_NETWORK = (
-    *TRAININGS,
-    "search",
-    "extract_training_z",
-    "extract_validation_z",
-    "extract_query_z",
-)
-"""Nodes, by their last name, in which a large network takes all cores."""
+IMAGES = ("training_images", "validation_images", "query_images")
+EXPERIMENT, DEVICE = "params:experiment", "params:experiment.device"
 
 MEMORY_OF_A_PROCESS = GIB // 2
 MEMORY_OF_A_LARGE_NETWORK = 4 * GIB
 COPIES_OF_INPUTS = 3
-
-DEVICE = "params:experiment.device"
 
 NODES_ON_A_DEVICE = 4
 """How many nodes share a CUDA device; never measured."""
@@ -98,7 +74,8 @@ def needs_of(node: Node, catalog: Catalog, cores: int) -> Needs:
         catalog: with its datasets.
         cores: of the machine.
     """
-    is_large = _last_name(node) in RUN_THE_NETWORK and _is_large(_experiment(node, catalog, "network"))
+    # What reads images and the experiment may run the network, which takes all cores if it is large.
+    is_large = not {*IMAGES}.isdisjoint(node.inputs) and _is_large(_experiment(node, catalog, "network"))
     memory = MEMORY_OF_A_PROCESS + (MEMORY_OF_A_LARGE_NETWORK if is_large else 0)
     for name in node.inputs:
         dataset = None if is_parameter(name) else catalog.get(name)
@@ -109,37 +86,24 @@ def needs_of(node: Node, catalog: Catalog, cores: int) -> Needs:
     return Needs(cores if is_large else processes if isinstance(processes, int) else 1, memory)
 
 
-def kind_of(node: Node) -> str:
-    """Name what nodes that take about as long have in common: the last name and, where methods differ, the method."""
-    last = _last_name(node)
-    of_method = ".".join([last, *(node.namespace or "").split(".")[1:2]])
-    return of_method if of_method in COSTS else last
-
-
-def cost_of(node: Node) -> float:
-    """Estimate how long a node takes, in any unit."""
-    return COSTS.get(kind_of(node), OTHER_COST)
-
-
 def cell_of(node: Node) -> str:
     """Name the cell that a node is of, such as ``itq.b12``; empty if it is of none."""
     return ".".join((node.namespace or "").split(".")[1:])
 
 
-def costs_to_the_end(nodes: Sequence[Node], cost: Callable[[Node], float] = cost_of) -> dict[str, float]:
-    """Give for each node, by name, the cost of the longest way from its beginning to the end of a pipeline.
+def steps_to_the_end(nodes: Sequence[Node]) -> dict[str, int]:
+    """Give for each node, by name, how many nodes are on the longest way from it to the end of a pipeline.
 
     Args:
         nodes: of the pipeline, each after those that it needs.
-        cost: of a node.
     """
-    costs: dict[str, float] = {}
-    after: dict[str, float] = {}
+    steps: dict[str, int] = {}
+    after: dict[str, int] = {}
     for node in reversed(nodes):
-        costs[node.name] = cost(node) + max((after.get(output, 0.0) for output in node.outputs), default=0.0)
+        steps[node.name] = 1 + max((after.get(output, 0) for output in node.outputs), default=0)
         for name in node.inputs:
-            after[name] = max(after.get(name, 0.0), costs[node.name])
-    return costs
+            after[name] = max(after.get(name, 0), steps[node.name])
+    return steps
 
 
 def count_cores() -> int:
@@ -154,7 +118,7 @@ def available_memory() -> int:
 
 def devices_asked_for(catalog: Catalog) -> tuple[str | None, Any]:
     """Give `device` and `devices` of a run's experiment; of a run without one, None and 1."""
-    experiment = catalog.load("params:experiment") if "params:experiment" in catalog else {}
+    experiment = catalog.load(EXPERIMENT) if EXPERIMENT in catalog else {}
     return _entry(experiment, "device"), _entry(experiment, "devices") or 1
 
 
@@ -178,20 +142,13 @@ def places_on_devices(catalog: Catalog) -> int | None:
 
 
 def trains(node: Node) -> bool:
-    """Say whether a node is a training, which may take several devices."""
-    return _last_name(node) in TRAININGS
+    """Say whether a node is a training, which keeps checkpoints and may take several devices."""
+    return any(name.endswith("checkpoints") for name in node.inputs)
 
 
 def uses_device(node: Node) -> bool:
-    """Say whether a node computes on the experiment's device."""
-    last = _last_name(node)
-    return (
-        last in (*RUN_THE_NETWORK, "initialise", "make_index") or last.startswith("describe_") or DEVICE in node.inputs
-    )
-
-
-def _last_name(node: Node) -> str:
-    return str(node.name).rpartition(".")[2]
+    """Say whether a node may compute on the experiment's device."""
+    return EXPERIMENT in node.inputs or DEVICE in node.inputs
 
 
 def _is_large(network: str | None) -> bool:
@@ -200,9 +157,7 @@ def _is_large(network: str | None) -> bool:
 
 def _experiment(node: Node, catalog: Catalog, name: str) -> Any:
     """Give a parameter of the experiment that a node takes part in; None for one that takes part in none."""
-    if "params:experiment" not in node.inputs:
-        return None
-    return _entry(catalog.load("params:experiment"), name)
+    return _entry(catalog.load(EXPERIMENT), name) if EXPERIMENT in node.inputs else None
 
 
 def _entry(experiment: Any, name: str) -> Any:

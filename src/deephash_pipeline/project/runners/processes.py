@@ -27,7 +27,7 @@ from deephash_pipeline.common.child_process import end_with_parent
 from deephash_pipeline.common.progress import Steps, reported_to
 from deephash_pipeline.project.runners.job import Failure, Job, attempt
 from deephash_pipeline.project.runners.needs import Needs
-from deephash_pipeline.project.runners.workers import WorkerLost, Workers
+from deephash_pipeline.project.runners.workers import Receive, WorkerLost, Workers
 
 SECONDS_TO_END = 60.0
 
@@ -42,9 +42,7 @@ class WorkerProcesses(Workers):
         devices: CUDA devices, of which each process sees one; empty for those that all see.
     """
 
-    def __init__(
-        self, job: Job, number: int, receive: Callable[[Node, Steps], None], devices: tuple[str, ...] = ()
-    ) -> None:
+    def __init__(self, job: Job, number: int, receive: Receive, devices: tuple[str, ...] = ()) -> None:
         self._job = cloudpickle.dumps(job)
         self._receive = receive
         self._devices = devices
@@ -111,7 +109,7 @@ class _Worker:
             self.process.start()
         theirs.close()
 
-    def run(self, node: Node, thread_count: int, receive: Callable[[Node, Steps], None]) -> Failure | None:
+    def run(self, node: Node, thread_count: int, receive: Receive) -> Failure | None:
         """Run a node.
 
         Raises:

@@ -3,12 +3,10 @@
 Nothing of Ray is imported before a run begins.
 """
 
-from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from threading import Event, Thread
 from typing import Any, NamedTuple
 from uuid import uuid4
 
@@ -17,16 +15,13 @@ from kedro.pipeline import Pipeline
 from kedro.pipeline.node import Node
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.common.progress import Steps, reported_to
-from deephash_pipeline.common.ray_cluster import LastOfEach, connected, is_there
+from deephash_pipeline.common.ray_cluster import connected, is_there
 from deephash_pipeline.project.freshness.graph import Catalog
-from deephash_pipeline.project.runners.display import RunDisplay
 from deephash_pipeline.project.runners.job import Failure, Job, attempt
 from deephash_pipeline.project.runners.needs import Capacity, Needs, devices_asked_for, trains, uses_device
 from deephash_pipeline.project.runners.runner import GridRunner
-from deephash_pipeline.project.runners.workers import WorkerLost, Workers
+from deephash_pipeline.project.runners.workers import Receive, WorkerLost, Workers
 
-SECONDS_BETWEEN_LOOKS = 0.5
 PROBE_SECONDS = 120
 
 
@@ -73,12 +68,12 @@ class RayRunner(GridRunner):
         super().check(pipeline, catalog)
         _refuse_hidden_folders(self._ray, Path.cwd())
 
-    def open_workers(self, catalog: Catalog, hook_manager: Any, run_id: str | None, display: RunDisplay) -> Workers:
+    def open_workers(self, catalog: Catalog, hook_manager: Any, run_id: str | None, receive: Receive) -> Workers:
         """Send the run to the cluster, once."""
         device, devices = devices_asked_for(catalog)
         share = 0.0 if device == "cpu" else self.gpus
         gpus = Gpus(share, max(share, devices) if share and devices not in (1, "auto") else share)
-        return RayTasks(self._ray, Job.of(catalog, hook_manager.get_plugins(), run_id), gpus, display.receive)
+        return RayTasks(self._ray, Job.of(catalog, hook_manager.get_plugins(), run_id), gpus)
 
 
 class Gpus(NamedTuple):
@@ -95,10 +90,9 @@ class RayTasks(Workers):
         ray: the module, connected.
         job: of the run.
         gpus: see `RayRunner`.
-        receive: gets how far a node has come.
     """
 
-    def __init__(self, ray: Any, job: Job, gpus: Gpus, receive: Callable[[Node, Steps], None]) -> None:
+    def __init__(self, ray: Any, job: Job, gpus: Gpus) -> None:
         self._ray = ray
         self._job = ray.put(cloudpickle.dumps(job))
         self._task = self._on_a_device = ray.remote(_attempt)
@@ -107,13 +101,7 @@ class RayTasks(Workers):
             # Workers that have opened a device would keep it, so each has one task; others would see all devices.
             self._on_a_device = ray.remote(num_gpus=gpus.share, max_calls=1)(_attempt)
             self._task = ray.remote(runtime_env={"env_vars": {"CUDA_VISIBLE_DEVICES": ""}})(_attempt)
-        self._receive = receive
-        self._nodes: dict[str, Node] = {}
         self._under_way: dict[str, Any] = {}
-        self._steps = ray.remote(num_cpus=0, max_restarts=-1)(LastOfEach).remote()
-        self._closed = Event()
-        self._listener = Thread(target=self._listen, daemon=True)
-        self._listener.start()
 
     def submit(self, node: Node, needs: Needs) -> Future[None]:
         """Have the cluster run a node, on the first machine that has room for it."""
@@ -128,8 +116,8 @@ class RayTasks(Workers):
             # The runner itself sends it again.
             max_retries=0,
         )
-        reference = task.remote(self._job, cloudpickle.dumps(node), needs.threads, self._steps)
-        self._nodes[node.name], self._under_way[node.name] = node, reference
+        reference = task.remote(self._job, cloudpickle.dumps(node), needs.threads)
+        self._under_way[node.name] = reference
         ended: Future[None] = Future()
         # Cancelling is for `ask_to_stop`: a future that runs takes its result in any case.
         ended.set_running_or_notify_cancel()
@@ -143,11 +131,8 @@ class RayTasks(Workers):
 
     def close(self) -> None:
         """End what is still at work."""
-        self._closed.set()
         for reference in list(self._under_way.values()):
             self._ray.cancel(reference, force=True)
-        self._listener.join()
-        self._ray.kill(self._steps)
 
     def _end(self, node: Node, future: Future[bytes | None], ended: Future[None]) -> None:
         self._under_way.pop(node.name, None)
@@ -165,23 +150,10 @@ class RayTasks(Workers):
             reason = " ".join(str(error).split())[:200]
             ended.set_exception(WorkerLost(f"{node.name}: its worker was lost ({type(error).__name__}: {reason})"))
 
-    def _listen(self) -> None:
-        while not self._closed.wait(SECONDS_BETWEEN_LOOKS):
-            try:
-                steps = self._ray.get(self._steps.take.remote(), timeout=PROBE_SECONDS)
-            except self._ray.exceptions.RayError:
-                # It was on a lost machine; Ray starts it anew.
-                continue
-            for name, last in steps.items():
-                if name in self._under_way:
-                    self._receive(self._nodes[name], last)
 
-
-def _attempt(job: bytes, node: bytes, thread_count: int, listener: Any) -> bytes | None:
+def _attempt(job: bytes, node: bytes, thread_count: int) -> bytes | None:
     """Run a node, in a worker."""
-    loaded: Node = cloudpickle.loads(node)
-    with reported_to(lambda steps: listener.note.remote(loaded.name, steps)):
-        failure = attempt(_loaded(job), loaded, thread_count)
+    failure = attempt(_loaded(job), cloudpickle.loads(node), thread_count)
     return None if failure is None else bytes(cloudpickle.dumps(failure))
 
 

@@ -7,8 +7,7 @@ on other machines, is a runner that overrides `open_workers` and `capacity`.
 
 import logging
 from abc import abstractmethod
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 from functools import partial
 from typing import Any, Literal
 
@@ -34,7 +33,7 @@ from deephash_pipeline.project.runners.needs import (
 )
 from deephash_pipeline.project.runners.processes import WorkerProcesses
 from deephash_pipeline.project.runners.schedule import Schedule
-from deephash_pipeline.project.runners.workers import ThisProcess, Workers
+from deephash_pipeline.project.runners.workers import Receive, ThisProcess, Workers
 from deephash_pipeline.training import StopRequest, stop_requests
 
 logger = logging.getLogger(__name__)
@@ -73,8 +72,8 @@ class GridRunner(AbstractRunner):
         self.skipping = skipping
 
     @abstractmethod
-    def open_workers(self, catalog: Catalog, hook_manager: Any, run_id: str | None, display: RunDisplay) -> Workers:
-        """Get the places ready where nodes are to run."""
+    def open_workers(self, catalog: Catalog, hook_manager: Any, run_id: str | None, receive: Receive) -> Workers:
+        """Get the places ready where nodes are to run, and have `receive` told how far they have come."""
 
     @abstractmethod
     def capacity(self, catalog: Catalog) -> Capacity:
@@ -136,24 +135,17 @@ class GridRunner(AbstractRunner):
         self.check(pipeline, catalog)
         common = {"catalog": catalog, "inputs": {}, "is_async": False, "run_id": run_id}
         hooks = {name: partial(self.hooks_of_node(hook_manager, name), **common) for name in HOOKS}
-        capacity, cores = self.capacity(catalog), count_cores()
-        schedule = Schedule(pipeline, capacity, lambda node: needs_of(node, catalog, cores), self.on_error == "stop")
+        cores = count_cores()
+        schedule = Schedule(
+            pipeline, self.capacity(catalog), lambda node: needs_of(node, catalog, cores), self.on_error == "stop"
+        )
+        display = RunDisplay(schedule)
         with (
             self.interruptions() as stop,
-            RunDisplay(schedule, capacity.threads) as display,
-            self._opened(catalog, hook_manager, run_id, display) as workers,
+            display.shown(),
+            closing(self.open_workers(catalog, hook_manager, run_id, display.receive)) as workers,
         ):
-            Loop(schedule, display, workers, stop, hooks).run()
-
-    @contextmanager
-    def _opened(
-        self, catalog: Catalog, hook_manager: Any, run_id: str | None, display: RunDisplay
-    ) -> Iterator[Workers]:
-        workers = self.open_workers(catalog, hook_manager, run_id, display)
-        try:
-            yield workers
-        finally:
-            workers.close()
+            Loop(schedule, workers, stop, hooks).run()
 
 
 class ParallelRunner(GridRunner):
@@ -169,10 +161,10 @@ class ParallelRunner(GridRunner):
         """Count cores, free memory and, where the run computes on CUDA, places on its devices."""
         return Capacity(self.workers or count_cores(), available_memory(), places_on_devices(catalog))
 
-    def open_workers(self, catalog: Catalog, hook_manager: Any, run_id: str | None, display: RunDisplay) -> Workers:
+    def open_workers(self, catalog: Catalog, hook_manager: Any, run_id: str | None, receive: Receive) -> Workers:
         """Make a pool of processes."""
         job = Job.of(catalog, hook_manager.get_plugins(), run_id)
-        return WorkerProcesses(job, self.capacity(catalog).threads, display.receive, cuda_devices(catalog))
+        return WorkerProcesses(job, self.capacity(catalog).threads, receive, cuda_devices(catalog))
 
     def _run(self, pipeline: Pipeline, catalog: Catalog, hook_manager: Any = None, run_id: str | None = None) -> None:
         if len(pipeline.nodes) == len(pipeline.grouped_nodes):
@@ -189,9 +181,9 @@ class SequentialRunner(GridRunner):
         """Give room for one node."""
         return Capacity(1, available_memory(), nodes=1)
 
-    def open_workers(self, catalog: Catalog, hook_manager: Any, run_id: str | None, display: RunDisplay) -> Workers:
+    def open_workers(self, catalog: Catalog, hook_manager: Any, run_id: str | None, receive: Receive) -> Workers:
         """Use this process."""
-        return ThisProcess(catalog, hook_manager, run_id, display.receive)
+        return ThisProcess(catalog, hook_manager, run_id, receive)
 
     def hooks_of_node(self, hook_manager: Any, name: str) -> Any:
         """Give no hook: Kedro calls all of them where the node runs."""

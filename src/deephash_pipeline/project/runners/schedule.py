@@ -7,11 +7,11 @@ from graphlib import TopologicalSorter
 from kedro.pipeline import Pipeline
 from kedro.pipeline.node import Node
 
-from deephash_pipeline.project.runners.needs import Capacity, Needs, cell_of, costs_to_the_end
+from deephash_pipeline.project.runners.needs import Capacity, Needs, cell_of, steps_to_the_end
 
 
 class Schedule:
-    """The nodes of a run: waiting, running, done, failed, or not to be run because of a failure.
+    """The nodes of a run: ready, running, done, failed, or not to be run because of a failure.
 
     Args:
         pipeline: with all its nodes still to be run.
@@ -28,16 +28,15 @@ class Schedule:
         self._needs_of = needs_of
         self._parents = {node: set(parents) for node, parents in pipeline.node_dependencies.items()}
         self.nodes = list(pipeline.nodes)
-        self._costs = costs_to_the_end(self.nodes)
         self._begun: set[str] = set()
         # Looked at thousands of times in a run: what is known of a node is looked up, and who is ready is kept.
-        self._places = {node.name: place for place, node in enumerate(self.nodes)}
+        steps = steps_to_the_end(self.nodes)
+        self._precedence = {node.name: (steps[node.name], -place) for place, node in enumerate(self.nodes)}
         self._cells = {node.name: cell_of(node) for node in self.nodes}
         self._needs: dict[str, Needs] = {}
         self._order = TopologicalSorter(self._parents)
         self._order.prepare()
         self._ready = {node.name: node for node in self._order.get_ready()}
-        self.waiting = dict.fromkeys(self.nodes)
         self.running: dict[Node, Needs] = {}
         self.done: set[Node] = set()
         self.skipped: list[Node] = []
@@ -48,20 +47,17 @@ class Schedule:
         if not self._ready:
             return None
         # A smaller one is not let past the longest: a node that needs the whole machine would never start.
-        name = max(self._ready, key=self._precedence)
+        name = max(self._ready, key=lambda name: (self._cells[name] in self._begun, self._precedence[name]))
         node = self._ready[name]
         needs = self._needs.get(name) or self._needs.setdefault(name, self._needs_of(node))
         if not self._capacity.has_room_for(needs, self.running.values()):
             return None
-        del self.waiting[node], self._ready[name]
+        del self._ready[name]
         self.running[node] = needs
         # To encode and evaluate what a training has made takes little, and shows it at once.
         self._begun |= {self._cells[name]} - {""}
         self.attempts[node] += 1
         return node, needs
-
-    def _precedence(self, name: str) -> tuple[bool, float, int]:
-        return self._cells[name] in self._begun, self._costs[name], -self._places[name]
 
     def finish(self, node: Node) -> None:
         """Note that a node is done."""
@@ -73,7 +69,6 @@ class Schedule:
     def put_back(self, node: Node) -> None:
         """Have a node run again."""
         del self.running[node]
-        self.waiting[node] = None
         self._ready[node.name] = node
 
     def fail(self, node: Node) -> None:
@@ -83,12 +78,4 @@ class Schedule:
         for other in self.nodes:
             if self._parents[other] & lost:
                 lost.add(other)
-                self.waiting.pop(other, None)
                 self.skipped.append(other)
-
-    def cost_left(self, cost: Callable[[Node], float]) -> tuple[float, float]:
-        """Give the cost of what waits, and of the longest way to the end from any of it."""
-        # A copy: the display asks from a thread of its own.
-        waiting = dict(self.waiting)
-        ways = costs_to_the_end([node for node in self.nodes if node in waiting], cost)
-        return sum(map(cost, waiting)), max(ways.values(), default=0.0)

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 from kedro.pipeline.node import Node
 from kedro.runner.task import Task
@@ -14,6 +14,9 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.progress import Steps, reported_to
 from deephash_pipeline.project.freshness.graph import Catalog
 from deephash_pipeline.project.runners.needs import Needs
+
+Receive: TypeAlias = Callable[[Node, Steps], None]
+"""Is told how far a node has come, in any thread."""
 
 
 class WorkerLost(InputError):
@@ -48,9 +51,7 @@ class ThisProcess(Workers):
         receive: gets how far a node has come.
     """
 
-    def __init__(
-        self, catalog: Catalog, hook_manager: Any, run_id: str | None, receive: Callable[[Node, Steps], None]
-    ) -> None:
+    def __init__(self, catalog: Catalog, hook_manager: Any, run_id: str | None, receive: Receive) -> None:
         self._catalog, self._hook_manager, self._run_id, self._receive = catalog, hook_manager, run_id, receive
 
     def submit(self, node: Node, needs: Needs) -> Future[None]:

@@ -7,16 +7,20 @@ import platform
 import shlex
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from importlib.metadata import version
 from numbers import Real
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from kedro.io import DataCatalog
+from kedro.io import CatalogProtocol, DataCatalog
 from kedro.pipeline import Pipeline
 
+from deephash_pipeline.project.datasets.atomic_file import AtomicFileDataset
+from deephash_pipeline.project.freshness.graph import flatten, is_parameter
 from deephash_pipeline.project.tracking.store import CONFIGURATION_TAG, Metric
 from deephash_pipeline.provenance import code_version
+from deephash_pipeline.provenance.manifest import DamagedError, read_manifest
 
 BENCHMARK_PARAMETERS = ("experiment.benchmark", "benchmark")
 UNNAMED_BENCHMARK = "unnamed"
@@ -26,12 +30,13 @@ CODE_TAGS = {"git_commit": "mlflow.source.git.commit", "git_dirty": "git_dirty"}
 COMMAND_TAG = "mlflow.source.name"
 
 LONGEST_PARAMETER = 500
+RAW_IMAGES = "raw_images"
 LONGEST_TAG = 5000
 
 
 def benchmark_of(catalog: DataCatalog) -> str:
     """Name of the benchmark, which is the experiment's."""
-    parameters = flatten("", catalog.load("parameters")) if catalog.exists("parameters") else {}
+    parameters = as_texts("", catalog.load("parameters")) if catalog.exists("parameters") else {}
     return next((parameters[key] for key in BENCHMARK_PARAMETERS if key in parameters), UNNAMED_BENCHMARK)
 
 
@@ -64,8 +69,8 @@ def consumed_parameters(pipeline: Pipeline, catalog: DataCatalog) -> dict[str, s
     """Parameters that a pipeline reads, as dotted names and short texts."""
     flat: dict[str, str] = {}
     for name in sorted(pipeline.inputs()):
-        if name == "parameters" or name.startswith("params:"):
-            flat |= flatten(name.removeprefix("params:").removeprefix("parameters"), catalog.load(name))
+        if is_parameter(name):
+            flat |= as_texts(name.removeprefix("params:").removeprefix("parameters"), catalog.load(name))
     return flat
 
 
@@ -89,12 +94,33 @@ def is_number(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def flatten(key: str, value: Any) -> dict[str, str]:
-    """Turn nested parameters, pydantic models included, into dotted keys and short texts."""
-    value = value.model_dump() if hasattr(value, "model_dump") else value
-    if not isinstance(value, Mapping):
-        return {key: str(value)[:LONGEST_PARAMETER]}
-    flat: dict[str, str] = {}
-    for part, nested in value.items():
-        flat |= flatten(f"{key}.{part}" if key else str(part), nested)
-    return flat
+class Facts(NamedTuple):
+    """What the manifest of a dataset says: tags of digests, and parameters, as texts; nothing without a manifest."""
+
+    tags: dict[str, str]
+    parameters: dict[str, str]
+
+
+def facts_of(catalog: CatalogProtocol[Any, Any], name: str) -> Facts:
+    """Give the digests of a dataset, of what it was made from, and of the raw images, and all parameters behind it.
+
+    Returns:
+        Tags ``digest.<dataset>`` -> digest; parameters by dotted names.
+    """
+    dataset, manifest = catalog.get(name) if name in catalog else None, None
+    if isinstance(dataset, AtomicFileDataset):
+        with suppress(DamagedError):
+            manifest = read_manifest(dataset.filepath)
+    if manifest is None:
+        return Facts({}, {})
+    origin = manifest.origin
+    raw = {key: digest for key, digest in origin.ancestors.items() if key == RAW_IMAGES}
+    digests = {**origin.inputs, **raw, name: manifest.digest}
+    # Which cell it is, the run says itself.
+    known = {key: value for key, value in origin.known_parameters.items() if not key.startswith("cells.")}
+    return Facts({f"digest.{key}": digests[key] for key in sorted(digests)}, as_texts("", known))
+
+
+def as_texts(name: str, value: Any) -> dict[str, str]:
+    """Turn nested parameters, pydantic models included, into dotted names and short texts."""
+    return {key: str(part)[:LONGEST_PARAMETER] for key, part in flatten(name, value).items()}

@@ -2,10 +2,11 @@
 
 import io
 import tempfile
-from importlib.metadata import version
+from importlib.metadata import requires, version
 from pathlib import Path
 
 import numpy as np
+from packaging.requirements import Requirement
 from PIL import Image
 
 from deephash_pipeline.deephash import ImageHasher
@@ -13,22 +14,6 @@ from deephash_pipeline.project.tracking.store import MlflowStore
 
 PACKAGE = Path(__file__).resolve().parents[2]
 CODE = Path(__file__).with_name("model_code.py")
-REQUIREMENTS = (
-    "mlflow",
-    "numba",
-    "numpy",
-    "pandas",
-    "pillow",
-    "pydantic",
-    "rich",
-    "safetensors",
-    "scikit-learn",
-    "scipy",
-    "torch",
-    "torchvision",
-    "xxhash",
-)
-"""Of the package, which itself is copied into the model, what an `ImageHasher` imports."""
 
 
 def save_model(hasher: ImageHasher, folder: Path) -> None:
@@ -65,9 +50,15 @@ def save_model(hasher: ImageHasher, folder: Path) -> None:
             code_paths=[str(PACKAGE)],
             signature=signature,
             input_example=pd.DataFrame({"image": [_example(about.image_shape)]}),
-            pip_requirements=[f"{name}=={version(name).partition('+')[0]}" for name in REQUIREMENTS],
+            pip_requirements=[f"{name}=={version(name).partition('+')[0]}" for name in requirements()],
             metadata=about.model_dump(mode="json"),
         )
+
+
+def requirements() -> list[str]:
+    """Name what the library requires, whose code is copied into the model, and MLflow."""
+    found = map(Requirement, requires("deephash-pipeline") or ())
+    return ["mlflow", *(requirement.name for requirement in found if requirement.marker is None)]
 
 
 def log_model(store: MlflowStore, hasher: ImageHasher, name: str) -> tuple[str, Path]:

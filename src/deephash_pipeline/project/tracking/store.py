@@ -6,12 +6,12 @@ import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 from deephash_pipeline.common.imports import imported_for_good
+from deephash_pipeline.pipelines.grid import CLASSIFIER_BASELINE
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -24,10 +24,6 @@ INTERRUPTED = ("RUNNING", "KILLED")
 # By this scheme `mlflow server --artifacts-destination` finds the files wherever the project has been moved to.
 _SERVED = "mlflow-artifacts:/"
 
-_EXPERIMENT_TAGS = {
-    # Without it MLflow opens the experiment on its page for language models.
-    "mlflow.experimentKind": "custom_model_development",
-}
 CONFIGURATION_TAG = "configuration"
 PARENT_TAG = "mlflow.parentRunId"
 
@@ -47,12 +43,9 @@ class MlflowStore:
         self._artifacts = project / ARTIFACTS
         self._client = _connect(project / DATABASE)
         found = self._client.get_experiment_by_name(experiment)
-        if found is None:
-            self._experiment = self._client.create_experiment(experiment, _SERVED, _EXPERIMENT_TAGS)
-        else:
-            self._experiment = found.experiment_id
-            for key in _EXPERIMENT_TAGS.keys() - found.tags.keys():
-                self._client.set_experiment_tag(self._experiment, key, _EXPERIMENT_TAGS[key])
+        # Without the tag MLflow opens the experiment on its page for language models.
+        tags = {"mlflow.experimentKind": "custom_model_development"}
+        self._experiment = found.experiment_id if found else self._client.create_experiment(experiment, _SERVED, tags)
         self._runs: dict[str, Run] = {}
         """As they were made here, or found here when they were resumed."""
 
@@ -116,24 +109,6 @@ class MlflowStore:
         given_parameters = [Param(key, value) for key, value in (parameters or {}).items()]
         self._client.log_batch(run, logged, given_parameters, [RunTag(*tag) for tag in (tags or {}).items()])
 
-    def tag(self, run: str, key: str, value: str) -> None:
-        """Set a tag of a run."""
-        self._client.set_tag(run, key, value)
-
-    def log_dataset(self, run: str, name: str, digest: str, source: str) -> None:
-        """Log the images that a run works on; a resumed run has them already.
-
-        Args:
-            run: its identifier.
-            name: of the benchmark.
-            digest: of the names and contents of its files, as manifests have it.
-            source: where they come from, as JSON.
-        """
-        from mlflow.entities import Dataset, DatasetInput, InputTag  # noqa: PLC0415 - as late as MLflow
-
-        dataset = Dataset(name, digest, "local", source)
-        self._client.log_inputs(run, [DatasetInput(dataset, [InputTag("mlflow.data.context", "evaluation")])])
-
     def write(self, run: str, name: str, text: str) -> None:
         """Store a text as an artifact of a run."""
         folder = self._folder(self._runs[run].info.artifact_uri)
@@ -170,22 +145,75 @@ class MlflowStore:
         return f"models:/{name}/{made.version}"
 
     def _folder(self, uri: str) -> Path:
-        # Experiments of earlier versions name their folder by its absolute path.
-        if uri.startswith(_SERVED):
-            return self._artifacts / uri.removeprefix(_SERVED)
-        return Path(url2pathname(urlsplit(uri).path))
+        return self._artifacts / uri.removeprefix(_SERVED)
 
-    def close(self, run: str, status: str, end: float | None = None) -> None:
-        """End a run; a child that had finished before its parent was interrupted keeps its times.
+    def close(self, run: str, status: str) -> None:
+        """End a run now; a child that had finished before its parent was interrupted keeps its times.
 
         Args:
             run: its identifier.
             status: ``FINISHED``, ``FAILED`` or ``KILLED``.
-            end: seconds since the epoch, now by default.
         """
-        if self._runs[run].info.status == "FINISHED":
-            return
-        self._client.set_terminated(run, status, _milliseconds(end or time.time()))
+        if self._runs[run].info.status != "FINISHED":
+            self._client.set_terminated(run, status)
+
+
+@dataclass
+class OpenRun:
+    """The parent run of a `kedro run`, in its store.
+
+    Attributes:
+        store: of all runs.
+        parent: identifier of the run.
+        children: cell -> identifier of its child run, of those that are open.
+    """
+
+    store: MlflowStore
+    parent: str
+    children: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def open(
+        cls, project: Path, parameters: Mapping[str, str], tags: Mapping[str, str], new: bool = True
+    ) -> "OpenRun | None":
+        """Open the last run again if it was the same and was interrupted; else a new one, or none if `new` is false."""
+        if not new and not (project / DATABASE).exists():
+            return None
+        store = MlflowStore(project, tags["benchmark"])
+        run = store.resume(tags[CONFIGURATION_TAG])
+        if run is not None:
+            return cls(store, run, store.children(run))
+        if not new:
+            return None
+        run = store.open(f"{tags['pipeline']} {tags['environment']}", tags)
+        store.log(run, parameters=parameters)
+        return cls(store, run)
+
+    def child(self, cell: str, start: float | None) -> str:
+        """Find or open the child run of a cell, which began at a time in seconds since the epoch, now by default."""
+        if cell not in self.children:
+            self.children[cell] = self.store.open(cell, {PARENT_TAG: self.parent}, start)
+        return self.children[cell]
+
+    def log_scores(self, scores: Mapping[str, float]) -> None:
+        """Log each cell's mAP in the parent run, and the best of all methods with its cell."""
+        logged: list[Metric] = [(f"map/{cell}", score, 0) for cell, score in scores.items()]
+        # Not the classifier's own code, with any seed.
+        classifier = f"{CLASSIFIER_BASELINE.namespace}."
+        best = max(
+            (cell for cell in scores if not f"{cell}.".startswith(classifier)),
+            key=lambda cell: scores[cell],
+            default=None,
+        )
+        if best is not None:
+            logged.append(("map/best", scores[best], 0))
+        if logged:
+            self.store.log(self.parent, logged, tags={"best_cell": best} if best else {})
+
+    def close(self, status: str) -> None:
+        """End the run and the child runs that are still open."""
+        for run in (*self.children.values(), self.parent):
+            self.store.close(run, status)
 
 
 def _connect(database: Path) -> "MlflowClient":

@@ -96,7 +96,7 @@ def precision_recall_page(title: str, curves: pd.DataFrame, results: Results) ->
         parts += [f"## {name}\n", _measured_on(benchmark, results.get(benchmark, ()), bool(rows))]
         if rows:
             header = ["method", f"precision within {SHOWN_RADIUS} bits", "recall"]
-            parts += [_markdown_table(header, rows), *_not_run(missing)]
+            parts += [markdown_table(header, rows), *_not_run(missing)]
     return _page(title, parts)
 
 
@@ -164,7 +164,7 @@ def _wide(
         for method in dict.fromkeys(shown["method"])
     ]
     missing = [row[0] for row in rows if all(cell.startswith(NOT_RUN) for cell in row[1:])]
-    parts = [_markdown_table(header, [row for row in rows if row[0] not in missing]), *_not_run(missing)]
+    parts = [markdown_table(header, [row for row in rows if row[0] not in missing]), *_not_run(missing)]
     if cited:
         parts.append(f"{CITED_HEADING}: {'; '.join(f'{method} {text}' for method, text in cited.items())}.\n")
     return "\n".join(parts)
@@ -178,7 +178,8 @@ def _not_run(methods: Sequence[str]) -> list[str]:
     return [f"{NOT_RUN.capitalize()}: {', '.join(methods)}.\n"] if methods else []
 
 
-def _markdown_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+def markdown_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Write a table as Markdown."""
     lines = [header, ["---"] * len(header), *rows]
     return "".join(f"| {' | '.join(map(str, line))} |\n" for line in lines)
 

@@ -43,6 +43,9 @@ UNSEEN_COLUMNS = {
 }
 """Column of the table of unseen classes -> benchmark, protocol of its cells, and what stands before their metrics."""
 
+FeatureScores: TypeAlias = Mapping[tuple[str, int], float]
+"""Name of a method and code length -> mAP."""
+
 Results: TypeAlias = Mapping[str, Sequence[CellMetrics]]
 """Benchmark -> metrics of the cells that were run there."""
 
@@ -91,26 +94,42 @@ def features_table(
         `difference`.
     """
     measured = _measured(results)
-    rows = []
+    tables = []
     for benchmark, feature in HAND_CRAFTED_FEATURES.items():
         by_hand = {}
         if benchmark in hand_crafted:
             frame = hand_crafted[benchmark][hand_crafted[benchmark]["feature"] == feature]
             by_hand = dict(zip(_cells_of(frame), frame["measured"], strict=True))
         by_network = {(display_names[key[1]], key[2]): score for key, score in measured.items() if key[0] == benchmark}
-        for name, scores, look_up in (
-            (feature, by_hand, published_hand_crafted_map),
-            (NETWORK_FEATURE, by_network, published_map),
-        ):
-            for method in FEATURE_METHODS:
-                for length in FEATURE_CODE_LENGTHS:
-                    printed = look_up(benchmark, method, length)
-                    published = math.nan if printed is None else printed
-                    score = scores.get((display_names[method], length), math.nan)
-                    row = (name, display_names[method], length, score, published, score - published)
-                    rows.append((BENCHMARKS[benchmark], *row))
-    columns = ["benchmark", "feature", "method", "code_length", "measured", "published", "difference"]
-    return pd.DataFrame(rows, columns=columns)
+        own = features_of_benchmark(benchmark, feature, (by_hand, by_network), display_names)
+        own.insert(0, "benchmark", BENCHMARKS[benchmark])
+        tables.append(own)
+    return pd.concat(tables, ignore_index=True)
+
+
+def features_of_benchmark(
+    benchmark: str, feature: str, scores: tuple[FeatureScores, FeatureScores], display_names: Mapping[str, str]
+) -> pd.DataFrame:
+    """Give one benchmark's part of `features_table`.
+
+    Args:
+        benchmark: key.
+        feature: name of the hand-crafted feature; the paper's values stand beside those on its own.
+        scores: mAP on that feature and on the network's, by name of the method and code length.
+        display_names: display name of each method key.
+    """
+    of_paper = HAND_CRAFTED_FEATURES.get(benchmark) == feature
+    rows = []
+    for name, own, look_up in zip(
+        (feature, NETWORK_FEATURE), scores, (published_hand_crafted_map, published_map), strict=True
+    ):
+        for method in FEATURE_METHODS:
+            for length in FEATURE_CODE_LENGTHS:
+                printed = look_up(benchmark, method, length) if of_paper or name == NETWORK_FEATURE else None
+                published = math.nan if printed is None else printed
+                score = own.get((display_names[method], length), math.nan)
+                rows.append((name, display_names[method], length, score, published, score - published))
+    return pd.DataFrame(rows, columns=["feature", "method", "code_length", "measured", "published", "difference"])
 
 
 def unseen_table(results: Results, display_names: Mapping[str, str], code_lengths: Iterable[int]) -> pd.DataFrame:

@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import safetensors
 import safetensors.numpy
-import xxhash
 from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.stores import is_remote, joined, local_path, names_in, reached, read_bytes, write_whole
 from deephash_pipeline.deephash import ImageHasher
+from deephash_pipeline.provenance.arrays import arrays_digest
 from deephash_pipeline.search.encoding.listing import Source
 
 FORMAT = 1
@@ -201,7 +201,7 @@ class CodeFolder:
         tensors["labels"], tensors["label_ends"] = _packed([label or "" for label in block.labels])
         content: dict[str, Any] = {"block": number, "broken": block.broken, "format": FORMAT, "listing": listing}
         content["stamp"] = stamp
-        content["digest"] = _digest(tensors, content)
+        content["digest"] = arrays_digest(tensors, content)
         # One entry, because safetensors keeps no order among several, and equal blocks are to be equal files.
         made = safetensors.numpy.save(tensors, {KEY: json.dumps(content, sort_keys=True)})
         write_whole(self._block(number), made)
@@ -219,7 +219,7 @@ class CodeFolder:
             tensors = safetensors.numpy.load(data)
             header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
             content = json.loads(header["__metadata__"][KEY])
-            if content.pop("digest") != _digest(tensors, content):
+            if content.pop("digest") != arrays_digest(tensors, content):
                 raise ValueError("its content is not what was written")
             if (content["block"], content["listing"]) != (number, listing or self.encoding.listing):
                 raise ValueError("it is of other images")
@@ -259,11 +259,3 @@ def _packed(texts: list[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
 def _unpacked(packed: NDArray[np.uint8], ends: NDArray[np.int64]) -> list[str]:
     data, starts = packed.tobytes(), [0, *ends[:-1].tolist()]
     return [data[start:end].decode() for start, end in zip(starts, ends.tolist(), strict=True)]
-
-
-def _digest(tensors: dict[str, NDArray[Any]], content: dict[str, Any]) -> str:
-    digest = xxhash.xxh3_128(json.dumps(content, sort_keys=True).encode())
-    for name in sorted(tensors):
-        digest.update(f"\0{name}\0{tensors[name].shape}\0".encode())
-        digest.update(np.ascontiguousarray(tensors[name]).data)
-    return digest.hexdigest()

@@ -1,4 +1,4 @@
-"""Codes in other engines: exported to PostgreSQL or Milvus, or spread over several services, and asked alike.
+"""Codes in other engines: exported to PostgreSQL or Milvus, and asked alike.
 
 It knows `search`, and nothing of images. Clients of the engines are imported when one is opened.
 """
@@ -6,12 +6,10 @@ It knows `search`, and nothing of images. Clients of the engines are imported wh
 from deephash_pipeline.search.engines.addresses import default_name, open_engine, open_export
 from deephash_pipeline.search.engines.clients import EngineError
 from deephash_pipeline.search.engines.exporting import Exported, export_index
-from deephash_pipeline.search.engines.gathering import GatheredIndex
 
 __all__ = [
     "EngineError",
     "Exported",
-    "GatheredIndex",
     "default_name",
     "export_index",
     "open_engine",

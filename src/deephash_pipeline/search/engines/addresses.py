@@ -4,15 +4,12 @@ import re
 from pathlib import Path
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.search import Searchable
 from deephash_pipeline.search.engines.exported import ExportedIndex
-from deephash_pipeline.search.engines.gathering import GatheredIndex
 from deephash_pipeline.search.engines.milvus import MilvusIndex
 from deephash_pipeline.search.engines.postgres import PostgresIndex
 
 POSTGRES = ("postgres://", "postgresql://")
 MILVUS = "milvus:"
-SERVICES = ("http://", "https://")
 
 
 def default_name(folder: Path) -> str:
@@ -47,13 +44,12 @@ def open_export(kind: str, address: str, name: str, approximate: bool = False) -
     return MilvusIndex(address, name)
 
 
-def open_engine(address: str, name: str, approximate: bool = False) -> Searchable:
+def open_engine(address: str, name: str, approximate: bool = False) -> ExportedIndex:
     """Open codes that are stored elsewhere.
 
     Args:
-        address: ``postgresql://user@host/database``, ``milvus:http://host:19530``, or the addresses of search services
-            with commas between, ``http://a:8000,http://b:8000``, in the order of their items. After a ``#`` may follow
-            the name of the table, the collection or the services' index.
+        address: ``postgresql://user@host/database`` or ``milvus:http://host:19530``. After a ``#`` may follow the name
+            of the table or collection.
         name: of the table or collection if the address has none.
         approximate: see `open_export`.
 
@@ -61,10 +57,6 @@ def open_engine(address: str, name: str, approximate: bool = False) -> Searchabl
         InputError: the address has another form, or nobody answers there.
     """
     place, _, named = address.partition("#")
-    if place.startswith(SERVICES):
-        if approximate:
-            raise InputError("services answer exactly: leave --approximate out.")
-        return GatheredIndex([part.strip() for part in place.split(",")], named or None)
     for kind, starts in (("postgres", POSTGRES), ("milvus", (MILVUS,))):
         if place.startswith(starts):
             export = open_export(kind, place.removeprefix(MILVUS), named or name, approximate)
@@ -74,6 +66,4 @@ def open_engine(address: str, name: str, approximate: bool = False) -> Searchabl
                 export.close()
                 raise
             return export
-    raise InputError(
-        f"no engine at `{place.split('@')[-1]}`: give postgresql://..., milvus:http://..., or http://a,http://b"
-    )
+    raise InputError(f"no engine at `{place.split('@')[-1]}`: give postgresql://... or milvus:http://...")

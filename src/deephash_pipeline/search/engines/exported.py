@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.retrieval.codes import check_codes
-from deephash_pipeline.search import Answers, ItemId
+from deephash_pipeline.search import Answers, Item, ItemId, Searchable
 from deephash_pipeline.search.checks import checked_count
-from deephash_pipeline.search.engines.base import EngineIndex
 from deephash_pipeline.search.engines.rows import About, Row
 from deephash_pipeline.search.filters import Where
 
@@ -26,14 +25,17 @@ class Hit(NamedTuple):
     distance: int
 
 
-class ExportedIndex(EngineIndex):
+class ExportedIndex(Searchable):
     """Codes that `export_index` has written into another engine, with the questions of a `HammingIndex`.
 
     Attributes:
         about: what the export says of itself; None if there is none yet.
+        place: what messages call it, without a password.
     """
 
     about: About | None
+    place: str
+    approximate = False
 
     # Written by an export.
 
@@ -70,6 +72,10 @@ class ExportedIndex(EngineIndex):
     @abstractmethod
     def at(self, positions: Sequence[int]) -> dict[int, ItemId]:
         """Ids of the rows at some positions, of those that are there."""
+
+    @abstractmethod
+    def found(self, ids: Sequence[ItemId]) -> dict[ItemId, Item]:
+        """Those of some items that are there."""
 
     @abstractmethod
     def close(self) -> None:
@@ -117,6 +123,42 @@ class ExportedIndex(EngineIndex):
         hits = self.nearest(queries, checked_count(k, "k"), where)
         return self._answers(hits)
 
+    def __contains__(self, item_id: object) -> bool:
+        """Whether there is an item of this id."""
+        return isinstance(item_id, str if self.text_ids else int) and item_id in self.found([item_id])
+
+    def search_by_id(self, item_id: ItemId, k: int, where: Where | None = None) -> Answers:
+        """Find the k items nearest to one of the index, without that one; see `HammingIndex.search_by_id`.
+
+        Raises:
+            InputError: there is no such item, or the engine does not answer.
+        """
+        found = self.search(self.get(item_id).code[np.newaxis], checked_count(k, "k") + 1, where)
+        others = np.flatnonzero(found.ids[0] != item_id)[:k]
+        return Answers(found.ids[:, others], found.distances[:, others])
+
+    def get(self, item_id: ItemId) -> Item:
+        """One item: code and metadata.
+
+        Raises:
+            InputError: there is no such item.
+        """
+        return self.items([item_id])[0]
+
+    def items(self, ids: Sequence[ItemId] | NDArray[Any]) -> list[Item]:
+        """Codes and metadata of some items.
+
+        Raises:
+            InputError: one of them is not there.
+        """
+        wanted: list[ItemId] = [item_id.item() if isinstance(item_id, np.generic) else item_id for item_id in ids]
+        kind = str if self.text_ids else int
+        there = self.found([item_id for item_id in wanted if isinstance(item_id, kind)])
+        for item_id in wanted:
+            if item_id not in there:
+                raise InputError(f"id {item_id!r} is not in {self.place}; give ids of items that are.")
+        return [there[item_id] for item_id in wanted]
+
     def sample(self, count: int, seed: int) -> list[ItemId]:
         """Ids of some items drawn at random, or of all; equal seeds draw equal items of equal exports."""
         wanted = min(checked_count(count, "count"), len(self))
@@ -144,6 +186,10 @@ class ExportedIndex(EngineIndex):
                 raise InputError(f"{self.place} has no values of {column!r}: run `deephash-pipeline export` again.")
             raise InputError(f"there is no column {column!r}; columns are: {', '.join(self.columns) or 'none'}.")
         return self.finished.values[column][: checked_count(most, "most")]
+
+    def info(self) -> dict[str, Any]:
+        """What there is."""
+        return {"items": len(self), "code_length": self.code_length, "columns": self.columns, "place": self.place}
 
     def _answers(self, hits: list[list[Hit]]) -> Answers:
         found = min(map(len, hits), default=0)

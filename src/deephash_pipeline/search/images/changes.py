@@ -1,41 +1,55 @@
-"""Files of an index that have changed since, or are gone."""
+"""What of listed files is new to an index, has changed, was renamed, or is gone."""
 
 import os
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from deephash_pipeline.common.stores import stamp_of
 from deephash_pipeline.images.batches import SkippedImage
+from deephash_pipeline.provenance import content_digest
 from deephash_pipeline.search import HammingIndex
 from deephash_pipeline.search.images.listing import ListedImage
 
 STAMP = "stamp"
 """Column of the metadata: size and time of change of the file when it was encoded."""
+DIGEST = "digest"
+"""Column of the metadata: of the content of that file."""
+OF_THE_FILE = (STAMP, DIGEST)
+"""Columns that are no answer to a question about an image."""
 
 
-class Compared(NamedTuple):
+class Changes(NamedTuple):
     """Listed images, as an index knows them.
 
     Attributes:
         to_encode: those that are not there, and those whose file has changed.
-        changed: ids of the latter.
+        changed: ids of the latter, also where their content is known.
+        copies: those among both whose content the index has already, with the id of an item of it.
         there: how many others are there.
         skipped: those whose ids are there for other files.
     """
 
     to_encode: list[ListedImage]
     changed: set[str]
+    copies: list[tuple[ListedImage, str]]
     there: int
     skipped: list[SkippedImage]
 
 
-def compared(index: HammingIndex, images: Sequence[ListedImage]) -> Compared:
-    """Compare listed images with the items of an index, by id and by path; changed ones get the ids that they have."""
+def compared(index: HammingIndex, images: Sequence[ListedImage], verify: bool = False) -> Changes:
+    """Compare listed images with the items of an index, by id and by path; changed ones get the ids that they have.
+
+    Args:
+        index: whose items have the metadata `path`, `stamp` and `digest`.
+        images: with ids that differ.
+        verify: read every file, also those whose size and time of change are those in the index.
+    """
     known = set(index)
-    elsewhere = _ids_of_paths(index, {str(image.path) for image in images if image.id not in known})
+    elsewhere = _ids_by(index, "path", {str(image.path) for image in images if image.id not in known})
     ids = [image.id if image.id in known else elsewhere.get(str(image.path)) for image in images]
     items = iter(index.metadata([name for name in ids if name is not None]))
-    result = Compared([], set(), 0, [])
+    result = Changes([], set(), [], 0, [])
     there = 0
     for row, (image, name) in enumerate(zip(images, ids, strict=True)):
         stamped = image._replace(stamp=stamp_of(image.path))
@@ -49,29 +63,77 @@ def compared(index: HammingIndex, images: Sequence[ListedImage]) -> Compared:
         if of_another and os.path.exists(str(path)):
             reason = f"its id is that of {path}: give it by its full path"
             result.skipped.append(SkippedImage(row, image.id, reason))
-        elif of_another or (stamp is not None and stamped.stamp not in (None, stamp)):
+        elif (
+            of_another
+            or (stamp is not None and stamped.stamp not in (None, stamp))
+            or (verify and stamped.stamp is not None and with_digest(stamped, image.path).digest != item.get(DIGEST))
+        ):
             result.to_encode.append(stamped._replace(id=name))
             result.changed.add(name)
         else:
             there += 1
-    return result._replace(there=there)
+    copies = [
+        (image, source)
+        for image, source in _copies(index, result.to_encode)
+        # What is about to be stored anew is no source for others.
+        if source == image.id or source not in result.changed
+    ]
+    copied = {image.id for image, _ in copies}
+    to_encode = [image for image in result.to_encode if image.id not in copied]
+    return result._replace(to_encode=to_encode, copies=copies, there=there)
 
 
-def gone(index: HammingIndex) -> list[str]:
-    """Ids of items whose files are not there any more."""
-    missing = {path for path in _paths(index) if os.path.isabs(path) and not os.path.lexists(path)}
-    return sorted(_ids_of_paths(index, missing).values())
+def with_digest(image: ListedImage, path: Path) -> ListedImage:
+    """Digest the content of a file that has not changed since it was stamped; of another nothing is known."""
+    try:
+        digest = content_digest(path)
+    except OSError:
+        return image
+    return image._replace(digest=digest) if stamp_of(path) == image.stamp else image
 
 
-def _paths(index: HammingIndex) -> Iterable[str]:
+def _copies(index: HammingIndex, images: Sequence[ListedImage]) -> list[tuple[ListedImage, str]]:
+    """Those of some images whose content an index has, with the id of an item of it."""
+    sizes = {_size(stamp) for stamp in _values(index, STAMP)}
+    digested = [with_digest(image, image.path) for image in images if image.stamp and _size(image.stamp) in sizes]
+    ids = _ids_by(index, DIGEST, {image.digest for image in digested if image.digest is not None})
+    return [(image, ids[image.digest]) for image in digested if image.digest in ids]
+
+
+def gone(index: HammingIndex) -> dict[str, str]:
+    """Items whose files are not there any more: path by id, in the order of the ids."""
+    missing = {path for path in _values(index, "path") if os.path.isabs(path) and not os.path.lexists(path)}
+    return {name: path for path, name in sorted(_ids_by(index, "path", missing).items(), key=lambda pair: pair[1])}
+
+
+def items_below(index: HammingIndex, folders: Sequence[str]) -> int:
+    """Count the items whose files are in some folders, or were."""
+    return sum(is_below(item["path"], folders) for item in index.metadata(list(index)) if item.get("path"))
+
+
+def is_below(path: str, folders: Sequence[str]) -> bool:
+    """Tell whether a path is in one of some folders, at any depth.
+
+    Example:
+        >>> is_below("/photos/cat/1.png", ["/photos"]), is_below("/photos2/1.png", ["/photos"])
+        (True, False)
+    """
+    return any(path.startswith(os.path.join(folder, "")) for folder in folders)
+
+
+def _size(stamp: str) -> str:
+    return stamp.partition(":")[0]
+
+
+def _values(index: HammingIndex, column: str) -> Iterable[str]:
     # Also of items that were removed lately.
-    return map(str, index.values("path", most=len(index) + 10**9)) if "path" in index.columns else ()
+    return map(str, index.values(column, most=len(index) + 10**9)) if column in index.columns else ()
 
 
-def _ids_of_paths(index: HammingIndex, paths: set[str]) -> dict[str, str]:
-    """Ids of the items of some paths, by path; metadata of all items are read only where a path is likely there."""
-    if not paths or paths.isdisjoint(_paths(index)):
+def _ids_by(index: HammingIndex, column: str, wanted: set[str]) -> dict[str, str]:
+    """Ids of the items that have one of some values, by value; all metadata are read only if one is likely there."""
+    if not wanted or wanted.isdisjoint(_values(index, column)):
         return {}
     ids = list(index)
     found = zip(ids, index.metadata(ids), strict=True)
-    return {path: str(name) for name, item in found if (path := item.get("path")) in paths}
+    return {value: str(name) for name, item in found if (value := item.get(column)) in wanted}

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.search.images.index import AddedImages, ImageIndex
+from deephash_pipeline.search.images.index import ImageIndex
 from deephash_pipeline.search.images.pictures import picture_name, write_picture
 from deephash_pipeline.search.images.rebuilding import has_other_hasher, rebuilt
-from deephash_pipeline.search.images.texts import one_form
+from deephash_pipeline.search.images.updating import AddedImages
+from deephash_pipeline.search.texts import one_form
 
 if TYPE_CHECKING:
     from deephash_pipeline.deephash import ImageHasher

@@ -1,9 +1,7 @@
 """`ImageIndex`: images under ids, searched by image or by id, added and removed."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 from uuid import uuid4
 
@@ -12,55 +10,32 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.common.progress import count_steps
 from deephash_pipeline.hashers import BaseHasher
-from deephash_pipeline.images.batches import Images, SkippedImage
+from deephash_pipeline.hashers.base import EncodedPixels
+from deephash_pipeline.images.batches import Images
 from deephash_pipeline.provenance import content_digest
-from deephash_pipeline.search import Answers, HammingIndex, RangeAnswers, Searchable
+from deephash_pipeline.search import Answers, ByFeatures, HammingIndex, RangeAnswers, Searchable
+from deephash_pipeline.search.coded import CodedItems
 from deephash_pipeline.search.filters import Where
-from deephash_pipeline.search.images.changes import STAMP, compared
-from deephash_pipeline.search.images.equal_codes import EqualCodes
+from deephash_pipeline.search.images.changes import DIGEST, STAMP, compared
 from deephash_pipeline.search.images.listing import ListedImage
-from deephash_pipeline.search.images.pictures import PICTURE, write_picture
+from deephash_pipeline.search.images.pictures import write_picture
 from deephash_pipeline.search.images.stored import (
-    HASHER,
     Runtime,
-    former_place,
     require_maker,
     same_hasher,
     stored_hasher,
 )
-from deephash_pipeline.search.images.texts import Texts, one_form, spellings, texts, unknown
+from deephash_pipeline.search.images.updating import AddedImages, carry_out
+from deephash_pipeline.search.replacing import HASHER, PICTURE, refuse_exchanged
 from deephash_pipeline.search.store import LEDGER
+from deephash_pipeline.search.texts import Texts, one_form, texts
 
 if TYPE_CHECKING:
     from deephash_pipeline.deephash import ImageHasher
 
 
-@dataclass
-class AddedImages:
-    """What became of images that were to be added.
-
-    Attributes:
-        added: how many are in the index now and were not before.
-        there: how many were in it already.
-        changed: ids of those that were in it with another content, and are encoded again.
-        skipped: those that cannot be read, and why.
-        codes: how many of the first of them have equal codes.
-
-    Example:
-        >>> AddedImages(added=3, there=1).skipped
-        []
-    """
-
-    added: int = 0
-    there: int = 0
-    changed: list[str] = field(default_factory=list)
-    skipped: list[SkippedImage] = field(default_factory=list)
-    codes: EqualCodes = field(default_factory=EqualCodes)
-
-
-class ImageIndex:
+class ImageIndex(CodedItems):
     """A hasher and the index of its codes.
 
     Ids are strings. The metadata are `path`, of the file, where it starts in the index's folder if the picture is
@@ -90,18 +65,23 @@ class ImageIndex:
                 f"the hasher makes {hasher.code_length} bits, the index has {index.code_length}: use the hasher that "
                 "the index was made with"
             )
-        self.hasher, self.index = hasher, index
-        self._seen_labels: set[str] = set()
-        self.folder = None if folder is None else folder.absolute()
+        super().__init__(index, folder)
+        self.hasher = hasher
 
     @classmethod
-    def create(cls, folder: str | Path, hasher: "ImageHasher") -> Self:
+    def create(cls, folder: str | Path, hasher: "ImageHasher", features: bool = False) -> Self:
         """Make a new index, to be written by this object.
+
+        Args:
+            folder: of the index.
+            hasher: makes its codes.
+            features: keep the hasher's features of every image, as float16, to bring answers into order by them, and to
+                fit another hash function on them.
 
         Raises:
             InputError: there is something in the folder.
         """
-        index = HammingIndex.create(folder, hasher.code_length)
+        index = HammingIndex.create(folder, hasher.code_length, hasher.z_dimension if features else 0)
         return cls(hasher, _marked(index, hasher, Path(folder)), Path(folder))
 
     @classmethod
@@ -129,7 +109,7 @@ class ImageIndex:
         """
         path = Path(folder)
         if not path.is_dir():
-            _refuse_exchanged(path)
+            refuse_exchanged(path)
             raise InputError(
                 f"there is no index {path}: make it by `deephash-pipeline index build {path} --hasher ...`"
             )
@@ -144,22 +124,23 @@ class ImageIndex:
             raise
 
     @classmethod
-    def create_or_open(cls, folder: str | Path, hasher: "ImageHasher") -> Self:
+    def create_or_open(cls, folder: str | Path, hasher: "ImageHasher", features: bool = False) -> Self:
         """Make an index, or go on with one that was made with the same hasher.
 
         Args:
             folder: of the index.
             hasher: makes its codes.
+            features: of a new index, see `create`.
 
         Raises:
             InputError: the one that is there was made with another hasher; see also `create` and `open`.
         """
         path = Path(folder)
-        _refuse_exchanged(path)
+        refuse_exchanged(path)
         if not (path / HASHER).exists():
             # One that was killed between index and hasher has no item.
             if not (path / LEDGER).exists():
-                return cls.create(path, hasher)
+                return cls.create(path, hasher, features)
             index = HammingIndex.open(path)
             if len(index):
                 index.close()
@@ -175,28 +156,6 @@ class ImageIndex:
             raise
         return cls(hasher, index, path)
 
-    def close(self) -> None:
-        """Let others write."""
-        self.index.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def __len__(self) -> int:
-        """Number of images."""
-        return len(self.index)
-
-    def _own(self) -> HammingIndex:
-        """The index itself, where its items may be changed."""
-        if not isinstance(self.index, HammingIndex):
-            raise InputError("codes in another engine are read: change the index they are of, and export it again")
-        return self.index
-
     def add_files(self, images: Sequence[ListedImage]) -> AddedImages:
         """Add image files, decoded in parallel; what is added is stored for good batch by batch.
 
@@ -206,28 +165,22 @@ class ImageIndex:
         Args:
             images: with ids that differ.
         """
-        to_encode, changed, there, skipped = compared(self._own(), images)
-        report = AddedImages(there=there, skipped=skipped)
-        files = [(self.folder or Path()) / image.path for image in to_encode]
-        with count_steps("images", total=len(files)) as advance:
-            done = 0
-            for batch in self.hasher.encode_batches(files, errors="skip"):
-                readable = [to_encode[row] for row in batch.rows.tolist()]
-                self._store(batch.codes, readable)
-                report.changed += [image.id for image in readable if image.id in changed]
-                report.added += sum(image.id not in changed for image in readable)
-                report.skipped += [skipped._replace(name=to_encode[skipped.row].id) for skipped in batch.skipped]
-                report.codes.count(batch.codes)
-                for _ in (*readable, *batch.skipped):
-                    done += 1
-                    advance(f"{done} of {len(files)}")
-        return report
+        return carry_out(self, compared(self._own(), images))
 
-    def _store(self, codes: NDArray[np.uint8], images: Sequence[ListedImage]) -> None:
+    def store(self, encoded: EncodedPixels, images: Sequence[ListedImage]) -> None:
+        """Store listed images for good, by what the hasher made of them."""
         metadata: dict[str, Sequence[str | None]] = {"path": [str(image.path) for image in images]}
         metadata["label"] = [image.label and one_form(image.label) for image in images]
         metadata[STAMP] = [image.stamp for image in images]
-        self._own().add([image.id for image in images], codes, metadata, replace=True)
+        metadata[DIGEST] = [image.digest for image in images]
+        self._add([image.id for image in images], encoded, metadata, replace=True)
+
+    def _add(
+        self, ids: Sequence[str], encoded: EncodedPixels, metadata: Mapping[str, Sequence[Any]], replace: bool
+    ) -> None:
+        index = self._own()
+        features = encoded.features if index.features else None
+        index.add(ids, encoded.codes, metadata, features=features, replace=replace)
 
     def add(
         self,
@@ -250,24 +203,25 @@ class ImageIndex:
         Raises:
             InputError: an image cannot be read, an id is there, a value is no text, or the index is read-only.
         """
-        self.add_codes(ids, self.hasher.encode(images), paths, labels, replace)
+        self.add_codes(ids, self.hasher.encode_with_features(images), paths, labels, replace)
 
     def add_codes(
         self,
         ids: Texts,
-        codes: NDArray[np.uint8],
+        codes: NDArray[np.uint8] | EncodedPixels,
         paths: Texts | None = None,
         labels: Texts | None = None,
         replace: bool = False,
     ) -> None:
-        """Add images by their codes; see `add`."""
+        """Add images by their codes, with their features where the index keeps them; see `add`."""
         names = texts("id", ids)
         columns = {
             name: [None] * len(names) if values is None else texts(name, values, empty=True)
             for name, values in (("path", paths), ("label", labels))
         }
         columns["label"] = [label and one_form(label) for label in columns["label"]]
-        self._own().add(names, codes, columns, replace=replace)
+        encoded = codes if isinstance(codes, EncodedPixels) else EncodedPixels(codes)
+        self._add(names, encoded, columns, replace)
 
     def keep_picture(self, image: Image.Image) -> str:
         """Write a picture into the index's folder, for good; return its path from there.
@@ -293,59 +247,44 @@ class ImageIndex:
             self.forget_picture(path)
         return removed
 
-    def compact(self) -> None:
-        """Bring all codes into one file with a checksum; see `HammingIndex.compact`."""
-        self._own().compact()
-
     def forget_picture(self, path: str | None) -> None:
         """Delete a picture that `keep_picture` wrote; other files stay."""
         if self.folder is not None and path is not None and PICTURE.fullmatch(path):
             (self.folder / path).unlink(missing_ok=True)
 
-    def labels(self) -> list[str]:
-        """The labels there are, ascending; also of images removed lately."""
-        return list(map(str, self.index.values("label"))) if "label" in self.index.columns else []
+    @property
+    def maker(self) -> str:
+        """Method and benchmark of the hasher."""
+        return f"{self.hasher.description.method} {self.hasher.description.benchmark}"
 
-    def path_of(self, metadata: dict[str, Any]) -> Path | None:
-        """Where the picture of an item is."""
-        path = metadata.get("path")
-        return None if path is None else (self.folder or Path()) / str(path)
+    def encode(self, images: Images) -> NDArray[np.uint8]:
+        """Packed codes of images."""
+        return self.hasher.encode(images)
 
-    def labelled(self, labels: Texts) -> Where:
-        """The condition that an image has one of some labels, in whatever form of Unicode.
+    def search(self, images: Images, k: int, where: Where | None = None, rescore: bool = False) -> Answers:
+        """Find the k nearest of each image; see `HammingIndex.search`, and `labelled` for conditions.
+
+        Args:
+            images: the queries.
+            k: how many.
+            where: conditions on the answers.
+            rescore: bring the nearest codes into the order of the features that the index keeps.
 
         Raises:
-            InputError: no image has one of them; the message names the nearest spelling.
+            InputError: it keeps none.
         """
-        wanted = [one_form(label) for label in texts("label", labels)]
-        # A label that was there is looked for no more: it may be every request's.
-        for label in dict.fromkeys(wanted):
-            if label not in self._seen_labels and not self._has(label):
-                raise unknown(label, self.labels())
-            self._seen_labels.add(label)
-        return {"label": [form for label in wanted for form in spellings(label)]}
-
-    def _has(self, label: str) -> bool:
-        anything = np.zeros((1, -(-self.index.code_length // 8)), dtype=np.uint8)
-        return "label" in self.index.columns and bool(
-            self.index.search(anything, 1, {"label": spellings(label)}).ids.size
-        )
-
-    def search(self, images: Images, k: int, where: Where | None = None) -> Answers:
-        """Find the k nearest of each image; see `HammingIndex.search`, and `labelled` for conditions."""
-        return self.index.search(self.hasher.encode(images), k, where)
-
-    def search_by_id(self, name: str, k: int, where: Where | None = None) -> Answers:
-        """Find the k nearest of an image of the index, without itself."""
-        return self.index.search_by_id(name, k, where)
+        if not rescore:
+            return self.index.search(self.hasher.encode(images), k, where)
+        if not self._own().features:
+            raise InputError("this index keeps no features: build one without --hasher, or search without --rescore")
+        codes, features = self.hasher.encode_with_features(images)
+        if features is None and len(codes):
+            raise InputError("the ONNX model of a hasher gives no features: search by PyTorch, or without --rescore")
+        return self._own().search(codes, k, where, None if features is None else ByFeatures(features))
 
     def within(self, images: Images, radius: int, where: Where | None = None) -> RangeAnswers:
         """Find all images at most `radius` bits from each image."""
         return self._own().within(self.hasher.encode(images), radius, where)
-
-    def __iter__(self) -> Iterator[str]:
-        """Ids in the order of insertion."""
-        return map(str, self._own())
 
 
 def _marked(index: HammingIndex, hasher: "ImageHasher", folder: Path) -> HammingIndex:
@@ -353,8 +292,3 @@ def _marked(index: HammingIndex, hasher: "ImageHasher", folder: Path) -> Hamming
     hasher.save(folder / HASHER)
     index.mark(content_digest(folder / HASHER))
     return index
-
-
-def _refuse_exchanged(path: Path) -> None:
-    if not path.exists() and (former := former_place(path)).is_dir():
-        raise InputError(f"{path} was being replaced when that was broken off: `mv {former} {path}` brings it back")

@@ -3,7 +3,7 @@
 import glob
 import os
 from collections.abc import Iterator, Sequence
-from itertools import chain
+from itertools import chain, takewhile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,6 +21,7 @@ class ListedImage(NamedTuple):
         path: of the file; of a listed one without links, which tells files apart.
         label: name of its class; None for none.
         stamp: size and time of change of the file whose code is in an index.
+        digest: of the file's content; None where it is not known.
 
     Example:
         >>> ListedImage("cat/1.png", Path("cat/1.png"), "cat").label
@@ -31,6 +32,7 @@ class ListedImage(NamedTuple):
     path: Path
     label: str | None
     stamp: str | None = None
+    digest: str | None = None
 
 
 def list_images(paths: Sequence[str | Path]) -> tuple[list[ListedImage], list[SkippedImage]]:
@@ -76,6 +78,23 @@ def list_images(paths: Sequence[str | Path]) -> tuple[list[ListedImage], list[Sk
         reason = f" that can be read (left out: {skipped[0].name}: {skipped[0].reason})" if skipped else ""
         raise InputError(f"there is no image in {ascii(places)[1:-1]}{reason}: give folders, globs or CSVs of images")
     return list(found.values()), skipped
+
+
+def searched_folders(paths: Sequence[str | Path]) -> list[Path]:
+    """Give the folders that paths name, those of globs as far as they have no star; files and CSVs name none.
+
+    Example:
+        >>> searched_folders(["/", "/photos/2019/**/*.jpg"])
+        [PosixPath('/'), PosixPath('/photos/2019')]
+    """
+    folders = []
+    for given in map(str, paths):
+        if os.path.isdir(given):
+            folders.append(Path(given))
+        elif not os.path.exists(given):
+            parts = Path(given).parts
+            folders.append(Path(*takewhile(lambda part: not glob.has_magic(part), parts)))
+    return folders
 
 
 def _images_of(given: str) -> Iterator[ListedImage]:

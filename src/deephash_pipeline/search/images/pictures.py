@@ -1,7 +1,6 @@
 """Pictures in the folder of an index: of images that are files nowhere else."""
 
 import os
-import re
 from hashlib import blake2b
 from pathlib import Path
 
@@ -9,9 +8,7 @@ from PIL import Image
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.stores import flush
-
-PICTURES = "pictures"
-PICTURE = re.compile(rf"{PICTURES}/[0-9a-f]{{32}}\.png")
+from deephash_pipeline.search.replacing import PICTURES
 
 
 def picture_name(item_id: str) -> str:

@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.common.stores import flush
 from deephash_pipeline.search import HammingIndex
 from deephash_pipeline.search.images.index import ImageIndex
 from deephash_pipeline.search.images.listing import ListedImage
-from deephash_pipeline.search.images.pictures import PICTURES, picture_name
-from deephash_pipeline.search.images.stored import delete_index, former_place, own_files, same_hasher
-from deephash_pipeline.search.locking import WriterLock
+from deephash_pipeline.search.images.pictures import picture_name
+from deephash_pipeline.search.images.stored import same_hasher
+from deephash_pipeline.search.replacing import PICTURES, replacing_index
 from deephash_pipeline.search.store import LEDGER
 
 if TYPE_CHECKING:
@@ -39,33 +38,11 @@ def rebuilt(folder: Path, hasher: "ImageHasher") -> Iterator[ImageIndex]:
     Raises:
         InputError: the folder has files of others, another process writes the index, or nothing was added.
     """
-    place = folder.resolve()
-    beside, former = place.with_name(f".{place.name}.anew"), former_place(place)
-    lock = WriterLock(place)
-    try:
-        list(own_files(place))
-        for leftover in (beside, former):
-            delete_index(leftover)
-        try:
-            with ImageIndex.create(beside, hasher) as images:
-                kept = _keep_pictures(place, images)
-                yield images
-                if len(images) == kept:
-                    raise InputError(f"no image was added: {folder} stays as it was")
-            list(own_files(place))
-            try:
-                place.rename(former)
-                beside.rename(place)
-                flush(place.parent)
-            except OSError as error:
-                raise InputError(
-                    f"{folder} cannot be replaced ({error.strerror}): build into another folder"
-                ) from error
-            delete_index(former)
-        finally:
-            delete_index(beside)
-    finally:
-        lock.release()
+    with replacing_index(folder) as beside, ImageIndex.create(beside, hasher) as images:
+        kept = _keep_pictures(folder.resolve(), images)
+        yield images
+        if len(images) == kept:
+            raise InputError(f"no image was added: {folder} stays as it was")
 
 
 def _keep_pictures(place: Path, images: ImageIndex) -> int:

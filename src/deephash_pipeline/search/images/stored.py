@@ -1,9 +1,5 @@
 """What lies in the folder of an index: its codes, the hasher that made them, and pictures that are nowhere else."""
 
-import os
-import re
-from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -11,19 +7,10 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hashers import BaseHasher, OnnxHasher
 from deephash_pipeline.provenance import content_digest
 from deephash_pipeline.search import HammingIndex
-from deephash_pipeline.search.images.pictures import PICTURE, PICTURES
-from deephash_pipeline.search.locking import LOCK
-from deephash_pipeline.search.store import LEDGER, SEGMENT_NAME, SEGMENTS
+from deephash_pipeline.search.replacing import HASHER, ONNX_HASHER
 
 if TYPE_CHECKING:
     from deephash_pipeline.deephash import ImageHasher
-
-HASHER = "hasher.safetensors"
-ONNX_HASHER = "hasher.onnx"
-OWN_FILE = re.compile(
-    rf"{re.escape(LEDGER)}(-wal|-shm|-journal)?|{re.escape(LOCK)}|{SEGMENTS}/{SEGMENT_NAME.pattern}|"
-    rf"{PICTURE.pattern}|{re.escape(ONNX_HASHER)}|{re.escape(HASHER)}(\.provenance\.json)?|\.hasher\..+"
-)
 
 Runtime = Literal["torch", "onnx"]
 
@@ -66,39 +53,3 @@ def require_maker(index: HammingIndex, folder: Path) -> None:
             f"{folder / HASHER} is not the hasher that made the codes of this index: put that one back, or build "
             "images into another folder"
         )
-
-
-def own_files(folder: Path) -> Iterator[Path]:
-    """The files of an index.
-
-    Raises:
-        InputError: the folder has something that no index makes.
-    """
-    for place, folders, files in os.walk(folder):
-        below = Path(place)
-        for name in (*files, *folders):
-            path = below / name
-            inside = path.relative_to(folder).as_posix()
-            is_folder = name in folders and not path.is_symlink()
-            if not (inside in (SEGMENTS, PICTURES) if is_folder else OWN_FILE.fullmatch(inside)):
-                raise InputError(f"{folder} has {inside}, which is of no index: move it, or build into another folder")
-            if not is_folder:
-                yield path
-
-
-def former_place(folder: Path) -> Path:
-    """Where an index lies for a moment while another takes its place."""
-    return folder.with_name(f".{folder.name}.former")
-
-
-def delete_index(folder: Path) -> None:
-    """Delete an index, and the folder if it then is empty; other files stay.
-
-    Raises:
-        InputError: the folder has something that no index makes.
-    """
-    for path in list(own_files(folder)):
-        path.unlink(missing_ok=True)
-    for path in (folder / SEGMENTS, folder / PICTURES, folder):
-        with suppress(OSError):
-            path.rmdir()

@@ -9,46 +9,50 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.search import Answers
+from deephash_pipeline.search import Answers, ItemId
 from deephash_pipeline.search import Item as IndexedItem
+from deephash_pipeline.search.coded import CodedItems
 from deephash_pipeline.search.engines import EngineError
 from deephash_pipeline.search.engines.rows import bits_of, code_of_bits
 from deephash_pipeline.search.images import ImageIndex
-from deephash_pipeline.search.images.pictures import PICTURES
+from deephash_pipeline.search.replacing import PICTURES
 from deephash_pipeline.search.serving.schemas import (
     CodesAnswers,
     CodesQuestion,
     IndexInfo,
     Item,
-    Lookup,
     Query,
     Question,
     Result,
     Results,
 )
+from deephash_pipeline.search.serving.settings import ServiceSettings
 
 ATTEMPTS = 10
 
 
 def answer(
-    name: str, images: ImageIndex, question: Question, code: NDArray[np.uint8] | None, item_id: str | None = None
+    name: str, images: CodedItems, question: Question, asked: NDArray[Any] | None, item_id: ItemId | None = None
 ) -> Results:
-    """Search an index, by a code or by an item of it.
+    """Search an index, by a code, by a vector where it has vectors, or by an item of it.
 
     Raises:
         InputError: there is no such item, or no item has a label.
     """
     began = time.perf_counter()
-    where = images.labelled(question.label) if question.label else None
+    where = {**(getattr(question, "where", None) or {}), **(images.labelled(question.label) if question.label else {})}
     for attempt in range(ATTEMPTS):
         try:
             if item_id is not None:
-                query, found = images.index.get(item_id).code, images.search_by_id(item_id, question.k, where)
+                query, found = images.index.get(item_id).code, images.search_by_id(item_id, question.k, where or None)
             else:
-                assert code is not None
-                query, found = code, images.index.search(code[np.newaxis], question.k, where)
+                assert asked is not None
+                if images.width:
+                    query, found = images.encode(asked)[0], images.search(asked, question.k, where or None)
+                else:
+                    query, found = asked, images.index.search(asked[np.newaxis], question.k, where or None)
             nearest = _within(found, question.radius)
-            items = images.index.items([answered for answered, _ in nearest])
+            items = images.index.items([answered for answered, _, _ in nearest])
             break
         except EngineError:
             raise
@@ -59,10 +63,10 @@ def answer(
     return Results(
         index=name,
         code_length=images.index.code_length,
-        query=Query(id=item_id, code=bits_of(query, images.index.code_length)),
+        query=Query(id=None if item_id is None else str(item_id), code=bits_of(query, images.index.code_length)),
         results=[
-            Result(distance=distance, **_fields(name, images, item))
-            for (_, distance), item in zip(nearest, items, strict=True)
+            Result(distance=distance, cosine=cosine, **_fields(name, images, item))
+            for (_, distance, cosine), item in zip(nearest, items, strict=True)
         ],
         more=len(nearest) == question.k < len(images),
         approximate=images.index.approximate,
@@ -70,12 +74,14 @@ def answer(
     )
 
 
-def _within(found: Answers, radius: int | None) -> Sequence[tuple[int | str, int]]:
+def _within(found: Answers, radius: int | None) -> Sequence[tuple[ItemId, int, float | None]]:
     # Answers are ordered by distance: the k nearest within the radius are the first of the k nearest.
-    return [(name, distance) for name, distance in found[0] if radius is None or distance <= radius]
+    cosines = [None] * found.ids.size if found.scores is None else (1 - found.scores[0]).tolist()
+    answers = zip(*found.ids.tolist(), *found.distances.tolist(), cosines, strict=True)
+    return [(name, distance, cosine) for name, distance, cosine in answers if radius is None or distance <= radius]
 
 
-def answer_codes(images: ImageIndex, question: CodesQuestion) -> CodesAnswers:
+def answer_codes(images: CodedItems, question: CodesQuestion) -> CodesAnswers:
     """Search an index by codes.
 
     Raises:
@@ -89,47 +95,46 @@ def answer_codes(images: ImageIndex, question: CodesQuestion) -> CodesAnswers:
     return CodesAnswers(ids=[list(map(str, ids)) for ids in found.ids.tolist()], distances=found.distances.tolist())
 
 
-def look_up(name: str, images: ImageIndex, question: Lookup) -> list[Item]:
-    """Those of some items that an index has."""
-    for attempt in range(ATTEMPTS):
-        try:
-            there = [item_id for item_id in dict.fromkeys(question.ids) if item_id in images.index]
-            return [described(name, images, item) for item in images.index.items(there)]
-        except EngineError:
-            raise
-        except InputError:
-            # One may have been removed in between.
-            if attempt == ATTEMPTS - 1:
-                raise
-    raise AssertionError("the last attempt returns or raises")
-
-
-def described(name: str, images: ImageIndex, item: IndexedItem) -> Item:
+def described(name: str, images: CodedItems, item: IndexedItem) -> Item:
     """An item of an index."""
     return Item(**_fields(name, images, item))
 
 
-def _fields(name: str, images: ImageIndex, item: IndexedItem) -> dict[str, Any]:
-    label, path = item.metadata.get("label"), item.metadata.get("path")
+def _fields(name: str, images: CodedItems, item: IndexedItem) -> dict[str, Any]:
+    label = item.metadata.get("label")
     return {
         "id": str(item.id),
         "label": None if label is None else str(label),
+        "code": bits_of(item.code, images.index.code_length),
+        **(_of_vector(item) if images.width else _of_image(name, item)),
+    }
+
+
+def _of_image(name: str, item: IndexedItem) -> dict[str, Any]:
+    path = item.metadata.get("path")
+    return {
         # Where a file lies on the machine of the service is nobody's business.
         "path": path if path is not None and path.startswith(f"{PICTURES}/") else None,
-        "code": bits_of(item.code, images.index.code_length),
         "thumbnail": f"/v1/items/{quote(str(item.id), safe='')}/thumbnail?{urlencode({'index': name})}",
     }
 
 
-def index_info(name: str, images: ImageIndex, writable: bool) -> IndexInfo:
+def _of_vector(item: IndexedItem) -> dict[str, Any]:
+    told = {column: value for column, value in item.metadata.items() if not isinstance(value, bytes)}
+    return {"path": None, "thumbnail": None, "metadata": told}
+
+
+def index_info(name: str, images: CodedItems, settings: ServiceSettings) -> IndexInfo:
     """What a page must know of an index."""
     return IndexInfo(
         name=name,
         images=len(images),
         code_length=images.index.code_length,
-        hasher=f"{images.hasher.description.method} {images.hasher.description.benchmark}",
-        image_shape=images.hasher.description.image_shape,
+        hasher=images.maker,
+        image_shape=images.hasher.description.image_shape if isinstance(images, ImageIndex) else None,
+        width=images.width,
         labels=images.labels(),
-        writable=writable,
+        writable=settings.token is not None,
+        urls=settings.allow_urls,
         approximate=images.index.approximate,
     )

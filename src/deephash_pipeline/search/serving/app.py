@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated, Any
 from uuid import uuid4
 
-import numpy as np
 from fastapi import Depends, FastAPI, HTTPException, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse
@@ -21,9 +20,11 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.search.engines import EngineError, GatheredIndex
+from deephash_pipeline.hashers.base import EncodedPixels
+from deephash_pipeline.search.coded import CodedItems
+from deephash_pipeline.search.engines import EngineError
 from deephash_pipeline.search.images import ImageIndex
-from deephash_pipeline.search.serving.answering import answer, answer_codes, described, index_info, look_up
+from deephash_pipeline.search.serving.answering import answer, answer_codes, described, index_info
 from deephash_pipeline.search.serving.observing import Observed, fault_of_the_machine
 from deephash_pipeline.search.serving.pictures import thumbnail
 from deephash_pipeline.search.serving.requests import one_line, read_fields, require_token
@@ -34,7 +35,6 @@ from deephash_pipeline.search.serving.schemas import (
     ImageQuestion,
     IndexInfo,
     Item,
-    Lookup,
     NewItem,
     Problem,
     Question,
@@ -57,7 +57,7 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
 }
 
 
-def create_app(image_indexes: Mapping[str, ImageIndex], settings: ServiceSettings | None = None) -> FastAPI:
+def create_app(image_indexes: Mapping[str, CodedItems], settings: ServiceSettings | None = None) -> FastAPI:
     """Make the service.
 
     Args:
@@ -144,8 +144,15 @@ def _add_search(app: FastAPI, service: Service) -> None:
             content, question = await read_fields(request, ImageQuestion, service.settings)
             service.check_count(question)
             name, images = service.named(question)
-            code, _ = await service.encoded(name, content)
-            return await run_in_threadpool(answer, name, images, question, code)
+            asked: NDArray[Any]
+            if question.vector is None:
+                encoded, _ = await service.encoded(name, content)
+                asked = encoded.codes[0]
+            else:
+                asked = service.vector_of(name, question)
+            if question.where is not None and not images.width:
+                raise HTTPException(422, "where: it is for vectors; send a `label`")
+            return await run_in_threadpool(answer, name, images, question, asked)
 
     @app.post("/v1/search/codes", responses=PROBLEMS)
     async def search_by_codes(question: CodesQuestion) -> CodesAnswers:
@@ -160,8 +167,8 @@ def _add_search(app: FastAPI, service: Service) -> None:
         """Find the pictures most like one of the index."""
         with service.admitted():
             service.check_count(question)
-            name, images = await run_in_threadpool(service.with_item, question, item_id)
-            return await run_in_threadpool(answer, name, images, question, None, item_id)
+            name, images, known = await run_in_threadpool(service.with_item, question, item_id)
+            return await run_in_threadpool(answer, name, images, question, None, known)
 
 
 def _add_items(app: FastAPI, service: Service) -> None:
@@ -182,9 +189,9 @@ def _add_items(app: FastAPI, service: Service) -> None:
         with service.admitted():
             content, new = await read_fields(request, NewItem, service.settings)
             name, images = service.named(new)
-            code, picture = await service.encoded(name, content, keep=True)
-            assert picture is not None
-            return await run_in_threadpool(_add, name, images, new, picture, code)
+            encoded, picture = await service.encoded(name, content, keep=True)
+            assert picture is not None and isinstance(images, ImageIndex)
+            return await run_in_threadpool(_add, name, images, new, picture, encoded)
 
     @app.delete(
         "/v1/items/{item_id:path}",
@@ -195,8 +202,8 @@ def _add_items(app: FastAPI, service: Service) -> None:
     async def remove_item(item_id: str, where: Annotated[Where, Query()]) -> Removed:
         """Remove a picture from an index; files outside the index stay."""
         with service.admitted():
-            _, images = await run_in_threadpool(service.with_item, where, item_id)
-            await run_in_threadpool(images.remove, [item_id])
+            _, images, known = await run_in_threadpool(service.with_item, where, item_id)
+            await run_in_threadpool(images.remove, [known])
             return Removed(id=item_id)
 
     class Sample(Where):
@@ -210,24 +217,14 @@ def _add_items(app: FastAPI, service: Service) -> None:
         ids = [item_id for item_id in images.index.sample(sample.count, sample.seed) if item_id in images.index]
         return [described(name, images, item) for item in images.index.items(ids)]
 
-    @app.post("/v1/lookup", responses=PROBLEMS)
-    def look_up_items(question: Lookup) -> list[Item]:
-        """Those of some items that the index has."""
-        return look_up(*service.named(question), question)
-
     class Size(Where):
         size: int = Field(default=192, ge=16, le=1024, description="Pixels of the longer side, at most.")
 
     @app.get("/v1/items/{item_id:path}/thumbnail", responses=PROBLEMS, response_class=Response)
     def item_thumbnail(item_id: str, where: Annotated[Size, Query()]) -> Response:
         """A small picture of an item."""
-        _, images = service.with_item(where, item_id)
-        if isinstance(images.index, GatheredIndex):
-            gathered = images.index.thumbnail(item_id, where.size)
-            if gathered is None:
-                raise HTTPException(404, "no service has a picture of this item")
-            return Response(gathered[0], media_type=gathered[1], headers={"Cache-Control": "private, max-age=60"})
-        path = images.path_of(images.index.get(item_id).metadata)
+        _, images, known = service.with_item(where, item_id)
+        path = images.path_of(images.index.get(known).metadata)
         if path is None:
             raise HTTPException(404, "this item has no picture, only its code")
         content, kind = thumbnail(path, where.size, service.settings.most_pixels)
@@ -236,11 +233,11 @@ def _add_items(app: FastAPI, service: Service) -> None:
     @app.get("/v1/items/{item_id:path}", responses=PROBLEMS)
     def get_item(item_id: str, where: Annotated[Where, Query()]) -> Item:
         """A picture of the index: label, path and code."""
-        name, images = service.with_item(where, item_id)
-        return described(name, images, images.index.get(item_id))
+        name, images, known = service.with_item(where, item_id)
+        return described(name, images, images.index.get(known))
 
 
-def _add(name: str, images: ImageIndex, new: NewItem, picture: Image.Image, code: NDArray[np.uint8]) -> Item:
+def _add(name: str, images: ImageIndex, new: NewItem, picture: Image.Image, encoded: EncodedPixels) -> Item:
     item_id = new.id if new.id is not None else f"added/{uuid4().hex}"
     there = item_id in images.index
     if there and not new.replace:
@@ -248,7 +245,7 @@ def _add(name: str, images: ImageIndex, new: NewItem, picture: Image.Image, code
     before = images.index.get(item_id).metadata.get("path") if there else None
     path = images.keep_picture(picture)
     try:
-        images.add_codes([item_id], code[np.newaxis], [path], [new.label], new.replace)
+        images.add_codes([item_id], encoded, [path], [new.label], new.replace)
     except BaseException:
         images.forget_picture(path)
         raise
@@ -264,8 +261,7 @@ def _add_state(app: FastAPI, service: Service) -> None:
     @app.get("/v1/indexes", responses=PROBLEMS)
     def list_indexes() -> list[IndexInfo]:
         """The indexes that are served."""
-        writable = service.settings.token is not None
-        return [index_info(name, images, writable) for name, images in service.indexes.items()]
+        return [index_info(name, images, service.settings) for name, images in service.indexes.items()]
 
     @app.get("/healthz")
     def health() -> Health:

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.hashers import BaseHasher
+from deephash_pipeline.hashers.base import EncodedPixels
 
-Waiting = tuple[NDArray[np.uint8], Future[NDArray[np.uint8]]]
+Waiting = tuple[NDArray[np.uint8], Future[EncodedPixels]]
 
 
 class BatchingEncoder:
@@ -23,8 +24,8 @@ class BatchingEncoder:
         >>> from deephash_pipeline import ImageHasher
         >>> hasher = ImageHasher.pretrained("digits-48")
         >>> encoder = BatchingEncoder(hasher, batch_size=8)
-        >>> encoder.submit(np.zeros((1, 28, 28), dtype=np.uint8)).result().shape
-        (6,)
+        >>> encoder.submit(np.zeros((1, 28, 28), dtype=np.uint8)).result().codes.shape
+        (1, 6)
         >>> encoder.close()
     """
 
@@ -36,9 +37,9 @@ class BatchingEncoder:
         self._thread = threading.Thread(target=self._work, name="encoding", daemon=True)
         self._thread.start()
 
-    def submit(self, pixels: NDArray[np.uint8]) -> Future[NDArray[np.uint8]]:
+    def submit(self, pixels: NDArray[np.uint8]) -> Future[EncodedPixels]:
         """Ask for the packed code of a picture uint8 (C, H, W) of the hasher's size."""
-        future: Future[NDArray[np.uint8]] = Future()
+        future: Future[EncodedPixels] = Future()
         self._queue.put((pixels, future))
         return future
 
@@ -64,12 +65,14 @@ class BatchingEncoder:
 
     def _encode(self, batch: list[Waiting]) -> None:
         try:
-            codes = self.hasher.encode(np.stack([pixels for pixels, _ in batch]))
+            [encoded] = self.hasher.encode_batches(np.stack([pixels for pixels, _ in batch]))
         except BaseException as error:
             for _, future in batch:
                 future.set_exception(error)
             return
         self.encoded += len(batch)
         self.batches += 1
-        for (_, future), code in zip(batch, codes, strict=True):
-            future.set_result(code)
+        for row, (_, future) in enumerate(batch):
+            own = slice(row, row + 1)
+            features = None if encoded.features is None else encoded.features[own]
+            future.set_result(EncodedPixels(encoded.codes[own], features))

@@ -14,7 +14,7 @@ from fastapi import HTTPException
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from deephash_pipeline.search.images import ImageIndex
+from deephash_pipeline.search.coded import CodedItems
 from deephash_pipeline.search.serving.settings import ServiceSettings
 
 logger = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ class Metrics:
         indexes: that are served.
     """
 
-    def __init__(self, indexes: Mapping[str, ImageIndex]) -> None:
+    def __init__(self, indexes: Mapping[str, CodedItems]) -> None:
         self.registry = CollectorRegistry()
         self.requests = Counter(
             "deephash_requests", "Requests answered.", ("method", "route", "status"), registry=self.registry

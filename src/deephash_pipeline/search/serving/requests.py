@@ -39,6 +39,8 @@ async def read_fields(request: Request, model: type[Fields], settings: ServiceSe
         fields = model.model_validate_json(await request.body())
     except ValidationError as error:
         raise HTTPException(422, one_line(error.errors())) from error
+    if getattr(fields, "vector", None) is not None:
+        return b"", fields
     url = getattr(fields, "url", None)
     if url is None:
         return from_base64(fields.image), fields  # type: ignore[attr-defined]

@@ -1,7 +1,7 @@
 """What is asked and answered, as pydantic models; the OpenAPI description is made of them."""
 
 import unicodedata
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 from pydantic_core import PydanticCustomError
@@ -36,10 +36,21 @@ class Question(Where):
 
 
 class ImageQuestion(Question):
-    """A search by a picture in base64."""
+    """A search by a picture in base64, or by a vector."""
 
     image: str = Field(
         default="", description="PNG, JPEG, WebP or BMP in base64, also as a data: URL.", examples=["iVBORw0KGgo="]
+    )
+    vector: list[float] | None = Field(
+        default=None,
+        min_length=1,
+        description="Numbers, in place of `image`, where the index has vectors.",
+        examples=[[0.1, -0.2, 0.7]],
+    )
+    where: dict[str, Any] | None = Field(
+        default=None,
+        description="Conditions on metadata, where the index has vectors.",
+        examples=[{"year": {">=": 2020}}],
     )
     url: str | None = Field(
         default=None, description="Of the picture, in place of `image`, where the service allows it."
@@ -47,7 +58,7 @@ class ImageQuestion(Question):
 
 
 class CodesQuestion(Where):
-    """A search by codes, for programs that join the answers of several services."""
+    """A search by codes, for programs that compute them."""
 
     codes: list[Annotated[str, StringConstraints(pattern="^[01]+$", max_length=MAXIMUM_CODE_LENGTH)]] = Field(
         min_length=1, max_length=MOST_CODES, description="Bits, first to last.", examples=[["011010011100"]]
@@ -61,12 +72,6 @@ class CodesAnswers(BaseModel):
 
     ids: list[list[str]]
     distances: list[list[int]] = Field(description="Bits that differ from the query.")
-
-
-class Lookup(Where):
-    """Items that are asked for by their ids."""
-
-    ids: list[Name] = Field(min_length=1, max_length=MOST_CODES, examples=[["photos/3/0013.png"]])
 
 
 def addressable(item_id: str) -> str:
@@ -95,19 +100,21 @@ class NewItem(Where):
 
 
 class Item(BaseModel):
-    """A picture of an index."""
+    """A picture or vector of an index."""
 
     id: str
     label: str | None
     path: str | None = Field(description="Of its file from the folder of the index, if that has it.")
     code: str = Field(description="Bits, first to last.")
-    thumbnail: str = Field(description="Where a small picture of it is.")
+    thumbnail: str | None = Field(description="Where a small picture of it is; none of a vector.")
+    metadata: dict[str, str | int | float] | None = Field(default=None, description="Of a vector, by column.")
 
 
 class Result(Item):
-    """A picture that was found."""
+    """A picture or vector that was found."""
 
     distance: int = Field(description="Bits that differ from the query.")
+    cosine: float | None = Field(default=None, description="Of vectors, by which they are in order.")
 
 
 class Query(BaseModel):
@@ -118,7 +125,7 @@ class Query(BaseModel):
 
 
 class Results(BaseModel):
-    """What was found, by distance, among equal distances what was added first."""
+    """What was found: pictures by distance, among equal distances what was added first; vectors by cosine."""
 
     index: str
     code_length: int
@@ -136,9 +143,11 @@ class IndexInfo(BaseModel):
     images: int
     code_length: int
     hasher: str
-    image_shape: tuple[int, int, int]
+    image_shape: tuple[int, int, int] | None = Field(description="Of pictures as they are encoded.")
+    width: int = Field(description="Numbers of a vector, 0 if it has pictures.")
     labels: list[str]
     writable: bool
+    urls: bool = Field(description="Whether a search may name its picture by a URL.")
     approximate: bool
 
 

@@ -12,11 +12,14 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.hashers.base import EncodedPixels
+from deephash_pipeline.search import ItemId
+from deephash_pipeline.search.coded import CodedItems
 from deephash_pipeline.search.images import ImageIndex
 from deephash_pipeline.search.serving.encoding import BatchingEncoder
 from deephash_pipeline.search.serving.observing import Metrics
 from deephash_pipeline.search.serving.pictures import read_picture
-from deephash_pipeline.search.serving.schemas import CodesQuestion, Question, Where
+from deephash_pipeline.search.serving.schemas import CodesQuestion, ImageQuestion, Question, Where
 from deephash_pipeline.search.serving.settings import ServiceSettings
 
 
@@ -28,30 +31,33 @@ class Service:
         settings: limits.
     """
 
-    def __init__(self, indexes: Mapping[str, ImageIndex], settings: ServiceSettings) -> None:
+    def __init__(self, indexes: Mapping[str, CodedItems], settings: ServiceSettings) -> None:
         if not indexes:
             raise InputError("no index is given: name at least one")
         self.indexes, self.settings = dict(indexes), settings
         self.metrics = Metrics(indexes)
         self.encoders = {
-            name: BatchingEncoder(images.hasher, settings.batch_size) for name, images in self.indexes.items()
+            name: BatchingEncoder(images.hasher, settings.batch_size)
+            for name, images in self.indexes.items()
+            if isinstance(images, ImageIndex)
         }
         self.pending = 0
         self.decoding = CapacityLimiter(os.cpu_count() or 1)
 
-    def named(self, where: Where) -> tuple[str, ImageIndex]:
+    def named(self, where: Where) -> tuple[str, CodedItems]:
         """The index that is asked, the first by default."""
         name = where.index if where.index is not None else next(iter(self.indexes))
         if name not in self.indexes:
             raise HTTPException(404, f"no index `{name[:100]}`; there are {', '.join(self.indexes)}")
         return name, self.indexes[name]
 
-    def with_item(self, where: Where, item_id: str) -> tuple[str, ImageIndex]:
-        """The index that is asked, which has this item."""
+    def with_item(self, where: Where, text: str) -> tuple[str, CodedItems, ItemId]:
+        """The index that is asked, which has the item of an id that is written as a text, and that id."""
         name, images = self.named(where)
+        item_id = images.id_of(text)
         if item_id not in images.index:
-            raise HTTPException(404, f"no item `{item_id[:200]}` in {name}")
-        return name, images
+            raise HTTPException(404, f"no item `{text[:200]}` in {name}")
+        return name, images, item_id
 
     def check_count(self, question: Question | CodesQuestion) -> None:
         """Refuse a k beyond the limit."""
@@ -71,24 +77,37 @@ class Service:
             self.pending -= 1
             self.metrics.pending.set(self.pending)
 
-    async def encoded(
-        self, name: str, content: bytes, keep: bool = False
-    ) -> tuple[NDArray[np.uint8], Image.Image | None]:
-        """The code of a picture and, if asked, what the index is to keep of it, computed on other threads."""
-        shape = self.indexes[name].hasher.description.image_shape
+    async def encoded(self, name: str, content: bytes, keep: bool = False) -> tuple[EncodedPixels, Image.Image | None]:
+        """The code and features of a picture and, if asked, what the index is to keep of it, by other threads."""
+        images = self.indexes[name]
+        if not isinstance(images, ImageIndex):
+            raise HTTPException(422, f"image: {name} has vectors of {images.width} numbers; send a `vector`")
+        shape = images.hasher.description.image_shape
         arguments = (content, shape, self.settings.most_pixels, keep)
         # A large picture takes a hundred megabytes while it is decoded.
         read = await to_thread.run_sync(read_picture, *arguments, limiter=self.decoding)
-        code = await asyncio.wrap_future(self.encoders[name].submit(read.pixels))
+        encoded = await asyncio.wrap_future(self.encoders[name].submit(read.pixels))
         self.metrics.encoded.labels(name).inc()
-        return code, read.kept
+        return encoded, read.kept
+
+    def vector_of(self, name: str, question: ImageQuestion) -> NDArray[np.float64]:
+        """The vector that is sent in place of a picture."""
+        width = self.indexes[name].width
+        if question.image or question.url:
+            raise HTTPException(422, "vector: give it or a picture, not both")
+        if len(question.vector or ()) != width:
+            has = f"vectors of {width} numbers" if width else "pictures; send an image"
+            raise HTTPException(422, f"vector: it has {len(question.vector or ())} numbers, {name} has {has}")
+        return np.array(question.vector)
 
     def warm_up(self) -> None:
         """Encode and search once: the first time takes seconds."""
         for name, images in self.indexes.items():
+            if not isinstance(images, ImageIndex):
+                images.search(np.ones(images.width), 1)
+                continue
             black = np.zeros(images.hasher.description.image_shape, dtype=np.uint8)
-            code = self.encoders[name].submit(black).result()
-            images.index.search(code[np.newaxis], 1)
+            images.index.search(self.encoders[name].submit(black).result().codes, 1)
 
     def close(self) -> None:
         """End the threads."""

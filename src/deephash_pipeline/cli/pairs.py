@@ -1,0 +1,60 @@
+"""``deephash-pipeline pairs``: all near pairs of an index."""
+
+import csv
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import click
+
+from deephash_pipeline.cli.options import FOLDER
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.stores import replacing
+from deephash_pipeline.search import HammingIndex
+
+
+@click.command()
+@click.argument("index", type=FOLDER)
+@click.option("--radius", type=click.IntRange(0), required=True, help="Bits in which the codes of a pair may differ.")
+@click.option("--against", type=FOLDER, help="Another index: pairs are of an item of INDEX and one of this.")
+@click.option("--groups", is_flag=True, help="Items that chains of pairs connect, in place of pairs.")
+@click.option("-o", "--out", type=click.Path(path_type=Path), help="CSV file to write.  [default: the terminal]")
+def pairs(index: Path, radius: int, against: Path | None, groups: bool, out: Path | None) -> None:
+    """List all pairs of items of INDEX whose codes differ in at most RADIUS bits, exactly, as CSV."""
+    if groups and against is not None:
+        raise InputError("--groups is of one index: leave --against out")
+    with ExitStack() as opened:
+        items = opened.enter_context(HammingIndex.open(index, read_only=True))
+        if groups:
+            _write(out, ("group", "id"), _members(items, radius))
+        else:
+            other = None if against is None else opened.enter_context(HammingIndex.open(against, read_only=True))
+            found = items.pairs(radius, other)
+            _write(out, ("first", "second", "distance"), (pair for block in found for pair in block))
+
+
+def _members(items: HammingIndex, radius: int) -> Iterator[tuple[Any, ...]]:
+    for number, group in enumerate(items.groups(radius), start=1):
+        yield from ((number, item) for item in group)
+
+
+def _write(out: Path | None, header: tuple[str, ...], rows: Iterable[tuple[Any, ...]]) -> None:
+    """Write a table, to a file whole or not at all; say how many rows a file has."""
+    if out is None:
+        csv.writer(sys.stdout).writerows([header])
+        csv.writer(sys.stdout).writerows(rows)
+        return
+    count = 0
+
+    def counted() -> Iterator[tuple[Any, ...]]:
+        nonlocal count
+        for row in rows:
+            count += 1
+            yield row
+
+    with replacing(out) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerow(header)
+        csv.writer(file).writerows(counted())
+    click.echo(f"{out}: {count} rows")

@@ -1,0 +1,200 @@
+"""What ``index``, ``search`` and ``serve`` do with vectors in place of images."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+import numpy as np
+
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.search import ItemId
+
+if TYPE_CHECKING:
+    from deephash_pipeline.search.vectors import VectorIndex
+    from deephash_pipeline.search.vectors.sources import ArrayVectors, ParquetVectors
+
+FACTS = ("code_length", "columns", "segments", "removed", "bytes_on_disk")
+FILES = ".npy, .safetensors or .parquet"
+MEASURED_K = (10, 100)
+
+
+class GivenVectors(NamedTuple):
+    """A file of vectors as options name it, with what else is known of them.
+
+    Attributes:
+        source: the vectors.
+        ids: of them, or None.
+        labels: of them, or None.
+    """
+
+    source: "ArrayVectors | ParquetVectors"
+    ids: Sequence[ItemId] | None
+    labels: list[str] | None
+
+
+def vectors_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Options that name a file of vectors, with ids."""
+    for option in (
+        click.option("--column", help="Column of the Parquet file, or tensor of the safetensors file."),
+        click.option("--ids", help="Text file with an id a line, or a column of the Parquet file."),
+        click.option(
+            "--labels", help="Text file with a label a line, or a column of the Parquet file; of images, `folder`."
+        ),
+        click.option("--vectors", type=click.Path(path_type=Path), help=f"File of vectors: {FILES}."),
+    ):
+        command = option(command)
+    return command
+
+
+def build_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Options of ``index build`` for vectors."""
+    for option in (
+        click.option("--recall", type=float, help="Share of the exact answers that searches are to find; 0.99."),
+        click.option("--rescore", help="How vectors are stored for that: int8, float16 or none; int8."),
+        click.option(
+            "--bits",
+            type=int,
+            help="Of a code; of images 64, 128 or 256 [128], of vectors 1 to 4096.",
+        ),
+        click.option("--method", help="Hash function to fit, a name that `methods` lists."),
+    ):
+        command = option(command)
+    return vectors_options(command)
+
+
+def open_vector_index(folder: Path, read_only: bool = True) -> "VectorIndex":
+    """Open an index of vectors; a service of images alone has none of the packages of hash functions."""
+    from deephash_pipeline.search.vectors import VectorIndex  # noqa: PLC0415
+
+    return VectorIndex.open(folder, read_only)
+
+
+def refuse_without_vectors(options: dict[str, Any]) -> None:
+    """Refuse options for vectors where no file of vectors is named."""
+    given = [name for name, value in options.items() if value is not None]
+    if given:
+        raise InputError(f"--{given[0]} is for vectors: name their file by --vectors")
+
+
+def build_of_vectors(folder: Path, anew: bool, **options: Any) -> None:
+    """Make an index of a file of vectors, and say what to expect of it."""
+    from deephash_pipeline.search.vectors import VectorIndex  # noqa: PLC0415
+
+    given = read_given(options)
+    chosen = {name: options[name] for name in ("method", "rescore", "recall") if options[name] is not None}
+    for column in getattr(given.source, "left_out", ()):
+        click.echo(f"left out: column {column}: it is no metadata, which are single values", err=True)
+    with VectorIndex.build(
+        folder, given.source, given.ids, labels=given.labels, code_length=options["bits"], anew=anew, **chosen
+    ) as index:
+        click.echo(f"{folder}: {len(index):,} vectors of {given.source.width} numbers, {index!r}")
+        for k in MEASURED_K:
+            click.echo(expectation(index, k))
+        if (index.expected(10).recall or 1) < index.description.measured.target:
+            click.echo("warning: that is less than --recall: give more --bits, or another --method", err=True)
+
+
+def add_vectors(folder: Path, **options: Any) -> None:
+    """Add a file of vectors to an index."""
+    given = read_given(options)
+    if given.ids is None:
+        raise InputError("no ids: name those of the new vectors by --ids")
+    with open_vector_index(folder, read_only=False) as index:
+        # All or none: one addition.
+        blocks = list(given.source.blocks(given.source.count))
+        metadata = {
+            name: [*(value for block in blocks for value in block.metadata[name])] for name in blocks[0].metadata
+        }
+        if given.labels is not None:
+            metadata["label"] = given.labels
+        index.add(np.concatenate([block.vectors for block in blocks]), given.ids, metadata)
+        click.echo(f"{folder}: {given.source.count} added, {len(index)} vectors")
+
+
+def read_given(options: dict[str, Any]) -> GivenVectors:
+    """Open the file of vectors that options name.
+
+    Raises:
+        InputError: it, or that of ids or labels, cannot be read.
+    """
+    from deephash_pipeline.search.vectors import ParquetVectors, open_vectors  # noqa: PLC0415
+
+    path, ids, labels = options["vectors"], options["ids"], options["labels"]
+    source = open_vectors(path, options["column"], ids)
+    if isinstance(source, ParquetVectors):
+        return GivenVectors(source, source.ids, None if labels is None else source.values(labels))
+    return GivenVectors(source, *(None if name is None else _lines(Path(name)) for name in (ids, labels)))
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} cannot be read ({error}): give a text file with a line for each vector") from error
+
+
+def expectation(index: "VectorIndex", k: int, recall: float | None = None) -> str:
+    """What to expect of a search for k answers, in a line."""
+    expected, measured = index.expected(k, recall), index.description.measured
+    how = f"{expected.oversampling} candidates an answer" if index.index.features else "codes alone"
+    if expected.recall is None:
+        return f"recall@{k}: not measured, of too few vectors; {how}"
+    return f"recall@{k}: {expected.recall:.3f} expected ({how}; measured with {measured.queries} vectors held out)"
+
+
+def facts_of_vectors(folder: Path) -> dict[str, Any]:
+    """What ``index info`` says."""
+    with open_vector_index(folder) as index:
+        about, measured = index.description, index.description.measured
+        return {
+            "vectors": len(index),
+            "width": about.width,
+            "method": about.method,
+            "rescore": about.rescore,
+            "labels": index.labels(),
+            **{name: value for name, value in index.index.info().items() if name in FACTS},
+            "recall": [expectation(index, k) for k in measured.of],
+        }
+
+
+class VectorSearch(NamedTuple):
+    """What ``search`` asks an index of vectors.
+
+    Attributes:
+        queries: file of vectors, or None.
+        name: id of an item, or None.
+        k: how many to find.
+        labels: only of these.
+        recall: that is wanted.
+    """
+
+    queries: Path | None
+    name: str | None
+    k: int
+    labels: Sequence[str]
+    recall: float | None
+
+
+def found_vectors(folder: Path, asked: VectorSearch) -> tuple[list[dict[str, Any]], str]:
+    """Answers to each query, and what to expect of them."""
+    from deephash_pipeline.search.vectors import open_vectors  # noqa: PLC0415
+
+    if (asked.queries is None) == (asked.name is None):
+        raise InputError(f"{folder} has vectors: give either --vectors, a file of them, or --id of one of the index")
+    with open_vector_index(folder) as index:
+        where = index.labelled(asked.labels) if asked.labels else None
+        if asked.queries is None:
+            answers = index.search_by_id(index.id_of(str(asked.name)), asked.k, where)
+        else:
+            source = open_vectors(asked.queries)
+            queries = source.take(np.arange(source.count))
+            answers = index.search(queries, asked.k, where, asked.recall)
+        rows = []
+        for query, found in enumerate(answers.ids.tolist()):
+            for place, item in enumerate(index.index.items(found)):
+                row: dict[str, Any] = {"query": query, "id": item.id, "distance": int(answers.distances[query, place])}
+                if answers.scores is not None:
+                    row["cosine"] = round(1 - float(answers.scores[query, place]), 4)
+                rows.append({**row, **item.metadata})
+        return rows, expectation(index, asked.k, asked.recall)

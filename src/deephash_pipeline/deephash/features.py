@@ -1,0 +1,196 @@
+"""Features of images by a network, computed by PyTorch or, on CPUs twice as fast, by ONNX Runtime."""
+
+from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
+from io import BytesIO
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from deephash_pipeline.common.devices import resolve_device
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.deephash.feature_graph import FeatureGraph, trace
+from deephash_pipeline.hashers.description import HasherDescription, Runtime
+from deephash_pipeline.hashers.onnx_hasher import IMAGES, session_of
+from deephash_pipeline.images.batches import Images, SkippedImage, image_batches
+from deephash_pipeline.images.decoding.image_files import Channels, checked_size
+from deephash_pipeline.images.inputs import ImageInputs
+from deephash_pipeline.networks import Trunk, TrunkParameters, build_trunk, initialise, usual_input
+from deephash_pipeline.training import outputs_in_blocks
+
+PHOTOGRAPHS = "timm/tf_efficientnet_lite0"
+"""The network for photographs: its weights come with the extra ``photos``."""
+FEATURES = "features"
+DECODED_AT_A_TIME = 64
+IMAGES_AT_A_TIME = 4
+"""More leave the caches of a processor."""
+
+
+class ExtractedFeatures(NamedTuple):
+    """Features of the images of a batch that could be read.
+
+    Attributes:
+        features: float32 of shape (n, dimension).
+        rows: int64 of shape (n,), of each image in the input.
+        skipped: what could not be read, and why.
+
+    Example:
+        >>> ExtractedFeatures(np.zeros((1, 4), np.float32), np.array([0]), []).features.shape
+        (1, 4)
+    """
+
+    features: NDArray[np.float32]
+    rows: NDArray[np.int64]
+    skipped: list[SkippedImage]
+
+
+class FeatureExtractor:
+    """A network without its last layer, and what its input is.
+
+    Both runtimes give the same features but for the rounding of single precision.
+
+    Args:
+        trunk: the network, with its weights.
+        statistics: ``mean`` and ``standard_deviation`` of each channel, in units of [0, 1].
+        device: of PyTorch.
+        runtime: what computes.
+
+    Attributes:
+        image_shape: to which images are resized: channels, height, width.
+
+    Example:
+        >>> from deephash_pipeline import ImageHasher
+        >>> hasher = ImageHasher.pretrained("digits-48")
+        >>> extractor = FeatureExtractor(hasher.trunk, hasher.description.statistics, torch.device("cpu"), "onnx")
+        >>> extractor.features(np.zeros((2, 8, 8), np.uint8)).shape
+        (2, 500)
+    """
+
+    image_shape: tuple[Channels, int, int]
+
+    def __init__(
+        self, trunk: Trunk, statistics: Mapping[str, list[float]], device: torch.device, runtime: Runtime = "torch"
+    ) -> None:
+        self.trunk, self.statistics, self.device, self.runtime = trunk, statistics, device, runtime
+        channels, height, width = trunk.image_shape
+        self.image_shape = (1 if channels == 1 else 3, height, width)
+        self._session: Any = None
+
+    @classmethod
+    def pretrained(
+        cls,
+        network: str = PHOTOGRAPHS,
+        *,
+        weights: str | Path | None = None,
+        image_size: tuple[int, int] | None = None,
+        unit_length: bool = False,
+        device: str = "auto",
+        runtime: Runtime | Literal["auto"] = "auto",
+    ) -> Self:
+        """Make one of weights that were learned on other images.
+
+        Args:
+            network: a classifier of torchvision, or a model of timm.
+            weights: a file of its state; None for those of an installed package, or its library's.
+            image_size: height and width to which images are resized; None for those that the weights were made for.
+            unit_length: divide every feature vector by its length.
+            device: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
+            runtime: ``torch``, ``onnx``, or ``auto`` for ONNX Runtime where it is installed and there is no GPU.
+
+        Raises:
+            InputError: the network is unknown or its weights cannot be had.
+        """
+        file = None if weights is None else str(weights)
+        parameters = TrunkParameters(pretrained=True, frozen=True, weights=file, unit_length=unit_length)
+        size, statistics = usual_input(network)
+        height, width = size if image_size is None else checked_size(image_size)
+        trunk = build_trunk(network, (3, height, width), parameters)
+        initialise(trunk, seed=0, pretrained=True)
+        chosen = resolve_device(device)
+        made = cls(trunk.eval(), statistics, chosen, usual_runtime(chosen) if runtime == "auto" else runtime)
+        if made.runtime == "onnx":
+            try:
+                made._session = made._traced(made.image_shape)
+            except InputError:
+                # Not every network has a form in ONNX.
+                if runtime == "onnx":
+                    raise
+                made.runtime = "torch"
+        return made
+
+    @classmethod
+    def of(cls, description: HasherDescription, device: str = "auto") -> Self:
+        """Make that of a hasher whose network has the weights of a package."""
+        _, height, width = description.image_shape
+        unit_length = bool(description.trunk.get("unit_length"))
+        return cls.pretrained(description.network, image_size=(height, width), unit_length=unit_length, device=device)
+
+    @property
+    def dimension(self) -> int:
+        """Length of a feature vector."""
+        return self.trunk.z_dimension
+
+    def features(self, images: Images) -> NDArray[np.float32]:
+        """Compute features of images.
+
+        Args:
+            images: paths, contents of files, images of Pillow, or arrays; see `image_batches`.
+
+        Returns:
+            float32 of shape (n, dimension).
+
+        Raises:
+            InputError: an image cannot be read, by name.
+        """
+        blocks = [batch.features for batch in self.batches(images, "raise")]
+        return np.concatenate([np.empty((0, self.dimension), np.float32), *blocks])
+
+    def batches(self, images: Images, errors: Literal["raise", "skip"] = "skip") -> Iterator[ExtractedFeatures]:
+        """Yield features batch by batch, for more images than memory has room for the features of."""
+        for batch in image_batches(images, self.image_shape, DECODED_AT_A_TIME, errors):
+            yield ExtractedFeatures(self(batch.pixels), batch.rows, batch.skipped)
+
+    def __call__(self, pixels: NDArray[np.uint8]) -> NDArray[np.float32]:
+        """Compute features of decoded images, uint8 (n, *image_shape), as float32 (n, dimension); n may be 0."""
+        if not len(pixels):
+            return np.empty((0, self.dimension), np.float32)
+        if self.runtime == "torch":
+            inputs = ImageInputs(pixels, self.statistics, self.device, size=self.trunk.image_size)
+            return outputs_in_blocks(self.trunk.to(self.device), inputs)
+        if self._session is None:
+            self._session = self._traced(pixels.shape[1:])
+        starts = range(0, len(pixels), IMAGES_AT_A_TIME)
+        blocks = [np.ascontiguousarray(pixels[start : start + IMAGES_AT_A_TIME]) for start in starts]
+        return np.concatenate([self._session.run([FEATURES], {IMAGES: block})[0] for block in blocks])
+
+    def _traced(self, image_shape: tuple[int, ...]) -> Any:
+        model = BytesIO()
+        trace(FeatureGraph(self.trunk, self.statistics), image_shape, model, FEATURES)
+        return session_of(model.getvalue(), torch.get_num_threads())
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_session": None}
+
+
+def usual_runtime(device: torch.device) -> Runtime:
+    """Choose ONNX Runtime where it is installed, with the package `onnx` that makes its models, and no GPU computes.
+
+    Example:
+        >>> usual_runtime(torch.device("cuda"))
+        'torch'
+    """
+    installed = find_spec("onnxruntime") is not None and find_spec("onnx") is not None
+    return "onnx" if installed and device.type == "cpu" else "torch"
+
+
+def require_device(runtime: Runtime, device: str) -> None:
+    """Refuse to compute on a GPU what ONNX Runtime has made on a CPU.
+
+    Raises:
+        InputError: a GPU is asked for.
+    """
+    if runtime == "onnx" and device not in ("auto", "cpu"):
+        raise InputError(f"ONNX Runtime computes on the CPU, not on `{device}`: leave out the device")

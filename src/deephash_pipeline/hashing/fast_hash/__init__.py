@@ -1,0 +1,1 @@
+"""FastHash: the method, and its two steps, graph cuts and boosted trees."""

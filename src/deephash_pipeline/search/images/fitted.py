@@ -1,0 +1,104 @@
+"""A hash function that is fitted on the pictures of an index themselves, by the features that it keeps of them."""
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.deephash import ImageHasher
+from deephash_pipeline.deephash.feature_hash import learned
+from deephash_pipeline.hashers.base import EncodedPixels
+from deephash_pipeline.hashing import HASH_FUNCTIONS
+from deephash_pipeline.retrieval import pack_bits
+from deephash_pipeline.search import HammingIndex
+from deephash_pipeline.search.images.index import ImageIndex
+from deephash_pipeline.search.replacing import HASHER, PICTURES, replacing_index
+
+FEWEST = 200
+"""Pictures below which a hash function that was fitted on others is better; of long codes, two for each bit."""
+MOST = 20_000
+"""Pictures that one is fitted on, drawn at random from more."""
+GROWN = 2
+"""Times as many pictures as at the last fit are worth another."""
+WITHOUT_LABELS, WITH_LABELS = "itq", "itq_cca"
+SHIPPED = "photographs"
+"""Benchmark of the hashers for photographs that come with the package."""
+AT_A_TIME = 1024
+
+
+def hasher_of(folder: Path, code_length: int, device: str) -> ImageHasher:
+    """Load the hasher of an index, or for a new one that which comes with the package."""
+    if (folder / HASHER).is_file():
+        return ImageHasher.load(folder / HASHER, device)
+    return ImageHasher.pretrained(f"photos-{code_length}", device)
+
+
+def is_shipped(hasher: ImageHasher) -> bool:
+    """Tell whether a hasher was fitted on the photographs of others."""
+    return hasher.description.benchmark == SHIPPED
+
+
+def fewest(code_length: int) -> int:
+    """Pictures that a hash function is fitted on at least.
+
+    Example:
+        >>> fewest(64), fewest(256)
+        (200, 512)
+    """
+    return max(FEWEST, 2 * code_length)
+
+
+def has_outgrown(images: ImageIndex) -> bool:
+    """Tell whether an index that keeps features has many more pictures than its hash function was fitted on."""
+    fitted_on = images.hasher.description.training_images or MOST
+    return min(len(images), MOST) >= GROWN * fitted_on
+
+
+def refit(folder: Path, method: str | None = None, labels: bool = False, device: str = "auto") -> ImageHasher:
+    """Fit a hash function on the features in an index, and make all of its codes anew by it; no picture is read.
+
+    Args:
+        folder: of the index; it stays as it is until the new one takes its place.
+        method: key of `deephash_pipeline.hashing.HASH_FUNCTIONS`; None for the usual one, with labels or without.
+        labels: whether images of one label are to have codes near to each other.
+        device: of the hasher.
+
+    Returns:
+        The hasher that the index has now.
+
+    Raises:
+        InputError: the index keeps no features or has too few pictures, or the method does not suit.
+    """
+    method = method or (WITH_LABELS if labels else WITHOUT_LABELS)
+    if method not in HASH_FUNCTIONS:
+        raise InputError(f"unknown hash function `{method}`: `deephash-pipeline methods` names them")
+    with ImageIndex.open(folder, read_only=True, device=device) as images:
+        assert isinstance(images.index, HammingIndex) and isinstance(images.hasher, ImageHasher)
+        if not images.index.features:
+            raise InputError(f"{folder} keeps no features to fit on: build an index without --hasher")
+        if len(images) < (needed := fewest(images.hasher.code_length)):
+            raise InputError(f"{folder} has {len(images)} pictures, and {needed} are needed to fit a hash function")
+        function = HASH_FUNCTIONS[method](images.hasher.code_length)
+        if function.supervised and not labels:
+            raise InputError(f"`{method}` learns from labels: add --labels folder")
+        ids = images.index.sample(MOST, seed=0)
+        classes = None
+        if labels:
+            known = [item.get("label") for item in images.index.metadata(ids)]
+            ids = [name for name, label in zip(ids, known, strict=True) if label is not None]
+            _, classes = np.unique([label for label in known if label is not None], return_inverse=True)
+        encoder, about = learned(function, images.hasher.extractor, images.index.features_of(ids), classes)
+        hasher = ImageHasher(images.hasher.trunk, encoder, about, device)
+    with replacing_index(folder) as beside, ImageIndex.create(beside, hasher, features=True) as made:
+        if (folder / PICTURES).is_dir():
+            shutil.copytree(folder / PICTURES, beside / PICTURES)
+        with HammingIndex.open(folder, read_only=True) as old:
+            for _, items in old.batches(AT_A_TIME):
+                names = [str(item.id) for item in items]
+                features = old.features_of(names)
+                codes = pack_bits(encoder.transform(features))
+                metadata = {column: [item.metadata.get(column) for item in items] for column in old.columns}
+                made._add(names, EncodedPixels(codes, features), metadata, replace=False)
+        made.compact()
+    return hasher

@@ -1,0 +1,117 @@
+"""An index that takes the place of another, or of nothing, at once and as a whole."""
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.stores import flush
+from deephash_pipeline.search.locking import LOCK, WriterLock
+from deephash_pipeline.search.store import LEDGER, SEGMENT_NAME, SEGMENTS
+
+HASHER = "hasher.safetensors"
+ONNX_HASHER = "hasher.onnx"
+HASH_FUNCTION = "hash_function.safetensors"
+PICTURES = "pictures"
+PICTURE = re.compile(rf"{PICTURES}/[0-9a-f]{{32}}\.png")
+OWN_FILE = re.compile(
+    rf"{re.escape(LEDGER)}(-wal|-shm|-journal)?|{re.escape(LOCK)}|{SEGMENTS}/{SEGMENT_NAME.pattern}|"
+    rf"{PICTURE.pattern}|{re.escape(ONNX_HASHER)}|{re.escape(HASHER)}(\.provenance\.json)?|\.hasher\..+|"
+    rf"{re.escape(HASH_FUNCTION)}|\.hash_function\..+"
+)
+
+
+def holds_vectors(folder: Path) -> bool:
+    """Tell whether an index is one of vectors."""
+    return (folder / HASH_FUNCTION).is_file()
+
+
+@contextmanager
+def replacing_index(folder: Path) -> Iterator[Path]:
+    """Give a place where to make an index that takes the place of a folder when all has gone well.
+
+    The index in the folder, if there is one, stays as it is until then. What a killed process has left beside it is
+    deleted.
+
+    Args:
+        folder: of the index, or a symbolic link to it.
+
+    Raises:
+        InputError: the folder has files of others, or another process writes it, or builds it too.
+    """
+    place = folder.resolve()
+    beside, former = place.with_name(f".{place.name}.anew"), former_place(place)
+    refuse_exchanged(place)
+    lock = WriterLock(place) if place.exists() else None
+    try:
+        for leftover in (beside, former):
+            list(own_files(place))
+            if leftover.exists():
+                WriterLock(leftover).release()
+                delete_index(leftover)
+        try:
+            yield beside
+            list(own_files(place))
+            try:
+                if lock is not None:
+                    place.rename(former)
+                beside.rename(place)
+                flush(place.parent)
+            except OSError as error:
+                raise InputError(
+                    f"{folder} cannot be replaced ({error.strerror}): build into another folder"
+                ) from error
+            delete_index(former)
+        finally:
+            delete_index(beside)
+    finally:
+        if lock is not None:
+            lock.release()
+
+
+def refuse_exchanged(path: Path) -> None:
+    """Refuse to make an index where one was being exchanged.
+
+    Raises:
+        InputError: there is none, but that which was there before.
+    """
+    if not path.exists() and (former := former_place(path)).is_dir():
+        raise InputError(f"{path} was being replaced when that was broken off: `mv {former} {path}` brings it back")
+
+
+def own_files(folder: Path) -> Iterator[Path]:
+    """The files of an index.
+
+    Raises:
+        InputError: the folder has something that no index makes.
+    """
+    for place, folders, files in os.walk(folder):
+        below = Path(place)
+        for name in (*files, *folders):
+            path = below / name
+            inside = path.relative_to(folder).as_posix()
+            is_folder = name in folders and not path.is_symlink()
+            if not (inside in (SEGMENTS, PICTURES) if is_folder else OWN_FILE.fullmatch(inside)):
+                raise InputError(f"{folder} has {inside}, which is of no index: move it, or build into another folder")
+            if not is_folder:
+                yield path
+
+
+def former_place(folder: Path) -> Path:
+    """Where an index lies for a moment while another takes its place."""
+    return folder.with_name(f".{folder.name}.former")
+
+
+def delete_index(folder: Path) -> None:
+    """Delete an index, and the folder if it then is empty; other files stay.
+
+    Raises:
+        InputError: the folder has something that no index makes.
+    """
+    for path in list(own_files(folder)):
+        path.unlink(missing_ok=True)
+    for path in (folder / SEGMENTS, folder / PICTURES, folder):
+        with suppress(OSError):
+            path.rmdir()

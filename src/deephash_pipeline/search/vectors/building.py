@@ -1,0 +1,173 @@
+"""Vectors -> an index in a folder, block by block: memory does not grow with their number."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, cast, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.progress import count_steps
+from deephash_pipeline.hashing import HASH_FUNCTIONS, HashFunction
+from deephash_pipeline.provenance import content_digest
+from deephash_pipeline.retrieval import pack_bits
+from deephash_pipeline.search.answers import ItemId
+from deephash_pipeline.search.features import FeatureType
+from deephash_pipeline.search.ids import checked_ids
+from deephash_pipeline.search.index import HammingIndex
+from deephash_pipeline.search.replacing import HASH_FUNCTION, replacing_index
+from deephash_pipeline.search.store import LEDGER
+from deephash_pipeline.search.texts import one_form, texts
+from deephash_pipeline.search.vectors.recall import NEIGHBOURS, ExactNeighbours, measured_recall
+from deephash_pipeline.search.vectors.sources import VectorSource
+from deephash_pipeline.search.vectors.stored import Description, save_hash_function
+
+Rescore = Literal["int8", "float16", "none"]
+# A gigabyte at most, with what is made of a block.
+NUMBERS_AT_ONCE = 2**25
+ROWS_TO_FIT = 16_384
+STEPS = 100
+# So many comparisons with held-out rows take a few seconds up to millions of vectors.
+COMPARISONS = 2 * 10**9
+FEWEST_QUERIES, MOST_QUERIES = 100, 1000
+
+
+@dataclass(frozen=True)
+class BuildSettings:
+    """How an index of vectors is made.
+
+    Attributes:
+        method: key of the hash function.
+        code_length: bits per code.
+        rescore: how vectors are stored to bring candidates into order.
+        recall: the share of the exact answers that searches are to find.
+        seed: of every random draw.
+        anew: whether to replace an index that is there.
+
+    Raises:
+        InputError: one of them is out of range.
+    """
+
+    method: str
+    code_length: int
+    rescore: Rescore = "int8"
+    recall: float = 0.99
+    seed: int = 0
+    anew: bool = False
+
+    def __post_init__(self) -> None:
+        if self.method not in HASH_FUNCTIONS:
+            raise InputError(f"method {self.method!r} is unknown: choose one of {', '.join(HASH_FUNCTIONS)}")
+        if self.rescore not in get_args(Rescore):
+            raise InputError(f"rescore is {self.rescore!r}: choose one of {', '.join(get_args(Rescore))}")
+        if not isinstance(self.recall, float | int) or not 0 < self.recall <= 1:
+            raise InputError(f"recall is {self.recall!r}: give a share above 0, at most 1, such as 0.99")
+
+
+def build_index(
+    folder: Path,
+    source: VectorSource,
+    settings: BuildSettings,
+    ids: Sequence[ItemId] | NDArray[Any] | None = None,
+    labels: Sequence[Any] | None = None,
+) -> None:
+    """Make an index of vectors; until it is whole, the folder is as it was.
+
+    Args:
+        folder: of the index.
+        source: the vectors.
+        settings: how.
+        ids: of the vectors; the numbers of their rows by default.
+        labels: names of their classes: metadata, and what supervised hash functions learn from.
+
+    Raises:
+        InputError: a vector has no direction or a number that is not finite, an id is there twice, there is something
+            in the folder, or the disk is full.
+    """
+    if (folder / LEDGER).exists() and not settings.anew:
+        raise InputError(f"{folder} has an index: name another folder, or replace that one by --anew")
+    checked = None if ids is None else checked_ids(ids, None)[0]
+    classes = None if labels is None else [one_form(label) for label in texts("label", labels)]
+    for what, values in (("ids", checked), ("labels", classes)):
+        if values is not None and len(values) != source.count:
+            raise InputError(f"there are {len(values)} {what} for {source.count} vectors: give one for each")
+    held_out, to_fit = _drawn(source.count, settings.seed)
+    function = _fitted(source, settings, to_fit, classes)
+    stored = source.width if settings.rescore != "none" else 0
+    kind = cast(FeatureType, settings.rescore if stored else "float16")
+    queries = unit_rows(source.take(held_out), source.name, held_out)
+    exact = ExactNeighbours(held_out, queries, min(max(NEIGHBOURS), source.count - 1))
+    with (
+        replacing_index(folder) as beside,
+        HammingIndex.create(beside, settings.code_length, stored, kind) as index,
+        count_steps("vectors", total=STEPS) as advance,
+    ):
+        for block in source.blocks(max(1, NUMBERS_AT_ONCE // source.width)):
+            numbers = np.arange(block.start, block.start + len(block.vectors))
+            unit = unit_rows(block.vectors, source.name, numbers)
+            exact.pass_by(block.start, unit)
+            metadata = dict(block.metadata)
+            if classes is not None:
+                metadata["label"] = classes[block.start : block.start + len(unit)]
+            names = numbers if checked is None else checked[numbers]
+            index.add(names, pack_bits(function.transform(unit)), metadata, features=unit if stored else None)
+            done = block.start + len(unit)
+            for _ in range(block.start * STEPS // source.count, done * STEPS // source.count):
+                advance(f"{done:,} of {source.count:,}")
+        measured = measured_recall(index, exact, pack_bits(function.transform(queries)), settings.recall)
+        about = Description(
+            method=settings.method,
+            code_length=settings.code_length,
+            width=source.width,
+            rescore=settings.rescore,
+            measured=measured,
+        )
+        save_hash_function(beside, function, about)
+        index.mark(content_digest(beside / HASH_FUNCTION))
+
+
+def _drawn(count: int, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows that are searched with to measure recall, and other rows that the hash function learns from, ascending."""
+    queries = min(count // 10, max(FEWEST_QUERIES, min(MOST_QUERIES, COMPARISONS // count)))
+    wanted = min(count, queries + ROWS_TO_FIT)
+    drawn = np.random.default_rng(seed).choice(count, wanted, replace=False).astype(np.int64)
+    return np.sort(drawn[:queries]), np.sort(drawn[queries:])
+
+
+def _fitted(
+    source: VectorSource, settings: BuildSettings, rows: NDArray[np.int64], labels: Sequence[str] | None
+) -> HashFunction:
+    function = HASH_FUNCTIONS[settings.method](settings.code_length, random_state=settings.seed)
+    if function.supervised and labels is None:
+        raise InputError(f"method {settings.method} learns from labels: give them by --labels, or choose another")
+    y = None if labels is None else [labels[row] for row in rows.tolist()]
+    return function.fit(unit_rows(source.take(rows), source.name, rows), y)
+
+
+def unit_rows(vectors: NDArray[Any], name: str, rows: NDArray[np.int64]) -> NDArray[np.float32]:
+    """Vectors of length 1 in the same directions, float32 (n, width).
+
+    Args:
+        vectors: float16, float32 or float64 (n, width).
+        name: what messages call them.
+        rows: their numbers, int64 (n,).
+
+    Raises:
+        InputError: one has no direction, or a number that is not finite; the message has the number of the first.
+
+    Example:
+        >>> unit_rows(np.array([[3.0, 4.0]]), "vectors", np.array([0]))
+        array([[0.6, 0.8]], dtype=float32)
+    """
+    # By the largest number first: squares of large or small ones do not fit.
+    peaks = np.abs(vectors).max(axis=1, initial=0)
+    for broken, what in ((~np.isfinite(peaks), "a number that is not finite"), (peaks == 0, "zeros alone")):
+        if broken.any():
+            first, more = rows[broken][0], int(broken.sum()) - 1
+            others = f", and {more} rows after it" if more else ""
+            raise InputError(f"{name}: row {first} has {what}{others}: mend or drop it")
+    scaled: NDArray[np.float32] = (vectors / peaks[:, np.newaxis]).astype(np.float32)
+    scaled /= np.linalg.norm(scaled, axis=1, keepdims=True)
+    return scaled

@@ -1,0 +1,224 @@
+"""`VectorIndex`: vectors under ids, searched by cosine."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.hashing import Encoder
+from deephash_pipeline.provenance import content_digest
+from deephash_pipeline.retrieval import pack_bits
+from deephash_pipeline.search.answers import Answers, ItemId
+from deephash_pipeline.search.checks import checked_count
+from deephash_pipeline.search.coded import CodedItems
+from deephash_pipeline.search.filters import Where
+from deephash_pipeline.search.index import HammingIndex
+from deephash_pipeline.search.replacing import HASH_FUNCTION, holds_vectors
+from deephash_pipeline.search.reranking import ByFeatures
+from deephash_pipeline.search.vectors.building import BuildSettings, Rescore, build_index, unit_rows
+from deephash_pipeline.search.vectors.defaults import default_form
+from deephash_pipeline.search.vectors.recall import Expected
+from deephash_pipeline.search.vectors.sources import ArrayVectors, VectorSource, open_vectors
+from deephash_pipeline.search.vectors.stored import Description, load_hash_function
+
+
+class VectorIndex(CodedItems):
+    """A hash function, the index of its codes, and the vectors in few bytes.
+
+    A search finds the nearest codes, and brings so many of them into the order of the cosine as the recall takes that
+    was asked for. Answers have cosine distances, 1 - cosine, as `scores`.
+
+    Args:
+        encoder: makes the codes.
+        description: of it, and what was measured.
+        index: has codes and vectors.
+        folder: of the index.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> vectors = np.random.default_rng(0).normal(size=(500, 64)).astype(np.float32)
+        >>> with TemporaryDirectory() as folder:
+        ...     with VectorIndex.build(f"{folder}/papers.index", vectors, code_length=64) as index:
+        ...         index.search(vectors[7:9], 3).ids[:, 0].tolist()
+        [7, 8]
+    """
+
+    index: HammingIndex
+
+    def __init__(self, encoder: Encoder, description: Description, index: HammingIndex, folder: Path) -> None:
+        super().__init__(index, folder)
+        self.encoder, self.description = encoder, description
+        self.width = description.width
+
+    @classmethod
+    def build(
+        cls,
+        folder: str | Path,
+        vectors: Any,
+        ids: Sequence[ItemId] | NDArray[Any] | None = None,
+        *,
+        metadata: Mapping[str, Sequence[Any]] | None = None,
+        labels: Sequence[Any] | None = None,
+        method: str | None = None,
+        code_length: int | None = None,
+        rescore: Rescore = "int8",
+        recall: float = 0.99,
+        seed: int = 0,
+        anew: bool = False,
+    ) -> Self:
+        """Make an index in a folder, and open it.
+
+        Args:
+            folder: of the index.
+            vectors: float16, float32 or float64 (n, width), mapped arrays too; a path of `open_vectors`, or a source.
+            ids: 64-bit integers or strings, one for each; the numbers of their rows by default.
+            metadata: of an array, by column, one value for each.
+            labels: names of classes, one for each: metadata, and what supervised hash functions learn from.
+            method: key of a hash function.
+            code_length: bits per code, 1..4096; by default what the recall takes, see `defaults.default_form`.
+            rescore: how vectors are stored to bring candidates into order, ``int8``, ``float16`` or ``none``.
+            recall: the share of the exact answers that searches are to find.
+            seed: of every random draw.
+            anew: whether to replace an index that is there.
+
+        Raises:
+            InputError: an argument has another form, a vector has no direction, or the disk is full; the folder is then
+                as it was.
+        """
+        source = _source(vectors, metadata)
+        ids = getattr(source, "ids", None) if ids is None else ids
+        method, code_length = default_form(source.width, source.count, method, code_length)
+        build_index(Path(folder), source, BuildSettings(method, code_length, rescore, recall, seed, anew), ids, labels)
+        return cls.open(folder)
+
+    @classmethod
+    def open(cls, folder: str | Path, read_only: bool = False) -> Self:
+        """Open an index.
+
+        Args:
+            folder: of the index.
+            read_only: whether others may write meanwhile; every search then sees what they have written before it.
+
+        Raises:
+            InputError: there is none, it is damaged, or, unless read_only, another process writes.
+        """
+        path = Path(folder)
+        if not holds_vectors(path):
+            raise InputError(f"{path} is no index of vectors: make one by `index build {path} --vectors ...`")
+        encoder, description = load_hash_function(path)
+        index = HammingIndex.open(path, read_only)
+        try:
+            if index.made_by != content_digest(path / HASH_FUNCTION):
+                raise InputError(f"{path / HASH_FUNCTION} is not what made the codes of this index: put that one back")
+            return cls(encoder, description, index, path)
+        except BaseException:
+            index.close()
+            raise
+
+    @property
+    def maker(self) -> str:
+        """Method, and how vectors are stored."""
+        return f"{self.description.method}, rescored by {self.description.rescore}"
+
+    def path_of(self, metadata: dict[str, Any]) -> None:
+        """Vectors have no pictures, whatever their metadata say."""
+
+    def __repr__(self) -> str:
+        about = self.description
+        return f"VectorIndex({about.method}, {about.code_length} bits, rescoring by {about.rescore})"
+
+    def id_of(self, text: str) -> ItemId:
+        """The id that is written as a text, in an index whose ids are integers too."""
+        return int(text) if self.index.integer_ids and text.lstrip("-").isdecimal() else text
+
+    def encode(self, vectors: Any) -> NDArray[np.uint8]:
+        """Packed codes of vectors, uint8 (n, ceil(code_length / 8))."""
+        return self._coded(vectors, "vectors")[1]
+
+    def add(
+        self,
+        vectors: Any,
+        ids: Sequence[ItemId] | NDArray[Any],
+        metadata: Mapping[str, Sequence[Any]] | None = None,
+        *,
+        replace: bool = False,
+    ) -> None:
+        """Add vectors; when this returns, they are stored for good and found by the next search.
+
+        Raises:
+            InputError: see `build`, and `HammingIndex.add`; nothing is added then.
+        """
+        unit, codes = self._coded(vectors, "vectors")
+        self.index.add(ids, codes, metadata, features=unit if self.index.features else None, replace=replace)
+
+    def remove(self, ids: Sequence[ItemId] | NDArray[Any], missing_ok: bool = False) -> int:
+        """Remove vectors; return how many. See `HammingIndex.remove`."""
+        return self.index.remove(ids, missing_ok=missing_ok)
+
+    def expected(self, k: int, recall: float | None = None) -> Expected:
+        """How many candidates for each of k answers a search rescores, and the recall that was measured with them.
+
+        Args:
+            k: how many are to be found.
+            recall: that is wanted; by default what the index was built for.
+        """
+        return self.description.measured.expected(k, recall)
+
+    def search(self, queries: Any, k: int, where: Where | None = None, recall: float | None = None) -> Answers:
+        """Find the k nearest of each query.
+
+        Args:
+            queries: real numbers (queries, width) or (width,).
+            k: how many, at least 1; fewer are found if fewer items match.
+            where: conditions on metadata, see `HammingIndex.search`.
+            recall: see `expected`.
+
+        Returns:
+            The answers, whose `scores` are cosine distances, or None where vectors are not stored.
+
+        Raises:
+            InputError: an argument has another form.
+        """
+        unit, codes = self._coded(queries, "queries")
+        return self._searched(unit, codes, checked_count(k, "k"), where, recall)
+
+    def search_by_id(self, name: ItemId, k: int, where: Where | None = None) -> Answers:
+        """Find the k nearest of an item of the index, without itself."""
+        k = checked_count(k, "k")
+        code = self.index.get(name).code[np.newaxis]
+        found = self._searched(self.index.features_of([name]), code, k + 1, where, None)
+        others = np.flatnonzero(found.ids[0] != name)[:k]
+        scores = None if found.scores is None else found.scores[:, others]
+        return Answers(found.ids[:, others], found.distances[:, others], scores)
+
+    def _searched(
+        self, unit: NDArray[np.float32], codes: NDArray[np.uint8], k: int, where: Where | None, recall: float | None
+    ) -> Answers:
+        if not self.index.features:
+            return self.index.search(codes, k, where)
+        found = self.index.search(codes, k, where, ByFeatures(unit, k * self.expected(k, recall).oversampling))
+        assert found.scores is not None
+        # Of vectors of length 1 the squared distance is twice that of the cosine.
+        return replace(found, scores=found.scores / np.float32(2))
+
+    def _coded(self, vectors: Any, name: str) -> tuple[NDArray[np.float32], NDArray[np.uint8]]:
+        source = ArrayVectors(vectors, name)
+        if source.width != self.width:
+            raise InputError(f"{name} have {source.width} numbers, this index has {self.width}")
+        unit = unit_rows(source.take(np.arange(source.count)), name, np.arange(source.count))
+        return unit, pack_bits(self.encoder.transform(unit))
+
+
+def _source(vectors: Any, metadata: Mapping[str, Sequence[Any]] | None) -> VectorSource:
+    if isinstance(vectors, str | Path):
+        vectors = open_vectors(vectors)
+    if not isinstance(vectors, np.ndarray) and hasattr(vectors, "blocks"):
+        if metadata:
+            raise InputError("metadata are of an array: give them as columns of the file, or load the vectors")
+        source: VectorSource = vectors
+        return source
+    return ArrayVectors(vectors, metadata=metadata)

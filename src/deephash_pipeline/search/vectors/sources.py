@@ -1,0 +1,266 @@
+"""Vectors of arrays and files, read block by block: NumPy, safetensors, Parquet."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from math import prod
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deephash_pipeline.common.errors import InputError
+
+SAFETENSORS_DTYPES = {"F16": "<f2", "F32": "<f4", "F64": "<f8"}
+ID_COLUMN = "id"
+
+
+class Block(NamedTuple):
+    """Some rows of a source, one after the other.
+
+    Attributes:
+        start: number of the first.
+        vectors: float16, float32 or float64 (rows, width).
+        metadata: by column, a value for each row.
+    """
+
+    start: int
+    vectors: NDArray[Any]
+    metadata: Mapping[str, Sequence[Any]]
+
+
+class VectorSource(Protocol):
+    """Vectors that may be more than memory has room for.
+
+    Attributes:
+        name: what messages call it.
+        count: number of vectors.
+        width: numbers of each.
+
+    Example:
+        >>> source: VectorSource = ArrayVectors(np.eye(3))
+        >>> source.count, source.width
+        (3, 3)
+    """
+
+    name: str
+    count: int
+    width: int
+
+    def blocks(self, rows: int) -> Iterator[Block]:
+        """All of them, in order, at most so many at a time."""
+
+    def take(self, rows: NDArray[np.int64]) -> NDArray[Any]:
+        """Some of them, of rows that ascend."""
+
+
+class ArrayVectors:
+    """Vectors of an array, in memory or mapped.
+
+    Args:
+        array: float16, float32 or float64 (n, width); a single vector (width,) counts as one row.
+        name: what messages call it.
+        metadata: by column, a value for each row.
+
+    Raises:
+        InputError: it has another shape or type, or no number.
+
+    Example:
+        >>> [block.start for block in ArrayVectors(np.eye(3)).blocks(2)]
+        [0, 2]
+    """
+
+    def __init__(self, array: Any, name: str = "vectors", metadata: Mapping[str, Sequence[Any]] | None = None) -> None:
+        given = array if isinstance(array, np.ndarray) else _numbers(array, name)
+        given = given[np.newaxis] if given.ndim == 1 else given
+        if given.ndim != 2 or given.dtype.kind != "f" or given.dtype.itemsize > 8 or not given.size:
+            raise InputError(
+                f"{name} is {given.dtype} of shape {given.shape}: give float16, float32 or float64 of shape (n, width)"
+            )
+        self.name, self._array, self._metadata = name, given, dict(metadata or {})
+        self.count, self.width = given.shape
+        for column, values in self._metadata.items():
+            if not hasattr(values, "__len__") or len(values) != self.count:
+                raise InputError(f"metadata column {column!r} is not one value for each of {self.count} vectors")
+
+    def blocks(self, rows: int) -> Iterator[Block]:
+        """See `VectorSource`."""
+        for start in range(0, self.count, rows):
+            part = slice(start, start + rows)
+            yield Block(start, self._array[part], {name: values[part] for name, values in self._metadata.items()})
+
+    def take(self, rows: NDArray[np.int64]) -> NDArray[Any]:
+        """See `VectorSource`."""
+        taken: NDArray[Any] = self._array[rows]
+        return taken
+
+
+def _numbers(values: Any, name: str) -> NDArray[Any]:
+    """A table of numbers that is no array."""
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name} are no table of numbers ({error}): give one of shape (n, width)") from error
+
+
+class ParquetVectors:
+    """Vectors of a column of lists in a Parquet file; columns of plain values are metadata.
+
+    Args:
+        path: of the file.
+        column: with the vectors; the only one of lists by default.
+        ids: column with the ids, ``id`` by default if there is one.
+
+    Attributes:
+        ids: of all rows; None where no column has them.
+        left_out: columns that are neither.
+
+    Raises:
+        InputError: it cannot be read, or has no such column.
+    """
+
+    def __init__(self, path: Path, column: str | None = None, ids: str | None = None) -> None:
+        try:
+            import pyarrow  # noqa: PLC0415 - other files are read without it
+            import pyarrow.parquet  # noqa: PLC0415
+        except ImportError as error:
+            raise InputError(f"{path} needs pyarrow ({error}): pip install pyarrow") from error
+        self.name, self._arrow = str(path), pyarrow
+        self._reading = (OSError, pyarrow.ArrowException)
+        try:
+            self._file = pyarrow.parquet.ParquetFile(path, memory_map=True)
+        except self._reading as error:
+            raise self._unreadable(error) from error
+        fields = {field.name: field.type for field in self._file.schema_arrow}
+        lists = [name for name, kind in fields.items() if self._is_list(kind)]
+        if column is None and len(lists) != 1:
+            raise InputError(f"{path} has {len(lists)} columns of lists ({', '.join(lists)}): name one by --column")
+        self.column = lists[0] if column is None else column
+        if self.column not in lists:
+            raise InputError(f"{path} has no column {self.column!r} of lists of numbers; it has {', '.join(fields)}")
+        id_column = ids if ids is not None else ID_COLUMN if ID_COLUMN in fields else None
+        others = {name: kind for name, kind in fields.items() if name not in (self.column, id_column)}
+        self._columns = [name for name, kind in others.items() if not pyarrow.types.is_nested(kind)]
+        self.left_out = [name for name in others if name not in self._columns]
+        self.ids = None if id_column is None else self.values(id_column)
+        self.count = self._file.metadata.num_rows
+        if not self.count:
+            raise InputError(f"{path} has no row: give a file with vectors")
+        self.width = next(self.blocks(1)).vectors.shape[1]
+
+    def blocks(self, rows: int) -> Iterator[Block]:
+        """See `VectorSource`."""
+        yield from self._blocks(rows, self._columns)
+
+    def take(self, rows: NDArray[np.int64]) -> NDArray[Any]:
+        """See `VectorSource`."""
+        found = []
+        for block in self._blocks(65_536, []):
+            inside = rows[(rows >= block.start) & (rows < block.start + len(block.vectors))]
+            found.append(block.vectors[inside - block.start])
+        return np.concatenate(found)
+
+    def values(self, column: str) -> list[Any]:
+        """All values of a column of plain ones.
+
+        Raises:
+            InputError: there is none.
+        """
+        if column not in self._file.schema_arrow.names:
+            raise InputError(f"{self.name} has no column {column!r}; it has {', '.join(self._file.schema_arrow.names)}")
+        try:
+            return self._values(self._file.read([column]).column(0))
+        except self._reading as error:
+            raise self._unreadable(error) from error
+
+    def _blocks(self, rows: int, columns: Sequence[str]) -> Iterator[Block]:
+        start = 0
+        try:
+            for batch in self._file.iter_batches(rows, columns=[self.column, *columns]):
+                vectors = self._vectors(batch.column(self.column), start)
+                yield Block(start, vectors, {name: self._values(batch.column(name)) for name in columns})
+                start += len(vectors)
+        except self._reading as error:
+            raise self._unreadable(error) from error
+
+    def _is_list(self, kind: Any) -> bool:
+        types = self._arrow.types
+        is_list = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
+        return bool(is_list and types.is_floating(kind.value_type))
+
+    def _vectors(self, lists: Any, start: int) -> NDArray[Any]:
+        widths = self._arrow.compute.list_value_length(lists).to_numpy(zero_copy_only=False)
+        width = getattr(self, "width", widths[0])
+        wrong = np.flatnonzero(~(widths == width))
+        if len(wrong) or not width > 0:
+            row = int(wrong[0]) if len(wrong) else 0
+            found = "no vector" if np.isnan(widths[row]) else f"{int(widths[row])} numbers"
+            raise InputError(
+                f"{self.name}: row {start + row} has {found}, the first has {width}: mend or drop that row"
+            )
+        numbers: NDArray[Any] = lists.flatten().to_numpy(zero_copy_only=False)
+        return numbers.reshape(-1, int(width))
+
+    def _values(self, column: Any) -> list[Any]:
+        """Values that an index can store: dates and the like as text."""
+        types, kind = self._arrow.types, column.type
+        if types.is_dictionary(kind):
+            column = column.cast(kind.value_type)
+        elif types.is_temporal(kind) or types.is_decimal(kind):
+            column = column.cast(self._arrow.string())
+        values: list[Any] = column.to_pylist()
+        return values
+
+    def _unreadable(self, error: Exception) -> InputError:
+        return InputError(f"{self.name} cannot be read ({' '.join(str(error).split())[:200]}): make or copy it again")
+
+
+def open_vectors(path: str | Path, column: str | None = None, ids: str | None = None) -> ArrayVectors | ParquetVectors:
+    """Open a file of vectors; nothing but its head is read.
+
+    Args:
+        path: ``.npy``, ``.safetensors`` or ``.parquet``.
+        column: of a Parquet file, or tensor of a safetensors file; by default the only one that can be meant.
+        ids: column of a Parquet file that has the ids.
+
+    Raises:
+        InputError: it is not there, is damaged, or has no vectors.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise InputError(f"{path} is not there: name a file of vectors, .npy, .safetensors or .parquet")
+    kind = path.suffix.lower()
+    if kind in (".parquet", ".pq"):
+        return ParquetVectors(path, column, ids)
+    if kind == ".safetensors":
+        return ArrayVectors(_mapped_tensor(path, column), str(path))
+    if kind != ".npy":
+        raise InputError(f"{path} is no file of vectors: give .npy, .safetensors or .parquet")
+    try:
+        return ArrayVectors(np.load(path, mmap_mode="r", allow_pickle=False), str(path))
+    except InputError:
+        raise
+    except (OSError, ValueError, EOFError) as error:
+        raise InputError(f"{path} cannot be read ({' '.join(str(error).split())[:200]}): write it again") from error
+
+
+def _mapped_tensor(path: Path, name: str | None) -> NDArray[Any]:
+    """Map a tensor of a safetensors file, which begins with the length of its header, and the header in JSON."""
+    import safetensors  # noqa: PLC0415 - other files are read without it
+
+    try:
+        # It looks whether the file is whole.
+        with safetensors.safe_open(path, framework="numpy"), path.open("rb") as file:
+            length = int.from_bytes(file.read(8), "little")
+            header = json.loads(file.read(length))
+    except (OSError, safetensors.SafetensorError) as error:
+        raise InputError(f"{path} cannot be read ({error}): make or copy it again") from error
+    tensors = {key: entry for key, entry in header.items() if key != "__metadata__"}
+    tables = [key for key, entry in tensors.items() if len(entry["shape"]) == 2]
+    if name is None and len(tables) != 1:
+        raise InputError(f"{path} has {len(tables)} tables ({', '.join(tables)}): name one by --column")
+    chosen = tensors.get(tables[0] if name is None else name)
+    if chosen is None or chosen["dtype"] not in SAFETENSORS_DTYPES or not prod(chosen["shape"]):
+        raise InputError(f"{path} has no tensor {name or tables[0]!r} of float16, float32 or float64: convert it")
+    offset = 8 + length + chosen["data_offsets"][0]
+    return np.memmap(path, SAFETENSORS_DTYPES[chosen["dtype"]], "r", offset, tuple(chosen["shape"]))

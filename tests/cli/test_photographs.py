@@ -1,0 +1,151 @@
+"""An index of photographs without a hasher of one's own: features are kept, and a hash function is fitted on them."""
+
+import json
+import os
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from deephash_pipeline.deephash import FeatureExtractor, ImageHasher
+from deephash_pipeline.deephash.feature_hash import learned
+from deephash_pipeline.hashing import ITQ
+from deephash_pipeline.search.images import ImageIndex, fitted
+from tests.cli.test_search import one_line
+
+SIZE = (32, 32)
+
+
+@pytest.fixture(scope="module")
+def extractor(tmp_path_factory):
+    """Of a small network, in the place of that for photographs."""
+    from torchvision.models import squeezenet1_1  # noqa: PLC0415 - takes a second
+
+    file = tmp_path_factory.mktemp("weights") / "weights.pth"
+    with torch.random.fork_rng():
+        torch.manual_seed(5)
+        torch.save(squeezenet1_1().state_dict(), file)
+    return FeatureExtractor.pretrained("squeezenet1_1", weights=file, image_size=SIZE, unit_length=True)
+
+
+def write_photos(folder, rows):
+    """Pictures of two colours by their rows, in a folder for each of two classes."""
+    for row in rows:
+        path = folder / ("warm" if row % 2 else "cold") / f"{row:03d}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pixels = np.random.default_rng(row).integers(0, 256, (4, 4, 3), dtype=np.uint8)
+        pixels[..., 0 if row % 2 else 2] |= 128
+        Image.fromarray(pixels).resize(SIZE).save(path)
+
+
+@pytest.fixture
+def colours(tmp_path, extractor, monkeypatch):
+    """140 pictures, where 128 are enough to fit on, and a shipped hasher that was fitted on others."""
+    write_photos(tmp_path / "colours", range(140))
+    noise = np.random.default_rng(0).integers(0, 256, (70, *SIZE, 3), dtype=np.uint8)
+    encoder, about = learned(ITQ(64), extractor, extractor.features(noise))
+    about = about.model_copy(update={"benchmark": fitted.SHIPPED})
+    shipped = ImageHasher(extractor.trunk, encoder, about)
+    pretrained = ImageHasher.pretrained
+    monkeypatch.setattr(
+        ImageHasher, "pretrained", lambda name, device: shipped if name == "photos-64" else pretrained(name, device)
+    )
+    monkeypatch.setattr(fitted, "FEWEST", 20)
+    return tmp_path / "colours"
+
+
+def build(command, colours, *options):
+    return command("index", "build", colours.parent / "x.index", colours, "--bits", 64, *options)
+
+
+def stored(colours):
+    with ImageIndex.open(colours.parent / "x.index", read_only=True) as images:
+        names = list(images)
+        codes = np.stack([item.code for item in images.index.items(names)])
+        return images.hasher, names, codes, images.index.features_of(names)
+
+
+def test_few_pictures_get_the_shipped_hash_function_and_their_own_once_there_are_enough(command, colours, extractor):
+    for path in sorted(colours.rglob("*.png"))[:70]:
+        path.unlink()
+    assert build(command, colours).exit_code == 0
+    hasher, names, codes, _ = stored(colours)
+    assert hasher.description.benchmark == fitted.SHIPPED and len(names) == 70
+    write_photos(colours, range(140))
+    result = build(command, colours)
+    assert "70 added, 70 there already" in result.output
+    assert "fitted on 140 of its images" in result.output
+    hasher, names, codes, features = stored(colours)
+    assert (hasher.description.method, hasher.description.benchmark) == ("itq", "images")
+    # What is kept has half precision; so has what the codes are computed from.
+    z = extractor.features(names)
+    np.testing.assert_array_equal(features, z.astype(np.float16).astype(np.float32))
+    assert (np.unpackbits(codes ^ hasher.encode(names)).mean()) < 0.01
+    assert "fitted on" not in build(command, colours).output
+
+
+def test_a_fit_reads_no_picture_and_keeps_what_is_known_of_each(command, colours):
+    build(command, colours)
+    _, names, before, features = stored(colours)
+    kept = colours.with_name("moved away")
+    colours.rename(kept)
+    result = command("index", "refit", colours.parent / "x.index", "--labels", "folder")
+    assert result.exit_code == 0, result.output
+    hasher, again, codes, same = stored(colours)
+    assert hasher.description.method == "itq_cca"
+    assert (again, same.tolist()) == (names, features.tolist())
+    assert not np.array_equal(codes, before)
+    warm = np.array(["warm" in name for name in names])
+    bits = np.unpackbits(codes, axis=1).astype(int)
+    apart = (bits[:, None] != bits[None]).mean(axis=2)
+    assert apart[np.ix_(warm, warm)].mean() < apart[np.ix_(warm, ~warm)].mean()
+    kept.rename(colours)
+    assert "140 there already, 140 images" in build(command, colours).output
+
+
+def test_a_search_is_brought_into_the_order_of_the_features(command, colours, extractor):
+    build(command, colours)
+    names = sorted(str(path) for path in colours.rglob("*.png"))
+    z = extractor.features(names)
+    found = command("search", colours.parent / "x.index", names[3], "-k", 5, "--rescore", "--json")
+    expected = [names[row] for row in np.argsort(-(z @ z[3]))[:5]]
+    assert [os.path.realpath(row["path"]) for row in json.loads(found.output)] == list(map(os.path.realpath, expected))
+
+
+def test_pictures_that_are_added_have_features_too(command, colours):
+    build(command, colours)
+    write_photos(colours, range(140, 143))
+    index = colours.parent / "x.index"
+    assert "3 added" in command("index", "add", index, colours / "warm" / "141.png", colours / "cold").output
+    with ImageIndex.open(index) as images:
+        images.add(["in memory"], np.zeros((1, *SIZE, 3), np.uint8))
+        assert images.index.features_of(["in memory"]).any()
+    assert "fits it on these" not in build(command, colours).output
+    write_photos(colours, range(143, 285))
+    assert "fits it on these" in build(command, colours).output
+
+
+def test_copies_of_few_pictures_keep_the_shipped_hash_function(command, colours):
+    paths = sorted(colours.rglob("*.png"))
+    for path in paths[20:]:
+        path.write_bytes(paths[0].read_bytes())
+    result = build(command, colours)
+    assert result.exit_code == 0
+    assert "keeps the hash function that was fitted on other photographs" in result.output
+    assert stored(colours)[0].description.benchmark == fitted.SHIPPED
+
+
+def test_what_cannot_be_fitted_is_refused_in_one_line(command, colours, built):
+    index = colours.parent / "x.index"
+    for path in sorted(colours.rglob("*.png"))[:70]:
+        path.unlink()
+    build(command, colours)
+    assert "has 70 pictures, and 128 are needed" in one_line(command("index", "refit", index))
+    assert "keeps no features" in one_line(command("index", "refit", built))
+    assert "keeps no features" in one_line(command("search", built, colours / "warm" / "139.png", "--rescore"))
+    write_photos(colours, range(140))
+    build(command, colours)
+    assert "unknown hash function `iqt`" in one_line(command("index", "refit", index, "--method", "iqt"))
+    assert "`itq_cca` learns from labels" in one_line(command("index", "refit", index, "--method", "itq_cca"))
+    assert "`index refit" in one_line(build(command, colours, "--labels", "folder"))

@@ -1,0 +1,128 @@
+"""From a file of vectors to answers, by commands and over HTTP."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import Result
+from starlette.testclient import TestClient
+
+from deephash_pipeline.search.serving import ServiceSettings, create_app
+from deephash_pipeline.search.vectors import VectorIndex
+
+Command = Callable[..., Result]
+TOKEN = "a token of enough letters"
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory, command: Command) -> Path:
+    """Embeddings, ids and labels as files, and an index of them."""
+    place = tmp_path_factory.mktemp("papers")
+    vectors = np.random.default_rng(0).normal(size=(400, 16)).astype(np.float32)
+    np.save(place / "embeddings.npy", vectors)
+    np.save(place / "queries.npy", vectors[5:7])
+    (place / "ids.txt").write_text("".join(f"paper/{row}\n" for row in range(400)))
+    (place / "labels.txt").write_text("".join(f"topic {row % 4}\n" for row in range(400)))
+    named = ("--vectors", "embeddings.npy", "--ids", "ids.txt", "--labels", "labels.txt")
+    said = run(command, place, "index", "build", "papers.index", *named)
+    assert "400 vectors of 16 numbers" in said.output and "recall@10: " in said.output
+    return place
+
+
+def run(command: Command, place: Path, *arguments: str) -> Result:
+    """Run a command whose arguments with a dot are files in a folder."""
+    return command(*(place / each if "." in each else each for each in arguments))
+
+
+def test_a_search_by_vectors_says_what_it_finds_and_which_recall_to_expect(command: Command, place: Path) -> None:
+    result = run(command, place, "search", "papers.index", "--vectors", "queries.npy", "-k3", "--json")
+    rows = json.loads(result.stdout)
+    assert [row["query"] for row in rows] == [0, 0, 0, 1, 1, 1]
+    assert [(row["id"], row["label"]) for row in rows[::3]] == [("paper/5", "topic 1"), ("paper/6", "topic 2")]
+    assert rows[0]["cosine"] == pytest.approx(1, abs=0.001) and rows[0]["distance"] == 0
+    assert result.stderr.startswith("recall@3: ") and "vectors held out" in result.stderr
+    by_id = run(command, place, "search", "papers.index", "--id", "paper/5", "-k2", "--label", "topic 3").stdout
+    assert by_id.splitlines()[0].split() == ["query", "id", "distance", "cosine", "label"] and "paper/5" not in by_id
+
+
+def test_an_index_of_vectors_is_described_added_to_and_removed_from(command: Command, place: Path) -> None:
+    made = ("build", "more.index", "--vectors", "embeddings.npy")
+    added = ("index", "add", "more.index", "--vectors", "queries.npy", "--ids", "new.txt")
+    run(command, place, "index", *made, "--method", "sign", "--bits", "16")
+    (place / "new.txt").write_text("-7\n-8\n")
+    assert "ids are strings, but this index has integers" in run(command, place, *added).output
+    assert "398 vectors" in run(command, place, "index", "remove", "more.index", "5", "6").output
+    facts = json.loads(run(command, place, "index", "info", "more.index", "--json").output)
+    assert (facts["vectors"], facts["width"], facts["method"], facts["rescore"]) == (398, 16, "sign", "int8")
+    run(command, place, "index", *made, "--ids", "ids.txt", "--anew")
+    assert "402 vectors" in run(command, place, *added).output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("index build x.index --rescore none", "--rescore is for vectors: name their file by --vectors"),
+        ("index build x.index --vectors embeddings.npy --hasher h", "--vectors are indexed alone"),
+        ("index build x.index --vectors embeddings.npy --ids none.txt", "none.txt cannot be read"),
+        ("index add papers.index --vectors queries.npy", "no ids: name those of the new vectors by --ids"),
+        ("search papers.index", "give either --vectors, a file of them, or --id"),
+        ("search papers.index --vectors queries.npy --radius 3", "PHOTO, --radius and --engine are for"),
+        ("search papers.index --vectors queries.npy --label topc", "no image has the label `topc`: do you mean `topic"),
+    ],
+)
+def test_what_does_not_go_together_is_said(command: Command, place: Path, arguments: str, message: str) -> None:
+    result = run(command, place, *arguments.split())
+    assert result.exit_code == 1 and message in result.output and result.output.count("\n") == 1
+    assert not (place / "x.index").exists()
+
+
+@pytest.fixture
+def client(place: Path) -> Any:
+    with (
+        VectorIndex.open(place / "papers.index", read_only=True) as index,
+        TestClient(create_app({"papers": index}, ServiceSettings(token=TOKEN)), base_url="http://127.0.0.1") as client,
+    ):
+        yield client
+
+
+def test_a_service_answers_vectors_with_ids_cosines_and_metadata(client: Any, place: Path) -> None:
+    vector = np.load(place / "queries.npy")[0].tolist()
+    found = client.post("/v1/search", json={"vector": vector, "k": 5}).json()
+    first = found["results"][0]
+    assert (first["id"], first["metadata"], first["thumbnail"]) == ("paper/5", {"label": "topic 1"}, None)
+    cosines = [result["cosine"] for result in found["results"]]
+    assert cosines == sorted(cosines, reverse=True) and cosines[0] == pytest.approx(1, abs=1e-3)
+    only = client.post("/v1/search", json={"vector": vector, "k": 5, "where": {"label": {"!=": "topic 1"}}}).json()
+    assert {result["label"] for result in only["results"]} <= {"topic 0", "topic 2", "topic 3"}
+    near = client.get("/v1/search/paper%2F5", params={"k": 4}).json()
+    assert [result["id"] for result in near["results"]] == [result["id"] for result in found["results"][1:]]
+    assert client.get("/v1/items/paper%2F5").json()["label"] == "topic 1"
+    [about] = client.get("/v1/indexes").json()
+    assert (about["width"], about["image_shape"]) == (16, None)
+
+
+@pytest.mark.parametrize(
+    ("method", "address", "body", "status", "message"),
+    [
+        ("POST", "/v1/search", {"vector": [1, 2]}, 422, "vector: it has 2 numbers, papers has vectors of 16 numbers"),
+        ("POST", "/v1/search", {"vector": [0] * 16}, 400, "row 0 has zeros alone"),
+        ("POST", "/v1/search", {"vector": [1] * 16, "image": "aa"}, 422, "give it or a picture, not both"),
+        ("POST", "/v1/search", {"image": "aaaa"}, 422, "has vectors of 16 numbers; send a `vector`"),
+        (
+            "POST",
+            "/v1/search",
+            {"vector": [1] * 16, "where": {"year": 3}},
+            400,
+            "a column 'year' that this index lacks",
+        ),
+        ("GET", "/v1/items/paper%2F5/thumbnail", None, 404, "no picture"),
+    ],
+)
+def test_a_request_that_cannot_be_answered_is_told_why(
+    client: Any, method: str, address: str, body: Any, status: int, message: str
+) -> None:
+    answer = client.request(method, address, json=body)
+    assert answer.status_code == status and message in answer.json()["error"]

@@ -1,0 +1,101 @@
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import safetensors.numpy
+from numpy.typing import NDArray
+
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.search.vectors import VectorIndex, VectorSource, open_vectors
+
+KINDS = {"float16": pa.float16(), "float32": pa.float32(), "float64": pa.float64()}
+
+
+def written(path: Path, vectors: NDArray[Any], **columns: Any) -> Path:
+    if path.suffix == ".npy":
+        np.save(path, vectors)
+    elif path.suffix == ".safetensors":
+        safetensors.numpy.save_file({"bias": vectors[0].copy(), "embeddings": vectors}, path)
+    else:
+        lists = pa.array(list(vectors), type=pa.list_(KINDS[vectors.dtype.name]))
+        # Rows of several groups.
+        pq.write_table(pa.table({"vector": lists, **columns}), path, row_group_size=130)
+    return path
+
+
+def whole(source: VectorSource) -> NDArray[Any]:
+    return np.concatenate([block.vectors for block in source.blocks(97)])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["z.npy", "z.safetensors", "z.parquet"])
+def test_files_are_read_as_they_were_written(tmp_path: Path, vectors: Any, name: str, kind: str) -> None:
+    z = vectors.astype(kind)
+    source = open_vectors(written(tmp_path / name, z))
+    assert (source.count, source.width) == z.shape
+    assert [block.start for block in source.blocks(97)][:2] == [0, 97]
+    np.testing.assert_array_equal(whole(source), z)
+    rows = np.array([0, 5, 129, 130, 599])
+    np.testing.assert_array_equal(source.take(rows), z[rows])
+
+
+@pytest.mark.parametrize("kind", [pa.list_(pa.float32(), 24), pa.large_list(pa.float32())])
+def test_lists_of_a_fixed_size_and_large_ones_are_vectors_too(tmp_path: Path, vectors: Any, kind: Any) -> None:
+    path = tmp_path / "z.parquet"
+    pq.write_table(pa.table({"vector": pa.array(list(vectors), type=kind)}), path)
+    np.testing.assert_array_equal(whole(open_vectors(path)), vectors)
+
+
+def test_other_columns_of_parquet_are_ids_and_metadata(tmp_path: Path, vectors: Any) -> None:
+    columns = {
+        "doi": pa.array([f"10.1/{row}" for row in range(600)]),
+        "year": pa.array([2000 + row % 20 for row in range(600)]),
+        "day": pa.array([row for row in range(600)], type=pa.date32()),
+        "label": pa.array(["ab"[row % 2] for row in range(600)]).dictionary_encode(),
+        "authors": pa.array([["x"]] * 600),
+    }
+    source = open_vectors(written(tmp_path / "z.parquet", vectors, **columns), ids="doi")
+    assert source.left_out == ["authors"]
+    with VectorIndex.build(tmp_path / "papers.index", source, code_length=24) as index:
+        found = index.search(vectors[7], 3, {"year": 2007, "label": "b"})
+        assert found.ids[0, 0] == "10.1/7"
+        assert index.index.get("10.1/7").metadata == {"year": 2007, "day": "1970-01-08", "label": "b"}
+
+
+def one_shorter(vectors: Any) -> Any:
+    return pa.array([*vectors[:400], vectors[400][:-1], *vectors[401:]], type=pa.list_(pa.float32()))
+
+
+@pytest.mark.parametrize(
+    ("name", "write", "message"),
+    [
+        ("z.npy", lambda path, z: path.write_bytes(b"\x93NUMPY junk"), "cannot be read"),
+        ("z.npy", lambda path, z: path.write_bytes(written(path, z).read_bytes()[:5000]), "cannot be read"),
+        ("z.npy", lambda path, z: np.save(path, np.array([{}]), allow_pickle=True), "cannot be read"),
+        ("z.npy", lambda path, z: np.save(path, z[:, :0]), r"of shape \(600, 0\)"),
+        ("z.safetensors", lambda path, z: path.write_bytes(written(path, z).read_bytes()[:5000]), "cannot be read"),
+        ("z.safetensors", lambda path, z: safetensors.numpy.save_file({"a": z, "b": z}, path), "2 tables .a, b."),
+        ("z.safetensors", lambda path, z: safetensors.numpy.save_file({"a": z.astype("i4")}, path), "no tensor 'a'"),
+        ("z.parquet", lambda path, z: path.write_bytes(written(path, z).read_bytes()[:5000]), "cannot be read"),
+        ("z.parquet", lambda path, z: pq.write_table(pa.table({"v": one_shorter(z)}), path), "row 400 has 23 numbers"),
+        (
+            "z.parquet",
+            lambda path, z: pq.write_table(pa.table({"v": pa.array([*z[:9], None], pa.list_(pa.float32()))}), path),
+            "row 9 has no vector",
+        ),
+        ("z.parquet", lambda path, z: pq.write_table(pa.table({"year": [1, 2]}), path), "0 columns of lists"),
+        ("z.csv", lambda path, z: path.write_text("1,2"), "is no file of vectors"),
+    ],
+)
+def test_a_file_that_has_no_vectors_is_named_and_leaves_nothing(
+    tmp_path: Path, vectors: Any, name: str, write: Any, message: str
+) -> None:
+    path = tmp_path / name
+    write(path, vectors)
+    with pytest.raises(InputError, match=message) as caught:
+        VectorIndex.build(tmp_path / "papers.index", path, code_length=8)
+    assert name in str(caught.value) and "\n" not in str(caught.value)
+    assert [found.name for found in tmp_path.iterdir()] == [name]
