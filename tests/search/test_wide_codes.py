@@ -1,3 +1,7 @@
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -32,12 +36,39 @@ def test_codes_of_every_width_are_found_after_additions_removals_and_merges(
             assert found.search(queries, k)[query] == ranked
         assert found.search(queries[:1], 3000).distances[0, -1] == code_length
 
+    def check_killed() -> None:
+        """What a kill at this moment would leave is the folder as it is, of a writer that has closed nothing."""
+        left = tmp_path / "left"
+        shutil.copytree(tmp_path / "index", left)
+        with HammingIndex.open(left) as reopened:
+            check(reopened)
+        shutil.rmtree(left)
+
     check(index)
     gone = rng.choice(np.setdiff1d(np.arange(3000), [7, 2500]), 400, replace=False).tolist()
     index.remove(gone)
     expected.remove(gone)
     check(index)
+    check_killed()
     index.compact().result()
     check(index)
     index.close()
     check(HammingIndex.open(tmp_path / "index", read_only=True))
+
+
+@pytest.mark.complete
+def test_no_kernel_reaches_beyond_its_arrays(tmp_path: Path) -> None:
+    """Of 127 and 4,095 bits, whole triples count up to more than the distances have digits for."""
+    program = """
+import numpy as np
+from deephash_pipeline.search import HammingIndex
+for code_length in (127, 4095):
+    codes = np.packbits(np.random.default_rng(0).random((5000, code_length)) < 0.5, axis=1)
+    index = HammingIndex(code_length)
+    index.add(range(5000), codes)
+    for queries in (codes[:1], codes[:40]):
+        assert index.search(queries, 10).distances[0, 0] == 0
+        assert index.within(queries, 0)[0] == [(0, 0)]
+"""
+    environment = {**os.environ, "NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", program], check=True, env=environment, timeout=300)

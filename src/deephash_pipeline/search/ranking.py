@@ -19,6 +19,8 @@ Engine = Literal["auto", "scan", "sliced", "plain"]
 
 # From so many queries to a thread on, the bit-sliced comparison gains more than its tables cost.
 SLICED_QUERIES = 16
+# Of fewer codes, the tables of a block cost more than a scan.
+SLICED_CODES = 512
 # Memory for the keys and counts of the queries that are answered at a time.
 NUMBERS_AT_ONCE = 1 << 23
 SPARE_KEYS = 512
@@ -38,7 +40,7 @@ def nearest_rows(
         parts: what to search, in the order of their rows.
         code_length: bits per code, 1..4096.
         k: how many rows to find, at least 1.
-        engine: "scan" compares code by code, "sliced" bit by bit, "plain" is numpy; "auto" chooses.
+        engine: "scan" compares code by code, "sliced" bit by bit (of 512 and more), "plain" is numpy; "auto" chooses.
 
     Returns:
         Rows, int64, and distances, int32, both of shape (queries, min(k, rows that may be found)).
@@ -91,9 +93,9 @@ def _nearest_of_some(
 
     def answer(first: int, stop: int) -> None:
         for part in searched:
-            if sliced:
+            if sliced and part.groups.codes >= SLICED_CODES:
                 slice_part(first, stop, queries, _for_kernels(part), code_length, wanted, found)
-            else:
+            elif part.groups.codes:
                 scan_part(first, stop, queries, _for_kernels(part), wanted, found)
         for part in searched:
             last = part.first_row + part.size

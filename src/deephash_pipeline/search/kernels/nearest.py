@@ -11,14 +11,13 @@ from numpy.typing import NDArray
 
 from deephash_pipeline.retrieval.kernels.compiled import inner, kernel
 from deephash_pipeline.search.kernels.keys import KEYS, LIMIT, NEARER, ROW_BITS, lower_limit, make_room
-from deephash_pipeline.search.kernels.scan import CHUNK_CODES, LONG_CHUNK_CODES, chunk_of, scan_chunk
+from deephash_pipeline.search.kernels.scan import LONG_CHUNK_CODES, chunk_of, scan_chunk
 from deephash_pipeline.search.kernels.sliced import (
     BLOCK_CODES,
     BLOCK_WORDS,
     CODE,
     DISTANCE,
     FEW_TRIPLES,
-    FEWEST_DIGITS,
     MANY_TRIPLES,
     NONE,
     ONE,
@@ -185,52 +184,35 @@ def slice_part(
     """
     keys, counts, firm, status = found
     words, codes, starts, rows, allowed, by_code, first_row = part
-    distances = np.empty(LONG_CHUNK_CODES, dtype=np.uint64)
     near = np.empty((BLOCK_CODES, 2), dtype=np.int64)
     triples, digits = triples_of(code_length), digits_of(code_length)
     in_many = triples // MANY_TRIPLES * MANY_TRIPLES
     query_words = (1 + digits) * BLOCK_WORDS
     table = aligned(min(triples, MANY_TRIPLES) * TRIPLE_WORDS)
     sums = aligned(min(QUERIES_AT_ONCE, stop_query - first_query) * query_words)
-    row = aligned(BLOCK_WORDS)
+    marks = aligned(BLOCK_WORDS)
     planes = np.zeros((max(3 * triples, 64 * len(words)), BLOCK_WORDS), dtype=np.uint64)
     active = np.empty(QUERIES_AT_ONCE, dtype=np.int64)
     _begin(first_query, stop_query, first_row, k, counts, firm, status)
     for first_of_some in range(first_query, stop_query, QUERIES_AT_ONCE):
         stop_of_some = min(first_of_some + QUERIES_AT_ONCE, stop_query)
         entries = table_entries(queries[first_of_some:stop_of_some], triples)
-        scanned = np.int64(0)
         for first in range(0, codes, BLOCK_CODES):
-            stop = min(first + BLOCK_CODES, codes)
-            # A small block is scanned, and so are the first codes: before that there is no limit to compare with.
-            begin = np.int64(first)
-            if stop - begin <= CHUNK_CODES:
-                scanned = stop
-            elif first == 0:
-                scanned = min(stop, LONG_CHUNK_CODES)
-            for query in range(first_of_some, stop_of_some if begin < scanned else first_of_some):
-                _scan_codes(
-                    begin, scanned, queries, words, starts, rows, allowed, by_code, first_row,
-                    k, query, keys, counts, firm, status, distances, near,
-                )  # fmt: skip
-            begin = max(first, scanned)
-            some = 0
+            stop, some = min(first + BLOCK_CODES, codes), 0
             for query in range(first_of_some, stop_of_some):
                 if status[query, LIMIT] >= 0:
                     active[some] = query - first_of_some
                     some += 1
-            if begin == stop or some == 0:
-                continue
+            if some == 0:
+                break
             turn(words, first, stop, planes)
             for place in range(some):
                 start = np.uint64(active[place] * query_words)
                 # Indices are unsigned: those need no test for counting from the end, and so loops vectorise.
                 for word in range(np.uint64(query_words)):
                     sums[start + word] = NONE
-            reached = np.int64(FEWEST_DIGITS)
             for triple in range(0, in_many, MANY_TRIPLES):
-                while 3 * (triple + MANY_TRIPLES) >> reached:
-                    reached += 1
+                reached = digits_of(min(code_length, 3 * (triple + MANY_TRIPLES)))
                 tabulate(planes, triple, np.int64(MANY_TRIPLES), table)
                 for place in range(some):
                     query = active[place]
@@ -242,11 +224,15 @@ def slice_part(
                 start = np.uint64(query * query_words + BLOCK_WORDS)
                 for triple in range(in_many, triples, FEW_TRIPLES):
                     add_few(table, entries, np.uint64(query * triples + triple), sums, start, digits)
-                limit = status[first_of_some + query, LIMIT]
-                listed = list_marked(sums, start, digits, row, limit, first, begin, stop, near)
-                if listed:
-                    query += first_of_some
-                    _accept(
-                        near, listed, starts, rows, allowed, by_code, first_row, k,
-                        query, keys, counts, firm, status,
-                    )  # fmt: skip
+                query += first_of_some
+                # There is no limit at first: each code listed would lower it for those after it.
+                begin, end = first, stop if first else min(FIRST_CODES, stop)
+                while begin < stop and status[query, LIMIT] >= 0:
+                    limit = status[query, LIMIT]
+                    listed = list_marked(sums, start, digits, marks, limit, first, begin, end, near)
+                    if listed:
+                        _accept(
+                            near, listed, starts, rows, allowed, by_code, first_row, k,
+                            query, keys, counts, firm, status,
+                        )  # fmt: skip
+                    begin, end = end, min(2 * end, stop)

@@ -43,6 +43,13 @@ _ROW = np.uint64(BLOCK_WORDS)
 
 
 @inner
+def full_add(a: Any, b: Any, c: Any) -> Any:
+    """Add three binary digits, of 64 numbers at a time: the digit of the sums, and the carries."""
+    either = a ^ b
+    return either ^ c, (a & b) | (either & c)
+
+
+@inner
 def aligned(size: int) -> NDArray[np.uint64]:
     """Memory for numbers: a vector that crosses the border of a cache line would take twice as long to load."""
     memory = np.zeros(size + CACHE_LINE_WORDS, dtype=np.uint64)
@@ -116,15 +123,7 @@ def tabulate(planes: Any, first: int, triples: int, table: Any) -> None:
             start = (8 * triple + value) * 2 * BLOCK_WORDS
             ones, twos = table[start : start + BLOCK_WORDS], table[start + BLOCK_WORDS : start + 2 * BLOCK_WORDS]
             for place in range(BLOCK_WORDS):
-                ones[place], twos[place] = _full_add(
-                    plane0[place] ^ flip0, plane1[place] ^ flip1, plane2[place] ^ flip2
-                )
-
-
-@inner
-def _full_add(a: Any, b: Any, c: Any) -> Any:
-    either = a ^ b
-    return either ^ c, (a & b) | (either & c)
+                ones[place], twos[place] = full_add(plane0[place] ^ flip0, plane1[place] ^ flip1, plane2[place] ^ flip2)
 
 
 @inner
@@ -137,20 +136,20 @@ def _add_eight(
     t: Any, e0: Any, e1: Any, e2: Any, e3: Any, e4: Any, e5: Any, e6: Any, e7: Any, ones: Any, a0: Any, a1: Any, a2: Any
 ) -> Any:
     """Add the numbers of eight triples in a table to binary digits a0, a1, a2: those digits, and three carries."""
-    s0, c0 = _full_add(t[e0 + ones], t[e1 + ones], t[e2 + ones])
-    s1, c1 = _full_add(t[e3 + ones], t[e4 + ones], t[e5 + ones])
-    s2, c2 = _full_add(t[e6 + ones], t[e7 + ones], a0)
-    a0, c3 = _full_add(s0, s1, s2)
+    s0, c0 = full_add(t[e0 + ones], t[e1 + ones], t[e2 + ones])
+    s1, c1 = full_add(t[e3 + ones], t[e4 + ones], t[e5 + ones])
+    s2, c2 = full_add(t[e6 + ones], t[e7 + ones], a0)
+    a0, c3 = full_add(s0, s1, s2)
     twos = ones + _ROW
-    s0, d0 = _full_add(t[e0 + twos], t[e1 + twos], t[e2 + twos])
-    s1, d1 = _full_add(t[e3 + twos], t[e4 + twos], t[e5 + twos])
-    s2, d2 = _full_add(t[e6 + twos], t[e7 + twos], c0)
-    s3, d3 = _full_add(c1, c2, c3)
-    s0, d4 = _full_add(s0, s1, s2)
-    a1, d5 = _full_add(s0, s3, a1)
-    s0, c0 = _full_add(d0, d1, d2)
-    s1, c1 = _full_add(d3, d4, d5)
-    a2, c2 = _full_add(s0, s1, a2)
+    s0, d0 = full_add(t[e0 + twos], t[e1 + twos], t[e2 + twos])
+    s1, d1 = full_add(t[e3 + twos], t[e4 + twos], t[e5 + twos])
+    s2, d2 = full_add(t[e6 + twos], t[e7 + twos], c0)
+    s3, d3 = full_add(c1, c2, c3)
+    s0, d4 = full_add(s0, s1, s2)
+    a1, d5 = full_add(s0, s3, a1)
+    s0, c0 = full_add(d0, d1, d2)
+    s1, c1 = full_add(d3, d4, d5)
+    a2, c2 = full_add(s0, s1, a2)
     return a0, a1, a2, c0, c1, c2
 
 
@@ -186,17 +185,17 @@ def add_many(t: Any, entries: Any, at: Any, sums: Any, start: Any, digits: int) 
         a0, a1, a2, y0, y1, y2 = _add_eight(t, f0, f1, f2, f3, f4, f5, f6, f7, word, a0, a1, a2)
         sums[d0], sums[d1], sums[d2], z0, z1, z2 = _add_eight(t, g0, g1, g2, g3, g4, g5, g6, g7, word, a0, a1, a2)
         # Worth 8: nine carries and one from before; 16: five and one; 32: three and one; 64: two and one.
-        s0, c0 = _full_add(x0, x1, x2)
-        s1, c1 = _full_add(y0, y1, y2)
-        s2, c2 = _full_add(z0, z1, z2)
-        s0, c3 = _full_add(s0, s1, s2)
+        s0, c0 = full_add(x0, x1, x2)
+        s1, c1 = full_add(y0, y1, y2)
+        s2, c2 = full_add(z0, z1, z2)
+        s0, c3 = full_add(s0, s1, s2)
         sums[d3], c4 = _half_add(s0, sums[d3])
-        s0, x0 = _full_add(c0, c1, c2)
-        s1, x1 = _full_add(c3, c4, sums[d4])
+        s0, x0 = full_add(c0, c1, c2)
+        s1, x1 = full_add(c3, c4, sums[d4])
         sums[d4], x2 = _half_add(s0, s1)
-        s0, c0 = _full_add(x0, x1, x2)
+        s0, c0 = full_add(x0, x1, x2)
         sums[d5], c1 = _half_add(s0, sums[d5])
-        sums[d6], sums[d0 - _ROW] = _full_add(c0, c1, sums[d6])
+        sums[d6], sums[d0 - _ROW] = full_add(c0, c1, sums[d6])
     _carry_on(sums, start, np.int64(FEWEST_DIGITS), digits)
 
 
@@ -213,9 +212,9 @@ def add_few(t: Any, entries: Any, at: Any, sums: Any, start: Any, digits: int) -
         sums[d0], sums[d1], sums[d2], x0, x1, x2 = _add_eight(
             t, e0, e1, e2, e3, e4, e5, e6, e7, word, sums[d0], sums[d1], sums[d2]
         )
-        s0, c0 = _full_add(x0, x1, x2)
+        s0, c0 = full_add(x0, x1, x2)
         sums[d3], c1 = _half_add(s0, sums[d3])
-        sums[d4], sums[d0 - _ROW] = _full_add(c0, c1, sums[d4])
+        sums[d4], sums[d0 - _ROW] = full_add(c0, c1, sums[d4])
     _carry_on(sums, start, np.int64(5), digits)
 
 
