@@ -78,7 +78,9 @@ def _accept(
         code, distance = near[place, CODE], near[place, DISTANCE]
         if distance > status[query, LIMIT]:
             continue
-        row, items, certain = code, 1, 1
+        row: Any = code
+        items: Any = 1
+        certain = 1
         if len(starts) == 0:
             if not is_allowed(allowed, code):
                 continue

@@ -51,7 +51,8 @@ def scan_chunk(
         How many there are.
     """
     size, start, row = np.uint64(stop - first), np.uint64(first), np.uint64(query)
-    word, length = np.int64(0), queries.shape[1]
+    word: Any = np.int64(0)
+    length = queries.shape[1]
     farthest, least = np.uint64(limit), ~NONE
     if length == 1:
         bits = queries[row, NONE]
@@ -114,9 +115,9 @@ def _add_eight_words(words: Any, word: Any, start: Any, size: Any, queries: Any,
 
 
 @inner
-def _list_near(distances: Any, chunk: int, size: int, farthest: Any, near: Any) -> int:
+def _list_near(distances: Any, chunk: int, size: int, farthest: Any, near: Any) -> Any:
     """List those codes of a chunk that are near enough, with their distances; return how many there are."""
-    listed = np.int64(0)
+    listed: Any = np.int64(0)
     for first in range(0, size, WORD_CODES):
         start, of_word = np.uint64(first), np.uint64(min(WORD_CODES, size - first))
         # Mostly one code of a chunk is near: the least of 64 distances is found faster than 64 marks are made.
