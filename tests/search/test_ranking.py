@@ -86,7 +86,7 @@ def test_the_nearest_rows_are_those_of_brute_force(
         np.testing.assert_array_equal(found_distances[starts[query] : starts[query + 1]], expected_distances[0][inside])
 
 
-@pytest.mark.parametrize("code_length", [12, 24, 25, 48, 49, 64])
+@pytest.mark.parametrize("code_length", [12, 24, 25, 48, 49, 64, 65, 96, 257])
 def test_the_bit_sliced_comparison_equals_the_scan_over_many_blocks(code_length: int) -> None:
     rng = np.random.default_rng(code_length)
     codes, queries = random_codes(rng, 50_000, code_length), random_codes(rng, 40, code_length)

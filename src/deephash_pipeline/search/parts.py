@@ -85,7 +85,7 @@ class SearchedPart:
 
     @property
     def by_code(self) -> bool:
-        """Whether its rows are found by their codes, see `kernels.nearest.search_part`."""
+        """Whether its rows are found by their codes, see `kernels.nearest.Part`."""
         return len(self.groups.code_of) > 0 and not len(self.allowed)
 
     def allowed_count(self) -> int:

@@ -1,24 +1,26 @@
 """Rows of an index by distance from a query: which kernel to use, in how many pieces, on how many threads."""
 
 from collections.abc import Callable, Sequence
-from typing import Literal, NamedTuple
+from itertools import pairwise
+from typing import Literal
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.retrieval.kernels.compiled import in_threads, threads_to_use
-from deephash_pipeline.search.kernels.items import count_within, list_items, sort_ranges
+from deephash_pipeline.search.kernels.items import count_within, list_items
 from deephash_pipeline.search.kernels.keys import ROW_BITS, ROW_MASK, STATUS
-from deephash_pipeline.search.kernels.nearest import search_part
-from deephash_pipeline.search.kernels.sliced import LONGEST_SLICED_CODE
+from deephash_pipeline.search.kernels.nearest import Found, Part, scan_part, slice_part
 from deephash_pipeline.search.parts import CodeGroups, SearchedPart, rows_in
 from deephash_pipeline.search.plain import keys_within, nearest_keys
 
 Engine = Literal["auto", "scan", "sliced", "plain"]
 
 # From so many queries to a thread on, the bit-sliced comparison gains more than its tables cost.
-SLICED_QUERIES = 64
+SLICED_QUERIES = 16
+# Of fewer codes, the tables of a block cost more than a scan.
+SLICED_CODES = 512
 # Memory for the keys and counts of the queries that are answered at a time.
 NUMBERS_AT_ONCE = 1 << 23
 SPARE_KEYS = 512
@@ -38,7 +40,7 @@ def nearest_rows(
         parts: what to search, in the order of their rows.
         code_length: bits per code, 1..4096.
         k: how many rows to find, at least 1.
-        engine: "scan" compares code by code, "sliced" bit by bit (up to 64 bits), "plain" is numpy; "auto" chooses.
+        engine: "scan" compares code by code, "sliced" bit by bit (of 512 and more), "plain" is numpy; "auto" chooses.
 
     Returns:
         Rows, int64, and distances, int32, both of shape (queries, min(k, rows that may be found)).
@@ -58,22 +60,14 @@ def nearest_rows(
         found = nearest_keys(queries, parts, wanted)
         return found & ROW_MASK, (found >> ROW_BITS).astype(np.int32)
     threads = min(len(queries), threads_to_use())
-    sliced = code_length <= LONGEST_SLICED_CODE and (
-        engine == "sliced" or (engine == "auto" and len(queries) >= SLICED_QUERIES * threads)
-    )
+    sliced = engine == "sliced" or (engine == "auto" and len(queries) >= SLICED_QUERIES * threads)
     rows = np.empty((len(queries), wanted), dtype=np.int64)
     distances = np.empty((len(queries), wanted), dtype=np.int32)
     at_once = max(threads, NUMBERS_AT_ONCE // (_room_for(wanted) + 3 * (code_length + 1)))
     for start in range(0, len(queries), at_once):
         some = slice(start, start + at_once)
-        _nearest_of_some(queries[some], parts, code_length, sliced, _Found(rows[some], distances[some]))
+        _nearest_of_some(queries[some], parts, code_length, sliced, (rows[some], distances[some]))
     return rows, distances
-
-
-class _Found(NamedTuple):
-    # Both of shape (queries, wanted), to be filled.
-    rows: NDArray[np.int64]
-    distances: NDArray[np.int32]
 
 
 def _room_for(wanted: int) -> int:
@@ -81,26 +75,31 @@ def _room_for(wanted: int) -> int:
 
 
 def _nearest_of_some(
-    queries: NDArray[np.uint64], parts: Sequence[SearchedPart], code_length: int, sliced: bool, found: _Found
+    queries: NDArray[np.uint64],
+    parts: Sequence[SearchedPart],
+    code_length: int,
+    sliced: bool,
+    answers: tuple[NDArray[np.int64], NDArray[np.int32]],
 ) -> None:
-    wanted = found.rows.shape[1]
+    """Fill answers: rows and distances, both (queries, wanted)."""
+    rows, distances = answers
+    wanted = rows.shape[1]
     keys = np.empty((len(queries), _room_for(wanted)), dtype=np.int64)
     counts, firm, listed = np.zeros((3, len(queries), code_length + 1), dtype=np.int64)
     status = np.zeros((len(queries), STATUS), dtype=np.int64)
     status[:, 0] = code_length
     searched = [_with_rare_rows_alone(part) for part in parts]
+    found: Found = (keys, counts, firm, status)
 
     def answer(first: int, stop: int) -> None:
         for part in searched:
-            search_part(
-                first, stop, queries, part.groups.words, part.groups.codes, part.groups.starts, part.groups.rows,
-                part.allowed, part.by_code, part.first_row, code_length, wanted, sliced, keys, counts, firm, status,
-            )  # fmt: skip
+            if sliced and part.groups.codes >= SLICED_CODES:
+                slice_part(first, stop, queries, _for_kernels(part), code_length, wanted, found)
+            elif part.groups.codes:
+                scan_part(first, stop, queries, _for_kernels(part), wanted, found)
         for part in searched:
-            list_items(
-                first, stop, part.groups.starts, part.groups.rows, part.groups.code_of, part.allowed, part.by_code,
-                part.first_row, part.first_row + part.size, keys, counts, listed, status, found.rows, found.distances,
-            )  # fmt: skip
+            last = part.first_row + part.size
+            list_items(first, stop, _for_kernels(part), part.groups.code_of, last, found, listed, rows, distances)
 
     _on_all_threads(answer, len(queries))
 
@@ -137,10 +136,7 @@ def rows_within(
 
     def walk(first: int, stop: int, keys: NDArray[np.int64], ends: NDArray[np.int64]) -> None:
         for part in parts:
-            count_within(
-                first, stop, queries, part.groups.words, part.groups.codes, part.groups.starts, part.groups.rows,
-                part.allowed, part.first_row, radius, keys, ends,
-            )  # fmt: skip
+            count_within(first, stop, queries, _for_kernels(part), radius, keys, ends)
 
     _on_all_threads(lambda first, stop: walk(first, stop, nothing, found), len(queries))
     starts = np.concatenate(([0], np.cumsum(found)))
@@ -148,8 +144,14 @@ def rows_within(
     if len(keys):
         ends = starts[:-1].copy()
         _on_all_threads(lambda first, stop: walk(first, stop, keys, ends), len(queries))
-        _on_all_threads(lambda first, stop: sort_ranges(first, stop, starts, keys), len(queries))
+        for start, stop in pairwise(starts.tolist()):
+            keys[start:stop].sort()
     return starts, keys & ROW_MASK, (keys >> ROW_BITS).astype(np.int32)
+
+
+def _for_kernels(part: SearchedPart) -> Part:
+    groups = part.groups
+    return groups.words, groups.codes, groups.starts, groups.rows, part.allowed, part.by_code, part.first_row
 
 
 def _with_rare_rows_alone(part: SearchedPart) -> SearchedPart:

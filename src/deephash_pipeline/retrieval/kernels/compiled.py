@@ -11,6 +11,19 @@ from numba.extending import intrinsic
 
 TASKS_PER_THREAD = 4
 
+# numba's annotations lack the last two options.
+_compiled: Any = numba.njit
+
+
+def kernel(function: Any) -> Any:
+    """Compile what Python calls."""
+    return _compiled(cache=True, nogil=True, no_cfunc_wrapper=True)(function)
+
+
+def inner(function: Any) -> Any:
+    """Compile what only kernels call: without entrances that nobody uses, it takes a third of the time."""
+    return _compiled(cache=True, nogil=True, no_cfunc_wrapper=True, no_cpython_wrapper=True)(function)
+
 
 def threads_to_use() -> int:
     """Say on how many threads numba is set to run, without starting them.

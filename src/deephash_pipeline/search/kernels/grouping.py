@@ -3,14 +3,15 @@
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from deephash_pipeline.retrieval.kernels.compiled import inner, kernel
 
 _FACTOR = np.uint64(0x9E37_79B9_7F4A_7C15)
 _HALF = np.uint64(32)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _slot(words: Any, row: int, mask: Any) -> Any:
     """Where the search for a code begins, in a table of mask + 1 slots."""
     mixed = np.uint64(0)
@@ -20,7 +21,7 @@ def _slot(words: Any, row: int, mask: Any) -> Any:
     return (mixed * _FACTOR >> _HALF) & mask
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def number_codes(words: NDArray[np.uint64], code_of: NDArray[np.uint32], first_rows: NDArray[np.uint32]) -> int:
     """Number the different codes among words (words, rows) in the order of their first rows; return how many.
 
@@ -55,7 +56,7 @@ def number_codes(words: NDArray[np.uint64], code_of: NDArray[np.uint32], first_r
     return codes
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def list_rows(code_of: NDArray[np.uint32], starts: NDArray[np.uint32], rows: NDArray[np.uint32]) -> None:
     """List the rows of every code: rows[starts[c] : starts[c + 1]], in order.
 

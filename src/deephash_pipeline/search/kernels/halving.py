@@ -3,8 +3,9 @@
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from deephash_pipeline.retrieval.kernels.compiled import kernel
 
 
 def places_in_order(values: NDArray[Any], order: NDArray[np.uint32], wanted: NDArray[Any]) -> NDArray[np.int64]:
@@ -24,7 +25,7 @@ def places_in_order(values: NDArray[Any], order: NDArray[np.uint32], wanted: NDA
     return places
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _find_places(values: Any, order: Any, wanted: Any, places: Any) -> None:
     for number in range(len(wanted)):
         low, high = 0, len(order)

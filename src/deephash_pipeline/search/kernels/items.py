@@ -3,15 +3,16 @@
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from deephash_pipeline.retrieval.kernels.compiled import inner, kernel
 from deephash_pipeline.search.kernels.keys import KEYS, ROW_BITS, ROW_MASK, sort_keys
-from deephash_pipeline.search.kernels.nearest import CHUNK_CODES, CODE, DISTANCE, is_allowed, list_near, next_near
-from deephash_pipeline.search.kernels.sliced import BLOCK_CODES
+from deephash_pipeline.search.kernels.nearest import Found, Part, is_allowed
+from deephash_pipeline.search.kernels.scan import LONG_CHUNK_CODES, chunk_of, scan_chunk
+from deephash_pipeline.search.kernels.sliced import CODE, DISTANCE
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _merge(answers: Any, found: int, rows: Any, allowed: Any, first_row: int, spare: Any) -> int:
     """Merge the allowed rows of a code, in order, into answers[:found], in order; what does not fit is left out."""
     if found == len(answers) and first_row + np.int64(rows[0]) > answers[found - 1]:
@@ -22,10 +23,12 @@ def _merge(answers: Any, found: int, rows: Any, allowed: Any, first_row: int, sp
             answers[place] = first_row + np.int64(rows[place])
         return taken
     kept, merged, place = found, 0, 0
-    spare[:kept] = answers[:kept]
+    for place in range(kept):
+        spare[place] = answers[place]
+    place = 0
     read = 0
     while merged < len(answers):
-        while place < len(rows) and not is_allowed(allowed, rows[place]):
+        while place < len(rows) and not is_allowed(allowed, np.int64(rows[place])):
             place += 1
         if place < len(rows) and (read == kept or first_row + np.int64(rows[place]) < spare[read]):
             answers[merged] = first_row + np.int64(rows[place])
@@ -39,21 +42,15 @@ def _merge(answers: Any, found: int, rows: Any, allowed: Any, first_row: int, sp
     return merged
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def list_items(
     first_query: int,
     stop_query: int,
-    starts: NDArray[np.uint32],
-    rows: NDArray[np.uint32],
+    part: Part,
     code_of: NDArray[np.uint32],
-    allowed: NDArray[np.uint64],
-    by_code: bool,
-    first_row: int,
     stop_row: int,
-    keys: NDArray[np.int64],
-    counts: NDArray[np.int64],
+    found: Found,
     listed: NDArray[np.int64],
-    status: NDArray[np.int64],
     answers: NDArray[np.int64],
     distances: NDArray[np.int32],
 ) -> None:
@@ -62,20 +59,16 @@ def list_items(
     Args:
         first_query: the first of the queries,
         stop_query: and the one after the last.
-        starts: see `nearest.search_part`,
-        rows: likewise.
+        part: what was searched.
         code_of: uint32 (items,), code of every row of the part; empty if every row has its own.
-        allowed: see `nearest.search_part`.
-        by_code: likewise.
-        first_row: number of the part's first row in the index,
-        stop_row: and of the row after its last.
-        keys: of `nearest.search_part`, brought into order with the first part.
-        counts: of `nearest.search_part`.
+        stop_row: number in the index of the row after the part's last.
+        found: of `nearest`; keys are brought into order with the first part.
         listed: int64 (queries, code_length + 1), zeros for the first part: items listed so far at each distance.
-        status: of `nearest.search_part`.
         answers: int64 (queries, number of answers), written: rows of the index.
         distances: int32 (queries, number of answers), written.
     """
+    _, _, starts, rows, allowed, by_code, first_row = part
+    keys, counts, _, status = found
     wanted = answers.shape[1]
     spare = np.empty(wanted, dtype=np.int64)
     for query in range(first_query, stop_query):
@@ -86,7 +79,7 @@ def list_items(
         while place < status[query, KEYS] and start < wanted:
             distance = of_keys[place] >> ROW_BITS
             stop = min(start + counts[query, distance], wanted)
-            first, found = start + listed[query, distance], 0
+            first, taken = start + listed[query, distance], np.int64(0)
             while place < status[query, KEYS] and of_keys[place] >> ROW_BITS == distance:
                 row = of_keys[place] & ROW_MASK
                 place += 1
@@ -99,28 +92,23 @@ def list_items(
                     single = end == begin + 1
                     if by_code:
                         row = first_row + np.int64(rows[begin])
-                if single and (found == 0 or of_query[first + found - 1] < row):
-                    if first + found < stop:
-                        of_query[first + found] = row
-                        found += 1
+                if single and (taken == 0 or of_query[first + taken - 1] < row):
+                    if first + taken < stop:
+                        of_query[first + taken] = row
+                        taken += 1
                 elif first < stop:
-                    found = _merge(of_query[first:stop], found, rows[begin:end], allowed, first_row, spare)
-            listed[query, distance] += found
+                    taken = _merge(of_query[first:stop], taken, rows[begin:end], allowed, first_row, spare)
+            listed[query, distance] += taken
             distances[query, start:stop] = distance
             start = stop
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_within(
     first_query: int,
     stop_query: int,
     queries: NDArray[np.uint64],
-    words: NDArray[np.uint64],
-    codes: int,
-    starts: NDArray[np.uint32],
-    rows: NDArray[np.uint32],
-    allowed: NDArray[np.uint64],
-    first_row: int,
+    part: Part,
     radius: int,
     keys: NDArray[np.int64],
     ends: NDArray[np.int64],
@@ -130,41 +118,27 @@ def count_within(
     Args:
         first_query: the first of the queries,
         stop_query: and the one after the last.
-        queries: see `nearest.search_part`,
-        words: likewise,
-        codes: likewise,
-        starts: likewise,
-        rows: likewise,
-        allowed: likewise,
-        first_row: likewise.
+        queries: codes, uint64 (queries, words).
+        part: what to search.
         radius: the largest distance that counts.
         keys: int64, written from ends[query] on; empty for counting alone.
         ends: int64 (queries,), raised by the number of items found.
     """
-    distances = np.empty(CHUNK_CODES, dtype=np.uint64)
-    near = np.empty((CHUNK_CODES + 1, 2), dtype=np.int64)
-    for first in range(0, codes, BLOCK_CODES):
-        last = min(first + BLOCK_CODES, codes)
-        # Queries in turn, a block stays in the cache.
+    words, codes, starts, rows, allowed, _, first_row = part
+    distances = np.empty(LONG_CHUNK_CODES, dtype=np.uint64)
+    near = np.empty((LONG_CHUNK_CODES, 2), dtype=np.int64)
+    chunk = chunk_of(len(words))
+    for first in range(0, codes, chunk):
+        # Queries in turn, a chunk stays in the cache.
         for query in range(first_query, stop_query):
-            chunk = next_near(words, first, last, queries[query], radius, distances)
-            while chunk < last:
-                for listed in range(list_near(distances, chunk, last, radius, near)):
-                    code, distance = near[listed, CODE], near[listed, DISTANCE]
-                    start = np.int64(starts[code]) if len(starts) else code
-                    stop = np.int64(starts[code + 1]) if len(starts) else code + 1
-                    for place in range(start, stop):
-                        row = np.int64(rows[place]) if len(starts) else place
-                        if is_allowed(allowed, row):
-                            if len(keys):
-                                keys[ends[query]] = distance << ROW_BITS | (first_row + row)
-                            ends[query] += 1
-                chunk = next_near(words, chunk + CHUNK_CODES, last, queries[query], radius, distances)
-
-
-@njit(cache=True, nogil=True)
-def sort_ranges(first_query: int, stop_query: int, starts: NDArray[np.int64], keys: NDArray[np.int64]) -> None:
-    """Sort keys[starts[query] : starts[query + 1]] for some queries."""
-    for query in range(first_query, stop_query):
-        of_query = keys[starts[query] : starts[query + 1]]
-        of_query[:] = np.sort(of_query)
+            stop = min(first + chunk, codes)
+            for listed in range(scan_chunk(words, first, stop, queries, query, radius, distances, near)):
+                code, distance = near[listed, CODE], near[listed, DISTANCE]
+                start = np.int64(starts[code]) if len(starts) else code
+                end = np.int64(starts[code + 1]) if len(starts) else code + 1
+                for place in range(start, end):
+                    row = np.int64(rows[place]) if len(starts) else place
+                    if is_allowed(allowed, row):
+                        if len(keys):
+                            keys[ends[query]] = distance << ROW_BITS | (first_row + row)
+                        ends[query] += 1

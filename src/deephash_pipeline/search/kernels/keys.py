@@ -11,8 +11,9 @@ and come later, are not even looked at.
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from deephash_pipeline.retrieval.kernels.compiled import inner
 
 # A key is distance << ROW_BITS | row, or | the number of the part's first row + code.
 ROW_BITS = 40
@@ -23,16 +24,16 @@ LIMIT, NEARER, KEYS, STATUS = 0, 1, 2, 3
 """Columns of a query's status: its limit, items nearer than that, keys; and how many columns there are."""
 
 
-@njit(cache=True, nogil=True)
-def lower_limit(k: int, counts: Any, firm: Any, status: Any) -> None:
+@inner
+def lower_limit(k: int, query: int, counts: Any, firm: Any, status: Any) -> None:
     """Lower the limit of a query as far as what was found allows."""
-    while status[LIMIT] >= 0 and status[NEARER] + firm[status[LIMIT]] >= k:
-        status[LIMIT] -= 1
-        if status[LIMIT] >= 0:
-            status[NEARER] -= counts[status[LIMIT]]
+    while status[query, LIMIT] >= 0 and status[query, NEARER] + firm[query, status[query, LIMIT]] >= k:
+        status[query, LIMIT] -= 1
+        if status[query, LIMIT] >= 0:
+            status[query, NEARER] -= counts[query, status[query, LIMIT]]
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _drop_far(k: int, keys: Any, counts: Any, status: Any) -> int:
     """Drop the keys of items further away than the k-th, as far as they are found; return the distance of that one."""
     last, items = 0, counts[0]
@@ -47,17 +48,39 @@ def _drop_far(k: int, keys: Any, counts: Any, status: Any) -> int:
     return last
 
 
-@njit(cache=True, nogil=True)
+@inner
+def _sort(keys: Any, size: int) -> None:
+    """Sort keys[:size] by a heap: numba's own sort takes seconds to compile."""
+    for step in range(size // 2 + size):
+        # First the heap is made, from its last parent up, then its largest key is taken off, again and again.
+        top, end = size // 2 - 1 - step, size
+        if top < 0:
+            top, end = 0, size + size // 2 - 1 - step
+            keys[0], keys[end] = keys[end], keys[0]
+        while 2 * top + 1 < end:
+            child = 2 * top + 1
+            if child + 1 < end and keys[child + 1] > keys[child]:
+                child += 1
+            if keys[top] >= keys[child]:
+                break
+            keys[top], keys[child] = keys[child], keys[top]
+            top = child
+
+
+@inner
 def make_room(k: int, keys: Any, counts: Any, status: Any) -> None:
     """Drop keys that can have no part in the answer; at most 2 k are left."""
     last = _drop_far(k, keys, counts, status)
     if status[KEYS] > 2 * k:
-        keys[: status[KEYS]] = np.sort(keys[: status[KEYS]])
+        _sort(keys, status[KEYS])
         # Keys have the first item of their code: after the k-th first item at the last distance, none is of use.
-        status[KEYS] = np.searchsorted(keys[: status[KEYS]], np.int64(last) << ROW_BITS) + k
+        nearer = 0
+        while keys[nearer] >> ROW_BITS < last:
+            nearer += 1
+        status[KEYS] = nearer + k
 
 
-@njit(cache=True, nogil=True)
+@inner
 def sort_keys(k: int, keys: NDArray[np.int64], counts: NDArray[np.int64], status: NDArray[np.int64]) -> None:
     """Bring the keys of a query into the order of (distance, row) and drop those that cannot be among the nearest k."""
     last = _drop_far(k, keys, counts, status)
@@ -81,5 +104,5 @@ def sort_keys(k: int, keys: NDArray[np.int64], counts: NDArray[np.int64], status
         places[key >> ROW_BITS] += 1
     for place in range(1, len(dealt)):
         if keys[place - 1] > keys[place]:
-            keys[: len(dealt)] = np.sort(keys[: len(dealt)])
+            _sort(keys, len(dealt))
             break

@@ -1,138 +1,82 @@
 """The k nearest items of every query, exactly, in the order of (distance, row), a part of an index at a time.
 
-`keys` says what is kept of a query, and when a code is no longer worth looking at.
+`keys` says what is kept of a query, and when a code is no longer worth looking at. Few queries are answered by `scan`,
+many by `sliced`: each is compiled when it is first needed.
 """
 
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from deephash_pipeline.retrieval.kernels.compiled import popcount
+from deephash_pipeline.retrieval.kernels.compiled import inner, kernel
 from deephash_pipeline.search.kernels.keys import KEYS, LIMIT, NEARER, ROW_BITS, lower_limit, make_room
+from deephash_pipeline.search.kernels.scan import LONG_CHUNK_CODES, chunk_of, scan_chunk
 from deephash_pipeline.search.kernels.sliced import (
     BLOCK_CODES,
     BLOCK_WORDS,
+    CODE,
+    DISTANCE,
+    FEW_TRIPLES,
+    MANY_TRIPLES,
     NONE,
-    WORD_CODES,
-    mark_near,
-    new_table,
+    ONE,
+    TRIPLE_WORDS,
+    add_few,
+    add_many,
+    aligned,
+    digits_of,
+    list_marked,
     table_entries,
     tabulate,
+    triples_of,
+    turn,
 )
 
-# Codes that are asked at once whether any of them is near enough.
-CHUNK_CODES = 256
 # Codes that are compared first: where equal codes are many, these already set a limit.
 FIRST_CODES = 16
-CODE, DISTANCE = 0, 1
-"""Columns of a list of codes."""
+# What several queries scan before any of them goes on.
+SCANNED_WORDS = 1 << 15
+# Queries that pass a block side by side: what is known of their distances stays in the cache.
+QUERIES_AT_ONCE = 128
+
+Part = tuple[NDArray[np.uint64], int, NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint64], bool, int]
+"""A part of an index, as kernels take it:
+
+- codes, uint64 (words, at least so many), in the order of their first items;
+- how many there are;
+- starts: uint32 (codes + 1,), where in `rows` the items of each code are; empty if every row has a code of its own, in
+  order;
+- rows: uint32 (items,), rows of the part in the order of their codes, then their own; empty likewise;
+- allowed: uint64, bitmap of the rows that may be found; empty if all may;
+- by_code: whether keys have codes, which takes no look at `rows`; only if all rows may be found;
+- first_row: number of the part's first row in the index.
+"""
+Found = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+"""What is kept of queries:
+
+- keys: int64 (queries, at least 3 k);
+- counts: int64 (queries, code_length + 1): items found at each distance;
+- firm: like `counts`, those that precede all to come;
+- status: int64 (queries, STATUS); in the beginning (code_length, 0, 0).
+"""
 
 
-@njit(cache=True, nogil=True)
-def is_allowed(allowed: Any, row: Any) -> bool:
+@inner
+def is_allowed(allowed: Any, row: int) -> bool:
     """Whether a bitmap, uint64 (words,), has a row; an empty one has all."""
-    word = np.int64(row) >> 6
-    return len(allowed) == 0 or (allowed[word] >> np.uint64(np.int64(row) & 63)) & np.uint64(1) != NONE
+    return len(allowed) == 0 or (allowed[row >> 6] >> np.uint64(row & 63)) & ONE != NONE
 
 
-@njit(cache=True, nogil=True)
-def next_near(words: Any, first: int, stop: int, query: Any, limit: int, distances: Any) -> int:
-    """Walk codes first..stop in chunks; return where the first chunk begins that has one as near as `limit`.
-
-    Args:
-        words: codes, uint64 (words, codes).
-        first: where to begin,
-        stop: and where to end; returned if there is no such chunk.
-        query: uint64 (words,).
-        limit: the largest distance that counts.
-        distances: uint64 (CHUNK_CODES,), written: distances of the codes of the chunk.
-    """
-    row, bits, farthest = words[0], query[0], np.uint64(limit)
-    for chunk in range(first, stop, CHUNK_CODES):
-        start, size = np.uint64(chunk), np.uint64(min(CHUNK_CODES, stop - chunk))
-        least = np.uint64(64 * len(query) + 1)
-        for place in range(size):
-            distance = popcount(row[start + place] ^ bits)
-            distances[place] = distance
-            least = min(least, distance)
-        if len(query) > 1:
-            for word in range(1, len(query)):
-                _add_distances(words[word], start, size, query[word], distances)
-            least = distances[0]
-            for place in range(size):
-                least = min(least, distances[place])
-        if least <= farthest:
-            return chunk
-    return stop
-
-
-@njit(cache=True, nogil=True)
-def _add_distances(row: Any, start: Any, size: Any, bits: Any, distances: Any) -> None:
-    for place in range(size):
-        distances[place] += popcount(row[start + place] ^ bits)
-
-
-@njit(cache=True, nogil=True)
-def list_near(distances: Any, chunk: int, stop: int, limit: int, near: Any) -> int:
-    """List those codes of a chunk that are as near as `limit`, with their distances; return how many there are."""
-    size, listed, farthest = min(CHUNK_CODES, stop - chunk), 0, np.uint64(limit)
-    for first in range(0, size, WORD_CODES):
-        start, of_word = np.uint64(first), np.uint64(min(WORD_CODES, size - first))
-        # Mostly one code of a chunk is near: the least of 64 distances is found faster than 64 marks are made.
-        least = farthest + np.uint64(1)
-        for place in range(of_word):
-            least = min(least, distances[start + place])
-        if least > farthest:
-            continue
-        marked = NONE
-        for place in range(of_word):
-            marked |= np.uint64(distances[start + place] <= farthest) << place
-        while marked != NONE:
-            lowest = marked & (~marked + np.uint64(1))
-            code = first + np.int64(popcount(lowest - np.uint64(1)))
-            near[listed, CODE], near[listed, DISTANCE] = chunk + code, np.int64(distances[code])
-            listed += 1
-            marked ^= lowest
-    return listed
-
-
-@njit(cache=True, nogil=True)
-def _list_marked(marks: Any, row: Any, bits: Any, first: int, begin: int, stop: int, near: Any) -> int:
-    """List the codes begin..stop of a block that are marked, see `mark_near`, as `list_near` does."""
-    listed = 0
-    for word in range((begin - first) // WORD_CODES, (stop - first + WORD_CODES - 1) // WORD_CODES):
-        marked = marks[word]
-        while marked != NONE:
-            lowest = marked & (~marked + np.uint64(1))
-            code = first + word * WORD_CODES + np.int64(popcount(lowest - np.uint64(1)))
-            if code < stop:
-                near[listed, CODE], near[listed, DISTANCE] = code, np.int64(popcount(row[code] ^ bits))
-                listed += 1
-            marked ^= lowest
-    return listed
-
-
-@njit(cache=True, nogil=True)
+@inner
 def _accept(
-    near: Any,
-    listed: int,
-    starts: Any,
-    rows: Any,
-    allowed: Any,
-    by_code: bool,
-    first_row: int,
-    k: int,
-    keys: Any,
-    counts: Any,
-    firm: Any,
-    status: Any,
-) -> None:
+    near: Any, listed: int, starts: Any, rows: Any, allowed: Any, by_code: bool, first_row: int, k: int,
+    query: int, keys: Any, counts: Any, firm: Any, status: Any,
+) -> None:  # fmt: skip
     """Take the items of the listed codes into the answers of a query, as far as they are of use."""
     for place in range(listed):
         code, distance = near[place, CODE], near[place, DISTANCE]
-        if distance > status[LIMIT]:
+        if distance > status[query, LIMIT]:
             continue
         row: Any = code
         items: Any = 1
@@ -147,7 +91,7 @@ def _accept(
         else:
             start, items = np.int64(starts[code]), 0
             for of_code in range(start, np.int64(starts[code + 1])):
-                if is_allowed(allowed, rows[of_code]):
+                if is_allowed(allowed, np.int64(rows[of_code])):
                     if items == 0:
                         # A code whose first item is not allowed may begin later than codes that come after it.
                         row, certain = np.int64(rows[of_code]), int(of_code == start)
@@ -156,94 +100,141 @@ def _accept(
                         break
             if items == 0:
                 continue
-        if status[KEYS] == len(keys):
-            make_room(k, keys, counts, status)
-        keys[status[KEYS]] = np.int64(distance) << ROW_BITS | (first_row + row)
-        status[KEYS] += 1
-        counts[distance] += items
-        firm[distance] += certain
-        if distance < status[LIMIT]:
-            status[NEARER] += items
-        lower_limit(k, counts, firm, status)
+        if status[query, KEYS] == keys.shape[1]:
+            make_room(k, keys[query], counts[query], status[query])
+        keys[query, status[query, KEYS]] = distance << ROW_BITS | (first_row + row)
+        status[query, KEYS] += 1
+        counts[query, distance] += items
+        firm[query, distance] += certain
+        if distance < status[query, LIMIT]:
+            status[query, NEARER] += items
+        lower_limit(k, query, counts, firm, status)
 
 
-@njit(cache=True, nogil=True)
-def search_part(
-    first_query: int,
-    stop_query: int,
-    queries: NDArray[np.uint64],
-    words: NDArray[np.uint64],
-    codes: int,
-    starts: NDArray[np.uint32],
-    rows: NDArray[np.uint32],
-    allowed: NDArray[np.uint64],
-    by_code: bool,
-    first_row: int,
-    code_length: int,
-    k: int,
-    sliced: bool,
-    keys: NDArray[np.int64],
-    counts: NDArray[np.int64],
-    firm: NDArray[np.int64],
-    status: NDArray[np.int64],
-) -> None:
+@inner
+def _begin(first_query: int, stop_query: int, first_row: int, k: int, counts: Any, firm: Any, status: Any) -> None:
+    for query in range(first_query, stop_query if first_row else first_query):
+        # All that was found in earlier parts precedes this one.
+        for distance in range(counts.shape[1]):
+            firm[query, distance] = counts[query, distance]
+        lower_limit(k, query, counts, firm, status)
+
+
+@inner
+def _scan_codes(
+    first: int, stop: int, queries: Any, words: Any, starts: Any, rows: Any, allowed: Any, by_code: bool,
+    first_row: int, k: int, query: int, keys: Any, counts: Any, firm: Any, status: Any, distances: Any, near: Any,
+) -> None:  # fmt: skip
+    """Let a query walk codes first..stop, a chunk at a time."""
+    chunk = chunk_of(len(words))
+    while first < stop and status[query, LIMIT] >= 0:
+        end = min(stop, first + (chunk if first else FIRST_CODES))
+        listed = scan_chunk(words, first, end, queries, query, status[query, LIMIT], distances, near)
+        if listed:
+            _accept(near, listed, starts, rows, allowed, by_code, first_row, k, query, keys, counts, firm, status)
+        first = end
+
+
+@kernel
+def scan_part(first_query: int, stop_query: int, queries: NDArray[np.uint64], part: Part, k: int, found: Found) -> None:
     """Let queries walk the codes of a part of an index, all of them a block before any of them the next.
 
     Args:
         first_query: the first of the queries to answer,
         stop_query: and the one after the last.
         queries: codes, uint64 (queries, words).
-        words: codes of the part, uint64 (words, at least `codes`), in the order of their first items.
-        codes: how many there are.
-        starts: uint32 (codes + 1,), where in `rows` the items of each code are; empty if every row has a code of its
-            own, in order.
-        rows: uint32 (items,), rows of the part in the order of their codes, then their own; empty likewise.
-        allowed: uint64, bitmap of the rows that may be found; empty if all may.
-        by_code: whether keys have codes, which takes no look at `rows`; only if all rows may be found.
-        first_row: number of the part's first row in the index.
-        code_length: bits per code.
+        part: what to search.
         k: how many items to find, at least 1.
-        sliced: whether to compare bit by bit, see `sliced`: for up to 64 bits, and worth it for some 64 queries.
-        keys: int64 (queries, at least 3 k), written.
-        counts: int64 (queries, code_length + 1): items found at each distance.
-        firm: like `counts`, those that precede all to come.
-        status: int64 (queries, STATUS); in the beginning (code_length, 0, 0).
+        found: what is known of the queries, written.
     """
-    distances = np.empty(CHUNK_CODES, dtype=np.uint64)
-    marks = np.empty(BLOCK_WORDS, dtype=np.uint64)
-    near = np.empty((BLOCK_CODES + 1, 2), dtype=np.int64)
-    for query in range(first_query, stop_query if first_row else first_query):
-        # All that was found in earlier parts precedes this one.
-        firm[query] = counts[query]
-        lower_limit(k, counts[query], firm[query], status[query])
-    table, entries = marks, queries
-    if sliced:
-        table = new_table(code_length)
-        entries = table_entries(queries[first_query:stop_query, 0], code_length)
-    for first in range(0, codes, BLOCK_CODES):
-        stop = min(first + BLOCK_CODES, codes)
-        # The first codes are scanned in small steps: before that there is no limit to compare with.
-        scanned = first if first else min(CHUNK_CODES, stop)
-        by_bits = sliced and scanned < stop
-        words_of_block = min(BLOCK_WORDS, (stop - first + 8 * WORD_CODES - 1) // (8 * WORD_CODES) * 8)
-        if by_bits:
-            tabulate(words[0], first, stop, code_length, table)
+    words, codes, starts, rows, allowed, by_code, first_row = part
+    keys, counts, firm, status = found
+    distances = np.empty(LONG_CHUNK_CODES, dtype=np.uint64)
+    near = np.empty((BLOCK_CODES, 2), dtype=np.int64)
+    _begin(first_query, stop_query, first_row, k, counts, firm, status)
+    # So many codes stay in the cache for the next query; a single one walks them all.
+    several = stop_query - first_query > 1
+    block = max(LONG_CHUNK_CODES, SCANNED_WORDS // len(words) if several else codes)
+    for first in range(0, codes, block):
         for query in range(first_query, stop_query):
-            state, code = status[query], first
-            of_query, of_keys, of_counts, of_firm = queries[query], keys[query], counts[query], firm[query]
-            while code < stop and state[LIMIT] >= 0:
-                if by_bits and code >= scanned:
-                    found = mark_near(table, entries[query - first_query], state[LIMIT], words_of_block, marks)
-                    listed = _list_marked(marks, words[0], of_query[0], first, code, stop, near) if found else 0
-                    code = stop
-                else:
-                    until = scanned if by_bits else stop
-                    until = until if state[KEYS] else min(code + FIRST_CODES, until)
-                    code = next_near(words, code, until, of_query, state[LIMIT], distances)
-                    listed = list_near(distances, code, until, state[LIMIT], near) if code < until else 0
-                    code = min(code + CHUNK_CODES, until)
-                if listed:
-                    _accept(
-                        near, listed, starts, rows, allowed, by_code, first_row, k,
-                        of_keys, of_counts, of_firm, state,
-                    )  # fmt: skip
+            _scan_codes(
+                first, min(first + block, codes), queries, words, starts, rows, allowed, by_code, first_row,
+                k, query, keys, counts, firm, status, distances, near,
+            )  # fmt: skip
+
+
+@kernel
+def slice_part(
+    first_query: int,
+    stop_query: int,
+    queries: NDArray[np.uint64],
+    part: Part,
+    code_length: int,
+    k: int,
+    found: Found,
+) -> None:
+    """Do what `scan_part` does, bit by bit, see `sliced`: worth it for some 16 queries.
+
+    Args:
+        first_query: see `scan_part`,
+        stop_query: likewise,
+        queries: likewise,
+        part: likewise.
+        code_length: bits per code.
+        k: see `scan_part`,
+        found: likewise.
+    """
+    keys, counts, firm, status = found
+    words, codes, starts, rows, allowed, by_code, first_row = part
+    near = np.empty((BLOCK_CODES, 2), dtype=np.int64)
+    triples, digits = triples_of(code_length), digits_of(code_length)
+    in_many = triples // MANY_TRIPLES * MANY_TRIPLES
+    query_words = (1 + digits) * BLOCK_WORDS
+    table = aligned(min(triples, MANY_TRIPLES) * TRIPLE_WORDS)
+    sums = aligned(min(QUERIES_AT_ONCE, stop_query - first_query) * query_words)
+    marks = aligned(BLOCK_WORDS)
+    planes = np.zeros((max(3 * triples, 64 * len(words)), BLOCK_WORDS), dtype=np.uint64)
+    active = np.empty(QUERIES_AT_ONCE, dtype=np.int64)
+    _begin(first_query, stop_query, first_row, k, counts, firm, status)
+    for first_of_some in range(first_query, stop_query, QUERIES_AT_ONCE):
+        stop_of_some = min(first_of_some + QUERIES_AT_ONCE, stop_query)
+        entries = table_entries(queries[first_of_some:stop_of_some], triples)
+        for first in range(0, codes, BLOCK_CODES):
+            stop, some = min(first + BLOCK_CODES, codes), 0
+            for query in range(first_of_some, stop_of_some):
+                if status[query, LIMIT] >= 0:
+                    active[some] = query - first_of_some
+                    some += 1
+            if some == 0:
+                break
+            turn(words, first, stop, planes)
+            for place in range(some):
+                start = np.uint64(active[place] * query_words)
+                # Indices are unsigned: those need no test for counting from the end, and so loops vectorise.
+                for word in range(np.uint64(query_words)):
+                    sums[start + word] = NONE
+            for triple in range(0, in_many, MANY_TRIPLES):
+                reached = digits_of(min(code_length, 3 * (triple + MANY_TRIPLES)))
+                tabulate(planes, triple, np.int64(MANY_TRIPLES), table)
+                for place in range(some):
+                    query = active[place]
+                    at, start = np.uint64(query * triples + triple), np.uint64(query * query_words + BLOCK_WORDS)
+                    add_many(table, entries, at, sums, start, reached)
+            tabulate(planes, in_many, triples - in_many, table)
+            for place in range(some):
+                query = active[place]
+                start = np.uint64(query * query_words + BLOCK_WORDS)
+                for triple in range(in_many, triples, FEW_TRIPLES):
+                    add_few(table, entries, np.uint64(query * triples + triple), sums, start, digits)
+                query += first_of_some
+                # There is no limit at first: each code listed would lower it for those after it.
+                begin, end = first, stop if first else min(FIRST_CODES, stop)
+                while begin < stop and status[query, LIMIT] >= 0:
+                    limit = status[query, LIMIT]
+                    listed = list_marked(sums, start, digits, marks, limit, first, begin, end, near)
+                    if listed:
+                        _accept(
+                            near, listed, starts, rows, allowed, by_code, first_row, k,
+                            query, keys, counts, firm, status,
+                        )  # fmt: skip
+                    begin, end = end, min(2 * end, stop)
