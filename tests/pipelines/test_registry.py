@@ -23,6 +23,7 @@ from deephash_pipeline.pipelines.grid import (
     PRE_TRAINING,
     Cell,
     cells,
+    grid_parameters,
 )
 from deephash_pipeline.project.checks import parameters_read, unread_parameters
 
@@ -266,7 +267,8 @@ def test_any_parameter_that_a_pipeline_reads_is_known_and_no_other(
     configured: Callable[[str | None], Configuration], pipelines: dict[str, Pipeline]
 ) -> None:
     read = set[str]().union(*(pipeline.inputs() for pipeline in pipelines.values()))
-    parameters = {name.removeprefix("params:") for name in read if name.startswith("params:")}
+    of_configuration = read - grid_parameters().keys()
+    parameters = {name.removeprefix("params:") for name in of_configuration if name.startswith("params:")}
     # Of `experiment`, which most read as a whole, data_ingestion reads two.
     assert parameters_read() == parameters
     assert not list(unread_parameters(configured(None).parameters, parameters_read()))

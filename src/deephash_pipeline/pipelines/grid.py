@@ -130,21 +130,11 @@ def every_cell() -> Iterator[Cell]:
         yield from replicated(replicate)
 
 
-def method_names() -> dict[str, dict[str, str]]:
-    """Give the names of methods as parameters, so that a table that shows them is made anew if one changes."""
-    return {"paper": {method: METHODS[method] for method in PAPER_METHODS}, "all": METHODS}
+def grid_parameters() -> dict[str, Any]:
+    """Give what nodes are told of the grid as parameters, so that the configuration repeats nothing.
 
-
-def cell_parameters() -> dict[str, Any]:
-    """Give every cell as a parameter, so that the configuration repeats nothing.
-
-    ``cells.<method>.b<bits>``, and of further replicates ``cells.r<replicate>.<method>.b<bits>``.
+    Every cell, see `Cell.parameter`; and the names of methods, so that a table that shows them is made anew if one
+    changes.
     """
-    parameters: dict[str, Any] = {}
-    for cell in every_cell():
-        *above, length = cell.parameter.split(".")[1:]
-        group = parameters
-        for name in above:
-            group = group.setdefault(name, {})
-        group[length] = cell.model_dump()
-    return parameters
+    names = {NAMES_OF_PAPER: {method: METHODS[method] for method in PAPER_METHODS}, NAMES: METHODS}
+    return {**{f"params:{cell.parameter}": cell for cell in every_cell()}, **names}
