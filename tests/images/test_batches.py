@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.images import decode_splits, image_batches, parse_source, read_source
-from deephash_pipeline.images.batches import ImageBatch, SkippedImage
+from deephash_pipeline.images.batches import ImageBatch, SkippedImage, image_batches
+from deephash_pipeline.images.decoding.ingestion import decode_splits
+from deephash_pipeline.images.sources.registry import parse_source, read_source
 
 RANDOM = np.random.default_rng(0)
 
