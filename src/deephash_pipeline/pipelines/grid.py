@@ -8,10 +8,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from deephash_pipeline.common.cell import SHOWN_CODE_LENGTH, Cell
-from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hashing import HASH_FUNCTIONS
 from deephash_pipeline.losses import LOSSES
-from deephash_pipeline.retrieval.codes import MAXIMUM_CODE_LENGTH
 
 CODE_LENGTHS = (12, 16, 24, 32, 48)
 REPLICATES = 3
@@ -71,30 +69,6 @@ GALLERY = Cell(method="deephash", code_length=SHOWN_CODE_LENGTH)
 """The cell whose neighbours the report shows."""
 INDEXED = Cell(method="deephash", code_length=48)
 """The cell whose index the pipeline ``indexing`` makes where none is named, and ``make search`` serves."""
-
-
-def check_code_lengths(code_lengths: object) -> None:
-    """Refuse code lengths that no method can make, or whose report would have no picture.
-
-    Raises:
-        InputError: `CODE_LENGTHS` is no tuple of different whole numbers of bits, the shown one among them.
-
-    Example:
-        >>> check_code_lengths((16, 32))
-        >>> check_code_lengths((12, 12, 32))
-        Traceback (most recent call last):
-        deephash_pipeline.common.errors.InputError: CODE_LENGTHS is (12, 12, 32): name every code length once
-    """
-    said = f"CODE_LENGTHS is {code_lengths!r}"
-    if not isinstance(code_lengths, tuple | list) or not code_lengths:
-        raise InputError(f"{said}: write a tuple of code lengths in bits, such as (16, 32)")
-    for code_length in code_lengths:
-        if type(code_length) is not int or not 1 < code_length <= MAXIMUM_CODE_LENGTH:
-            raise InputError(f"{said}: {code_length!r} is no whole number of bits from 2 to {MAXIMUM_CODE_LENGTH}")
-    if len(set(code_lengths)) < len(code_lengths):
-        raise InputError(f"{said}: name every code length once")
-    if SHOWN_CODE_LENGTH not in code_lengths:
-        raise InputError(f"{said}: add {SHOWN_CODE_LENGTH}, SHOWN_CODE_LENGTH, which the gallery shows, or change it")
 
 
 def cells(*methods: str, code_lengths: Sequence[int] = CODE_LENGTHS) -> Iterator[Cell]:
