@@ -135,6 +135,20 @@ def test_a_path_that_mlflow_cannot_open_is_refused(
         refusals.enter_project()
 
 
+def test_a_benchmark_that_another_environment_has_is_named(refused: Refused, here: Path) -> None:
+    there = here / "data/02_intermediate/mnist/class_names.json"
+    there.parent.mkdir(parents=True)
+    there.touch()
+    try:
+        error = refused("--pipelines=cnn_pretraining")
+    finally:
+        there.unlink()
+        for folder in list(there.parents)[:1]:
+            folder.rmdir()
+    assert "data/02_intermediate/digits/class_names.json is not there" in error
+    assert "add --env=mnist" in error
+
+
 @pytest.mark.parametrize("device", ["mps", "xpu", "meta", "tpu", "cuda:99", "CPU", "", "cpu:-1", "hpu:0", "vulkan"])
 def test_a_device_that_is_not_there_or_not_supported_is_refused(device: str) -> None:
     with pytest.raises(InputError, match="use auto"):
