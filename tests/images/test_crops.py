@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from deephash_pipeline.common.randomness import derive_seed, uniform_numbers
-from deephash_pipeline.images.crops import centre_crop, random_crop
+from deephash_pipeline.images.augmentation import centre_crop, random_crop
 
 
 def batch(count: int = 5, height: int = 9, width: int = 8) -> Tensor:
