@@ -10,7 +10,7 @@ from PIL import Image
 from benchmarks.documents import PROJECT, Results
 from benchmarks.studies.approximate_search import APPROXIMATE_SEARCH, codes_name
 from benchmarks.studies.search_indexes import FLAT, FLAT_MERGED, FLAT_UNPADDED, HNSW, HNSW_MERGED, IVF, MULTI_HASH
-from deephash_pipeline.reports.style import REFERENCE_COLOUR, method_styles
+from deephash_pipeline.reports.panels import REFERENCE_COLOUR, method_styles
 
 FAMILIES = (FLAT, IVF, MULTI_HASH, HNSW, HNSW_MERGED, FLAT_MERGED)
 COLOURS = {family: style.colour for family, style in method_styles(dict.fromkeys(FAMILIES, "")).items()}

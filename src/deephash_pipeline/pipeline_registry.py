@@ -197,9 +197,6 @@ def joined_datasets() -> set[str]:
 
 
 def _module(name: str) -> Any:
-    from deephash_pipeline.pipelines.grid import CODE_LENGTHS, check_code_lengths
-
-    check_code_lengths(CODE_LENGTHS)
     return import_module(f"deephash_pipeline.pipelines.{name}.pipeline")
 
 

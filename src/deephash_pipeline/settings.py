@@ -37,18 +37,6 @@ def _hooks() -> tuple[Any, ...]:
     return ResultTable(), MlflowTracking(), LastGoodWeights(), Provenance(), SoundRun()
 
 
-def _cells() -> dict[str, Any]:
-    from deephash_pipeline.pipelines.grid import cell_parameters
-
-    return cell_parameters()
-
-
-def _method_names() -> dict[str, Any]:
-    from deephash_pipeline.pipelines.grid import method_names
-
-    return method_names()
-
-
 HOOKS = LateHooks()
 
 CONTEXT_CLASS = ProjectContext
@@ -58,5 +46,4 @@ CONFIG_LOADER_ARGS = {
     "default_run_env": "digits",
     # An environment states only what differs from the base, and from the environment that it extends.
     "merge_strategy": {"parameters": "soft", "globals": "soft"},
-    "custom_resolvers": {"cells": _cells, "method_names": _method_names},
 }

@@ -7,7 +7,6 @@ import pytest
 
 from deephash_pipeline.cli.refusals import configuration_fault
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.pipelines.grid import check_code_lengths
 from deephash_pipeline.project.datasets import CheckpointsDataset
 from tests.bad_input.conftest import refusal
 
@@ -126,31 +125,3 @@ def test_a_run_names_what_is_wrong_with_its_configuration(kept, here, name, chan
 def test_seconds_between_checkpoints_are_a_number(seconds):
     with pytest.raises(InputError, match="seconds_between_checkpoints"):
         CheckpointsDataset("checkpoints", seconds)
-
-
-@pytest.mark.parametrize(
-    "code_lengths",
-    [
-        (),
-        [],
-        (-8, 32),
-        (0, 32),
-        (1, 32),
-        (12, 12, 32),
-        ("a", 32),
-        ("32",),
-        (12.5, 32),
-        (32.0,),
-        32,
-        "32",
-        None,
-        (12,),
-        (5000, 32),
-        (True, 32),
-        {32: 12},
-        ((32,),),
-    ],
-)
-def test_code_lengths_that_cannot_be_are_refused_before_a_pipeline_is_made(code_lengths):
-    with pytest.raises(InputError, match="CODE_LENGTHS is"):
-        check_code_lengths(code_lengths)

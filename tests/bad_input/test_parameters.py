@@ -57,7 +57,6 @@ WRONG = [
     ("reporting.gallery_queries", [HUGE, "0", "-1"]),
     ("reporting.gallery_neighbours", ["0", HUGE]),
     ("reporting.notes", ["3"]),
-    ("cells.itq.b48", ["3"]),
     ("hand_crafted.descriptor", ["hog"]),
 ]
 

@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 
 from deephash_pipeline import ImageHasher
 from deephash_pipeline.search.images import ImageIndex, list_images
-from deephash_pipeline.search.images.equal_codes import EqualCodes
+from deephash_pipeline.search.images.updating import EqualCodes
 
 PRETRAINED = ("--hasher", "pretrained:digits-48")
 

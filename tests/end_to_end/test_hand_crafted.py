@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 from kedro.framework.session import KedroSession
 
-from deephash_pipeline.common.cell import Cell
 from deephash_pipeline.pipelines.descriptor_extraction.nodes import HandCraftedParameters
 from deephash_pipeline.pipelines.grid import METHODS, compared_cells, on_descriptor
 from tests.end_to_end.refused_runs import finished
@@ -70,13 +69,6 @@ def test_a_name_resolves_to_its_own_file(here):
     catalog, _ = load(here, None)
     for name, file in FILES:
         assert Path(catalog.get(name)._describe()["filepath"]).relative_to(here / "data").as_posix() == file
-
-
-def test_the_parameters_name_the_cells(here):
-    _, parameters = load(here, None)
-    for cell in map(on_descriptor, compared_cells()):
-        method, length = cell.namespace.split(".")
-        assert Cell.model_validate(parameters["cells"][method][length]) == cell
 
 
 def test_both_stages_fill_one_half_of_the_table_and_evaluated_cells_the_other(here):

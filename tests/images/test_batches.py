@@ -8,8 +8,9 @@ import torch
 from PIL import Image
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.images import decode_splits, image_batches, parse_source, read_source
-from deephash_pipeline.images.batches import SkippedImage
+from deephash_pipeline.images.batches import SkippedImage, image_batches
+from deephash_pipeline.images.decoding.ingestion import decode_splits
+from deephash_pipeline.images.sources.registry import parse_source, read_source
 
 RANDOM = np.random.default_rng(0)
 

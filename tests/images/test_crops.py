@@ -3,7 +3,7 @@
 import torch
 
 from deephash_pipeline.common.randomness import derive_seed, uniform_numbers
-from deephash_pipeline.images.crops import centre_crop, random_crop
+from deephash_pipeline.images.augmentation import centre_crop, random_crop
 
 
 def batch(count=5, height=9, width=8):

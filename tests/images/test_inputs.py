@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.images.augmentation import AugmentationParameters, augment
-from deephash_pipeline.images.crops import random_crop
+from deephash_pipeline.images.augmentation import AugmentationParameters, augment, random_crop
 from deephash_pipeline.images.inputs import ImageInputs
 
 CPU = torch.device("cpu")

@@ -20,7 +20,7 @@ from deephash_pipeline.losses import LOSS_PARAMETERS, LOSSES, SimilarityParamete
 from deephash_pipeline.pipelines.fine_tuning.nodes import encode_images, tune
 from deephash_pipeline.pipelines.grid import DEEP_RIVALS
 from deephash_pipeline.pipelines.hash_layer_init.nodes import initialise
-from deephash_pipeline.pipelines.shared.encoding import encode_z
+from deephash_pipeline.pipelines.shared.fitting import encode_z
 from tests.pipelines.squares import (
     CLASSES,
     IMAGES,

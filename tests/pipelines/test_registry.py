@@ -20,6 +20,7 @@ from deephash_pipeline.pipelines.grid import (
     PAPER_RIVALS,
     PRE_TRAINING,
     cells,
+    grid_parameters,
 )
 from deephash_pipeline.project.checks import parameters_read, unread_parameters
 
@@ -259,7 +260,8 @@ def test_pipelines_are_made_once_however_often_kedro_asks_for_them():
 
 def test_any_parameter_that_a_pipeline_reads_is_known_and_no_other(configured, pipelines):
     read = set[str]().union(*(pipeline.inputs() for pipeline in pipelines.values()))
-    parameters = {name.removeprefix("params:") for name in read if name.startswith("params:")}
+    of_configuration = read - grid_parameters().keys()
+    parameters = {name.removeprefix("params:") for name in of_configuration if name.startswith("params:")}
     # Of `experiment`, which most read as a whole, data_ingestion reads two.
     assert parameters_read() == parameters
     assert not list(unread_parameters(configured(None).parameters, parameters_read()))

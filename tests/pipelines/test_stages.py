@@ -14,8 +14,7 @@ from deephash_pipeline.pipelines.baseline_hashing.nodes import make_classifier_b
 from deephash_pipeline.pipelines.cnn_pretraining.nodes import pre_train
 from deephash_pipeline.pipelines.data_ingestion.nodes import IngestionParameters, split_images
 from deephash_pipeline.pipelines.evaluation import pipeline as evaluation
-from deephash_pipeline.pipelines.shared.encoding import encode_z
-from deephash_pipeline.pipelines.shared.fitting import BaselineParameters, fit_hash_function
+from deephash_pipeline.pipelines.shared.fitting import BaselineParameters, encode_z, fit_hash_function
 from deephash_pipeline.retrieval import unpack_bits
 from tests.pipelines.squares import (
     CLASSES,

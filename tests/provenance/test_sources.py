@@ -7,7 +7,7 @@ import pytest
 
 from deephash_pipeline.pipelines.data_ingestion.nodes import split_images
 from deephash_pipeline.pipelines.fine_tuning.nodes import tune
-from deephash_pipeline.pipelines.shared.encoding import encode_z
+from deephash_pipeline.pipelines.shared.fitting import encode_z
 from deephash_pipeline.pipelines.shared.measuring import measure_retrieval
 from deephash_pipeline.provenance.sources import sources
 

@@ -5,7 +5,7 @@ import pytest
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.pipelines.grid import METHOD_GROUPS, METHODS
 from deephash_pipeline.reports.figures import figure_map_by_code_length, figure_precision_recall
-from deephash_pipeline.reports.style import method_styles
+from deephash_pipeline.reports.panels import method_styles
 from deephash_pipeline.reports.training_curves import figure_training_curves
 
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.search import HammingIndex, merge_answers, store
+from deephash_pipeline.search import HammingIndex, store
 from tests.search.brute_force import ListIndex, random_codes
 
 QUERIES = 3
@@ -89,20 +89,6 @@ def test_after_any_sequence_of_changes_answers_are_those_of_brute_force(
             check(reader, expected, rng, text)
     index.close()
     reader.close()
-
-
-def test_ten_shards_filled_in_turn_and_merged_answer_like_one_index():
-    rng = np.random.default_rng(0)
-    codes, queries = random_codes(rng, 5000, 12, different=300), random_codes(rng, 20, 12)
-    whole = HammingIndex(12)
-    whole.add(range(5000), codes)
-    shards = [HammingIndex(12) for _ in range(10)]
-    for number, shard in enumerate(shards):
-        ids = range(500 * number, 500 * (number + 1))
-        shard.add(ids, codes[ids])
-    merged = merge_answers([shard.search(queries, 77) for shard in shards], 77)
-    np.testing.assert_array_equal(merged.ids, whole.search(queries, 77).ids)
-    np.testing.assert_array_equal(merged.distances, whole.search(queries, 77).distances)
 
 
 def test_a_tail_that_grows_long_becomes_a_segment():
@@ -211,7 +197,6 @@ def zeros(items, width=1):
         (lambda index: HammingIndex(4097), "from 1 to 4096"),
         (lambda index: HammingIndex(0), "from 1 to 4096"),
         (lambda index: HammingIndex(8, features=-1), "features is -1"),
-        (lambda index: merge_answers([], 3), "at least one"),
     ],
 )
 def test_bad_input_is_one_line_and_changes_nothing(index, call, message):

@@ -2,9 +2,7 @@ import itertools
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import numba
 import numpy as np
@@ -21,14 +19,14 @@ LENGTHS = st.one_of(st.integers(1, 64), st.integers(65, 512), st.integers(513, 4
 
 
 @contextmanager
-def threads(number: int) -> Iterator[None]:
+def threads(number):
     before = numba.get_num_threads()
     numba.set_num_threads(min(number, numba.config.NUMBA_NUM_THREADS))
     yield
     numba.set_num_threads(before)
 
 
-def parts_of(rng: np.random.Generator, codes: Any, borders: list[int], grouped: bool, allowed: Any) -> list[Any]:
+def parts_of(rng, codes, borders, grouped, allowed):
     parts = []
     for start, stop in itertools.pairwise(borders):
         words = np.ascontiguousarray(code_words(codes[start:stop]).T)
@@ -51,16 +49,8 @@ def parts_of(rng: np.random.Generator, codes: Any, borders: list[int], grouped: 
 )
 @settings(max_examples=60, deadline=None)
 def test_the_nearest_rows_are_those_of_brute_force(
-    seed: int,
-    code_length: int,
-    items: int,
-    different: int | None,
-    grouped: bool,
-    share: float | None,
-    k: int,
-    engine: Any,
-    number: int,
-) -> None:
+    seed, code_length, items, different, grouped, share, k, engine, number
+):
     rng = np.random.default_rng(seed)
     codes, queries = random_codes(rng, items, code_length, different), random_codes(rng, 5, code_length)
     queries[0] = codes[0]
@@ -87,7 +77,7 @@ def test_the_nearest_rows_are_those_of_brute_force(
 
 
 @pytest.mark.parametrize("code_length", [12, 24, 25, 48, 49, 64, 65, 96, 257])
-def test_the_bit_sliced_comparison_equals_the_scan_over_many_blocks(code_length: int) -> None:
+def test_the_bit_sliced_comparison_equals_the_scan_over_many_blocks(code_length):
     rng = np.random.default_rng(code_length)
     codes, queries = random_codes(rng, 50_000, code_length), random_codes(rng, 40, code_length)
     parts = parts_of(rng, codes, [0, 30_001, 50_000], True, None)
@@ -98,7 +88,7 @@ def test_the_bit_sliced_comparison_equals_the_scan_over_many_blocks(code_length:
         np.testing.assert_array_equal(sliced[1], scanned[1])
 
 
-def test_more_keys_than_there_is_room_for_lose_no_answer() -> None:
+def test_more_keys_than_there_is_room_for_lose_no_answer():
     """Groups whose first item is not allowed tie without end, which is what fills the room for keys."""
     rng = np.random.default_rng(0)
     distinct = random_codes(rng, 20_000, 64)
@@ -111,7 +101,7 @@ def test_more_keys_than_there_is_room_for_lose_no_answer() -> None:
     np.testing.assert_array_equal(found[0], expected[0])
 
 
-def test_without_a_compiler_the_answers_are_the_same() -> None:
+def test_without_a_compiler_the_answers_are_the_same():
     program = """
 import numpy as np
 from deephash_pipeline.search import HammingIndex

@@ -2,7 +2,6 @@ import os
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,9 +11,7 @@ from tests.search.brute_force import ListIndex, random_codes
 
 
 @pytest.mark.parametrize("code_length", [1, 7, 64, 65, 255, 256, 257, 512, 1000, 1024, 4095, 4096])
-def test_codes_of_every_width_are_found_after_additions_removals_and_merges(
-    tmp_path: Path, code_length: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_codes_of_every_width_are_found_after_additions_removals_and_merges(tmp_path, code_length, monkeypatch):
     """Single queries and batches, ties in the order of insertion; some codes differ from a query in all bits."""
     monkeypatch.setattr(store, "BULK_ITEMS", 1000)
     rng = np.random.default_rng(code_length)
@@ -29,14 +26,14 @@ def test_codes_of_every_width_are_found_after_additions_removals_and_merges(
         expected.add(list(range(3000))[rows], codes[rows], some)
     queries = np.concatenate([codes[7:8], random_codes(rng, 39, code_length)])
 
-    def check(found: HammingIndex) -> None:
+    def check(found):
         for query, k in ((0, len(expected.items)), (1, 10)):
             ranked = expected.ranked(queries[query])[:k]
             assert found.search(queries[query : query + 1], k)[0] == ranked
             assert found.search(queries, k)[query] == ranked
         assert found.search(queries[:1], 3000).distances[0, -1] == code_length
 
-    def check_killed() -> None:
+    def check_killed():
         """What a kill at this moment would leave is the folder as it is, of a writer that has closed nothing."""
         left = tmp_path / "left"
         shutil.copytree(tmp_path / "index", left)
@@ -57,7 +54,7 @@ def test_codes_of_every_width_are_found_after_additions_removals_and_merges(
 
 
 @pytest.mark.complete
-def test_no_kernel_reaches_beyond_its_arrays(tmp_path: Path) -> None:
+def test_no_kernel_reaches_beyond_its_arrays(tmp_path):
     """Of 127 and 4,095 bits, whole triples count up to more than the distances have digits for."""
     program = """
 import numpy as np

@@ -18,11 +18,9 @@ from deephash_pipeline.pipelines.grid import TUNED_METHODS
 from deephash_pipeline.pipelines.tuning.nodes import Study, TunedCell, search_parameters
 from deephash_pipeline.retrieval.protocols import PROTOCOLS
 from deephash_pipeline.training import TrainingInterrupted
-from deephash_pipeline.tuning.choice import best_trials, tuned_parameters
-from deephash_pipeline.tuning.objective import HeldOutScore, halves
 from deephash_pipeline.tuning.space import SCORE, Bounds, TuningParameters, search_space, with_values
-from deephash_pipeline.tuning.study import search
-from deephash_pipeline.tuning.trial import TrialJob, Watch, run_trial
+from deephash_pipeline.tuning.study import best_trials, search, tuned_parameters
+from deephash_pipeline.tuning.trial import HeldOutScore, TrialJob, Watch, halves, run_trial
 from tests.pipelines.squares import IMAGES, LABELS, TRAINING, TRAINING_SET, run_of, squares
 
 DPSH = FineTuningParameters.model_validate({"training": {**TRAINING, "epochs": 4}, "loss": {"name": "dpsh"}})

@@ -20,7 +20,7 @@ from deephash_pipeline.project.freshness import ProjectGraph, is_up_to_date, pol
 from deephash_pipeline.project.freshness.graph import Catalog
 from deephash_pipeline.project.hooks import ResultTable
 from deephash_pipeline.project.runners import RUNNERS
-from deephash_pipeline.project.runners.needs import count_cores
+from deephash_pipeline.project.runners.schedule import count_cores
 from deephash_pipeline.provenance.lineage import Kind, summarised
 from deephash_pipeline.provenance.lock import RunLock
 

@@ -3,12 +3,10 @@
 import errno
 import operator
 import os
-import pickle
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import reduce
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import click
@@ -151,7 +149,7 @@ def check_runner(name: str | None) -> None:
 
 
 def explained(links: Sequence[BaseException], environment: str | None) -> InputError | None:
-    """Explain errors that are no bug: of the configuration, the disk, the memory, or numba's cache.
+    """Explain errors that are no bug: of the configuration, the disk or the memory.
 
     Args:
         links: an error and its causes.
@@ -175,10 +173,6 @@ def explained(links: Sequence[BaseException], environment: str | None) -> InputE
             return InputError(f"{ascii(link.object)[1:-1][:200]} is no UTF-8: rename the file, or the folder it is in")
         if isinstance(link, MemoryError):
             return InputError(f"out of memory ({link}): use smaller batches or fewer images, or a larger machine")
-        if isinstance(link, pickle.UnpicklingError | EOFError):
-            cache = numba_cache(link.__traceback__)
-            if cache is not None:
-                return InputError(f"{cache}, a cache of compiled code, is damaged: remove it and run again")
     return None
 
 
@@ -206,14 +200,4 @@ def configuration_fault(environment: str | None) -> str | None:
                 return f"{path} has no names with values: write `name: value`"
             if path.name == "globals.yml" and content.get(EXTENDS) not in (None, *folders):
                 folders.append(str(content[EXTENDS]))
-    return None
-
-
-def numba_cache(traceback: TracebackType | None) -> Path | None:
-    """Find the file that numba was reading when an error was raised."""
-    while traceback is not None:
-        index = getattr(traceback.tb_frame.f_locals.get("self"), "_index_path", None)
-        if index is not None and traceback.tb_frame.f_globals.get("__name__") == "numba.core.caching":
-            return Path(index)
-        traceback = traceback.tb_next
     return None

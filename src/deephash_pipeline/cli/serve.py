@@ -62,7 +62,7 @@ def serve(
     # A third of a second, which other commands can do without.
     uvicorn = required("uvicorn", "serve")
     from deephash_pipeline.search.serving import ServiceSettings, create_app, read_token  # noqa: PLC0415
-    from deephash_pipeline.search.serving.connections import MOST_HEADER_BYTES, GuardedProtocol  # noqa: PLC0415
+    from deephash_pipeline.search.serving.observing import MOST_HEADER_BYTES, GuardedProtocol  # noqa: PLC0415
 
     settings = ServiceSettings(
         token=None if token_file is None else read_token(token_file),

@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hashers.onnx_hasher import IMAGES
-from deephash_pipeline.images.crops import centre_crop
+from deephash_pipeline.images.augmentation import centre_crop
 from deephash_pipeline.networks import LocalResponseNormalisation, Trunk
 from deephash_pipeline.networks.normalisation import BETA
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.images.sources.corel5k import prepare_corel5k
-from deephash_pipeline.images.sources.download import download_cifar10
+from deephash_pipeline.images.sources.torchvision_sets import download_cifar10
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -11,8 +11,7 @@ from torch import Tensor
 
 from deephash_pipeline.common.devices import to_device
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.images.augmentation import AugmentationParameters, augment
-from deephash_pipeline.images.crops import centre_crop, random_crop
+from deephash_pipeline.images.augmentation import AugmentationParameters, augment, centre_crop, random_crop
 
 # Of an accelerator's free memory that undecoded images may take: beyond it, batches are sent one by one.
 SHARE_OF_MEMORY = 0.25

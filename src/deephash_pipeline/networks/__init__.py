@@ -10,8 +10,8 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.registry import Registry
 from deephash_pipeline.networks.backbone import Backbone, TrunkParameters, usual_input
 from deephash_pipeline.networks.classification_head import ClassificationHead, straight_through_sign
-from deephash_pipeline.networks.divided_hash_layer import DividedHashLayer
 from deephash_pipeline.networks.hash_layer import (
+    DividedHashLayer,
     HashLayer,
     HashLayerParameters,
     HashNetwork,

@@ -8,10 +8,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from deephash_pipeline.common.cell import SHOWN_CODE_LENGTH, Cell
-from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hashing import HASH_FUNCTIONS
 from deephash_pipeline.losses import LOSSES
-from deephash_pipeline.retrieval.codes import MAXIMUM_CODE_LENGTH
 
 CODE_LENGTHS = (12, 16, 24, 32, 48)
 REPLICATES = 3
@@ -73,30 +71,6 @@ INDEXED = Cell(method="deephash", code_length=48)
 """The cell whose index the pipeline ``indexing`` makes where none is named, and ``make search`` serves."""
 
 
-def check_code_lengths(code_lengths: object) -> None:
-    """Refuse code lengths that no method can make, or whose report would have no picture.
-
-    Raises:
-        InputError: `CODE_LENGTHS` is no tuple of different whole numbers of bits, the shown one among them.
-
-    Example:
-        >>> check_code_lengths((16, 32))
-        >>> check_code_lengths((12, 12, 32))
-        Traceback (most recent call last):
-        deephash_pipeline.common.errors.InputError: CODE_LENGTHS is (12, 12, 32): name every code length once
-    """
-    said = f"CODE_LENGTHS is {code_lengths!r}"
-    if not isinstance(code_lengths, tuple | list) or not code_lengths:
-        raise InputError(f"{said}: write a tuple of code lengths in bits, such as (16, 32)")
-    for code_length in code_lengths:
-        if type(code_length) is not int or not 1 < code_length <= MAXIMUM_CODE_LENGTH:
-            raise InputError(f"{said}: {code_length!r} is no whole number of bits from 2 to {MAXIMUM_CODE_LENGTH}")
-    if len(set(code_lengths)) < len(code_lengths):
-        raise InputError(f"{said}: name every code length once")
-    if SHOWN_CODE_LENGTH not in code_lengths:
-        raise InputError(f"{said}: add {SHOWN_CODE_LENGTH}, SHOWN_CODE_LENGTH, which the gallery shows, or change it")
-
-
 def cells(*methods: str, code_lengths: Sequence[int] = CODE_LENGTHS) -> Iterator[Cell]:
     """Yield the cells of some methods, or of all; the classifier baseline has one, whatever the code lengths."""
     for method in methods or METHODS:
@@ -130,21 +104,11 @@ def every_cell() -> Iterator[Cell]:
         yield from replicated(replicate)
 
 
-def method_names() -> dict[str, dict[str, str]]:
-    """Give the names of methods as parameters, so that a table that shows them is made anew if one changes."""
-    return {"paper": {method: METHODS[method] for method in PAPER_METHODS}, "all": METHODS}
+def grid_parameters() -> dict[str, Any]:
+    """Give what nodes are told of the grid as parameters, so that the configuration repeats nothing.
 
-
-def cell_parameters() -> dict[str, Any]:
-    """Give every cell as a parameter, so that the configuration repeats nothing.
-
-    ``cells.<method>.b<bits>``, and of further replicates ``cells.r<replicate>.<method>.b<bits>``.
+    Every cell, see `Cell.parameter`; and the names of methods, so that a table that shows them is made anew if one
+    changes.
     """
-    parameters: dict[str, Any] = {}
-    for cell in every_cell():
-        *above, length = cell.parameter.split(".")[1:]
-        group = parameters
-        for name in above:
-            group = group.setdefault(name, {})
-        group[length] = cell.model_dump()
-    return parameters
+    names = {NAMES_OF_PAPER: {method: METHODS[method] for method in PAPER_METHODS}, NAMES: METHODS}
+    return {**{f"params:{cell.parameter}": cell for cell in every_cell()}, **names}

@@ -16,7 +16,7 @@ from deephash_pipeline.common.devices import resolve_device, resolve_devices
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.parameters import faults_in_one_line, refuse_booleans_for_numbers
 from deephash_pipeline.deephash.experiment import Experiment
-from deephash_pipeline.pipelines.grid import every_cell
+from deephash_pipeline.pipelines.grid import grid_parameters
 from deephash_pipeline.project.datasets.atomic_file import AtomicFileDataset
 from deephash_pipeline.project.freshness.graph import BENCHMARK_FILE, Catalog, flatten
 from deephash_pipeline.retrieval.protocols import require_protocol
@@ -96,10 +96,9 @@ def refuse_unread(parameters: Mapping[str, Any]) -> None:
 
 
 def parameters_read() -> set[str]:
-    """Name the parameters that any pipeline reads: but for the cells, they are the same at all code lengths."""
+    """Name the parameters that any pipeline reads, which are the same at all code lengths; not those of the grid."""
     inputs = set[str]().union(*(pipelines[name].inputs() for name in pipelines if name not in AT_ALL_LENGTHS))
-    read = {name.removeprefix("params:") for name in inputs if name.startswith("params:")}
-    return read | {cell.parameter for cell in every_cell()}
+    return {name.removeprefix("params:") for name in inputs - grid_parameters().keys() if name.startswith("params:")}
 
 
 def unread_parameters(parameters: Mapping[str, Any], read: Collection[str], above: str = "") -> Iterator[str]:

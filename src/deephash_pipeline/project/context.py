@@ -13,11 +13,10 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.parameters import refuse_booleans_for_numbers
 
 FAULT = re.compile(r"^- Parameter '(.+?)': (.*?)(?=^- Parameter |\Z)", re.DOTALL | re.MULTILINE)
-OF_CELL = {"method", "code_length"}
 
 
 class ProjectContext(KedroContext):
-    """Kedro's, which makes no pipeline but those that run, and no dataset of the parts of a cell."""
+    """Kedro's, which makes no pipeline but those that run, and has the grid among its parameters."""
 
     def _get_validated_params(self) -> dict[str, Any]:
         if self._pipelines_to_validate is None:
@@ -32,7 +31,10 @@ class ProjectContext(KedroContext):
         return validated
 
     def _get_parameters(self) -> dict[str, Any]:
-        return {"parameters": self.params, **{f"params:{name}": value for name, value in named(self.params)}}
+        from deephash_pipeline.pipelines.grid import grid_parameters  # noqa: PLC0415 - seconds, at every command
+
+        named_parameters = {f"params:{name}": value for name, value in named(self.params)}
+        return {"parameters": self.params, **named_parameters, **grid_parameters()}
 
 
 def each_fault_once(message: str) -> str:
@@ -60,5 +62,5 @@ def named(parameters: Mapping[str, Any], above: str = "") -> Iterator[tuple[str,
     for key, value in parameters.items():
         yield f"{above}{key}", value
         parts = value.root if isinstance(value, RootModel) else dict(value) if isinstance(value, BaseModel) else value
-        if isinstance(parts, Mapping) and not parts.keys() >= OF_CELL:
+        if isinstance(parts, Mapping):
             yield from named(parts, f"{above}{key}.")

@@ -20,8 +20,16 @@ from deephash_pipeline.reports.cells import (
     method_name,
     shared_chance_level,
 )
-from deephash_pipeline.reports.panels import add_row_to_legends, add_to_panel, by_group, curves_in_panels, told
-from deephash_pipeline.reports.style import GROUP_COLOURS, REFERENCE_COLOUR, report_template
+from deephash_pipeline.reports.panels import (
+    GROUP_COLOURS,
+    REFERENCE_COLOUR,
+    add_row_to_legends,
+    add_to_panel,
+    by_group,
+    curves_in_panels,
+    report_template,
+    told,
+)
 
 _BAR_HEIGHT = 26
 _CHANCE = "Chance"

@@ -8,13 +8,13 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.reports.panels import told
-from deephash_pipeline.reports.style import (
+from deephash_pipeline.reports.panels import (
     REFERENCE_COLOUR,
     MethodStyle,
     code_length_dashes,
     method_styles,
     report_template,
+    told,
 )
 
 _STAGES = {

@@ -3,7 +3,7 @@
 It knows numpy, numba and SQLite, and nothing of images, networks or pipelines.
 """
 
-from deephash_pipeline.search.answers import Answers, Item, ItemId, RangeAnswers, merge_answers
+from deephash_pipeline.search.answers import Answers, Item, ItemId, RangeAnswers
 from deephash_pipeline.search.index import HammingIndex
 from deephash_pipeline.search.pairs import NearPairs
 from deephash_pipeline.search.reranking import ByFeatures, ByOutputs
@@ -19,5 +19,4 @@ __all__ = [
     "NearPairs",
     "RangeAnswers",
     "Searchable",
-    "merge_answers",
 ]

@@ -1,13 +1,11 @@
 """What a search returns."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-from deephash_pipeline.common.errors import InputError
 
 ItemId = int | str
 Ids = NDArray[Any]
@@ -94,32 +92,3 @@ class RangeAnswers:
     def __iter__(self) -> Iterator[list[tuple[ItemId, int]]]:
         """The answers to each query."""
         return (self[query] for query in range(len(self)))
-
-
-def merge_answers(shards: Sequence[Answers], k: int) -> Answers:
-    """Merge what several indexes answered to the same queries into the k nearest over all.
-
-    Among items as near, those of an earlier shard come first: where shards were filled one after the other, the result
-    is that of one index with all of their items.
-
-    Args:
-        shards: answers to the same queries, each for at least this `k`, without re-ranking.
-        k: how many to keep, at least 1.
-
-    Raises:
-        InputError: if there is no shard, or shards answered different numbers of queries.
-
-    Example:
-        >>> first = Answers(np.array([[7, 8]]), np.array([[0, 2]], dtype=np.int32))
-        >>> second = Answers(np.array([[3, 4]]), np.array([[1, 2]], dtype=np.int32))
-        >>> merge_answers([first, second], 3)[0]
-        [(7, 0), (3, 1), (8, 2)]
-    """
-    if not shards or len({len(answers) for answers in shards}) > 1:
-        raise InputError(
-            "shards must be answers to the same queries, at least one; search every shard with all of them."
-        )
-    ids = np.concatenate([answers.ids for answers in shards], axis=1)
-    distances = np.concatenate([answers.distances for answers in shards], axis=1)
-    order = np.argsort(distances, axis=1, kind="stable")[:, :k]
-    return Answers(np.take_along_axis(ids, order, axis=1), np.take_along_axis(distances, order, axis=1))

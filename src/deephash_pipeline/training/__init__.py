@@ -7,11 +7,10 @@ from deephash_pipeline.training.inference import outputs_in_blocks
 from deephash_pipeline.training.inputs import ArrayInputs, Inputs, LabelledInputs
 from deephash_pipeline.training.loop import TrainingDiverged
 from deephash_pipeline.training.objectives import BinaryCrossEntropy, CrossEntropy, classification_objective
-from deephash_pipeline.training.parameters import TrainingParameters
+from deephash_pipeline.training.parameters import TrainingParameters, TrainingRun
 from deephash_pipeline.training.resuming.checkpoint import CheckpointFolder
 from deephash_pipeline.training.resuming.interruption import StopRequest, TrainingInterrupted, stop_requests
 from deephash_pipeline.training.resuming.state import History
-from deephash_pipeline.training.run import TrainingRun
 from deephash_pipeline.training.sampling import first_batch
 
 __all__ = [

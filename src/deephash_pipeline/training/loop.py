@@ -17,11 +17,10 @@ from deephash_pipeline.training.distributed.ranks import any_rank, join_ranks, r
 from deephash_pipeline.training.gradients import BatchGradients, FollowsProgress, LearnsCodes, Objective
 from deephash_pipeline.training.inference import outputs_in_blocks
 from deephash_pipeline.training.inputs import LabelledInputs
-from deephash_pipeline.training.parameters import TrainingParameters
+from deephash_pipeline.training.parameters import TrainingParameters, TrainingRun
 from deephash_pipeline.training.resuming.continuation import Continuation
 from deephash_pipeline.training.resuming.interruption import stop_requests
 from deephash_pipeline.training.resuming.state import History, Training
-from deephash_pipeline.training.run import TrainingRun
 from deephash_pipeline.training.sampling import epoch_batches, steps_per_epoch
 from deephash_pipeline.training.schedule import build_schedule
 

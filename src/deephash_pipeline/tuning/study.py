@@ -6,9 +6,10 @@ it had drawn, and ends as it would have ended. Searches of several methods run s
 
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import optuna
@@ -17,10 +18,11 @@ from optuna.distributions import FloatDistribution
 from optuna.samplers import BaseSampler, RandomSampler, TPESampler
 from optuna.trial import FrozenTrial, TrialState
 
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.progress import part
 from deephash_pipeline.common.randomness import derive_seed
 from deephash_pipeline.training import TrainingInterrupted
-from deephash_pipeline.tuning.space import SCORE, TuningParameters, search_space
+from deephash_pipeline.tuning.space import SCORE, TuningParameters, nested, rounded, search_space
 from deephash_pipeline.tuning.trial import Outcome, TrialJob, run_trial
 
 logger = logging.getLogger(__name__)
@@ -159,3 +161,49 @@ def _in_words(outcome: Outcome, values: dict[str, float]) -> str:
     score = f" {outcome.scores[max(outcome.scores)]:.4f}" if outcome.scores else ""
     drawn_values = ", ".join(f"{name} {value:.2g}" for name, value in values.items())
     return f"{outcome.state}{score} in {outcome.seconds:.0f} s: {drawn_values}"
+
+
+def best_trials(trials: pd.DataFrame) -> pd.DataFrame:
+    """Choose the best of each method's trials that were not stopped early; of equal ones the first.
+
+    Args:
+        trials: of several methods, as `trials_table` lays them out, with the column ``method``.
+
+    Returns:
+        A row for each method, in the order of the trials.
+
+    Raises:
+        InputError: no trial of a method went on to its end.
+
+    Example:
+        >>> states = ["complete", "pruned", "complete"]
+        >>> trials = pd.DataFrame({"method": "csq", "state": states, SCORE: [0.7, 0.9, 0.8]})
+        >>> best_trials(trials)[SCORE].tolist()
+        [0.8]
+    """
+    best = []
+    for method, own in trials.groupby("method", sort=False):
+        complete = own[own["state"] == "complete"]
+        if complete.empty:
+            raise InputError(f"{method}: no trial came to its end; set tuning.trials higher or other ranges")
+        best.append(complete.sort_values(SCORE, ascending=False, kind="stable").head(1))
+    return pd.concat(best, ignore_index=True)
+
+
+def tuned_parameters(trials: pd.DataFrame) -> dict[str, Any]:
+    """Write the winners as the group ``fine_tuning`` of a configuration, rounded to three digits.
+
+    Args:
+        trials: as for `best_trials`; searched parameters have dotted names.
+
+    Example:
+        >>> row = {"method": "dpsh", "trial": 1, "state": "complete", SCORE: 0.9, "training.learning_rate": 0.012345}
+        >>> tuned_parameters(pd.DataFrame([row]))
+        {'fine_tuning': {'dpsh': {'training': {'learning_rate': 0.0123}}}}
+    """
+    searched = [str(name) for name in trials.columns if "." in str(name)]
+    tuned: dict[str, Mapping[str, Any]] = {}
+    for row in best_trials(trials).to_dict("records"):
+        values = {name: rounded(row[name]) for name in searched if pd.notna(row[name])}
+        tuned[str(row["method"])] = nested(values)
+    return {"fine_tuning": tuned}

@@ -1,20 +1,73 @@
-"""One trial: a shorter training with drawn parameters, stopped early where it falls below the median of others."""
+"""One trial of a search, judged by validation images that ask and others that are searched."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Literal
 
+import numpy as np
 import optuna
 from optuna.trial import FrozenTrial
 
+from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.deephash.experiment import Run
 from deephash_pipeline.deephash.fine_tune import FineTuningParameters, PreTrainedWeights, fine_tune
-from deephash_pipeline.deephash.training_set import TrainingSet
+from deephash_pipeline.deephash.training_set import LabelledImages, TrainingSet
+from deephash_pipeline.images.inputs import ImageInputs
+from deephash_pipeline.images.splits import stratified_draw
 from deephash_pipeline.networks import HashNetwork
-from deephash_pipeline.training import TrainingDiverged
-from deephash_pipeline.tuning.objective import HeldOutScore
+from deephash_pipeline.retrieval import count_distances, mean_average_precision, pack_bits
+from deephash_pipeline.training import TrainingDiverged, outputs_in_blocks
 from deephash_pipeline.tuning.space import SCORE, TuningParameters, search_space, with_values
+
+
+def halves(validation_set: LabelledImages, seed: int) -> tuple[LabelledImages, LabelledImages]:
+    """Split the validation images, class by class, into those that ask and those that are searched.
+
+    Raises:
+        InputError: there are too few of them.
+
+    Example:
+        >>> images = LabelledImages(np.zeros((6, 1, 28, 28), np.uint8), np.array([0, 0, 0, 0, 1, 1]))
+        >>> [part.labels.tolist() for part in halves(images, seed=0)]
+        [[0, 0, 1], [0, 0, 1]]
+    """
+    labels = validation_set.labels
+    asking = stratified_draw(labels, len(labels) // 2, seed)
+    searched = np.setdiff1d(np.arange(len(labels)), asking, assume_unique=True)
+    if not len(asking) or not np.isin(labels[asking], labels[searched]).any():
+        raise InputError(
+            f"tuning needs validation images, two of a class at least, and there are {len(labels)}: "
+            "set data_ingestion.validation_share or training_count"
+        )
+    return tuple(LabelledImages(validation_set.images[rows], labels[rows]) for rows in (asking, searched))  # type: ignore[return-value]
+
+
+@dataclass(frozen=True)
+class HeldOutScore:
+    """Tie-aware mAP of one half of the validation images against the other.
+
+    Attributes:
+        asking: images that ask.
+        searched: images that are searched.
+        training_set: whose pixel statistics images are normalised by.
+    """
+
+    asking: LabelledImages
+    searched: LabelledImages
+    training_set: TrainingSet
+
+    def __call__(self, network: HashNetwork) -> dict[str, float]:
+        """Measure a network where it is, in evaluation mode."""
+        asking, searched = (self._codes(network, images) for images in (self.asking, self.searched))
+        bits = network.hash_layer.linear_code().threshold.shape[0]
+        histograms = count_distances(asking, self.asking.labels, searched, self.searched.labels, bits)
+        return {SCORE: mean_average_precision(histograms)}
+
+    def _codes(self, network: HashNetwork, images: LabelledImages) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
+        device = next(network.parameters()).device
+        inputs = ImageInputs(images.images, self.training_set.statistics, device, size=network.trunk.image_size)
+        return pack_bits(outputs_in_blocks(network, inputs) >= 0)
 
 
 @dataclass(frozen=True)

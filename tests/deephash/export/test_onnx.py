@@ -13,7 +13,7 @@ from PIL import Image
 from deephash_pipeline import ImageHasher
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.deephash.export import export_onnx
-from deephash_pipeline.deephash.export.encoders import outputs
+from deephash_pipeline.deephash.export.onnx import outputs
 from deephash_pipeline.deephash.feature_graph import PlainNormalisation
 from deephash_pipeline.hashers import OnnxHasher
 from deephash_pipeline.hashing import (

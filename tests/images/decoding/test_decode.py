@@ -139,7 +139,7 @@ def test_memory_that_runs_out_does_not_make_an_image_broken(tmp_path):
         import resource
         from pathlib import Path
         from deephash_pipeline.common.errors import InputError
-        from deephash_pipeline.images import decode_image
+        from deephash_pipeline.images.decoding.decode import decode_image
 
         paths = [Path({str(tmp_path)!r}, f"a.{{suffix}}") for suffix in {suffixes}]
         assert {{decode_image(path, None, 3).shape for path in paths}} == {{(3, 4000, 4000)}}

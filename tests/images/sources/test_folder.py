@@ -5,11 +5,12 @@ import pytest
 from PIL import Image
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.images import SplitParameters, decode_splits, split_collection
 from deephash_pipeline.images.decoding.decode import BrokenImageError, decode_image
 from deephash_pipeline.images.decoding.image_files import RawFolder
+from deephash_pipeline.images.decoding.ingestion import decode_splits
 from deephash_pipeline.images.sources.collection import require_labels
 from deephash_pipeline.images.sources.folder import list_folder
+from deephash_pipeline.images.splits import SplitParameters, split_collection
 
 SPLITS = {"training": "train", "query": "test"}
 

@@ -2,7 +2,7 @@ import pytest
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.images.decoding.image_files import RawFolder
-from deephash_pipeline.images.sources.listing import collect_files, natural_order
+from deephash_pipeline.images.sources.collection import collect_files, natural_order
 
 
 def test_rows_are_in_the_order_of_classes(tmp_path):

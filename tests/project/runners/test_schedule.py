@@ -5,10 +5,16 @@ from kedro.io import DataCatalog, MemoryDataset
 from kedro.pipeline import Node, Pipeline
 
 from deephash_pipeline.common.progress import Steps
-from deephash_pipeline.project.runners import display, needs
+from deephash_pipeline.project.runners import display
 from deephash_pipeline.project.runners.display import RunDisplay
-from deephash_pipeline.project.runners.needs import Capacity, Needs
-from deephash_pipeline.project.runners.schedule import Schedule
+from deephash_pipeline.project.runners.schedule import (
+    Capacity,
+    Needs,
+    Schedule,
+    cuda_devices,
+    needs_of,
+    places_on_devices,
+)
 
 ONE = Needs(threads=1, memory=10)
 
@@ -57,11 +63,11 @@ def node(schedule, name):
 def test_nodes_are_spread_over_devices_unless_a_training_takes_several_or_one_is_named(
     device, devices, spread, monkeypatch
 ):
-    monkeypatch.setattr(needs, "devices_of_machine", lambda: ("0", "1"))
+    monkeypatch.setattr("deephash_pipeline.project.runners.schedule.devices_of_machine", lambda: ("0", "1"))
     catalog = DataCatalog({"params:experiment": MemoryDataset({"device": device, "devices": devices})})
-    assert needs.cuda_devices(catalog) == (("0", "1") if spread else ())
+    assert cuda_devices(catalog) == (("0", "1") if spread else ())
     places = {"cpu": None, "cuda:1": 4}.get(device, 8 if devices == 1 else 4)
-    assert needs.places_on_devices(catalog) == places
+    assert places_on_devices(catalog) == places
 
 
 def test_the_longest_way_to_the_end_starts_first():
@@ -117,7 +123,7 @@ def test_a_large_network_takes_all_cores_in_what_reads_images_and_nowhere_else()
     catalog = DataCatalog({"params:experiment": MemoryDataset({"network": "resnet18", "devices": 1})})
 
     def threads(*inputs):
-        return needs.needs_of(Node(len, inputs=list(inputs), outputs="out", name="node"), catalog, cores=8).threads
+        return needs_of(Node(len, inputs=list(inputs), outputs="out", name="node"), catalog, cores=8).threads
 
     assert threads("training_images", "params:experiment") == 8
     assert threads("training_z", "params:experiment") == threads("training_images") == 1

@@ -11,7 +11,7 @@ import pytest
 import uvicorn
 
 from deephash_pipeline.search.serving import ServiceSettings, create_app
-from deephash_pipeline.search.serving.connections import MOST_HEADER_BYTES, GuardedProtocol
+from deephash_pipeline.search.serving.observing import MOST_HEADER_BYTES, GuardedProtocol
 from tests.search.serving.pictures import ADDRESS
 
 SECONDS = 0.5

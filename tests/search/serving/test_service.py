@@ -17,7 +17,7 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.search.engines import EngineError
 from deephash_pipeline.search.images import ImageIndex
 from deephash_pipeline.search.serving import ServiceSettings, create_app
-from deephash_pipeline.search.serving.encoding import BatchingEncoder
+from deephash_pipeline.search.serving.service import BatchingEncoder
 from tests.search.serving.pictures import ADDRESS, WRITER, in_base64, picture
 
 THREE = "photos/3/0003.png"
@@ -122,8 +122,8 @@ def test_no_path_of_the_machine_is_told(client, index, photos):
 @pytest.mark.parametrize(
     ("place", "fault", "status"),
     [
-        ("deephash_pipeline.search.images.pictures.open", OSError(errno.ENOSPC, "full", "/a/place"), 507),
-        ("deephash_pipeline.search.images.pictures.open", OSError(errno.EROFS, "read-only", "/a/place"), 503),
+        ("deephash_pipeline.search.images.stored.open", OSError(errno.ENOSPC, "full", "/a/place"), 507),
+        ("deephash_pipeline.search.images.stored.open", OSError(errno.EROFS, "read-only", "/a/place"), 503),
         ("deephash_pipeline.search.store.Store.add", sqlite3.OperationalError("database or disk is full"), 507),
         ("deephash_pipeline.search.store.Store.add", sqlite3.OperationalError("a readonly database"), 503),
         ("deephash_pipeline.search.store.Store.add", EngineError("the engine does not answer"), 503),

@@ -10,8 +10,7 @@ from pydantic import Field, model_validator
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.images.decoding.formats import FORMAT_NAMES, SUFFIXES, is_image, only_images
 from deephash_pipeline.images.decoding.image_files import RawFolder
-from deephash_pipeline.images.sources.collection import UNLABELLED, ImageCollection
-from deephash_pipeline.images.sources.listing import SPLITS_ALLOWED, collect_files
+from deephash_pipeline.images.sources.collection import SPLITS_ALLOWED, UNLABELLED, ImageCollection, collect_files
 from deephash_pipeline.images.sources.source import ListedImages
 
 ClassFolder = Literal["top", "parent"]

@@ -15,8 +15,7 @@ from pydantic import Field, model_validator
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.images.decoding.image_files import RawFolder
-from deephash_pipeline.images.sources.collection import ImageCollection, ImageSet, name_below
-from deephash_pipeline.images.sources.listing import SPLITS_ALLOWED
+from deephash_pipeline.images.sources.collection import SPLITS_ALLOWED, ImageCollection, ImageSet, name_below
 from deephash_pipeline.images.sources.source import ListedImages
 
 logger = logging.getLogger(__name__)

@@ -14,9 +14,14 @@ from pydantic import Field
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.stores import is_remote, joined, local_path, reached
 from deephash_pipeline.images.decoding.image_files import Channels, RawFolder
-from deephash_pipeline.images.sources.collection import ImageCollection, name_below
+from deephash_pipeline.images.sources.collection import (
+    SPLITS_ALLOWED,
+    ImageCollection,
+    collect_files,
+    name_below,
+    natural_order,
+)
 from deephash_pipeline.images.sources.label_list import LabelList, collect_labelled
-from deephash_pipeline.images.sources.listing import SPLITS_ALLOWED, collect_files, natural_order
 from deephash_pipeline.images.sources.source import ListedImages
 
 SPLIT_NAMES = {

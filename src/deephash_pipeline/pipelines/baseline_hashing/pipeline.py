@@ -2,14 +2,13 @@
 
 from collections.abc import Sequence
 
-from kedro.pipeline import Node, Pipeline
+from kedro.pipeline import Pipeline
 
 from deephash_pipeline.common.cell import Cell
 from deephash_pipeline.pipelines.baseline_hashing.nodes import make_classifier_baseline
 from deephash_pipeline.pipelines.grid import BASELINES, CLASSIFIER_BASELINE
-from deephash_pipeline.pipelines.shared.encoding import encoding_node
-from deephash_pipeline.pipelines.shared.fitting import fitting_node
-from deephash_pipeline.pipelines.shared.instances import of_cell
+from deephash_pipeline.pipelines.shared.bundles import node, of_cell
+from deephash_pipeline.pipelines.shared.fitting import encoding_node, fitting_node
 
 
 def create_pipeline(grid: Sequence[Cell]) -> Pipeline:
@@ -20,8 +19,7 @@ def create_pipeline(grid: Sequence[Cell]) -> Pipeline:
         training_z, labels -> fit -> <cell>.encoder -> encode (z of three sets) -> <cell>.codes
     """
     fit = Pipeline([fitting_node(), encoding_node()])
-    inputs = ["softmax_weights", "training_labels"]
-    make = Node(make_classifier_baseline, inputs=inputs, outputs="encoder", name="make_encoder")
+    make = node(make_classifier_baseline, ["softmax_weights", "training_labels"], "encoder", "make_encoder")
     classify = Pipeline([make, encoding_node()])
     return Pipeline(
         [

@@ -19,13 +19,5 @@ def create_pipeline(further_replicate: bool = False) -> Pipeline:
         further_replicate: whether it is by another seed than the first, that of the replicate of `params:cell`.
     """
     run = CLASSIFIER_RUN_OF_REPLICATE if further_replicate else CLASSIFIER_RUN
-    return Pipeline(
-        [
-            node(
-                pre_train,
-                [TRAINING_SET, VALIDATION_SET, "params:cnn_pretraining", run],
-                ["trunk_weights", "softmax_weights", "pre_training_history"],
-                "pre_train",
-            )
-        ]
-    )
+    outputs = ["trunk_weights", "softmax_weights", "pre_training_history"]
+    return Pipeline([node(pre_train, [TRAINING_SET, VALIDATION_SET, "params:cnn_pretraining", run], outputs)])

@@ -1,6 +1,6 @@
 """Beside the stages: several seeds of several methods, compared."""
 
-from kedro.pipeline import Node, Pipeline
+from kedro.pipeline import Pipeline
 
 from deephash_pipeline.pipelines.comparison.nodes import compare_methods, draw_comparison
 from deephash_pipeline.pipelines.grid import NAMES
@@ -17,14 +17,13 @@ def create_pipeline() -> Pipeline:
                 compare_methods,
                 ["codes_of_seeds", LABEL_SETS, "params:protocol", "params:comparison", NAMES],
                 "seeds_table",
-                "compare_methods",
             ),
-            Node(
+            node(
                 seeds_page,
-                inputs=["seeds_table", "params:experiment.benchmark", "params:comparison"],
-                outputs="seeds_page",
-                name="write_page",
+                ["seeds_table", "params:experiment.benchmark", "params:comparison"],
+                "seeds_page",
+                "write_page",
             ),
-            Node(draw_comparison, inputs=["seeds_table", NAMES], outputs="figure_seeds", name="draw_comparison"),
+            node(draw_comparison, ["seeds_table", NAMES], "figure_seeds"),
         ]
     )

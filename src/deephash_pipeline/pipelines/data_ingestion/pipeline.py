@@ -1,8 +1,9 @@
 """Decode the images."""
 
-from kedro.pipeline import Node, Pipeline
+from kedro.pipeline import Pipeline
 
 from deephash_pipeline.pipelines.data_ingestion.nodes import measure_pixels, split_images
+from deephash_pipeline.pipelines.shared.bundles import node
 
 SPLITS = ("training", "validation", "query")
 
@@ -15,23 +16,11 @@ def create_pipeline() -> Pipeline:
     arrays = [f"{split}_{kind}" for split in SPLITS for kind in ("images", "labels", "ids")]
     return Pipeline(
         [
-            Node(
+            node(
                 split_images,
-                inputs=[
-                    "raw_images",
-                    "decoded_images",
-                    "params:data_ingestion",
-                    "params:protocol",
-                    "params:experiment.seed",
-                ],
-                outputs={name: name for name in ["class_names", "quarantined_images", *arrays]},
-                name="split_images",
+                ["raw_images", "decoded_images", "params:data_ingestion", "params:protocol", "params:experiment.seed"],
+                {name: name for name in ["class_names", "quarantined_images", *arrays]},
             ),
-            Node(
-                measure_pixels,
-                inputs=["training_images", "params:experiment"],
-                outputs="pixel_statistics",
-                name="measure_pixels",
-            ),
+            node(measure_pixels, ["training_images", "params:experiment"], "pixel_statistics"),
         ]
     )

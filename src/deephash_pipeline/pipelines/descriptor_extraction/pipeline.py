@@ -1,26 +1,22 @@
 """Hand-crafted features of every image; not part of the full pipeline."""
 
-from kedro.pipeline import Node, Pipeline
+from kedro.pipeline import Pipeline
 
 from deephash_pipeline.pipelines.descriptor_extraction.nodes import describe_images, learn_vocabulary
+from deephash_pipeline.pipelines.shared.bundles import node
 
 
 def create_pipeline() -> Pipeline:
     """training_images -> sift_vocabulary; {split}_images, sift_vocabulary -> {split}_descriptor."""
     return Pipeline(
         [
-            Node(
-                learn_vocabulary,
-                inputs=["training_images", "params:hand_crafted", "params:experiment"],
-                outputs="sift_vocabulary",
-                name="learn_vocabulary",
-            ),
+            node(learn_vocabulary, ["training_images", "params:hand_crafted", "params:experiment"], "sift_vocabulary"),
             *(
-                Node(
+                node(
                     describe_images,
-                    inputs=[f"{split}_images", "sift_vocabulary", "params:hand_crafted", "params:experiment"],
-                    outputs=f"{split}_descriptor",
-                    name=f"describe_{split}_images",
+                    [f"{split}_images", "sift_vocabulary", "params:hand_crafted", "params:experiment"],
+                    f"{split}_descriptor",
+                    f"describe_{split}_images",
                 )
                 for split in ("training", "validation", "query")
             ),

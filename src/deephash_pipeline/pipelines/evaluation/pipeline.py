@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from kedro.pipeline import Node, Pipeline
+from kedro.pipeline import Pipeline
 
 from deephash_pipeline.common.cell import Cell
 from deephash_pipeline.pipelines.evaluation.nodes import collect_metrics
+from deephash_pipeline.pipelines.shared.bundles import node, of_cell
 from deephash_pipeline.pipelines.shared.histories import join_histories
-from deephash_pipeline.pipelines.shared.instances import of_cell
 from deephash_pipeline.pipelines.shared.measuring import measuring_nodes
 
 
@@ -25,7 +25,7 @@ def create_pipeline(grid: Sequence[Cell]) -> Pipeline:
     return Pipeline(
         [
             *(of_cell(template, cell) for cell in grid),
-            Node(collect_metrics, inputs=metrics, outputs="all_metrics", name="collect_metrics"),
-            Node(join_histories, inputs=curves, outputs="precision_recall_curves", name="join_curves"),
+            node(collect_metrics, metrics, "all_metrics"),
+            node(join_histories, curves, "precision_recall_curves", "join_curves"),
         ]
     )

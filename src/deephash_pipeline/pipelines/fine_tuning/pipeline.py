@@ -2,15 +2,14 @@
 
 from collections.abc import Sequence
 
-from kedro.pipeline import Node, Pipeline
+from kedro.pipeline import Pipeline
 
 from deephash_pipeline.common.cell import Cell
 from deephash_pipeline.pipelines.fine_tuning.nodes import encode_images, tune
 from deephash_pipeline.pipelines.grid import DEEP_RIVALS, FINE_TUNINGS, PRE_TRAINING, RANDOM_START
-from deephash_pipeline.pipelines.shared.bundles import Bundle, node
+from deephash_pipeline.pipelines.shared.bundles import node, of_cell
 from deephash_pipeline.pipelines.shared.histories import joining_node
 from deephash_pipeline.pipelines.shared.inputs import CELL_RUN, PRE_TRAINED, TRAINING_SET
-from deephash_pipeline.pipelines.shared.instances import of_cell
 
 IMAGES = ("training_images", "validation_images", "query_images")
 
@@ -24,8 +23,8 @@ def create_pipeline(grid: Sequence[Cell]) -> Pipeline:
             -> <cell>.{hasher, history}
         <cell>.hasher, images -> encode -> <cell>.codes
     """
-    inputs: list[str | Bundle] = [TRAINING_SET, "params:fine_tuning", CELL_RUN]
-    encode = Node(encode_images, inputs=["hasher", *IMAGES, "params:experiment.device"], outputs="codes", name="encode")
+    inputs = (TRAINING_SET, "params:fine_tuning", CELL_RUN)
+    encode = node(encode_images, ["hasher", *IMAGES, "params:experiment.device"], "codes", "encode")
     from_pre_training = Pipeline([node(tune, [*inputs, PRE_TRAINED], ["hasher", "history"], "fine_tune"), encode])
     from_random_weights = Pipeline([node(tune, inputs, ["hasher", "history"], "train"), encode])
     methods = (RANDOM_START, *FINE_TUNINGS, *DEEP_RIVALS)

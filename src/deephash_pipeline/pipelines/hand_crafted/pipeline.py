@@ -5,11 +5,9 @@ from kedro.pipeline import Node, Pipeline
 from deephash_pipeline.common.cell import Cell
 from deephash_pipeline.pipelines.grid import NAMES, PRE_TRAINING, compared_cells, on_descriptor
 from deephash_pipeline.pipelines.hand_crafted.nodes import initialise_on_descriptor, tabulate_features
-from deephash_pipeline.pipelines.shared.bundles import Bundle, node
-from deephash_pipeline.pipelines.shared.encoding import encoding_node
-from deephash_pipeline.pipelines.shared.fitting import fitting_node
+from deephash_pipeline.pipelines.shared.bundles import node, of_cell
+from deephash_pipeline.pipelines.shared.fitting import encoding_node, fitting_node
 from deephash_pipeline.pipelines.shared.inputs import CELL_RUN, TRAINING_FEATURES
-from deephash_pipeline.pipelines.shared.instances import of_cell
 from deephash_pipeline.pipelines.shared.measuring import measuring_nodes
 
 SPLITS = ("training", "validation", "query")
@@ -25,18 +23,9 @@ def create_pipeline() -> Pipeline:
         <cell>.metrics, evaluated_cells -> tabulate_features -> hand_crafted_table
     """
     grid = list(compared_cells())
-    table = Node(
-        tabulate_features,
-        inputs=[
-            "evaluated_cells",
-            "params:hand_crafted",
-            "params:experiment",
-            NAMES,
-            *(f"{on_descriptor(cell).namespace}.metrics" for cell in grid),
-        ],
-        outputs="hand_crafted_table",
-        name="tabulate_features",
-    )
+    metrics = [f"{on_descriptor(cell).namespace}.metrics" for cell in grid]
+    inputs = ["evaluated_cells", "params:hand_crafted", "params:experiment", NAMES, *metrics]
+    table = node(tabulate_features, inputs, "hand_crafted_table")
     return Pipeline([*map(_on_descriptor, grid), table])
 
 
@@ -53,5 +42,5 @@ def _on_descriptor(cell: Cell) -> Pipeline:
 
 
 def _initialise() -> Node:
-    inputs: list[str | Bundle] = [TRAINING_FEATURES, "params:hash_layer_init", CELL_RUN]
+    inputs = (TRAINING_FEATURES, "params:hash_layer_init", CELL_RUN)
     return node(initialise_on_descriptor, inputs, ["encoder", "history"], "initialise")

@@ -7,11 +7,10 @@ from kedro.pipeline import Pipeline
 from deephash_pipeline.common.cell import Cell
 from deephash_pipeline.pipelines.grid import PRE_TRAINING
 from deephash_pipeline.pipelines.hash_layer_init.nodes import initialise
-from deephash_pipeline.pipelines.shared.bundles import Bundle, node
-from deephash_pipeline.pipelines.shared.encoding import encoding_node
+from deephash_pipeline.pipelines.shared.bundles import node, of_cell
+from deephash_pipeline.pipelines.shared.fitting import encoding_node
 from deephash_pipeline.pipelines.shared.histories import joining_node
 from deephash_pipeline.pipelines.shared.inputs import CELL_RUN, TRAINING_FEATURES
-from deephash_pipeline.pipelines.shared.instances import of_cell
 
 
 def create_pipeline(grid: Sequence[Cell]) -> Pipeline:
@@ -21,9 +20,8 @@ def create_pipeline(grid: Sequence[Cell]) -> Pipeline:
 
         training_z, labels -> initialise -> <cell>.{hash_layer, encoder, history} -> encode -> <cell>.codes
     """
-    inputs: list[str | Bundle] = [TRAINING_FEATURES, "params:hash_layer_init", CELL_RUN]
-    train = node(initialise, inputs, ["hash_layer", "encoder", "history"], "initialise")
-    template = Pipeline([train, encoding_node()])
+    inputs = (TRAINING_FEATURES, "params:hash_layer_init", CELL_RUN)
+    template = Pipeline([node(initialise, inputs, ["hash_layer", "encoder", "history"]), encoding_node()])
     pre_trained = [cell for cell in grid if cell.method == PRE_TRAINING]
     return Pipeline(
         [*(of_cell(template, cell) for cell in pre_trained), joining_node(pre_trained, "hash_layer_init_history")]

@@ -5,9 +5,8 @@ from kedro.pipeline import Pipeline
 from deephash_pipeline.deephash.training_set import LabelledImages
 from deephash_pipeline.pipelines.grid import DEEP_RIVALS, FINE_TUNINGS, RANDOM_START, cells
 from deephash_pipeline.pipelines.indexing.nodes import Database, assemble_and_join_codes, join_codes
-from deephash_pipeline.pipelines.shared.bundles import Bundle, node
+from deephash_pipeline.pipelines.shared.bundles import Bundle, node, of_cell
 from deephash_pipeline.pipelines.shared.inputs import TRAINING_SET, TRIAL_RUN
-from deephash_pipeline.pipelines.shared.instances import of_cell
 
 IMAGES = Bundle(LabelledImages, ("training_images", "training_labels"))
 DATABASE = Bundle(Database, ("training_ids", TRAINING_SET))
@@ -21,9 +20,9 @@ def create_pipeline() -> Pipeline:
         <cell>.hasher, <cell>.codes, images, ids, labels -> make_index -> <cell>.index
         <cell>.encoder, trunk_weights, <cell>.codes, images, ids, labels -> make_index -> <cell>.index
     """
-    database: list[str | Bundle] = ["training_ids", IMAGES, "class_names"]
+    database = ("training_ids", IMAGES, "class_names")
     of_hasher = Pipeline([node(join_codes, ["hasher", "codes", *database], "index", "make_index")])
-    inputs: list[str | Bundle] = ["encoder", "trunk_weights", "codes", DATABASE, TRIAL_RUN]
+    inputs = ("encoder", "trunk_weights", "codes", DATABASE, TRIAL_RUN)
     of_encoder = Pipeline([node(assemble_and_join_codes, inputs, "index", "make_index")])
     own_trunk = (RANDOM_START, *FINE_TUNINGS, *DEEP_RIVALS)
     return Pipeline([of_cell(of_hasher if cell.method in own_trunk else of_encoder, cell) for cell in cells()])

@@ -1,9 +1,10 @@
 """Beside the stages: the paper's tables and figures, out of what the runs of all benchmarks have left."""
 
-from kedro.pipeline import Node, Pipeline
+from kedro.pipeline import Pipeline
 
 from deephash_pipeline.pipelines.grid import NAMES_OF_PAPER
 from deephash_pipeline.pipelines.paper_tables.nodes import BASELINES, CURVES, TITLES, write_paper_tables
+from deephash_pipeline.pipelines.shared.bundles import node
 
 WRITTEN = (
     f"{BASELINES}_rows",
@@ -27,4 +28,4 @@ def create_pipeline() -> Pipeline:
         NAMES_OF_PAPER,
     ]
     outputs = {written: f"paper_{written}" for written in WRITTEN}
-    return Pipeline([Node(write_paper_tables, inputs=inputs, outputs=outputs, name="write_paper_tables")])
+    return Pipeline([node(write_paper_tables, inputs, outputs)])

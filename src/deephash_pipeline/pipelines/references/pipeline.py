@@ -17,10 +17,10 @@ def create_pipeline() -> Pipeline:
         z and labels of three sets -> measure_z -> z_reference
         z and labels of three sets -> measure_pq -> pq_reference
     """
-    inputs: list[str | Bundle] = [Z, LABEL_SETS, "params:protocol"]
+    inputs = (Z, LABEL_SETS, "params:protocol")
     return Pipeline(
         [
-            node(measure_z, inputs, "z_reference", "measure_z"),
-            node(measure_pq, [*inputs, "params:experiment"], "pq_reference", "measure_pq"),
+            node(measure_z, inputs, "z_reference"),
+            node(measure_pq, [*inputs, "params:experiment"], "pq_reference"),
         ]
     )

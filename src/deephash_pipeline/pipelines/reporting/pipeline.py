@@ -1,6 +1,6 @@
 """Show what came out."""
 
-from kedro.pipeline import Node, Pipeline
+from kedro.pipeline import Pipeline
 
 from deephash_pipeline.pipelines.grid import GALLERY, NAMES_OF_PAPER
 from deephash_pipeline.pipelines.reporting.nodes import (
@@ -34,41 +34,31 @@ def create_pipeline() -> Pipeline:
     shown = GALLERY.namespace
     return Pipeline(
         [
-            Node(
+            node(
                 tabulate_metrics,
-                inputs=["all_metrics", "unseen_cells", "references", "params:experiment", NAMES_OF_PAPER],
-                outputs=TABLES,
-                name="tabulate_metrics",
+                ["all_metrics", "unseen_cells", "references", "params:experiment", NAMES_OF_PAPER],
+                TABLES,
             ),
-            Node(
-                draw_map_by_code_length,
-                inputs=["all_metrics", NAMES_OF_PAPER],
-                outputs="figure_map_by_code_length",
-                name="draw_map_by_code_length",
-            ),
-            Node(
+            node(draw_map_by_code_length, ["all_metrics", NAMES_OF_PAPER], "figure_map_by_code_length"),
+            node(
                 draw_precision_recall,
-                inputs=["precision_recall_curves", "params:reporting", NAMES_OF_PAPER],
-                outputs="figure_precision_recall",
-                name="draw_precision_recall",
+                ["precision_recall_curves", "params:reporting", NAMES_OF_PAPER],
+                "figure_precision_recall",
             ),
-            Node(
+            node(
                 draw_training_curves,
-                inputs=[NAMES_OF_PAPER, "pre_training_history", "hash_layer_init_history", "fine_tuning_history"],
-                outputs="figure_training_curves",
-                name="draw_training_curves",
+                [NAMES_OF_PAPER, "pre_training_history", "hash_layer_init_history", "fine_tuning_history"],
+                "figure_training_curves",
             ),
             node(
                 draw_gallery,
                 [SETS, f"{shown}.codes", "params:protocol", "params:reporting", "params:experiment"],
                 "gallery",
-                "draw_gallery",
             ),
             node(
                 write_report,
                 [CONTENT, MEASURED, f"params:cells.{shown}", "params:reporting", "params:experiment"],
                 "report",
-                "write_report",
             ),
         ]
     )

@@ -5,11 +5,13 @@ A training set is one thing to a function and four files to the catalog. A `Bund
 """
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_type_hints
 
-from kedro.pipeline import Node
+from kedro.pipeline import Node, Pipeline
+
+from deephash_pipeline.common.cell import Cell
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,41 @@ class BundledFunction:
 
 
 def node(
-    function: Callable[..., Any], inputs: Sequence[str | Bundle], outputs: str | list[str] | dict[str, str], name: str
+    function: Callable[..., Any],
+    inputs: Sequence[str | Bundle],
+    outputs: str | list[str] | dict[str, str],
+    name: str | None = None,
 ) -> Node:
-    """Make a Kedro node."""
-    return Node(BundledFunction(function, inputs), inputs=list(_flat(inputs)), outputs=outputs, name=name)
+    """Make a Kedro node, by default of the function's name."""
+    datasets = list(_flat(inputs))
+    called = function if datasets == list(inputs) else BundledFunction(function, inputs)
+    return Node(called, inputs=datasets, outputs=outputs, name=name or function.__name__)
+
+
+OF_CELL = {"checkpoints", "codes", "encoder", "hasher", "study"}
+"""Inputs that each cell has for itself, in its namespace; all others are shared."""
+
+
+def of_cell(
+    template: Pipeline,
+    cell: Cell,
+    inputs: Mapping[str, str] | None = None,
+    parameters: Mapping[str, str] | None = None,
+) -> Pipeline:
+    """Instantiate a template for a cell: what it makes and what is its own gets the cell's namespace.
+
+    Args:
+        template: nodes that read `params:cell`, if they want to know the cell.
+        cell: for which cell.
+        inputs: datasets that the template reads, and what they are called outside, where that differs.
+        parameters: the same of parameters.
+    """
+    read = template.inputs()
+    given = {name for name in read if name.startswith("params:")}
+    of_parameters = {**{name: name for name in given}, "params:cell": f"params:{cell.parameter}", **(parameters or {})}
+    return Pipeline(
+        template,
+        namespace=cell.namespace,
+        inputs={name: (inputs or {}).get(name, name) for name in read - given - OF_CELL},
+        parameters={name: of_parameters[name] for name in given},
+    )

@@ -1,4 +1,4 @@
-"""Hash functions learned from z alone, without touching the network."""
+"""Hash functions of z: learned without touching the network, and applied to three sets."""
 
 from typing import Any
 
@@ -11,6 +11,8 @@ from deephash_pipeline.common.cell import Cell, seed_of_replicate
 from deephash_pipeline.common.randomness import derive_seed
 from deephash_pipeline.hashing import HASH_FUNCTIONS, Encoder, parameters_model
 from deephash_pipeline.images.sources.collection import require_labels
+from deephash_pipeline.pipelines.shared.bundles import node
+from deephash_pipeline.retrieval import CodeSets, pack_bits
 
 NAMES_OF_DRAWS = {"liong_sdh": "sdh"}
 """Where a method's draws derive from another name than its key: that of the time when its results were measured."""
@@ -64,4 +66,20 @@ def fit_hash_function(
 def fitting_node(cell: str = "params:cell") -> Node:
     """Make the node that fits a hash function on z."""
     inputs = ["training_z", "training_labels", cell, "params:baseline_hashing", "params:experiment.seed"]
-    return Node(fit_hash_function, inputs=inputs, outputs="encoder", name="fit")
+    return node(fit_hash_function, inputs, "encoder", "fit")
+
+
+def encode_z(
+    encoder: Encoder,
+    training_z: NDArray[np.float32],
+    validation_z: NDArray[np.float32],
+    query_z: NDArray[np.float32],
+) -> CodeSets:
+    """Hash the database (which is the training set), the validation set and the queries with the same function."""
+    database, validation, query = (pack_bits(encoder.transform(z)) for z in (training_z, validation_z, query_z))
+    return CodeSets(database, validation, query, encoder.code_length)
+
+
+def encoding_node() -> Node:
+    """Make the node of a cell whose codes come from the shared trunk's z."""
+    return node(encode_z, ["encoder", "training_z", "validation_z", "query_z"], "codes", "encode")

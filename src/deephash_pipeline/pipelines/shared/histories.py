@@ -7,6 +7,7 @@ from kedro.pipeline import Node
 
 from deephash_pipeline.common.cell import Cell
 from deephash_pipeline.deephash.experiment import Run
+from deephash_pipeline.pipelines.shared.bundles import node
 
 
 def of_cell(history: pd.DataFrame, run: Run, stage: str) -> pd.DataFrame:
@@ -21,5 +22,4 @@ def join_histories(*histories: pd.DataFrame) -> pd.DataFrame:
 
 def joining_node(cells: Iterable[Cell], output: str) -> Node:
     """Make the node that joins the histories of `cells`."""
-    inputs = [f"{cell.namespace}.history" for cell in cells]
-    return Node(join_histories, inputs=inputs, outputs=output, name="join_histories")
+    return node(join_histories, [f"{cell.namespace}.history" for cell in cells], output)

@@ -123,11 +123,11 @@ def measure_retrieval(
 def measuring_nodes() -> list[Node]:
     """Make the nodes that lead from the codes of a cell to its metrics."""
     histograms = Bundle(Histograms, ("query_histograms", "beside_histograms", "validation_histograms"))
-    of_queries: list[str | Bundle] = ["codes", LABEL_SETS, "params:protocol"]
+    of_queries = ("codes", LABEL_SETS, "params:protocol")
     return [
         node(count_query_distances, of_queries, "query_histograms", "count_distances"),
-        node(count_beside_distances, of_queries, "beside_histograms", "count_beside_distances"),
-        node(count_validation_distances, ["codes", LABEL_SETS], "validation_histograms", "count_validation_distances"),
+        node(count_beside_distances, of_queries, "beside_histograms"),
+        node(count_validation_distances, ["codes", LABEL_SETS], "validation_histograms"),
         node(measure_retrieval, [histograms, *of_queries, "params:cell"], ["metrics", "curves"], "measure"),
     ]
 

@@ -11,10 +11,9 @@ from deephash_pipeline.deephash.experiment import Run
 from deephash_pipeline.deephash.fine_tune import FineTuningParameters, PreTrainedWeights
 from deephash_pipeline.deephash.training_set import LabelledImages, TrainingSet
 from deephash_pipeline.retrieval.protocols import require_protocol
-from deephash_pipeline.tuning.objective import HeldOutScore, halves
 from deephash_pipeline.tuning.space import TuningParameters
 from deephash_pipeline.tuning.study import search
-from deephash_pipeline.tuning.trial import TrialJob
+from deephash_pipeline.tuning.trial import HeldOutScore, TrialJob, halves
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,8 @@ from kedro.pipeline import Pipeline
 
 from deephash_pipeline.common.cell import SHOWN_CODE_LENGTH
 from deephash_pipeline.pipelines.grid import PRE_TRAINING, TUNED_METHODS, cells
-from deephash_pipeline.pipelines.shared.bundles import Bundle, node
+from deephash_pipeline.pipelines.shared.bundles import Bundle, node, of_cell
 from deephash_pipeline.pipelines.shared.inputs import PRE_TRAINED, TRAINING_SET, TRIAL_RUN, VALIDATION_SET
-from deephash_pipeline.pipelines.shared.instances import of_cell
 from deephash_pipeline.pipelines.tuning.nodes import Study, TunedCell, search_parameters
 
 CELL = Bundle(TunedCell, ("params:fine_tuning", TRIAL_RUN, PRE_TRAINED))

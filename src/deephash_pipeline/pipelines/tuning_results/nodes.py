@@ -7,7 +7,7 @@ import pandas as pd
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.pipelines.grid import METHODS
-from deephash_pipeline.tuning.choice import best_trials, tuned_parameters
+from deephash_pipeline.tuning.study import best_trials, tuned_parameters
 
 
 def collect_trials(found: Mapping[str, pd.DataFrame]) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, Any]]:

@@ -10,8 +10,7 @@ from deephash_pipeline.project.datasets.files import FilesDataset
 from deephash_pipeline.project.datasets.image_source import ImageSourceDataset
 from deephash_pipeline.project.datasets.indexes import IndexDataset
 from deephash_pipeline.project.datasets.models import EncoderDataset, HasherDataset, TensorsDataset
-from deephash_pipeline.project.datasets.origins import OriginDataset
-from deephash_pipeline.project.datasets.places import PlaceDataset
+from deephash_pipeline.project.datasets.read_only import OriginDataset, PlaceDataset
 
 __all__ = [
     "AtomicDataset",

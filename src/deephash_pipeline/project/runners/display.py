@@ -11,8 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
 from deephash_pipeline.common.progress import Steps, duration
-from deephash_pipeline.project.runners.needs import cell_of
-from deephash_pipeline.project.runners.schedule import Schedule
+from deephash_pipeline.project.runners.schedule import Schedule, cell_of
 
 logger = logging.getLogger(__name__)
 

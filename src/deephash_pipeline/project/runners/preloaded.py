@@ -8,7 +8,7 @@ from deephash_pipeline.pipeline_registry import OTHERS, STAGES
 with imported_for_good():
     for _name in (*STAGES, *OTHERS):
         import_module(f"deephash_pipeline.pipelines.{_name}.pipeline")
-    import deephash_pipeline.project.runners.processes  # noqa: F401
+    import deephash_pipeline.project.runners.workers  # noqa: F401
 
 # Optimisers import PyTorch's compiler, used or not. It brings Triton, which must not be frozen with the others.
 import torch._dynamo  # noqa: F401

@@ -18,8 +18,8 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.ray_cluster import connected, is_there
 from deephash_pipeline.project.freshness.graph import Catalog
 from deephash_pipeline.project.runners.job import Failure, Job, attempt
-from deephash_pipeline.project.runners.needs import Capacity, Needs, devices_asked_for, trains, uses_device
 from deephash_pipeline.project.runners.runner import GridRunner
+from deephash_pipeline.project.runners.schedule import Capacity, Needs, devices_asked_for, trains, uses_device
 from deephash_pipeline.project.runners.workers import Receive, WorkerLost, Workers
 
 PROBE_SECONDS = 120

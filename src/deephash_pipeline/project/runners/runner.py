@@ -23,17 +23,16 @@ from deephash_pipeline.project.freshness.graph import Catalog
 from deephash_pipeline.project.runners.display import RunDisplay
 from deephash_pipeline.project.runners.job import Job, WorksInWorkers
 from deephash_pipeline.project.runners.loop import HOOKS, Loop
-from deephash_pipeline.project.runners.needs import (
+from deephash_pipeline.project.runners.schedule import (
     Capacity,
+    Schedule,
     available_memory,
     count_cores,
     cuda_devices,
     needs_of,
     places_on_devices,
 )
-from deephash_pipeline.project.runners.processes import WorkerProcesses
-from deephash_pipeline.project.runners.schedule import Schedule
-from deephash_pipeline.project.runners.workers import Receive, ThisProcess, Workers
+from deephash_pipeline.project.runners.workers import Receive, ThisProcess, WorkerProcesses, Workers
 from deephash_pipeline.training import StopRequest, stop_requests
 
 logger = logging.getLogger(__name__)

@@ -1,13 +1,170 @@
-"""Which node starts next of those that are ready: what completes a cell, then what has the longest way to go."""
+"""What a node needs of the machine, and which starts next of those that are ready."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from graphlib import TopologicalSorter
+from typing import Any, NamedTuple
 
+import joblib
+import psutil
 from kedro.pipeline import Pipeline
 from kedro.pipeline.node import Node
 
-from deephash_pipeline.project.runners.needs import Capacity, Needs, cell_of, steps_to_the_end
+from deephash_pipeline.common.devices import cuda_devices as devices_of_machine
+from deephash_pipeline.networks import NETWORKS
+from deephash_pipeline.project.datasets.atomic_file import AtomicFileDataset
+from deephash_pipeline.project.freshness.graph import Catalog, is_parameter
+
+GIB = 2**30
+
+SMALL_IMAGE = 64
+"""Steps on images of so many pixels are too short for a second thread: a neighbour uses the core better."""
+IMAGES = ("training_images", "validation_images", "query_images")
+EXPERIMENT, DEVICE = "params:experiment", "params:experiment.device"
+
+MEMORY_OF_A_PROCESS = GIB // 2
+MEMORY_OF_A_LARGE_NETWORK = 4 * GIB
+COPIES_OF_INPUTS = 3
+
+NODES_ON_A_DEVICE = 4
+"""How many nodes share a CUDA device; never measured."""
+
+
+class Needs(NamedTuple):
+    """What a node takes up while it runs.
+
+    Attributes:
+        threads: that it computes on. They depend on the network and the machine, never on how many workers there are,
+            for its result does.
+        memory: bytes.
+    """
+
+    threads: int = 1
+    memory: int = 0
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """What may be taken up at the same time.
+
+    Attributes:
+        threads: as many as workers.
+        memory: bytes.
+        nodes: most that may run; None for as many as there is room for.
+    """
+
+    threads: int
+    memory: int
+    nodes: int | None = None
+
+    def has_room_for(self, needs: Needs, running: Iterable[Needs]) -> bool:
+        """Say whether a node may start; one alone always may."""
+        taken = list(running)
+        return not taken or (
+            (self.nodes is None or len(taken) < self.nodes)
+            and sum(each.threads for each in taken) + needs.threads <= self.threads
+            and sum(each.memory for each in taken) + needs.memory <= self.memory
+        )
+
+
+def needs_of(node: Node, catalog: Catalog, cores: int) -> Needs:
+    """Say what a node needs, whose inputs are stored.
+
+    Args:
+        node: of any pipeline.
+        catalog: with its datasets.
+        cores: of the machine.
+    """
+    # What reads images and the experiment may run the network, which takes all cores if it is large.
+    is_large = not {*IMAGES}.isdisjoint(node.inputs) and _is_large(_experiment(node, catalog, "network"))
+    memory = MEMORY_OF_A_PROCESS + (MEMORY_OF_A_LARGE_NETWORK if is_large else 0)
+    for name in node.inputs:
+        dataset = None if is_parameter(name) else catalog.get(name)
+        if isinstance(dataset, AtomicFileDataset):
+            with suppress(OSError):
+                memory += COPIES_OF_INPUTS * dataset.filepath.stat().st_size
+    processes = _experiment(node, catalog, "devices")
+    return Needs(cores if is_large else processes if isinstance(processes, int) else 1, memory)
+
+
+def cell_of(node: Node) -> str:
+    """Name the cell that a node is of, such as ``itq.b12``; empty if it is of none."""
+    return ".".join((node.namespace or "").split(".")[1:])
+
+
+def steps_to_the_end(nodes: Sequence[Node]) -> dict[str, int]:
+    """Give for each node, by name, how many nodes are on the longest way from it to the end of a pipeline.
+
+    Args:
+        nodes: of the pipeline, each after those that it needs.
+    """
+    steps: dict[str, int] = {}
+    after: dict[str, int] = {}
+    for node in reversed(nodes):
+        steps[node.name] = 1 + max((after.get(output, 0) for output in node.outputs), default=0)
+        for name in node.inputs:
+            after[name] = max(after.get(name, 0), steps[node.name])
+    return steps
+
+
+def count_cores() -> int:
+    """Count the cores that this process may use, within the limits of a container."""
+    return int(joblib.cpu_count())
+
+
+def available_memory() -> int:
+    """Give the bytes of memory that are free, or can be made so."""
+    return int(psutil.virtual_memory().available)
+
+
+def devices_asked_for(catalog: Catalog) -> tuple[str | None, Any]:
+    """Give `device` and `devices` of a run's experiment; of a run without one, None and 1."""
+    experiment = catalog.load(EXPERIMENT) if EXPERIMENT in catalog else {}
+    return _entry(experiment, "device"), _entry(experiment, "devices") or 1
+
+
+def cuda_devices(catalog: Catalog) -> tuple[str, ...]:
+    """Name the CUDA devices that nodes are spread over, one for each node.
+
+    None where the run computes on the CPU, on a device that it names by its index, or on several in each training.
+    """
+    device, devices = devices_asked_for(catalog)
+    return devices_of_machine() if device in ("auto", "cuda") and devices == 1 else ()
+
+
+def places_on_devices(catalog: Catalog) -> int | None:
+    """Say how many nodes may compute on the CUDA devices of this machine at a time; None where none does."""
+    device, devices = devices_asked_for(catalog)
+    there = 0 if device in ("cpu", None) else len(devices_of_machine())
+    if not there:
+        return None
+    of_a_training = there if devices == "auto" or ":" in str(device) else devices
+    return max(1, there // of_a_training) * NODES_ON_A_DEVICE
+
+
+def trains(node: Node) -> bool:
+    """Say whether a node is a training, which keeps checkpoints and may take several devices."""
+    return any(name.endswith("checkpoints") for name in node.inputs)
+
+
+def uses_device(node: Node) -> bool:
+    """Say whether a node may compute on the experiment's device."""
+    return EXPERIMENT in node.inputs or DEVICE in node.inputs
+
+
+def _is_large(network: str | None) -> bool:
+    return network is not None and (network not in NETWORKS or max(NETWORKS[network][0].output[1:]) > SMALL_IMAGE)
+
+
+def _experiment(node: Node, catalog: Catalog, name: str) -> Any:
+    """Give a parameter of the experiment that a node takes part in; None for one that takes part in none."""
+    return _entry(catalog.load(EXPERIMENT), name) if EXPERIMENT in node.inputs else None
+
+
+def _entry(experiment: Any, name: str) -> Any:
+    return experiment.get(name) if isinstance(experiment, dict) else getattr(experiment, name, None)
 
 
 class Schedule:

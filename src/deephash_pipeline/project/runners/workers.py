@@ -1,19 +1,38 @@
-"""Where nodes run: what a runner needs to know of it, and the simplest kind, this process."""
+"""Where nodes run: in this process, or in processes of this machine.
 
+Processes are forked by multiprocessing's fork server, a process that has imported what nodes need and has no threads: a
+worker starts in milliseconds, and nothing that the run has opened is copied. Each has a pipe of its own. A queue or a
+pool that several share would be locked for ever, or broken as a whole, when one of them is killed.
+"""
+
+import logging
+import multiprocessing
+import os
+import pickle
+import signal
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
+from logging.handlers import QueueHandler
+from multiprocessing import connection
+from queue import Empty, SimpleQueue
 from typing import Any, TypeAlias
 
+import cloudpickle
 from kedro.pipeline.node import Node
 from kedro.runner.task import Task
 
+from deephash_pipeline.common import fork_server
+from deephash_pipeline.common.child_process import end_with_parent
 from deephash_pipeline.common.devices import threads
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.progress import Steps, reported_to
 from deephash_pipeline.project.freshness.graph import Catalog
-from deephash_pipeline.project.runners.needs import Needs
+from deephash_pipeline.project.runners.job import Failure, Job, attempt
+from deephash_pipeline.project.runners.schedule import Needs
 
 Receive: TypeAlias = Callable[[Node, Steps], None]
 """Is told how far a node has come, in any thread."""
@@ -65,3 +84,156 @@ class ThisProcess(Workers):
         else:
             future.set_result(None)
         return future
+
+
+SECONDS_TO_END = 60.0
+
+
+class WorkerProcesses(Workers):
+    """Processes that are started when they are needed, and again when one was killed.
+
+    Args:
+        job: of the run.
+        number: of processes at most.
+        receive: gets how far a node has come, in any thread.
+        devices: CUDA devices, of which each process sees one; empty for those that all see.
+    """
+
+    def __init__(self, job: Job, number: int, receive: Receive, devices: tuple[str, ...] = ()) -> None:
+        self._job = cloudpickle.dumps(job)
+        self._receive = receive
+        self._devices = devices
+        self._idle: SimpleQueue[_Worker] = SimpleQueue()
+        self._all: list[_Worker] = []
+        self._lock = threading.Lock()
+        self._stopping = False
+        # A thread waits for each process.
+        self._threads = ThreadPoolExecutor(number, thread_name_prefix="worker")
+
+    def submit(self, node: Node, needs: Needs) -> Future[None]:
+        """Have a process run a node."""
+        return self._threads.submit(self._run, node, needs.threads)
+
+    def ask_to_stop(self) -> None:
+        """Send SIGTERM, which a training answers with a checkpoint."""
+        with self._lock:
+            self._stopping = True
+            for worker in self._all:
+                worker.process.terminate()
+
+    def close(self) -> None:
+        """End all processes."""
+        with self._lock:
+            self._stopping = True
+            with suppress(Empty):
+                while True:
+                    self._idle.get_nowait().leave()
+            for worker in self._all:
+                worker.end()
+        self._threads.shutdown(cancel_futures=True)
+
+    def _run(self, node: Node, thread_count: int) -> None:
+        worker = self._take()
+        failure = worker.run(node, thread_count, self._receive)
+        self._idle.put(worker)
+        if failure is not None:
+            raise failure.error()
+
+    def _take(self) -> "_Worker":
+        with suppress(Empty):
+            while True:
+                worker = self._idle.get_nowait()
+                if worker.process.is_alive():
+                    return worker
+        with self._lock:
+            if self._stopping:
+                raise WorkerLost("the run was stopped")
+            self._all = [worker for worker in self._all if worker.process.is_alive()]
+            device = self._devices[len(self._all) % len(self._devices)] if self._devices else None
+            worker = _Worker(self._job, device)
+            self._all.append(worker)
+        return worker
+
+
+class _Worker:
+    """A process, as the one that has started it sees it."""
+
+    def __init__(self, job: bytes, device: str | None) -> None:
+        self._pipe, theirs = multiprocessing.Pipe()
+        # Not a daemon: a training on several devices starts processes of its own.
+        self.process = multiprocessing.get_context("forkserver").Process(target=_serve, args=(theirs, job, device))
+        with fork_server.environment():
+            self.process.start()
+        theirs.close()
+
+    def run(self, node: Node, thread_count: int, receive: Receive) -> Failure | None:
+        """Run a node.
+
+        Raises:
+            WorkerLost: the process ended before the node did.
+        """
+        try:
+            self._pipe.send_bytes(pickle.dumps((node, thread_count)))
+            while True:
+                message = pickle.loads(self._pipe.recv_bytes())
+                if isinstance(message, Steps):
+                    receive(node, message)
+                elif isinstance(message, logging.LogRecord):
+                    logging.getLogger(message.name).handle(message)
+                else:
+                    assert message is None or isinstance(message, Failure)
+                    return message
+        except (EOFError, OSError) as error:
+            self.process.join(SECONDS_TO_END)
+            raise WorkerLost(f"{node.name}: its process {_how_it_ended(self.process.exitcode)}") from error
+
+    def leave(self) -> None:
+        """Let the process end, which has nothing to do."""
+        self._pipe.close()
+        self.process.join(SECONDS_TO_END)
+
+    def end(self) -> None:
+        """End the process, whatever it does."""
+        self.process.kill()
+        self.process.join(SECONDS_TO_END)
+
+
+def _how_it_ended(code: int | None) -> str:
+    if code is not None and code < 0:
+        return f"was ended by {signal.Signals(-code).name}"
+    return f"ended with exit code {code}"
+
+
+# In a worker.
+
+
+class _ToPipe(QueueHandler):
+    def __init__(self, send: Callable[[Any], None]) -> None:
+        super().__init__(None)  # type: ignore[arg-type]
+        self._send = send
+
+    def enqueue(self, record: logging.LogRecord) -> None:
+        self._send(record)
+
+
+def _serve(pipe: connection.Connection, job: bytes, device: str | None) -> None:
+    # The terminal sends Ctrl-C to all processes; the one that has started this one passes it on, as SIGTERM and once.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    end_with_parent()
+    if device is not None:
+        os.environ["CUDA_VISIBLE_DEVICES"] = device
+    lock = threading.Lock()
+
+    def send(message: Any) -> None:
+        with lock:
+            pipe.send_bytes(pickle.dumps(message))
+
+    logging.getLogger().handlers[:] = [_ToPipe(send)]
+    loaded: Job = cloudpickle.loads(job)
+    with reported_to(send):
+        while True:
+            try:
+                node, thread_count = pickle.loads(pipe.recv_bytes())
+            except EOFError:
+                return
+            send(attempt(loaded, node, thread_count))

@@ -6,9 +6,9 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from deephash_pipeline.reports.panels import REFERENCE_COLOUR, line_and_markers, method_styles, report_template
 from deephash_pipeline.reports.paper.published import VARIANTS
 from deephash_pipeline.reports.paper.tables import BENCHMARKS, NOT_RUN
-from deephash_pipeline.reports.style import REFERENCE_COLOUR, line_and_markers, method_styles, report_template
 
 _COLUMNS_OF_PANELS = 2
 _PANELS_HEIGHT = 760

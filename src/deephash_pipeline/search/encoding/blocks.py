@@ -1,17 +1,155 @@
-"""One block: read, decoded, encoded, written. The same work in every worker, of whatever engine."""
+"""A block of a source -> images under their names -> a file of codes, by any worker."""
 
 import functools
+import gzip
+import tarfile
+import zlib
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from pathlib import Path
+from itertools import count
+from pathlib import Path, PurePosixPath
+from typing import IO, Any, NamedTuple
 
 import numpy as np
+import pyarrow
+import pyarrow.parquet
 import torch
 
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.stores import is_remote, joined, local_path, reached, read_all
 from deephash_pipeline.deephash import ImageHasher
+from deephash_pipeline.images.decoding.formats import SUFFIXES
 from deephash_pipeline.search.encoding.code_folder import Broken, CodeBlock, CodeFolder
-from deephash_pipeline.search.encoding.listing import Block, Source
-from deephash_pipeline.search.encoding.reading import images_of
+from deephash_pipeline.search.encoding.listing import Block, Entry, Source
+
+AT_A_TIME = 128
+"""Objects that are asked of a store at once, and rows of Parquet that are in memory."""
+READ_AHEAD = 2**24
+
+
+class NamedImage(NamedTuple):
+    """An image to be encoded.
+
+    Attributes:
+        name: its id.
+        image: path of its file, or contents; empty where there is none.
+        label: name of its class, if it has one.
+    """
+
+    name: str
+    image: Path | bytes
+    label: str | None
+
+
+def images_of(block: Block, source: Source) -> Iterator[NamedImage]:
+    """Read the images of a block; those of shards one after the other, those of a store some at a time.
+
+    A shard that ends in the middle gives what is before that, and a last image with the shard's name and no content.
+
+    Raises:
+        InputError: a store cannot be reached.
+    """
+    if block.row_groups:
+        return _of_parquet(block, source)
+    if block.shard:
+        return _of_tar(block, source)
+    if is_remote(source.root) or any(is_remote(entry.name) for entry in block.entries):
+        return _of_store(block, source)
+    paths = (local_path(joined(source.root, entry.name)) for entry in block.entries)
+    return (NamedImage(entry.name, path, entry.label) for entry, path in zip(block.entries, paths, strict=True))
+
+
+def _of_store(block: Block, source: Source) -> Iterator[NamedImage]:
+    """Fetch some objects while those before them are decoded."""
+
+    def fetched(entries: tuple[Entry, ...]) -> list[NamedImage]:
+        addresses = [joined(source.root, entry.name) for entry in entries]
+        if not all(map(is_remote, addresses)):
+            raise InputError(f"{source.address} lists files of a disk and of a store: make two lists")
+        contents = read_all(addresses)
+        return [
+            NamedImage(entry.name, content or b"", entry.label)
+            for entry, content in zip(entries, contents, strict=True)
+        ]
+
+    entries = block.entries
+    groups = [entries[first : first + AT_A_TIME] for first in range(0, len(entries), AT_A_TIME)]
+    with ThreadPoolExecutor(1) as ahead:
+        under_way = ahead.submit(fetched, groups[0])
+        for group in groups[1:]:
+            found, under_way = under_way.result(), ahead.submit(fetched, group)
+            yield from found
+        yield from under_way.result()
+
+
+def _of_tar(block: Block, source: Source) -> Iterator[NamedImage]:
+    """Stream a shard in WebDataset's layout: files that share a name up to its first dot are one sample.
+
+    The image is the file with an image's suffix, the label the text of the file with the suffix ``.cls``.
+    """
+    with reached(joined(source.root, block.shard)) as (filesystem, path):
+        options = {"block_size": READ_AHEAD, "cache_type": "readahead"} if is_remote(source.root) else {}
+        compressed = not block.shard.lower().endswith(".tar")
+        with filesystem.open(path, "rb", **options) as stored, _decompressed(stored, compressed) as file:
+            key, label = "", None
+            images: list[tuple[str, bytes]] = []
+            try:
+                with tarfile.open(fileobj=file, mode="r|") as shard:
+                    for member in shard:
+                        name = PurePosixPath(member.name)
+                        # As in folders, names that begin with a dot are not for the user, such as macOS's `._1.png`.
+                        if not member.isfile() or name.name.startswith("."):
+                            continue
+                        sample = str(name.with_name(name.name.partition(".")[0]))
+                        if sample != key:
+                            yield from _of_sample(block, images, label)
+                            key, images, label = sample, [], None
+                        suffix = name.suffix.lower()
+                        if suffix in SUFFIXES or suffix == ".cls":
+                            extracted = shard.extractfile(member)
+                            content = b"" if extracted is None else extracted.read()
+                            if suffix == ".cls":
+                                label = content.decode(errors="replace").strip() or None
+                            else:
+                                images.append((member.name, content))
+                # A header that is cut off looks like the end; before the true end is a block of zeros.
+                if not compressed and shard.offset + tarfile.BLOCKSIZE > block.size:
+                    raise tarfile.ReadError("it has no end")
+                yield from _of_sample(block, images, label)
+            except (tarfile.TarError, EOFError, gzip.BadGzipFile, zlib.error):
+                yield from _of_sample(block, images, label)
+                yield NamedImage(block.shard, b"", None)
+
+
+def _decompressed(file: IO[bytes], compressed: bool) -> AbstractContextManager[Any]:
+    return gzip.open(file) if compressed else nullcontext(file)
+
+
+def _of_sample(block: Block, images: list[tuple[str, bytes]], label: str | None) -> Iterator[NamedImage]:
+    for name, content in images:
+        yield NamedImage(f"{block.shard}/{name}", content, label)
+
+
+def _of_parquet(block: Block, source: Source) -> Iterator[NamedImage]:
+    with reached(joined(source.root, block.shard)) as (filesystem, path), filesystem.open(path, "rb") as file:
+        table = pyarrow.parquet.ParquetFile(file)
+        there = table.schema_arrow.names
+        columns = [name for name in (source.image_column, source.id_column, source.label_column) if name in there]
+        rows = count(block.first_row)
+        for batch in table.iter_batches(AT_A_TIME, row_groups=list(block.row_groups), columns=columns):
+            for row in batch.to_pylist():
+                number = next(rows)
+                image = row[source.image_column]
+                content = image.get("bytes") if isinstance(image, dict) else image
+                label = row.get(source.label_column)
+                yield NamedImage(
+                    str(row.get(source.id_column, f"{block.shard}:{number}")),
+                    content if isinstance(content, bytes) else b"",
+                    None if label is None else str(label),
+                )
+
 
 NO_CONTENT = "it is not there, is empty, or a shard that ends in the middle"
 

@@ -18,8 +18,7 @@ from deephash_pipeline.deephash import ImageHasher
 from deephash_pipeline.search.encoding.blocks import EncodedBlock, Work
 from deephash_pipeline.search.encoding.code_folder import HASHER, Broken, CodeFolder, Encoding
 from deephash_pipeline.search.encoding.listing import Block, Source
-from deephash_pipeline.search.encoding.local_workers import encode_locally
-from deephash_pipeline.search.encoding.ray_tasks import encode_on_ray
+from deephash_pipeline.search.encoding.workers import encode_locally, encode_on_ray
 
 logger = logging.getLogger(__name__)
 

@@ -4,7 +4,7 @@ It knows `search`, and nothing of images. Clients of the engines are imported wh
 """
 
 from deephash_pipeline.search.engines.addresses import default_name, open_engine, open_export
-from deephash_pipeline.search.engines.clients import EngineError
+from deephash_pipeline.search.engines.exported import EngineError
 from deephash_pipeline.search.engines.exporting import Exported, export_index
 
 __all__ = [

@@ -14,6 +14,11 @@ from deephash_pipeline.search.checks import checked_count
 from deephash_pipeline.search.engines.rows import About, Row
 from deephash_pipeline.search.filters import Where
 
+
+class EngineError(InputError):
+    """Another engine does not answer, or not as it should."""
+
+
 DRAWS = 8
 
 

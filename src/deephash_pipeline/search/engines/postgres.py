@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.extras import required
 from deephash_pipeline.search import Item, ItemId
-from deephash_pipeline.search.engines.clients import EngineError
-from deephash_pipeline.search.engines.exported import ExportedIndex, Hit
+from deephash_pipeline.search.engines.exported import EngineError, ExportedIndex, Hit
 from deephash_pipeline.search.engines.rows import About, Row, bits_of, code_of_bits, item_of, plain_value
 from deephash_pipeline.search.filters import HasKind, Where, named_conditions
 

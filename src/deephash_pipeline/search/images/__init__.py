@@ -3,10 +3,9 @@
 It knows `deephash` and `search`, and neither Kedro nor a command line nor HTTP.
 """
 
-from deephash_pipeline.search.images.encoded import EncodedDatabase, write_index
 from deephash_pipeline.search.images.index import ImageIndex
 from deephash_pipeline.search.images.listing import ListedImage, list_images, searched_folders
-from deephash_pipeline.search.images.rebuilding import has_other_hasher, rebuilt
+from deephash_pipeline.search.images.rebuilding import EncodedDatabase, has_other_hasher, rebuilt, write_index
 from deephash_pipeline.search.images.updating import AddedImages, bring_up_to_date
 
 __all__ = [

@@ -19,12 +19,12 @@ from deephash_pipeline.search.coded import CodedItems
 from deephash_pipeline.search.filters import Where
 from deephash_pipeline.search.images.changes import DIGEST, STAMP, compared
 from deephash_pipeline.search.images.listing import ListedImage
-from deephash_pipeline.search.images.pictures import write_picture
 from deephash_pipeline.search.images.stored import (
     Runtime,
     require_maker,
     same_hasher,
     stored_hasher,
+    write_picture,
 )
 from deephash_pipeline.search.images.updating import AddedImages, carry_out
 from deephash_pipeline.search.replacing import HASHER, PICTURE, refuse_exchanged

@@ -1,19 +1,26 @@
-"""An index that takes the place of another, at once and as a whole."""
+"""Indexes that are made as a whole: of images whose codes are known, or in the place of another."""
 
+import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.search import HammingIndex
 from deephash_pipeline.search.images.index import ImageIndex
 from deephash_pipeline.search.images.listing import ListedImage
-from deephash_pipeline.search.images.pictures import picture_name
-from deephash_pipeline.search.images.stored import same_hasher
+from deephash_pipeline.search.images.stored import picture_name, same_hasher, write_picture
+from deephash_pipeline.search.images.updating import AddedImages
 from deephash_pipeline.search.replacing import PICTURES, replacing_index
 from deephash_pipeline.search.store import LEDGER
+from deephash_pipeline.search.texts import one_form
 
 if TYPE_CHECKING:
     from deephash_pipeline.deephash import ImageHasher
@@ -62,3 +69,93 @@ def _keep_pictures(place: Path, images: ImageIndex) -> int:
     for image in kept:
         shutil.copyfile(place / image.path, images.folder / image.path)
     return images.add_files(kept).added
+
+
+@dataclass(frozen=True, eq=False)
+class EncodedDatabase:
+    """Images and what a hasher made of them.
+
+    Attributes:
+        hasher: made the codes.
+        ids: of the images.
+        codes: packed, uint8 (n, ceil(code_length / 8)).
+        images: uint8 (n, C, H, W).
+        labels: names of their classes.
+
+    Example:
+        >>> from deephash_pipeline import ImageHasher
+        >>> hasher, image = ImageHasher.pretrained("digits-48"), np.zeros((1, 1, 8, 8), dtype=np.uint8)
+        >>> EncodedDatabase(hasher, ["zero.png"], hasher.encode(image), image, ["0"]).codes.shape
+        (1, 6)
+    """
+
+    hasher: "ImageHasher"
+    ids: Sequence[str]
+    codes: NDArray[np.uint8]
+    images: NDArray[np.uint8]
+    labels: Sequence[str]
+
+    def __post_init__(self) -> None:
+        counts = {len(self.ids), len(self.codes), len(self.images), len(self.labels)}
+        if len(counts) > 1:
+            raise InputError(f"there are {len(self.codes)} codes of {len(self.images)} images: encode them again")
+
+
+def write_index(folder: Path, encoded: EncodedDatabase) -> AddedImages:
+    """Make an index with pictures of its own, or add to one what it lacks.
+
+    What others have added to the index stays, unless its hasher, a code or a label has become another: then the index
+    is made anew.
+
+    Args:
+        folder: of the index.
+        encoded: what it is to have.
+
+    Raises:
+        InputError: another process writes the index, it is damaged, or the disk is full.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> from deephash_pipeline import ImageHasher
+        >>> hasher, image = ImageHasher.pretrained("digits-48"), np.zeros((1, 1, 8, 8), dtype=np.uint8)
+        >>> with TemporaryDirectory() as folder:
+        ...     encoded = EncodedDatabase(hasher, ["zero.png"], hasher.encode(image), image, ["0"])
+        ...     write_index(Path(folder, "index"), encoded).added
+        1
+    """
+    if not has_other_hasher(folder, encoded.hasher):
+        with ImageIndex.create_or_open(folder, encoded.hasher) as images:
+            there = [row for row, name in enumerate(encoded.ids) if name in images.index]
+            if _agree(images, encoded, there):
+                return _add(images, encoded)
+    with rebuilt(folder, encoded.hasher) as images:
+        return _add(images, encoded)
+
+
+def _add(images: ImageIndex, encoded: EncodedDatabase) -> AddedImages:
+    """Add the images that an index lacks."""
+    assert images.folder is not None
+    new = [row for row, name in enumerate(encoded.ids) if name not in images.index]
+    paths = [
+        write_picture(images.folder, _picture(encoded.images[row]), picture_name(encoded.ids[row]), sync=False)
+        for row in new
+    ]
+    # At once for all of them; a file at a time takes a disk's patience.
+    os.sync()
+    names, labels = ([of_all[row] for row in new] for of_all in (encoded.ids, encoded.labels))
+    images.add_codes(names, encoded.codes[new], paths, labels)
+    images.compact()
+    return AddedImages(added=len(new), there=len(encoded.ids) - len(new))
+
+
+def _agree(images: ImageIndex, encoded: EncodedDatabase, there: list[int]) -> bool:
+    """Whether those images that the index has already, by their rows, have the same codes and labels there."""
+    items = images.index.items([encoded.ids[row] for row in there])
+    return all(
+        item.metadata.get("label") == one_form(encoded.labels[row]) and np.array_equal(item.code, encoded.codes[row])
+        for row, item in zip(there, items, strict=True)
+    )
+
+
+def _picture(pixels: NDArray[np.uint8]) -> Image.Image:
+    return Image.fromarray(pixels[0] if len(pixels) == 1 else pixels.transpose(1, 2, 0))

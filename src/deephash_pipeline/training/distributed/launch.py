@@ -27,10 +27,9 @@ from deephash_pipeline.training.distributed.ranks import backend, part_of
 from deephash_pipeline.training.gradients import Objective
 from deephash_pipeline.training.inputs import LabelledInputs
 from deephash_pipeline.training.loop import train_here
-from deephash_pipeline.training.parameters import TrainingParameters
+from deephash_pipeline.training.parameters import TrainingParameters, TrainingRun
 from deephash_pipeline.training.resuming.interruption import StopRequest, TrainingInterrupted, stop_requests
 from deephash_pipeline.training.resuming.state import History
-from deephash_pipeline.training.run import TrainingRun
 
 SECONDS_BETWEEN_LOOKS = 0.2
 SECONDS_TO_FINISH = 60.0

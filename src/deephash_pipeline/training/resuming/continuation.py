@@ -13,11 +13,10 @@ from torch import Tensor
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.training.distributed.ranks import any_rank, rank
 from deephash_pipeline.training.inputs import LabelledInputs
-from deephash_pipeline.training.parameters import TrainingParameters
+from deephash_pipeline.training.parameters import TrainingParameters, TrainingRun
 from deephash_pipeline.training.resuming.checkpoint import TrainingState, first_difference
 from deephash_pipeline.training.resuming.interruption import StopRequest, TrainingInterrupted
 from deephash_pipeline.training.resuming.state import Training
-from deephash_pipeline.training.run import TrainingRun
 
 logger = logging.getLogger(__name__)
 
