@@ -143,7 +143,7 @@ class DeepHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
             self.hash_layer_init or HASH_LAYER_INIT,
             Run(experiment, cell, checkpoints("hash_layer_init")),
         )
-        start = PreTrainedWeights(stage_1.trunk, stage_2.weights, stage_1.softmax)
+        start = PreTrainedWeights(stage_1.trunk, stage_2.weights, stage_1.softmax, z)
         run = Run(experiment, cell, checkpoints("fine_tuning"))
         tuned = fine_tune(training_set, self.fine_tuning or FINE_TUNING, run, start)
         trunk, encoder, description = tuned.hasher._fitted()

@@ -1,13 +1,15 @@
 """Simultaneous fine-tuning: all layers on one loss."""
 
-import numpy as np
+from typing import Any
+
 import pandas as pd
 from numpy.typing import NDArray
 
-from deephash_pipeline.deephash.experiment import Run
+from deephash_pipeline.deephash.experiment import Experiment, Run
 from deephash_pipeline.deephash.fine_tune import FineTuningParameters, PreTrainedWeights, fine_tune, warn_if_collapsed
 from deephash_pipeline.deephash.hasher import ImageHasher
 from deephash_pipeline.deephash.training_set import TrainingSet
+from deephash_pipeline.pipelines.shared.encoding import encode_z
 from deephash_pipeline.pipelines.shared.histories import of_cell
 from deephash_pipeline.retrieval import CodeSets
 
@@ -20,15 +22,13 @@ def tune(
     return hasher, of_cell(history, run, "fine_tuning")
 
 
-def encode_images(
-    hasher: ImageHasher,
-    training_images: NDArray[np.uint8],
-    validation_images: NDArray[np.uint8],
-    query_images: NDArray[np.uint8],
-    device: str,
-) -> CodeSets:
-    """Hash database, validation set and queries."""
-    hasher.to(device)
-    database, validation, query = map(hasher.encode, (training_images, validation_images, query_images))
-    warn_if_collapsed(database, hasher)
-    return CodeSets(database, validation, query, hasher.code_length)
+def encode_images(hasher: ImageHasher, experiment: Experiment, *inputs: NDArray[Any]) -> CodeSets:
+    """Hash database, validation set and queries: by their images, or by their z, given next, if the trunk is frozen."""
+    images, z = inputs[:3], inputs[3:]
+    if z and experiment.trunk.frozen:
+        codes = encode_z(hasher.encoder, *z)
+    else:
+        hasher.to(experiment.device)
+        codes = CodeSets(*map(hasher.encode, images), hasher.code_length)
+    warn_if_collapsed(codes.database, hasher)
+    return codes

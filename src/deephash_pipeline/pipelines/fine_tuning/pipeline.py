@@ -13,6 +13,7 @@ from deephash_pipeline.pipelines.shared.inputs import CELL_RUN, PRE_TRAINED, TRA
 from deephash_pipeline.pipelines.shared.instances import of_cell
 
 IMAGES = ("training_images", "validation_images", "query_images")
+FEATURES = ("training_z", "validation_z", "query_z")
 
 
 def create_pipeline(grid: Sequence[Cell]) -> Pipeline:
@@ -20,14 +21,24 @@ def create_pipeline(grid: Sequence[Cell]) -> Pipeline:
 
     ::
 
-        images, labels, {trunk, softmax}_weights, deephash_pretrained.b<bits>.hash_layer -> fine_tune
+        images, labels, z, {trunk, softmax}_weights, deephash_pretrained.b<bits>.hash_layer -> fine_tune
             -> <cell>.{hasher, history}
-        <cell>.hasher, images -> encode -> <cell>.codes
+        <cell>.hasher, images, z -> encode -> <cell>.codes
     """
     inputs: list[str | Bundle] = [TRAINING_SET, "params:fine_tuning", CELL_RUN]
-    encode = Node(encode_images, inputs=["hasher", *IMAGES, "params:experiment.device"], outputs="codes", name="encode")
-    from_pre_training = Pipeline([node(tune, [*inputs, PRE_TRAINED], ["hasher", "history"], "fine_tune"), encode])
-    from_random_weights = Pipeline([node(tune, inputs, ["hasher", "history"], "train"), encode])
+    encoded = ["hasher", "params:experiment", *IMAGES]
+    from_pre_training = Pipeline(
+        [
+            node(tune, [*inputs, PRE_TRAINED], ["hasher", "history"], "fine_tune"),
+            Node(encode_images, [*encoded, *FEATURES], "codes", name="encode"),
+        ]
+    )
+    from_random_weights = Pipeline(
+        [
+            node(tune, inputs, ["hasher", "history"], "train"),
+            Node(encode_images, encoded, "codes", name="encode"),
+        ]
+    )
     methods = (RANDOM_START, *FINE_TUNINGS, *DEEP_RIVALS)
     tuned = sorted((cell for cell in grid if cell.method in methods), key=lambda cell: methods.index(cell.method))
     instances = [
