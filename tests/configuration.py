@@ -2,7 +2,6 @@
 
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from deephash_pipeline.project.environments import ExtendingConfigLoader
 from deephash_pipeline.settings import CONFIG_LOADER_ARGS
@@ -12,7 +11,7 @@ ENVIRONMENTS = sorted({folder.name for folder in CONF.iterdir() if folder.is_dir
 
 
 @cache
-def configured(environment: str, key: str, group: str | None = None) -> dict[str, Any]:
+def configured(environment, key, group=None):
     """Globals, catalog or parameters of an environment; of the parameters all, or, in no time, a group."""
     patterns = {"parameters": [f"parameters_{group}.yml" if group else "parameters*.yml"]}
     loader = ExtendingConfigLoader(CONF, environment, config_patterns=patterns, **CONFIG_LOADER_ARGS)

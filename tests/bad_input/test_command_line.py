@@ -10,7 +10,6 @@ from deephash_pipeline.cli import refusals
 from deephash_pipeline.cli.main import COMMANDS, cli
 from deephash_pipeline.common.devices import resolve_device
 from deephash_pipeline.common.errors import InputError
-from tests.bad_input.conftest import Refused
 
 HUGE = "9999999999999999999999"
 
@@ -58,7 +57,7 @@ NAMES = [
 
 
 @pytest.mark.parametrize(("arguments", "named", "remedy"), NAMES)
-def test_what_is_not_there_is_named_with_what_is(refused: Refused, arguments: str, named: str, remedy: str) -> None:
+def test_what_is_not_there_is_named_with_what_is(refused, arguments, named, remedy):
     error = refused(*arguments.split())
     assert named in error
     assert remedy in error
@@ -91,44 +90,40 @@ LOOKING = [
 ]
 
 
-def reader_of(parameter: str) -> str:
+def reader_of(parameter):
     """Name a pipeline that reads a parameter, the smallest there is."""
     group = parameter.partition("=")[0].partition(".")[0]
     return {"cells": "baseline_hashing"}.get(group, group if group in pipelines else "data_ingestion")
 
 
 @pytest.mark.parametrize(("parameter", "named"), PARAMETERS)
-def test_a_parameter_that_cannot_be_is_named(refused: Refused, parameter: str, named: str) -> None:
+def test_a_parameter_that_cannot_be_is_named(refused, parameter, named):
     assert named in refused(f"--pipelines={reader_of(parameter)}", f"--params={parameter}")
 
 
 @pytest.mark.parametrize(("arguments", "named"), LOOKING)
-def test_commands_that_look_check_what_a_run_checks(here: Path, arguments: str, named: str) -> None:
+def test_commands_that_look_check_what_a_run_checks(here, arguments, named):
     name, *options = arguments.split()
     result = CliRunner().invoke(cli, [name, *options])
     assert (result.exit_code, result.output.count("\n")) == (1, 1), result.output
     assert named in result.output
 
 
-def test_a_project_that_mlflow_could_not_open_is_not_made(tmp_path: Path) -> None:
+def test_a_project_that_mlflow_could_not_open_is_not_made(tmp_path):
     result = CliRunner().invoke(cli, ["new", str(tmp_path / "a?b")])
     assert result.exit_code == 1
     assert "has a `?`" in result.output
     assert not list(tmp_path.iterdir())
 
 
-def test_where_a_run_is_started_below_its_project_makes_no_difference(
-    refused: Refused, here: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_a_run_is_started_below_its_project_makes_no_difference(refused, here, monkeypatch):
     monkeypatch.chdir(here / "conf" / "base")
     assert "'foo'" in refused("--nodes=foo")
     assert Path.cwd() == here
 
 
 @pytest.mark.parametrize("character", ["?", "%"])
-def test_a_path_that_mlflow_cannot_open_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, character: str
-) -> None:
+def test_a_path_that_mlflow_cannot_open_is_refused(tmp_path, monkeypatch, character):
     folder = tmp_path / f"what{character}"
     (folder / "conf" / "base").mkdir(parents=True)
     monkeypatch.chdir(folder)
@@ -136,7 +131,7 @@ def test_a_path_that_mlflow_cannot_open_is_refused(
         refusals.enter_project()
 
 
-def test_a_benchmark_that_another_environment_has_is_named(refused: Refused, here: Path) -> None:
+def test_a_benchmark_that_another_environment_has_is_named(refused, here):
     there = here / "data/02_intermediate/mnist/class_names.json"
     there.parent.mkdir(parents=True)
     there.touch()
@@ -151,10 +146,10 @@ def test_a_benchmark_that_another_environment_has_is_named(refused: Refused, her
 
 
 @pytest.mark.parametrize("device", ["mps", "xpu", "meta", "tpu", "cuda:99", "CPU", "", "cpu:-1", "hpu:0", "vulkan"])
-def test_a_device_that_is_not_there_or_not_supported_is_refused(device: str) -> None:
+def test_a_device_that_is_not_there_or_not_supported_is_refused(device):
     with pytest.raises(InputError, match="use auto"):
         resolve_device(device)
 
 
-def test_every_command_of_the_project_is_checked() -> None:
+def test_every_command_of_the_project_is_checked():
     assert {"run", "status", "explain"} <= set(COMMANDS)

@@ -1,8 +1,7 @@
 """Configuration that is no YAML, or says what cannot be: one line with the file, exit code 1, nothing written."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -50,7 +49,7 @@ NO_MAPPINGS = [
 
 
 @pytest.fixture
-def few_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def few_files(tmp_path, monkeypatch):
     """A folder with little configuration, as the working directory."""
     for name in ("conf/base/parameters.yml", "conf/digits/globals.yml"):
         (tmp_path / name).parent.mkdir(parents=True)
@@ -60,13 +59,13 @@ def few_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.usefixtures("few_files")
-def test_good_configuration_has_no_fault() -> None:
+def test_good_configuration_has_no_fault():
     assert configuration_fault(None) is None
 
 
 @pytest.mark.parametrize(("text", "named"), [case[1:] for case in APPENDED], ids=[case[0] for case in APPENDED])
 @pytest.mark.parametrize("name", ["base/parameters.yml", "digits/globals.yml"])
-def test_yaml_that_cannot_be_read_is_named_with_its_fault(few_files: Path, name: str, text: bytes, named: str) -> None:
+def test_yaml_that_cannot_be_read_is_named_with_its_fault(few_files, name, text, named):
     path = few_files / "conf" / name
     path.write_bytes(path.read_bytes() + text)
     fault = configuration_fault("digits")
@@ -78,7 +77,7 @@ def test_yaml_that_cannot_be_read_is_named_with_its_fault(few_files: Path, name:
 
 
 @pytest.mark.parametrize(("text", "named"), [case[1:] for case in NO_MAPPINGS], ids=[case[0] for case in NO_MAPPINGS])
-def test_what_is_no_mapping_is_named(few_files: Path, text: bytes, named: str) -> None:
+def test_what_is_no_mapping_is_named(few_files, text, named):
     (few_files / "conf/digits/globals.yml").write_bytes(text)
     fault = configuration_fault(None)
     assert fault is not None
@@ -86,7 +85,7 @@ def test_what_is_no_mapping_is_named(few_files: Path, text: bytes, named: str) -
     assert named in fault
 
 
-def replaced(old: bytes, new: bytes) -> Callable[[bytes], bytes]:
+def replaced(old, new):
     return lambda content: content.replace(old, new)
 
 
@@ -102,7 +101,7 @@ IN_A_RUN: list[tuple[str, str, Callable[[bytes], bytes], str]] = [
 
 
 @pytest.fixture
-def kept(here: Path) -> Iterator[Path]:
+def kept(here):
     """The configuration of the digits; what a test changes in it is put back."""
     folder = here / "conf"
     contents = {path: path.read_bytes() for path in folder.rglob("*.yml")}
@@ -117,16 +116,14 @@ def kept(here: Path) -> Iterator[Path]:
 @pytest.mark.parametrize(
     ("name", "change", "named"), [case[1:] for case in IN_A_RUN], ids=[case[0] for case in IN_A_RUN]
 )
-def test_a_run_names_what_is_wrong_with_its_configuration(
-    kept: Path, here: Path, name: str, change: Callable[[bytes], bytes], named: str
-) -> None:
+def test_a_run_names_what_is_wrong_with_its_configuration(kept, here, name, change, named):
     path = kept / name
     path.write_bytes(change(path.read_bytes() if path.exists() else b""))
     assert named in refusal(here, "--pipelines=data_ingestion")
 
 
 @pytest.mark.parametrize("seconds", ["abc", -1, float("nan"), float("inf"), [], None, True, "30"])
-def test_seconds_between_checkpoints_are_a_number(seconds: Any) -> None:
+def test_seconds_between_checkpoints_are_a_number(seconds):
     with pytest.raises(InputError, match="seconds_between_checkpoints"):
         CheckpointsDataset("checkpoints", seconds)
 
@@ -154,6 +151,6 @@ def test_seconds_between_checkpoints_are_a_number(seconds: Any) -> None:
         ((32,),),
     ],
 )
-def test_code_lengths_that_cannot_be_are_refused_before_a_pipeline_is_made(code_lengths: object) -> None:
+def test_code_lengths_that_cannot_be_are_refused_before_a_pipeline_is_made(code_lengths):
     with pytest.raises(InputError, match="CODE_LENGTHS is"):
         check_code_lengths(code_lengths)

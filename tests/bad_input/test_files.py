@@ -3,7 +3,6 @@
 import io
 import struct
 import zipfile
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -36,12 +35,12 @@ DATASETS: dict[str, Any] = {
 }
 
 
-def header(shape: tuple[int, ...], descr: str = "<f4") -> bytes:
+def header(shape, descr="<f4"):
     text = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode()
 
 
-def archive(**members: bytes) -> bytes:
+def archive(**members):
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as packed:
         for name, content in members.items():
@@ -49,13 +48,13 @@ def archive(**members: bytes) -> bytes:
     return file.getvalue()
 
 
-def pickled() -> bytes:
+def pickled():
     file = io.BytesIO()
     np.save(file, np.array([{"a": 1}], dtype=object), allow_pickle=True)
     return file.getvalue()
 
 
-def safetensors(text: bytes, data: bytes = b"") -> bytes:
+def safetensors(text, data=b""):
     return struct.pack("<Q", len(text)) + text + data
 
 
@@ -87,7 +86,7 @@ CONTENTS = {
 
 @pytest.mark.parametrize("content", CONTENTS)
 @pytest.mark.parametrize("name", DATASETS)
-def test_a_file_that_is_another_thing_is_an_error_of_one_line(tmp_path: Path, name: str, content: str) -> None:
+def test_a_file_that_is_another_thing_is_an_error_of_one_line(tmp_path, name, content):
     path = tmp_path / name
     path.write_bytes(CONTENTS[content])
     with pytest.raises(Exception) as caught:

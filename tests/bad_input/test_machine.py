@@ -3,7 +3,6 @@
 import errno
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from kedro.framework.cli.utils import LazyGroup
@@ -26,25 +25,25 @@ MACHINE = [
 
 
 @pytest.fixture(autouse=True)
-def without_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def without_configuration(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
 @pytest.mark.parametrize(("error", "named"), MACHINE)
-def test_what_the_machine_refuses_is_explained(error: Exception, named: str) -> None:
+def test_what_the_machine_refuses_is_explained(error, named):
     wrapper = RuntimeError("a node failed")
     wrapper.__cause__ = error
     found = explained(list(causes(wrapper)), None)
     assert named in str(found)
 
 
-def test_a_bug_is_not_explained_away() -> None:
+def test_a_bug_is_not_explained_away():
     for bug in (TypeError("no"), KeyError("x"), OSError("no number"), AssertionError("no"), EOFError("elsewhere")):
         assert explained(list(causes(bug)), None) is None
 
 
 @pytest.mark.parametrize("content", [b"", b"\x80", b"\x80\x05\x95", b"no pickle", b"\x80\x04\x8c\xff0.61"])
-def test_a_damaged_cache_of_numba_is_named(tmp_path: Path, content: bytes) -> None:
+def test_a_damaged_cache_of_numba_is_named(tmp_path, content):
     cache = IndexDataCacheFile(str(tmp_path), "kernels.count-12.py311", (0.0, 1))
     Path(cache._index_path).write_bytes(content)
     with pytest.raises(Exception) as caught:
@@ -54,7 +53,7 @@ def test_a_damaged_cache_of_numba_is_named(tmp_path: Path, content: bytes) -> No
 
 
 @pytest.mark.usefixtures("here")
-def test_a_run_that_is_stopped_outside_a_training_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_that_is_stopped_outside_a_training_says_so(capsys):
     with pytest.raises(SystemExit) as stopped:
         one_line_errors(lambda: sys.exit(143))()
     assert stopped.value.code == 143
@@ -63,8 +62,8 @@ def test_a_run_that_is_stopped_outside_a_training_says_so(capsys: pytest.Capture
     ]
 
 
-def test_ctrl_c_during_imports_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    def interrupted(group: LazyGroup, name: str) -> Any:
+def test_ctrl_c_during_imports_is_one_line(monkeypatch, capsys):
+    def interrupted(group, name):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(LazyGroup, "_lazy_load", interrupted)

@@ -63,7 +63,7 @@ WRONG = [
 
 
 @pytest.fixture(scope="module")
-def configured(empty_project: Any) -> Mapping[str, Any]:
+def configured(empty_project):
     """All parameters of the digits, as they are configured."""
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(empty_project)
@@ -73,7 +73,7 @@ def configured(empty_project: Any) -> Mapping[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def models(configured: Mapping[str, Any]) -> dict[str, list[Any]]:
+def models(configured):
     """Name of a group of parameters -> the models that nodes expect of it."""
     assert configured
     found: dict[str, list[Any]] = {}
@@ -85,9 +85,7 @@ def models(configured: Mapping[str, Any]) -> dict[str, list[Any]]:
 
 
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in WRONG for value in values])
-def test_a_wrong_parameter_is_refused_by_the_model_of_its_group_or_as_a_number(
-    configured: Mapping[str, Any], models: dict[str, list[Any]], name: str, value: str
-) -> None:
+def test_a_wrong_parameter_is_refused_by_the_model_of_its_group_or_as_a_number(configured, models, name, value):
     changed = OmegaConf.merge(OmegaConf.create({}), OmegaConf.from_dotlist([f"{name}={value}"]))
     given = merged(configured, OmegaConf.to_container(changed))
     readers = [group for group in models if f"{name}.".startswith(f"{group}.") or f"{group}.".startswith(f"{name}.")]
@@ -101,13 +99,13 @@ def test_a_wrong_parameter_is_refused_by_the_model_of_its_group_or_as_a_number(
     assert isinstance(caught.value, InputError) or last in str(caught.value) or whole
 
 
-def merged(tree: Any, other: Any) -> Any:
+def merged(tree, other):
     if not isinstance(tree, Mapping) or not isinstance(other, Mapping):
         return other
     return {**tree, **{key: merged(tree.get(key), value) for key, value in other.items()}}
 
 
-def part(tree: Any, name: str) -> Any:
+def part(tree, name):
     for key in name.split("."):
         tree = tree[key] if isinstance(tree, Mapping) else tree
     return tree

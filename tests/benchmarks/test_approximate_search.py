@@ -1,14 +1,11 @@
 import json
-from collections.abc import Callable
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 from benchmarks.documents import markdown_table
 from benchmarks.studies.approximate_search import APPROXIMATE_SEARCH, Database, measure_database, tables
@@ -44,7 +41,7 @@ QUICKLY = APPROXIMATE_SEARCH.settings | {
 }
 
 
-def clumped_codes(seed: int, count: int, bits: int = 48, centres: int = 5) -> NDArray[np.uint8]:
+def clumped_codes(seed, count, bits=48, centres=5):
     """Codes as trained networks make them: few differ, and those from a centre by few bits."""
     generator = np.random.default_rng(seed)
     prototypes = np.random.default_rng(7).random((centres, bits)) < 0.5
@@ -52,11 +49,11 @@ def clumped_codes(seed: int, count: int, bits: int = 48, centres: int = 5) -> ND
     return np.packbits(prototypes[generator.integers(0, centres, count)] ^ flips, axis=1)
 
 
-def all_distances(queries: NDArray[np.uint8], database: NDArray[np.uint8]) -> NDArray[np.int64]:
+def all_distances(queries, database):
     return np.unpackbits(queries[:, None] ^ database, axis=2).sum(axis=2, dtype=np.int64)
 
 
-def quality_of(database: NDArray[np.uint8], queries: NDArray[np.uint8], items: NDArray[np.int64]) -> dict[str, Any]:
+def quality_of(database, queries, items):
     distances = all_distances(queries, database)
     last = np.sort(distances, axis=1)[:, items.shape[1] - 1]
     return quality(database, queries, items, last, (distances < last[:, None]).sum(axis=1))
@@ -65,11 +62,11 @@ def quality_of(database: NDArray[np.uint8], queries: NDArray[np.uint8], items: N
 class ExactSearch:
     """The slow reference; finds nothing beyond `most` items."""
 
-    def __init__(self, database: NDArray[np.uint8], most: int | None = None) -> None:
+    def __init__(self, database, most=None):
         self.database = database
         self.most = most
 
-    def search(self, queries: NDArray[np.uint8], k: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    def search(self, queries, k):
         distances = all_distances(queries, self.database)
         items = np.argsort(distances, axis=1, kind="stable")[:, :k]
         found = np.take_along_axis(distances, items, axis=1).astype(np.int32)
@@ -78,7 +75,7 @@ class ExactSearch:
 
 
 @given(seed=seeds, k=st.integers(1, 12))
-def test_quality_is_the_share_of_right_answers_and_of_strictly_nearer_items(seed: int, k: int) -> None:
+def test_quality_is_the_share_of_right_answers_and_of_strictly_nearer_items(seed, k):
     generator = np.random.default_rng(seed)
     database, queries = clumped_codes(seed, 12, bits=12), clumped_codes(seed + 1, 4, bits=12)
     items = generator.integers(NO_ITEM, 12, (4, k))
@@ -94,7 +91,7 @@ def test_quality_is_the_share_of_right_answers_and_of_strictly_nearer_items(seed
     assert quality_of(database, queries, items) == pytest.approx(expected)
 
 
-def test_recall_takes_any_order_of_ties_and_hides_the_nearer_items_that_are_missed() -> None:
+def test_recall_takes_any_order_of_ties_and_hides_the_nearer_items_that_are_missed():
     database = np.array([[1], [1], [1], [0], [255]], dtype=np.uint8)
     queries = np.zeros((1, 1), dtype=np.uint8)
     for answers, recall, nearer_found in (
@@ -111,7 +108,7 @@ def test_recall_takes_any_order_of_ties_and_hides_the_nearer_items_that_are_miss
 
 
 @given(seed=seeds, k=st.integers(1, 30))
-def test_a_search_over_distinct_codes_is_as_exact_as_its_index(seed: int, k: int) -> None:
+def test_a_search_over_distinct_codes_is_as_exact_as_its_index(seed, k):
     database, queries = clumped_codes(seed, 30, bits=64, centres=2), clumped_codes(seed + 1, 3, bits=64, centres=2)
     index = OverDistinctCodes(database, ExactSearch)
     assert len(index.index.database) == distinct_codes(database)
@@ -122,7 +119,7 @@ def test_a_search_over_distinct_codes_is_as_exact_as_its_index(seed: int, k: int
     assert all(len(set(row)) == k for row in items.tolist())
 
 
-def test_where_an_index_finds_too_few_distinct_codes_items_are_missing_and_not_made_up() -> None:
+def test_where_an_index_finds_too_few_distinct_codes_items_are_missing_and_not_made_up():
     database = np.array([[0] * 8, [255] * 8, [0] * 8, [255] * 8], dtype=np.uint8)
     index = OverDistinctCodes(database, lambda codes: ExactSearch(codes, most=1))
     _, items = index.search(database[:2], 4)
@@ -132,7 +129,7 @@ def test_where_an_index_finds_too_few_distinct_codes_items_are_missing_and_not_m
 @needs_faiss
 @pytest.mark.parametrize("family", [FLAT, FLAT_UNPADDED, FLAT_MERGED])
 @pytest.mark.parametrize("bits", [12, 48, 64, 72])
-def test_exact_indexes_are_exact_at_any_code_length(family: str, bits: int) -> None:
+def test_exact_indexes_are_exact_at_any_code_length(family, bits):
     database, queries = clumped_codes(1, 300, bits), clumped_codes(2, 20, bits)
     distances, items = BuiltIndex(Setting(family), database).searcher(queries, 10, {})()
     np.testing.assert_array_equal(distances, np.sort(all_distances(queries, database), axis=1)[:, :10])
@@ -140,7 +137,7 @@ def test_exact_indexes_are_exact_at_any_code_length(family: str, bits: int) -> N
 
 
 @needs_faiss
-def test_search_parameters_reach_the_index() -> None:
+def test_search_parameters_reach_the_index():
     database, queries = clumped_codes(1, 2000, centres=50), clumped_codes(2, 50, centres=50)
     for setting, low, high in (
         (Setting(IVF, {"nlist": 16}), {"nprobe": 1}, {"nprobe": 16}),
@@ -156,7 +153,7 @@ def test_search_parameters_reach_the_index() -> None:
 
 
 @needs_faiss
-def test_an_index_takes_at_least_the_bytes_of_its_codes() -> None:
+def test_an_index_takes_at_least_the_bytes_of_its_codes():
     database = clumped_codes(1, 500)
     assert BuiltIndex(Setting(FLAT), database).size >= 500 * 8
     assert 500 * 6 <= BuiltIndex(Setting(FLAT_UNPADDED), database).size < 500 * 8
@@ -164,13 +161,13 @@ def test_an_index_takes_at_least_the_bytes_of_its_codes() -> None:
     assert BuiltIndex(Setting(FLAT_MERGED), database).size >= distinct_codes(database) * 8 + 500 * 4
 
 
-def test_a_database_smaller_than_k_is_refused() -> None:
+def test_a_database_smaller_than_k_is_refused():
     with pytest.raises(InputError, match="tiny has 99 codes: give at least 100"):
         measure_database(Database("tiny", 48, clumped_codes(1, 99), clumped_codes(2, 5)), QUICKLY)
 
 
 @pytest.fixture(scope="module")
-def results() -> dict[str, Any]:
+def results():
     databases = [
         measure_database(
             Database(codes, 48, clumped_codes(items, items, centres=centres), clumped_codes(1, 60)), QUICKLY
@@ -183,7 +180,7 @@ def results() -> dict[str, Any]:
 
 
 @needs_faiss
-def test_every_setting_is_measured_on_every_database(results: dict[str, Any]) -> None:
+def test_every_setting_is_measured_on_every_database(results):
     for database in results["databases"]:
         assert database["queries"] == 20
         assert len(database["indexes"]) == sum(len(setting.searches) for setting in SETTINGS)
@@ -197,14 +194,14 @@ def test_every_setting_is_measured_on_every_database(results: dict[str, Any]) ->
 
 
 @needs_faiss
-def test_ties_are_counted_by_the_distance_of_the_last_neighbour(results: dict[str, Any]) -> None:
+def test_ties_are_counted_by_the_distance_of_the_last_neighbour(results):
     reference = np.sort(all_distances(clumped_codes(1, 60)[::3], clumped_codes(2000, 2000)), axis=1)
     near = (reference <= reference[:, 9:10]).sum(axis=1)
     assert results["databases"][0]["ties"]["10"] == {"median_items_as_near": np.median(near)}
 
 
 @needs_faiss
-def test_tables_extrapolate_exact_search_and_mark_indexes_that_never_find_enough(results: dict[str, Any]) -> None:
+def test_tables_extrapolate_exact_search_and_mark_indexes_that_never_find_enough(results):
     made_up = json.loads(json.dumps(results))
     for database in made_up["databases"]:
         database["indexes"][0]["neighbours"]["10"]["cpu_seconds"] = 1e-9 * database["items"]
@@ -218,7 +215,7 @@ def test_tables_extrapolate_exact_search_and_mark_indexes_that_never_find_enough
 
 
 @needs_faiss
-def test_the_figure_has_a_panel_for_each_database_and_a_line_for_each_index(results: dict[str, Any]) -> None:
+def test_the_figure_has_a_panel_for_each_database_and_a_line_for_each_index(results):
     figure = draw(results)
     assert len(figure.axes) == 4
     for panel in figure.axes:
@@ -227,12 +224,12 @@ def test_the_figure_has_a_panel_for_each_database_and_a_line_for_each_index(resu
         assert sum(len(line.get_xdata()) for line in panel.lines[:-1]) == sum(len(one.searches) for one in SETTINGS)
 
 
-def test_the_stored_results_are_drawn(tmp_path: Path) -> None:
+def test_the_stored_results_are_drawn(tmp_path):
     save(tmp_path / "figure.png")
     assert (tmp_path / "figure.png").stat().st_size > 20_000
 
 
-def test_without_a_finished_run_one_line_names_the_command_that_makes_it(new_project: Callable[[str], Path]) -> None:
+def test_without_a_finished_run_one_line_names_the_command_that_makes_it(new_project):
     command = "make it by `kedro run --pipelines=full --env=mnist`"
     with (
         pytest.raises(InputError, match=f"training_images is missing or unreadable: {command}"),

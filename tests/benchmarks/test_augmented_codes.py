@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 import torch
-from numpy.typing import NDArray
 
 from benchmarks.studies.approximate_search import MovedImages, augmented_codes
 from deephash_pipeline.hashing import load_encoder
@@ -10,7 +9,7 @@ from deephash_pipeline.networks import build_trunk, initialise
 from deephash_pipeline.retrieval import distinct_codes
 
 
-def encoded(versions: int, augmentation: AugmentationParameters, trunk_seed: int = 0) -> NDArray[np.uint8]:
+def encoded(versions, augmentation, trunk_seed=0):
     """Codes of 16 bits of 40 random images, by a random trunk."""
     generator = np.random.default_rng(3)
     images = generator.integers(0, 256, (40, 1, 28, 28), dtype=np.uint8)
@@ -22,7 +21,7 @@ def encoded(versions: int, augmentation: AugmentationParameters, trunk_seed: int
     return augmented_codes(inputs, trunk, load_encoder("hash_layer", 16, arrays), seed=1, versions=versions)
 
 
-def test_every_version_of_an_image_is_moved_in_its_own_way_and_again_alike() -> None:
+def test_every_version_of_an_image_is_moved_in_its_own_way_and_again_alike():
     turned = AugmentationParameters(rotation_degrees=20)
     codes = encoded(3, turned)
     assert codes.shape == (3 * 40, 2)
@@ -34,7 +33,7 @@ def test_every_version_of_an_image_is_moved_in_its_own_way_and_again_alike() -> 
 
 
 @pytest.mark.parametrize("versions", [1, 2])
-def test_images_that_are_not_moved_have_the_same_code_in_every_version(versions: int) -> None:
+def test_images_that_are_not_moved_have_the_same_code_in_every_version(versions):
     still = encoded(versions, AugmentationParameters())
     np.testing.assert_array_equal(still, np.tile(still[:40], (versions, 1)))
     assert distinct_codes(still) > 1

@@ -7,7 +7,7 @@ from deephash_pipeline.retrieval import check_codes, distinct_codes, unpack_bits
 
 
 @pytest.mark.parametrize("codes", ["random", "trained"])
-def test_equal_seeds_give_equal_codes(codes: str) -> None:
+def test_equal_seeds_give_equal_codes(codes):
     first, again, other = (synthetic_codes(codes, 10, 12, 20, 300, seed) for seed in (0, 0, 1))
     assert np.array_equal(first.database_codes, again.database_codes)
     assert np.array_equal(first.query_labels, again.query_labels)
@@ -16,7 +16,7 @@ def test_equal_seeds_give_equal_codes(codes: str) -> None:
     assert set(np.unique(first.database_labels)) == set(range(10))
 
 
-def test_trained_codes_gather_at_prototypes_except_the_mislabelled() -> None:
+def test_trained_codes_gather_at_prototypes_except_the_mislabelled():
     drawn = synthetic_codes("trained", 2, 64, 1, 4000)
     bits = unpack_bits(drawn.database_codes, 64)
     prototypes = [np.median(bits[drawn.database_labels == label], axis=0) for label in (0, 1)]
@@ -29,17 +29,17 @@ def test_trained_codes_gather_at_prototypes_except_the_mislabelled() -> None:
     assert distinct_codes(drawn.database_codes) < 3500
 
 
-def test_random_codes_do_not_gather() -> None:
+def test_random_codes_do_not_gather():
     assert distinct_codes(synthetic_codes("random", 2, 64, 1, 4000).database_codes) == 4000
 
 
-def test_first_queries_leave_the_database_whole() -> None:
+def test_first_queries_leave_the_database_whole():
     drawn = synthetic_codes("random", 2, 12, 9, 30)
     few = first_queries(drawn, 4)
     assert len(few.query_codes) == len(few.query_labels) == 4
     assert few.database_codes is drawn.database_codes
 
 
-def test_other_codes_are_refused() -> None:
+def test_other_codes_are_refused():
     with pytest.raises(InputError, match="codes is 'learned'"):
         synthetic_codes("learned", 2, 12, 1, 10)

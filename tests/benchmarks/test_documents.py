@@ -2,9 +2,6 @@
 
 import json
 import re
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -30,7 +27,7 @@ DOCUMENT = "# Title\n\n<!-- a: begin -->\nold\n<!-- a: end -->\n\n<!-- b: begin 
 
 
 @pytest.mark.parametrize("benchmark", [*TIMINGS, *STUDIES], ids=lambda benchmark: benchmark.name)
-def test_the_document_shows_the_stored_results(benchmark: Benchmark) -> None:
+def test_the_document_shows_the_stored_results(benchmark):
     text = benchmark.document.read_text(encoding="utf-8")
     results = benchmark.read()
     assert benchmark.shown_in(text, results) == text
@@ -42,7 +39,7 @@ def test_the_document_shows_the_stored_results(benchmark: Benchmark) -> None:
         assert len({line.count("|") for line in content.splitlines() if line.startswith("|")}) <= 1
 
 
-def test_only_what_is_between_the_markers_changes() -> None:
+def test_only_what_is_between_the_markers_changes():
     replaced = replaced_between_markers(DOCUMENT, "a", "new\n")
     assert replaced == DOCUMENT.replace("begin -->\nold\n", "begin -->\n\nnew\n\n")
     assert replaced_between_markers(replaced, "a", "new") == replaced
@@ -58,12 +55,12 @@ def test_only_what_is_between_the_markers_changes() -> None:
         "<!-- a: begin -->" + DOCUMENT,
     ],
 )
-def test_a_document_without_its_two_markers_is_refused(document: str) -> None:
+def test_a_document_without_its_two_markers_is_refused(document):
     with pytest.raises(InputError, match="must contain <!-- a: begin -->"):
         replaced_between_markers(document, "a", "new")
 
 
-def test_a_document_shows_the_tables_for_which_it_has_markers_and_always_the_run() -> None:
+def test_a_document_shows_the_tables_for_which_it_has_markers_and_always_the_run():
     some = Benchmark("some", lambda settings: settings, settings={})
     results = {"run": "A machine.", "tables": {"a": [{"x": 1}], "b": [{"y": 2}]}}
     markers = "<!-- some {0}: begin --><!-- some {0}: end -->"
@@ -73,7 +70,7 @@ def test_a_document_shows_the_tables_for_which_it_has_markers_and_always_the_run
         some.shown_in(markers.format("a"), results)
 
 
-def test_a_table_has_a_line_for_each_row() -> None:
+def test_a_table_has_a_line_for_each_row():
     assert markdown_table([{"x": 1, "y": "2"}, {"y": 4, "x": 3}]).splitlines() == [
         "| x | y |",
         "| --- | --- |",
@@ -82,23 +79,23 @@ def test_a_table_has_a_line_for_each_row() -> None:
     ]
 
 
-def test_numbers_have_three_digits() -> None:
+def test_numbers_have_three_digits():
     numbers = (0.0001234, 0.9995, 12.34, 123.4, 12345.0)
     assert list(map(three_digits, numbers)) == ["0.000123", "1.00", "12.3", "123", "12,300"]
 
 
-def numbers(number: int) -> dict[str, Any]:
+def numbers(number):
     return {"numbers": [{"number": number}]}
 
 
 @pytest.fixture
-def benchmark_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[..., Any]], Benchmark]:
+def benchmark_of(tmp_path, monkeypatch):
     """A benchmark of one number, whose document and results are in a temporary folder."""
     monkeypatch.setattr(documents, "RESULTS", tmp_path)
     markers = (f"<!-- some {section}: begin --><!-- some {section}: end -->" for section in ("run", "numbers"))
     (tmp_path / "page.md").write_text("\n".join(markers))
 
-    def make(measure: Callable[..., Any]) -> Benchmark:
+    def make(measure):
         return Benchmark(
             "some",
             measure,
@@ -111,7 +108,7 @@ def benchmark_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[C
     return make
 
 
-def test_results_are_stored_and_rendered(benchmark_of: Callable[..., Benchmark], tmp_path: Path) -> None:
+def test_results_are_stored_and_rendered(benchmark_of, tmp_path):
     some = benchmark_of(lambda settings: {"tables": numbers(10 * settings["rounds"]), "note": "All is well."})
     assert some.main("Some.", ["--rounds", "7"]) == 0
     stored = json.loads((tmp_path / "some.json").read_text())
@@ -124,24 +121,20 @@ def test_results_are_stored_and_rendered(benchmark_of: Callable[..., Benchmark],
     assert {path.name for path in tmp_path.iterdir()} == {"some.json", "page.md"}
 
 
-def test_a_quick_measurement_is_printed_and_not_written(
-    benchmark_of: Callable[..., Benchmark], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_quick_measurement_is_printed_and_not_written(benchmark_of, tmp_path, capsys):
     before = (tmp_path / "page.md").read_text()
     assert benchmark_of(lambda settings: {"tables": numbers(settings["rounds"])}).main("Some.", ["--quick"]) == 0
     assert "| 1 |" in capsys.readouterr().out
     assert (tmp_path / "page.md").read_text() == before and not (tmp_path / "some.json").exists()
 
 
-def test_errors_and_interrupts_are_one_line_and_write_nothing(
-    benchmark_of: Callable[..., Benchmark], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_errors_and_interrupts_are_one_line_and_write_nothing(benchmark_of, tmp_path, capsys):
     for error, code, line in (
         (InputError("faiss cannot be\nimported"), 1, "faiss cannot be imported\n"),
         (KeyboardInterrupt(), 130, "stopped; nothing was written\n"),
     ):
 
-        def fail(_: object, error: BaseException = error) -> None:
+        def fail(_, error=error):
             raise error
 
         assert benchmark_of(fail).main("Some.", []) == code

@@ -18,19 +18,19 @@ SMALL = {"queries": 30, "items": 400, "rival_queries": 5, "rounds": 1}
 
 
 @pytest.fixture(scope="module")
-def cell() -> dict[str, Any]:
+def cell():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(evaluation, "SECONDS_OF_A_MEASUREMENT", 0.0)
         measured: dict[str, Any] = measure_cell("trained", 3, 48, SMALL, INSTALLED)
     return measured
 
 
-def rendered(cells: list[dict[str, Any]]) -> str:
+def rendered(cells):
     calls = [{"imports": 0.5, "48 bits": 2.0}, {"imports": 0.5, "48 bits": 0.25}]
     return "\n".join(map(markdown_table, tables({"cells": cells, "first_calls": calls}).values()))
 
 
-def test_a_cell_has_every_method_and_the_exact_metric_of_the_rivals_queries(cell: dict[str, Any]) -> None:
+def test_a_cell_has_every_method_and_the_exact_metric_of_the_rivals_queries(cell):
     exact = np.mean(average_precision(count_distances(*first_queries(synthetic_codes("trained", 3, 48, 30, 400), 5))))
     metrics = cell["mean_average_precision"]
     assert metrics["expectation"] == pytest.approx(exact)
@@ -41,7 +41,7 @@ def test_a_cell_has_every_method_and_the_exact_metric_of_the_rivals_queries(cell
     assert json.loads(json.dumps(cell)) == cell
 
 
-def test_two_exact_counts_that_differ_stop_the_benchmark(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_exact_counts_that_differ_stop_the_benchmark(monkeypatch):
     monkeypatch.setattr(evaluation, "SECONDS_OF_A_MEASUREMENT", 0.0)
     other = count_distances(*synthetic_codes("random", 3, 48, 30, 400))
     monkeypatch.setattr(evaluation, "count_without_compiler", lambda _: other)
@@ -49,8 +49,8 @@ def test_two_exact_counts_that_differ_stop_the_benchmark(monkeypatch: pytest.Mon
         measure_cell("trained", 3, 48, SMALL, rivals=())
 
 
-def test_tables_scale_rivals_to_all_queries_and_name_the_worst_cell(cell: dict[str, Any]) -> None:
-    def seconds(ours: float, theirs: float) -> dict[str, Any]:
+def test_tables_scale_rivals_to_all_queries_and_name_the_worst_cell(cell):
+    def seconds(ours, theirs):
         of_methods = {name: {"cpu": ours, "wall": ours, "queries": 30} for name in cell["seconds"]}
         return of_methods | {rival.name: {"cpu": theirs, "wall": theirs, "queries": 5} for rival in INSTALLED}
 
@@ -67,13 +67,13 @@ def test_tables_scale_rivals_to_all_queries_and_name_the_worst_cell(cell: dict[s
     assert "`argsort loop` / ours" not in text
 
 
-def test_cells_of_one_thread_and_lengths_without_a_floor_have_tables_too(cell: dict[str, Any]) -> None:
+def test_cells_of_one_thread_and_lengths_without_a_floor_have_tables_too(cell):
     one_thread = {name: of for name, of in cell["seconds"].items() if "two threads" not in name}
     text = rendered([{**cell, "seconds": one_thread, "code_length": 20}])
     assert "one thread / two threads" not in text and "/ floor, 48 bits" not in text
 
 
-def test_statements_are_timed_one_after_the_other_in_two_processes_with_one_cache() -> None:
+def test_statements_are_timed_one_after_the_other_in_two_processes_with_one_cache():
     mark = "import tempfile; tempfile.mkstemp(dir=os.environ['NUMBA_CACHE_DIR'])"
     sleep = "time.sleep(0.2 if len(os.listdir(os.environ['NUMBA_CACHE_DIR'])) == 1 else 0)"
     first, second = first_calls({"imports": "import os", "mark": mark, "sleep": sleep})

@@ -7,7 +7,7 @@ from benchmarks.graded import draw, sorted_metrics
 from deephash_pipeline.retrieval import count_shared_labels, graded_metrics, pack_bits
 
 
-def test_without_ties_sorting_gives_the_same_metrics() -> None:
+def test_without_ties_sorting_gives_the_same_metrics():
     # Item i differs from the query of zeros in i bits.
     bits = np.tri(40, 40, -1, dtype=bool)
     query = np.zeros((1, 40), dtype=bool)

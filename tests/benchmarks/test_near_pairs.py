@@ -5,12 +5,12 @@ import pytest
 from benchmarks.near_pairs import Case, compare, draw
 
 
-def test_codes_have_the_bytes_of_their_length() -> None:
+def test_codes_have_the_bytes_of_their_length():
     assert draw(Case(64, 8), 100).shape == (100, 8)
     assert draw(Case(64, 8, clustered=False), 100).shape == (100, 8)
 
 
 @pytest.mark.skipif(find_spec("faiss") is None, reason="faiss is not installed: `make .venv/bench` installs it")
-def test_the_index_and_faiss_find_as_many_pairs() -> None:
+def test_the_index_and_faiss_find_as_many_pairs():
     measured = compare(Case(64, 12), 3000, 1000)
     assert int(measured["pairs"].replace(",", "")) > 0

@@ -10,7 +10,7 @@ from deephash_pipeline.losses import ExponentiatedLoss
 
 
 @pytest.mark.parametrize("loss", [tiles, naive, bit_by_bit])
-def test_other_ways_to_compute_the_loss_agree_with_it(loss) -> None:
+def test_other_ways_to_compute_the_loss_agree_with_it(loss):
     u, labels = random_batch(30, 12, 3)
     expected = ExponentiatedLoss().loss_and_gradient(u, labels)
     assert loss(u, labels).item() == pytest.approx(expected.value.item(), rel=1e-5)
@@ -18,12 +18,12 @@ def test_other_ways_to_compute_the_loss_agree_with_it(loss) -> None:
 
 
 @pytest.fixture
-def small_batch() -> tuple[torch.Tensor, list[int]]:
+def small_batch():
     u, labels = random_batch(6, 4, 2)
     return u.detach().double(), labels.tolist()
 
 
-def test_dpsh_is_the_mean_of_its_terms_over_ordered_pairs(small_batch) -> None:
+def test_dpsh_is_the_mean_of_its_terms_over_ordered_pairs(small_batch):
     u, labels = small_batch
     terms = []
     for i, u_i in enumerate(u):
@@ -34,7 +34,7 @@ def test_dpsh_is_the_mean_of_its_terms_over_ordered_pairs(small_batch) -> None:
     assert dpsh(u, torch.tensor(labels)).item() == pytest.approx(sum(terms) / len(terms) + 0.1 * quantisation)
 
 
-def test_dsh_is_the_mean_of_its_terms_over_ordered_pairs(small_batch) -> None:
+def test_dsh_is_the_mean_of_its_terms_over_ordered_pairs(small_batch):
     u, labels = small_batch
     terms = []
     for i, u_i in enumerate(u):
@@ -45,7 +45,7 @@ def test_dsh_is_the_mean_of_its_terms_over_ordered_pairs(small_batch) -> None:
     assert dsh(u, torch.tensor(labels)).item() == pytest.approx(sum(terms) / len(terms) + 0.01 * regular)
 
 
-def test_hashnet_weighs_similar_and_dissimilar_pairs_by_their_rarity(small_batch) -> None:
+def test_hashnet_weighs_similar_and_dissimilar_pairs_by_their_rarity(small_batch):
     u, labels = small_batch
     similar = sum(a == b for a in labels for b in labels)
     total, pairs = 0.0, len(labels) ** 2
@@ -59,7 +59,7 @@ def test_hashnet_weighs_similar_and_dissimilar_pairs_by_their_rarity(small_batch
 
 
 @pytest.mark.parametrize("name", LOSSES)
-def test_every_loss_has_a_gradient_for_batches_of_one_class_too(name: str) -> None:
+def test_every_loss_has_a_gradient_for_batches_of_one_class_too(name):
     u, labels = random_batch(5, 3, 1)
     gradient = gradient_of(LOSSES[name], u, labels)
     assert gradient.isfinite().all() and gradient.abs().max() > 0

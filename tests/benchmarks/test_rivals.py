@@ -13,14 +13,14 @@ ITEMS = 40
 
 
 @pytest.fixture(params=RIVALS, ids=lambda rival: rival.name)
-def rival(request: pytest.FixtureRequest) -> Rival:
+def rival(request):
     found: Rival = request.param
     if found.package is not None and find_spec(found.package) is None:
         pytest.skip(f"{found.package} is not installed; `make bench` installs it")
     return found
 
 
-def without_ties(code_length: int) -> LabelledCodes:
+def without_ties(code_length):
     """Items with 0, 1, 2, ... ones in a random order, searched with no ones and with nothing but ones."""
     generator = np.random.default_rng(code_length)
     items = min(ITEMS, code_length)
@@ -33,7 +33,7 @@ def without_ties(code_length: int) -> LabelledCodes:
     )
 
 
-def mean_average_precision_of_sorted(benchmark: LabelledCodes) -> float:
+def mean_average_precision_of_sorted(benchmark):
     """The definition, for codes without ties: at each relevant item, the share of relevant ones up to it."""
     precisions_of_queries = []
     for code, label in zip(benchmark.query_codes, benchmark.query_labels, strict=True):
@@ -49,14 +49,14 @@ def mean_average_precision_of_sorted(benchmark: LabelledCodes) -> float:
 
 
 @pytest.mark.parametrize("code_length", [12, 24, 48, 64])
-def test_without_ties_every_rival_gives_the_same_metric(rival: Rival, code_length: int) -> None:
+def test_without_ties_every_rival_gives_the_same_metric(rival, code_length):
     benchmark = without_ties(code_length)
     metric = rival.prepare(benchmark)()
     assert metric == pytest.approx(mean_average_precision_of_sorted(benchmark), abs=1e-6)
 
 
 @pytest.mark.parametrize("codes", ["random", "trained"])
-def test_with_ties_every_rival_keeps_within_the_bounds_of_its_definition(rival: Rival, codes: str) -> None:
+def test_with_ties_every_rival_keeps_within_the_bounds_of_its_definition(rival, codes):
     benchmark = synthetic_codes(codes, 4, 12, 23, 700)
     histograms = count_distances(*benchmark)
     metric = rival.prepare(benchmark)()
@@ -67,7 +67,7 @@ def test_with_ties_every_rival_keeps_within_the_bounds_of_its_definition(rival: 
     assert pessimistic - 1e-6 <= metric <= optimistic + 1e-6
 
 
-def precision_at_group_ends(size: NDArray[np.int64], relevant: NDArray[np.int64]) -> NDArray[np.float64]:
+def precision_at_group_ends(size, relevant):
     """scikit-learn's definition: all relevant items of a group count with the precision at its end."""
     precision = np.cumsum(relevant, axis=1) / np.maximum(np.cumsum(size, axis=1), 1)
     shares: NDArray[np.float64] = np.sum(relevant * precision, axis=1) / relevant.sum(axis=1)
@@ -75,7 +75,7 @@ def precision_at_group_ends(size: NDArray[np.int64], relevant: NDArray[np.int64]
 
 
 @pytest.mark.parametrize("code_length", [3, 12, 24, 33, 64])
-def test_counts_without_a_compiler_are_those_of_the_kernel(code_length: int) -> None:
+def test_counts_without_a_compiler_are_those_of_the_kernel(code_length):
     benchmark = synthetic_codes("trained", 7, code_length, 30, 500)
     unknown = benchmark.query_labels.copy()
     unknown[:5] = 99
@@ -85,6 +85,6 @@ def test_counts_without_a_compiler_are_those_of_the_kernel(code_length: int) -> 
     assert np.array_equal(counted.relevant, expected.relevant)
 
 
-def test_codes_of_more_than_64_bits_are_refused() -> None:
+def test_codes_of_more_than_64_bits_are_refused():
     with pytest.raises(InputError, match="up to 64 bits"):
         count_without_compiler(synthetic_codes("random", 2, 65, 1, 10))

@@ -3,7 +3,6 @@
 import os
 import threading
 import time
-from collections.abc import Iterator
 
 import pytest
 import uvicorn
@@ -27,7 +26,7 @@ ITEMS = 300
 
 
 @pytest.fixture(scope="module")
-def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+def port(tmp_path_factory):
     folder = tmp_path_factory.mktemp("service") / "random.index"
     write_random_index(folder, ITEMS)
     with ImageIndex.open(folder, read_only=True, device="cpu") as index:
@@ -42,7 +41,7 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
         thread.join()
 
 
-def test_requests_are_answered_and_timed(port: int) -> None:
+def test_requests_are_answered_and_timed(port):
     requests = {kind: some[:5] for kind, some in drawn_requests(ITEMS).items()}
     for kind, some in requests.items():
         measured = one_after_the_other(port, some, 5)
@@ -53,7 +52,7 @@ def test_requests_are_answered_and_timed(port: int) -> None:
     assert by_id["errors"] == by_image["errors"] == 0
 
 
-def test_what_is_not_answered_is_counted(port: int) -> None:
+def test_what_is_not_answered_is_counted(port):
     client = Client(port)
     client.ask(Request(BY_ID, "GET", "/v1/search/nobody?k=20"))
     client.ask(Request(BY_ID, "GET", f"/v1/search/{item_id(0)}?k=3"))
@@ -63,7 +62,7 @@ def test_what_is_not_answered_is_counted(port: int) -> None:
     assert nobody.errors == {"ConnectionRefusedError": 1}
 
 
-def test_memory_is_read_before_in_the_middle_and_after() -> None:
+def test_memory_is_read_before_in_the_middle_and_after():
     result, memory = memory_during(os.getpid(), lambda: "done", 0.02)
     assert result == "done"
     assert [entry["memory of the server"] for entry in memory] == ["before", "in the middle", "after"]

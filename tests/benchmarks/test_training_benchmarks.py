@@ -11,7 +11,7 @@ from deephash_pipeline.images.inputs import ImageInputs
 STATISTICS = {"mean": [0.5], "standard_deviation": [0.29]}
 
 
-def test_a_stopwatch_starts_after_the_warm_up_and_books_all_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stopwatch_starts_after_the_warm_up_and_books_all_time(monkeypatch):
     ticks = iter(range(100))
     monkeypatch.setattr(training_loop, "clock", lambda: next(ticks))
     started: list[str] = []
@@ -26,7 +26,7 @@ def test_a_stopwatch_starts_after_the_warm_up_and_books_all_time(monkeypatch: py
     assert watch.seconds == {"forward": 2, "backward": 1, "optimiser": 1}
 
 
-def test_tables_of_the_loop_come_from_a_real_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tables_of_the_loop_come_from_a_real_measurement(monkeypatch):
     monkeypatch.setattr(training_loop, "WARM_UP_STEPS", 1)
     case = CASES[1]
     measured = measure_case(case, {"images": 2 * case.batch_size, "rounds": 1})
@@ -40,14 +40,14 @@ def test_tables_of_the_loop_come_from_a_real_measurement(monkeypatch: pytest.Mon
     assert "| lenet | `chunk_size: 8` | 25 | 0.50 | 1.0 |" in markdown_table(rows["options"])
 
 
-def test_the_bare_network_takes_as_many_steps() -> None:
+def test_the_bare_network_takes_as_many_steps():
     bench = Bench(CASES[0], images=256)
     assert (bench.steps, bench.images) == (2, (training_loop.WARM_UP_STEPS + 2) * 128)
     assert bench.encode() > 0
     assert bench.train_bare() > 0
 
 
-def test_what_autograd_keeps_grows_with_the_batch_and_weights_do_not_count() -> None:
+def test_what_autograd_keeps_grows_with_the_batch_and_weights_do_not_count():
     with random_images(32, (1, 28, 28)) as images:
         inputs = ImageInputs(images, STATISTICS, CPU)
         kept = [kept_for_backward(hash_network("lenet", 12), inputs, np.arange(size)) for size in (16, 32)]
@@ -56,7 +56,7 @@ def test_what_autograd_keeps_grows_with_the_batch_and_weights_do_not_count() -> 
     assert 0 < kept[0] / 16 < weights
 
 
-def test_the_gradient_in_chunks_is_that_of_one_piece() -> None:
+def test_the_gradient_in_chunks_is_that_of_one_piece():
     with random_images(20, (1, 28, 28)) as images:
         inputs = ImageInputs(images, STATISTICS, CPU)
         whole, chunks = (gradient(hash_network("lenet", 12), inputs, np.arange(20) % 3, 20, size) for size in (None, 3))
@@ -64,7 +64,7 @@ def test_the_gradient_in_chunks_is_that_of_one_piece() -> None:
     assert (chunks - whole).norm() < 1e-4 * whole.norm()
 
 
-def test_the_row_of_the_large_batch_scales_what_autograd_keeps() -> None:
+def test_the_row_of_the_large_batch_scales_what_autograd_keeps():
     few = {"batch_size": 20, "chunk_size": 8, "plain_batch": 8, "compared_batch": 8}
     (row,) = LARGE_BATCH.measure({"network": "lenet", "code_length": 12, **few})["tables"]["step"]
     assert row["plain autograd would keep"].startswith("0 GiB (")

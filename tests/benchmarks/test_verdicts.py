@@ -15,15 +15,13 @@ DRAWS = 4000
 
 
 @pytest.mark.parametrize("cell", verdicts.CELLS.values(), ids=verdicts.CELLS)
-def test_of_equal_methods_with_published_deviations_any_is_called_worse_as_often_as_the_level_says(
-    cell: tuple[str, str, int, float],
-) -> None:
+def test_of_equal_methods_with_published_deviations_any_is_called_worse_as_often_as_the_level_says(cell):
     deviations = verdicts.published_deviations(*cell[:3])
     assert family_wise_error(by_own_variances, deviations, 3, DRAWS) == pytest.approx(verdicts.LEVEL, abs=0.02)
     assert family_wise_error(by_own_variances, deviations, 3, DRAWS, shared=0.5) <= verdicts.LEVEL
 
 
-def test_the_former_test_and_one_variance_for_all_err_more_often_where_seeds_deviate_more_and_differently() -> None:
+def test_the_former_test_and_one_variance_for_all_err_more_often_where_seeds_deviate_more_and_differently():
     *cell, query_error = verdicts.CELLS["CIFAR-10, 48 bits"]
     deviations = verdicts.published_deviations(*cell)
     assert family_wise_error(by_queries(query_error), deviations, 3, DRAWS) > 0.9
@@ -32,12 +30,12 @@ def test_the_former_test_and_one_variance_for_all_err_more_often_where_seeds_dev
 
 
 @pytest.mark.parametrize(("seeds", "two", "six"), [(3, 0.12, 0.73), (5, 0.43, 1.0)])
-def test_power_for_two_and_six_deviations_is_that_of_the_page(seeds: int, two: float, six: float) -> None:
+def test_power_for_two_and_six_deviations_is_that_of_the_page(seeds, two, six):
     assert power(by_own_variances, 14, seeds, DRAWS, below=2) == pytest.approx(two, abs=0.03)
     assert power(by_own_variances, 14, seeds, DRAWS, below=6) == pytest.approx(six, abs=0.03)
 
 
-def test_the_simulation_calls_worse_what_the_package_calls_worse() -> None:
+def test_the_simulation_calls_worse_what_the_package_calls_worse():
     means, deviations = verdicts.drawn(np.array([1.0, 2.0, 0.5]), 3, 20, below=8)
     calls = by_own_variances(means, deviations, 3)
     found = [compare_with_best(*of_draw, [3] * 3) for of_draw in zip(means, deviations, strict=True)]
@@ -46,13 +44,11 @@ def test_the_simulation_calls_worse_what_the_package_calls_worse() -> None:
 
 
 @pytest.fixture(scope="module")
-def tables() -> dict[str, pd.DataFrame]:
+def tables():
     return {name: fair_comparison.judged(fair_comparison.read(name)) for name in fair_comparison.BENCHMARKS}
 
 
-def test_stored_verdicts_follow_from_stored_means_deviations_and_numbers_of_seeds(
-    tables: dict[str, pd.DataFrame],
-) -> None:
+def test_stored_verdicts_follow_from_stored_means_deviations_and_numbers_of_seeds(tables):
     for name, table in tables.items():
         stored = fair_comparison.read(name)
         assert table["verdict"].fillna("").tolist() == stored["verdict"].fillna("").tolist()
@@ -61,14 +57,14 @@ def test_stored_verdicts_follow_from_stored_means_deviations_and_numbers_of_seed
             np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-9)
 
 
-def test_page_and_readme_mark_and_say_what_the_stored_tables_carry(tables: dict[str, pd.DataFrame]) -> None:
+def test_page_and_readme_mark_and_say_what_the_stored_tables_carry(tables):
     page, readme = (path.read_text(encoding="utf-8") for path in (fair_comparison.PAGE, fair_comparison.README))
     for name, content in fair_comparison.sections(tables).items():
         text = readme if name == "README" else page
         assert replaced_between_markers(text, f"fair_comparison {name}", content) == text
 
 
-def test_no_sentence_beside_the_tables_gives_a_verdict_of_its_own() -> None:
+def test_no_sentence_beside_the_tables_gives_a_verdict_of_its_own():
     for path, heading in ((fair_comparison.PAGE, "## Digits"), (fair_comparison.README, "# ")):
         _, _, text = path.read_text(encoding="utf-8").partition(heading)
         prose = re.sub(r"<!-- (fair_comparison .*?): begin -->.*?<!-- \1: end -->", "", text, flags=re.DOTALL)

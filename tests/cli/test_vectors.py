@@ -2,8 +2,6 @@
 
 import json
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +16,7 @@ TOKEN = "a token of enough letters"
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory, command: Command) -> Path:
+def place(tmp_path_factory, command):
     """Embeddings, ids and labels as files, and an index of them."""
     place = tmp_path_factory.mktemp("papers")
     vectors = np.random.default_rng(0).normal(size=(400, 16)).astype(np.float32)
@@ -32,12 +30,12 @@ def place(tmp_path_factory: pytest.TempPathFactory, command: Command) -> Path:
     return place
 
 
-def run(command: Command, place: Path, *arguments: str) -> Result:
+def run(command, place, *arguments):
     """Run a command whose arguments with a dot are files in a folder."""
     return command(*(place / each if "." in each else each for each in arguments))
 
 
-def test_a_search_by_vectors_says_what_it_finds_and_which_recall_to_expect(command: Command, place: Path) -> None:
+def test_a_search_by_vectors_says_what_it_finds_and_which_recall_to_expect(command, place):
     result = run(command, place, "search", "papers.index", "--vectors", "queries.npy", "-k3", "--json")
     rows = json.loads(result.stdout)
     assert [row["query"] for row in rows] == [0, 0, 0, 1, 1, 1]
@@ -48,7 +46,7 @@ def test_a_search_by_vectors_says_what_it_finds_and_which_recall_to_expect(comma
     assert by_id.splitlines()[0].split() == ["query", "id", "distance", "cosine", "label"] and "paper/5" not in by_id
 
 
-def test_an_index_of_vectors_is_described_added_to_and_removed_from(command: Command, place: Path) -> None:
+def test_an_index_of_vectors_is_described_added_to_and_removed_from(command, place):
     made = ("build", "more.index", "--vectors", "embeddings.npy")
     added = ("index", "add", "more.index", "--vectors", "queries.npy", "--ids", "new.txt")
     run(command, place, "index", *made, "--method", "sign", "--bits", "16")
@@ -73,14 +71,14 @@ def test_an_index_of_vectors_is_described_added_to_and_removed_from(command: Com
         ("search papers.index --vectors queries.npy --label topc", "no image has the label `topc`: do you mean `topic"),
     ],
 )
-def test_what_does_not_go_together_is_said(command: Command, place: Path, arguments: str, message: str) -> None:
+def test_what_does_not_go_together_is_said(command, place, arguments, message):
     result = run(command, place, *arguments.split())
     assert result.exit_code == 1 and message in result.output and result.output.count("\n") == 1
     assert not (place / "x.index").exists()
 
 
 @pytest.fixture
-def client(place: Path) -> Any:
+def client(place):
     with (
         VectorIndex.open(place / "papers.index", read_only=True) as index,
         TestClient(create_app({"papers": index}, ServiceSettings(token=TOKEN)), base_url="http://127.0.0.1") as client,
@@ -88,7 +86,7 @@ def client(place: Path) -> Any:
         yield client
 
 
-def test_a_service_answers_vectors_with_ids_cosines_and_metadata(client: Any, place: Path) -> None:
+def test_a_service_answers_vectors_with_ids_cosines_and_metadata(client, place):
     vector = np.load(place / "queries.npy")[0].tolist()
     found = client.post("/v1/search", json={"vector": vector, "k": 5}).json()
     first = found["results"][0]
@@ -121,8 +119,6 @@ def test_a_service_answers_vectors_with_ids_cosines_and_metadata(client: Any, pl
         ("GET", "/v1/items/paper%2F5/thumbnail", None, 404, "no picture"),
     ],
 )
-def test_a_request_that_cannot_be_answered_is_told_why(
-    client: Any, method: str, address: str, body: Any, status: int, message: str
-) -> None:
+def test_a_request_that_cannot_be_answered_is_told_why(client, method, address, body, status, message):
     answer = client.request(method, address, json=body)
     assert answer.status_code == status and message in answer.json()["error"]

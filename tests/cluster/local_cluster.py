@@ -2,10 +2,8 @@
 
 import os
 import socket
-from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 from unittest.mock import patch
 
 import psutil
@@ -21,7 +19,7 @@ TASK = "ray::"
 """How the titles of workers begin, before the name of what they do."""
 
 
-def start_cluster(nodes: int) -> Any:
+def start_cluster(nodes):
     """Start a cluster of so many nodes of one core, in the attribute `machines`, and a head that runs no task."""
     # Before the first import of Ray, which reads it.
     os.environ.update(QUIET)
@@ -34,7 +32,7 @@ def start_cluster(nodes: int) -> Any:
     return cluster
 
 
-def complete(cluster: Any, nodes: int) -> None:
+def complete(cluster, nodes):
     """Start nodes of one core in the place of those that have ended, until there are so many."""
     cluster.machines = [node for node in cluster.machines if is_there(node)]
     with _ports_are_named():
@@ -42,24 +40,24 @@ def complete(cluster: Any, nodes: int) -> None:
             cluster.machines.append(cluster.add_node(**_node(cores=1)))
 
 
-def add_node_with_device(cluster: Any) -> Any:
+def add_node_with_device(cluster):
     """Start a node of one core that says it has a CUDA device, and return it."""
     with _ports_are_named():
         return cluster.add_node(**_node(cores=1), num_gpus=1)
 
 
-def lose_node(cluster: Any, node: Any) -> None:
+def lose_node(cluster, node):
     """End a node as a machine ends that loses its power: its workers and its services at once."""
     kill_with_children(node.all_processes["raylet"][0].process.pid)
     cluster.remove_node(node, allow_graceful=False)
 
 
-def is_there(node: Any) -> bool:
+def is_there(node):
     """Say whether a node's service runs."""
     return any(kind == "raylet" for kind, _ in node.live_processes())
 
 
-def kill_with_children(number: int) -> None:
+def kill_with_children(number):
     """End a process and all below it, at once."""
     process = psutil.Process(number)
     for started in (process, *process.children(recursive=True)):
@@ -67,7 +65,7 @@ def kill_with_children(number: int) -> None:
             started.kill()
 
 
-def work_on(node: Any) -> list[str]:
+def work_on(node):
     """Name the tasks that workers of a node have under way."""
     names = []
     for process in psutil.Process(node.all_processes["raylet"][0].process.pid).children(recursive=True):
@@ -80,7 +78,7 @@ def work_on(node: Any) -> list[str]:
 
 
 @contextmanager
-def _ports_are_named() -> Iterator[None]:
+def _ports_are_named():
     """Name the ports of a new node's agents for them.
 
     Ray ends a node whose agents have not done so after 15 s, which they never do on a busy machine; and here nobody
@@ -90,7 +88,7 @@ def _ports_are_named() -> Iterator[None]:
 
     make_folder = Node._init_temp
 
-    def make_folder_with_ports(node: Any, *arguments: Any) -> None:
+    def make_folder_with_ports(node, *arguments):
         make_folder(node, *arguments)
         for name in AGENT_PORTS:
             Path(node._session_dir, f"{name}_{node._node_id}").write_text(NO_PORT)
@@ -101,7 +99,7 @@ def _ports_are_named() -> Iterator[None]:
         yield
 
 
-def _node(cores: int) -> dict[str, Any]:
+def _node(cores):
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     return {

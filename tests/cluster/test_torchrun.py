@@ -6,7 +6,6 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -25,7 +24,7 @@ EPOCHS = 12
 pytestmark = pytest.mark.cluster
 
 
-def machine(port: int, *arguments: Any, host: bool) -> Any:
+def machine(port, *arguments, host):
     """An agent with one process; the host keeps account of who is there."""
     # A lost machine is missed after three seconds, and two more are waited for others.
     settings = f"keep_alive_interval=1,last_call_timeout=2,is_host={str(host).lower()}"
@@ -44,7 +43,7 @@ def machine(port: int, *arguments: Any, host: bool) -> Any:
     )
 
 
-def test_a_lost_machine_costs_the_steps_since_the_last_checkpoint(tmp_path: Path) -> None:
+def test_a_lost_machine_costs_the_steps_since_the_last_checkpoint(tmp_path):
     alone, together = tmp_path / "alone", tmp_path / "together"
     for folder in (alone, together):
         folder.mkdir()
@@ -74,7 +73,7 @@ def test_a_lost_machine_costs_the_steps_since_the_last_checkpoint(tmp_path: Path
         )
 
 
-def test_the_script_of_the_page_on_scale_learns_a_hasher_on_two_machines(tmp_path: Path) -> None:
+def test_the_script_of_the_page_on_scale_learns_a_hasher_on_two_machines(tmp_path):
     draws = np.random.default_rng(0)
     for name, brightness in (("dark", 60), ("light", 190)):
         (tmp_path / "photos" / name).mkdir(parents=True)

@@ -8,8 +8,6 @@ import logging
 import sys
 import threading
 import time
-from pathlib import Path
-from typing import Any
 
 import pytest
 from kedro.framework.session import KedroSession
@@ -26,7 +24,7 @@ IN_THE_MIDDLE = ".fine_tune"
 """How the nodes are called that need what others have made, and whose codes are still to be evaluated."""
 
 
-def run(project: Path, runner: Any) -> float:
+def run(project, runner):
     """Make everything; returns seconds."""
     began = time.monotonic()
     with pytest.MonkeyPatch.context() as patch:

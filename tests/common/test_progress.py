@@ -4,14 +4,12 @@ import io
 import logging
 import re
 import signal
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from rich.console import Console
-from torch import Tensor, nn
+from torch import nn
 
 from deephash_pipeline.common import progress
 from deephash_pipeline.training import (
@@ -31,41 +29,41 @@ CPU = torch.device("cpu")
 class Clock:
     """Seconds that pass only where a test says so."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.now = 1000.0
 
-    def monotonic(self) -> float:
+    def monotonic(self):
         return self.now
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+def clock(monkeypatch):
     clock = Clock()
     monkeypatch.setattr(progress, "time", clock)
     return clock
 
 
-def in_a_log() -> Console:
+def in_a_log():
     return Console(file=io.StringIO(), force_terminal=False)
 
 
-def on_a_terminal(clock: Clock) -> Console:
+def on_a_terminal(clock):
     return Console(file=io.StringIO(), force_terminal=True, width=120, color_system=None, get_time=clock.monotonic)
 
 
-def drawn(console: Console) -> list[str]:
+def drawn(console):
     """The lines that a terminal was given, without the codes that move its cursor."""
     assert isinstance(console.file, io.StringIO)
     lines = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", console.file.getvalue()).splitlines()
     return [line for line in lines if line.strip()]
 
 
-def test_items_pass_through_in_order_with_and_without_a_terminal(clock: Clock) -> None:
+def test_items_pass_through_in_order_with_and_without_a_terminal(clock):
     for console in (on_a_terminal(clock), in_a_log()):
         assert list(progress.track(range(5), "counting", 5, console)) == [0, 1, 2, 3, 4]
 
 
-def test_a_log_gets_a_line_now_and_then_with_the_time_left(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_log_gets_a_line_now_and_then_with_the_time_left(clock, caplog):
     with caplog.at_level(logging.INFO, "deephash_pipeline"):
         list(progress.track(range(3), "quick", 3, in_a_log()))
         assert caplog.messages == []
@@ -76,7 +74,7 @@ def test_a_log_gets_a_line_now_and_then_with_the_time_left(clock: Clock, caplog:
 
 
 @pytest.mark.parametrize("seconds", [0.5, 45, 400])
-def test_a_bar_shows_the_time_left_however_long_a_step_takes(clock: Clock, seconds: float) -> None:
+def test_a_bar_shows_the_time_left_however_long_a_step_takes(clock, seconds):
     console = on_a_terminal(clock)
     with progress.count_steps("deephash.b48", 10, where="epoch 1 of 2", console=console) as advance:
         for _ in range(6):
@@ -86,9 +84,7 @@ def test_a_bar_shows_the_time_left_however_long_a_step_takes(clock: Clock, secon
     assert f"epoch 2 of 2 0:{minutes:02.0f}:{rest:02.0f}" in drawn(console)[-1]
 
 
-def test_steps_of_an_earlier_run_are_done_but_do_not_count_towards_the_speed(
-    clock: Clock, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_steps_of_an_earlier_run_are_done_but_do_not_count_towards_the_speed(clock, caplog):
     with (
         caplog.at_level(logging.INFO, "deephash_pipeline"),
         progress.count_steps("deephash.b48", 200, done=130, console=in_a_log()) as advance,
@@ -98,7 +94,7 @@ def test_steps_of_an_earlier_run_are_done_but_do_not_count_towards_the_speed(
     assert caplog.messages == ["deephash.b48: epoch 14 of 20, 46 min 0 s left"]
 
 
-def test_a_bar_does_not_draw_a_frame_for_every_step(clock: Clock) -> None:
+def test_a_bar_does_not_draw_a_frame_for_every_step(clock):
     console = on_a_terminal(clock)
     for _ in progress.track(range(1000), "fast", 1000, console):
         clock.now += 1e-4
@@ -107,11 +103,11 @@ def test_a_bar_does_not_draw_a_frame_for_every_step(clock: Clock) -> None:
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(0.2, "0 s"), (59.4, "59 s"), (59.6, "1 min 0 s"), (7380, "2 h 3 min")])
-def test_durations_read_like_those_of_people(seconds: float, text: str) -> None:
+def test_durations_read_like_those_of_people(seconds, text):
     assert progress.duration(seconds) == text
 
 
-def test_who_listens_receives_steps_in_place_of_the_console(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
+def test_who_listens_receives_steps_in_place_of_the_console(clock, caplog):
     received: list[progress.Steps] = []
     console = on_a_terminal(clock)
     with (
@@ -134,11 +130,11 @@ def test_who_listens_receives_steps_in_place_of_the_console(clock: Clock, caplog
 class Interrupting(CrossEntropy):
     """Every step takes a while; one of them asks training to stop."""
 
-    def __init__(self, clock: Clock, last_step: int | None = None) -> None:
+    def __init__(self, clock, last_step=None):
         super().__init__()
         self.clock, self.last_step, self.steps = clock, last_step, 0
 
-    def forward(self, *arguments: Tensor) -> Any:
+    def forward(self, *arguments):
         self.clock.now += 31
         self.steps += 1
         if self.steps == self.last_step:
@@ -146,7 +142,7 @@ class Interrupting(CrossEntropy):
         return super().forward(*arguments)
 
 
-def trained(objective: nn.Module, checkpoints: CheckpointFolder) -> None:
+def trained(objective, checkpoints):
     """Twenty epochs of two steps."""
     parameters = TrainingParameters(epochs=20, batch_size=8, learning_rate=0.1, schedule="one_cycle")
     inputs = ArrayInputs(np.zeros((16, 4), np.float32), CPU)
@@ -156,10 +152,8 @@ def trained(objective: nn.Module, checkpoints: CheckpointFolder) -> None:
     train(network, objective, training_set, parameters, TrainingRun("digits", checkpoints=checkpoints))
 
 
-def test_a_log_names_the_epoch_within_it_and_counts_on_where_training_is_resumed(
-    tmp_path: Path, clock: Clock, caplog: pytest.LogCaptureFixture
-) -> None:
-    def lines() -> list[str]:
+def test_a_log_names_the_epoch_within_it_and_counts_on_where_training_is_resumed(tmp_path, clock, caplog):
+    def lines():
         return [record.message for record in caplog.records if record.name == progress.__name__]
 
     caplog.set_level(logging.INFO, "deephash_pipeline")

@@ -14,11 +14,11 @@ UNLIKELY = 1e-3
 SEEDS = st.integers(0, 2**63 - 1)
 
 
-def numbers(seed: int = 42, samples: int = 1000, draws: int = 100, first: int = 0) -> np.ndarray:
+def numbers(seed=42, samples=1000, draws=100, first=0):
     return uniform_numbers(seed, torch.arange(first, first + samples), draws).numpy()
 
 
-def split_mix(state: int) -> int:
+def split_mix(state):
     """One number of the published generator, in Python's unbounded integers."""
     mixed = state % 2**64
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
@@ -26,20 +26,20 @@ def split_mix(state: int) -> int:
     return mixed ^ (mixed >> 31)
 
 
-def test_the_first_sample_of_seed_zero_draws_the_published_sequence_of_split_mix_64() -> None:
+def test_the_first_sample_of_seed_zero_draws_the_published_sequence_of_split_mix_64():
     published = [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F]
     assert numbers(seed=0, samples=1, draws=3)[0].tolist() == [(value >> 11) * 2.0**-53 for value in published]
 
 
 @given(seed=SEEDS, sample=st.integers(0, 10**9), draw=st.integers(0, 5))
-def test_a_number_is_a_hash_of_its_seed_sample_and_draw(seed: int, sample: int, draw: int) -> None:
+def test_a_number_is_a_hash_of_its_seed_sample_and_draw(seed, sample, draw):
     golden_ratio = 0x9E3779B97F4A7C15
     start = split_mix(split_mix(seed) + sample * golden_ratio)
     expected = (split_mix(start + (draw + 1) * golden_ratio) >> 11) * 2.0**-53
     assert numbers(seed, samples=1, draws=6, first=sample)[0, draw] == expected
 
 
-def test_numbers_are_uniform_in_every_tenth_of_every_power_of_ten() -> None:
+def test_numbers_are_uniform_in_every_tenth_of_every_power_of_ten():
     drawn = numbers(samples=2000, draws=500).ravel()
     assert drawn.min() >= 0 and drawn.max() < 1
     for scale in (1, 10, 1000, 10**6, 10**9):
@@ -48,12 +48,12 @@ def test_numbers_are_uniform_in_every_tenth_of_every_power_of_ten() -> None:
 
 
 @pytest.mark.parametrize("bit", range(53))
-def test_every_bit_is_one_half_of_the_time(bit: int) -> None:
+def test_every_bit_is_one_half_of_the_time(bit):
     bits = (numbers(samples=500, draws=200) * 2.0**53).astype(np.int64) >> bit & 1
     assert stats.binomtest(int(bits.sum()), bits.size).pvalue > UNLIKELY / 53
 
 
-def pairs_of_neighbours(kind: str) -> tuple[np.ndarray, np.ndarray]:
+def pairs_of_neighbours(kind):
     table = numbers(samples=1001, draws=1001)
     if kind == "draws":
         return table[:, :-1], table[:, 1:]
@@ -65,25 +65,25 @@ def pairs_of_neighbours(kind: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize("kind", ["draws", "samples", "draws and samples", "seeds", "halved seeds"])
-def test_neighbouring_numbers_are_independent(kind: str) -> None:
+def test_neighbouring_numbers_are_independent(kind):
     first, second = (numbers.ravel() for numbers in pairs_of_neighbours(kind))
     together = np.histogram2d(first, second, bins=16, range=[[0, 1], [0, 1]])[0]
     assert stats.chisquare(together.ravel()).pvalue > UNLIKELY
     assert not np.any(first == second)
 
 
-def test_samples_and_seeds_that_differ_share_no_sequence() -> None:
+def test_samples_and_seeds_that_differ_share_no_sequence():
     drawn = np.concatenate([numbers(seed=seed, samples=300, draws=100).ravel() for seed in range(10)])
     assert len(np.unique(drawn)) == drawn.size
 
 
 @given(seed=SEEDS, first=st.integers(0, 50), count=st.integers(1, 50), draws=st.integers(1, 5))
-def test_a_part_of_the_samples_draws_what_it_draws_among_all(seed: int, first: int, count: int, draws: int) -> None:
+def test_a_part_of_the_samples_draws_what_it_draws_among_all(seed, first, count, draws):
     whole = numbers(seed, samples=100, draws=8)
     np.testing.assert_array_equal(numbers(seed, count, draws, first), whole[first : first + count, :draws])
 
 
-def test_nothing_depends_on_what_was_drawn_before_and_no_generator_is_touched() -> None:
+def test_nothing_depends_on_what_was_drawn_before_and_no_generator_is_touched():
     torch.manual_seed(5)
     state = torch.get_rng_state()
     before = numbers()
@@ -93,24 +93,24 @@ def test_nothing_depends_on_what_was_drawn_before_and_no_generator_is_touched() 
 
 
 @given(SEEDS)
-def test_a_seed_may_be_a_tensor(seed: int) -> None:
+def test_a_seed_may_be_a_tensor(seed):
     samples = torch.arange(5)
     assert torch.equal(uniform_numbers(torch.tensor(seed), samples, 3), uniform_numbers(seed, samples, 3))
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-def test_a_cuda_device_draws_the_same_numbers_to_the_last_bit() -> None:
+def test_a_cuda_device_draws_the_same_numbers_to_the_last_bit():
     on_gpu = uniform_numbers(42, torch.arange(1000, device="cuda"), 100)
     assert on_gpu.is_cuda
     np.testing.assert_array_equal(on_gpu.cpu().numpy(), numbers())
 
 
-def test_a_seed_is_a_function_of_the_configured_seed_and_the_place() -> None:
+def test_a_seed_is_a_function_of_the_configured_seed_and_the_place():
     assert derive_seed(42, "order", 3) == derive_seed(42, "order", 3)
     places = [(42, "order", 3), (42, "order", 4), (42, "augmentation", 3), (43, "order", 3), (42, 3, "order")]
     assert len({derive_seed(*place) for place in places}) == len(places)
 
 
-def test_a_seed_is_the_same_on_every_machine_and_fits_a_signed_word() -> None:
+def test_a_seed_is_the_same_on_every_machine_and_fits_a_signed_word():
     assert derive_seed(42, "order", 1) == 2000385278109083267
     assert all(0 <= derive_seed(seed, "order") < 2**63 for seed in range(100))

@@ -6,7 +6,7 @@ import torchvision
 
 
 @pytest.fixture(scope="session")
-def weights(tmp_path_factory: pytest.TempPathFactory) -> str:
+def weights(tmp_path_factory):
     """A file of the state of squeezenet1_1."""
     file = tmp_path_factory.mktemp("weights") / "squeezenet1_1.pth"
     with torch.random.fork_rng():

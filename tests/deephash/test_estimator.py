@@ -1,7 +1,5 @@
 """DeepHash learns from labelled images without Kedro, and is then an image hasher."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -18,31 +16,31 @@ IMAGES: NDArray[np.uint8] = (DIGITS.images * 15).astype(np.uint8)
 
 
 @pytest.fixture(scope="module")
-def fitted() -> DeepHash:
+def fitted():
     return DeepHash(code_length=24, effort=0.05).fit(IMAGES[:600], DIGITS.target[:600])
 
 
-def test_it_learns_codes_that_find_images_of_the_same_class(fitted: DeepHash) -> None:
+def test_it_learns_codes_that_find_images_of_the_same_class(fitted):
     queries, database = fitted.encode(IMAGES[600:800]), fitted.encode(IMAGES[:600])
     found = count_distances(queries, DIGITS.target[600:800], database, DIGITS.target[:600], 24)
     assert mean_average_precision(found) > 0.4
     assert len(fitted.history_) == 1
 
 
-def test_it_measures_itself_on_images_that_it_has_not_learned_from(fitted: DeepHash) -> None:
+def test_it_measures_itself_on_images_that_it_has_not_learned_from(fitted):
     assert fitted.validation_map_ > 3 * fitted.validation_chance_
     assert 0.08 < fitted.validation_chance_ < 0.12
     assert 540 <= fitted.description.training_images < 550
 
 
-def test_one_that_has_learned_nothing_says_so(caplog: pytest.LogCaptureFixture) -> None:
+def test_one_that_has_learned_nothing_says_so(caplog):
     labels = np.random.default_rng(0).integers(0, 10, 300)
     hasher = DeepHash(code_length=8, effort=0.01).fit(IMAGES[:300], labels)
     assert hasher.validation_map_ < hasher.validation_chance_ + 0.1
     assert "it has learned little: raise effort, or give more images" in caplog.text
 
 
-def test_it_is_an_image_hasher_and_its_file_is_read_as_one(fitted: DeepHash, tmp_path: Path) -> None:
+def test_it_is_an_image_hasher_and_its_file_is_read_as_one(fitted, tmp_path):
     fitted.save(tmp_path / "digits.safetensors")
     loaded = ImageHasher.load(tmp_path / "digits.safetensors")
     assert isinstance(fitted, ImageHasher)
@@ -51,27 +49,27 @@ def test_it_is_an_image_hasher_and_its_file_is_read_as_one(fitted: DeepHash, tmp
     assert loaded.description.class_names == tuple("0123456789")
 
 
-def test_classes_may_have_names() -> None:
+def test_classes_may_have_names():
     names = np.array(["zero", "one"])[DIGITS.target[:200] % 2]
     hasher = DeepHash(code_length=8, effort=0.01).fit(list(IMAGES[:200]), names.tolist())
     assert hasher.description.class_names == ("one", "zero")
     assert hasher.encode(IMAGES[:3]).shape == (3, 1)
 
 
-def test_a_training_with_checkpoints_is_not_repeated(tmp_path: Path) -> None:
+def test_a_training_with_checkpoints_is_not_repeated(tmp_path):
     first = DeepHash(code_length=8, effort=0.01, checkpoints=tmp_path).fit(IMAGES[:200], DIGITS.target[:200])
     again = DeepHash(code_length=8, effort=0.01, checkpoints=tmp_path).fit(IMAGES[:200], DIGITS.target[:200])
     assert {path.name for path in tmp_path.iterdir()} == {"pretraining", "hash_layer_init", "fine_tuning"}
     np.testing.assert_array_equal(first.encode(IMAGES), again.encode(IMAGES))
 
 
-def test_it_is_an_estimator_with_parameters() -> None:
+def test_it_is_an_estimator_with_parameters():
     copy = clone(DeepHash(code_length=24, network="cifar10_full", effort=0.5))
     assert copy.get_params()["network"] == "cifar10_full"
     assert copy.set_params(code_length=32).code_length == 32
 
 
-def test_before_it_is_fitted_it_says_so() -> None:
+def test_before_it_is_fitted_it_says_so():
     with pytest.raises(InputError, match="has learned nothing yet: call fit"):
         DeepHash().encode(IMAGES[:3])
 
@@ -87,12 +85,12 @@ def test_before_it_is_fitted_it_says_so() -> None:
         (IMAGES[:3], [0.0, np.nan, 1.0], "labels are missing"),
     ],
 )
-def test_what_cannot_be_learned_from_is_refused(images: object, labels: object, message: str) -> None:
+def test_what_cannot_be_learned_from_is_refused(images, labels, message):
     with pytest.raises(InputError, match=message):
         DeepHash(effort=0.01).fit(images, labels)
 
 
-def test_codes_stay_those_that_were_learned_where_a_parameter_is_set_afterwards(fitted: DeepHash) -> None:
+def test_codes_stay_those_that_were_learned_where_a_parameter_is_set_afterwards(fitted):
     check_is_fitted(fitted)
     codes = fitted.encode(IMAGES[:3])
     try:
@@ -101,20 +99,20 @@ def test_codes_stay_those_that_were_learned_where_a_parameter_is_set_afterwards(
         fitted.set_params(code_length=24)
 
 
-def test_a_hasher_that_cannot_be_written_is_refused_in_one_line(fitted: DeepHash, tmp_path: Path) -> None:
+def test_a_hasher_that_cannot_be_written_is_refused_in_one_line(fitted, tmp_path):
     (tmp_path / "file").touch()
     for path in (tmp_path / "file" / "x.safetensors", tmp_path / ("x" * 300)):
         with pytest.raises(InputError, match="cannot be written"):
             fitted.save(path)
 
 
-def test_an_unknown_network_is_refused_in_one_line() -> None:
+def test_an_unknown_network_is_refused_in_one_line():
     with pytest.raises(InputError, match="unknown network `lenett`") as caught:
         DeepHash(network="lenett").fit(IMAGES[:100], DIGITS.target[:100])
     assert str(caught.value).startswith("DeepHash: unknown network `lenett`")
     assert str(caught.value).endswith("such as resnet18")
 
 
-def test_a_code_length_that_no_code_has_is_refused_before_any_training() -> None:
+def test_a_code_length_that_no_code_has_is_refused_before_any_training():
     with pytest.raises(InputError, match=r"^code_length is 0 bits; choose one from 1 to 4096"):
         DeepHash(code_length=0).fit(IMAGES[:100], DIGITS.target[:100])

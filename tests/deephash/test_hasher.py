@@ -1,14 +1,11 @@
 """An image hasher is what the pipeline does to an image, in one file."""
 
 import json
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import safetensors
 import safetensors.numpy
-from numpy.typing import NDArray
 from PIL import Image
 from sklearn.datasets import load_digits
 
@@ -24,13 +21,11 @@ STATISTICS = {"mean": [0.4], "standard_deviation": [0.3]}
 COLOUR = {"mean": [0.4, 0.5, 0.6], "standard_deviation": [0.3, 0.2, 0.3]}
 
 
-def random_images(count: int, channels: int, side: int) -> NDArray[np.uint8]:
+def random_images(count, channels, side):
     return np.random.default_rng(0).integers(0, 256, (count, channels, side, side)).astype(np.uint8)
 
 
-def assembled(
-    method: str = "itq", network: str = "lenet", code_length: int = 12, side: int = 28
-) -> tuple[ImageHasher, NDArray[np.uint8], NDArray[np.uint8]]:
+def assembled(method="itq", network="lenet", code_length=12, side=28):
     """A hasher of a random network, its images, and their codes as the stages of the pipeline make them."""
     channels = NETWORKS[network][0].output[0] if network in NETWORKS else 3
     images = random_images(40, channels, side)
@@ -47,7 +42,7 @@ def assembled(
 
 
 @pytest.mark.parametrize("method", HASH_FUNCTIONS)
-def test_the_codes_of_a_stored_hasher_are_those_of_the_stages(method: str, tmp_path: Path) -> None:
+def test_the_codes_of_a_stored_hasher_are_those_of_the_stages(method, tmp_path):
     hasher, images, codes = assembled(method)
     hasher.save(tmp_path / "hasher.safetensors")
     np.testing.assert_array_equal(ImageHasher.load(tmp_path / "hasher.safetensors").encode(images), codes)
@@ -56,7 +51,7 @@ def test_the_codes_of_a_stored_hasher_are_those_of_the_stages(method: str, tmp_p
 @pytest.mark.parametrize(
     ("network", "side"), [("cifar10_full", 32), ("kaggle_face", 48), ("caffenet", 227), ("resnet18", 32), ("lenet", 34)]
 )
-def test_every_kind_of_network_is_rebuilt_from_the_file(network: str, side: int, tmp_path: Path) -> None:
+def test_every_kind_of_network_is_rebuilt_from_the_file(network, side, tmp_path):
     hasher, images, codes = assembled("lsh", network, side=side)
     hasher.save(tmp_path / "hasher.safetensors")
     loaded = ImageHasher.load(tmp_path / "hasher.safetensors", device="cpu")
@@ -65,7 +60,7 @@ def test_every_kind_of_network_is_rebuilt_from_the_file(network: str, side: int,
     assert loaded.description.network == network
 
 
-def test_one_file_of_text_and_arrays_says_what_a_user_must_know(tmp_path: Path) -> None:
+def test_one_file_of_text_and_arrays_says_what_a_user_must_know(tmp_path):
     hasher, _, _ = assembled()
     hasher.save(tmp_path / "hasher.safetensors")
     with safetensors.safe_open(tmp_path / "hasher.safetensors", framework="numpy") as file:
@@ -76,14 +71,14 @@ def test_one_file_of_text_and_arrays_says_what_a_user_must_know(tmp_path: Path) 
     assert "version" in described["code_version"]
 
 
-def test_equal_hashers_are_equal_files(tmp_path: Path) -> None:
+def test_equal_hashers_are_equal_files(tmp_path):
     for name in ("a", "b"):
         assembled()[0].save(tmp_path / name)
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
 
 
-def test_paths_pictures_and_arrays_of_an_image_have_one_code(tmp_path: Path) -> None:
+def test_paths_pictures_and_arrays_of_an_image_have_one_code(tmp_path):
     hasher, images, codes = assembled()
     paths = []
     for row, image in enumerate(images[:5]):
@@ -94,7 +89,7 @@ def test_paths_pictures_and_arrays_of_an_image_have_one_code(tmp_path: Path) -> 
         np.testing.assert_array_equal(hasher.encode(form), codes[:5])
 
 
-def test_a_broken_image_is_named_or_on_demand_skipped(tmp_path: Path) -> None:
+def test_a_broken_image_is_named_or_on_demand_skipped(tmp_path):
     hasher, images, codes = assembled()
     good, broken = tmp_path / "good.png", tmp_path / "broken.png"
     Image.fromarray(images[0, 0]).save(good)
@@ -107,13 +102,13 @@ def test_a_broken_image_is_named_or_on_demand_skipped(tmp_path: Path) -> None:
     np.testing.assert_array_equal(encoded.codes, codes[:1])
 
 
-def test_no_images_have_no_codes() -> None:
+def test_no_images_have_no_codes():
     hasher, images, _ = assembled()
     assert hasher.encode([]).shape == (0, 2)
     assert hasher.features(images[:0]).shape == (0, 500)
 
 
-def test_codes_come_batch_by_batch() -> None:
+def test_codes_come_batch_by_batch():
     hasher, images, codes = assembled()
     hasher.batch_size = 16
     batches = list(hasher.encode_batches(images))
@@ -122,7 +117,7 @@ def test_codes_come_batch_by_batch() -> None:
     assert (np.concatenate([batch.codes for batch in batches]) == codes).mean() > 0.99
 
 
-def damaged(kind: str, path: Path) -> None:
+def damaged(kind, path):
     content = path.read_bytes()
     match kind:
         case "cut":
@@ -148,7 +143,7 @@ def damaged(kind: str, path: Path) -> None:
 @pytest.mark.parametrize(
     "kind", ["cut", "empty", "text", "other tensors", "flipped weight", "other statistics", "folder", "missing"]
 )
-def test_what_is_no_hasher_is_refused_in_one_line_with_its_name(kind: str, tmp_path: Path) -> None:
+def test_what_is_no_hasher_is_refused_in_one_line_with_its_name(kind, tmp_path):
     path = tmp_path / "hasher.safetensors"
     assembled()[0].save(path)
     damaged(kind, path)
@@ -158,12 +153,12 @@ def test_what_is_no_hasher_is_refused_in_one_line_with_its_name(kind: str, tmp_p
 
 
 @pytest.mark.parametrize("path", [None, 3, b"a.safetensors"])
-def test_what_is_no_path_is_refused_in_one_line(path: Any) -> None:
+def test_what_is_no_path_is_refused_in_one_line(path):
     with pytest.raises(InputError, match="a hasher is loaded from the path of its file"):
         ImageHasher.load(path)
 
 
-def test_a_hasher_without_a_digest_is_taken_as_it_is_and_gets_one(tmp_path: Path) -> None:
+def test_a_hasher_without_a_digest_is_taken_as_it_is_and_gets_one(tmp_path):
     path = tmp_path / "hasher.safetensors"
     hasher, _, _ = assembled()
     hasher.save(path)
@@ -180,7 +175,7 @@ def test_a_hasher_without_a_digest_is_taken_as_it_is_and_gets_one(tmp_path: Path
     assert path.read_bytes() == saved
 
 
-def test_an_encoder_of_another_trunk_is_refused() -> None:
+def test_an_encoder_of_another_trunk_is_refused():
     hasher, _, _ = assembled()
     other = ITQ(12).fit(np.random.default_rng(0).normal(size=(40, 30)))
     with pytest.raises(InputError, match="the encoder takes 30 features, the network gives 500"):
@@ -190,7 +185,7 @@ def test_an_encoder_of_another_trunk_is_refused() -> None:
 @pytest.mark.parametrize(
     ("name", "shape"), [("digits-48", (8, 8)), ("mnist-48", (28, 28)), ("cifar10-48", (32, 32, 3))]
 )
-def test_three_trained_hashers_come_with_the_package(name: str, shape: tuple[int, ...]) -> None:
+def test_three_trained_hashers_come_with_the_package(name, shape):
     hasher = ImageHasher.pretrained(name)
     images = np.random.default_rng(0).integers(0, 256, (3, *shape)).astype(np.uint8)
     assert hasher.encode(images).shape == (3, 6)
@@ -199,13 +194,13 @@ def test_three_trained_hashers_come_with_the_package(name: str, shape: tuple[int
     assert hasher.description.trained_on.startswith(f"{known[name]} images of {name[:-3]} in 10 classes, ")
 
 
-def test_the_shipped_hasher_of_digits_finds_digits_of_the_same_class() -> None:
+def test_the_shipped_hasher_of_digits_finds_digits_of_the_same_class():
     digits = load_digits()
     codes = ImageHasher.pretrained("digits-48").encode((digits.images * 15).astype(np.uint8))
     distances = np.bitwise_count(codes[:100, None] ^ codes[None, 100:]).sum(axis=2)
     assert (digits.target[100:][distances.argmin(axis=1)] == digits.target[:100]).mean() > 0.97
 
 
-def test_an_unknown_shipped_hasher_is_refused_with_those_there_are() -> None:
+def test_an_unknown_shipped_hasher_is_refused_with_those_there_are():
     with pytest.raises(InputError, match="choose one of cifar10-48, digits-48, mnist-48"):
         ImageHasher.pretrained("imagenet")

@@ -29,21 +29,21 @@ TRAINING = TrainingParameters(epochs=1, batch_size=10, learning_rate=0.1)
 RUN = Run(Experiment(benchmark="images", network="lenet", seed=0), Cell(method="deephash", code_length=12))
 
 
-def stage_1() -> None:
+def stage_1():
     pretrain(UNLABELLED, LabelledImages(IMAGES[:0], ONE_CLASS[:0]), PreTrainingParameters(training=TRAINING), RUN)
 
 
-def stage_2() -> None:
+def stage_2():
     features = LabelledFeatures(np.zeros((20, 500), np.float32), ONE_CLASS, ["unlabelled"])
     initialise_hash_layer(features, HashLayerInitParameters(training=TRAINING), RUN)
 
 
-def fine_tuning() -> None:
+def fine_tuning():
     fine_tune(UNLABELLED, FineTuningParameters(training=TRAINING), RUN)
 
 
 @pytest.mark.parametrize("stage", [stage_1, stage_2, fine_tuning])
-def test_images_without_labels_are_refused_in_one_line(stage: object) -> None:
+def test_images_without_labels_are_refused_in_one_line(stage):
     assert callable(stage)
     with pytest.raises(InputError, match=r"deephash\.b12") as caught:
         stage()
@@ -58,12 +58,12 @@ def test_images_without_labels_are_refused_in_one_line(stage: object) -> None:
         (IMAGES, ONE_CLASS[:5], "20 images but 5 labels"),
     ],
 )
-def test_a_training_set_is_checked_when_it_is_made(images: object, labels: object, message: str) -> None:
+def test_a_training_set_is_checked_when_it_is_made(images, labels, message):
     with pytest.raises(InputError, match=message):
-        LabelledImages(images, labels)  # type: ignore[arg-type]
+        LabelledImages(images, labels)
 
 
-def test_a_short_look_changes_epochs_and_rate_alone() -> None:
+def test_a_short_look_changes_epochs_and_rate_alone():
     quick = Experiment(benchmark="images", network="lenet", seed=0, effort=0.5)
     made = quick.training(TRAINING.model_copy(update={"epochs": 10}))
     assert made == TRAINING.model_copy(update={"epochs": 5, "learning_rate": 0.05})
@@ -71,13 +71,13 @@ def test_a_short_look_changes_epochs_and_rate_alone() -> None:
 
 
 @pytest.mark.parametrize("name", ["../evil", "", "a/b", ".hidden", "a b"])
-def test_a_benchmark_that_is_no_name_of_a_folder_is_refused(name: str) -> None:
+def test_a_benchmark_that_is_no_name_of_a_folder_is_refused(name):
     with pytest.raises(ValueError, match="benchmark"):
         Experiment(benchmark=name, network="lenet", seed=0)
 
 
 @pytest.mark.parametrize("alike", [18, 19])
-def test_codes_that_are_all_alike_are_warned_of(alike: int, caplog: pytest.LogCaptureFixture) -> None:
+def test_codes_that_are_all_alike_are_warned_of(alike, caplog):
     codes = np.maximum(np.arange(20) - alike + 1, 0).astype(np.uint8)[:, np.newaxis].repeat(6, axis=1)
     warn_if_collapsed(codes, ImageHasher.pretrained("digits-48"))
     expected = "deephash.b48: training has collapsed, 19 of 20 images have the same code"

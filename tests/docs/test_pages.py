@@ -5,12 +5,10 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import yaml
-from kedro.pipeline import Pipeline
 
 import deephash_pipeline
 from deephash_pipeline.cli.main import cli
@@ -35,7 +33,7 @@ OF_NEW_METHODS = "docs/add-a-method.md"
 EXAMPLES = [page for page, text in TEXT.items() if ">>>" in text and page != RUN_ELSEWHERE]
 
 
-def commands(text: str) -> Iterator[list[str]]:
+def commands(text):
     """The words of every command line in the blocks of a console, and of every `kedro run ...` in the text."""
     blocks = "".join(block for language, block in FENCED.findall(text) if language == "console")
     lines = blocks.replace("\\\n", " ").splitlines() + re.findall(r"`((?:kedro|make|deephash-pipeline) [^`]+)`", text)
@@ -45,7 +43,7 @@ def commands(text: str) -> Iterator[list[str]]:
             yield words
 
 
-def option(words: list[str], *names: str) -> list[str]:
+def option(words, *names):
     """Values of an option, which commas separate."""
     values = [word.partition("=")[2] for word in words if word.partition("=")[0] in names]
     return [part.strip() for value in values for part in value.split(",") if part.strip()]
@@ -60,21 +58,19 @@ KEDRO_RUNS = [
 
 
 @pytest.mark.parametrize("page", TEXT)
-def test_every_link_leads_to_a_file_of_the_repository(page: str) -> None:
+def test_every_link_leads_to_a_file_of_the_repository(page):
     text = FENCED.sub("", TEXT[page])
     missing = [link for link in LINK.findall(text) if not ((ROOT / page).parent / link).exists()]
     assert not missing
 
 
 @pytest.fixture(scope="module")
-def pipelines() -> dict[str, Pipeline]:
+def pipelines():
     return register_pipelines()
 
 
 @pytest.mark.parametrize("words", KEDRO_RUNS)
-def test_pipelines_namespaces_and_environments_of_commands_are_there(
-    words: list[str], pipelines: dict[str, Pipeline]
-) -> None:
+def test_pipelines_namespaces_and_environments_of_commands_are_there(words, pipelines):
     names = option(words, "--pipeline", "--pipelines") or ["__default__"]
     assert set(names) <= set(pipelines)
     if environment := option(words, "--env"):
@@ -86,7 +82,7 @@ def test_pipelines_namespaces_and_environments_of_commands_are_there(
         assert any(f"{node}.".startswith(f"{candidate}.") for node in nodes for candidate in candidates), namespace
 
 
-def test_targets_of_make_and_commands_of_the_package_are_there() -> None:
+def test_targets_of_make_and_commands_of_the_package_are_there():
     targets = set(re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
     for page, words in COMMANDS:
         if words[0] == "make" and words[1][0] != ".":
@@ -99,9 +95,7 @@ def test_targets_of_make_and_commands_of_the_package_are_there() -> None:
 
 
 @pytest.mark.parametrize("page", EXAMPLES)
-def test_examples_print_what_the_page_says(
-    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_examples_print_what_the_page_says(page, tmp_path, monkeypatch, caplog):
     monkeypatch.chdir(tmp_path)
     # Kedro, which the commands import, prints information where a reader's Python does not.
     caplog.set_level("WARNING", "deephash_pipeline")
@@ -113,7 +107,7 @@ def test_examples_print_what_the_page_says(
 
 
 @pytest.mark.complete
-def test_the_site_is_built_without_a_warning_and_asks_nothing_of_other_servers(tmp_path: Path) -> None:
+def test_the_site_is_built_without_a_warning_and_asks_nothing_of_other_servers(tmp_path):
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
     built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=300)
     assert built.returncode == 0, built.stderr
@@ -125,14 +119,14 @@ def test_the_site_is_built_without_a_warning_and_asks_nothing_of_other_servers(t
         assert not re.search(r"(?:@import|url\()\s*[\"'(]*(?:https?:)?//", sheet.read_text(encoding="utf-8")), sheet
 
 
-def test_changelog_citation_and_package_name_one_version() -> None:
+def test_changelog_citation_and_package_name_one_version():
     [newest, *_] = re.findall(r"^## \[(\d[^\]]*)\]", TEXT["CHANGELOG.md"], re.MULTILINE)
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     assert newest == citation["version"] == deephash_pipeline.__version__
 
 
 @pytest.mark.parametrize("name", [".pre-commit-config.yaml", ".github/workflows/ci.yml"])
-def test_what_checks_a_commit_calls_programs_of_the_project(name: str) -> None:
+def test_what_checks_a_commit_calls_programs_of_the_project(name):
     text = (ROOT / name).read_text(encoding="utf-8")
     yaml.safe_load(text)
     assert all((ROOT / path).exists() for path in re.findall(r"bash (\S+)", text))

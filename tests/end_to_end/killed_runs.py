@@ -11,7 +11,6 @@ import subprocess
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from itertools import cycle, islice
@@ -96,7 +95,7 @@ class Project:
     log: str = field(default="", init=False)
 
     @classmethod
-    def make(cls, folder: Path, whole: bool) -> "Project":
+    def make(cls, folder, whole):
         """Make a project, with all methods of the paper's tables or with few."""
         copied_project(folder)
         with (folder / "conf" / "digits" / "globals.yml").open("a", encoding="utf-8") as settings:
@@ -112,11 +111,11 @@ class Project:
         return cls(folder, folder / "src")
 
     @property
-    def kills(self) -> Path:
+    def kills(self):
         """The folder of the plan, and of what has come true of it."""
         return self.folder.with_name(f"{self.folder.name}-kills")
 
-    def run(self) -> Ending:
+    def run(self):
         """Give the command, and wait for its end and that of all it has started."""
         before = come_true(self.kills)
         parameters = ",".join(f"{name}={value}" for name, value in PARAMETERS.items())
@@ -145,22 +144,22 @@ class Project:
         hits = {number: hit for number, hit in come_true(self.kills).items() if number not in before}
         return Ending(hits, process.returncode, lines[-1], left)
 
-    def made(self) -> dict[str, str]:
+    def made(self):
         """What it has made; see `made`."""
         return made(self.folder)
 
-    def checkpoints(self) -> dict[str, list[str]]:
+    def checkpoints(self):
         """Names of the files in each folder of checkpoints."""
         folders = sorted((self.folder / "data").rglob("checkpoints"))
         return {str(folder.relative_to(self.folder)): sorted(os.listdir(folder)) for folder in folders}
 
-    def tracked_runs(self) -> list[tuple[str, str]]:
+    def tracked_runs(self):
         """Name and status of each run in MLflow: that of the command and those of cells."""
         with closing(sqlite3.connect(self.folder / "mlflow.db")) as database:
             return sorted(database.execute("select name, status from runs"))
 
 
-def made(project: Path) -> dict[str, str]:
+def made(project):
     """SHA-256 of every file below ``data/`` but checkpoints: artefacts, manifests, and what should not be there."""
     files = (path for path in sorted((project / "data").rglob("*")) if path.is_file())
     return {
@@ -170,7 +169,7 @@ def made(project: Path) -> dict[str, str]:
     }
 
 
-def wait_for_end(session: int) -> int:
+def wait_for_end(session):
     """Wait until nothing is left of a session, and end what will not.
 
     Returns:
@@ -185,7 +184,7 @@ def wait_for_end(session: int) -> int:
     return len(left)
 
 
-def processes_of(session: int) -> Iterator[psutil.Process]:
+def processes_of(session):
     """Yield the processes of a session that are alive."""
     for process in psutil.process_iter():
         with suppress(psutil.NoSuchProcess, ProcessLookupError):
@@ -194,7 +193,7 @@ def processes_of(session: int) -> Iterator[psutil.Process]:
                 yield process
 
 
-def plan(moments: list[Moment], number: int, draw: random.Random) -> list[Kill]:
+def plan(moments, number, draw):
     """Draw kills from the moments of an undisturbed run, and a request to stop by each signal that makes one.
 
     The last kill is of a run that has made everything, but not come to its end. Half of the others are of trainings,
@@ -217,7 +216,7 @@ def plan(moments: list[Moment], number: int, draw: random.Random) -> list[Kill]:
     return [*kills, *(Kill(moment, RUN) for moment in last), *requests]
 
 
-def _requests(of_trainings: list[Moment], draw: random.Random) -> tuple[list[Kill], set[Moment]]:
+def _requests(of_trainings, draw):
     """Draw requests to stop in pre-training, beside which little runs, each before its last step.
 
     Returns:
@@ -237,13 +236,13 @@ def _requests(of_trainings: list[Moment], draw: random.Random) -> tuple[list[Kil
     return requests, reserved
 
 
-def _comes_again(moments: list[Moment], at: int) -> bool:
+def _comes_again(moments, at):
     """Say whether what is removed is an old checkpoint, with another after it: then no restart makes it needless."""
     later = (other for other in moments[at:] if other.node == moments[at].node and other.event == BEGINS)
     return any(CHECKPOINT in other.file for other in later)
 
 
-def _spread(moments: Iterable[Moment], number: int, draw: random.Random) -> list[Moment]:
+def _spread(moments, number, draw):
     """Draw moments from all stages by turns, and inside a stage from nodes at random."""
     stages: dict[str, dict[str, list[Moment]]] = defaultdict(lambda: defaultdict(list))
     for moment in moments:
@@ -275,12 +274,12 @@ class Outcome:
     endings: list[Ending]
 
     @property
-    def hits(self) -> dict[int, Hit]:
+    def hits(self):
         """What came true of the plan, by number."""
         return {number: hit for ending in self.endings for number, hit in ending.hits.items()}
 
 
-def run_both(folder: Path, number: int, seed: int, whole: bool) -> Outcome:
+def run_both(folder, number, seed, whole):
     """Run once undisturbed; then plan kills, and give the same command until it ends by itself.
 
     Raises:

@@ -17,10 +17,8 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 from kedro.framework.hooks import hook_impl
-from kedro.pipeline.node import Node
 
 FOLDER = "FOLDER_OF_KILLS"
 """Variable of the environment that names the folder of the plan."""
@@ -68,13 +66,13 @@ class Kill:
     number: int = signal.SIGKILL
 
 
-def write_plan(folder: Path, kills: list[Kill]) -> None:
+def write_plan(folder, kills):
     """Store a plan for the runs to come."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / PLAN).write_text(json.dumps([asdict(kill) for kill in kills]), encoding="utf-8")
 
 
-def read_moments(folder: Path) -> list[Moment]:
+def read_moments(folder):
     """Read what a run without a plan has written down, each moment once."""
     lines = (folder / MOMENTS).read_text(encoding="utf-8").splitlines()
     return list(dict.fromkeys(Moment(**json.loads(line)) for line in lines))
@@ -95,14 +93,14 @@ class Hit:
     node: str
 
 
-def come_true(folder: Path) -> dict[int, Hit]:
+def come_true(folder):
     """Give what has come true of a plan, by the number of the kill in it."""
     contents = ((path, path.read_text(encoding="utf-8")) for path in folder.glob("[0-9]*"))
     # One that another process is just writing is empty.
     return {int(path.name): Hit(**json.loads(content)) for path, content in contents if content}
 
 
-def installed_in(folder: Path) -> Path:
+def installed_in(folder):
     """Make the folder that Kedro finds this plugin in."""
     information = folder / "killer-0.dist-info"
     information.mkdir(parents=True)
@@ -118,22 +116,22 @@ class Killer:
         run: the process that the command is.
     """
 
-    def __init__(self, run: int) -> None:
+    def __init__(self, run):
         self._run = run
 
-    def in_worker(self) -> "Killer":
+    def in_worker(self):
         """Give the hook for a worker."""
         return Killer(os.getpid())
 
     @hook_impl
-    def before_node_run(self, node: Node) -> None:
+    def before_node_run(self, node):
         """Watch what the node does."""
         watch = _Watch.of_process(self._run)
         watch.node = node.name
         watch.notice(STARTS)
 
     @hook_impl(tryfirst=True)
-    def after_pipeline_run(self) -> None:
+    def after_pipeline_run(self):
         """Note that all is made, but neither tracked to the end nor given back."""
         watch = _Watch.of_process(self._run)
         watch.node = ""
@@ -145,7 +143,7 @@ class _Watch:
 
     _of_process: "_Watch | None" = None
 
-    def __init__(self, run: int) -> None:
+    def __init__(self, run):
         self.node = ""
         self._is_over = False
         self._run = run
@@ -159,14 +157,14 @@ class _Watch:
             self._plan = {kill.moment: (number, kill) for number, kill in enumerate(kills)}
 
     @classmethod
-    def of_process(cls, run: int) -> "_Watch":
+    def of_process(cls, run):
         """Watch from now on, for Python knows no end of it."""
         if cls._of_process is None:
             cls._of_process = cls(run)
             sys.addaudithook(cls._of_process.hear)
         return cls._of_process
 
-    def hear(self, event: str, arguments: tuple[Any, ...]) -> None:
+    def hear(self, event, arguments):
         """Take one of Python's audit events, which come before what they announce."""
         if event == "open" and isinstance(arguments[2], int) and arguments[2] & (os.O_WRONLY | os.O_RDWR):
             self.notice(BEGINS, arguments[0])
@@ -175,7 +173,7 @@ class _Watch:
         elif event == "os.remove":
             self.notice(IS_REMOVED, arguments[0])
 
-    def notice(self, event: str, path: Any = None) -> None:
+    def notice(self, event, path=None):
         """Write a moment down, or do what is planned for it."""
         file = self._below_data(path)
         if path is not None and not file:
@@ -198,7 +196,7 @@ class _Watch:
             else:
                 self._strike(*self._plan[moment])
 
-    def _below_data(self, path: Any) -> str:
+    def _below_data(self, path):
         """Name a file as every process would; an empty text for one that lies elsewhere."""
         if not isinstance(path, str | os.PathLike):
             return ""
@@ -208,7 +206,7 @@ class _Watch:
         name = NUMBERS.sub("", absolute.name) if absolute.name.startswith(".") else absolute.name
         return absolute.relative_to(self._data).with_name(name).as_posix()
 
-    def _strike_once_written(self, path: Any, number: int, kill: Kill) -> None:
+    def _strike_once_written(self, path, number, kill):
         """Strike as soon as something is in the file; the next event of this process strikes if that goes unseen."""
         while self._pending is not None:
             try:
@@ -218,7 +216,7 @@ class _Watch:
                 pass
         self._strike(number, kill)
 
-    def _strike(self, number: int, kill: Kill) -> None:
+    def _strike(self, number, kill):
         self._pending = None
         hits = come_true(self._folder).values()
         if any(hit.run == self._run and hit.victim in (RUN, GROUP) for hit in hits):
@@ -241,12 +239,12 @@ class _Watch:
             os.kill(self._run if victim == RUN else os.getpid(), kill.number)
             self._await_the_end()
 
-    def _await_the_end(self) -> None:
+    def _await_the_end(self):
         """Go no further than the planned moment at which the run was killed: the next run is to come to it."""
         self._is_over = True
         time.sleep(SECONDS_OF_PATIENCE)
 
-    def _ask(self, kill: Kill) -> None:
+    def _ask(self, kill):
         """Ask the run to stop, as the terminal does, and go on when this process has heard of it from the run."""
         heard: list[FrameType | None] = []
         of_training = signal.signal(signal.SIGTERM, lambda number, frame: heard.append(frame))

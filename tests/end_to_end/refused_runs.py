@@ -2,17 +2,17 @@
 
 from pathlib import Path
 
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 
 from deephash_pipeline.cli import guarded as cli
 
 
-def stored(project: Path) -> dict[Path, int]:
+def stored(project):
     """All files of a project that a run could take for results, and when they were written."""
     return {path: path.stat().st_mtime_ns for path in (project / "data").rglob("*") if path.is_file()}
 
 
-def the_error(output: str) -> str:
+def the_error(output):
     errors = [line for line in output.splitlines() if line.startswith("Error:")]
     assert len(errors) == 1, output
     assert "Traceback" not in output
@@ -20,19 +20,19 @@ def the_error(output: str) -> str:
     return errors[0]
 
 
-def run(*arguments: str) -> Result:
+def run(*arguments):
     """Run the project's `kedro run` without workers, which take seconds to start."""
     return CliRunner().invoke(cli.run, (*arguments, "--runner=SequentialRunner"))
 
 
-def finished(*arguments: str) -> Result:
+def finished(*arguments):
     """Run it, and expect it to come to its end."""
     result = run(*arguments)
     assert result.exit_code == 0, result.output
     return result
 
 
-def refused(*arguments: str) -> str:
+def refused(*arguments):
     """Run the project's `kedro run`, expect it to refuse, and return the line that says why."""
     before = stored(Path.cwd())
     result = run(*arguments)

@@ -5,7 +5,6 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -38,7 +37,7 @@ make_up(Path.cwd(), pipelines["full"], open_catalog(None))
 """
 
 
-def add_what_the_page_prints(project: Path) -> None:
+def add_what_the_page_prints(project):
     """Put every block of the page that names a file into a project: a file, a line of a table, or more parameters."""
     page = (ROOT / "docs" / "add-a-method.md").read_text(encoding="utf-8")
     for block in BLOCK.finditer(page):
@@ -57,7 +56,7 @@ def add_what_the_page_prints(project: Path) -> None:
                 parameters.write(block["content"])
 
 
-def run(project: Path, *command: str) -> str:
+def run(project, *command):
     """Run a command of Python in a project, by its own sources."""
     finished = subprocess.run(
         [sys.executable, *command],
@@ -73,7 +72,7 @@ def run(project: Path, *command: str) -> str:
     return finished.stdout
 
 
-def with_sources(project: Path) -> Path:
+def with_sources(project):
     """Give a project sources of its own."""
     shutil.rmtree(project / "src")
     # With what Python and numba have compiled: it is found again, by path below the package, time and size.
@@ -82,7 +81,7 @@ def with_sources(project: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def with_everything(new_project: Callable[[str], Path]) -> Path:
+def with_everything(new_project):
     """A project whose artefacts were made up, to which all that the page prints is then added."""
     project = with_sources(new_project("with_everything"))
     shutil.copytree(ROOT / "tests", project / "tests", ignore=shutil.ignore_patterns("__pycache__"))
@@ -91,13 +90,13 @@ def with_everything(new_project: Callable[[str], Path]) -> Path:
     return project
 
 
-def test_what_is_added_makes_nothing_stale(with_everything: Path) -> None:
+def test_what_is_added_makes_nothing_stale(with_everything):
     status = run(with_everything, "-m", "deephash_pipeline", "status", "--pipelines=full")
     assert re.fullmatch(r"\d+ fresh\n", status)
 
 
 @pytest.mark.complete
-def test_what_is_added_passes_the_tests_that_go_over_all_of_its_kind(with_everything: Path) -> None:
+def test_what_is_added_passes_the_tests_that_go_over_all_of_its_kind(with_everything):
     tests = [f"tests/{name}" for name in TESTS]
     options = ["-q", "-p", "no:cacheprovider", "-k", " or ".join(ADDED)]
     summary = run(with_everything, "-m", "pytest", *options, *tests)
@@ -105,7 +104,7 @@ def test_what_is_added_passes_the_tests_that_go_over_all_of_its_kind(with_everyt
 
 
 @pytest.mark.complete
-def test_the_documented_source_is_read_by_the_documented_benchmark(with_everything: Path) -> None:
+def test_the_documented_source_is_read_by_the_documented_benchmark(with_everything):
     folder = with_everything / "data/01_raw/shapes"
     folder.mkdir(parents=True)
     pixels = np.random.default_rng(0).integers(0, 256, (900, 1, 28, 28), dtype=np.uint8)
@@ -117,7 +116,7 @@ def test_the_documented_source_is_read_by_the_documented_benchmark(with_everythi
 
 
 @pytest.fixture(scope="module")
-def with_methods(finished_project: Path, new_project: Callable[[str], Path]) -> Path:
+def with_methods(finished_project, new_project):
     """A finished project to which all that the page prints is added."""
     added = with_sources(new_project("with_methods"))
     shutil.copytree(finished_project / "data", added / "data")
@@ -126,7 +125,7 @@ def with_methods(finished_project: Path, new_project: Callable[[str], Path]) -> 
 
 
 @pytest.mark.complete
-def test_the_documented_methods_run_and_are_evaluated(with_methods: Path, small_parameters: str) -> None:
+def test_the_documented_methods_run_and_are_evaluated(with_methods, small_parameters):
     run(
         with_methods,
         *("-m", "kedro", "run", "--pipelines=field"),

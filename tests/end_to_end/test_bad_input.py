@@ -4,14 +4,11 @@ import itertools
 import json
 import shutil
 import struct
-import subprocess
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from numpy.typing import NDArray
 from PIL import Image
 
 from tests.end_to_end.refused_runs import finished, refused, run, stored, the_error
@@ -29,7 +26,7 @@ INGESTION = ("--env=mnist", "--pipelines=data_ingestion", "--params=data_ingesti
 
 
 @pytest.fixture
-def raw_files(here: Path) -> None:
+def raw_files(here):
     """Four small IDX files that fit each other."""
     (here / RAW).mkdir(parents=True, exist_ok=True)
     for path, array in (
@@ -41,7 +38,7 @@ def raw_files(here: Path) -> None:
         (here / path).write_bytes(idx_bytes(array))
 
 
-def idx_bytes(array: NDArray[np.uint8]) -> bytes:
+def idx_bytes(array):
     return bytes([0, 0, 8, array.ndim]) + struct.pack(f">{array.ndim}I", *array.shape) + array.tobytes()
 
 
@@ -49,9 +46,7 @@ def idx_bytes(array: NDArray[np.uint8]) -> bytes:
 
 
 @pytest.mark.complete
-def test_a_missing_raw_folder_is_named_with_what_goes_there(
-    new_project: Callable[[str], Path], kedro: Callable[..., subprocess.CompletedProcess[str]]
-) -> None:
+def test_a_missing_raw_folder_is_named_with_what_goes_there(new_project, kedro):
     project = new_project("no raw files")
     finished = kedro(project, "run", "--pipelines=full", "--env=cifar10")
     assert finished.returncode == 1
@@ -60,13 +55,13 @@ def test_a_missing_raw_folder_is_named_with_what_goes_there(
 
 
 @pytest.mark.usefixtures("raw_files")
-def test_whole_raw_files_are_accepted(here: Path) -> None:
+def test_whole_raw_files_are_accepted(here):
     finished(*INGESTION)
     assert np.load(here / "data/02_intermediate/mnist/training/images.npy").shape == (40, 1, 28, 28)
 
 
 @pytest.mark.usefixtures("raw_files")
-def test_a_truncated_file_is_named(here: Path) -> None:
+def test_a_truncated_file_is_named(here):
     (here / QUERY_IMAGES).write_bytes(idx_bytes(IMAGES[:10])[:-1])
     error = refused(*INGESTION)
     assert "torchvision cannot read MNIST from" in error
@@ -74,14 +69,14 @@ def test_a_truncated_file_is_named(here: Path) -> None:
 
 
 @pytest.mark.usefixtures("raw_files")
-def test_swapped_files_are_refused(here: Path) -> None:
+def test_swapped_files_are_refused(here):
     (here / TRAINING_IMAGES).write_bytes(idx_bytes(LABELS))
     (here / TRAINING_LABELS).write_bytes(idx_bytes(IMAGES))
     assert "torchvision cannot read MNIST from" in refused(*INGESTION)
 
 
 @pytest.mark.usefixtures("raw_files")
-def test_images_and_labels_of_different_number_are_counted(here: Path) -> None:
+def test_images_and_labels_of_different_number_are_counted(here):
     (here / TRAINING_LABELS).write_bytes(idx_bytes(LABELS[:-1]))
     error = refused(*INGESTION)
     assert "40 images" in error
@@ -91,13 +86,13 @@ def test_images_and_labels_of_different_number_are_counted(here: Path) -> None:
 # Files of images.
 
 
-def paint(path: Path, grey: int, mode: str = "RGB") -> None:
+def paint(path, grey, mode="RGB"):
     path.parent.mkdir(parents=True, exist_ok=True)
     Image.new("L", (40, 30), grey).convert(mode).save(path)
 
 
 @pytest.fixture
-def image_files(here: Path) -> Iterator[Path]:
+def image_files(here):
     """Images of three classes and of many formats and modes."""
     kinds = [
         ("png", "RGB"),
@@ -120,7 +115,7 @@ def image_files(here: Path) -> Iterator[Path]:
         shutil.rmtree(made, ignore_errors=True)
 
 
-def test_own_images_of_many_kinds_are_ingested(here: Path, image_files: Path) -> None:
+def test_own_images_of_many_kinds_are_ingested(here, image_files):
     finished(*OWN_IMAGES)
     made = here / "data/02_intermediate/images"
     assert np.load(made / "training/images.npy").shape == (43, 3, 32, 32)
@@ -131,7 +126,7 @@ def test_own_images_of_many_kinds_are_ingested(here: Path, image_files: Path) ->
     assert (made / "decoded/training.npy").samefile(made / "training/images.npy")
 
 
-def test_a_broken_image_is_left_out_and_listed(here: Path, image_files: Path) -> None:
+def test_a_broken_image_is_left_out_and_listed(here, image_files):
     (image_files / "train/owl/3.jpg").write_bytes(b"")
     finished(*OWN_IMAGES[:2], "--params=data_ingestion.broken_share_limit=0.02")
     made = here / "data/02_intermediate/images"
@@ -145,7 +140,7 @@ def test_a_broken_image_is_left_out_and_listed(here: Path, image_files: Path) ->
         assert len(np.load(made / split / "images.npy")) == len(np.load(made / split / "labels.npy")) == len(of_split)
 
 
-def test_too_many_broken_images_stop_the_run(here: Path, image_files: Path) -> None:
+def test_too_many_broken_images_stop_the_run(here, image_files):
     (image_files / "train/owl/3.jpg").write_bytes(b"")
     result = run(*OWN_IMAGES)
     assert result.exit_code == 1
@@ -156,6 +151,6 @@ def test_too_many_broken_images_stop_the_run(here: Path, image_files: Path) -> N
 
 
 @pytest.mark.usefixtures("here")
-def test_without_images_the_error_says_where_to_put_them() -> None:
+def test_without_images_the_error_says_where_to_put_them():
     error = refused(*OWN_IMAGES)
     assert f"put images into {Path.cwd() / IMAGE_FILES}/train/<class>/" in error

@@ -1,12 +1,7 @@
 """Parameters, names, stages and features that do not fit stop a run with one line that names them and the remedy."""
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from deephash_pipeline.pipelines.grid import BASELINES
 from deephash_pipeline.project.runners import GridRunner
@@ -15,20 +10,20 @@ from tests.end_to_end.refused_runs import finished, refused, run, the_error
 
 
 @pytest.fixture
-def without_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+def without_nodes(monkeypatch):
     """Fail if a run gets as far as its nodes."""
 
-    def come_to_nodes(*_arguments: Any, **_options: Any) -> None:
+    def come_to_nodes(*_arguments, **_options):
         raise AssertionError("the run came to its nodes")
 
     monkeypatch.setattr(GridRunner, "run", come_to_nodes)
 
 
 @pytest.fixture
-def features(here: Path) -> Callable[[NDArray[np.float32]], None]:
+def features(here):
     """Store features of the training images, as if the stages before hashing had made them."""
 
-    def store(z: NDArray[np.float32]) -> None:
+    def store(z):
         files = {"04_feature/digits/training_z.npy": z}
         files |= {f"04_feature/digits/{split}_z.npy": z[:3] for split in ("validation", "query")}
         files |= {"02_intermediate/digits/training/labels.npy": np.arange(len(z)) % 10}
@@ -43,7 +38,7 @@ def features(here: Path) -> Callable[[NDArray[np.float32]], None]:
 # Fewer images than asked for, missing stages.
 
 
-def test_a_diverged_training_keeps_its_last_good_weights_apart(here: Path) -> None:
+def test_a_diverged_training_keeps_its_last_good_weights_apart(here):
     finished("--pipelines=data_ingestion")
     diverging = "--params=cnn_pretraining.training.learning_rate=1e30,cnn_pretraining.training.epochs=2"
     result = run("--pipelines=cnn_pretraining", diverging)
@@ -55,7 +50,7 @@ def test_a_diverged_training_keeps_its_last_good_weights_apart(here: Path) -> No
 
 
 @pytest.mark.usefixtures("here")
-def test_a_stage_without_the_one_before_it_names_the_file_and_what_makes_it() -> None:
+def test_a_stage_without_the_one_before_it_names_the_file_and_what_makes_it():
     error = refused("--pipelines=hash_layer_init", "--env=mnist")
     assert "data/" in error
     assert "kedro run --pipelines=full" in error or "run the stage that makes it for mnist" in error
@@ -80,7 +75,7 @@ def test_a_stage_without_the_one_before_it_names_the_file_and_what_makes_it() ->
         ("fine_tuning.fine_tunning.training.epochs=3", ["fine_tuning.fine_tunning", "nothing reads it"]),
     ],
 )
-def test_a_wrong_parameter_is_named_before_the_first_node(parameter: str, named: list[str]) -> None:
+def test_a_wrong_parameter_is_named_before_the_first_node(parameter, named):
     error = refused("--pipelines=full", f"--params={parameter}")
     assert all(word in error for word in named)
 
@@ -88,7 +83,7 @@ def test_a_wrong_parameter_is_named_before_the_first_node(parameter: str, named:
 # Features and codes.
 
 
-def test_features_that_are_not_numbers_are_counted(features: Callable[[NDArray[np.float32]], None]) -> None:
+def test_features_that_are_not_numbers_are_counted(features):
     z = np.random.default_rng(0).normal(size=(40, 60)).astype(np.float32)
     z[7, 3] = np.nan
     features(z)
@@ -97,7 +92,7 @@ def test_features_that_are_not_numbers_are_counted(features: Callable[[NDArray[n
     assert "1 of 40 rows" in error
 
 
-def test_a_code_longer_than_its_features_can_carry_is_refused(features: Callable[[NDArray[np.float32]], None]) -> None:
+def test_a_code_longer_than_its_features_can_carry_is_refused(features):
     features(np.random.default_rng(0).normal(size=(40, 8)).astype(np.float32))
     error = refused("--pipelines=baseline_hashing", "--namespaces=baseline_hashing.itq.b12", "--stale=allow")
     assert "code_length is 12" in error

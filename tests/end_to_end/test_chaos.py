@@ -14,7 +14,7 @@ from collections import Counter
 
 import pytest
 
-from tests.end_to_end.killed_runs import CHECKPOINT, Outcome, plan, run_both
+from tests.end_to_end.killed_runs import CHECKPOINT, plan, run_both
 from tests.end_to_end.killer import (
     ALL_IS_MADE,
     ASKED,
@@ -38,19 +38,19 @@ TRAININGS = {"cnn_pretraining", "hash_layer_init", "fine_tuning"}
 
 
 @pytest.fixture(scope="module")
-def outcome(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+def outcome(tmp_path_factory):
     outcome = run_both(tmp_path_factory.mktemp("chaos"), KILLS, SEED, WHOLE)
     victims = Counter(hit.victim for hit in outcome.hits.values())
     sys.stdout.write(f"\n{dict(victims)}, seed {SEED}, in {len(outcome.endings)} starts\n")
     return outcome
 
 
-def test_every_kill_has_come_true(outcome: Outcome) -> None:
+def test_every_kill_has_come_true(outcome):
     assert sum(kill.number == signal.SIGKILL for kill in outcome.kills) == KILLS
     assert sorted(outcome.hits) == list(range(len(outcome.kills)))
 
 
-def test_kills_have_hit_workers_and_runs_in_trainings_of_every_stage_and_elsewhere(outcome: Outcome) -> None:
+def test_kills_have_hit_workers_and_runs_in_trainings_of_every_stage_and_elsewhere(outcome):
     kills = [kill for kill in outcome.kills if kill.number == signal.SIGKILL]
     assert {hit.victim for hit in outcome.hits.values()} == {WORKER, RUN, GROUP, ASKED_TO_STOP}
     trainings = [kill.moment.node.partition(".")[0] for kill in kills if CHECKPOINT in kill.moment.file]
@@ -59,7 +59,7 @@ def test_kills_have_hit_workers_and_runs_in_trainings_of_every_stage_and_elsewhe
     assert {kill.moment.node.partition(".")[0] for kill in kills} > {*TRAININGS, ""}
 
 
-def test_artefacts_and_manifests_are_those_of_the_undisturbed_run_and_no_other_file_is_left(outcome: Outcome) -> None:
+def test_artefacts_and_manifests_are_those_of_the_undisturbed_run_and_no_other_file_is_left(outcome):
     expected, found = outcome.undisturbed.made(), outcome.disturbed.made()
     assert [name for name in sorted(expected.keys() | found.keys()) if expected.get(name) != found.get(name)] == []
     kinds = ("codes.npz", "hasher.safetensors", "history.csv", "metrics.json", "report.html")
@@ -68,31 +68,29 @@ def test_artefacts_and_manifests_are_those_of_the_undisturbed_run_and_no_other_f
             assert any(path.endswith(f"/{name}") for path in expected), name
 
 
-def test_a_training_leaves_its_last_two_checkpoints_and_nothing_else(outcome: Outcome) -> None:
+def test_a_training_leaves_its_last_two_checkpoints_and_nothing_else(outcome):
     assert outcome.disturbed.checkpoints().keys() == outcome.undisturbed.checkpoints().keys()
     for names in outcome.disturbed.checkpoints().values():
         assert [name.rpartition(".")[2] for name in names] == ["json", "safetensors"] * 2
         assert all(name.startswith(CHECKPOINT) for name in names)
 
 
-def test_mlflow_shows_one_finished_run_with_one_of_each_cell(outcome: Outcome) -> None:
+def test_mlflow_shows_one_finished_run_with_one_of_each_cell(outcome):
     assert outcome.disturbed.tracked_runs() == outcome.undisturbed.tracked_runs()
     assert {status for _, status in outcome.disturbed.tracked_runs()} == {"FINISHED"}
 
 
-def test_no_process_has_outlived_its_run(outcome: Outcome) -> None:
+def test_no_process_has_outlived_its_run(outcome):
     assert [ending.left for ending in outcome.endings] == [0] * len(outcome.endings)
 
 
-def test_the_same_command_goes_on_with_trainings(outcome: Outcome) -> None:
+def test_the_same_command_goes_on_with_trainings(outcome):
     assert ": goes on in epoch" in outcome.disturbed.log
     assert ": goes on in epoch" not in outcome.undisturbed.log
 
 
 @pytest.mark.parametrize("asked", ASKED, ids=lambda number: number.name)
-def test_a_run_that_is_asked_to_stop_says_so_in_one_line_with_the_exit_code_of_the_signal(
-    outcome: Outcome, asked: signal.Signals
-) -> None:
+def test_a_run_that_is_asked_to_stop_says_so_in_one_line_with_the_exit_code_of_the_signal(outcome, asked):
     endings = [ending for ending in outcome.endings if ending.status == 128 + asked]
     assert len(endings) == 1
     assert endings[0].last_line.startswith("Error: ")
@@ -102,7 +100,7 @@ def test_a_run_that_is_asked_to_stop_says_so_in_one_line_with_the_exit_code_of_t
     assert endings[0].last_line.endswith("the same command goes on from there")
 
 
-def test_a_plan_has_as_many_kills_as_are_wanted_each_at_a_moment_of_its_own() -> None:
+def test_a_plan_has_as_many_kills_as_are_wanted_each_at_a_moment_of_its_own():
     files = [f"models/checkpoints/{CHECKPOINT}{step:08d}.json" for step in range(1, 61)]
     events = (BEGINS, IN_THE_MIDST, IS_NAMED, IS_REMOVED)
     nodes = [f"{stage}.train" for stage in sorted(TRAININGS)]

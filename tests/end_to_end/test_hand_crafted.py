@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -50,7 +49,7 @@ FILES = [
 ]
 
 
-def load(project: Path, environment: str | None) -> tuple[Any, dict[str, Any]]:
+def load(project, environment):
     """Catalog and parameters of an environment."""
     with KedroSession.create(project, env=environment) as session:
         context = session.load_context()
@@ -58,7 +57,7 @@ def load(project: Path, environment: str | None) -> tuple[Any, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("environment", DESCRIPTORS)
-def test_each_benchmark_has_its_descriptor_and_stores_all_that_is_made(here: Path, environment: str | None) -> None:
+def test_each_benchmark_has_its_descriptor_and_stores_all_that_is_made(here, environment):
     catalog, parameters = load(here, environment)
     chosen = HandCraftedParameters.model_validate(parameters["hand_crafted"])
     assert chosen.descriptor == DESCRIPTORS[environment]
@@ -67,20 +66,20 @@ def test_each_benchmark_has_its_descriptor_and_stores_all_that_is_made(here: Pat
         assert catalog.describe_datasets([stage])[stage]["defaults"] == {}
 
 
-def test_a_name_resolves_to_its_own_file(here: Path) -> None:
+def test_a_name_resolves_to_its_own_file(here):
     catalog, _ = load(here, None)
     for name, file in FILES:
         assert Path(catalog.get(name)._describe()["filepath"]).relative_to(here / "data").as_posix() == file
 
 
-def test_the_parameters_name_the_cells(here: Path) -> None:
+def test_the_parameters_name_the_cells(here):
     _, parameters = load(here, None)
     for cell in map(on_descriptor, compared_cells()):
         method, length = cell.namespace.split(".")
         assert Cell.model_validate(parameters["cells"][method][length]) == cell
 
 
-def test_both_stages_fill_one_half_of_the_table_and_evaluated_cells_the_other(here: Path) -> None:
+def test_both_stages_fill_one_half_of_the_table_and_evaluated_cells_the_other(here):
     evaluated = {"method": "ksh", "code_length": 32, "mean_average_precision": 0.625}
     for name, figures in {"ksh/b32": evaluated, "sh/b12": {**evaluated, "method": "sh", "code_length": 12}}.items():
         file = here / "data/07_model_output/digits" / name / "metrics.json"

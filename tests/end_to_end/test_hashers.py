@@ -1,10 +1,5 @@
 """Every cell of a run can be taken away as one file, which gives the codes that the run stored."""
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from subprocess import CompletedProcess
-from typing import Any
-
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -13,7 +8,6 @@ from kedro.framework.startup import bootstrap_project
 from deephash_pipeline import ImageHasher
 from deephash_pipeline.cli.main import cli
 from deephash_pipeline.cli.project import run_catalog
-from deephash_pipeline.common.cell import Cell
 from deephash_pipeline.pipelines.grid import PAPER_METHODS, cells
 from deephash_pipeline.pipelines.shared.hashers import hasher_of
 
@@ -21,7 +15,7 @@ CELLS = list(cells(*PAPER_METHODS, code_lengths=[12]))
 
 
 @pytest.fixture(scope="module")
-def catalog(finished_project: Path) -> Iterator[Any]:
+def catalog(finished_project):
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(finished_project)
         bootstrap_project(finished_project)
@@ -30,7 +24,7 @@ def catalog(finished_project: Path) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("cell", CELLS, ids=lambda cell: str(cell.namespace))
-def test_the_hasher_of_a_cell_gives_the_codes_that_the_run_stored(catalog: Any, cell: Cell, tmp_path: Path) -> None:
+def test_the_hasher_of_a_cell_gives_the_codes_that_the_run_stored(catalog, cell, tmp_path):
     hasher_of(catalog, cell).save(tmp_path / "hasher.safetensors")
     loaded = ImageHasher.load(tmp_path / "hasher.safetensors")
     codes = catalog.load(f"{cell.namespace}.codes")
@@ -40,7 +34,7 @@ def test_the_hasher_of_a_cell_gives_the_codes_that_the_run_stored(catalog: Any, 
     assert loaded.description.benchmark == "digits"
 
 
-def test_the_command_writes_it(finished_project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_writes_it(finished_project, tmp_path, monkeypatch):
     monkeypatch.chdir(finished_project)
     bootstrap_project(finished_project)
     file = tmp_path / "itq48.safetensors"
@@ -51,8 +45,8 @@ def test_the_command_writes_it(finished_project: Path, tmp_path: Path, monkeypat
 
 
 def test_the_folder_for_the_hub_has_the_metrics_and_the_command_of_the_run(
-    finished_project: Path, catalog: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    finished_project, catalog, tmp_path, monkeypatch
+):
     monkeypatch.chdir(finished_project)
     bootstrap_project(finished_project)
     folder = tmp_path / "itq48"
@@ -75,9 +69,7 @@ def test_the_folder_for_the_hub_has_the_metrics_and_the_command_of_the_run(
         (["mnist", "itq.b48"], "itq.b48 of mnist has not been run"),
     ],
 )
-def test_what_is_not_there_is_refused_with_what_is(
-    finished_project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: str
-) -> None:
+def test_what_is_not_there_is_refused_with_what_is(finished_project, tmp_path, monkeypatch, arguments, message):
     monkeypatch.chdir(finished_project)
     bootstrap_project(finished_project)
     result = CliRunner().invoke(cli, ["hasher", *arguments, "-o", str(tmp_path / "x")])
@@ -88,9 +80,7 @@ def test_what_is_not_there_is_refused_with_what_is(
 
 
 @pytest.mark.complete
-def test_a_new_project_runs(
-    tmp_path: Path, kedro: Callable[..., CompletedProcess[str]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_new_project_runs(tmp_path, kedro, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert CliRunner().invoke(cli, ["new", "mine"]).exit_code == 0
     assert {path.name for path in (tmp_path / "mine").iterdir()} == {"conf", "data", ".telemetry", "pyproject.toml"}

@@ -5,11 +5,9 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from pathlib import Path
 
 
-def test_interrupted_as_it_begins_a_run_leaves_no_lock(new_project: Callable[[str], Path]) -> None:
+def test_interrupted_as_it_begins_a_run_leaves_no_lock(new_project):
     project = new_project("interrupted")
     lock = project / "data" / "02_intermediate" / "digits" / "run.lock"
     command = [sys.executable, "-m", "kedro", "run", "--pipelines=data_ingestion"]

@@ -1,6 +1,5 @@
 import re
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,12 +13,12 @@ PLOTLY = "application/vnd.plotly.v1+json"
 
 
 @pytest.fixture(scope="module")
-def notebook() -> Any:
+def notebook():
     return nbformat.read(NOTEBOOK, as_version=4)
 
 
 @pytest.fixture(scope="module")
-def outputs(notebook: Any, finished_project: Path) -> list[Any]:
+def outputs(notebook, finished_project):
     """Run the notebook on the results of the small run, and collect what it shows."""
     client = nbclient.NotebookClient(
         nbformat.from_dict(notebook), timeout=120, resources={"metadata": {"path": str(finished_project)}}
@@ -28,18 +27,18 @@ def outputs(notebook: Any, finished_project: Path) -> list[Any]:
     return [output for cell in executed.cells if cell.cell_type == "code" for output in cell.outputs]
 
 
-def test_the_notebook_is_stored_without_outputs(notebook: Any) -> None:
+def test_the_notebook_is_stored_without_outputs(notebook):
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     assert all(cell.outputs == [] and cell.execution_count is None for cell in code)
 
 
-def test_the_notebook_names_no_benchmark_but_in_its_first_cell(notebook: Any) -> None:
+def test_the_notebook_names_no_benchmark_but_in_its_first_cell(notebook):
     first, *others = (cell.source for cell in notebook.cells if cell.cell_type == "code")
     assert first.startswith("env = None")
     assert not any(name in source for source in others for name in ("digits", "mnist", "data/"))
 
 
-def test_the_notebook_shows_tables_figures_and_pictures(outputs: list[Any]) -> None:
+def test_the_notebook_shows_tables_figures_and_pictures(outputs):
     shown = [output.data for output in outputs if "data" in output]
     assert sum(PLOTLY in data for data in shown) == 6
     assert sum("image/png" in data for data in shown) == 1
@@ -47,13 +46,13 @@ def test_the_notebook_shows_tables_figures_and_pictures(outputs: list[Any]) -> N
     assert sum("<table" in data.get("text/html", "") for data in shown) == 4
 
 
-def test_the_notebook_finds_the_stored_figure_from_counts(outputs: list[Any]) -> None:
+def test_the_notebook_finds_the_stored_figure_from_counts(outputs):
     printed = "".join(output.text for output in outputs if output.output_type == "stream" and output.name == "stdout")
     assert "mAP 0." in printed
     assert "with the ties in the worst and in the best order" in printed
 
 
-def test_the_notebook_encodes_and_searches_as_the_run_did(outputs: list[Any], finished_project: Path) -> None:
+def test_the_notebook_encodes_and_searches_as_the_run_did(outputs, finished_project):
     table = outputs[-1].data["text/html"]
     found = [int(distance) for distance in re.findall(r"<th>\d+</th>\s*<td>(\d+)</td>", table)]
     with np.load(next(finished_project.glob("data/07_model_output/digits/deephash/b32/codes.npz"))) as codes:
@@ -61,6 +60,6 @@ def test_the_notebook_encodes_and_searches_as_the_run_did(outputs: list[Any], fi
     assert found == sorted(distances)[:10]
 
 
-def test_the_notebook_prints_no_warning(outputs: list[Any]) -> None:
+def test_the_notebook_prints_no_warning(outputs):
     errors = [output.text for output in outputs if output.output_type == "stream" and output.name == "stderr"]
     assert errors == []

@@ -21,27 +21,27 @@ METRICS = Path("data/07_model_output/digits/metrics.json")
 
 
 @pytest.fixture(scope="module")
-def copied(finished_project: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def copied(finished_project, tmp_path_factory):
     """A copy of the finished project, for the tests of this file."""
     return Path(shutil.copytree(finished_project, tmp_path_factory.mktemp("provenance") / "project"))
 
 
 @pytest.fixture
-def copy(copied: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def copy(copied, monkeypatch):
     bootstrap_project(copied)
     monkeypatch.chdir(copied)
     return copied
 
 
 @pytest.mark.usefixtures("copy")
-def test_a_report_for_another_seed_and_network_is_refused(small_parameters: str) -> None:
+def test_a_report_for_another_seed_and_network_is_refused(small_parameters):
     other = f"{small_parameters},experiment.seed=7,experiment.network=cifar10_full"
     error = refused("--pipelines=reporting", other)
     assert "was made with seed 42, this run has 7" in error
     assert "kedro run --pipelines=full" in error
 
 
-def test_everything_is_as_it_was_after_a_second_run_of_the_whole(copy: Path, small_parameters: str) -> None:
+def test_everything_is_as_it_was_after_a_second_run_of_the_whole(copy, small_parameters):
     before = stored(copy)
     begun = time.monotonic()
     result = finished("--pipelines=full", small_parameters)
@@ -51,7 +51,7 @@ def test_everything_is_as_it_was_after_a_second_run_of_the_whole(copy: Path, sma
 
 
 @pytest.mark.complete
-def test_a_deleted_file_is_missed_by_status_and_made_again_alone(copy: Path, small_parameters: str) -> None:
+def test_a_deleted_file_is_missed_by_status_and_made_again_alone(copy, small_parameters):
     before = stored(copy)
     codes = copy / "data/07_model_output/digits/itq/b12/codes.npz"
     content = codes.read_bytes()
@@ -65,7 +65,7 @@ def test_a_deleted_file_is_missed_by_status_and_made_again_alone(copy: Path, sma
     assert changed == {codes, manifest_path(codes)}
 
 
-def test_codes_of_another_method_are_not_evaluated(copy: Path, small_parameters: str) -> None:
+def test_codes_of_another_method_are_not_evaluated(copy, small_parameters):
     folder = copy / "data/07_model_output/digits"
     kept = (folder / "itq/b12/codes.npz").read_bytes()
     shutil.copy(folder / "ksh/b12/codes.npz", folder / "itq/b12/codes.npz")
@@ -74,7 +74,7 @@ def test_codes_of_another_method_are_not_evaluated(copy: Path, small_parameters:
 
 
 @pytest.mark.complete
-def test_one_cell_with_other_epochs_does_not_get_among_the_others(copy: Path, small_parameters: str) -> None:
+def test_one_cell_with_other_epochs_does_not_get_among_the_others(copy, small_parameters):
     cell = ("--pipelines=fine_tuning", "--namespaces=deephash.b12")
     finished(*cell, f"{small_parameters},fine_tuning.deephash.training.epochs=2")
     error = refused("--pipelines=evaluation", small_parameters)
@@ -86,9 +86,7 @@ def test_one_cell_with_other_epochs_does_not_get_among_the_others(copy: Path, sm
 
 
 @pytest.mark.complete
-def test_images_split_with_another_seed_do_not_get_under_the_old_classifier(
-    copy: Path, finished_project: Path, small_parameters: str
-) -> None:
+def test_images_split_with_another_seed_do_not_get_under_the_old_classifier(copy, finished_project, small_parameters):
     finished("--pipelines=data_ingestion", f"{small_parameters},experiment.seed=7")
     for seed, stage in ((42, "feature_extraction"), (42, "evaluation"), (7, "feature_extraction"), (7, "evaluation")):
         error = refused(f"--pipelines={stage}", f"{small_parameters},experiment.seed={seed}")
@@ -98,7 +96,7 @@ def test_images_split_with_another_seed_do_not_get_under_the_old_classifier(
     assert (copy / METRICS).read_bytes() == (finished_project / METRICS).read_bytes()
 
 
-def test_a_report_that_used_what_is_stale_says_so(copy: Path, small_parameters: str) -> None:
+def test_a_report_that_used_what_is_stale_says_so(copy, small_parameters):
     report = copy / "data/08_reporting/digits/report.html"
     kept = {path: path.read_bytes() for path in (copy / "data/08_reporting/digits").iterdir()}
     finished("--pipelines=reporting", "--stale=allow", f"{small_parameters},experiment.seed=7")
@@ -111,7 +109,7 @@ def test_a_report_that_used_what_is_stale_says_so(copy: Path, small_parameters: 
         path.write_bytes(content)
 
 
-def test_of_two_runs_at_once_the_second_is_refused(copy: Path, small_parameters: str) -> None:
+def test_of_two_runs_at_once_the_second_is_refused(copy, small_parameters):
     takes_it = (
         "import sys, time; from pathlib import Path; from deephash_pipeline.provenance.lock import RunLock;"
         "RunLock(Path('data/02_intermediate/digits')).take(); print('taken', flush=True); time.sleep(600)"
@@ -129,7 +127,7 @@ def test_of_two_runs_at_once_the_second_is_refused(copy: Path, small_parameters:
 
 
 @pytest.mark.usefixtures("copy")
-def test_a_cell_is_explained_from_raw_images_to_map(small_parameters: str) -> None:
+def test_a_cell_is_explained_from_raw_images_to_map(small_parameters):
     result = CliRunner().invoke(cli.explain, ("deephash.b48", small_parameters))
     assert result.exit_code == 0, result.output
     lines = result.output.splitlines()
@@ -149,9 +147,7 @@ def test_a_cell_is_explained_from_raw_images_to_map(small_parameters: str) -> No
     assert "stale" not in result.output
 
 
-def test_an_index_of_a_cell_is_searched_explained_and_known_to_be_stale_or_damaged(
-    copy: Path, small_parameters: str
-) -> None:
+def test_an_index_of_a_cell_is_searched_explained_and_known_to_be_stale_or_damaged(copy, small_parameters):
     finished("--pipelines=indexing", "--namespaces=itq.b12,deephash.b48", small_parameters)
     places = [copy / f"data/07_model_output/digits/{cell}/index" for cell in ("itq/b12", "deephash/b48")]
     for folder in places:
@@ -178,7 +174,7 @@ def test_an_index_of_a_cell_is_searched_explained_and_known_to_be_stale_or_damag
 
 
 @pytest.mark.usefixtures("copy")
-def test_what_is_not_there_cannot_be_explained() -> None:
+def test_what_is_not_there_cannot_be_explained():
     result = CliRunner().invoke(cli.explain, ("deephash.b49",))
     assert result.exit_code == 1
     assert "unknown `deephash.b49`" in result.output

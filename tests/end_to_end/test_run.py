@@ -1,16 +1,13 @@
 import json
 import math
 import shutil
-import subprocess
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
 from kedro.framework.session import KedroSession
 from kedro.framework.startup import bootstrap_project
 from mlflow import MlflowClient
-from mlflow.entities import Run
 
 from deephash_pipeline.pipelines.grid import METHODS, PAPER_METHODS, cells
 from deephash_pipeline.provenance.manifest import manifest_path
@@ -20,11 +17,11 @@ GRID = list(cells(*PAPER_METHODS))
 NAMES = [METHODS[method] for method in PAPER_METHODS]
 
 
-def results(project: Path) -> Path:
+def results(project):
     return project / "data" / "08_reporting" / "digits"
 
 
-def tracked(project: Path) -> tuple[list[Run], list[Run]]:
+def tracked(project):
     """Parent runs, newest first, and child runs."""
     client = MlflowClient(f"sqlite:///{project / 'mlflow.db'}")
     experiment = client.get_experiment_by_name("digits")
@@ -36,9 +33,7 @@ def tracked(project: Path) -> tuple[list[Run], list[Run]]:
     )
 
 
-def test_the_run_ends_with_the_table_and_where_to_look_further(
-    small_run: subprocess.CompletedProcess[str], finished_project: Path
-) -> None:
+def test_the_run_ends_with_the_table_and_where_to_look_further(small_run, finished_project):
     lines = small_run.stdout.splitlines()
     assert any("Mean average precision on digits" in line for line in lines)
     table = pd.read_csv(results(finished_project) / "map.csv").set_index("method")
@@ -50,21 +45,19 @@ def test_the_run_ends_with_the_table_and_where_to_look_further(
         assert any(command in line for line in lines)
 
 
-def test_the_run_prints_no_warning(small_run: subprocess.CompletedProcess[str]) -> None:
+def test_the_run_prints_no_warning(small_run):
     suspicious = [line for line in small_run.stdout.splitlines() if "warn" in line.lower() or "deprec" in line.lower()]
     assert suspicious == []
 
 
-def test_the_report_lies_where_the_run_says(
-    small_run: subprocess.CompletedProcess[str], finished_project: Path
-) -> None:
+def test_the_report_lies_where_the_run_says(small_run, finished_project):
     assert "data/08_reporting/digits/report.html" in small_run.stdout
     report = (results(finished_project) / "report.html").read_text(encoding="utf-8")
     assert report.rstrip().endswith("</html>")
     assert all(method in report for method in NAMES)
 
 
-def test_every_cell_has_metrics_between_chance_and_perfection(finished_project: Path) -> None:
+def test_every_cell_has_metrics_between_chance_and_perfection(finished_project):
     output = finished_project / "data" / "07_model_output" / "digits"
     for cell in GRID:
         metrics = json.loads((output / cell.namespace.replace(".", "/") / "metrics.json").read_text())
@@ -75,7 +68,7 @@ def test_every_cell_has_metrics_between_chance_and_perfection(finished_project: 
         assert metrics["database_size"] == round(0.8 * 797)
 
 
-def test_the_run_leaves_no_temporary_file_and_writes_nothing_outside_its_folders(finished_project: Path) -> None:
+def test_the_run_leaves_no_temporary_file_and_writes_nothing_outside_its_folders(finished_project):
     hidden = [path for path in (finished_project / "data").rglob(".*") if path.name != ".gitkeep"]
     assert hidden == []
     made = {path.name for path in finished_project.iterdir()}
@@ -84,7 +77,7 @@ def test_the_run_leaves_no_temporary_file_and_writes_nothing_outside_its_folders
     assert made - given - {".viz"} == {"data", "mlflow.db", "mlartifacts"}
 
 
-def test_mlflow_holds_one_parent_and_a_child_for_each_cell(finished_project: Path) -> None:
+def test_mlflow_holds_one_parent_and_a_child_for_each_cell(finished_project):
     parents, children = tracked(finished_project)
     assert len(parents) == 1
     parent = parents[0]
@@ -95,7 +88,7 @@ def test_mlflow_holds_one_parent_and_a_child_for_each_cell(finished_project: Pat
     assert found == sorted((cell.method, str(cell.code_length or 10)) for cell in GRID)
 
 
-def test_mlflow_holds_the_figures_of_the_catalog(finished_project: Path) -> None:
+def test_mlflow_holds_the_figures_of_the_catalog(finished_project):
     metrics = json.loads((finished_project / "data/07_model_output/digits/metrics.json").read_text())
     stored = {(cell["method"], str(cell["code_length"])): cell["mean_average_precision"] for cell in metrics}
     _, children = tracked(finished_project)
@@ -108,16 +101,14 @@ def test_mlflow_holds_the_figures_of_the_catalog(finished_project: Path) -> None
 
 
 @pytest.fixture
-def codes_alone(finished_project: Path, tmp_path: Path) -> Path:
+def codes_alone(finished_project, tmp_path):
     """A copy of the finished project with labels and codes, but without images, features, models and figures."""
     kept = shutil.ignore_patterns("images.npy", "0[13468]_*", "metrics.json", "*.csv", "query_histograms.npz", ".viz")
     return Path(shutil.copytree(finished_project, tmp_path / "codes alone", ignore=kept))
 
 
 @pytest.mark.complete
-def test_evaluation_runs_on_cached_codes_alone(
-    finished_project: Path, codes_alone: Path, small_runtime_parameters: dict[str, Any]
-) -> None:
+def test_evaluation_runs_on_cached_codes_alone(finished_project, codes_alone, small_runtime_parameters):
     before = tracked(codes_alone)
     bootstrap_project(codes_alone)
     with KedroSession.create(codes_alone, runtime_params=small_runtime_parameters) as session:
@@ -130,8 +121,8 @@ def test_evaluation_runs_on_cached_codes_alone(
 
 
 def test_the_same_seed_gives_the_same_codes_when_a_cell_is_trained_alone(
-    finished_project: Path, small_parameters: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    finished_project, small_parameters, tmp_path, monkeypatch
+):
     project = Path(shutil.copytree(finished_project, tmp_path / "again", ignore=shutil.ignore_patterns("b12")))
     layer = Path("data/06_models/digits/deephash_pretrained/b12/hash_layer.safetensors")
     codes = Path("data/07_model_output/digits/deephash/b12/codes.npz")

@@ -8,8 +8,6 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -18,7 +16,7 @@ from tests.training.distributed.digits_training import free_port
 
 
 @pytest.fixture
-def address(here: Path) -> Iterator[str]:
+def address(here):
     """Where Kedro-Viz listens."""
     # It takes none above 49151.
     port = next(port for port in iter(free_port, None) if port <= 49151)
@@ -28,7 +26,7 @@ def address(here: Path) -> Iterator[str]:
         os.killpg(process.pid, signal.SIGTERM)
 
 
-def answer(url: str, seconds: float = 300) -> dict:
+def answer(url, seconds=300):
     """What an address says, as soon as somebody listens."""
     end = time.monotonic() + seconds
     while True:
@@ -43,7 +41,7 @@ def answer(url: str, seconds: float = 300) -> dict:
 
 @pytest.mark.complete
 @pytest.mark.skipif(shutil.which("chromium") is None, reason="needs Chromium")
-def test_the_plain_command_opens_on_the_eight_stages_and_has_all_pipelines(address: str, tmp_path: Path) -> None:
+def test_the_plain_command_opens_on_the_eight_stages_and_has_all_pipelines(address, tmp_path):
     main = answer(f"{address}/api/main")
     children = main["modular_pipelines"]["__root__"]["children"]
     assert {child["id"] for child in children if child["type"] == "modularPipeline"} == set(STAGES)

@@ -1,19 +1,14 @@
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
-from deephash_pipeline.hashing import HashFunction
 from tests.hashing.little_work import LITTLE_WORK
 
 
 @pytest.fixture(scope="session")
-def quick() -> Callable[..., HashFunction]:
+def quick():
     """Make hash functions that learn for a short time only, from (method, code length, seed, parameters of its own)."""
 
-    def make(method: type[HashFunction], code_length: int, seed: int = 0, **parameters: Any) -> HashFunction:
+    def make(method, code_length, seed=0, **parameters):
         given = {**LITTLE_WORK.get(method, {}), **parameters}
         return method(code_length, random_state=seed, **given)
 
@@ -21,7 +16,7 @@ def quick() -> Callable[..., HashFunction]:
 
 
 @pytest.fixture(scope="session")
-def z() -> NDArray[np.float32]:
+def z():
     """300 rows of 20 correlated features after a ReLU: off the origin, with exact zeros, as a network gives them."""
     generator = np.random.default_rng(11)
     mixing = generator.normal(size=(20, 20)) * np.linspace(2.0, 0.2, 20)[:, np.newaxis]
@@ -29,6 +24,6 @@ def z() -> NDArray[np.float32]:
 
 
 @pytest.fixture(scope="session")
-def labels(z: NDArray[np.float32]) -> NDArray[np.int64]:
+def labels(z):
     """Ten classes, in no relation to the rows of `z`."""
     return np.random.default_rng(12).permutation(len(z)) % 10

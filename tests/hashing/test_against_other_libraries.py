@@ -4,8 +4,7 @@ from importlib.util import find_spec
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
-from sklearn.random_projection import GaussianRandomProjection  # type: ignore[import-untyped]
+from sklearn.random_projection import GaussianRandomProjection
 
 from deephash_pipeline.hashing import ITQ, LSH
 
@@ -14,7 +13,7 @@ needs_faiss = pytest.mark.skipif(
 )
 
 
-def test_lsh_takes_the_signs_of_scikit_learns_random_projections(z: NDArray[np.float32]) -> None:
+def test_lsh_takes_the_signs_of_scikit_learns_random_projections(z):
     # The same draws: scikit-learn's come from the legacy generator, so ours stand in for them.
     projection = GaussianRandomProjection(n_components=12, random_state=0).fit(z)
     projection.components_ = np.random.default_rng(3).standard_normal((12, z.shape[1])) / np.sqrt(12)
@@ -24,7 +23,7 @@ def test_lsh_takes_the_signs_of_scikit_learns_random_projections(z: NDArray[np.f
 
 
 @needs_faiss
-def test_lsh_ranks_like_the_index_of_faiss(z: NDArray[np.float32]) -> None:
+def test_lsh_ranks_like_the_index_of_faiss(z):
     import faiss  # noqa: PLC0415 - not everywhere
 
     # Directions that are orthogonal, as faiss rotates the data; its index then ranks by Hamming distance.
@@ -41,7 +40,7 @@ def test_lsh_ranks_like_the_index_of_faiss(z: NDArray[np.float32]) -> None:
 
 @needs_faiss
 @pytest.mark.parametrize("seed", range(5))
-def test_itq_loses_no_more_than_the_rotation_of_faiss(seed: int) -> None:
+def test_itq_loses_no_more_than_the_rotation_of_faiss(seed):
     import faiss  # noqa: PLC0415 - not everywhere
 
     # Decorrelated features: both methods have nothing to learn but the rotation, from as many iterations.

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hashing import AGH
@@ -14,18 +13,18 @@ BANDWIDTH = np.full(4, 1.5)
 WEIGHTS = anchor_weights(ROWS, ANCHORS, BANDWIDTH)
 
 
-def test_weights_are_gaussian_to_the_nearest_anchors_and_sum_to_one() -> None:
+def test_weights_are_gaussian_to_the_nearest_anchors_and_sum_to_one():
     for row, weights in zip(ROWS, WEIGHTS, strict=True):
         squared = ((row - ANCHORS) ** 2).sum(axis=1)
         kernels = np.where(squared <= np.sort(squared)[3], np.exp(-squared / 1.5**2), 0)
         np.testing.assert_allclose(weights, kernels / kernels.sum(), rtol=1e-5)
 
 
-def test_a_row_far_from_all_anchors_has_weights() -> None:
+def test_a_row_far_from_all_anchors_has_weights():
     assert anchor_weights(ROWS[:1] + 1e6, ANCHORS, BANDWIDTH).sum() == pytest.approx(1)
 
 
-def test_functions_are_eigenvectors_of_the_graph_after_the_constant_one() -> None:
+def test_functions_are_eigenvectors_of_the_graph_after_the_constant_one():
     graph = WEIGHTS / WEIGHTS.sum(axis=0) @ WEIGHTS.T
     values, vectors = np.linalg.eigh(graph)
     assert values[-1] == pytest.approx(1)
@@ -36,11 +35,11 @@ def test_functions_are_eigenvectors_of_the_graph_after_the_constant_one() -> Non
         assert overlap == pytest.approx(1, abs=1e-9)
 
 
-def test_second_thresholds_are_balanced_and_the_smoothest() -> None:
+def test_second_thresholds_are_balanced_and_the_smoothest():
     laplacian = np.eye(150) - WEIGHTS / WEIGHTS.sum(axis=0) @ WEIGHTS.T
     y = WEIGHTS @ smoothest_functions(WEIGHTS, 1)[:, 0]
 
-    def split(positive: float, negative: float) -> NDArray[np.float64]:
+    def split(positive, negative):
         return np.where(y >= 0, y - positive, -y + negative)
 
     positive, negative = second_thresholds(y, WEIGHTS)
@@ -53,7 +52,7 @@ def test_second_thresholds_are_balanced_and_the_smoothest() -> None:
         assert other @ laplacian @ other > best @ laplacian @ best
 
 
-def test_two_layers_split_each_half_again() -> None:
+def test_two_layers_split_each_half_again():
     fitted = AGH(7, anchors=20, random_state=2).fit(ROWS)
     codes = fitted.transform(ROWS)
     weights = anchor_weights(ROWS, fitted.anchors_, fitted.bandwidth_)
@@ -66,6 +65,6 @@ def test_two_layers_split_each_half_again() -> None:
         np.testing.assert_array_equal(codes[:, 4 + bit], second)
 
 
-def test_more_bits_than_the_graph_has_functions_are_refused_with_the_remedy() -> None:
+def test_more_bits_than_the_graph_has_functions_are_refused_with_the_remedy():
     with pytest.raises(InputError, match=r"^code_length is 60, but .* eigenvectors of 2 bits: raise anchors"):
         AGH(60, anchors=10).fit(ROWS)

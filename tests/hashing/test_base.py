@@ -1,10 +1,8 @@
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from numpy.typing import NDArray
 from sklearn.exceptions import DataConversionWarning
 
 from deephash_pipeline.common.errors import InputError
@@ -44,28 +42,26 @@ OUT_OF_RANGE = {
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_the_same_seed_gives_the_same_arrays(
-    method: type[HashFunction], z: NDArray[np.float32], labels: NDArray[np.int64], quick: Quick
-) -> None:
+def test_the_same_seed_gives_the_same_arrays(method, z, labels, quick):
     first, second = (quick(method, 12, seed=5).fit(z, labels).arrays() for _ in range(2))
     for name, array in first.items():
         np.testing.assert_array_equal(array, second[name])
 
 
 @pytest.mark.parametrize("method", [LSH, ITQ, BRE, KSH, LDAH, MLH])
-def test_another_seed_gives_another_projection(method, z, labels, quick) -> None:
+def test_another_seed_gives_another_projection(method, z, labels, quick):
     first, other = (quick(method, 12, seed).fit(z, labels).arrays()["projection"] for seed in (5, 6))
     assert not np.array_equal(first, other)
 
 
 @pytest.mark.parametrize("method", UNSUPERVISED)
-def test_labels_do_not_change_an_unsupervised_method(method: type[HashFunction], z: NDArray[np.float32]) -> None:
+def test_labels_do_not_change_an_unsupervised_method(method, z):
     labels = np.arange(len(z)) % 10
     np.testing.assert_array_equal(method(12).fit(z).transform(z), method(12).fit(z, labels).transform(z))
 
 
 @pytest.mark.parametrize("method", ENCODING_ALIKE)
-def test_a_code_does_not_depend_on_the_batch_it_is_computed_in(method: type[HashFunction], quick: Quick) -> None:
+def test_a_code_does_not_depend_on_the_batch_it_is_computed_in(method, quick):
     generator = np.random.default_rng(3)
     features = 2048
     z = np.maximum(generator.normal(size=(VALUES_PER_BLOCK // features + 40, features)) + 1.0, 0.0).astype(np.float32)
@@ -78,13 +74,7 @@ def test_a_code_does_not_depend_on_the_batch_it_is_computed_in(method: type[Hash
 # Not of KSH: coefficients of similar anchors are large and cancel, so rounding shows in them, though not in codes.
 # Nor of Liong's: L-BFGS on a float32 objective takes another path where the last bit differs.
 @pytest.mark.parametrize("method", [method for method in METHODS if method not in (KSH, HASH_FUNCTIONS["liong_sdh"])])
-def test_the_size_of_blocks_changes_nothing_but_rounding(
-    method: type[HashFunction],
-    z: NDArray[np.float32],
-    labels: NDArray[np.int64],
-    quick: Quick,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_size_of_blocks_changes_nothing_but_rounding(method, z, labels, quick, monkeypatch):
     parameters = {"centre": True} if method is LSH else {}
     whole = quick(method, 12, **parameters).fit(z, labels)
     monkeypatch.setattr(rows, "VALUES_PER_BLOCK", 7 * z.shape[1])
@@ -99,21 +89,17 @@ def test_the_size_of_blocks_changes_nothing_but_rounding(
 
 
 @pytest.mark.parametrize("method", ENCODING_ALIKE)
-def test_float64_features_give_the_codes_of_the_same_numbers_in_float32(
-    method: type[HashFunction], z: NDArray[np.float32], labels: NDArray[np.int64], quick: Quick
-) -> None:
+def test_float64_features_give_the_codes_of_the_same_numbers_in_float32(method, z, labels, quick):
     hash_function = quick(method, 12).fit(z, labels)
     np.testing.assert_array_equal(hash_function.transform(z), hash_function.transform(z.astype(np.float64)))
 
 
-def test_an_empty_batch_gives_no_codes(z: NDArray[np.float32]) -> None:
+def test_an_empty_batch_gives_no_codes(z):
     assert LSH(12).fit(z).transform(z[:0]).shape == (0, 12)
 
 
 @pytest.mark.parametrize("broken_value", [np.nan, np.inf, -np.inf])
-def test_values_that_are_not_finite_are_refused_with_the_number_of_rows(
-    broken_value: float, z: NDArray[np.float32], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_values_that_are_not_finite_are_refused_with_the_number_of_rows(broken_value, z, monkeypatch):
     monkeypatch.setattr(rows, "VALUES_PER_BLOCK", 5 * z.shape[1])
     broken = z.copy()
     broken[3, 1:4] = broken[7, 0] = broken_value
@@ -124,20 +110,20 @@ def test_values_that_are_not_finite_are_refused_with_the_number_of_rows(
 
 
 @pytest.mark.parametrize("malformed", [np.zeros(5), np.zeros((2, 3, 4)), np.zeros((5, 0)), [["a", "b"]] * 5])
-def test_features_that_are_no_table_of_numbers_are_refused_in_one_line(malformed: Any) -> None:
+def test_features_that_are_no_table_of_numbers_are_refused_in_one_line(malformed):
     with pytest.raises(InputError) as caught:
         LSH(4).fit(malformed)
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("rows", [0, 1])
-def test_fit_to_fewer_than_two_rows_is_refused(rows: int) -> None:
+def test_fit_to_fewer_than_two_rows_is_refused(rows):
     with pytest.raises(InputError, match=rf"^Found array with {rows} sample\(s\).* a minimum of 2 is required by LSH"):
         LSH(4).fit(np.zeros((rows, 3)))
 
 
 @pytest.mark.parametrize("method", SUPERVISED)
-def test_all_supervised_methods_refuse_missing_labels_alike(method: type[HashFunction], z: NDArray[np.float32]) -> None:
+def test_all_supervised_methods_refuse_missing_labels_alike(method, z):
     with pytest.raises(InputError) as caught:
         method(12).fit(z)
     assert str(caught.value) == (
@@ -147,7 +133,7 @@ def test_all_supervised_methods_refuse_missing_labels_alike(method: type[HashFun
 
 
 @pytest.mark.parametrize("method", SUPERVISED)
-def test_all_supervised_methods_refuse_a_single_class_alike(method: type[HashFunction], z: NDArray[np.float32]) -> None:
+def test_all_supervised_methods_refuse_a_single_class_alike(method, z):
     with pytest.raises(InputError, match=rf"^y names one class only, but {method.__name__} learns from differences"):
         method(12).fit(z, np.full(300, 4))
 
@@ -162,14 +148,12 @@ def test_all_supervised_methods_refuse_a_single_class_alike(method: type[HashFun
         (np.linspace(0, 1, 300), r"^KSH learns from classes, but y contains fractions"),
     ],
 )
-def test_labels_that_are_not_one_class_for_each_row_are_refused(
-    labels: NDArray[Any], message: str, z: NDArray[np.float32]
-) -> None:
+def test_labels_that_are_not_one_class_for_each_row_are_refused(labels, message, z):
     with pytest.raises(InputError, match=message):
         KSH(4).fit(z, labels)
 
 
-def test_labels_of_several_columns_may_be_of_any_kind(z: NDArray[np.float32]) -> None:
+def test_labels_of_several_columns_may_be_of_any_kind(z):
     several = np.stack([z[:, 0] > 0, z[:, 1] > 0, z[:, 2] > 0], axis=1)
     codes = KSH(4, anchors=30).fit(z, several).transform(z)
     for labels in (several.astype(int), several.astype(int).tolist(), pd.DataFrame(several.astype(float))):
@@ -181,31 +165,31 @@ def test_labels_of_several_columns_may_be_of_any_kind(z: NDArray[np.float32]) ->
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_transform_and_arrays_before_fit_are_refused(method: type[HashFunction], z: NDArray[np.float32]) -> None:
+def test_transform_and_arrays_before_fit_are_refused(method, z):
     for step in (lambda: method(12).transform(z), method(12).arrays):
         with pytest.raises(InputError, match=rf"^{method.__name__} has learned nothing yet: call fit"):
             step()
 
 
-def test_features_of_another_dimension_are_refused_by_transform(z: NDArray[np.float32]) -> None:
+def test_features_of_another_dimension_are_refused_by_transform(z):
     with pytest.raises(InputError, match=r"^X has 19 features, but PCAH is expecting 20 features as input"):
         PCAH(12).fit(z).transform(z[:, :19])
 
 
 @pytest.mark.parametrize("code_length", [0, -1, 4097, 12.0, True])
-def test_code_lengths_outside_1_to_4096_are_refused(code_length: Any, z: NDArray[np.float32]) -> None:
+def test_code_lengths_outside_1_to_4096_are_refused(code_length, z):
     with pytest.raises(InputError, match=r"^code_length is .* from 1 to 4096"):
         LSH(code_length).fit(z)
 
 
 @pytest.mark.parametrize("random_state", [-1, None, 0.5])
-def test_a_random_state_that_is_no_seed_is_refused(random_state: Any, z: NDArray[np.float32]) -> None:
+def test_a_random_state_that_is_no_seed_is_refused(random_state, z):
     with pytest.raises(InputError, match=rf"^random_state is {random_state}: choose an integer of at least 0"):
         LSH(12, random_state=random_state).fit(z)
 
 
 @pytest.mark.parametrize("method", OUT_OF_RANGE)
-def test_parameters_out_of_range_are_refused_by_name(method, z, labels) -> None:
+def test_parameters_out_of_range_are_refused_by_name(method, z, labels):
     for name, value in OUT_OF_RANGE[method].items():
         with pytest.raises(InputError, match=rf"^{method.__name__}: {name}: Input should be "):
             method(4, **{name: value}).fit(z, labels)
@@ -213,12 +197,12 @@ def test_parameters_out_of_range_are_refused_by_name(method, z, labels) -> None:
 
 @pytest.mark.parametrize("method", [PCAH, SpectralHashing, LDAH, KSH, MLH])
 @pytest.mark.parametrize("value", [0.0, 0.1])
-def test_equal_rows_are_refused(method, value) -> None:
+def test_equal_rows_are_refused(method, value):
     with pytest.raises(InputError, match=r"^X has only equal rows"):
         method(1).fit(np.full((50, 3), value), np.arange(50) % 2)
 
 
-def test_parameters_of_a_wrong_type_are_refused_all_in_one_line(z: NDArray[np.float32]) -> None:
+def test_parameters_of_a_wrong_type_are_refused_all_in_one_line(z):
     with pytest.raises(InputError) as caught:
         BRE(12, anchors="3", centre=1, supervised=False).fit(z)
     assert str(caught.value) == (
@@ -226,23 +210,23 @@ def test_parameters_of_a_wrong_type_are_refused_all_in_one_line(z: NDArray[np.fl
     )
 
 
-def test_parameters_may_be_numbers_of_numpy(z: NDArray[np.float32]) -> None:
+def test_parameters_may_be_numbers_of_numpy(z):
     grid = ITQ(np.int64(12), iterations=np.int32(7), random_state=np.uint8(3)).fit(z)
     plain = ITQ(12, iterations=7, random_state=3).fit(z)
     np.testing.assert_array_equal(grid.transform(z), plain.transform(z))
 
 
-def test_arrays_of_another_method_are_refused(z: NDArray[np.float32]) -> None:
+def test_arrays_of_another_method_are_refused(z):
     with pytest.raises(InputError, match=r"^LSH is made of the arrays projection, threshold, not axis"):
         LSH.from_arrays(12, SpectralHashing(12).fit(z).arrays())
 
 
-def test_arrays_of_another_code_length_are_refused(z: NDArray[np.float32]) -> None:
+def test_arrays_of_another_code_length_are_refused(z):
     with pytest.raises(InputError, match=r"^array projection of LSH has shape \(20, 12\), not \(20, 16\)"):
         LSH.from_arrays(16, LSH(12).fit(z).arrays())
 
 
-def test_arrays_that_are_not_finite_are_refused(z: NDArray[np.float32]) -> None:
+def test_arrays_that_are_not_finite_are_refused(z):
     arrays = LSH(12).fit(z).arrays()
     with pytest.raises(InputError, match=r"^array threshold of LSH contains NaN or infinity"):
         LSH.from_arrays(12, arrays | {"threshold": np.full(12, np.nan)})

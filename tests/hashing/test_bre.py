@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hashing import LSH
@@ -14,16 +13,16 @@ ALL_PAIRS = {"pair_share": 1.0, "training_rows": 300}
 
 
 @pytest.fixture(scope="module")
-def labels() -> NDArray[np.int64]:
+def labels():
     return np.arange(300) % 3
 
 
-def slow_objective(bits: NDArray[np.bool_], pairs: list[tuple[int, int]], distances: NDArray[np.float64]) -> float:
+def slow_objective(bits, pairs, distances):
     """Half the sum of (Hamming distance / K - d)^2 over the pairs, for bits (rows, K) and distances (rows, rows)."""
     return sum((float(np.mean(bits[i] != bits[j])) - float(distances[i, j])) ** 2 for i, j in pairs) / 2
 
 
-def slow_distances(z: NDArray[np.float64], labels: NDArray[np.int64] | None, centre: bool) -> NDArray[np.float64]:
+def slow_distances(z, labels, centre):
     if labels is not None:
         return np.array([[float(one != other) for other in labels] for one in labels])
     points = z - z.mean(axis=0) if centre else z
@@ -35,7 +34,7 @@ def slow_distances(z: NDArray[np.float64], labels: NDArray[np.int64] | None, cen
 class Problem:
     """Rows, pairs, distances, anchors and weights drawn at random, and the pairs as the kernel wants them."""
 
-    def __init__(self, seed: int, integral: bool) -> None:
+    def __init__(self, seed, integral):
         generator = np.random.default_rng(seed)
         rows, code_length, anchors = 14, 3, 4
         points = generator.normal(size=(rows, 5))
@@ -51,14 +50,14 @@ class Problem:
         if integral:
             self.distances = np.round(self.distances)
 
-    def bits(self, weights: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def bits(self, weights):
         columns = [self.kernel[:, at] @ of_bit >= 0 for at, of_bit in zip(self.anchors, weights, strict=True)]
         return np.stack(columns, axis=1)
 
-    def objective(self, weights: NDArray[np.float64]) -> float:
+    def objective(self, weights):
         return slow_objective(self.bits(weights), self.pairs, self.distances)
 
-    def listed_pairs(self, weights: NDArray[np.float64]) -> Pairs:
+    def listed_pairs(self, weights):
         bits = self.bits(weights)
         entries = sorted([*self.pairs, *((j, i) for i, j in self.pairs)])
         first = [sum(row < i for row, _ in entries) for i in range(len(bits) + 1)]
@@ -68,7 +67,7 @@ class Problem:
 
 @settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 2**32), integral=st.booleans())
-def test_a_weight_is_set_to_the_best_of_all_midpoints_between_thresholds(seed: int, integral: bool) -> None:
+def test_a_weight_is_set_to_the_best_of_all_midpoints_between_thresholds(seed, integral):
     problem = Problem(seed, integral)
     bit, position = 1, 2
     projection = project_rows(problem.kernel, problem.anchors[bit], problem.weights[bit])
@@ -77,7 +76,7 @@ def test_a_weight_is_set_to_the_best_of_all_midpoints_between_thresholds(seed: i
     coupling = couple(np.where(projection >= 0, 1.0, -1.0), pairs)
     found = best_weight(kernel_values, projection, problem.weights[bit, position], pairs, coupling)
 
-    def objective_at(weight: float) -> float:
+    def objective_at(weight):
         weights = problem.weights.copy()
         weights[bit, position] = weight
         return problem.objective(weights)
@@ -93,9 +92,7 @@ def test_a_weight_is_set_to_the_best_of_all_midpoints_between_thresholds(seed: i
 
 @settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 2**32), integral=st.booleans())
-def test_sweeps_keep_the_excess_of_all_pairs_up_to_date_and_never_raise_the_objective(
-    seed: int, integral: bool
-) -> None:
+def test_sweeps_keep_the_excess_of_all_pairs_up_to_date_and_never_raise_the_objective(seed, integral):
     problem = Problem(seed, integral)
     weights = problem.weights.copy()
     pairs = problem.listed_pairs(weights)
@@ -107,7 +104,7 @@ def test_sweeps_keep_the_excess_of_all_pairs_up_to_date_and_never_raise_the_obje
     assert (np.diff(objectives) <= 1e-12).all()
 
 
-def test_an_anchor_at_a_right_angle_to_all_rows_keeps_its_weight() -> None:
+def test_an_anchor_at_a_right_angle_to_all_rows_keeps_its_weight():
     problem = Problem(3, integral=True)
     problem.kernel[problem.anchors[0, 0], :] = problem.kernel[:, problem.anchors[0, 0]] = 0.0
     weights = problem.weights.copy()
@@ -116,7 +113,7 @@ def test_an_anchor_at_a_right_angle_to_all_rows_keeps_its_weight() -> None:
     assert weights[0, 0] == problem.weights[0, 0]
 
 
-def test_a_weight_stays_if_a_row_that_counts_as_immovable_would_move_and_spoil_the_gain() -> None:
+def test_a_weight_stays_if_a_row_that_counts_as_immovable_would_move_and_spoil_the_gain():
     kernel = np.zeros((5, 5))
     kernel[3, :3] = 1e-7, 1.0, 0.0
     kernel[4, :3] = -4.9e-8, 0.0, 1.0
@@ -131,9 +128,7 @@ def test_a_weight_stays_if_a_row_that_counts_as_immovable_would_move_and_spoil_t
 
 @pytest.mark.parametrize("supervised", [True, False])
 @pytest.mark.parametrize("centre", [True, False])
-def test_the_stored_hyperplanes_have_the_objective_of_the_anchors_they_were_made_of(
-    supervised: bool, centre: bool, z: NDArray[np.float32], labels: NDArray[np.int64]
-) -> None:
+def test_the_stored_hyperplanes_have_the_objective_of_the_anchors_they_were_made_of(supervised, centre, z, labels):
     exact, classes = z[:60].astype(np.float64), labels[:60]
     parameters = ALL_PAIRS | {"supervised": supervised, "centre": centre}
     hash_function = BRE(6, random_state=1, **parameters).fit(exact, classes)
@@ -144,9 +139,7 @@ def test_the_stored_hyperplanes_have_the_objective_of_the_anchors_they_were_made
 
 
 @pytest.mark.parametrize("supervised", [True, False])
-def test_learning_never_raises_the_objective_and_ends_by_the_tolerance(
-    supervised: bool, z: NDArray[np.float32], labels: NDArray[np.int64]
-) -> None:
+def test_learning_never_raises_the_objective_and_ends_by_the_tolerance(supervised, z, labels):
     parameters = {"supervised": supervised, "tolerance": 0.2}
     gains = -np.diff(BRE(12, random_state=2, **parameters).fit(z, labels).objective_)
     assert len(gains) > 1
@@ -154,12 +147,12 @@ def test_learning_never_raises_the_objective_and_ends_by_the_tolerance(
     assert -1e-9 <= gains[-1] <= 0.2
 
 
-def test_learning_ends_after_the_greatest_number_of_sweeps(z: NDArray[np.float32], labels: NDArray[np.int64]) -> None:
+def test_learning_ends_after_the_greatest_number_of_sweeps(z, labels):
     parameters = {"tolerance": 0.0, "maximum_sweeps": 3}
     assert BRE(12, **parameters).fit(z, labels).objective_.shape == (4,)
 
 
-def test_a_pair_is_listed_at_both_of_its_rows_and_no_row_is_paired_with_itself() -> None:
+def test_a_pair_is_listed_at_both_of_its_rows_and_no_row_is_paired_with_itself():
     partners, bits = np.array([[0, 1], [2, 0], [0, 2]]), np.array([[True, False, False], [True, False, True]])
     pairs = _list_pairs(partners, bits, np.array([[0.0, 0.5, 0.25], [0.5, 0.0, 1.0], [0.25, 1.0, 0.0]]))
     entries = [(i, int(j)) for i in range(3) for j in pairs.partner[pairs.first[i] : pairs.first[i + 1]]]
@@ -168,28 +161,28 @@ def test_a_pair_is_listed_at_both_of_its_rows_and_no_row_is_paired_with_itself()
     assert list(pairs.excess) == [excess[min(i, j), max(i, j)] for i, j in entries]
 
 
-def test_rows_are_paired_with_a_twentieth_of_those_learned_from(z: NDArray[np.float32]) -> None:
-    def first_objective(pair_share: float) -> float:
+def test_rows_are_paired_with_a_twentieth_of_those_learned_from(z):
+    def first_objective(pair_share):
         parameters = {"supervised": False, "pair_share": pair_share}
         return float(BRE(12, random_state=5, **parameters).fit(z).objective_[0])
 
     assert first_objective(0.05) == pytest.approx(first_objective(1.0) / 20, rel=0.1)
 
 
-def test_codes_ignore_the_distance_from_the_centre(z: NDArray[np.float32], labels: NDArray[np.int64]) -> None:
+def test_codes_ignore_the_distance_from_the_centre(z, labels):
     exact = np.round(z.astype(np.float64) * 256) / 256
     hash_function = BRE(24).fit(exact, labels)
     moved = exact.mean(axis=0) + np.linspace(0.1, 7, 300)[:, np.newaxis] * (exact - exact.mean(axis=0))
     np.testing.assert_array_equal(hash_function.transform(exact), hash_function.transform(moved))
 
 
-def test_uncentred_hyperplanes_pass_through_the_origin(z: NDArray[np.float32], labels: NDArray[np.int64]) -> None:
+def test_uncentred_hyperplanes_pass_through_the_origin(z, labels):
     hash_function = BRE(12, centre=False).fit(z, labels)
     assert not hash_function.threshold_.any()
 
 
-def test_labels_matter_in_the_supervised_mode_only(z: NDArray[np.float32], labels: NDArray[np.int64]) -> None:
-    def codes(supervised: bool, labels: NDArray[np.int64] | None) -> NDArray[np.bool_]:
+def test_labels_matter_in_the_supervised_mode_only(z, labels):
+    def codes(supervised, labels):
         return BRE(12, supervised=supervised).fit(z, labels).transform(z)
 
     assert (codes(True, labels) != codes(True, labels // 2)).any()
@@ -197,19 +190,19 @@ def test_labels_matter_in_the_supervised_mode_only(z: NDArray[np.float32], label
 
 
 @pytest.mark.parametrize("supervised", [True, False])
-def test_codes_retrieve_classes_better_than_random_hyperplanes(supervised: bool) -> None:
+def test_codes_retrieve_classes_better_than_random_hyperplanes(supervised):
     z = ten_classes()
     bre = mean_average_precision(BRE(24, supervised=supervised), z)
     assert bre > 1.5 * mean_average_precision(LSH(24), z)
 
 
-def test_a_single_pair_of_rows_is_enough() -> None:
+def test_a_single_pair_of_rows_is_enough():
     z = np.array([[1.0, 0.0], [0.0, 1.0]])
     codes = BRE(8, pair_share=1.0, tolerance=0.0).fit(z, np.array([0, 1])).transform(z)
     assert (codes[0] != codes[1]).all()
 
 
-def test_a_single_class_in_the_rows_learned_from_is_refused(z: NDArray[np.float32]) -> None:
+def test_a_single_class_in_the_rows_learned_from_is_refused(z):
     labels = np.zeros(300, dtype=np.int64)
     labels[np.random.default_rng(0).permutation(300)[-1]] = 1
     with pytest.raises(InputError, match=r"^y names one class only in the 20 rows that BRE learns from"):
@@ -218,7 +211,7 @@ def test_a_single_class_in_the_rows_learned_from_is_refused(z: NDArray[np.float3
 
 @pytest.mark.parametrize("rows", [2, 50])
 @pytest.mark.parametrize("centre", [True, False])
-def test_rows_without_a_difference_are_refused(rows: int, centre: bool) -> None:
+def test_rows_without_a_difference_are_refused(rows, centre):
     parameters = {"supervised": False, "centre": centre}
     with pytest.raises(InputError, match=rf"^X has the same direction in all {rows} rows that BRE learns from"):
         BRE(4, **parameters).fit(np.full((rows, 3), 0.1))

@@ -12,7 +12,7 @@ CASE = {"seed": st.integers(0, 2**32), "code_length": st.integers(1, 6), "column
 Case = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]]
 
 
-def a_case(seed: int, code_length: int, columns: int) -> Case:
+def a_case(seed, code_length, columns):
     """Codes, one-hot labels, drawn rows and the similarity matrix of 20 rows of three classes."""
     generator = np.random.default_rng(seed)
     labels = generator.permutation(np.arange(20) % 3)
@@ -23,7 +23,7 @@ def a_case(seed: int, code_length: int, columns: int) -> Case:
 
 @settings(max_examples=50, deadline=None)
 @given(**CASE)
-def test_rows_outside_take_the_signs_of_the_balanced_product(seed: int, code_length: int, columns: int) -> None:
+def test_rows_outside_take_the_signs_of_the_balanced_product(seed, code_length, columns):
     codes, classes, drawn, similarity = a_case(seed, code_length, columns)
     outside = np.setdiff1d(np.arange(20), drawn)
     block = similarity[np.ix_(outside, drawn)]
@@ -36,10 +36,10 @@ def test_rows_outside_take_the_signs_of_the_balanced_product(seed: int, code_len
 
 @settings(max_examples=50, deadline=None)
 @given(**CASE)
-def test_codes_of_the_drawn_rows_come_nearer_to_the_similarities(seed: int, code_length: int, columns: int) -> None:
+def test_codes_of_the_drawn_rows_come_nearer_to_the_similarities(seed, code_length, columns):
     codes, classes, drawn, similarity = a_case(seed, code_length, columns)
 
-    def cost(given: NDArray[np.float64]) -> float:
+    def cost(given):
         # Of each bit with all others fixed; the diagonal says nothing.
         left = code_length * similarity[:, drawn] - given @ given[drawn].T
         left[drawn, np.arange(columns)] = 0
@@ -57,12 +57,12 @@ def test_codes_of_the_drawn_rows_come_nearer_to_the_similarities(seed: int, code
 
 @settings(max_examples=50, deadline=None)
 @given(st.integers(0, 2**32), st.integers(1, 10))
-def test_flips_end_where_none_raises_the_sum(seed: int, size: int) -> None:
+def test_flips_end_where_none_raises_the_sum(seed, size):
     generator = np.random.default_rng(seed)
     half, linear = generator.normal(size=(size, size)), generator.normal(size=size)
     quadratic, start = half + half.T, 2.0 * generator.integers(0, 2, size) - 1.0
 
-    def value(bit: NDArray[np.float64]) -> float:
+    def value(bit):
         return float(bit @ quadratic @ bit + linear @ bit)
 
     reached = flip_while_better(start, quadratic, linear)

@@ -1,18 +1,15 @@
 """Hash functions are scikit-learn estimators: its own checks, its pipelines, and input of any kind."""
 
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from numpy.typing import NDArray
-from sklearn.model_selection import GridSearchCV  # type: ignore[import-untyped]
-from sklearn.neighbors import KNeighborsClassifier  # type: ignore[import-untyped]
-from sklearn.pipeline import make_pipeline  # type: ignore[import-untyped]
-from sklearn.preprocessing import Normalizer  # type: ignore[import-untyped]
-from sklearn.utils.estimator_checks import parametrize_with_checks  # type: ignore[import-untyped]
+from sklearn.model_selection import GridSearchCV
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hashing import FSDH, HASH_FUNCTIONS, ITQ, KSH, SDH, FastHash, HashFunction
@@ -40,26 +37,24 @@ def checks_of(methods):
 
 
 @checks_of(KINDS)
-def test_the_checks_of_scikit_learn_pass(estimator: HashFunction, check: Any) -> None:
+def test_the_checks_of_scikit_learn_pass(estimator, check):
     check(estimator)
 
 
 @pytest.mark.complete
 @checks_of([method for method in METHODS if method not in KINDS])
-def test_the_checks_of_scikit_learn_pass_for_every_other_method(estimator: HashFunction, check: Any) -> None:
+def test_the_checks_of_scikit_learn_pass_for_every_other_method(estimator, check):
     check(estimator)
 
 
 @pytest.mark.parametrize("method", A_DIRECTION_FOR_EACH_BIT)
-def test_more_bits_than_features_are_refused_with_the_code_length(method: type[HashFunction]) -> None:
+def test_more_bits_than_features_are_refused_with_the_code_length(method):
     with pytest.raises(InputError, match=r"^code_length is 2, but "):
         method(2).fit(np.arange(10.0)[:, np.newaxis], np.arange(10) % 2)
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_lists_integers_and_frames_give_the_codes_of_the_same_numbers(
-    method: type[HashFunction], z: NDArray[np.float32], labels: NDArray[np.int64], quick: Quick
-) -> None:
+def test_lists_integers_and_frames_give_the_codes_of_the_same_numbers(method, z, labels, quick):
     whole = np.round(z * 4).astype(np.int64)
     names = np.array([f"class {label}" for label in labels])
     expected = quick(method, 12).fit(whole.astype(np.float64), labels).transform(whole)
@@ -69,9 +64,7 @@ def test_lists_integers_and_frames_give_the_codes_of_the_same_numbers(
 
 
 @pytest.mark.parametrize("method", [SDH, FSDH])
-def test_the_layout_of_an_array_changes_no_bit(
-    method: type[HashFunction], z: NDArray[np.float32], labels: NDArray[np.int64], quick: Quick
-) -> None:
+def test_the_layout_of_an_array_changes_no_bit(method, z, labels, quick):
     expected = quick(method, 12).fit(z, labels).transform(z)
     for columns_first in (np.asfortranarray(z), pd.DataFrame(z)):
         codes = quick(method, 12).fit(columns_first, labels).transform(columns_first)
@@ -79,19 +72,12 @@ def test_the_layout_of_an_array_changes_no_bit(
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_memory_map_is_learned_from_in_place(
-    method: type[HashFunction],
-    z: NDArray[np.float32],
-    labels: NDArray[np.int64],
-    quick: Quick,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_memory_map_is_learned_from_in_place(method, z, labels, quick, tmp_path, monkeypatch):
     np.save(tmp_path / "z.npy", z)
     mapped = np.load(tmp_path / "z.npy", mmap_mode="r")
     learn, shared = method._learn, []
 
-    def spy(self: HashFunction, given: NDArray[Any], classes: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+    def spy(self, given, classes):
         shared.append(np.shares_memory(given, mapped) and given.dtype == np.float32)
         return learn(self, given, classes)
 
@@ -101,14 +87,14 @@ def test_a_memory_map_is_learned_from_in_place(
     np.testing.assert_array_equal(codes, quick(method, 12).fit(z, labels).transform(z))
 
 
-def test_a_hash_function_takes_part_in_a_pipeline_and_its_search_of_parameters(z: NDArray[np.float32]) -> None:
+def test_a_hash_function_takes_part_in_a_pipeline_and_its_search_of_parameters(z):
     labels = (z[:, 0] > z[:, 1]).astype(np.int64)
     pipeline = make_pipeline(Normalizer(), KSH(8, anchors=20), KNeighborsClassifier(metric="hamming"))
     search = GridSearchCV(pipeline, {"ksh__code_length": np.array([4, 16]), "ksh__iterations": [0, 50]}, cv=3)
     assert search.fit(z, labels).best_score_ > 0.8
 
 
-def test_bits_have_names_and_come_as_a_frame_where_asked_for(z: NDArray[np.float32]) -> None:
+def test_bits_have_names_and_come_as_a_frame_where_asked_for(z):
     hash_function = ITQ(3).fit(z)
     plain = hash_function.transform(z)
     assert hash_function.get_feature_names_out().tolist() == ["itq0", "itq1", "itq2"]

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 from sklearn.ensemble import AdaBoostClassifier
 from sklearn.tree import DecisionTreeClassifier
@@ -26,18 +25,18 @@ from deephash_pipeline.hashing.fast_hash.fast_hash import pair_weights
 SEED = st.integers(0, 2**32)
 
 
-def symmetric(generator: np.random.Generator, size: int, low: int, high: int) -> NDArray[np.int64]:
+def symmetric(generator, size, low, high):
     upper = np.triu(generator.integers(low, high, (size, size), endpoint=True), 1)
     return upper + upper.T
 
 
 @settings(max_examples=60, deadline=None)
 @given(SEED, st.integers(1, 7))
-def test_a_cut_is_the_best_of_all_combinations_of_bits_and_the_one_with_the_fewest_ones(seed: int, size: int) -> None:
+def test_a_cut_is_the_best_of_all_combinations_of_bits_and_the_one_with_the_fewest_ones(seed, size):
     generator = np.random.default_rng(seed)
     weights, pulls = symmetric(generator, size, -3, 0), generator.integers(-6, 6, size, endpoint=True)
 
-    def cost(bits: NDArray[np.int64]) -> int:
+    def cost(bits):
         return int(bits @ weights @ bits // 2 + pulls @ bits)
 
     every = [np.array(bits) for bits in itertools.product((-1, 1), repeat=size)]
@@ -47,7 +46,7 @@ def test_a_cut_is_the_best_of_all_combinations_of_bits_and_the_one_with_the_fewe
 
 @settings(max_examples=8, deadline=None)
 @given(SEED)
-def test_no_pass_over_the_blocks_raises_the_sum_and_no_block_alone_can_lower_it(seed: int) -> None:
+def test_no_pass_over_the_blocks_raises_the_sum_and_no_block_alone_can_lower_it(seed):
     labels = np.arange(12) % 3
     weights = symmetric(np.random.default_rng(seed), 12, 0, 5)
     weights[np.equal.outer(labels, labels)] *= -1
@@ -64,8 +63,8 @@ def test_no_pass_over_the_blocks_raises_the_sum_and_no_block_alone_can_lower_it(
 
 
 @pytest.mark.parametrize("bit", [1, 2, 5, 8])
-def test_weights_of_pairs_are_the_hinge_losses_of_an_equal_bit_less_those_of_another(bit: int) -> None:
-    def loss(distance: int, similar: bool) -> float:
+def test_weights_of_pairs_are_the_hinge_losses_of_an_equal_bit_less_those_of_another(bit):
+    def loss(distance, similar):
         return (distance / bit) ** 2 if similar else max(0.5 - distance / bit, 0) ** 2
 
     pairs = list(itertools.product(range(bit), (True, False)))
@@ -74,7 +73,7 @@ def test_weights_of_pairs_are_the_hinge_losses_of_an_equal_bit_less_those_of_ano
     np.testing.assert_allclose(pair_weights(distances, similar, bit), expected, atol=1e-9)
 
 
-def test_every_row_has_so_many_partners_of_each_kind_or_all_there_are() -> None:
+def test_every_row_has_so_many_partners_of_each_kind_or_all_there_are():
     labels = np.repeat([0, 1, 2], [30, 3, 1])
     pairs = draw_pairs(labels, 5, np.random.default_rng(0))
     assert (pairs.first < pairs.second).all()
@@ -85,12 +84,12 @@ def test_every_row_has_so_many_partners_of_each_kind_or_all_there_are() -> None:
         assert (np.bincount(ends, minlength=34) >= np.minimum(5, np.array(available)[labels])).all()
 
 
-def test_the_weight_of_a_pair_stands_on_both_sides_of_the_diagonal() -> None:
+def test_the_weight_of_a_pair_stands_on_both_sides_of_the_diagonal():
     pairs = Pairs(np.array([0, 1]), np.array([2, 2]), np.array([True, False]))
     np.testing.assert_array_equal(pairs.matrix(np.array([-4, 7]), 3).toarray(), [[0, 0, -4], [0, 0, 7], [-4, 7, 0]])
 
 
-def test_rows_of_a_block_share_a_label_and_every_row_has_a_block(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_of_a_block_share_a_label_and_every_row_has_a_block(monkeypatch):
     monkeypatch.setattr("deephash_pipeline.hashing.fast_hash.block_graph_cut.LARGEST_BLOCK", 4)
     generator = np.random.default_rng(0)
     several = generator.integers(0, 2, (40, 3))
@@ -104,13 +103,13 @@ def test_rows_of_a_block_share_a_label_and_every_row_has_a_block(monkeypatch: py
             assert len(block) == 1 or (own.all(axis=0).any() if own.ndim == 2 else len(set(own)) == 1)
 
 
-def data(rows: int = 200) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+def data(rows=200):
     generator = np.random.default_rng(3)
     z = generator.normal(size=(rows, 5)).astype(np.float32)
     return z, np.where(z[:, 0] * z[:, 1] + 0.5 * generator.normal(size=rows) > 0, 1, -1)
 
 
-def test_a_tree_laid_out_says_what_scikit_learns_says() -> None:
+def test_a_tree_laid_out_says_what_scikit_learns_says():
     z, bits = data()
     for depth in (1, 3, 6):
         tree = DecisionTreeClassifier(max_depth=depth, min_samples_leaf=5, random_state=0).fit(z, bits)
@@ -119,7 +118,7 @@ def test_a_tree_laid_out_says_what_scikit_learns_says() -> None:
         np.testing.assert_array_equal(add_votes(z, feature, value)[:, 0], tree.predict(z))
 
 
-def test_boosting_with_all_rows_and_features_is_adaboost(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_boosting_with_all_rows_and_features_is_adaboost(monkeypatch):
     monkeypatch.setattr(boosted_trees, "KEPT_WEIGHT", 1.0)
     z, bits = data()
     weights = np.random.default_rng(4).random(len(z))
@@ -131,7 +130,7 @@ def test_boosting_with_all_rows_and_features_is_adaboost(monkeypatch: pytest.Mon
     np.testing.assert_allclose(4 * votes / theirs.estimator_weights_.sum(), theirs.decision_function(z), atol=1e-9)
 
 
-def test_a_perfect_tree_is_the_last_and_one_class_needs_no_second() -> None:
+def test_a_perfect_tree_is_the_last_and_one_class_needs_no_second():
     z, _ = data()
     for bits in (np.where(z[:, 0] > 0, 1, -1), np.ones(len(z), np.int64), -np.ones(len(z), np.int64)):
         ensemble = boost(z, bits, np.zeros(len(z)), EnsembleSize(4, 2, 5), np.random.default_rng(0))
@@ -140,18 +139,18 @@ def test_a_perfect_tree_is_the_last_and_one_class_needs_no_second() -> None:
         np.testing.assert_array_equal(add_votes(z, ensemble.feature[None], ensemble.value[None])[:, 0] > 0, bits > 0)
 
 
-def test_the_smallest_weights_are_left_out_up_to_a_hundredth_of_all() -> None:
+def test_the_smallest_weights_are_left_out_up_to_a_hundredth_of_all():
     weights = np.array([50.0, 0.4, 0.5, 48.6, 0.5])
     assert without_the_smallest(weights).tolist() == [50.0, 0.0, 0.0, 48.6, 0.5]
 
 
-def test_a_bit_adds_to_those_that_the_trees_say(z: NDArray[np.float32], labels: NDArray[np.int64]) -> None:
+def test_a_bit_adds_to_those_that_the_trees_say(z, labels):
     shorter, longer = (FastHash(bits, trees=3, partners=20).fit(z, labels).transform(z) for bits in (4, 6))
     np.testing.assert_array_equal(longer[:, :4], shorter)
     assert len(np.unique(longer, axis=1).T) == 6
 
 
-def test_rows_of_several_labels_are_near_to_those_that_share_one() -> None:
+def test_rows_of_several_labels_are_near_to_those_that_share_one():
     generator = np.random.default_rng(0)
     several = np.eye(4, dtype=np.uint8)[generator.integers(0, 4, 200)] | (generator.random((200, 4)) < 0.1)
     z = (several @ generator.normal(size=(4, 10)) + 0.3 * generator.normal(size=(200, 10))).astype(np.float32)

@@ -1,14 +1,11 @@
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 from deephash_pipeline.hashing import ITQ, PCAH
 
 
-def slow_transcription(
-    z: NDArray[np.float64], code_length: int, seed: int, iterations: int
-) -> tuple[NDArray[np.bool_], list[float]]:
+def slow_transcription(z, code_length, seed, iterations):
     """The authors' loop, element by element where that is bearable."""
     centred = z - z.mean(axis=0)
     variances, vectors = np.linalg.eigh(np.cov(centred.T))
@@ -27,7 +24,7 @@ def slow_transcription(
     return signs > 0, objective
 
 
-def test_codes_and_objective_equal_those_of_a_slow_transcription(z: NDArray[np.float32]) -> None:
+def test_codes_and_objective_equal_those_of_a_slow_transcription(z):
     exact = z.astype(np.float64)
     codes, objective = slow_transcription(exact, 8, seed=4, iterations=10)
     hash_function = ITQ(8, random_state=4, iterations=10).fit(exact)
@@ -37,24 +34,24 @@ def test_codes_and_objective_equal_those_of_a_slow_transcription(z: NDArray[np.f
 
 @settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 2**32), rows=st.integers(20, 80), features=st.integers(6, 15), code_length=st.integers(1, 6))
-def test_the_objective_never_rises(seed: int, rows: int, features: int, code_length: int) -> None:
+def test_the_objective_never_rises(seed, rows, features, code_length):
     z = np.random.default_rng(seed).normal(size=(rows, features)) * np.linspace(3.0, 0.1, features)
     objective = ITQ(code_length, random_state=seed).fit(z).objective_
     assert (np.diff(objective) <= 1e-9 * objective[0]).all()
 
 
-def test_the_rotation_is_orthogonal(z: NDArray[np.float32]) -> None:
+def test_the_rotation_is_orthogonal(z):
     rotation = PCAH(12).fit(z).projection_.T.astype(np.float64) @ ITQ(12).fit(z).projection_
     np.testing.assert_allclose(rotation.T @ rotation, np.eye(12), atol=1e-6)
 
 
-def test_the_rotation_shares_the_variance_among_bits(z: NDArray[np.float32]) -> None:
-    def spread_of_variance(projection: NDArray[np.float32]) -> float:
+def test_the_rotation_shares_the_variance_among_bits(z):
+    def spread_of_variance(projection):
         variances = (z @ projection).var(axis=0)
         return float(variances.max() / variances.min())
 
     assert spread_of_variance(ITQ(12).fit(z).projection_) < 0.5 * spread_of_variance(PCAH(12).fit(z).projection_)
 
 
-def test_fifty_iterations_are_the_default(z: NDArray[np.float32]) -> None:
+def test_fifty_iterations_are_the_default(z):
     assert ITQ(4).fit(z).objective_.shape == (51,)

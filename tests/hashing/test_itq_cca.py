@@ -12,7 +12,7 @@ LABELS = np.arange(600) % 4
 Z = np.random.default_rng(5).normal(size=(600, 9)) + 1.5 * np.random.default_rng(6).normal(size=(4, 9))[LABELS]
 
 
-def test_directions_solve_the_eigenproblem_and_are_as_long_as_their_correlations() -> None:
+def test_directions_solve_the_eigenproblem_and_are_as_long_as_their_correlations():
     classes, n = label_matrix(LABELS), len(Z)
     x, y = Z - Z.mean(axis=0), classes - classes.mean(axis=0)
     xx, yy = x.T @ x + 1e-4 * n * np.eye(9), y.T @ y + 1e-4 * n * np.eye(4)
@@ -29,7 +29,7 @@ def test_directions_solve_the_eigenproblem_and_are_as_long_as_their_correlations
     assert not directions[:, 4:].any()
 
 
-def test_precision_rises_with_more_bits_than_classes() -> None:
+def test_precision_rises_with_more_bits_than_classes():
     generator = np.random.default_rng(7)
     labels = np.arange(1500) % 10
     z = generator.normal(size=(10, 30))[labels] + 1.2 * generator.normal(size=(1500, 30))

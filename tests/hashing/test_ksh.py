@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 from scipy.linalg import eig
 
 from deephash_pipeline.common.errors import InputError
@@ -18,22 +17,20 @@ SMALL = {"anchors": 15, "labelled_samples": 100}
 
 
 @pytest.fixture(scope="module")
-def z() -> NDArray[np.float32]:
+def z():
     """300 rows of 12 features around 5 class means that overlap."""
     generator = np.random.default_rng(11)
     return (generator.normal(size=(5, 12))[LABELS] + generator.normal(size=(300, 12)) + 1.0).astype(np.float32)
 
 
-def slow_similarity(labels: NDArray[np.int64], code_length: int) -> NDArray[np.float64]:
+def slow_similarity(labels, code_length):
     return np.array([[code_length if a == b else -code_length for b in labels] for a in labels], dtype=np.float64)
 
 
-def slow_kernels(
-    z: NDArray[np.float32], anchors: NDArray[np.float32], training: NDArray[np.float32]
-) -> NDArray[np.float64]:
+def slow_kernels(z, anchors, training):
     """Gaussian kernels centred by their means over the training rows, each distance by itself."""
 
-    def distances(rows: NDArray[np.float32]) -> NDArray[np.float64]:
+    def distances(rows):
         return np.array([[math.dist(row.tolist(), anchor.tolist()) ** 2 for anchor in anchors] for row in rows])
 
     of_training = distances(training)
@@ -41,16 +38,14 @@ def slow_kernels(
     return np.exp(-distances(z) / (2 * bandwidth)) - np.exp(-of_training / (2 * bandwidth)).mean(axis=0)
 
 
-def slow_refinement(
-    start: NDArray[np.float64], kernels: NDArray[np.float64], similarity: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def slow_refinement(start, kernels, similarity):
     """The authors' descent of g(a) = -phi(Kl a)' S phi(Kl a), with all of S and of Kl in each product."""
 
-    def phi(a: NDArray[np.float64]) -> NDArray[np.float64]:
+    def phi(a):
         with np.errstate(over="ignore"):
             return 2 / (1 + np.exp(-kernels @ a)) - 1
 
-    def cost(a: NDArray[np.float64]) -> float:
+    def cost(a):
         return float(-phi(a) @ similarity @ phi(a))
 
     beta, t = 1.0, [0.0, 1.0]
@@ -69,9 +64,7 @@ def slow_refinement(
     return points[-1]
 
 
-def slow_projection(
-    kernels: NDArray[np.float64], labels: NDArray[np.int64], code_length: int
-) -> tuple[NDArray[np.float64], list[bool]]:
+def slow_projection(kernels, labels, code_length):
     """Coefficients of all bits, and for each bit whether its refinement was kept."""
     similarity = slow_similarity(labels, code_length)
     moment = kernels.T @ kernels
@@ -90,7 +83,7 @@ def slow_projection(
     return np.stack(columns, axis=1), kept
 
 
-def test_codes_equal_those_of_a_slow_transcription(z: NDArray[np.float32]) -> None:
+def test_codes_equal_those_of_a_slow_transcription(z):
     parameters = {"anchors": 15, "labelled_samples": 300}
     hash_function = KSH(8, random_state=4, **parameters).fit(z, LABELS)
     kernels = slow_kernels(z, hash_function.anchors_, z)
@@ -104,7 +97,7 @@ def test_codes_equal_those_of_a_slow_transcription(z: NDArray[np.float32]) -> No
     np.testing.assert_allclose(coefficients, projection, rtol=1e-4, atol=1e-4 * np.abs(projection).max())
 
 
-def test_anchors_are_training_rows_and_decay_is_half_the_inverse_mean_squared_distance(z: NDArray[np.float32]) -> None:
+def test_anchors_are_training_rows_and_decay_is_half_the_inverse_mean_squared_distance(z):
     hash_function = KSH(2, **SMALL).fit(z, LABELS)
     rows = {tuple(anchor) for anchor in hash_function.anchors_.tolist()}
     assert len(rows) == 15
@@ -113,7 +106,7 @@ def test_anchors_are_training_rows_and_decay_is_half_the_inverse_mean_squared_di
     np.testing.assert_allclose(hash_function.decay_, 1 / (2 * mean), rtol=1e-12)
 
 
-def test_distances_are_never_negative_however_sums_round() -> None:
+def test_distances_are_never_negative_however_sums_round():
     rows = np.random.default_rng(2).lognormal(sigma=3.0, size=(100, 500)).astype(np.float32)
     distances = squared_distances(rows, rows)
     assert (distances >= 0).all()
@@ -123,7 +116,7 @@ def test_distances_are_never_negative_however_sums_round() -> None:
 
 @settings(max_examples=50, deadline=None)
 @given(seed=st.integers(0, 2**32), samples=st.integers(2, 20), code_length=st.integers(1, 48), bits=st.integers(0, 5))
-def test_similarity_in_factors_equals_the_matrix(seed: int, samples: int, code_length: int, bits: int) -> None:
+def test_similarity_in_factors_equals_the_matrix(seed, samples, code_length, bits):
     generator = np.random.default_rng(seed)
     labels = generator.integers(0, 4, samples)
     matrix, factored = slow_similarity(labels, code_length), Similarity(labels, code_length)
@@ -139,7 +132,7 @@ def test_similarity_in_factors_equals_the_matrix(seed: int, samples: int, code_l
     assert factored.agreement(bit) == bit @ matrix @ bit
 
 
-def test_the_spectral_start_has_the_largest_quotient_and_the_length_asked_for(z: NDArray[np.float32]) -> None:
+def test_the_spectral_start_has_the_largest_quotient_and_the_length_asked_for(z):
     kernels = slow_kernels(z, z[:15], z)
     similarity = Similarity(LABELS, 12)
     start = spectral_start(kernels, similarity)
@@ -150,15 +143,13 @@ def test_the_spectral_start_has_the_largest_quotient_and_the_length_asked_for(z:
         assert similarity.agreement(projected) < similarity.agreement(kernels @ start)
 
 
-def test_refinement_ends_on_a_top_of_the_relaxed_agreement(
-    z: NDArray[np.float32], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_refinement_ends_on_a_top_of_the_relaxed_agreement(z, monkeypatch):
     monkeypatch.setattr(ksh, "TOLERANCE", 0.0)
     kernels = slow_kernels(z, z[:15], z)
     similarity = Similarity(LABELS, 12)
 
-    def slope(a: NDArray[np.float64]) -> float:
-        def relaxed(shift: NDArray[np.float64]) -> float:
+    def slope(a):
+        def relaxed(shift):
             return similarity.agreement(np.tanh(kernels @ (a + shift) / 2))
 
         steps = 1e-4 * np.eye(len(a))
@@ -170,7 +161,7 @@ def test_refinement_ends_on_a_top_of_the_relaxed_agreement(
 
 @settings(max_examples=10, deadline=None)
 @given(seed=st.integers(0, 2**32), code_length=st.integers(1, 12))
-def test_no_bit_agrees_less_with_what_is_left_than_its_spectral_start(seed: int, code_length: int) -> None:
+def test_no_bit_agrees_less_with_what_is_left_than_its_spectral_start(seed, code_length):
     generator = np.random.default_rng(seed)
     labels = np.arange(80) % 4
     z = generator.normal(size=(4, 6))[labels] + generator.normal(size=(80, 6))
@@ -186,8 +177,8 @@ def test_no_bit_agrees_less_with_what_is_left_than_its_spectral_start(seed: int,
         similarity.deflate(bit)
 
 
-def test_refined_bits_fit_the_target_better(z: NDArray[np.float32]) -> None:
-    def error(iterations: int) -> float:
+def test_refined_bits_fit_the_target_better(z):
+    def error(iterations):
         parameters = {"anchors": 15, "labelled_samples": 300, "iterations": iterations}
         codes = signs(KSH(12, **parameters).fit(z, LABELS).transform(z) - 0.5)
         return float(((slow_similarity(LABELS, 12) - codes @ codes.T) ** 2).sum())
@@ -197,7 +188,7 @@ def test_refined_bits_fit_the_target_better(z: NDArray[np.float32]) -> None:
 
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.integers(-3, 3), min_size=2, max_size=60), st.integers(8, 70), st.integers(0, 2**32))
-def test_labelled_samples_come_from_all_classes_in_turn(classes: list[int], count: int, seed: int) -> None:
+def test_labelled_samples_come_from_all_classes_in_turn(classes, count, seed):
     labels = np.array([*classes, -3, 3, 3])
     rows = draw_in_turn(labels, count, np.random.default_rng(seed))
     assert len(rows) == len(set(rows.tolist())) == min(count, len(labels))
@@ -207,19 +198,19 @@ def test_labelled_samples_come_from_all_classes_in_turn(classes: list[int], coun
 
 
 @pytest.mark.complete
-def test_mean_average_precision_is_high_and_rises_with_the_code_length() -> None:
+def test_mean_average_precision_is_high_and_rises_with_the_code_length():
     z, small = ten_classes(0.6), {"labelled_samples": 1000, "iterations": 100}
     precisions = [mean_average_precision(KSH(code_length, **small), z) for code_length in (12, 24, 48)]
     assert 0.9 < precisions[0] < precisions[1] < precisions[2]
 
 
-def test_fewer_rows_than_anchors_and_samples_are_all_used(z: NDArray[np.float32]) -> None:
+def test_fewer_rows_than_anchors_and_samples_are_all_used(z):
     hash_function = KSH(48).fit(z[:20], LABELS[:20])
     assert hash_function.anchors_.shape == (20, 12)
     assert hash_function.transform(z).shape == (300, 48)
 
 
-def test_equal_anchors_do_no_harm(z: NDArray[np.float32]) -> None:
+def test_equal_anchors_do_no_harm(z):
     copied = np.concatenate([z[:40]] * 3)
     labels = np.concatenate([LABELS[:40]] * 3)
     codes = KSH(12).fit(copied, labels).transform(copied)
@@ -234,6 +225,6 @@ def test_equal_anchors_do_no_harm(z: NDArray[np.float32]) -> None:
         (np.arange(300) % 100, r"^y names 100 classes, 3 images at most of each, and 100 labelled samples have no"),
     ],
 )
-def test_labels_without_pairs_are_refused(labels: NDArray[np.int64], message: str, z: NDArray[np.float32]) -> None:
+def test_labels_without_pairs_are_refused(labels, message, z):
     with pytest.raises(InputError, match=message):
         KSH(4, **SMALL).fit(z, labels)

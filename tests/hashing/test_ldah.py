@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 from scipy.linalg import eig
 
 from deephash_pipeline.common.errors import InputError
@@ -16,28 +15,28 @@ FEW_PAIRS = {"positive_pairs": 2000, "negative_pairs": 1500}
 
 
 @pytest.fixture(scope="module")
-def z() -> NDArray[np.float64]:
+def z():
     """300 rows of 12 correlated features of unequal variance around 5 class means, off the origin."""
     generator = np.random.default_rng(11)
     mixing = np.linalg.qr(generator.normal(size=(12, 12)))[0] * np.linspace(2.0, 0.2, 12)[:, np.newaxis]
     return (generator.normal(size=(5, 12))[LABELS] + generator.normal(size=(300, 12))) @ mixing + 1.0
 
 
-def slow_cost(threshold: float, positive: NDArray[np.float64], negative: NDArray[np.float64]) -> float:
+def slow_cost(threshold, positive, negative):
     """FN + FP: the share of positive pairs that a threshold splits, and that of negative pairs that it does not."""
     split_positive = sum((a >= threshold) != (b >= threshold) for a, b in positive)
     whole_negative = sum((a >= threshold) == (b >= threshold) for a, b in negative)
     return split_positive / len(positive) + whole_negative / len(negative)
 
 
-def slow_moment(z: NDArray[np.float64], pairs: NDArray[np.int64]) -> NDArray[np.float64]:
+def slow_moment(z, pairs):
     total = np.zeros((z.shape[1], z.shape[1]))
     for first, second in pairs:
         total += np.outer(z[first] - z[second], z[first] - z[second])
     return total / len(pairs)
 
 
-def test_directions_solve_the_generalized_eigenproblem_of_the_pairs(z: NDArray[np.float64]) -> None:
+def test_directions_solve_the_generalized_eigenproblem_of_the_pairs(z):
     positive, negative = draw_pairs(LABELS, **FEW_PAIRS, generator=np.random.default_rng(4))
     moment_positive, moment_negative = slow_moment(z, positive), slow_moment(z, negative)
     eigenvalues, vectors = eig(moment_positive, moment_negative)
@@ -49,7 +48,7 @@ def test_directions_solve_the_generalized_eigenproblem_of_the_pairs(z: NDArray[n
     np.testing.assert_allclose(cosines, 1.0, atol=1e-4)
 
 
-def test_no_threshold_treats_fewer_pairs_wrongly(z: NDArray[np.float64]) -> None:
+def test_no_threshold_treats_fewer_pairs_wrongly(z):
     positive, negative = draw_pairs(LABELS, **FEW_PAIRS, generator=np.random.default_rng(4))
     hash_function = LDAH(3, random_state=4, **FEW_PAIRS).fit(z, LABELS)
     codes = hash_function.transform(z)
@@ -65,20 +64,18 @@ pairs_with_ties = st.lists(st.tuples(st.integers(-6, 6), st.integers(-6, 6)), mi
 
 @settings(max_examples=300, deadline=None)
 @given(positive=pairs_with_ties, negative=pairs_with_ties)
-def test_the_threshold_search_equals_brute_force(
-    positive: list[tuple[int, int]], negative: list[tuple[int, int]]
-) -> None:
+def test_the_threshold_search_equals_brute_force(positive, negative):
     exact_positive, exact_negative = np.array(positive, dtype=np.float64), np.array(negative, dtype=np.float64)
     found = slow_cost(best_threshold(exact_positive, exact_negative), exact_positive, exact_negative)
     everywhere = [slow_cost(half / 2, exact_positive, exact_negative) for half in range(-14, 15)]
     assert found == pytest.approx(min(everywhere), abs=1e-12)
 
 
-def test_the_threshold_lies_half_way_between_classes_that_it_can_part() -> None:
+def test_the_threshold_lies_half_way_between_classes_that_it_can_part():
     assert best_threshold(np.array([[0.0, 1.0], [5.0, 6.0]]), np.array([[1.0, 5.0], [0.0, 6.0]])) == 3.0
 
 
-def test_pairs_are_uniform_over_all_that_exist() -> None:
+def test_pairs_are_uniform_over_all_that_exist():
     labels = np.array([7, 3, 3, 9, 7, 3])
     drawn = draw_pairs(labels, 40_000, 110_000, np.random.default_rng(2))
     # 4 pairs of one class and 11 of two, each drawn 10,000 times but for a deviation of about 100.
@@ -90,7 +87,7 @@ def test_pairs_are_uniform_over_all_that_exist() -> None:
 
 
 @pytest.mark.parametrize("classes", [2, pytest.param(10, marks=pytest.mark.complete)])
-def test_one_direction_fewer_than_classes_tells_something(classes: int) -> None:
+def test_one_direction_fewer_than_classes_tells_something(classes):
     generator = np.random.default_rng(3)
     labels = np.arange(2000) % classes
     z = 2 * generator.normal(size=(classes, 20))[labels] + generator.normal(size=(2000, 20))
@@ -99,7 +96,7 @@ def test_one_direction_fewer_than_classes_tells_something(classes: int) -> None:
     np.testing.assert_allclose(eigenvalues[classes - 1 :], 1.0, atol=0.1)
 
 
-def test_features_that_say_nothing_new_change_no_code(z: NDArray[np.float64]) -> None:
+def test_features_that_say_nothing_new_change_no_code(z):
     padded = np.concatenate([z, np.zeros((300, 3)), np.full((300, 1), 7.0), z[:, :2] - z[:, 2:4]], axis=1)
     plain, with_more = LDAH(4, **FEW_PAIRS).fit(z, LABELS), LDAH(4, **FEW_PAIRS).fit(padded, LABELS)
     np.testing.assert_allclose(with_more.eigenvalue_, plain.eigenvalue_, rtol=1e-3)
@@ -107,13 +104,13 @@ def test_features_that_say_nothing_new_change_no_code(z: NDArray[np.float64]) ->
     assert (np.minimum(different, 1 - different) < 0.02).all()
 
 
-def test_features_of_hardly_any_variance_are_not_taken_for_the_best(z: NDArray[np.float64]) -> None:
+def test_features_of_hardly_any_variance_are_not_taken_for_the_best(z):
     noise = 1e-5 * np.random.default_rng(1).normal(size=(300, 3))
     eigenvalues = LDAH(15, **FEW_PAIRS).fit(np.concatenate([z, noise], axis=1), LABELS).eigenvalue_
     np.testing.assert_allclose(eigenvalues[:4], LDAH(4, **FEW_PAIRS).fit(z, LABELS).eigenvalue_, rtol=1e-2)
 
 
-def test_features_are_first_reduced_to_their_principal_components(z: NDArray[np.float64]) -> None:
+def test_features_are_first_reduced_to_their_principal_components(z):
     centred = z - z.mean(axis=0)
     components = centred @ np.linalg.svd(centred)[2][:6].T
     reduced = LDAH(5, principal_components=6, **FEW_PAIRS).fit(z, LABELS)
@@ -122,19 +119,19 @@ def test_features_are_first_reduced_to_their_principal_components(z: NDArray[np.
 
 
 @pytest.mark.complete
-def test_bits_beyond_the_classes_lower_the_mean_average_precision() -> None:
+def test_bits_beyond_the_classes_lower_the_mean_average_precision():
     z = ten_classes()
     precisions = [mean_average_precision(LDAH(code_length), z) for code_length in (12, 24, 48)]
     assert precisions[0] > 0.5
     assert precisions[0] > precisions[1] > precisions[2]
 
 
-def test_classes_of_one_image_each_are_refused(z: NDArray[np.float64]) -> None:
+def test_classes_of_one_image_each_are_refused(z):
     with pytest.raises(InputError, match=r"^y names each class once, so no pair is positive"):
         LDAH(4).fit(z, np.arange(300))
 
 
-def test_more_bits_than_directions_are_refused(z: NDArray[np.float64]) -> None:
+def test_more_bits_than_directions_are_refused(z):
     with pytest.raises(InputError, match=r"^code_length is 13, but X of shape \(300, 12\) gives 12 directions"):
         LDAH(13, **FEW_PAIRS).fit(z, LABELS)
     with pytest.raises(InputError, match=r"gives 6 directions \(principal_components is 6\).*raise principal_comp"):

@@ -1,10 +1,9 @@
 import numpy as np
-from numpy.typing import NDArray
 
 from deephash_pipeline.hashing import HashFunction, LearnedHashLayer
 
 
-def test_bits_are_the_signs_of_the_layers_responses(z: NDArray[np.float32]) -> None:
+def test_bits_are_the_signs_of_the_layers_responses(z):
     generator = np.random.default_rng(1)
     projection, threshold = generator.normal(size=(20, 12)).astype(np.float32), generator.normal(size=12)
     codes = LearnedHashLayer.from_arrays(12, {"projection": projection, "threshold": threshold}).transform(z)
@@ -12,18 +11,18 @@ def test_bits_are_the_signs_of_the_layers_responses(z: NDArray[np.float32]) -> N
     np.testing.assert_array_equal(codes, expected)
 
 
-def test_a_response_of_exactly_zero_is_a_one() -> None:
+def test_a_response_of_exactly_zero_is_a_one():
     arrays = {"projection": np.array([[1.0, -1.0], [1.0, 1.0]]), "threshold": np.zeros(2)}
     codes = LearnedHashLayer.from_arrays(2, arrays).transform(np.array([[1.0, 1.0], [0.0, 0.0], [1.0, 0.0]]))
     np.testing.assert_array_equal(codes, [[True, True], [True, True], [True, False]])
 
 
-def test_a_hash_layer_is_no_hash_function_since_it_has_no_fit() -> None:
+def test_a_hash_layer_is_no_hash_function_since_it_has_no_fit():
     assert not issubclass(LearnedHashLayer, HashFunction)
     assert not hasattr(LearnedHashLayer, "fit")
 
 
-def test_a_bit_is_right_where_float32_sums_would_not_tell_the_sides_apart() -> None:
+def test_a_bit_is_right_where_float32_sums_would_not_tell_the_sides_apart():
     generator = np.random.default_rng(2)
     z = generator.random((1, 4096)).astype(np.float32)
     projection = generator.random((4096, 1)).astype(np.float32)

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hashing.liong_sdh import (
@@ -19,11 +18,11 @@ SMALL = {"hidden_layers": (10, 8), "iterations": 30}
 
 
 @pytest.fixture(scope="module")
-def labels() -> NDArray[np.int64]:
+def labels():
     return np.random.default_rng(3).integers(0, 4, 300)
 
 
-def test_the_scatter_of_classes_is_that_over_all_pairs(labels: NDArray[np.int64]) -> None:
+def test_the_scatter_of_classes_is_that_over_all_pairs(labels):
     few = labels[:40]
     outputs = np.random.default_rng(0).uniform(-1, 1, (40, 5)).astype(np.float32)
     squares = np.square(outputs[:, None] - outputs[None], dtype=np.float64).sum(2)
@@ -32,14 +31,14 @@ def test_the_scatter_of_classes_is_that_over_all_pairs(labels: NDArray[np.int64]
     assert _spread(outputs, _classes(few), 0.7)[0] == pytest.approx(expected, rel=1e-5)
 
 
-def test_the_gradient_is_that_of_the_objective(z: NDArray[np.float32], labels: NDArray[np.int64]) -> None:
+def test_the_gradient_is_that_of_the_objective(z, labels):
     generator = np.random.default_rng(1)
     method = LiongSDH(4, orthogonality_weight=0.3, decay=0.2, spread_weight=2.0)
     shapes = [(20, 6), (6, 5), (5, 4)]
     flat = generator.normal(size=sum((rows + 1) * columns for rows, columns in shapes)) / 4
     inputs, classes = (z - z.mean(axis=0)) / 3, _classes(labels)
 
-    def value(at: NDArray[np.float64]) -> float:
+    def value(at):
         return method._objective(_unflatten(at, shapes), inputs, classes)[0]
 
     gradient = _flatten(method._objective(_unflatten(flat, shapes), inputs, classes)[1])
@@ -49,7 +48,7 @@ def test_the_gradient_is_that_of_the_objective(z: NDArray[np.float32], labels: N
         assert difference == pytest.approx(float(gradient @ direction), rel=0.02, abs=0.02)
 
 
-def test_it_lowers_its_objective_and_separates_classes_better_than_their_principal_components() -> None:
+def test_it_lowers_its_objective_and_separates_classes_better_than_their_principal_components():
     generator = np.random.default_rng(7)
     classes = np.arange(1500) % 10
     means = generator.normal(size=(10, 64))
@@ -60,7 +59,7 @@ def test_it_lowers_its_objective_and_separates_classes_better_than_their_princip
     assert found > of_components + 0.1
 
 
-def test_equal_arrays_give_equal_codes(z: NDArray[np.float32], labels: NDArray[np.int64]) -> None:
+def test_equal_arrays_give_equal_codes(z, labels):
     method = LiongSDH(6, **SMALL).fit(z, labels)
     again = LiongSDH(6, random_state=9, **SMALL).fit(z, labels)
     rebuilt = LiongSDH.from_arrays(6, method.arrays())
@@ -68,8 +67,6 @@ def test_equal_arrays_give_equal_codes(z: NDArray[np.float32], labels: NDArray[n
     np.testing.assert_array_equal(method.transform(z), rebuilt.transform(z))
 
 
-def test_a_code_longer_than_the_second_hidden_layer_is_refused(
-    z: NDArray[np.float32], labels: NDArray[np.int64]
-) -> None:
+def test_a_code_longer_than_the_second_hidden_layer_is_refused(z, labels):
     with pytest.raises(InputError, match="second hidden layer has 8 units"):
         LiongSDH(9, **SMALL).fit(z, labels)

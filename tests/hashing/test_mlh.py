@@ -1,5 +1,4 @@
 from itertools import product
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,33 +18,25 @@ BRIEF = {"stages": 4, "batches_per_stage": 20}
 
 
 @pytest.fixture(scope="module")
-def labels() -> NDArray[np.int64]:
+def labels():
     return np.arange(300) % 3
 
 
-def slow_inference(
-    first: NDArray[np.float64], second: NDArray[np.float64], losses: NDArray[np.float64]
-) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
+def slow_inference(first, second, losses):
     """The largest loss(g, h) + g . a + h . b, and its g and h, by trying all pairs of codes."""
     codes = [np.array(code) for code in product((-1.0, 1.0), repeat=len(first))]
     candidates = ((losses[np.sum(g != h)] + g @ first + h @ second, g, h) for g, h in product(codes, codes))
     return max(candidates, key=lambda candidate: candidate[0])
 
 
-def slow_losses(code_length: int, radius: int, similar: bool) -> NDArray[np.float64]:
+def slow_losses(code_length, radius, similar):
     distances = range(code_length + 1)
     if similar:
         return np.array([max(m - radius + 1, 0) / (code_length - radius + 1) for m in distances])
     return np.array([max(radius - m + 1, 0) / (radius + 1) for m in distances])
 
 
-def slow_batch(
-    x: NDArray[np.float64],
-    losses: NDArray[np.float64],
-    step: Step,
-    weights: NDArray[np.float64],
-    velocity: NDArray[np.float64],
-) -> tuple[float, float, NDArray[np.float64], NDArray[np.float64]]:
+def slow_batch(x, losses, step, weights, velocity):
     """Mean bound and loss, and the new weights (K, D + 1) and velocity, for pairs x (pairs, 2, D + 1)."""
     rate, momentum, decay, balance = map(float, step)
     mean = np.mean([weights @ one for one, _ in x], axis=0)
@@ -63,7 +54,7 @@ def slow_batch(
 
 
 @st.composite
-def projections_and_losses(draw: st.DrawFn) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+def projections_and_losses(draw):
     code_length = draw(st.integers(1, 6))
     projections = draw(arrays(np.float32, (2, code_length), elements=EIGHTHS))
     return projections, draw(arrays(np.float32, code_length + 1, elements=EIGHTHS))
@@ -71,9 +62,7 @@ def projections_and_losses(draw: st.DrawFn) -> tuple[NDArray[np.float32], NDArra
 
 @settings(max_examples=60, deadline=None)
 @given(projections_and_losses())
-def test_inference_finds_the_best_of_all_pairs_of_codes(
-    projections_and_losses: tuple[NDArray[np.float32], NDArray[np.float32]],
-) -> None:
+def test_inference_finds_the_best_of_all_pairs_of_codes(projections_and_losses):
     projections, losses = projections_and_losses
     codes = np.empty_like(projections)
     greatest = infer(projections, losses, codes)
@@ -85,7 +74,7 @@ def test_inference_finds_the_best_of_all_pairs_of_codes(
 
 @settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 2**32))
-def test_batches_equal_those_of_a_slow_transcription(seed: int) -> None:
+def test_batches_equal_those_of_a_slow_transcription(seed):
     generator = np.random.default_rng(seed)
     z = generator.normal(size=(20, 5)) + 3
     features = Features(z, z.mean(axis=0), 1.7)
@@ -113,12 +102,12 @@ def test_batches_equal_those_of_a_slow_transcription(seed: int) -> None:
 
 
 @pytest.mark.parametrize(("code_length", "radius"), [(1, 0), (2, 1), (10, 4), (12, 4), (24, 8), (30, 11), (48, 17)])
-def test_losses_are_those_of_the_authors_with_a_radius_of_35_percent(code_length: int, radius: int) -> None:
+def test_losses_are_those_of_the_authors_with_a_radius_of_35_percent(code_length, radius):
     expected = [slow_losses(code_length, radius, similar) for similar in (False, True)]
     np.testing.assert_allclose(MLH(code_length)._losses(), expected, rtol=1e-6)
 
 
-def test_pairs_are_of_the_kinds_asked_for_and_visit_all_rows(labels: NDArray[np.int64]) -> None:
+def test_pairs_are_of_the_kinds_asked_for_and_visit_all_rows(labels):
     unequal = np.concatenate([labels[:30], np.full(10, 7), [-1]])
     similar = np.arange(41 * 1000).reshape(1000, 41) % 2 == 0
     rows = mlh._PairSampler(unequal).draw(similar, np.random.default_rng(0))
@@ -130,12 +119,12 @@ def test_pairs_are_of_the_kinds_asked_for_and_visit_all_rows(labels: NDArray[np.
 
 
 @pytest.mark.parametrize("change", [{"similar_share": 0.0}, {"similar_share": 1.0}, {"batch_size": 1}], ids=str)
-def test_rows_of_several_labels_are_drawn_in_pairs_of_one_kind_too(z: NDArray[np.float32], change: Any) -> None:
+def test_rows_of_several_labels_are_drawn_in_pairs_of_one_kind_too(z, change):
     several = (np.arange(len(z))[:, None] + np.arange(2)) % 4 < 2
     assert MLH(4, **{**BRIEF, **change}).fit(z, several).transform(z).shape == (len(z), 4)
 
 
-def test_bits_that_start_are_one_for_half_of_the_rows_and_leave_the_others_alone(z: NDArray[np.float32]) -> None:
+def test_bits_that_start_are_one_for_half_of_the_rows_and_leave_the_others_alone(z):
     generator = np.random.default_rng(0)
     ones = np.ones((21, 5), dtype=np.float32)
     weights = Weights(ones, ones.copy(), np.zeros(5, dtype=np.int64))
@@ -150,13 +139,11 @@ def test_bits_that_start_are_one_for_half_of_the_rows_and_leave_the_others_alone
     assert (weights.velocity[:, ~starting] == 1).all()
 
 
-def test_the_bold_driver_brakes_after_the_worst_stages_and_speeds_up_after_the_best(
-    z: NDArray[np.float32], labels: NDArray[np.int64], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_bold_driver_brakes_after_the_worst_stages_and_speeds_up_after_the_best(z, labels, monkeypatch):
     course = [(5.0, 5.0), (9.0, 9.0), (4.0, 4.0), (4.5, 3.0), (6.0, 6.0), (3.0, 2.0), (1.0, 1.0)]
     steps: list[Step] = []
 
-    def pretend(_features: Features, _rows: object, _losses: object, step: Step, _weights: Weights) -> object:
+    def pretend(_features, _rows, _losses, step, _weights):
         steps.append(step)
         return course[len(steps) - 1]
 
@@ -168,12 +155,10 @@ def test_the_bold_driver_brakes_after_the_worst_stages_and_speeds_up_after_the_b
     np.testing.assert_array_equal(hash_function.objective_, [bound for bound, _ in course])
 
 
-def test_bits_that_are_nearly_constant_start_anew(
-    z: NDArray[np.float32], labels: NDArray[np.int64], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bits_that_are_nearly_constant_start_anew(z, labels, monkeypatch):
     deviations: list[NDArray[np.float32]] = []
 
-    def pretend(_features: Features, rows: NDArray[np.int64], _losses: object, _step: Step, weights: Weights) -> object:
+    def pretend(_features, rows, _losses, _step, weights):
         assert not weights.ones.any()
         deviations.append(weights.values[:-1].std(axis=0))
         weights.values[:] = 5
@@ -186,29 +171,25 @@ def test_bits_that_are_nearly_constant_start_anew(
 
 
 @pytest.mark.parametrize("code_length", [1, 12, 64])
-def test_learning_lowers_the_bound(code_length: int, z: NDArray[np.float32], labels: NDArray[np.int64]) -> None:
+def test_learning_lowers_the_bound(code_length, z, labels):
     objective = MLH(code_length, stages=10, batches_per_stage=20).fit(z, labels).objective_
     assert objective.shape == (10,)
     assert objective[-1] < 0.9 * objective[0]
 
 
-def test_codes_do_not_change_with_the_scale_and_origin_of_the_features(
-    z: NDArray[np.float32], labels: NDArray[np.int64]
-) -> None:
+def test_codes_do_not_change_with_the_scale_and_origin_of_the_features(z, labels):
     exact = np.round(z.astype(np.float64) * 256) / 256
     codes = MLH(12, **BRIEF).fit(exact, labels).transform(exact)
     moved = 1024 * exact + 4096
     assert np.mean(codes == MLH(12, **BRIEF).fit(moved, labels).transform(moved)) > 0.995
 
 
-def test_the_stored_hyperplanes_give_the_bits_that_were_learned(
-    z: NDArray[np.float32], labels: NDArray[np.int64], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_stored_hyperplanes_give_the_bits_that_were_learned(z, labels, monkeypatch):
     learned: list[NDArray[np.float32]] = []
 
-    def spy(*arguments: object) -> tuple[float, float]:
+    def spy(*arguments):
         result: tuple[float, float] = descend(*arguments)
-        learned.append(arguments[-1].values)  # type: ignore[attr-defined]
+        learned.append(arguments[-1].values)
         return result
 
     monkeypatch.setattr(mlh, "descend", spy)
@@ -218,6 +199,6 @@ def test_the_stored_hyperplanes_give_the_bits_that_were_learned(
     assert np.mean(codes == (scaled @ learned[-1] >= 0)) > 0.999
 
 
-def test_codes_retrieve_classes_better_than_random_hyperplanes() -> None:
+def test_codes_retrieve_classes_better_than_random_hyperplanes():
     z, fast = ten_classes(), MLH(24, batches_per_stage=50, learning_rate=1e-2)
     assert mean_average_precision(fast, z) > 3 * mean_average_precision(LSH(24), z)

@@ -3,7 +3,6 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from deephash_pipeline.common.errors import InputError
@@ -25,9 +24,7 @@ Quick = Callable[..., HashFunction]
 
 
 @pytest.mark.parametrize("kind", HASH_FUNCTIONS)
-def test_every_hash_function_is_made_and_rebuilt_by_its_name(
-    kind: str, z: NDArray[np.float32], labels: NDArray[np.int64], quick: Quick
-) -> None:
+def test_every_hash_function_is_made_and_rebuilt_by_its_name(kind, z, labels, quick):
     fitted = quick(HASH_FUNCTIONS[kind], 12, seed=3).fit(z, labels)
     rebuilt = load_encoder(kind, 12, fitted.arrays())
     assert type(rebuilt) is type(fitted) is HASH_FUNCTIONS[kind]
@@ -38,7 +35,7 @@ def test_every_hash_function_is_made_and_rebuilt_by_its_name(
 
 
 @pytest.mark.parametrize("kind", ENCODERS)
-def test_every_encoder_is_rebuilt_from_arrays_of_the_axes_it_declares(kind: str) -> None:
+def test_every_encoder_is_rebuilt_from_arrays_of_the_axes_it_declares(kind):
     sizes = {"features": 5, "code_length": 4}
     arrays = {
         name: np.zeros([sizes.get(axis, 3) for axis in array.axes], array.dtype)
@@ -47,14 +44,14 @@ def test_every_encoder_is_rebuilt_from_arrays_of_the_axes_it_declares(kind: str)
     assert load_encoder(kind, 4, arrays).transform(np.ones((6, 5))).shape == (6, 4)
 
 
-def test_parameters_reach_the_method(z: NDArray[np.float32]) -> None:
+def test_parameters_reach_the_method(z):
     hash_function = ITQ(4, random_state=9, iterations=3).fit(z)
     assert hash_function.random_state == 9
     assert hash_function.arrays()["objective"].shape == (4,)
 
 
 @pytest.mark.parametrize("method", HASH_FUNCTIONS.values())
-def test_a_block_of_yaml_takes_the_constructors_own_parameters_with_their_defaults(method: type[HashFunction]) -> None:
+def test_a_block_of_yaml_takes_the_constructors_own_parameters_with_their_defaults(method):
     model, given = parameters_model(method), method().get_params()
     assert {"code_length": 48, "random_state": 0, **model().model_dump()} == given
     for name in ("code_length", "random_state", "unheard_of"):
@@ -62,7 +59,7 @@ def test_a_block_of_yaml_takes_the_constructors_own_parameters_with_their_defaul
             model.model_validate({name: 3})
 
 
-def test_a_block_of_yaml_is_refused_out_of_the_range_that_the_constructor_annotates() -> None:
+def test_a_block_of_yaml_is_refused_out_of_the_range_that_the_constructor_annotates():
     with pytest.raises(ValidationError, match=r"momentum\n.*Input should be less than 1 "):
         parameters_model(MLH).model_validate({"momentum": 1})
     with pytest.raises(ValidationError, match=r"hidden_layers\.1\n.*Input should be greater than 0 "):
@@ -70,16 +67,16 @@ def test_a_block_of_yaml_is_refused_out_of_the_range_that_the_constructor_annota
 
 
 @pytest.mark.parametrize("method", HASH_FUNCTIONS.values())
-def test_every_hash_function_names_the_paper_it_comes_from_in_one_line(method: type[HashFunction]) -> None:
+def test_every_hash_function_names_the_paper_it_comes_from_in_one_line(method):
     assert re.fullmatch(r"[^\n]+, [^\n]+, [A-Z]+ (19|20)\d\d", method.reference)
 
 
-def test_supervision_may_be_a_parameter() -> None:
+def test_supervision_may_be_a_parameter():
     assert BRE().supervised and not BRE(supervised=False).supervised
 
 
 @pytest.mark.parametrize("benchmark", BENCHMARKS)
-def test_every_benchmark_but_digits_has_all_methods_at_their_defaults(benchmark: str) -> None:
+def test_every_benchmark_but_digits_has_all_methods_at_their_defaults(benchmark):
     blocks = configured(benchmark, "parameters", "baseline_hashing")["baseline_hashing"]
     assert set(blocks) == set(HASH_FUNCTIONS)
     for method, block in blocks.items():
@@ -87,6 +84,6 @@ def test_every_benchmark_but_digits_has_all_methods_at_their_defaults(benchmark:
         assert model.model_validate(block) == model()
 
 
-def test_unknown_names_are_refused_with_the_known_ones() -> None:
+def test_unknown_names_are_refused_with_the_known_ones():
     with pytest.raises(InputError, match=r"^encoder 'hamming' is unknown: choose one of lsh, pcah, itq, sh, ldah"):
         load_encoder("hamming", 12, {})

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 from deephash_pipeline.hashing import FSDH, SDH
 from deephash_pipeline.hashing.anchors import KernelRegression, draw_anchors, label_matrix, random_signs, signs
@@ -16,12 +15,12 @@ Z = (np.random.default_rng(1).normal(size=(300, 6)) + 3 * np.eye(5, 6)[LABELS]).
 
 @settings(max_examples=30, deadline=None)
 @given(seed=st.integers(0, 2**32), code_length=st.integers(1, 7), nu=st.sampled_from([0.0, 1e-5, 0.5, 10.0]))
-def test_no_single_bit_of_sdh_could_be_better(seed: int, code_length: int, nu: float) -> None:
+def test_no_single_bit_of_sdh_could_be_better(seed, code_length, nu):
     generator = np.random.default_rng(seed)
     classes = label_matrix(generator.permutation(np.arange(20) % 3))
     classifier, fitted = generator.normal(size=(code_length, 3)), generator.normal(size=(20, code_length))
 
-    def cost(codes: NDArray[np.float64]) -> NDArray[np.float64]:
+    def cost(codes):
         return ((classes - codes @ classifier) ** 2).sum(axis=1) + nu * ((codes - fitted) ** 2).sum(axis=1)
 
     start = random_signs((20, code_length), generator)
@@ -33,7 +32,7 @@ def test_no_single_bit_of_sdh_could_be_better(seed: int, code_length: int, nu: f
         assert (cost(codes) <= cost(flipped) + 1e-9).all()
 
 
-def test_a_kernel_regression_solves_the_normal_equations() -> None:
+def test_a_kernel_regression_solves_the_normal_equations():
     anchors = draw_anchors(Z, 12, np.random.default_rng(0))
     regression, codes = KernelRegression(Z, anchors), random_signs((300, 4), np.random.default_rng(1))
     distances = ((Z[:, np.newaxis].astype(np.float64) - anchors.rows) ** 2).sum(axis=2)
@@ -43,22 +42,22 @@ def test_a_kernel_regression_solves_the_normal_equations() -> None:
     np.testing.assert_allclose(regression.solve(codes), np.linalg.lstsq(kernels, codes)[0], rtol=1e-3, atol=1e-3)
 
 
-def test_fsdh_regresses_labels_onto_codes() -> None:
+def test_fsdh_regresses_labels_onto_codes():
     classes, codes = label_matrix(LABELS), random_signs((300, 4), np.random.default_rng(1))
     expected = np.linalg.solve(classes.T @ classes + 0.7 * np.eye(5), classes.T @ codes)
     np.testing.assert_allclose(FSDH(4, regression_decay=0.7)._regress(classes, codes), expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_fsdh_gives_each_class_a_code_of_its_own_where_there_are_as_many(seed: int) -> None:
+def test_fsdh_gives_each_class_a_code_of_its_own_where_there_are_as_many(seed):
     hash_function, classes = FSDH(3), label_matrix(LABELS)
     start = hash_function._start(classes, np.random.default_rng(seed))
     assert len(np.unique(signs(hash_function._regress(classes, start)), axis=0)) == 5
 
 
 @pytest.mark.parametrize("method", [SDH, FSDH])
-def test_a_large_weight_of_the_fit_keeps_codes_near_what_the_kernels_can_say(method: type[SDH | FSDH]) -> None:
-    def misfit(weight: float) -> float:
+def test_a_large_weight_of_the_fit_keeps_codes_near_what_the_kernels_can_say(method):
+    def misfit(weight):
         fitted = method(8, anchors=20, fit_weight=weight).fit(Z, LABELS)
         kernels = draw_anchors(Z, 20, np.random.default_rng(0)).kernels(Z)
         projected = kernels @ fitted.projection_

@@ -2,13 +2,12 @@ import math
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hashing import SpectralHashing
 
 
-def slow_transcription(z: NDArray[np.float64], queries: NDArray[np.float64], code_length: int) -> NDArray[np.bool_]:
+def slow_transcription(z, queries, code_length):
     """Weiss' published steps: PCA, box, all single-dimension modes, sort by eigenvalue, sine with a phase of pi / 2."""
     variances, vectors = np.linalg.eigh(np.cov(z.T))
     directions = vectors[:, np.argsort(-variances)[: min(code_length, z.shape[1])]]
@@ -30,7 +29,7 @@ def slow_transcription(z: NDArray[np.float64], queries: NDArray[np.float64], cod
 
 
 @pytest.mark.parametrize("code_length", [1, 8, 20, 48])
-def test_codes_equal_those_of_a_slow_transcription(code_length: int, z: NDArray[np.float32]) -> None:
+def test_codes_equal_those_of_a_slow_transcription(code_length, z):
     exact = z.astype(np.float64)
     queries = np.concatenate([exact[:100], 2 * exact[:20] - 5])
     codes = SpectralHashing(code_length).fit(exact).transform(queries)
@@ -38,14 +37,14 @@ def test_codes_equal_those_of_a_slow_transcription(code_length: int, z: NDArray[
     assert np.mean(codes == slow_transcription(exact, queries, code_length)) > 0.9995
 
 
-def test_codes_longer_than_the_features_use_higher_modes(z: NDArray[np.float32]) -> None:
+def test_codes_longer_than_the_features_use_higher_modes(z):
     hash_function = SpectralHashing(64).fit(z[:, :3])
     longest_axis = hash_function.frequency_[hash_function.axis_ == 0]
     np.testing.assert_allclose(longest_axis, longest_axis[0] * np.arange(1, len(longest_axis) + 1))
     assert hash_function.transform(z[:, :3]).shape == (300, 64)
 
 
-def test_the_slowest_wave_cuts_the_longest_range_in_the_middle() -> None:
+def test_the_slowest_wave_cuts_the_longest_range_in_the_middle():
     z = np.zeros((11, 2))
     z[:, 0] = np.arange(11.0) * 4
     z[0, 1] = 1.0
@@ -55,11 +54,11 @@ def test_the_slowest_wave_cuts_the_longest_range_in_the_middle() -> None:
     assert bits[0] != bits[-1]
 
 
-def test_waves_are_sorted_from_slow_to_fast(z: NDArray[np.float32]) -> None:
+def test_waves_are_sorted_from_slow_to_fast(z):
     assert (np.diff(SpectralHashing(48).fit(z).frequency_) >= 0).all()
 
 
-def test_adding_a_constant_feature_or_an_offset_changes_no_code(z: NDArray[np.float32]) -> None:
+def test_adding_a_constant_feature_or_an_offset_changes_no_code(z):
     exact = np.round(z.astype(np.float64) * 256) / 256
     moved = np.concatenate([exact + 16.0, np.full((300, 2), 7.0)], axis=1)
     codes = SpectralHashing(24).fit(exact).transform(exact)
@@ -67,7 +66,7 @@ def test_adding_a_constant_feature_or_an_offset_changes_no_code(z: NDArray[np.fl
 
 
 @pytest.mark.parametrize("outside", [-1, 12])
-def test_waves_along_axes_that_do_not_exist_are_refused(outside: int, z: NDArray[np.float32]) -> None:
+def test_waves_along_axes_that_do_not_exist_are_refused(outside, z):
     arrays = SpectralHashing(12).fit(z).arrays()
     with pytest.raises(InputError, match=r"^array axis names an axis outside 0\.\.11"):
         SpectralHashing.from_arrays(12, arrays | {"axis": np.full(12, outside)})

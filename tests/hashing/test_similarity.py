@@ -15,14 +15,14 @@ LABELS = np.array([[1, 0, 0], [1, 1, 0], [0, 1, 0], [0, 0, 1], [1, 0, 0], [0, 0,
 SIMILAR = np.array([[bool((a & b).any()) for b in LABELS] for a in LABELS])
 
 
-def test_sets_of_labels_are_similar_exactly_if_they_meet() -> None:
+def test_sets_of_labels_are_similar_exactly_if_they_meet():
     sets = LabelSets.of(LABELS)
     np.testing.assert_array_equal(sets.similar[sets.of_row][:, sets.of_row], SIMILAR)
     np.testing.assert_array_equal(share_a_label(LABELS, LABELS), SIMILAR)
 
 
 @pytest.mark.parametrize("similar", [True, False])
-def test_partners_are_uniform_over_all_rows_of_the_kind(similar: bool) -> None:
+def test_partners_are_uniform_over_all_rows_of_the_kind(similar):
     sampler = PartnerSampler(LABELS)
     wanted = SIMILAR if similar else ~SIMILAR
     np.testing.assert_array_equal(sampler.partners_of_rows()[int(similar)], wanted.sum(axis=1))
@@ -33,7 +33,7 @@ def test_partners_are_uniform_over_all_rows_of_the_kind(similar: bool) -> None:
         np.testing.assert_allclose(drawn, wanted[row] / wanted[row].sum(), atol=0.03)
 
 
-def test_pairs_of_mlh_and_of_ldah_are_of_the_kinds_asked_for() -> None:
+def test_pairs_of_mlh_and_of_ldah_are_of_the_kinds_asked_for():
     kinds = np.tile(np.arange(10) < 5, (20, 1))
     pairs = _PairSamplerOfSeveral(LABELS).draw(kinds, np.random.default_rng(0))
     np.testing.assert_array_equal(SIMILAR[pairs[..., 0], pairs[..., 1]], kinds)
@@ -43,14 +43,14 @@ def test_pairs_of_mlh_and_of_ldah_are_of_the_kinds_asked_for() -> None:
     assert (positive.shape, negative.shape) == ((50, 2), (60, 2))
 
 
-def test_the_factors_of_ksh_give_the_matrix_of_pairs() -> None:
+def test_the_factors_of_ksh_give_the_matrix_of_pairs():
     similarity = Similarity(LABELS, code_length=4)
     wanted = 4 * (2.0 * SIMILAR - 1)
     np.testing.assert_allclose(np.stack([similarity.multiply(row) for row in np.eye(6)]), wanted, atol=1e-12)
     assert similarity.agreement(np.ones(6)) == pytest.approx(wanted.sum())
 
 
-def test_columns_of_one_label_each_are_the_matrix_of_classes() -> None:
+def test_columns_of_one_label_each_are_the_matrix_of_classes():
     classes = np.array([0, 1, 1, 2, 0])
     one_hot = np.eye(3, dtype=np.int64)[classes]
     for row in np.eye(5):
@@ -58,7 +58,7 @@ def test_columns_of_one_label_each_are_the_matrix_of_classes() -> None:
         np.testing.assert_allclose(Similarity(one_hot, 4).multiply(row), expected, atol=1e-12)
 
 
-def test_faulty_columns_of_labels_are_refused_in_one_line() -> None:
+def test_faulty_columns_of_labels_are_refused_in_one_line():
     z = np.random.default_rng(0).normal(size=(6, 4))
     labels = LABELS.astype(np.uint8)
     with pytest.raises(InputError, match="LiongSDH: this method needs one label an image"):

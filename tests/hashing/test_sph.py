@@ -11,7 +11,7 @@ from deephash_pipeline.hashing.sph import balls, is_balanced, moved
 ROWS = np.random.default_rng(4).normal(size=(400, 6))
 
 
-def test_a_ball_holds_half_of_the_rows() -> None:
+def test_a_ball_holds_half_of_the_rows():
     centres = ROWS[:5]
     inside, squared_radii = balls(ROWS, centres)
     for k in range(5):
@@ -20,7 +20,7 @@ def test_a_ball_holds_half_of_the_rows() -> None:
     assert (inside.sum(axis=0) == 200).all()
 
 
-def test_a_step_parts_balls_that_share_too_much() -> None:
+def test_a_step_parts_balls_that_share_too_much():
     centres, overlap = ROWS[:3], np.array([[50.0, 40.0, 10.0], [40.0, 50.0, 25.0], [10.0, 25.0, 50.0]])
     expected = centres.copy()
     for i in range(3):
@@ -30,7 +30,7 @@ def test_a_step_parts_balls_that_share_too_much() -> None:
     np.testing.assert_allclose(moved(centres, overlap, 100), expected)
 
 
-def test_balls_end_with_a_quarter_of_the_rows_in_common() -> None:
+def test_balls_end_with_a_quarter_of_the_rows_in_common():
     fitted = SphericalHashing(6, random_state=1).fit(ROWS)
     inside = fitted.transform(ROWS)
     np.testing.assert_array_equal(inside.sum(axis=0), 200)

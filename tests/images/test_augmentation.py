@@ -5,7 +5,6 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.randomness import uniform_numbers
@@ -14,11 +13,11 @@ from deephash_pipeline.images.augmentation import AugmentationParameters, augmen
 EVERYTHING = AugmentationParameters(shift_pixels=2, horizontal_flip=True, rotation_degrees=20, scale_range=0.2)
 
 
-def batch(count: int = 6, height: int = 7, width: int = 9) -> Tensor:
+def batch(count=6, height=7, width=9):
     return torch.rand(count, 3, height, width, generator=torch.Generator().manual_seed(1))
 
 
-def moved_pixel_by_pixel(image: Tensor, parameters: AugmentationParameters, draws: list[float]) -> Tensor:
+def moved_pixel_by_pixel(image, parameters, draws):
     """Look up every pixel of the result where the definition says, one after the other."""
     rotation, scale, flip, across, down = draws
     angle = math.radians(parameters.rotation_degrees) * (2 * rotation - 1)
@@ -54,8 +53,8 @@ def moved_pixel_by_pixel(image: Tensor, parameters: AugmentationParameters, draw
     scale_range=st.sampled_from([0.0, 0.3]),
     first=st.integers(0, 100),
 )
-def test_every_pixel_comes_from_where_the_definition_says(seed: int, first: int, **changes: float) -> None:
-    parameters = AugmentationParameters(**changes)  # type: ignore[arg-type]
+def test_every_pixel_comes_from_where_the_definition_says(seed, first, **changes):
+    parameters = AugmentationParameters(**changes)
     images = batch(count=2, height=4, width=6).double()
     draws = uniform_numbers(seed, torch.arange(first, first + 2), 5).tolist()
     expected = torch.stack([moved_pixel_by_pixel(*pair) for pair in zip(images, [parameters] * 2, draws, strict=True)])
@@ -64,9 +63,7 @@ def test_every_pixel_comes_from_where_the_definition_says(seed: int, first: int,
 
 @pytest.mark.parametrize("parameters", [EVERYTHING, AugmentationParameters(shift_pixels=2, horizontal_flip=True)])
 @pytest.mark.parametrize("size", [1, 4])
-def test_a_batch_in_pieces_is_moved_like_the_whole_to_the_last_bit(
-    parameters: AugmentationParameters, size: int
-) -> None:
+def test_a_batch_in_pieces_is_moved_like_the_whole_to_the_last_bit(parameters, size):
     images = batch(count=12)
     whole = augment(images, parameters, 3, first=100)
     pieces = [augment(images[start : start + size], parameters, 3, 100 + start) for start in range(0, 12, size)]
@@ -74,13 +71,13 @@ def test_a_batch_in_pieces_is_moved_like_the_whole_to_the_last_bit(
 
 
 @pytest.mark.parametrize("parameters", [EVERYTHING, AugmentationParameters(shift_pixels=2, horizontal_flip=True)])
-def test_the_layout_of_memory_makes_no_difference(parameters: AugmentationParameters) -> None:
+def test_the_layout_of_memory_makes_no_difference(parameters):
     images = batch()
     channels_last = images.contiguous(memory_format=torch.channels_last)
     assert torch.equal(augment(channels_last, parameters, 3), augment(images, parameters, 3))
 
 
-def test_all_shifts_are_equally_frequent_and_independent_of_the_flip() -> None:
+def test_all_shifts_are_equally_frequent_and_independent_of_the_flip():
     image = torch.arange(49.0).view(1, 1, 7, 7)
     moved = augment(image.expand(5000, -1, -1, -1), AugmentationParameters(shift_pixels=1, horizontal_flip=True), 0)
     # The centre of the result gives the shift, its right neighbour the flip.
@@ -90,13 +87,13 @@ def test_all_shifts_are_equally_frequent_and_independent_of_the_flip() -> None:
     assert float((kinds - 5000 / 18).square().sum() / (5000 / 18)) < 40.8  # chi-square, 17 degrees, p = 0.001
 
 
-def test_parameters_that_allow_nothing_return_the_batch_itself() -> None:
+def test_parameters_that_allow_nothing_return_the_batch_itself():
     images = batch()
     assert augment(images, AugmentationParameters(), 0) is images
 
 
 @given(st.integers(0, 1000))
-def test_a_shift_moves_whole_pixels_and_repeats_the_edge(seed: int) -> None:
+def test_a_shift_moves_whole_pixels_and_repeats_the_edge(seed):
     images = batch(count=1, height=5, width=4)
     moved = augment(images, AugmentationParameters(shift_pixels=2), seed)
     rows, columns = torch.arange(5), torch.arange(4)
@@ -108,7 +105,7 @@ def test_a_shift_moves_whole_pixels_and_repeats_the_edge(seed: int) -> None:
     assert min(float((moved - candidate).abs().max()) for candidate in candidates) < 1e-5
 
 
-def test_a_flip_mirrors_about_half_of_the_images_and_leaves_the_others() -> None:
+def test_a_flip_mirrors_about_half_of_the_images_and_leaves_the_others():
     images = batch(count=400)
     moved = augment(images, AugmentationParameters(horizontal_flip=True), 0)
     mirrored = (moved - images.flip(-1)).abs().amax(dim=(1, 2, 3)) < 1e-5
@@ -117,7 +114,7 @@ def test_a_flip_mirrors_about_half_of_the_images_and_leaves_the_others() -> None
     assert 150 < int(mirrored.sum()) < 250
 
 
-def test_a_rotation_is_one_in_pixels_even_where_images_are_not_square() -> None:
+def test_a_rotation_is_one_in_pixels_even_where_images_are_not_square():
     height, width = 41, 81
     y, x = torch.meshgrid(torch.arange(height) - 20.0, torch.arange(width) - 40.0, indexing="ij")
     round_spot = torch.exp(-(x**2 + y**2) / 8**2).expand(8, 1, height, width)
@@ -127,7 +124,7 @@ def test_a_rotation_is_one_in_pixels_even_where_images_are_not_square() -> None:
     assert float((augment(long_spot, rotation, 0) - long_spot).abs().max()) > 0.3
 
 
-def test_a_scale_changes_the_area_within_its_range() -> None:
+def test_a_scale_changes_the_area_within_its_range():
     square = torch.zeros(64, 1, 60, 60)
     square[:, :, 20:40, 20:40] = 1
     area = augment(square, AugmentationParameters(scale_range=0.5), 0).sum(dim=(1, 2, 3)) / 400
@@ -135,14 +132,14 @@ def test_a_scale_changes_the_area_within_its_range() -> None:
     assert 1.6 < float(area.max()) <= 2.25 * 1.02
 
 
-def test_augmentation_and_normalisation_may_come_in_either_order() -> None:
+def test_augmentation_and_normalisation_may_come_in_either_order():
     images = batch()
     before = (augment(images, EVERYTHING, 0) - 0.4) / 0.2
     after = augment((images - 0.4) / 0.2, EVERYTHING, 0)
     torch.testing.assert_close(before, after, atol=1e-4, rtol=0)
 
 
-def test_the_generator_alone_decides_the_draw() -> None:
+def test_the_generator_alone_decides_the_draw():
     torch.manual_seed(5)
     first = augment(batch(), EVERYTHING, 3)
     torch.manual_seed(6)
@@ -150,25 +147,25 @@ def test_the_generator_alone_decides_the_draw() -> None:
     assert not torch.equal(first, augment(batch(), EVERYTHING, 4))
 
 
-def test_images_of_a_batch_move_apart_from_each_other() -> None:
+def test_images_of_a_batch_move_apart_from_each_other():
     alike = batch(count=1).expand(5, -1, -1, -1)
     moved = augment(alike, EVERYTHING, 0)
     assert len({tuple(image.flatten().tolist()) for image in moved}) == 5
 
 
 @pytest.mark.parametrize("precision", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
-def test_shape_and_precision_are_kept(precision: torch.dtype) -> None:
+def test_shape_and_precision_are_kept(precision):
     images = batch().to(precision)
     moved = augment(images, EVERYTHING, 0)
     assert moved.shape == images.shape and moved.dtype == precision
 
 
-def test_an_empty_batch_stays_empty() -> None:
+def test_an_empty_batch_stays_empty():
     assert augment(batch(count=0), EVERYTHING, 0).shape == (0, 3, 7, 9)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-def test_the_device_does_not_change_the_moves() -> None:
+def test_the_device_does_not_change_the_moves():
     on_cpu = augment(batch(), EVERYTHING, 0)
     on_gpu = augment(batch().cuda(), EVERYTHING, 0)
     assert on_gpu.is_cuda
@@ -176,6 +173,6 @@ def test_the_device_does_not_change_the_moves() -> None:
 
 
 @pytest.mark.parametrize("images", [torch.zeros(2, 1, 4, 4, dtype=torch.uint8), torch.zeros(1, 4, 4)])
-def test_bytes_and_single_images_are_refused(images: Tensor) -> None:
+def test_bytes_and_single_images_are_refused(images):
     with pytest.raises(InputError, match="floating point of shape"):
         augment(images, EVERYTHING, 0)

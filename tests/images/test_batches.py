@@ -1,4 +1,3 @@
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -6,26 +5,25 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from numpy.typing import NDArray
 from PIL import Image
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.images import decode_splits, image_batches, parse_source, read_source
-from deephash_pipeline.images.batches import ImageBatch, SkippedImage
+from deephash_pipeline.images.batches import SkippedImage
 
 RANDOM = np.random.default_rng(0)
 
 
-def pixels(*shape: int) -> NDArray[np.uint8]:
+def pixels(*shape):
     return RANDOM.integers(256, size=shape).astype(np.uint8)
 
 
-def joined(batches: Iterator[ImageBatch]) -> NDArray[np.uint8]:
+def joined(batches):
     return np.concatenate([batch.pixels for batch in batches])
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     """Ten images of many formats, modes and sizes in the two splits of a benchmark."""
     kinds = [("png", "RGB"), ("png", "P"), ("jpg", "CMYK"), ("webp", "RGBA"), ("bmp", "1")]
     for split in ("train", "test"):
@@ -43,7 +41,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("channels", [1, 3])
 @pytest.mark.parametrize("form", [str, Path, Image.open], ids=["str", "Path", "Pillow"])
-def test_pixels_are_those_that_the_ingestion_of_the_same_folder_stores(folder: Path, channels: Any, form: Any) -> None:
+def test_pixels_are_those_that_the_ingestion_of_the_same_folder_stores(folder, channels, form):
     source = parse_source({"kind": "folder", "image_size": 12, "channels": channels})
     collection = read_source(source, folder)
     stored, broken = decode_splits(collection.splits, collection.class_names, 0, folder / "decoded")
@@ -55,7 +53,7 @@ def test_pixels_are_those_that_the_ingestion_of_the_same_folder_stores(folder: P
         assert np.concatenate([batch.rows for batch in batches]).tolist() == list(range(len(given)))
 
 
-def test_an_image_of_pillow_is_left_as_it_is(folder: Path) -> None:
+def test_an_image_of_pillow_is_left_as_it_is(folder):
     with Image.open(folder / "train" / "cat" / "large.jpg") as image:
         for _ in range(2):
             list(image_batches(image, (3, 8, 8)))
@@ -64,7 +62,7 @@ def test_an_image_of_pillow_is_left_as_it_is(folder: Path) -> None:
         assert image.getexif()[0x0112] == 6
 
 
-def test_one_image_of_pillow_may_be_given_many_times_over(tmp_path: Path) -> None:
+def test_one_image_of_pillow_may_be_given_many_times_over(tmp_path):
     Image.fromarray(pixels(50, 50, 3)).save(tmp_path / "a.png")
     [once] = image_batches(tmp_path / "a.png", (3, 8, 8))
     with Image.open(tmp_path / "a.png") as image:
@@ -73,7 +71,7 @@ def test_one_image_of_pillow_may_be_given_many_times_over(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("shape", [(5, 3, 8, 6), (5, 8, 6, 3), (5, 1, 8, 6), (5, 8, 6, 1), (5, 8, 6)])
-def test_arrays_that_fit_pass_bit_for_bit(shape: tuple[int, ...]) -> None:
+def test_arrays_that_fit_pass_bit_for_bit(shape):
     images = pixels(*shape)
     channels: Any = 3 if 3 in shape[1:] else 1
     expected = images.transpose(0, 3, 1, 2) if shape[-1] in (1, 3) else images.reshape(5, channels, 8, 6)
@@ -82,16 +80,14 @@ def test_arrays_that_fit_pass_bit_for_bit(shape: tuple[int, ...]) -> None:
             np.testing.assert_array_equal(joined(image_batches(given, (channels, *size), batch_size=2)), expected)
 
 
-def test_arrays_that_fit_are_neither_copied_nor_read_at_once() -> None:
+def test_arrays_that_fit_are_neither_copied_nor_read_at_once():
     images = pixels(5, 1, 8, 6)
     assert all(np.shares_memory(batch.pixels, images) for batch in image_batches(images, (1, 8, 6), batch_size=2))
 
 
 @pytest.mark.parametrize("shape", [(5, 3, 8, 6), (5, 8, 6, 3), (5, 8, 6)])
 @pytest.mark.parametrize("channels", [1, 3])
-def test_arrays_that_do_not_fit_are_converted_as_the_files_with_their_pixels(
-    tmp_path: Path, shape: tuple[int, ...], channels: Any
-) -> None:
+def test_arrays_that_do_not_fit_are_converted_as_the_files_with_their_pixels(tmp_path, shape, channels):
     images = pixels(*shape)
     for row, image in enumerate(images):
         of_file = image.transpose(1, 2, 0) if shape[1] == 3 else image
@@ -103,7 +99,7 @@ def test_arrays_that_do_not_fit_are_converted_as_the_files_with_their_pixels(
 
 
 @pytest.mark.parametrize("shape", [(8, 6), (8, 6, 1), (8, 6, 3), (1, 8, 6)])
-def test_one_image_is_a_batch_of_one(shape: tuple[int, ...]) -> None:
+def test_one_image_is_a_batch_of_one(shape):
     image = pixels(*shape)
     channels: Any = 3 if shape[-1] == 3 else 1
     for given in (image, [image], iter([image])):
@@ -112,7 +108,7 @@ def test_one_image_is_a_batch_of_one(shape: tuple[int, ...]) -> None:
         np.testing.assert_array_equal(batch.pixels, expected.reshape(1, channels, 8, 6))
 
 
-def test_an_iterable_may_mix_all_forms(tmp_path: Path) -> None:
+def test_an_iterable_may_mix_all_forms(tmp_path):
     grey = Image.new("L", (4, 4), 9)
     grey.save(tmp_path / "a.png")
     image = np.full((4, 4), 9, dtype=np.uint8)
@@ -123,7 +119,7 @@ def test_an_iterable_may_mix_all_forms(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", ["RGBA", "LA"])
-def test_an_array_with_alpha_is_the_picture_that_pillow_has(mode: str) -> None:
+def test_an_array_with_alpha_is_the_picture_that_pillow_has(mode):
     picture = Image.fromarray(pixels(8, 6, 4)).convert(mode)
     array = np.asarray(picture)
     [expected] = image_batches(picture, (3, 5, 5))
@@ -131,7 +127,7 @@ def test_an_array_with_alpha_is_the_picture_that_pillow_has(mode: str) -> None:
         np.testing.assert_array_equal(joined(image_batches(given, (3, 5, 5))), expected.pixels)
 
 
-def test_where_two_axes_could_be_channels_it_is_the_one_of_the_size_asked_for() -> None:
+def test_where_two_axes_could_be_channels_it_is_the_one_of_the_size_asked_for():
     images = pixels(2, 3, 5, 1)
     [colour] = image_batches(images, (3, 5, 1))
     np.testing.assert_array_equal(colour.pixels, images)
@@ -165,7 +161,7 @@ def test_where_two_axes_could_be_channels_it_is_the_one_of_the_size_asked_for() 
         ),
     ],
 )
-def test_what_is_no_image_is_refused_in_one_line(images: Any, fault: str) -> None:
+def test_what_is_no_image_is_refused_in_one_line(images, fault):
     with pytest.raises(InputError, match=fault) as caught:
         list(image_batches(images, (3,)))
     assert "\n" not in str(caught.value)
@@ -174,17 +170,17 @@ def test_what_is_no_image_is_refused_in_one_line(images: Any, fault: str) -> Non
 @pytest.mark.parametrize(
     "wrong", [{"image_shape": (2, 8, 8)}, {"image_shape": (3, 8)}, {"batch_size": 0}, {"errors": "ignore"}]
 )
-def test_arguments_that_make_no_sense_are_refused_before_anything_is_read(wrong: dict[str, Any]) -> None:
+def test_arguments_that_make_no_sense_are_refused_before_anything_is_read(wrong):
     with pytest.raises(InputError, match="with 1 or 3 channels, batch_size at least 1 and errors 'raise' or 'skip'"):
         image_batches(["missing.png"], **{"image_shape": (3, 8, 8), **wrong})
 
 
-def test_no_image_is_no_batch() -> None:
+def test_no_image_is_no_batch():
     for none in ([], iter([]), pixels(0, 1, 8, 8), pixels(0, 8, 8)):
         assert list(image_batches(none, (1, 8, 8))) == []
 
 
-def test_a_broken_image_is_named(tmp_path: Path) -> None:
+def test_a_broken_image_is_named(tmp_path):
     (tmp_path / "b.png").write_bytes(b"no image")
     with pytest.raises(InputError, match=r"b\.png cannot be decoded \(cannot identify .*\): mend it, leave it out, or"):
         list(image_batches([pixels(8, 8), tmp_path / "b.png"], (1, 8, 8)))
@@ -192,7 +188,7 @@ def test_a_broken_image_is_named(tmp_path: Path) -> None:
         list(image_batches([pixels(8, 8), Image.new("F", (4, 4))], (1, 8, 8)))
 
 
-def test_broken_images_are_skipped_and_reported_where_that_is_asked_for(tmp_path: Path) -> None:
+def test_broken_images_are_skipped_and_reported_where_that_is_asked_for(tmp_path):
     (tmp_path / "b.png").write_bytes(b"no image")
     images = [pixels(8, 8), tmp_path / "b.png", pixels(8, 8), tmp_path / "b.png", tmp_path / "c.png", pixels(8, 8)]
     first, second, third = image_batches(images, (1, 8, 8), batch_size=2, errors="skip")
@@ -204,10 +200,10 @@ def test_broken_images_are_skipped_and_reported_where_that_is_asked_for(tmp_path
     assert none.pixels.shape == (0, 1, 8, 8) and none.pixels.dtype == np.uint8
 
 
-def test_of_a_generator_two_batches_are_taken_at_a_time() -> None:
+def test_of_a_generator_two_batches_are_taken_at_a_time():
     taken = 0
 
-    def endless() -> Iterator[NDArray[np.uint8]]:
+    def endless():
         nonlocal taken
         while True:
             taken += 1
@@ -217,11 +213,11 @@ def test_of_a_generator_two_batches_are_taken_at_a_time() -> None:
     for number in range(1, 6):
         assert len(next(batches).pixels) == 4
         assert taken <= 4 * (number + 1)
-    batches.close()  # type: ignore[attr-defined]
+    batches.close()
 
 
-def test_an_error_of_the_iterable_is_passed_on() -> None:
-    def failing() -> Iterator[NDArray[np.uint8]]:
+def test_an_error_of_the_iterable_is_passed_on():
+    def failing():
         yield pixels(9, 9)
         raise RuntimeError("the disk is gone")
 

@@ -1,7 +1,6 @@
 """Images on their way into a network: chosen, moved, normalised, channels last; in any process."""
 
 import pickle
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,15 +18,15 @@ MOVES = AugmentationParameters(shift_pixels=1, rotation_degrees=10, horizontal_f
 STATISTICS = {"mean": [0.2, 0.4, 0.6], "standard_deviation": [0.1, 0.2, 0.3]}
 
 
-def images(channels: int = 3) -> np.ndarray:
+def images(channels=3):
     return np.random.default_rng(0).integers(0, 256, (20, channels, 6, 5)).astype(np.uint8)
 
 
-def statistics(channels: int = 3) -> dict[str, list[float]]:
+def statistics(channels=3):
     return {name: values[:channels] for name, values in STATISTICS.items()}
 
 
-def normalised(pixels: torch.Tensor) -> torch.Tensor:
+def normalised(pixels):
     mean, deviation = (
         torch.tensor(values[: pixels.shape[1]]).view(1, -1, 1, 1)
         for values in (STATISTICS["mean"], STATISTICS["standard_deviation"])
@@ -37,26 +36,26 @@ def normalised(pixels: torch.Tensor) -> torch.Tensor:
 
 @pytest.mark.parametrize("channels", [1, 3])
 @given(indices=st.lists(st.integers(0, 19), min_size=1, max_size=30))
-def test_a_batch_holds_the_chosen_images_normalised(channels: int, indices: list[int]) -> None:
+def test_a_batch_holds_the_chosen_images_normalised(channels, indices):
     batch = ImageInputs(images(channels), statistics(channels), CPU).batch(np.array(indices))
     assert torch.equal(batch, normalised(torch.from_numpy(images(channels)[indices])))
 
 
 @pytest.mark.parametrize("channels", [1, 3])
 @pytest.mark.parametrize("seed", [None, 3])
-def test_channels_are_last_in_memory_and_the_strides_say_so(channels: int, seed: int | None) -> None:
+def test_channels_are_last_in_memory_and_the_strides_say_so(channels, seed):
     batch = ImageInputs(images(channels), statistics(channels), CPU, MOVES).batch(np.arange(4), seed)
     assert batch.shape == (4, channels, 6, 5)
     assert batch.stride() == (30 * channels, 1, 5 * channels, channels)
 
 
-def test_images_are_moved_before_they_are_normalised_so_that_no_colour_is_invented() -> None:
+def test_images_are_moved_before_they_are_normalised_so_that_no_colour_is_invented():
     inputs = ImageInputs(images(), STATISTICS, CPU, MOVES)
     expected = normalised(augment(torch.from_numpy(images()).float(), MOVES, 3, 0))
     torch.testing.assert_close(inputs.batch(np.arange(20), 3), expected, atol=1e-5, rtol=0)
 
 
-def test_without_a_seed_or_without_augmentation_nothing_moves() -> None:
+def test_without_a_seed_or_without_augmentation_nothing_moves():
     still = ImageInputs(images(), STATISTICS, CPU)
     moving = ImageInputs(images(), STATISTICS, CPU, MOVES)
     chosen = np.arange(20)
@@ -64,20 +63,20 @@ def test_without_a_seed_or_without_augmentation_nothing_moves() -> None:
     assert not torch.equal(moving.batch(chosen, 3), still.batch(chosen, 3))
 
 
-def test_a_batch_in_pieces_is_the_batch() -> None:
+def test_a_batch_in_pieces_is_the_batch():
     inputs = ImageInputs(images(), STATISTICS, CPU, MOVES)
     order = np.random.default_rng(1).permutation(20)
     pieces = [inputs.batch(order[first : first + 7], 3, first) for first in (0, 7, 14)]
     assert torch.equal(torch.cat(pieces), inputs.batch(order, 3))
 
 
-def test_the_images_themselves_are_not_touched() -> None:
+def test_the_images_themselves_are_not_touched():
     given = images()
     ImageInputs(given, STATISTICS, CPU, MOVES).batch(np.arange(20), 3)
     np.testing.assert_array_equal(given, images())
 
 
-def test_a_mapped_file_is_mapped_again_in_another_process_instead_of_copied(tmp_path: Path) -> None:
+def test_a_mapped_file_is_mapped_again_in_another_process_instead_of_copied(tmp_path):
     np.save(tmp_path / "images.npy", images())
     mapped = np.load(tmp_path / "images.npy", mmap_mode="r")
     content = pickle.dumps(ImageInputs(mapped, STATISTICS, CPU, MOVES))
@@ -90,14 +89,14 @@ def test_a_mapped_file_is_mapped_again_in_another_process_instead_of_copied(tmp_
 
 
 @pytest.mark.parametrize("part", [slice(5, 12), slice(None, None, 2)])
-def test_part_of_a_mapped_file_travels_as_what_it_is(tmp_path: Path, part: slice) -> None:
+def test_part_of_a_mapped_file_travels_as_what_it_is(tmp_path, part):
     np.save(tmp_path / "images.npy", images())
     mapped = np.load(tmp_path / "images.npy", mmap_mode="r")[part]
     restored = pickle.loads(pickle.dumps(ImageInputs(mapped, STATISTICS, CPU)))
     np.testing.assert_array_equal(restored.images, images()[part])
 
 
-def test_what_was_put_on_a_device_does_not_travel() -> None:
+def test_what_was_put_on_a_device_does_not_travel():
     inputs = ImageInputs(images(), STATISTICS, CPU)
     before = len(pickle.dumps(inputs))
     inputs.batch(np.arange(3))
@@ -107,9 +106,7 @@ def test_what_was_put_on_a_device_does_not_travel() -> None:
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 @pytest.mark.parametrize("share", [0.25, 0.0])
 @pytest.mark.parametrize("size", [None, (4, 3)])
-def test_a_cuda_device_gets_the_same_batch_whether_or_not_it_holds_all_images(
-    share: float, size: tuple[int, int] | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cuda_device_gets_the_same_batch_whether_or_not_it_holds_all_images(share, size, monkeypatch):
     monkeypatch.setattr("deephash_pipeline.images.inputs.SHARE_OF_MEMORY", share)
     on_gpu = ImageInputs(images(), STATISTICS, torch.device("cuda"), MOVES, size).batch(np.arange(20), 3)
     assert on_gpu.is_cuda and on_gpu.is_contiguous(memory_format=torch.channels_last)
@@ -117,7 +114,7 @@ def test_a_cuda_device_gets_the_same_batch_whether_or_not_it_holds_all_images(
     torch.testing.assert_close(on_gpu.cpu(), on_cpu, atol=1e-3, rtol=0)
 
 
-def test_of_larger_images_the_centre_counts_and_in_training_a_random_window() -> None:
+def test_of_larger_images_the_centre_counts_and_in_training_a_random_window():
     inputs = ImageInputs(images(), STATISTICS, CPU, MOVES, size=(4, 3))
     pixels = torch.from_numpy(images())
     assert torch.equal(inputs.batch(np.arange(20)), normalised(pixels[:, :, 1:5, 1:4]))
@@ -125,25 +122,25 @@ def test_of_larger_images_the_centre_counts_and_in_training_a_random_window() ->
     torch.testing.assert_close(inputs.batch(np.arange(20), 3, 7), expected, atol=1e-5, rtol=0)
 
 
-def test_what_is_never_moved_is_not_cropped_at_random_either() -> None:
+def test_what_is_never_moved_is_not_cropped_at_random_either():
     inputs = ImageInputs(images(), STATISTICS, CPU, size=(4, 3))
     assert torch.equal(inputs.batch(np.arange(20), 3), inputs.batch(np.arange(20)))
 
 
 @pytest.mark.parametrize("seed", [None, 3])
-def test_images_of_the_size_of_the_network_are_not_cropped(seed: int | None) -> None:
+def test_images_of_the_size_of_the_network_are_not_cropped(seed):
     chosen = np.arange(20)
     cropped = ImageInputs(images(), STATISTICS, CPU, MOVES, size=(6, 5)).batch(chosen, seed)
     assert torch.equal(cropped, ImageInputs(images(), STATISTICS, CPU, MOVES).batch(chosen, seed))
 
 
 @pytest.mark.parametrize("size", [(7, 5), (6, 6)])
-def test_images_smaller_than_the_network_takes_are_refused_with_the_remedy(size: tuple[int, int]) -> None:
+def test_images_smaller_than_the_network_takes_are_refused_with_the_remedy(size):
     message = f"takes images of {size[0]}x{size[1]} pixels, those stored have 6x5: set `image_size`"
     with pytest.raises(InputError, match=message):
         ImageInputs(images(), STATISTICS, CPU, size=size)
 
 
-def test_the_size_travels_to_another_process() -> None:
+def test_the_size_travels_to_another_process():
     inputs = ImageInputs(images(), STATISTICS, CPU, MOVES, size=(4, 3))
     assert torch.equal(pickle.loads(pickle.dumps(inputs)).batch(np.arange(20), 3), inputs.batch(np.arange(20), 3))

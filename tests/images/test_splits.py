@@ -10,21 +10,21 @@ from deephash_pipeline.images.splits import SplitParameters, split_class_names, 
 CLASSES = ["a", "b", "c"]
 
 
-def image_set(count: int, prefix: str) -> ImageSet:
+def image_set(count, prefix):
     images = np.arange(count, dtype=np.uint8).reshape(count, 1, 1, 1)
     return ImageSet(images, np.arange(count) % len(CLASSES), [f"{prefix}{row}" for row in range(count)])
 
 
-def undivided(count: int = 60) -> ImageCollection:
+def undivided(count=60):
     return ImageCollection({"all": image_set(count, "image")}, CLASSES)
 
 
-def divided() -> ImageCollection:
+def divided():
     return ImageCollection({"training": image_set(60, "t"), "query": image_set(12, "q")}, CLASSES)
 
 
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=60), st.data())
-def test_a_stratified_draw_takes_every_class_in_proportion(labels: list[int], data: st.DataObject) -> None:
+def test_a_stratified_draw_takes_every_class_in_proportion(labels, data):
     classes = np.array(labels, dtype=np.int64)
     count = data.draw(st.integers(0, len(labels)))
     drawn = stratified_draw(classes, count, seed=data.draw(st.integers(0, 9)))
@@ -34,7 +34,7 @@ def test_a_stratified_draw_takes_every_class_in_proportion(labels: list[int], da
 
 
 @given(st.integers(1, 54), st.floats(0, 0.8), st.integers(0, 3))
-def test_the_three_splits_are_disjoint_and_lose_no_image(query_count: int, share: float, seed: int) -> None:
+def test_the_three_splits_are_disjoint_and_lose_no_image(query_count, share, seed):
     try:
         splits = split_collection(undivided(), SplitParameters(query_count=query_count, validation_share=share), seed)
     except InputError as error:
@@ -48,7 +48,7 @@ def test_the_three_splits_are_disjoint_and_lose_no_image(query_count: int, share
         assert [f"image{pixel}" for pixel in split.images.ravel()] == split.ids
 
 
-def test_the_seed_decides_the_draw() -> None:
+def test_the_seed_decides_the_draw():
     parameters = SplitParameters(query_count=12, validation_share=0.25)
     first, again, other = (split_collection(undivided(), parameters, seed) for seed in (1, 1, 2))
     for name in ("training", "validation", "query"):
@@ -56,13 +56,13 @@ def test_the_seed_decides_the_draw() -> None:
         assert first[name].ids != other[name].ids
 
 
-def test_the_seed_decides_which_images_validate_where_the_queries_are_given() -> None:
+def test_the_seed_decides_which_images_validate_where_the_queries_are_given():
     parameters = SplitParameters(validation_share=0.25)
     first, other = (split_collection(divided(), parameters, seed)["validation"].ids for seed in (1, 2))
     assert first != other
 
 
-def test_another_validation_share_leaves_the_queries_as_they_were() -> None:
+def test_another_validation_share_leaves_the_queries_as_they_were():
     drawn = [
         split_collection(undivided(), SplitParameters(query_count=12, validation_share=share), 1)["query"].ids
         for share in (0, 0.25)
@@ -70,21 +70,21 @@ def test_another_validation_share_leaves_the_queries_as_they_were() -> None:
     assert drawn[0] == drawn[1]
 
 
-def test_training_count_takes_the_first_images_and_validates_with_the_rest() -> None:
+def test_training_count_takes_the_first_images_and_validates_with_the_rest():
     splits = split_collection(divided(), SplitParameters(training_count=50), seed=0)
     assert splits["training"].ids == [f"t{row}" for row in range(50)]
     assert splits["validation"].ids == [f"t{row}" for row in range(50, 60)]
     assert splits["query"].ids == [f"q{row}" for row in range(12)]
 
 
-def test_by_default_all_images_train_and_none_validates() -> None:
+def test_by_default_all_images_train_and_none_validates():
     splits = split_collection(divided(), SplitParameters(), seed=0)
     assert len(splits["training"]) == 60
     assert splits["validation"].images.shape == (0, 1, 1, 1)
     assert splits["validation"].labels.dtype == np.int64
 
 
-def test_a_validation_split_of_the_source_is_kept() -> None:
+def test_a_validation_split_of_the_source_is_kept():
     collection = ImageCollection({**divided().splits, "validation": image_set(5, "v")}, CLASSES)
     assert (
         split_collection(collection, SplitParameters(), seed=0)["validation"].ids == collection.splits["validation"].ids
@@ -109,21 +109,19 @@ def test_a_validation_split_of_the_source_is_kept() -> None:
         ),
     ],
 )
-def test_a_split_that_cannot_be_made_is_explained(
-    collection: ImageCollection, parameters: SplitParameters, fault: str
-) -> None:
+def test_a_split_that_cannot_be_made_is_explained(collection, parameters, fault):
     with pytest.raises(InputError, match=fault):
         split_collection(collection, parameters, seed=0)
 
 
-def test_an_image_that_became_a_query_too_is_found() -> None:
+def test_an_image_that_became_a_query_too_is_found():
     collection = divided()
     collection.splits["query"] = image_set(12, "t")
     with pytest.raises(InputError, match="'t0' occurs twice"):
         split_collection(collection, SplitParameters(), seed=0)
 
 
-def test_two_ways_to_validate_at_once_are_refused() -> None:
+def test_two_ways_to_validate_at_once_are_refused():
     with pytest.raises(ValueError, match="training_count or validation_share"):
         SplitParameters(training_count=5, validation_share=0.1)
 
@@ -133,19 +131,19 @@ def test_two_ways_to_validate_at_once_are_refused() -> None:
 MANY_CLASSES = ["a", "b", "c", "d", "e", "f"]
 
 
-def of_many_classes(*splits: str) -> ImageCollection:
-    def images(prefix: str) -> ImageSet:
+def of_many_classes(*splits):
+    def images(prefix):
         pixels = np.arange(36, dtype=np.uint8).reshape(36, 1, 1, 1)
         return ImageSet(pixels, np.arange(36) % 6, [f"{prefix}{row}" for row in range(36)])
 
     return ImageCollection({name: images(name) for name in splits}, MANY_CLASSES)
 
 
-def class_of(image: str, prefix: str) -> str:
+def class_of(image, prefix):
     return MANY_CLASSES[int(image.removeprefix(prefix)) % 6]
 
 
-def test_unseen_classes_take_no_part_in_training_and_are_queries_and_database() -> None:
+def test_unseen_classes_take_no_part_in_training_and_are_queries_and_database():
     parameters = SplitParameters(unseen_classes=("e", "b"))
     splits = split_collection(of_many_classes("training", "query"), parameters, seed=0)
     names = split_class_names(MANY_CLASSES, parameters, seed=0)
@@ -164,7 +162,7 @@ def test_unseen_classes_take_no_part_in_training_and_are_queries_and_database() 
 
 
 @given(st.integers(2, 4), st.integers(0, 20))
-def test_unseen_classes_are_drawn_from_the_seed(count: int, seed: int) -> None:
+def test_unseen_classes_are_drawn_from_the_seed(count, seed):
     parameters = SplitParameters(unseen_classes=count)
     names = split_class_names(MANY_CLASSES, parameters, seed)
     assert sorted(names) == MANY_CLASSES
@@ -174,18 +172,18 @@ def test_unseen_classes_are_drawn_from_the_seed(count: int, seed: int) -> None:
     assert set(splits["training"].labels.tolist()) == set(range(6 - count))
 
 
-def test_another_seed_draws_other_unseen_classes() -> None:
+def test_another_seed_draws_other_unseen_classes():
     parameters = SplitParameters(unseen_classes=3)
     assert len({tuple(split_class_names(MANY_CLASSES, parameters, seed)[3:]) for seed in range(20)}) > 5
 
 
-def test_queries_that_are_drawn_are_of_unseen_classes_too() -> None:
+def test_queries_that_are_drawn_are_of_unseen_classes_too():
     parameters = SplitParameters(query_count=12, unseen_classes=2)
     splits = split_collection(of_many_classes("all"), parameters, seed=0)
     assert {name: len(split) for name, split in splits.items()} == {"training": 16, "validation": 8, "query": 4}
 
 
-def test_without_unseen_classes_the_names_stay_as_they_were() -> None:
+def test_without_unseen_classes_the_names_stay_as_they_were():
     assert split_class_names(MANY_CLASSES, SplitParameters(), seed=3) == MANY_CLASSES
 
 
@@ -199,12 +197,12 @@ def test_without_unseen_classes_the_names_stay_as_they_were() -> None:
         (7, "takes 7 of 6 classes"),
     ],
 )
-def test_unseen_classes_that_make_no_sense_are_refused(unseen: int | tuple[str, ...], fault: str) -> None:
+def test_unseen_classes_that_make_no_sense_are_refused(unseen, fault):
     with pytest.raises(InputError, match=fault):
         split_collection(of_many_classes("training", "query"), SplitParameters(unseen_classes=unseen), seed=0)
 
 
-def test_unseen_classes_are_the_validation_set_and_leave_no_other() -> None:
+def test_unseen_classes_are_the_validation_set_and_leave_no_other():
     for other in ({"validation_share": 0.1}, {"training_count": 5}):
         with pytest.raises(ValueError, match="with unseen_classes"):
             SplitParameters(unseen_classes=2, **other)

@@ -14,7 +14,7 @@ SCALES = dict.fromkeys(("exponent_scale", "cosh", "sinh"), "fp32")
 CONSTANTS = {"TILE": cuda.TILE, "BITS": cuda.BITS_OF_PROGRAM}
 
 
-def main(capability: str) -> None:
+def main(capability):
     source = ASTSource(
         fn=cuda._pairs_of_bands,
         signature=POINTERS | SIZES | SCALES | dict.fromkeys(CONSTANTS, "constexpr"),

@@ -18,7 +18,7 @@ from deephash_pipeline.losses.exponentiated import cuda
 from deephash_pipeline.losses.exponentiated.formula import Departures
 
 
-def main(inputs_file: str, outputs_file: str) -> None:
+def main(inputs_file, outputs_file):
     inputs = np.load(inputs_file)
     outputs = {}
     for case in range(int(inputs["cases"])):

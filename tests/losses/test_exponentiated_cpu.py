@@ -1,16 +1,13 @@
 """The compiled loss against the reference, which is in float64, in both of its precisions."""
 
-from collections.abc import Callable, Iterator
-
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.losses import ExponentiatedLoss, LossAndGradient, supervision_matrix
+from deephash_pipeline.losses import ExponentiatedLoss, supervision_matrix
 from deephash_pipeline.losses.exponentiated import reference
 
 FAITHFUL = ExponentiatedLoss()
@@ -25,15 +22,13 @@ LOSSES = [
 ]
 
 
-def random_batch(
-    seed: int, batch: int, code_length: int, classes: int = 4, scale: float = 1.0
-) -> tuple[Tensor, Tensor]:
+def random_batch(seed, batch, code_length, classes=4, scale=1.0):
     generator = torch.Generator().manual_seed(seed)
     u = torch.randn(batch, code_length, generator=generator, dtype=torch.float64) * scale
     return u, torch.randint(-classes, classes, (batch,), generator=generator)
 
 
-def assert_agree(found: LossAndGradient, expected: LossAndGradient, u: Tensor, loss: ExponentiatedLoss) -> None:
+def assert_agree(found, expected, u, loss):
     """Compare in u's precision, relative to the size that sums have before their terms cancel."""
     epsilon = 1e-13 if u.dtype == torch.float64 else 2e-6
     batch, code_length = u.shape
@@ -49,7 +44,7 @@ def assert_agree(found: LossAndGradient, expected: LossAndGradient, u: Tensor, l
 
 
 @st.composite
-def batches(draw: st.DrawFn) -> tuple[Tensor, Tensor]:
+def batches(draw):
     batch, code_length = draw(st.integers(1, 40)), draw(st.one_of(st.integers(1, 70), st.sampled_from([128, 255, 256])))
     generator = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     u = generator.standard_normal((batch, code_length)) * draw(st.sampled_from([1e-3, 0.3, 1.0, 5.0]))
@@ -66,7 +61,7 @@ def batches(draw: st.DrawFn) -> tuple[Tensor, Tensor]:
 
 @settings(max_examples=60, deadline=None)
 @given(batches(), st.sampled_from(LOSSES), st.sampled_from([torch.float32, torch.float64]))
-def test_value_gradient_and_true_loss_are_those_of_the_reference(batch, loss, dtype) -> None:
+def test_value_gradient_and_true_loss_are_those_of_the_reference(batch, loss, dtype):
     u, labels = batch[0].to(dtype), batch[1]
     found = loss.loss_and_gradient(u, labels)
     assert_agree(found, reference.loss_and_gradient(u, labels, loss.departures), u, loss)
@@ -78,14 +73,14 @@ def test_value_gradient_and_true_loss_are_those_of_the_reference(batch, loss, dt
     [(2, 1), (31, 3), (33, 256), (128, 12), (129, 48), (300, 5), (512, 4), (641, 3), (1024, 1), (1100, 2)],
 )
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_batches_of_several_blocks_agree_with_the_reference(batch: int, code_length: int, dtype: torch.dtype) -> None:
+def test_batches_of_several_blocks_agree_with_the_reference(batch, code_length, dtype):
     u, labels = random_batch(batch, batch, code_length)
     for loss in LOSSES[1:3]:
         found = loss.loss_and_gradient(u.to(dtype), labels)
         assert_agree(found, reference.loss_and_gradient(u.to(dtype), labels, loss.departures), u.to(dtype), loss)
 
 
-def test_a_code_of_more_bits_than_four_words_is_a_code_too() -> None:
+def test_a_code_of_more_bits_than_four_words_is_a_code_too():
     u, labels = random_batch(1, 9, 300)
     assert_agree(
         FAITHFUL.loss_and_gradient(u, labels), reference.loss_and_gradient(u, labels, FAITHFUL.departures), u, FAITHFUL
@@ -94,21 +89,21 @@ def test_a_code_of_more_bits_than_four_words_is_a_code_too() -> None:
 
 @settings(max_examples=30, deadline=None)
 @given(batches(), st.sampled_from(LOSSES))
-def test_labels_and_their_matrix_give_the_same(batch, loss) -> None:
+def test_labels_and_their_matrix_give_the_same(batch, loss):
     u, labels = batch
     from_matrix = loss.loss_and_gradient(u, supervision_matrix(labels))
     assert_agree(loss.loss_and_gradient(u, labels), from_matrix, u, loss)
 
 
 @pytest.fixture
-def threads() -> Iterator[Callable[[int], None]]:
+def threads():
     before = torch.get_num_threads()
     yield torch.set_num_threads
     torch.set_num_threads(before)
 
 
 @pytest.mark.parametrize("batch", [5, 700, 1024, 1300])
-def test_the_number_of_threads_changes_no_bit(threads: Callable[[int], None], batch: int) -> None:
+def test_the_number_of_threads_changes_no_bit(threads, batch):
     u, labels = random_batch(batch, batch, 12)
     results = []
     for number in (1, 2, 3, 7, 1, 2):
@@ -119,7 +114,7 @@ def test_the_number_of_threads_changes_no_bit(threads: Callable[[int], None], ba
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_u_and_labels_may_lie_in_memory_as_they_like(dtype: torch.dtype) -> None:
+def test_u_and_labels_may_lie_in_memory_as_they_like(dtype):
     u, labels = random_batch(2, 50, 20)
     u = u.to(dtype)
     expected = FAITHFUL.loss_and_gradient(u, labels)
@@ -134,7 +129,7 @@ def test_u_and_labels_may_lie_in_memory_as_they_like(dtype: torch.dtype) -> None
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_half_precision_is_computed_in_float32(dtype: torch.dtype) -> None:
+def test_half_precision_is_computed_in_float32(dtype):
     u, labels = random_batch(3, 40, 24)
     half = u.to(dtype)
     found = FAITHFUL.loss_and_gradient(half, labels)
@@ -144,7 +139,7 @@ def test_half_precision_is_computed_in_float32(dtype: torch.dtype) -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("scale", [40.0, 1e4, 1e15, 1e30])
-def test_saturated_u_gives_the_true_loss_and_no_gradient(dtype: torch.dtype, scale: float) -> None:
+def test_saturated_u_gives_the_true_loss_and_no_gradient(dtype, scale):
     u, labels = random_batch(5, 64, 32)
     u = (torch.where(u >= 0, 1, -1) * scale).to(dtype)
     value, gradient, true_loss = FAITHFUL.loss_and_gradient(u, labels)
@@ -154,7 +149,7 @@ def test_saturated_u_gives_the_true_loss_and_no_gradient(dtype: torch.dtype, sca
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("exponent", [-18.0, -6.0, 3.0, 4.4, 5.0])
-def test_gradients_keep_their_relative_accuracy_far_out(dtype: torch.dtype, exponent: float) -> None:
+def test_gradients_keep_their_relative_accuracy_far_out(dtype, exponent):
     """A saturated pair gives a small gradient, not what rounding 1 - sigma leaves of it."""
     u = torch.tensor([[1.0, 1.0], [2.0**exponent, -(2.0**exponent)]], dtype=dtype)
     labels = torch.tensor([0, 1])
@@ -168,7 +163,7 @@ def test_gradients_keep_their_relative_accuracy_far_out(dtype: torch.dtype, expo
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_what_is_not_a_number_is_not_hidden(dtype: torch.dtype) -> None:
+def test_what_is_not_a_number_is_not_hidden(dtype):
     u, labels = random_batch(6, 40, 16)
     u = u.to(dtype)
     u[17, 3] = float("nan")
@@ -177,7 +172,7 @@ def test_what_is_not_a_number_is_not_hidden(dtype: torch.dtype) -> None:
     assert gradient[:, 3].isnan().all()
 
 
-def test_both_zeros_are_bit_one() -> None:
+def test_both_zeros_are_bit_one():
     u, labels = random_batch(8, 12, 6)
     u[::2] = 0.0
     negative = u.clone()
@@ -189,14 +184,14 @@ def test_both_zeros_are_bit_one() -> None:
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
-def test_gradient_check_of_the_frozen_surrogate(loss: ExponentiatedLoss) -> None:
+def test_gradient_check_of_the_frozen_surrogate(loss):
     # The signs do not change within the step of the check, so the partial code product stays frozen.
     u, labels = random_batch(9, 7, 5)
     u = (u + 0.05 * u.sign()).requires_grad_()
     assert torch.autograd.gradcheck(lambda moved: loss(moved, labels), (u,), eps=1e-6)
 
 
-def test_autograd_and_the_module_give_what_the_plain_function_gives() -> None:
+def test_autograd_and_the_module_give_what_the_plain_function_gives():
     u, labels = random_batch(10, 30, 12)
     u = u.float().requires_grad_()
     plain = LOSSES[1].loss_and_gradient(u, labels)
@@ -208,7 +203,7 @@ def test_autograd_and_the_module_give_what_the_plain_function_gives() -> None:
 
 
 @pytest.mark.parametrize(("batch", "loss"), [(0, FAITHFUL), (1, FAITHFUL), (1, LOSSES[3])])
-def test_without_pairs_there_is_no_loss_and_no_gradient(batch: int, loss: ExponentiatedLoss) -> None:
+def test_without_pairs_there_is_no_loss_and_no_gradient(batch, loss):
     value, gradient, true_loss = loss.loss_and_gradient(torch.ones(batch, 3), torch.zeros(batch, dtype=torch.int64))
     assert (value, true_loss) == (0, 0)
     assert torch.equal(gradient, torch.zeros(batch, 3))
@@ -230,6 +225,6 @@ def test_without_pairs_there_is_no_loss_and_no_gradient(batch: int, loss: Expone
         (torch.ones(3, 2), torch.zeros(3), r"^labels must be whole numbers, got torch.float32; convert them"),
     ],
 )
-def test_wrong_inputs_are_refused_in_one_line(u: Tensor, supervision: Tensor, message: str) -> None:
+def test_wrong_inputs_are_refused_in_one_line(u, supervision, message):
     with pytest.raises(InputError, match=message):
         FAITHFUL.loss_and_gradient(u, supervision)

@@ -4,7 +4,6 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor
 
 from deephash_pipeline.losses import ExponentiatedLoss, supervision_matrix
 from deephash_pipeline.losses.exponentiated import reference
@@ -13,18 +12,18 @@ from deephash_pipeline.losses.exponentiated.formula import Departures
 SIMILAR, DISSIMILAR = torch.ones(1, 1).double(), -torch.ones(1, 1).double()
 
 
-def random_batch(seed: int, batch: int, code_length: int) -> tuple[Tensor, Tensor]:
+def random_batch(seed, batch, code_length):
     generator = torch.Generator().manual_seed(seed)
     u = torch.randn(batch, code_length, generator=generator, dtype=torch.float64)
     return u, torch.randint(3, (batch,), generator=generator)
 
 
-def test_the_code_product_is_one_minus_twice_the_share_of_differing_bits() -> None:
+def test_the_code_product_is_one_minus_twice_the_share_of_differing_bits():
     b = reference.hash_codes(torch.tensor([[0.3, -1.0, 0.0, 2.0], [0.1, 1.0, -5.0, 4.0]]))
     assert reference.code_product(b).tolist() == [[1, 0], [0, 1]]
 
 
-def test_without_a_bit_the_code_product_is_that_of_the_other_bits() -> None:
+def test_without_a_bit_the_code_product_is_that_of_the_other_bits():
     u, _ = random_batch(0, 5, 7)
     b = reference.hash_codes(u)
     for k in range(7):
@@ -34,7 +33,7 @@ def test_without_a_bit_the_code_product_is_that_of_the_other_bits() -> None:
 
 @pytest.mark.parametrize("y", [SIMILAR, DISSIMILAR, torch.zeros(1, 1).double()], ids=["similar", "dissimilar", "zero"])
 @pytest.mark.parametrize("code_length", [1, 12, 48])
-def test_c_and_c_prime_make_the_factor_of_a_bit_linear(y: Tensor, code_length: int) -> None:
+def test_c_and_c_prime_make_the_factor_of_a_bit_linear(y, code_length):
     c, c_prime = reference.constants(y, code_length)
     for bit_product in (-1, 1):
         torch.testing.assert_close(c + c_prime * bit_product, torch.exp(-y * bit_product / code_length))
@@ -42,7 +41,7 @@ def test_c_and_c_prime_make_the_factor_of_a_bit_linear(y: Tensor, code_length: i
 
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 10_000), st.integers(1, 8), st.integers(1, 12))
-def test_where_all_bits_are_saturated_the_approximation_is_the_loss_itself(seed: int, batch: int, bits: int) -> None:
+def test_where_all_bits_are_saturated_the_approximation_is_the_loss_itself(seed, batch, bits):
     u, labels = random_batch(seed, batch, bits)
     u, y = torch.where(u >= 0, 40.0, -40.0).double(), supervision_matrix(labels).double()
     approximate = reference.approximate_atomic_loss(u, y)
@@ -50,7 +49,7 @@ def test_where_all_bits_are_saturated_the_approximation_is_the_loss_itself(seed:
     torch.testing.assert_close(reference.mean_over_bits(approximate), exact, rtol=1e-12, atol=0)
 
 
-def test_weights_of_pairs_add_up_to_one_and_balanced_ones_to_a_half_for_either_kind() -> None:
+def test_weights_of_pairs_add_up_to_one_and_balanced_ones_to_a_half_for_either_kind():
     y = supervision_matrix(torch.tensor([0, 0, 0, 1, 2]))
     assert reference.pair_weights(y).sum().item() == pytest.approx(1)
     balanced = reference.pair_weights(y, balance_pairs=True)
@@ -67,8 +66,8 @@ def test_weights_of_pairs_add_up_to_one_and_balanced_ones_to_a_half_for_either_k
     st.booleans(),
 )
 def test_the_papers_gradients_are_those_of_autograd_with_the_partial_code_product_frozen(
-    seed: int, batch: int, code_length: int, loss_scale: str, temperature: float, balance: bool
-) -> None:
+    seed, batch, code_length, loss_scale, temperature, balance
+):
     generator = torch.Generator().manual_seed(seed)
     z = torch.rand(batch, 4, generator=generator, dtype=torch.float64, requires_grad=True)
     w = torch.randn(4, code_length, generator=generator, dtype=torch.float64, requires_grad=True)
@@ -84,7 +83,7 @@ def test_the_papers_gradients_are_those_of_autograd_with_the_partial_code_produc
 
 @pytest.mark.parametrize("loss_scale", ["paper", "unit"])
 @pytest.mark.parametrize("balance", [False, True])
-def test_the_loss_in_plain_pytorch_is_the_reference_in_tiles(loss_scale: str, balance: bool) -> None:
+def test_the_loss_in_plain_pytorch_is_the_reference_in_tiles(loss_scale, balance):
     loss = ExponentiatedLoss(loss_scale, temperature=0.7, balance_pairs=balance)
     for batch, code_length in ((1, 3), (40, 12), (90, 48), (400, 2)):
         u, labels = random_batch(batch, batch, code_length)
@@ -94,6 +93,6 @@ def test_the_loss_in_plain_pytorch_is_the_reference_in_tiles(loss_scale: str, ba
             torch.testing.assert_close(part, of_reference, rtol=1e-10, atol=1e-13)
 
 
-def test_supervision_is_one_within_a_class_minus_one_across_and_zero_for_a_sample_with_itself() -> None:
+def test_supervision_is_one_within_a_class_minus_one_across_and_zero_for_a_sample_with_itself():
     expected = torch.tensor([[0.0, 1, -1], [1, 0, -1], [-1, -1, 0]])
     assert torch.equal(supervision_matrix(torch.tensor([4, 4, 7])), expected)

@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
 from deephash_pipeline.losses import ExponentiatedLoss, LossAndGradient
 from deephash_pipeline.losses.exponentiated import reference
@@ -39,7 +38,7 @@ CASES = [
 ]
 
 
-def random_batch(batch: int, code_length: int, classes: int) -> tuple[Tensor, Tensor]:
+def random_batch(batch, code_length, classes):
     generator = torch.Generator().manual_seed(batch + code_length)
     u = torch.randn(batch, code_length, generator=generator)
     u[0, 0], u[-1, -1] = 0.0, -0.0
@@ -47,7 +46,7 @@ def random_batch(batch: int, code_length: int, classes: int) -> tuple[Tensor, Te
     return u, labels
 
 
-def assert_agree(found: LossAndGradient, expected: LossAndGradient, code_length: int, loss: ExponentiatedLoss) -> None:
+def assert_agree(found, expected, code_length, loss):
     # Relative to the size of terms; with `unit` those of the value are at most code_length, and cancel.
     value_scale = 1 if loss.departures.loss_scale == "paper" else code_length
     assert abs(found.value.item() - expected.value.item()) <= 5e-6 * value_scale
@@ -57,7 +56,7 @@ def assert_agree(found: LossAndGradient, expected: LossAndGradient, code_length:
 
 
 @needs_triton
-def test_the_interpreted_kernel_agrees_with_the_reference(tmp_path: Path) -> None:
+def test_the_interpreted_kernel_agrees_with_the_reference(tmp_path):
     batches = [random_batch(*case[:3]) for case in CASES]
     batches[4][0][7] *= 1e20  # huge enough for its products to be infinite
     inputs: dict[str, np.ndarray] = {"cases": np.array(len(CASES))}
@@ -81,7 +80,7 @@ def test_the_interpreted_kernel_agrees_with_the_reference(tmp_path: Path) -> Non
 
 @needs_triton
 @pytest.mark.complete
-def test_the_kernel_compiles_for_a_device_that_is_not_there(tmp_path: Path) -> None:
+def test_the_kernel_compiles_for_a_device_that_is_not_there(tmp_path):
     compiled = subprocess.run(
         [sys.executable, str(FOLDER / "compiled_kernel.py"), "90"],
         env={**os.environ, "TRITON_CACHE_DIR": str(tmp_path)},
@@ -99,9 +98,7 @@ def test_the_kernel_compiles_for_a_device_that_is_not_there(tmp_path: Path) -> N
 @needs_triton
 @pytest.mark.parametrize(("batch", "code_length"), [(1, 12), (63, 1), (64, 48), (200, 256), (700, 12), (3000, 3)])
 @pytest.mark.parametrize("loss", [FAITHFUL, BALANCED], ids=["faithful", "balanced"])
-def test_the_kernel_on_a_device_agrees_with_the_compiled_one_of_the_cpu(
-    batch: int, code_length: int, loss: ExponentiatedLoss
-) -> None:
+def test_the_kernel_on_a_device_agrees_with_the_compiled_one_of_the_cpu(batch, code_length, loss):
     u, labels = random_batch(batch, code_length, 3)
     expected = loss.loss_and_gradient(u.double(), labels)
     results = [loss.loss_and_gradient(u.cuda(), labels.cuda()) for _ in range(3)]

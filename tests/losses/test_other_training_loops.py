@@ -3,16 +3,16 @@
 import numpy as np
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.losses import CNNH, CSQ, DNNH, DPSH, ExponentiatedLoss, GreedyHash, HashingLoss, HashNet
+from deephash_pipeline.losses import CNNH, CSQ, DNNH, DPSH, ExponentiatedLoss, GreedyHash, HashNet
 
 CLASSES, BITS = 3, 8
 LABELS = torch.arange(90) % CLASSES
 
 
-def losses_on_u() -> list[HashingLoss]:
+def losses_on_u():
     return [
         ExponentiatedLoss(loss_scale="unit"),
         DPSH(),
@@ -23,13 +23,13 @@ def losses_on_u() -> list[HashingLoss]:
     ]
 
 
-def clusters() -> Tensor:
+def clusters():
     generator = torch.Generator().manual_seed(0)
     centres = torch.randn(CLASSES, 5, generator=generator) * 2
     return centres[LABELS] + torch.randn(len(LABELS), 5, generator=generator)
 
 
-def share_of_nearest_of_the_same_class(network: nn.Module) -> float:
+def share_of_nearest_of_the_same_class(network):
     """Of the nearest other code of each sample; ties count by their mean."""
     with torch.no_grad():
         codes = (network(clusters()) >= 0).float()
@@ -40,7 +40,7 @@ def share_of_nearest_of_the_same_class(network: nn.Module) -> float:
 
 
 @pytest.mark.parametrize("loss", losses_on_u(), ids=lambda loss: type(loss).__name__)
-def test_a_plain_loop_minimises_the_loss_by_adam(loss: HashingLoss) -> None:
+def test_a_plain_loop_minimises_the_loss_by_adam(loss):
     torch.manual_seed(0)
     network = nn.Sequential(nn.Linear(5, 16), nn.ReLU(), nn.Linear(16, BITS))
     optimizer = torch.optim.Adam(network.parameters(), lr=0.01)
@@ -55,7 +55,7 @@ def test_a_plain_loop_minimises_the_loss_by_adam(loss: HashingLoss) -> None:
     assert share_of_nearest_of_the_same_class(network) > 0.9
 
 
-def test_a_loss_that_classifies_takes_logits_of_ones_own_layer() -> None:
+def test_a_loss_that_classifies_takes_logits_of_ones_own_layer():
     torch.manual_seed(0)
     network, softmax, loss = nn.Linear(5, BITS), nn.Linear(BITS, CLASSES), GreedyHash()
     optimizer = torch.optim.SGD([*network.parameters(), *softmax.parameters()], lr=0.1)
@@ -69,7 +69,7 @@ def test_a_loss_that_classifies_takes_logits_of_ones_own_layer() -> None:
     assert share_of_nearest_of_the_same_class(network) > 0.9
 
 
-def test_buffers_of_a_loss_are_saved_and_loaded_like_those_of_any_module() -> None:
+def test_buffers_of_a_loss_are_saved_and_loaded_like_those_of_any_module():
     one, other = CSQ(BITS + 4, CLASSES, random_state=1), CSQ(BITS + 4, CLASSES, random_state=2)
     assert not torch.equal(one.centres, other.centres)
     other.load_state_dict(one.state_dict())
@@ -77,7 +77,7 @@ def test_buffers_of_a_loss_are_saved_and_loaded_like_those_of_any_module() -> No
 
 
 @pytest.mark.parametrize("loss", losses_on_u(), ids=lambda loss: type(loss).__name__)
-def test_the_trainer_of_pytorch_metric_learning_takes_the_loss(loss: HashingLoss) -> None:
+def test_the_trainer_of_pytorch_metric_learning_takes_the_loss(loss):
     trainers = pytest.importorskip("pytorch_metric_learning.trainers")
     torch.manual_seed(0)
     trunk = nn.Sequential(nn.Linear(5, 16), nn.ReLU(), nn.Linear(16, BITS))
@@ -94,13 +94,13 @@ def test_the_trainer_of_pytorch_metric_learning_takes_the_loss(loss: HashingLoss
 
 
 @pytest.mark.parametrize("loss", losses_on_u(), ids=lambda loss: type(loss).__name__)
-def test_a_miner_of_pytorch_metric_learning_is_refused(loss: HashingLoss) -> None:
+def test_a_miner_of_pytorch_metric_learning_is_refused(loss):
     mined = tuple(torch.arange(4) for _ in range(3))
     with pytest.raises(InputError, match="takes all pairs of a batch: leave out the miner"):
         loss(torch.ones(4, BITS), torch.arange(4) % CLASSES, mined)
 
 
-def test_labels_of_a_training_set_may_be_a_list_an_array_or_a_tensor() -> None:
+def test_labels_of_a_training_set_may_be_a_list_an_array_or_a_tensor():
     codes = [CNNH(BITS, labels).class_codes for labels in (LABELS, LABELS.numpy().astype(np.uint8), LABELS.tolist())]
     assert torch.equal(codes[0], codes[1])
     assert torch.equal(codes[0], codes[2])

@@ -1,10 +1,6 @@
 """A classifier of the squares, and their features."""
 
-import numpy as np
-import pandas as pd
 import pytest
-from numpy.typing import NDArray
-from torch import Tensor
 
 from deephash_pipeline.deephash import ClassifierRun, PreTrainingParameters
 from deephash_pipeline.deephash.pretrain import extract_features
@@ -13,26 +9,26 @@ from tests.pipelines.squares import EXPERIMENT, IMAGES, NO_SET, QUERY_IMAGES, ST
 
 
 @pytest.fixture(scope="session")
-def classifier() -> tuple[dict[str, Tensor], dict[str, Tensor], pd.DataFrame]:
+def classifier():
     parameters = PreTrainingParameters.model_validate({"training": {**TRAINING, "epochs": 4}})
     return pre_train(TRAINING_SET, NO_SET, parameters, ClassifierRun(EXPERIMENT))
 
 
 @pytest.fixture(scope="session")
-def trunk_weights(classifier: tuple[dict[str, Tensor], dict[str, Tensor], pd.DataFrame]) -> dict[str, Tensor]:
+def trunk_weights(classifier):
     return classifier[0]
 
 
 @pytest.fixture(scope="session")
-def softmax_weights(classifier: tuple[dict[str, Tensor], dict[str, Tensor], pd.DataFrame]) -> dict[str, Tensor]:
+def softmax_weights(classifier):
     return classifier[1]
 
 
 @pytest.fixture(scope="session")
-def z(trunk_weights: dict[str, Tensor]) -> NDArray[np.float32]:
+def z(trunk_weights):
     return extract_features(IMAGES, STATISTICS, trunk_weights, EXPERIMENT)
 
 
 @pytest.fixture(scope="session")
-def query_z(trunk_weights: dict[str, Tensor]) -> NDArray[np.float32]:
+def query_z(trunk_weights):
     return extract_features(QUERY_IMAGES, STATISTICS, trunk_weights, EXPERIMENT)

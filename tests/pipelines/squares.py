@@ -1,7 +1,6 @@
 """Images of three classes, few and easy, and a short training: what the tests of stages share."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from deephash_pipeline.common.cell import Cell
 from deephash_pipeline.deephash import Experiment, LabelledImages, Run, TrainingSet
@@ -13,7 +12,7 @@ NO_IMAGES = np.empty((0, 1, 28, 28), dtype=np.uint8)
 NO_LABELS = np.empty(0, dtype=np.int64)
 
 
-def squares(count: int, seed: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+def squares(count, seed):
     """Images of a bright bar at the left, in the middle or at the right, in noise."""
     generator = np.random.default_rng(seed)
     labels = np.arange(count, dtype=np.int64) % len(CLASSES)
@@ -31,5 +30,5 @@ NO_SET = LabelledImages(NO_IMAGES, NO_LABELS)
 TRAINING = {"epochs": 2, "batch_size": 12, "learning_rate": 0.01}
 
 
-def run_of(method: str, code_length: int = 12) -> Run:
+def run_of(method, code_length=12):
     return Run(EXPERIMENT, Cell(method=method, code_length=code_length))

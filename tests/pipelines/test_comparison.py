@@ -1,9 +1,7 @@
 """Several seeds, compared: from codes to the table, the page and the figure."""
 
 import numpy as np
-import pandas as pd
 import pytest
-from numpy.typing import NDArray
 
 from deephash_pipeline.common.cell import Cell
 from deephash_pipeline.common.errors import InputError
@@ -26,11 +24,11 @@ VALIDATION_LABELS = np.arange(30, dtype=np.int64) % 3
 QUERY_LABELS = np.arange(24, dtype=np.int64) % 3
 
 
-def codes(noise: float, seed: int, code_length: int = 12) -> CodeSets:
+def codes(noise, seed, code_length=12):
     """Codes that tell the class, with some bits flipped."""
     generator = np.random.default_rng(seed)
 
-    def of(labels: NDArray[np.int64]) -> NDArray[np.uint8]:
+    def of(labels):
         clean = np.arange(code_length) % 3 == labels[:, None]
         return pack_bits(clean ^ (generator.uniform(size=clean.shape) < noise))
 
@@ -50,20 +48,18 @@ FILES = {
 }
 
 
-def compared(
-    files: dict[str, CodeSets], training: NDArray[np.int64] = TRAINING_LABELS, protocol: str = "paper"
-) -> pd.DataFrame:
+def compared(files, training=TRAINING_LABELS, protocol="paper"):
     return compare_methods(
         files, LabelSets(QUERY_LABELS, training, VALIDATION_LABELS), protocol, SignificanceParameters(), METHODS
     )
 
 
 @pytest.fixture(scope="module")
-def table() -> pd.DataFrame:
+def table():
     return compared(FILES)
 
 
-def test_each_cell_that_is_there_has_the_mean_of_the_seeds_that_are_there(table: pd.DataFrame) -> None:
+def test_each_cell_that_is_there_has_the_mean_of_the_seeds_that_are_there(table):
     found = {(row.protocol, row.method, row.code_length): row.seeds for row in table.itertuples()}
     of_one_database = {("ITQ", 12): 3, (METHODS["deephash"], 12): 2, ("CSQ", 12): 1, ("LSH", 48): 1}
     assert found == {
@@ -80,7 +76,7 @@ def test_each_cell_that_is_there_has_the_mean_of_the_seeds_that_are_there(table:
     assert [float(mean) for mean in row["mean_of_each_seed"].split()] == pytest.approx(scores)
 
 
-def test_only_the_first_k_count_where_the_protocol_says_so() -> None:
+def test_only_the_first_k_count_where_the_protocol_says_so():
     protocol = Protocol("first_five", ("training",), "the training set", k=5)
     scores = map_of_seeds(FILES, LabelSets(QUERY_LABELS, TRAINING_LABELS, VALIDATION_LABELS), protocol)
     own = FILES["lsh/b48/codes.npz"]
@@ -90,18 +86,18 @@ def test_only_the_first_k_count_where_the_protocol_says_so() -> None:
     assert scores["lsh", 48] != [pytest.approx(average_precision(histograms).mean(), abs=1e-3)]
 
 
-def test_the_worse_method_is_worse_and_one_seed_has_no_verdict(table: pd.DataFrame) -> None:
+def test_the_worse_method_is_worse_and_one_seed_has_no_verdict(table):
     of_twelve = table[(table["protocol"] == "held_out") & (table["code_length"] == 12)].set_index("method")["verdict"]
     assert of_twelve.to_dict() == {"ITQ": "worse", METHODS["deephash"]: "best", "CSQ": None}
     assert table[table["code_length"] == 48]["verdict"].isna().all()
 
 
-def test_where_queries_find_nothing_in_the_training_set_only_held_out_images_are_searched() -> None:
+def test_where_queries_find_nothing_in_the_training_set_only_held_out_images_are_searched():
     assert set(compared(FILES, TRAINING_LABELS + 3)["protocol"]) == {"held_out"}
     assert set(compared(FILES, TRAINING_LABELS + 3, "unseen")["protocol"]) == {"unseen"}
 
 
-def test_a_protocol_that_searches_both_sets_is_compared_over_both_and_with_held_out_images_beside() -> None:
+def test_a_protocol_that_searches_both_sets_is_compared_over_both_and_with_held_out_images_beside():
     table = compared(FILES, protocol="cifar10_1")
     assert table["protocol"].unique().tolist() == ["cifar10_1", "held_out"]
     own = FILES["csq/b12/codes.npz"]
@@ -111,7 +107,7 @@ def test_a_protocol_that_searches_both_sets_is_compared_over_both_and_with_held_
     assert row["mean"] == pytest.approx(scores.mean())
 
 
-def test_the_page_shows_spread_seeds_and_ties(table: pd.DataFrame) -> None:
+def test_the_page_shows_spread_seeds_and_ties(table):
     page = seeds_page(table, EXPERIMENT.benchmark, SignificanceParameters())
     lines = page[page.index("## Protocol held_out") :].splitlines()
     row = table[(table["protocol"] == "held_out") & (table["method"] == "ITQ")].iloc[0]
@@ -123,14 +119,14 @@ def test_the_page_shows_spread_seeds_and_ties(table: pd.DataFrame) -> None:
     assert deephash.count("**") == 2
 
 
-def test_the_figure_has_an_error_bar_for_each_cell_of_several_seeds(table: pd.DataFrame) -> None:
+def test_the_figure_has_an_error_bar_for_each_cell_of_several_seeds(table):
     drawn = {trace.name: trace for trace in draw_comparison(table, METHODS).data}
     assert set(drawn) == {"ITQ", "CSQ", "LSH", METHODS["deephash"]}
     assert drawn["ITQ"].error_y.array[0] > 0
     assert drawn["CSQ"].error_y.array[0] == 0
 
 
-def test_codes_of_other_images_and_no_codes_are_refused() -> None:
+def test_codes_of_other_images_and_no_codes_are_refused():
     with pytest.raises(InputError, match="not those of the images"):
         compared(FILES, TRAINING_LABELS[:-1])
     with pytest.raises(InputError, match="--pipelines=seeds"):
@@ -140,14 +136,14 @@ def test_codes_of_other_images_and_no_codes_are_refused() -> None:
 # What another seed changes.
 
 
-def cell(replicate: int) -> Cell:
+def cell(replicate):
     return Cell(method="lsh", code_length=12, replicate=replicate)
 
 
-def test_the_first_replicate_is_the_cell_itself_and_others_draw_anew() -> None:
+def test_the_first_replicate_is_the_cell_itself_and_others_draw_anew():
     z = np.random.default_rng(0).normal(size=(36, 20)).astype(np.float32)
 
-    def directions(which: Cell) -> NDArray[np.float64]:
+    def directions(which):
         encoder = fit_hash_function(z, LABELS, which, BaselineParameters.model_validate({}), EXPERIMENT.seed)
         return encoder.transform(z)
 
@@ -157,7 +153,7 @@ def test_the_first_replicate_is_the_cell_itself_and_others_draw_anew() -> None:
     assert (second != third).any()
 
 
-def test_weights_of_trunk_and_hash_layer_are_drawn_anew_with_every_seed() -> None:
+def test_weights_of_trunk_and_hash_layer_are_drawn_anew_with_every_seed():
     networks = [
         build_network(TRAINING_SET, fine_tuning_parameters(), Run.of_replicate(EXPERIMENT, cell(replicate)))
         for replicate in (1, 2)

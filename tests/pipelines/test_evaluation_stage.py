@@ -1,9 +1,5 @@
-from typing import Any
-
 import numpy as np
-import pandas as pd
 import pytest
-from numpy.typing import NDArray
 
 from deephash_pipeline.common.cell import Cell
 from deephash_pipeline.common.errors import InputError
@@ -24,7 +20,7 @@ QUERY_LABELS = np.arange(9, dtype=np.int64) % 3
 NO_LABELS = np.empty(0, dtype=np.int64)
 
 
-def perfect_codes(*label_sets: NDArray[np.int64]) -> CodeSets:
+def perfect_codes(*label_sets):
     """Codes of 12 bits that tell the class and nothing else."""
     database, validation, query = (
         pack_bits(np.repeat(labels[:, None] == np.arange(3), 4, axis=1)) for labels in label_sets
@@ -32,14 +28,12 @@ def perfect_codes(*label_sets: NDArray[np.int64]) -> CodeSets:
     return CodeSets(database, validation, query, 12)
 
 
-def measured(validation_labels: NDArray[np.int64], protocol: str = "paper") -> tuple[dict[str, Any], pd.DataFrame]:
+def measured(validation_labels, protocol="paper"):
     codes = perfect_codes(LABELS, validation_labels, QUERY_LABELS)
     return measured_codes(codes, validation_labels, protocol)
 
 
-def measured_codes(
-    codes: CodeSets, validation_labels: NDArray[np.int64], protocol: str = "paper"
-) -> tuple[dict[str, Any], pd.DataFrame]:
+def measured_codes(codes, validation_labels, protocol="paper"):
     labels = LabelSets(QUERY_LABELS, LABELS, validation_labels)
     histograms = Histograms(
         count_query_distances(codes, labels, protocol),
@@ -49,7 +43,7 @@ def measured_codes(
     return measure_retrieval(histograms, codes, labels, protocol, CELL)
 
 
-def test_the_metrics_of_a_cell_say_what_was_measured_on_what() -> None:
+def test_the_metrics_of_a_cell_say_what_was_measured_on_what():
     metrics, _ = measured(QUERY_LABELS[:6])
     assert metrics["method"] == "deephash"
     assert metrics["code_length"] == 12
@@ -62,20 +56,20 @@ def test_the_metrics_of_a_cell_say_what_was_measured_on_what() -> None:
     assert metrics["mean_bit_balance"] == pytest.approx(1 / 3)
 
 
-def test_there_is_no_validation_figure_without_validation_images() -> None:
+def test_there_is_no_validation_figure_without_validation_images():
     metrics, _ = measured(NO_LABELS)
     assert metrics["validation_mean_average_precision"] is None
     assert metrics["mean_average_precision"] == 1
 
 
-def test_the_validation_figure_knows_nothing_of_the_queries() -> None:
+def test_the_validation_figure_knows_nothing_of_the_queries():
     codes = perfect_codes(LABELS, (QUERY_LABELS + 1) % 3, QUERY_LABELS)
     metrics, _ = measured_codes(codes, QUERY_LABELS)
     assert metrics["mean_average_precision"] == 1
     assert metrics["validation_mean_average_precision"] < 0.5
 
 
-def test_queries_of_classes_that_the_database_lacks_are_refused() -> None:
+def test_queries_of_classes_that_the_database_lacks_are_refused():
     codes = perfect_codes(LABELS, NO_LABELS, QUERY_LABELS)
     with pytest.raises(InputError, match="set protocol to another"):
         count_query_distances(codes, LabelSets(QUERY_LABELS + 3, LABELS, NO_LABELS), "paper")
@@ -84,14 +78,14 @@ def test_queries_of_classes_that_the_database_lacks_are_refused() -> None:
 # Protocols.
 
 
-def noisy_codes(validation_labels: NDArray[np.int64]) -> CodeSets:
+def noisy_codes(validation_labels):
     """Perfect codes of the training set, and random ones of the validation images."""
     codes = perfect_codes(LABELS, validation_labels, QUERY_LABELS)
     random = np.random.default_rng(0).integers(0, 2, (len(validation_labels), 12)).astype(bool)
     return CodeSets(codes.database, pack_bits(random), codes.query, 12)
 
 
-def slow_map(codes: CodeSets, protocol: str, validation_labels: NDArray[np.int64]) -> float:
+def slow_map(codes, protocol, validation_labels):
     """Mean average precision over the sets that a protocol names, each query against one list of images."""
     named = {"training": (codes.database, LABELS), "validation": (codes.validation, validation_labels)}
     items = [pair for name in PROTOCOLS[protocol].database for pair in zip(*named[name], strict=True)]
@@ -113,7 +107,7 @@ def slow_map(codes: CodeSets, protocol: str, validation_labels: NDArray[np.int64
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_queries_search_the_sets_that_the_protocol_names(protocol: str) -> None:
+def test_queries_search_the_sets_that_the_protocol_names(protocol):
     validation = np.arange(15, dtype=np.int64) % 3
     codes = noisy_codes(validation)
     metrics, _ = measured_codes(codes, validation, protocol)
@@ -125,7 +119,7 @@ def test_queries_search_the_sets_that_the_protocol_names(protocol: str) -> None:
 
 
 @pytest.mark.parametrize("protocol", [name for name, protocol in PROTOCOLS.items() if protocol.beside])
-def test_the_protocol_beside_is_measured_under_its_own_name(protocol: str) -> None:
+def test_the_protocol_beside_is_measured_under_its_own_name(protocol):
     validation = np.arange(15, dtype=np.int64) % 3
     codes = noisy_codes(validation)
     beside = str(PROTOCOLS[protocol].beside)
@@ -137,31 +131,31 @@ def test_the_protocol_beside_is_measured_under_its_own_name(protocol: str) -> No
     assert metrics["mean_average_precision"] != own["mean_average_precision"]
 
 
-def test_both_conventions_of_every_protocol_are_among_the_metrics() -> None:
+def test_both_conventions_of_every_protocol_are_among_the_metrics():
     metrics, _ = measured(QUERY_LABELS)
     for protocol in PROTOCOLS.values():
         assert {protocol.metric, protocol.published_metric} <= set(metrics)
 
 
-def test_nothing_is_measured_beside_where_there_is_nothing_to_search() -> None:
+def test_nothing_is_measured_beside_where_there_is_nothing_to_search():
     for protocol, validation in (("paper", NO_LABELS), ("cifar10_2", QUERY_LABELS), ("unseen", QUERY_LABELS)):
         metrics, _ = measured(validation, protocol)
         assert not [name for name in metrics if name.startswith(("held_out_", "paper_"))]
 
 
-def test_validation_images_of_other_classes_choose_nothing() -> None:
+def test_validation_images_of_other_classes_choose_nothing():
     labels = LabelSets(QUERY_LABELS + 3, LABELS, QUERY_LABELS + 3)
     codes = perfect_codes(LABELS, QUERY_LABELS, QUERY_LABELS)
     assert not len(count_validation_distances(codes, labels).all)
     assert mean_average_precision(count_query_distances(codes, labels, "unseen")) == 1
 
 
-def test_codes_of_other_images_are_refused() -> None:
+def test_codes_of_other_images_are_refused():
     with pytest.raises(InputError, match="not those of the images"):
         count_query_distances(noisy_codes(QUERY_LABELS), LabelSets(QUERY_LABELS, LABELS[:-1], QUERY_LABELS), "paper")
 
 
-def test_curves_by_radius_and_by_rank_are_of_the_same_ranking() -> None:
+def test_curves_by_radius_and_by_rank_are_of_the_same_ranking():
     _, curves = measured(NO_LABELS)
     assert list(curves) == ["method", "code_length", "kind", "point", "precision", "recall"]
     by_radius, by_rank = (curves[curves["kind"] == kind] for kind in ("radius", "rank"))

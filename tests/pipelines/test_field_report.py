@@ -17,12 +17,12 @@ METRICS = [
 ]
 
 
-def test_every_method_but_the_classifier_is_in_one_group() -> None:
+def test_every_method_but_the_classifier_is_in_one_group():
     grouped = list(itertools.chain(*METHOD_GROUPS.values()))
     assert sorted(grouped) == sorted(set(METHODS) - {CLASSIFIER_BASELINE.method})
 
 
-def test_the_table_and_the_figure_show_every_method_once() -> None:
+def test_the_table_and_the_figure_show_every_method_once():
     experiment = Experiment(benchmark="digits", network="lenet", seed=1)
     table, metrics, *_ = tabulate_metrics(METRICS, {}, {}, experiment, METHODS)
     names = {METHODS[method] for method in METHODS if method != CLASSIFIER_BASELINE.method}
@@ -32,10 +32,10 @@ def test_the_table_and_the_figure_show_every_method_once() -> None:
     assert [name for name in drawn if name in names] == [METHODS[m] for m in itertools.chain(*METHOD_GROUPS.values())]
 
 
-def test_methods_that_join_change_no_look_of_the_papers() -> None:
+def test_methods_that_join_change_no_look_of_the_papers():
     of_paper = [metrics for metrics in METRICS if metrics["method"] in PAPER_METHODS]
 
-    def looks(metrics: list[dict[str, object]]) -> dict[str, object]:
+    def looks(metrics):
         return {
             trace.name: (trace.line.color, trace.line.dash) for trace in draw_map_by_code_length(metrics, METHODS).data
         }

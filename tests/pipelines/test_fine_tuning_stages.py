@@ -3,12 +3,9 @@
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
-from numpy.typing import NDArray
 from pydantic import ValidationError
-from torch import Tensor
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.deephash import (
@@ -39,7 +36,7 @@ from tests.pipelines.squares import (
 RUN = run_of("deephash")
 
 
-def fine_tuning_parameters(**training: Any) -> FineTuningParameters:
+def fine_tuning_parameters(**training):
     return FineTuningParameters.model_validate({"training": {**TRAINING, **training}})
 
 
@@ -47,14 +44,12 @@ def fine_tuning_parameters(**training: Any) -> FineTuningParameters:
 
 
 @pytest.fixture(scope="module")
-def initialised(z: NDArray[np.float32]) -> tuple[dict[str, Tensor], Any, pd.DataFrame]:
+def initialised(z):
     parameters = HashLayerInitParameters.model_validate({"training": TRAINING})
     return initialise(LabelledFeatures(z, LABELS, CLASSES), parameters, run_of("deephash_pretrained"))
 
 
-def test_the_initial_code_is_the_sign_of_the_initial_hash_layer(
-    initialised: tuple[dict[str, Tensor], Any, pd.DataFrame], z: NDArray[np.float32]
-) -> None:
+def test_the_initial_code_is_the_sign_of_the_initial_hash_layer(initialised, z):
     layer, encoder, history = initialised
     u = z.astype(np.float64) @ layer["weight"].numpy().astype(np.float64).T
     np.testing.assert_array_equal(encoder.transform(z), u >= 0)
@@ -63,7 +58,7 @@ def test_the_initial_code_is_the_sign_of_the_initial_hash_layer(
     ]
 
 
-def test_the_scale_of_the_hash_layer_does_not_hang_on_the_class_that_a_folder_lists_first() -> None:
+def test_the_scale_of_the_hash_layer_does_not_hang_on_the_class_that_a_folder_lists_first():
     generator = np.random.default_rng(0)
     z = generator.normal(size=(1000, 16)).astype(np.float32)
     z[:500] = 1 + 1e-4 * z[:500]
@@ -76,12 +71,7 @@ def test_the_scale_of_the_hash_layer_does_not_hang_on_the_class_that_a_folder_li
     assert 0.5 < (z @ stored["weight"].numpy().T).std(0).mean() < 2
 
 
-def test_fine_tuning_starts_from_both_pre_training_stages(
-    initialised: tuple[dict[str, Tensor], Any, pd.DataFrame],
-    trunk_weights: dict[str, Tensor],
-    z: NDArray[np.float32],
-    query_z: NDArray[np.float32],
-) -> None:
+def test_fine_tuning_starts_from_both_pre_training_stages(initialised, trunk_weights, z, query_z):
     """With steps too small to turn a sign, the code is that of pre-training."""
     layer, encoder, _ = initialised
     parameters = fine_tuning_parameters(learning_rate=1e-12)
@@ -92,9 +82,7 @@ def test_fine_tuning_starts_from_both_pre_training_stages(
     np.testing.assert_array_equal(tuned.query, before.query)
 
 
-def test_fine_tuning_changes_every_layer(
-    initialised: tuple[dict[str, Tensor], Any, pd.DataFrame], trunk_weights: dict[str, Tensor]
-) -> None:
+def test_fine_tuning_changes_every_layer(initialised, trunk_weights):
     layer, encoder, _ = initialised
     hasher, history = tune(TRAINING_SET, fine_tuning_parameters(), RUN, PreTrainedWeights(trunk_weights, layer))
     tuned_trunk = hasher.trunk.state_dict()
@@ -126,7 +114,7 @@ RIVALS: list[dict[str, Any]] = [
 ]
 
 
-def test_every_rival_is_fine_tuned_here() -> None:
+def test_every_rival_is_fine_tuned_here():
     assert [block["loss"]["name"] for block in RIVALS] == list(DEEP_RIVALS)
 
 
@@ -140,11 +128,7 @@ def marked(block):
 
 
 @pytest.mark.parametrize("block", list(map(marked, RIVALS)))
-def test_the_loss_of_a_rival_is_taken_by_name_and_trains_all_layers(
-    initialised: tuple[dict[str, Tensor], Any, pd.DataFrame],
-    trunk_weights: dict[str, Tensor],
-    block: dict[str, Any],
-) -> None:
+def test_the_loss_of_a_rival_is_taken_by_name_and_trains_all_layers(initialised, trunk_weights, block):
     parameters = FineTuningParameters.model_validate({"training": TRAINING, **block})
     method = block["loss"]["name"]
     hasher, history = tune(TRAINING_SET, parameters, run_of(method), PreTrainedWeights(trunk_weights, initialised[0]))
@@ -158,33 +142,31 @@ def test_the_loss_of_a_rival_is_taken_by_name_and_trains_all_layers(
     assert np.isfinite(history[["loss", "u_standard_deviation", "quantisation_error"]].to_numpy()).all()
 
 
-def test_a_loss_without_a_name_is_the_papers() -> None:
+def test_a_loss_without_a_name_is_the_papers():
     parameters = FineTuningParameters.model_validate({"training": TRAINING, "loss": {"temperature": 2.0}})
     assert parameters.loss == LOSS_PARAMETERS["exponentiated"](temperature=2.0)
     assert fine_tuning_parameters().loss == LOSS_PARAMETERS["exponentiated"]()
 
 
-def test_an_unknown_loss_is_refused_with_the_known_ones() -> None:
+def test_an_unknown_loss_is_refused_with_the_known_ones():
     with pytest.raises(ValidationError, match="'exponentiated', 'cnnh', 'cnnh_plus'"):
         FineTuningParameters.model_validate({"training": TRAINING, "loss": {"name": "hamming"}})
 
 
-def test_views_of_an_image_are_not_alike() -> None:
+def test_views_of_an_image_are_not_alike():
     block = {"training": TRAINING, "loss": {"name": "cibhash"}}
     with pytest.raises(ValidationError, match="cibhash compares views of an image, which are alike without augment"):
         FineTuningParameters.model_validate(block)
     FineTuningParameters.model_validate({**block, "augmentation": {"horizontal_flip": True}})
 
 
-def test_a_divided_hash_layer_is_not_one_of_stage_two() -> None:
+def test_a_divided_hash_layer_is_not_one_of_stage_two():
     with pytest.raises(ValidationError, match="needs `initial_hash_layer: random`"):
         FineTuningParameters.model_validate({"training": TRAINING, "hash_layer": {"features_per_bit": 50}})
 
 
-def test_a_random_hash_layer_forgets_that_of_stage_two(
-    initialised: tuple[dict[str, Tensor], Any, pd.DataFrame], trunk_weights: dict[str, Tensor]
-) -> None:
-    def projection(start: str, layer: dict[str, Tensor]) -> NDArray[np.float32]:
+def test_a_random_hash_layer_forgets_that_of_stage_two(initialised, trunk_weights):
+    def projection(start, layer):
         parameters = fine_tuning_parameters(learning_rate=1e-12).model_copy(update={"initial_hash_layer": start})
         hasher, _ = tune(TRAINING_SET, parameters, RUN, PreTrainedWeights(trunk_weights, layer))
         return hasher.encoder.arrays()["projection"]
@@ -196,12 +178,7 @@ def test_a_random_hash_layer_forgets_that_of_stage_two(
 
 
 @pytest.mark.parametrize("of", ["z", "logits"])
-def test_a_share_of_the_bits_keeps_what_pre_training_found_similar(
-    initialised: tuple[dict[str, Tensor], Any, pd.DataFrame],
-    trunk_weights: dict[str, Tensor],
-    softmax_weights: dict[str, Tensor],
-    of: str,
-) -> None:
+def test_a_share_of_the_bits_keeps_what_pre_training_found_similar(initialised, trunk_weights, softmax_weights, of):
     start = PreTrainedWeights(trunk_weights, initialised[0], softmax_weights)
     parameters = FineTuningParameters.model_validate(
         {
@@ -215,9 +192,7 @@ def test_a_share_of_the_bits_keeps_what_pre_training_found_similar(
     assert history["similarity_error"].iloc[-1] < 0.9 * history["similarity_error"].iloc[0]
 
 
-def test_over_a_frozen_trunk_the_hash_layer_alone_is_trained(
-    initialised: tuple[dict[str, Tensor], Any, pd.DataFrame], trunk_weights: dict[str, Tensor]
-) -> None:
+def test_over_a_frozen_trunk_the_hash_layer_alone_is_trained(initialised, trunk_weights):
     layer, encoder, _ = initialised
     parameters = fine_tuning_parameters(weight_decay=0.01).model_copy(update={"frozen_trunk": True})
     hasher, _ = tune(TRAINING_SET, parameters, RUN, PreTrainedWeights(trunk_weights, layer))
@@ -225,9 +200,7 @@ def test_over_a_frozen_trunk_the_hash_layer_alone_is_trained(
     assert (hasher.encoder.arrays()["projection"] != encoder.arrays()["projection"]).any()
 
 
-def test_logits_are_compared_for_the_classes_that_were_trained(
-    trunk_weights: dict[str, Tensor], softmax_weights: dict[str, Tensor]
-) -> None:
+def test_logits_are_compared_for_the_classes_that_were_trained(trunk_weights, softmax_weights):
     two = TrainingSet(IMAGES[LABELS != 1], LABELS[LABELS != 1], STATISTICS, CLASSES)
     start = PreTrainedWeights(trunk_weights, {}, softmax_weights)
     features = [compared_features(two, SimilarityParameters(share=0.5, of=of), RUN, start) for of in ("z", "logits")]
@@ -235,15 +208,13 @@ def test_logits_are_compared_for_the_classes_that_were_trained(
     np.testing.assert_allclose(features[1], (features[0] @ weight.T + bias)[:, [0, 2]], rtol=1e-4, atol=1e-4)
 
 
-def test_without_pre_training_there_is_no_similarity_to_keep(trunk_weights: dict[str, Tensor]) -> None:
+def test_without_pre_training_there_is_no_similarity_to_keep(trunk_weights):
     parameters = fine_tuning_parameters().model_copy(update={"similarity": SimilarityParameters(share=0.5)})
     with pytest.raises(InputError, match="by pre-training, and there is none: set `share` to 0"):
         tune(TRAINING_SET, parameters, run_of("deephash_random_start"))
 
 
-def test_logits_are_not_compared_without_the_layer_that_gives_them(
-    initialised: tuple[dict[str, Tensor], Any, pd.DataFrame], trunk_weights: dict[str, Tensor]
-) -> None:
+def test_logits_are_not_compared_without_the_layer_that_gives_them(initialised, trunk_weights):
     similarity = SimilarityParameters(share=0.5, of="logits")
     parameters = fine_tuning_parameters().model_copy(update={"similarity": similarity})
     with pytest.raises(InputError, match="by the softmax layer of pre-training"):
@@ -251,14 +222,14 @@ def test_logits_are_not_compared_without_the_layer_that_gives_them(
 
 
 @pytest.mark.parametrize("name", ["greedy_hash", "bihalf", "adsh"])
-def test_a_loss_of_more_than_u_has_all_bits(name: str) -> None:
+def test_a_loss_of_more_than_u_has_all_bits(name):
     with pytest.raises(ValidationError, match=f"`{name}` is no loss of u alone"):
         FineTuningParameters.model_validate(
             {"training": TRAINING, "loss": {"name": name}, "similarity": {"share": 0.5}}
         )
 
 
-def test_random_initialisation_trains_without_pre_training() -> None:
+def test_random_initialisation_trains_without_pre_training():
     hasher, history = tune(TRAINING_SET, fine_tuning_parameters(), run_of("deephash_random_start"))
     codes = encode_images(hasher, IMAGES, NO_IMAGES, QUERY_IMAGES, "cpu")
     assert codes.database.shape == (36, 2)
@@ -266,9 +237,7 @@ def test_random_initialisation_trains_without_pre_training() -> None:
     assert set(history["method"]) == {"deephash_random_start"}
 
 
-def test_training_that_diverges_is_reported_in_one_line_with_its_cell_and_the_remedy(
-    initialised: tuple[dict[str, Tensor], Any, pd.DataFrame], trunk_weights: dict[str, Tensor]
-) -> None:
+def test_training_that_diverges_is_reported_in_one_line_with_its_cell_and_the_remedy(initialised, trunk_weights):
     parameters = fine_tuning_parameters(learning_rate=1e30)
     with pytest.raises(InputError) as caught:
         tune(TRAINING_SET, parameters, RUN, PreTrainedWeights(trunk_weights, initialised[0]))
@@ -278,11 +247,11 @@ def test_training_that_diverges_is_reported_in_one_line_with_its_cell_and_the_re
     assert "\n" not in message
 
 
-def test_fewer_images_than_one_batch_are_refused_with_the_remedy() -> None:
+def test_fewer_images_than_one_batch_are_refused_with_the_remedy():
     with pytest.raises(InputError, match="set `batch_size` to at most 36"):
         tune(TRAINING_SET, fine_tuning_parameters(batch_size=37), RUN)
 
 
-def test_images_that_do_not_fit_the_network_are_refused_with_the_remedy() -> None:
+def test_images_that_do_not_fit_the_network_are_refused_with_the_remedy():
     with pytest.raises(InputError, match="set `image_size`"):
         tune(TrainingSet(IMAGES[..., :20, :20], LABELS, STATISTICS, CLASSES), fine_tuning_parameters(), RUN)

@@ -13,7 +13,7 @@ LABELS = LabelSets(np.arange(2), np.arange(5), np.arange(3))
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)
-def test_the_images_are_those_of_the_codes_and_labels_that_are_searched(name: str) -> None:
+def test_the_images_are_those_of_the_codes_and_labels_that_are_searched(name):
     database = searched(PROTOCOLS[name], CODES, LABELS)
     images = searched_images(PROTOCOLS[name], TRAINING, VALIDATION)
     assert images.shape == (len(database.codes), 1, 2, 2)

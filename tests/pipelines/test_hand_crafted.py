@@ -9,7 +9,6 @@ import torch
 from kedro.io import DataCatalog, MemoryDataset
 from kedro.pipeline import Pipeline
 from kedro.runner import SequentialRunner
-from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from deephash_pipeline.common.cell import Cell
@@ -37,7 +36,7 @@ INIT = HashLayerInitParameters.model_validate({"training": {"epochs": 4, "batch_
 ON_DESCRIPTORS = [on_descriptor(cell) for cell in compared_cells()]
 
 
-def textures(count: int, seed: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+def textures(count, seed):
     """Waves of 28 x 28 pixels that run across, down, or both ways, of random phase, in noise."""
     generator = np.random.default_rng(seed)
     labels = np.arange(count, dtype=np.int64) % len(CLASSES)
@@ -51,15 +50,15 @@ IMAGES = dict(zip(SPLITS, (textures(48, 0), textures(6, 1), textures(15, 2)), st
 TRAINING_IMAGES, TRAINING_LABELS = IMAGES["training"]
 
 
-def choose(descriptor: str) -> HandCraftedParameters:
+def choose(descriptor):
     return HandCraftedParameters.model_validate({"descriptor": descriptor, **SETTINGS})
 
 
-def figures(method: str, code_length: int, value: float) -> dict[str, Any]:
+def figures(method, code_length, value):
     return {"method": method, "code_length": code_length, "mean_average_precision": value}
 
 
-def run(parameters: HandCraftedParameters, seed: int = 7) -> dict[str, Any]:
+def run(parameters, seed=7):
     """Run both stages in memory, with one cell of the grid evaluated, and load all that no other node reads."""
     given: dict[str, Any] = {f"{split}_images": images for split, (images, _) in IMAGES.items()}
     given |= {f"{split}_labels": labels for split, (_, labels) in IMAGES.items()}
@@ -83,19 +82,19 @@ def run(parameters: HandCraftedParameters, seed: int = 7) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module", params=list(DESCRIPTORS))
-def descriptor(request: pytest.FixtureRequest) -> str:
+def descriptor(request):
     return str(request.param)
 
 
 @pytest.fixture(scope="module")
-def results(descriptor: str) -> dict[str, Any]:
+def results(descriptor):
     return run(choose(descriptor))
 
 
 # The stages, as Kedro wires them.
 
 
-def test_nothing_of_hand_crafted_features_runs_in_the_full_pipeline() -> None:
+def test_nothing_of_hand_crafted_features_runs_in_the_full_pipeline():
     full = register_pipelines()["full"]
     for stage in STAGES.values():
         assert not full.all_outputs() & stage.all_outputs()
@@ -104,20 +103,20 @@ def test_nothing_of_hand_crafted_features_runs_in_the_full_pipeline() -> None:
         }
 
 
-def test_a_cell_on_the_descriptor_is_no_cell_of_the_grid() -> None:
+def test_a_cell_on_the_descriptor_is_no_cell_of_the_grid():
     assert not {cell.namespace for cell in ON_DESCRIPTORS} & {cell.namespace for cell in cells()}
     assert {cell.namespace for cell in compared_cells()} < {cell.namespace for cell in cells()}
     assert {cell.method.removeprefix("descriptor_") for cell in ON_DESCRIPTORS} <= set(METHODS)
 
 
-def test_a_cell_on_the_descriptor_is_made_alone_by_its_namespace() -> None:
+def test_a_cell_on_the_descriptor_is_made_alone_by_its_namespace():
     for cell in ON_DESCRIPTORS:
         made = STAGES["hand_crafted"].only_nodes_with_namespaces([f"hand_crafted.{cell.namespace}"]).all_outputs()
         assert {f"{cell.namespace}.{name}" for name in ("encoder", "codes", "query_histograms", "metrics")} <= made
         assert all(name.startswith(f"{cell.namespace}.") for name in made)
 
 
-def test_nothing_that_learns_reads_anything_but_the_training_images() -> None:
+def test_nothing_that_learns_reads_anything_but_the_training_images():
     for stage in STAGES.values():
         for node in stage.nodes:
             if node.short_name in ("learn_vocabulary", "fit", "initialise"):
@@ -127,7 +126,7 @@ def test_nothing_that_learns_reads_anything_but_the_training_images() -> None:
 # From images to the table.
 
 
-def test_every_cell_on_the_descriptor_beats_chance(results: dict[str, Any]) -> None:
+def test_every_cell_on_the_descriptor_beats_chance(results):
     table = results["hand_crafted_table"]
     measured = table[(table["feature"] != "CNN") & (table["method"] != METHODS["lsh"])]["measured"]
     assert len(measured) == 10
@@ -135,7 +134,7 @@ def test_every_cell_on_the_descriptor_beats_chance(results: dict[str, Any]) -> N
     assert measured.between(0.4, 1).all()
 
 
-def test_the_table_has_a_row_for_each_feature_method_and_code_length(results: dict[str, Any], descriptor: str) -> None:
+def test_the_table_has_a_row_for_each_feature_method_and_code_length(results, descriptor):
     table = results["hand_crafted_table"]
     assert list(table) == ["feature", "method", "code_length", "measured", "published", "difference"]
     assert table["feature"].unique().tolist() == [DESCRIPTORS[descriptor], "CNN"]
@@ -144,7 +143,7 @@ def test_the_table_has_a_row_for_each_feature_method_and_code_length(results: di
         assert list(zip(half["method"], half["code_length"], strict=True)) == wanted
 
 
-def test_a_cell_of_the_grid_that_was_not_evaluated_is_left_empty(results: dict[str, Any]) -> None:
+def test_a_cell_of_the_grid_that_was_not_evaluated_is_left_empty(results):
     table = results["hand_crafted_table"]
     network = table[table["feature"] == "CNN"].set_index(["method", "code_length"])["measured"]
     assert network[METHODS["itq"], 16] == 0.75
@@ -152,7 +151,7 @@ def test_a_cell_of_the_grid_that_was_not_evaluated_is_left_empty(results: dict[s
     assert table["published"].isna().all()
 
 
-def test_the_same_seed_gives_the_same_metrics_and_another_seed_others(results: dict[str, Any], descriptor: str) -> None:
+def test_the_same_seed_gives_the_same_metrics_and_another_seed_others(results, descriptor):
     again, other = (run(choose(descriptor), seed) for seed in (7, 8))
     assert set(again) == set(results)
     for name, content in results.items():
@@ -163,7 +162,7 @@ def test_the_same_seed_gives_the_same_metrics_and_another_seed_others(results: d
 # Descriptors.
 
 
-def test_gist_needs_no_words() -> None:
+def test_gist_needs_no_words():
     words = learn_vocabulary(TRAINING_IMAGES, choose("gist"), EXPERIMENT)
     described = describe_images(TRAINING_IMAGES, words, choose("gist"), EXPERIMENT)
     assert len(words) == 0
@@ -171,7 +170,7 @@ def test_gist_needs_no_words() -> None:
     np.testing.assert_array_equal(described, expected)
 
 
-def test_words_are_drawn_from_the_seed_of_the_experiment() -> None:
+def test_words_are_drawn_from_the_seed_of_the_experiment():
     first, again, other = (
         learn_vocabulary(TRAINING_IMAGES, choose("sift_bag"), EXPERIMENT.model_copy(update={"seed": seed}))
         for seed in (7, 7, 8)
@@ -181,7 +180,7 @@ def test_words_are_drawn_from_the_seed_of_the_experiment() -> None:
     assert (first != other).any()
 
 
-def test_no_images_have_no_descriptors_of_the_same_width(descriptor: str) -> None:
+def test_no_images_have_no_descriptors_of_the_same_width(descriptor):
     words = learn_vocabulary(TRAINING_IMAGES, choose(descriptor), EXPERIMENT)
     described, none = (
         describe_images(images, words, choose(descriptor), EXPERIMENT)
@@ -191,13 +190,13 @@ def test_no_images_have_no_descriptors_of_the_same_width(descriptor: str) -> Non
     assert described.dtype == none.dtype == np.float32
 
 
-def test_words_of_another_descriptor_are_refused_with_the_remedy() -> None:
+def test_words_of_another_descriptor_are_refused_with_the_remedy():
     with pytest.raises(InputError, match="fit it again"):
         describe_images(TRAINING_IMAGES, np.empty((0, 128), np.float32), choose("sift_bag"), EXPERIMENT)
 
 
 @pytest.mark.parametrize("wrong", [{"descriptor": "hog"}, {"descriptors": "gist"}, {"gist": {"block": 4}}])
-def test_an_unknown_descriptor_or_setting_is_refused(wrong: dict[str, Any]) -> None:
+def test_an_unknown_descriptor_or_setting_is_refused(wrong):
     with pytest.raises(ValidationError, match=r"descriptor|block"):
         HandCraftedParameters.model_validate(wrong)
 
@@ -205,7 +204,7 @@ def test_an_unknown_descriptor_or_setting_is_refused(wrong: dict[str, Any]) -> N
 # Stage 2.
 
 
-def test_the_hash_layer_on_a_descriptor_is_that_of_the_standardised_descriptor() -> None:
+def test_the_hash_layer_on_a_descriptor_is_that_of_the_standardised_descriptor():
     generator = np.random.default_rng(0)
     scales = np.geomspace(1e-3, 1e3, 20)
     raw = ((generator.normal(size=(48, 20)) + TRAINING_LABELS[:, None]) * scales + 5 * scales).astype(np.float32)
@@ -224,7 +223,7 @@ def test_the_hash_layer_on_a_descriptor_is_that_of_the_standardised_descriptor()
     assert set(history["method"]) == {"descriptor_deephash_pretrained"}
 
 
-def test_a_constant_feature_has_deviation_one() -> None:
+def test_a_constant_feature_has_deviation_one():
     constant = np.full((4000, 2), 0.1, dtype=np.float32)
     constant[:, 1] = np.arange(4000)
     mean, deviation = moments(constant)
@@ -235,7 +234,7 @@ def test_a_constant_feature_has_deviation_one() -> None:
 # Published figures.
 
 
-def published(benchmark: str, descriptor: str) -> pd.DataFrame:
+def published(benchmark, descriptor):
     experiment = EXPERIMENT.model_copy(update={"benchmark": benchmark})
     measured = [figures(cell.method, cell.bits, 0.25) for cell in ON_DESCRIPTORS]
     return tabulate_features({}, choose(descriptor), experiment, METHODS, *measured).set_index(
@@ -243,7 +242,7 @@ def published(benchmark: str, descriptor: str) -> pd.DataFrame:
     )
 
 
-def test_published_values_stand_beside_the_papers_descriptor() -> None:
+def test_published_values_stand_beside_the_papers_descriptor():
     table = published("cifar10", "gist")
     ksh, network = table.loc[("GIST", "KSH", 16)], table.loc[("CNN", "KSH", 16)]
     assert (ksh["measured"], ksh["published"]) == (0.25, 0.2191)
@@ -253,7 +252,7 @@ def test_published_values_stand_beside_the_papers_descriptor() -> None:
     assert table["published"].notna().all()
 
 
-def test_metrics_of_another_descriptor_stand_alone() -> None:
+def test_metrics_of_another_descriptor_stand_alone():
     table = published("cifar10", "sift_bag")
     printed = table["published"].notna().groupby("feature").sum()
     assert printed.to_dict() == {"dense SIFT bag": 0, "CNN": 12}

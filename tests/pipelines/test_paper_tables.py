@@ -1,8 +1,6 @@
 """The tables out of made-up files of two benchmarks, one of them run in part, as `kedro run` writes them."""
 
 import shutil
-from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -40,7 +38,7 @@ RUN = {
 PROTOCOLS = {("cifar10_unseen", "ksh"): "unseen", ("mnist", "bre"): "held_out"}
 
 
-def write_cell(project: Path, benchmark: str, method: str, code_length: int, score: float) -> None:
+def write_cell(project, benchmark, method, code_length, score):
     bits = "bC" if method == "one_of_c" else f"b{code_length}"
     folder = project / "data/07_model_output" / benchmark / method / bits
     labels = {"method": method, "code_length": code_length}
@@ -60,7 +58,7 @@ def write_cell(project: Path, benchmark: str, method: str, code_length: int, sco
 
 
 @pytest.fixture(scope="module")
-def written(new_project: Callable[[str], Path]) -> Path:
+def written(new_project):
     """Run the pipeline once; give the folder that it writes."""
     project = new_project("paper_tables")
     for (benchmark, method, code_length), score in RUN.items():
@@ -75,7 +73,7 @@ def written(new_project: Callable[[str], Path]) -> Path:
     return project / "docs/results/paper"
 
 
-def test_every_table_is_written_as_csv_and_markdown_and_the_figures_for_plotly(written: Path) -> None:
+def test_every_table_is_written_as_csv_and_markdown_and_the_figures_for_plotly(written):
     files = {f"{name}.{kind}" for name in TABLES for kind in ("csv", "md")} | {f"{name}.json" for name in DRAWN}
     files.add("classifier_baselines.csv")
     files |= {f"{name}.provenance.json" for name in files}
@@ -85,13 +83,13 @@ def test_every_table_is_written_as_csv_and_markdown_and_the_figures_for_plotly(w
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_what_was_not_run_is_shown_as_not_run(written: Path, name: str) -> None:
+def test_what_was_not_run_is_shown_as_not_run(written, name):
     assert "not run" in (written / f"{name}.md").read_text(encoding="utf-8").lower()
     assert "not run" in (written / f"{name}.csv").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", ["map_of_all_methods", "map_against_bits"])
-def test_measured_is_what_was_measured_and_nothing_else(written: Path, name: str) -> None:
+def test_measured_is_what_was_measured_and_nothing_else(written, name):
     table = pd.read_csv(written / f"{name}.csv", na_values="not run").dropna(subset="measured")
     benchmarks, methods = {"MNIST": "mnist", "CIFAR10": "cifar10"}, {"ITQ": "itq", "KSH": "ksh"}
     for row in table.to_dict("records"):
@@ -100,7 +98,7 @@ def test_measured_is_what_was_measured_and_nothing_else(written: Path, name: str
     assert len(table) == {"map_of_all_methods": 2, "map_against_bits": 3}[name]
 
 
-def test_features_and_protocols_of_other_runs_are_found(written: Path) -> None:
+def test_features_and_protocols_of_other_runs_are_found(written):
     features = pd.read_csv(written / "hand_crafted_against_cnn.csv", na_values="not run").dropna(subset="measured")
     assert features[["feature", "method", "code_length", "measured"]].to_numpy().tolist() == [
         ["GIST", "KSH", 16, 0.2345]
@@ -112,20 +110,20 @@ def test_features_and_protocols_of_other_runs_are_found(written: Path) -> None:
     assert "- Unseen classes: 100 queries, database of 900 images" in page
 
 
-def test_curves_are_of_the_papers_protocol(written: Path) -> None:
+def test_curves_are_of_the_papers_protocol(written):
     table = pd.read_csv(written / "precision_recall_at_32_bits.csv", na_values="not run").dropna(subset="precision")
     assert set(zip(table["benchmark"], table["method"], strict=True)) == {("MNIST", "ITQ")}
 
 
 @pytest.mark.parametrize("name", DRAWN)
-def test_a_figure_has_four_panels(written: Path, name: str) -> None:
+def test_a_figure_has_four_panels(written, name):
     figure = plotly.io.read_json(written / f"{name}.json")
     assert len(list(figure.select_xaxes())) == 4
 
 
 def test_what_was_measured_is_kept_where_its_artefacts_are_gone_and_replaced_where_it_is_measured_again(
-    written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    written, tmp_path, monkeypatch
+):
     project = shutil.copytree(written.parents[2], tmp_path / "clone")
     shutil.rmtree(project / "data/07_model_output")
     shutil.rmtree(project / "data/08_reporting")
@@ -134,7 +132,7 @@ def test_what_was_measured_is_kept_where_its_artefacts_are_gone_and_replaced_whe
     monkeypatch.chdir(project)
     bootstrap_project(project)
 
-    def run() -> dict[str, bytes]:
+    def run():
         with policy(stale_allowed=True), KedroSession.create(project) as session:
             session.run(pipeline_names=["paper_tables"])
         return {path.name: path.read_bytes() for path in again.iterdir()}
@@ -155,14 +153,14 @@ def test_what_was_measured_is_kept_where_its_artefacts_are_gone_and_replaced_whe
     assert "1-of-C code of the classifier, 10 bits: 0.9877" in (again / "map_of_all_methods.md").read_text("utf-8")
 
 
-def test_the_tables_are_written_again_from_the_same_artefacts(written: Path) -> None:
+def test_the_tables_are_written_again_from_the_same_artefacts(written):
     before = {path.name: path.read_bytes() for path in written.iterdir()}
     with policy(stale_allowed=True), KedroSession.create(written.parents[2]) as session:
         session.run(pipeline_names=["paper_tables"])
     assert {path.name: path.read_bytes() for path in written.iterdir()} == before
 
 
-def test_other_pipelines_are_registered_and_no_part_of_the_full_one(written: Path) -> None:
+def test_other_pipelines_are_registered_and_no_part_of_the_full_one(written):
     pipelines, name = register_pipelines(), "paper_tables"
     assert all(node.namespace == name and node.tags == {name} for node in pipelines[name].nodes)
     assert not set(pipelines[name].nodes) & set(pipelines["full"].nodes)
@@ -171,7 +169,7 @@ def test_other_pipelines_are_registered_and_no_part_of_the_full_one(written: Pat
         assert catalog.describe_datasets([name])[name]["defaults"] == {}
 
 
-def test_hand_crafted_features_and_cells_are_those_that_their_pipeline_makes() -> None:
+def test_hand_crafted_features_and_cells_are_those_that_their_pipeline_makes():
     assert set(HAND_CRAFTED_FEATURES.values()) <= set(DESCRIPTORS.values())
     cells = [(method, length) for method in FEATURE_METHODS for length in FEATURE_CODE_LENGTHS]
     assert [(cell.method, cell.bits) for cell in compared_cells()] == cells

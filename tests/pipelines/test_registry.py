@@ -1,5 +1,4 @@
 from collections import Counter
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -7,7 +6,6 @@ from typing import Any, NamedTuple
 import pytest
 from kedro.framework.session import KedroSession
 from kedro.framework.startup import bootstrap_project
-from kedro.pipeline import Pipeline
 
 from deephash_pipeline.common.cell import FIELD
 from deephash_pipeline.pipeline_registry import OTHERS, create_pipelines, register_pipelines
@@ -21,7 +19,6 @@ from deephash_pipeline.pipelines.grid import (
     PAPER_METHODS,
     PAPER_RIVALS,
     PRE_TRAINING,
-    Cell,
     cells,
 )
 from deephash_pipeline.project.checks import parameters_read, unread_parameters
@@ -86,7 +83,7 @@ FILES = [
 
 
 @pytest.fixture(scope="module")
-def pipelines() -> dict[str, Pipeline]:
+def pipelines():
     return register_pipelines()
 
 
@@ -98,17 +95,17 @@ class Configuration(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def project(new_project: Callable[[str], Path]) -> Path:
+def project(new_project):
     return new_project("registry")
 
 
 @pytest.fixture(scope="module")
-def configured(project: Path) -> Callable[[str | None], Configuration]:
+def configured(project):
     """Load the project's configuration as `kedro run` does, for an environment."""
     bootstrap_project(project)
 
     @cache
-    def configuration(environment: str | None) -> Configuration:
+    def configuration(environment):
         # Both at once: resolvers such as `globals` are those of the configuration that was loaded last.
         with KedroSession.create(project, env=environment) as session:
             context = session.load_context()
@@ -118,9 +115,7 @@ def configured(project: Path) -> Callable[[str | None], Configuration]:
 
 
 @pytest.fixture(scope="module")
-def described(
-    project: Path, configured: Callable[[str | None], Configuration], pipelines: dict[str, Pipeline]
-) -> dict[str, dict[str, Any]]:
+def described(project, configured, pipelines):
     """Layer and file, below `data`, of every dataset of the full pipeline."""
     entries = {}
     for name in sorted(pipelines["full"].datasets()):
@@ -131,11 +126,11 @@ def described(
     return entries
 
 
-def names_of(cell: Cell) -> str:
+def names_of(cell):
     return cell.namespace
 
 
-def keys(parameters: dict[str, Any], above: str = "") -> set[str]:
+def keys(parameters, above=""):
     """Dotted names of all parameters."""
     names = set()
     for name, value in parameters.items():
@@ -143,34 +138,34 @@ def keys(parameters: dict[str, Any], above: str = "") -> set[str]:
     return names
 
 
-def hashing_stage(cell: Cell) -> str:
+def hashing_stage(cell):
     if cell.method in (*BASELINES, CLASSIFIER_BASELINE.method):
         return "baseline_hashing"
     return "hash_layer_init" if cell.method == PRE_TRAINING else "fine_tuning"
 
 
-def test_each_stage_can_be_run_alone_and_all_together(pipelines: dict[str, Pipeline]) -> None:
+def test_each_stage_can_be_run_alone_and_all_together(pipelines):
     assert set(pipelines) == {*STAGES, *OTHERS, *GRIDS, "seeds", "without_labels", "__default__"}
 
 
-def test_what_runs_without_a_name_is_the_full_pipeline(pipelines: dict[str, Pipeline]) -> None:
+def test_what_runs_without_a_name_is_the_full_pipeline(pipelines):
     assert pipelines["__default__"].nodes == pipelines["full"].nodes
 
 
-def test_the_full_pipeline_is_the_eight_stages_and_nothing_else(pipelines: dict[str, Pipeline]) -> None:
+def test_the_full_pipeline_is_the_eight_stages_and_nothing_else(pipelines):
     functions = {name: Counter(node.func for node in pipelines[name].nodes) for name in (*STAGES, "full")}
     assert functions["full"] == sum((functions[name] for name in STAGES), Counter())
 
 
-def test_the_full_pipeline_folds_into_eight_boxes(pipelines: dict[str, Pipeline]) -> None:
+def test_the_full_pipeline_folds_into_eight_boxes(pipelines):
     assert {(node.namespace or "").split(".")[0] for node in pipelines["full"].nodes} == set(STAGES)
 
 
-def test_a_node_is_tagged_with_its_stage_alone(pipelines: dict[str, Pipeline]) -> None:
+def test_a_node_is_tagged_with_its_stage_alone(pipelines):
     assert all(node.tags == {(node.namespace or "").split(".")[0]} for node in pipelines["full"].nodes)
 
 
-def test_a_stage_reads_only_what_is_given_or_what_stages_before_it_write(pipelines: dict[str, Pipeline]) -> None:
+def test_a_stage_reads_only_what_is_given_or_what_stages_before_it_write(pipelines):
     # What another environment or pipeline leaves stands beside, if it is there.
     known = {"raw_images", "decoded_images", "unseen_cells", "references"}
     for stage in STAGES:
@@ -180,26 +175,26 @@ def test_a_stage_reads_only_what_is_given_or_what_stages_before_it_write(pipelin
         known |= pipelines[stage].all_outputs()
 
 
-def test_nothing_that_learns_reads_anything_of_the_queries(pipelines: dict[str, Pipeline]) -> None:
+def test_nothing_that_learns_reads_anything_of_the_queries(pipelines):
     learning = {"measure_pixels", "pre_train", "fit", "make_encoder", "initialise", "fine_tune", "train"}
     nodes = [node for node in pipelines["full"].nodes if node.short_name in learning]
     assert {node.short_name for node in nodes} == learning
     assert not [name for node in nodes for name in node.inputs if "query" in name]
 
 
-def test_evaluation_needs_codes_and_labels_alone(pipelines: dict[str, Pipeline]) -> None:
+def test_evaluation_needs_codes_and_labels_alone(pipelines):
     needed = {name for name in pipelines["evaluation"].inputs() if not name.startswith("params:")}
     labels = {"training_labels", "validation_labels", "query_labels"}
     assert needed == labels | {f"{cell.namespace}.codes" for cell in GRID}
 
 
-def test_dataset_names_are_the_same_in_a_stage_and_in_the_full_pipeline(pipelines: dict[str, Pipeline]) -> None:
+def test_dataset_names_are_the_same_in_a_stage_and_in_the_full_pipeline(pipelines):
     assert pipelines["full"].datasets() == {name for stage in STAGES for name in pipelines[stage].datasets()}
 
 
 @pytest.mark.parametrize("name", ["evaluation", "full"])
 @pytest.mark.parametrize("cell", GRID, ids=names_of)
-def test_a_cell_is_evaluated_alone_by_its_namespace(pipelines: dict[str, Pipeline], cell: Cell, name: str) -> None:
+def test_a_cell_is_evaluated_alone_by_its_namespace(pipelines, cell, name):
     selected = pipelines[name].only_nodes_with_namespaces([f"evaluation.{cell.namespace}"])
     assert selected.all_outputs() == {
         f"{cell.namespace}.{name}"
@@ -208,7 +203,7 @@ def test_a_cell_is_evaluated_alone_by_its_namespace(pipelines: dict[str, Pipelin
 
 
 @pytest.mark.parametrize("cell", GRID, ids=names_of)
-def test_a_cell_is_hashed_alone_by_its_namespace(pipelines: dict[str, Pipeline], cell: Cell) -> None:
+def test_a_cell_is_hashed_alone_by_its_namespace(pipelines, cell):
     stage = hashing_stage(cell)
     namespace = [f"{stage}.{cell.namespace}"]
     selected = pipelines[stage].only_nodes_with_namespaces(namespace)
@@ -218,27 +213,27 @@ def test_a_cell_is_hashed_alone_by_its_namespace(pipelines: dict[str, Pipeline],
     assert selected.nodes == pipelines["full"].only_nodes_with_namespaces(namespace).nodes
 
 
-def test_all_code_lengths_of_a_method_are_selected_by_its_name(pipelines: dict[str, Pipeline]) -> None:
+def test_all_code_lengths_of_a_method_are_selected_by_its_name(pipelines):
     selected = pipelines["fine_tuning"].only_nodes_with_namespaces(["fine_tuning.deephash"])
     codes = {name for name in selected.all_outputs() if name.endswith(".codes")}
     assert codes == {f"{cell.namespace}.codes" for cell in cells("deephash")}
 
 
-def test_fine_tuning_starts_from_the_hash_layer_of_the_same_code_length(pipelines: dict[str, Pipeline]) -> None:
+def test_fine_tuning_starts_from_the_hash_layer_of_the_same_code_length(pipelines):
     for cell in cells(*FINE_TUNINGS, *PAPER_RIVALS):
         selected = pipelines["fine_tuning"].only_nodes_with_namespaces([f"fine_tuning.{cell.namespace}"])
         layers = {name for name in selected.inputs() if name.endswith(".hash_layer")}
         assert layers == {f"deephash_pretrained.b{cell.code_length}.hash_layer"}
 
 
-def test_the_run_at_32_bits_is_the_part_of_the_full_run_with_that_code_length(pipelines: dict[str, Pipeline]) -> None:
+def test_the_run_at_32_bits_is_the_part_of_the_full_run_with_that_code_length(pipelines):
     datasets = {name for name in pipelines["full_at_32_bits"].datasets() if not name.startswith("params:")}
     cells_of = {".".join(name.split(".")[:2]) for name in datasets if "." in name}
     assert cells_of == {cell.namespace for cell in GRID if cell.code_length in (32, None)}
     assert datasets < pipelines["full"].datasets()
 
 
-def test_the_field_at_32_bits_is_the_part_of_the_field_with_that_code_length(pipelines: dict[str, Pipeline]) -> None:
+def test_the_field_at_32_bits_is_the_part_of_the_field_with_that_code_length(pipelines):
     made = pipelines["field_at_32_bits"].all_outputs()
     assert {name for name in made if name.endswith(".codes")} == {
         f"{cell.namespace}.codes" for cell in cells() if cell.code_length in (32, None)
@@ -246,7 +241,7 @@ def test_the_field_at_32_bits_is_the_part_of_the_field_with_that_code_length(pip
     assert made < pipelines["field"].all_outputs()
 
 
-def test_a_pipeline_is_made_when_it_is_looked_at() -> None:
+def test_a_pipeline_is_made_when_it_is_looked_at():
     registered = create_pipelines.__wrapped__()
     assert len(registered["cnn_pretraining"].nodes) == 1
     made = {name for name, pipeline in registered.items() if "_nodes" in vars(pipeline)}
@@ -255,16 +250,14 @@ def test_a_pipeline_is_made_when_it_is_looked_at() -> None:
         _ = registered["cnn_pretraining"].nothing
 
 
-def test_pipelines_are_made_once_however_often_kedro_asks_for_them() -> None:
+def test_pipelines_are_made_once_however_often_kedro_asks_for_them():
     first, second = register_pipelines(), register_pipelines()
     first.pop("full")
     assert all(second[name] is pipeline for name, pipeline in first.items())
     assert "full" in second
 
 
-def test_any_parameter_that_a_pipeline_reads_is_known_and_no_other(
-    configured: Callable[[str | None], Configuration], pipelines: dict[str, Pipeline]
-) -> None:
+def test_any_parameter_that_a_pipeline_reads_is_known_and_no_other(configured, pipelines):
     read = set[str]().union(*(pipeline.inputs() for pipeline in pipelines.values()))
     parameters = {name.removeprefix("params:") for name in read if name.startswith("params:")}
     # Of `experiment`, which most read as a whole, data_ingestion reads two.
@@ -272,9 +265,7 @@ def test_any_parameter_that_a_pipeline_reads_is_known_and_no_other(
     assert not list(unread_parameters(configured(None).parameters, parameters_read()))
 
 
-def test_the_full_pipeline_has_the_methods_of_the_papers_tables_and_the_field_has_all(
-    pipelines: dict[str, Pipeline],
-) -> None:
+def test_the_full_pipeline_has_the_methods_of_the_papers_tables_and_the_field_has_all(pipelines):
     methods = {
         name: {dataset.partition(".")[0] for dataset in pipelines[name].all_outputs() if dataset.endswith(".codes")}
         for name in ("full", "field")
@@ -283,16 +274,14 @@ def test_the_full_pipeline_has_the_methods_of_the_papers_tables_and_the_field_ha
     assert tuple(METHODS)[: len(PAPER_METHODS)] == PAPER_METHODS
 
 
-def test_the_field_shares_the_cells_of_the_full_pipeline(pipelines: dict[str, Pipeline]) -> None:
+def test_the_field_shares_the_cells_of_the_full_pipeline(pipelines):
     whole = {node.name: node for node in pipelines["field"].nodes}
     of_cells = [node for node in pipelines["full"].nodes if any("." in output for output in node.outputs)]
     assert all(whole[node.name].outputs == node.outputs for node in of_cells)
     assert all(whole[node.name].inputs == node.inputs for node in of_cells)
 
 
-def test_what_the_field_joins_has_names_and_files_of_its_own(
-    configured: Callable[[str | None], Configuration], pipelines: dict[str, Pipeline]
-) -> None:
+def test_what_the_field_joins_has_names_and_files_of_its_own(configured, pipelines):
     full, field = (pipelines[name] for name in ("full", "field"))
     grid_wide = {node.name: set(node.outputs) for node in full.nodes if "." not in "".join(node.outputs)}
     for node in field.nodes:
@@ -303,30 +292,24 @@ def test_what_the_field_joins_has_names_and_files_of_its_own(
             assert all("/digits/field/" in file for file in files)
 
 
-def test_the_gallery_shows_a_cell_of_the_grid() -> None:
+def test_the_gallery_shows_a_cell_of_the_grid():
     assert GALLERY in GRID
 
 
 @pytest.mark.parametrize("name", [*STAGES, *GRIDS, "seeds", "without_labels", *OTHERS])
 @pytest.mark.parametrize("environment", [None, "mnist"])
-def test_nothing_stays_in_memory_by_accident(
-    configured: Callable[[str | None], Configuration], environment: str | None, name: str
-) -> None:
+def test_nothing_stays_in_memory_by_accident(configured, environment, name):
     assert configured(environment).catalog.describe_datasets([name])[name]["defaults"] == {}
 
 
 @pytest.mark.parametrize("environment", [None, "mnist"])
-def test_every_parameter_that_a_node_asks_for_is_configured(
-    configured: Callable[[str | None], Configuration], pipelines: dict[str, Pipeline], environment: str | None
-) -> None:
+def test_every_parameter_that_a_node_asks_for_is_configured(configured, pipelines, environment):
     inputs = pipelines["field"].inputs() | pipelines["seeds"].inputs()
     asked = {name for name in inputs if name.startswith("params:")}
     assert asked <= set(configured(environment).catalog.keys())
 
 
-def test_an_environment_adds_to_the_parameters_and_removes_none(
-    project: Path, configured: Callable[[str | None], Configuration]
-) -> None:
+def test_an_environment_adds_to_the_parameters_and_removes_none(project, configured):
     base = {file.stem for file in (project / "conf" / "base").glob("parameters_*.yml")}
     mnist = configured("mnist").parameters
     assert mnist["experiment"]["benchmark"] == "mnist"
@@ -334,9 +317,7 @@ def test_an_environment_adds_to_the_parameters_and_removes_none(
     assert set(mnist["fine_tuning"]) == set(configured(None).parameters["fine_tuning"])
 
 
-def test_benchmarks_share_no_file(
-    configured: Callable[[str | None], Configuration], described: dict[str, dict[str, Any]]
-) -> None:
+def test_benchmarks_share_no_file(configured, described):
     catalog = configured("mnist").catalog
     of_mnist = {catalog.get(name)._describe()["filepath"] for name in described}
     assert all("/mnist" in file.partition("/data/")[2] for file in of_mnist)
@@ -344,23 +325,23 @@ def test_benchmarks_share_no_file(
 
 
 @pytest.mark.parametrize(("name", "file"), FILES)
-def test_a_name_resolves_to_its_own_file(described: dict[str, dict[str, Any]], name: str, file: str) -> None:
+def test_a_name_resolves_to_its_own_file(described, name, file):
     assert described[name]["file"] == file
 
 
-def test_a_file_of_a_cell_lies_in_the_folder_of_the_cell(described: dict[str, dict[str, Any]]) -> None:
+def test_a_file_of_a_cell_lies_in_the_folder_of_the_cell(described):
     for name, entry in described.items():
         if "." in name:
             method, length, _ = name.split(".")
             assert entry["file"].split("/")[1:4] == ["digits", method, length], name
 
 
-def test_no_two_names_resolve_to_the_same_file(described: dict[str, dict[str, Any]]) -> None:
+def test_no_two_names_resolve_to_the_same_file(described):
     count = Counter(entry["file"] for entry in described.values())
     assert [file for file, names in count.items() if names > 1] == []
 
 
-def test_the_layer_of_a_dataset_is_that_of_its_folder(described: dict[str, dict[str, Any]]) -> None:
+def test_the_layer_of_a_dataset_is_that_of_its_folder(described):
     for name, entry in described.items():
         layer = "classifier" if name in CLASSIFIER else LAYERS[entry["file"].split("/")[0]]
         assert entry["layer"] == layer, name
@@ -369,7 +350,7 @@ def test_the_layer_of_a_dataset_is_that_of_its_folder(described: dict[str, dict[
 # Further seeds.
 
 
-def test_every_further_seed_makes_what_the_field_makes_of_the_same_images(pipelines: dict[str, Pipeline]) -> None:
+def test_every_further_seed_makes_what_the_field_makes_of_the_same_images(pipelines):
     made = {name: pipelines[name].all_outputs() for name in ("data_ingestion", "field", "seeds")}
     of_cells = {name for name in made["field"] if any(name.startswith(f"{cell.namespace}.") for cell in cells())}
     shared = {"trunk_weights", "softmax_weights", "pre_training_history", "training_z", "validation_z", "query_z"}
@@ -382,7 +363,7 @@ def test_every_further_seed_makes_what_the_field_makes_of_the_same_images(pipeli
     assert {name for name in read if not name.endswith("checkpoints")} <= made["data_ingestion"]
 
 
-def test_nothing_of_one_seed_comes_from_another(pipelines: dict[str, Pipeline]) -> None:
+def test_nothing_of_one_seed_comes_from_another(pipelines):
     for node in pipelines["seeds"].nodes:
         own = next(part for part in (node.namespace or "").split(".") if part in ("r2", "r3"))
         other = {"r2": "r3", "r3": "r2"}[own]
@@ -391,7 +372,7 @@ def test_nothing_of_one_seed_comes_from_another(pipelines: dict[str, Pipeline]) 
         assert all(own in name.split(".") for name in node.outputs), node.name
 
 
-def test_a_cell_is_trained_with_all_further_seeds_by_its_name(pipelines: dict[str, Pipeline]) -> None:
+def test_a_cell_is_trained_with_all_further_seeds_by_its_name(pipelines):
     selected = pipelines["seeds"].only_nodes_with_namespaces(["fine_tuning.deephash.b48"])
     assert {name for name in selected.all_outputs() if name.endswith(".hasher")} == {
         "deephash.b48.r2.hasher",
@@ -399,12 +380,10 @@ def test_a_cell_is_trained_with_all_further_seeds_by_its_name(pipelines: dict[st
     }
 
 
-def test_further_seeds_have_files_of_their_own_in_folders_of_their_own(
-    project: Path, configured: Callable[[str | None], Configuration], pipelines: dict[str, Pipeline]
-) -> None:
+def test_further_seeds_have_files_of_their_own_in_folders_of_their_own(project, configured, pipelines):
     catalog = configured(None).catalog
 
-    def file_of(name: str) -> str:
+    def file_of(name):
         return Path(catalog.get(name)._describe()["filepath"]).relative_to(project / "data").as_posix()
 
     files = {name: file_of(name) for name in pipelines["seeds"].all_outputs() if ".b48." in name or name[:2] == "r2"}
@@ -416,7 +395,7 @@ def test_further_seeds_have_files_of_their_own_in_folders_of_their_own(
     assert not any(Path(file).match("07_model_output/digits/*/*/metrics.json") for file in files.values())
 
 
-def test_each_method_that_trains_the_network_is_tuned_from_the_same_start(pipelines: dict[str, Pipeline]) -> None:
+def test_each_method_that_trains_the_network_is_tuned_from_the_same_start(pipelines):
     searched = pipelines["tuning"].nodes
     assert {node.outputs[0].split(".")[0] for node in searched} == {*FINE_TUNINGS, *DEEP_RIVALS}
     for node in searched:

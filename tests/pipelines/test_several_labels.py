@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from numpy.typing import NDArray
 
 from deephash_pipeline.common.cell import Cell
 from deephash_pipeline.common.errors import InputError
@@ -48,7 +47,7 @@ TRAINING: dict[str, Any] = {"epochs": 2, "batch_size": 12, "learning_rate": 0.01
 CODE_LENGTH = 12
 
 
-def bars(count: int, seed: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+def bars(count, seed):
     generator = np.random.default_rng(seed)
     labels = np.array([(1, 0, 0), (0, 1, 1), (1, 1, 0), (0, 0, 1)], dtype=np.uint8)[np.arange(count) % 4]
     images = generator.integers(0, 90, size=(count, 1, 28, 28)).astype(np.uint8)
@@ -64,23 +63,23 @@ TRAINING_SET = TrainingSet(IMAGES, LABELS, pixel_statistics(IMAGES), CLASSES)
 QUERIES = LabelledImages(QUERY_IMAGES, QUERY_LABELS)
 
 
-def run_of(method: str) -> Run:
+def run_of(method):
     return Run(EXPERIMENT, Cell(method=method, code_length=CODE_LENGTH))
 
 
 @pytest.fixture(scope="module")
-def classifier() -> Any:
+def classifier():
     parameters = PreTrainingParameters.model_validate({"training": {**TRAINING, "epochs": 4}})
     return pre_train(TRAINING_SET, QUERIES, parameters, ClassifierRun(EXPERIMENT))
 
 
 @pytest.fixture(scope="module")
-def z(classifier: Any) -> NDArray[np.float32]:
+def z(classifier):
     return extract_features(IMAGES, TRAINING_SET.statistics, classifier[0], EXPERIMENT)
 
 
 @pytest.fixture(scope="module")
-def codes(z: NDArray[np.float32]) -> CodeSets:
+def codes(z):
     encoder = fit_hash_function(
         z, LABELS, Cell(method="itq", code_length=CODE_LENGTH), BaselineParameters({"itq": {}}), EXPERIMENT.seed
     )
@@ -88,7 +87,7 @@ def codes(z: NDArray[np.float32]) -> CodeSets:
     return CodeSets(database=packed, validation=packed[20:30], query=packed[30:], code_length=CODE_LENGTH)
 
 
-def test_the_classifier_learns_every_label_by_its_own_sigmoid(classifier: Any) -> None:
+def test_the_classifier_learns_every_label_by_its_own_sigmoid(classifier):
     _, softmax, history = classifier
     assert softmax["weight"].shape[0] == len(CLASSES)
     assert history["loss"].iloc[-1] < history["loss"].iloc[0]
@@ -96,9 +95,7 @@ def test_the_classifier_learns_every_label_by_its_own_sigmoid(classifier: Any) -
 
 
 @pytest.mark.parametrize("method", ["bre", "mlh", "ksh", "ldah", "itq"])
-def test_hash_functions_of_pairs_and_unsupervised_ones_learn_from_several_labels(
-    method: str, z: NDArray[np.float32]
-) -> None:
+def test_hash_functions_of_pairs_and_unsupervised_ones_learn_from_several_labels(method, z):
     few: dict[str, Any] = {
         "mlh": {"batches_per_stage": 5, "stages": 2},
         "ldah": {"positive_pairs": 200, "negative_pairs": 200},
@@ -108,7 +105,7 @@ def test_hash_functions_of_pairs_and_unsupervised_ones_learn_from_several_labels
     assert encoder.transform(z).shape == (36, CODE_LENGTH)
 
 
-def test_methods_of_classes_refuse_several_labels_in_one_line(classifier: Any, z: NDArray[np.float32]) -> None:
+def test_methods_of_classes_refuse_several_labels_in_one_line(classifier, z):
     with pytest.raises(InputError, match="this method needs one label an image"):
         fit_hash_function(z, LABELS, Cell(method="liong_sdh", code_length=8), BaselineParameters({}), EXPERIMENT.seed)
     with pytest.raises(InputError, match="1-of-C code of the classifier needs one label an image"):
@@ -118,7 +115,7 @@ def test_methods_of_classes_refuse_several_labels_in_one_line(classifier: Any, z
         tune(TRAINING_SET, parameters, run_of("greedy_hash"))
 
 
-def test_the_hash_layer_and_the_network_are_trained_on_several_labels(z: NDArray[np.float32]) -> None:
+def test_the_hash_layer_and_the_network_are_trained_on_several_labels(z):
     features = LabelledFeatures(z, LABELS, CLASSES)
     weights, _, history = initialise(
         features, HashLayerInitParameters.model_validate({"training": TRAINING}), run_of("deephash_pretrained")
@@ -132,7 +129,7 @@ def test_the_hash_layer_and_the_network_are_trained_on_several_labels(z: NDArray
     assert len(encode_images(hasher, IMAGES, IMAGES[:0], QUERY_IMAGES, "cpu").query) == len(QUERY_IMAGES)
 
 
-def test_a_cell_is_measured_by_the_number_of_labels_shared(codes: CodeSets) -> None:
+def test_a_cell_is_measured_by_the_number_of_labels_shared(codes):
     labels = LabelSets(LABELS[30:], LABELS, LABELS[20:30])
     counted = Histograms(
         count_query_distances(codes, labels, "paper"),
@@ -157,7 +154,7 @@ def test_a_cell_is_measured_by_the_number_of_labels_shared(codes: CodeSets) -> N
         assert metrics[f"held_out_{name}"] == value
 
 
-def test_the_gallery_names_all_labels_of_an_image_and_frames_it_green_if_it_shares_one(codes: CodeSets) -> None:
+def test_the_gallery_names_all_labels_of_an_image_and_frames_it_green_if_it_shares_one(codes):
     html = retrieval_gallery(
         CodedImages(IMAGES[30:], LABELS[30:], codes.query),
         CodedImages(IMAGES, LABELS, codes.database),
@@ -168,7 +165,7 @@ def test_the_gallery_names_all_labels_of_an_image_and_frames_it_green_if_it_shar
     assert "middle, right" in html
 
 
-def test_the_estimator_learns_from_columns_of_labels() -> None:
+def test_the_estimator_learns_from_columns_of_labels():
     with pytest.raises(InputError, match="labels of several columns are 0 or 1"):
         DeepHash(CODE_LENGTH, network="lenet").fit(IMAGES, 2 * LABELS)
     with pytest.raises(InputError, match="36 images but 3 labels"):

@@ -1,13 +1,8 @@
-from pathlib import Path
-
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from kedro.io import DataCatalog, MemoryDataset
 from kedro.runner import SequentialRunner
-from numpy.typing import NDArray
-from torch import Tensor
 
 from deephash_pipeline.common.cell import Cell
 from deephash_pipeline.deephash import ClassifierRun, LabelledImages, PreTrainingParameters, TrainingSet
@@ -38,14 +33,14 @@ from tests.pipelines.squares import (
 )
 
 
-def bits_of(codes: NDArray[np.uint8], code_length: int) -> NDArray[np.bool_]:
+def bits_of(codes, code_length):
     return unpack_bits(codes, code_length)
 
 
 # Data ingestion.
 
 
-def test_images_are_split_into_what_the_catalog_names(tmp_path: Path) -> None:
+def test_images_are_split_into_what_the_catalog_names(tmp_path):
     everything = ImageSet(IMAGES, LABELS, [f"square {row}" for row in range(len(LABELS))])
     parameters = IngestionParameters(query_count=9, validation_share=0.25)
     collection = ImageCollection({"all": everything}, CLASSES)
@@ -66,9 +61,7 @@ def test_images_are_split_into_what_the_catalog_names(tmp_path: Path) -> None:
 # Pre-training.
 
 
-def test_pre_training_has_a_row_of_metrics_for_each_epoch(
-    classifier: tuple[dict[str, Tensor], dict[str, Tensor], pd.DataFrame],
-) -> None:
+def test_pre_training_has_a_row_of_metrics_for_each_epoch(classifier):
     history = classifier[2]
     assert history["epoch"].tolist() == [1, 2, 3, 4]
     assert set(history["stage"]) == {"softmax_pre_training"}
@@ -76,7 +69,7 @@ def test_pre_training_has_a_row_of_metrics_for_each_epoch(
     assert "validation_accuracy" not in history
 
 
-def test_pre_training_watches_validation_images_where_there_are_some() -> None:
+def test_pre_training_watches_validation_images_where_there_are_some():
     parameters = PreTrainingParameters.model_validate({"training": TRAINING})
     _, _, history = pre_train(
         TRAINING_SET, LabelledImages(QUERY_IMAGES, QUERY_LABELS), parameters, ClassifierRun(EXPERIMENT)
@@ -84,10 +77,10 @@ def test_pre_training_watches_validation_images_where_there_are_some() -> None:
     assert history["validation_accuracy"].between(0, 1).all()
 
 
-def test_of_more_validation_than_training_images_a_sample_is_watched(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_more_validation_than_training_images_a_sample_is_watched(monkeypatch):
     watched = []
 
-    def watch(self: ValidationAccuracy) -> dict[str, float]:
+    def watch(self):
         watched.append((len(self.images), len(self.labels)))
         return {}
 
@@ -98,7 +91,7 @@ def test_of_more_validation_than_training_images_a_sample_is_watched(monkeypatch
     assert watched == [(12, 12), (12, 12)]
 
 
-def test_the_same_seed_trains_the_same_classifier(trunk_weights: dict[str, Tensor]) -> None:
+def test_the_same_seed_trains_the_same_classifier(trunk_weights):
     parameters = PreTrainingParameters.model_validate({"training": {**TRAINING, "epochs": 4}})
     again, _, _ = pre_train(TRAINING_SET, NO_SET, parameters, ClassifierRun(EXPERIMENT))
     assert all(torch.equal(again[name], tensor) for name, tensor in trunk_weights.items())
@@ -107,16 +100,14 @@ def test_the_same_seed_trains_the_same_classifier(trunk_weights: dict[str, Tenso
 # Features.
 
 
-def test_z_of_an_image_is_the_same_alone_and_among_others(
-    z: NDArray[np.float32], trunk_weights: dict[str, Tensor]
-) -> None:
+def test_z_of_an_image_is_the_same_alone_and_among_others(z, trunk_weights):
     alone = extract_features(IMAGES[5:6], STATISTICS, trunk_weights, EXPERIMENT)
     assert z.shape == (36, 500)
     assert z.dtype == np.float32
     np.testing.assert_allclose(alone[0], z[5], rtol=1e-4, atol=1e-5)
 
 
-def test_no_images_have_no_z_of_the_same_width(trunk_weights: dict[str, Tensor]) -> None:
+def test_no_images_have_no_z_of_the_same_width(trunk_weights):
     assert extract_features(NO_IMAGES, STATISTICS, trunk_weights, EXPERIMENT).shape == (0, 500)
 
 
@@ -124,14 +115,14 @@ def test_no_images_have_no_z_of_the_same_width(trunk_weights: dict[str, Tensor])
 
 
 @pytest.mark.parametrize("method", ["lsh", "pcah", "itq", "sh"])
-def test_a_method_is_fitted_at_the_code_length_of_its_cell(z: NDArray[np.float32], method: str) -> None:
+def test_a_method_is_fitted_at_the_code_length_of_its_cell(z, method):
     cell = Cell(method=method, code_length=16)
     encoder = fit_hash_function(z, LABELS, cell, BaselineParameters.model_validate({}), EXPERIMENT.seed)
     assert encoder.transform(z).shape == (36, 16)
 
 
-def test_the_seed_of_the_experiment_decides_the_code(z: NDArray[np.float32]) -> None:
-    def code(seed: int) -> NDArray[np.bool_]:
+def test_the_seed_of_the_experiment_decides_the_code(z):
+    def code(seed):
         experiment = EXPERIMENT.model_copy(update={"seed": seed})
         cell = Cell(method="lsh", code_length=32)
         return fit_hash_function(z, LABELS, cell, BaselineParameters.model_validate({}), experiment.seed).transform(z)
@@ -140,14 +131,14 @@ def test_the_seed_of_the_experiment_decides_the_code(z: NDArray[np.float32]) -> 
     assert (code(1) != code(2)).any()
 
 
-def test_a_block_of_parameters_reaches_its_method(z: NDArray[np.float32]) -> None:
+def test_a_block_of_parameters_reaches_its_method(z):
     parameters = BaselineParameters.model_validate({"lsh": {"centre": True}})
     encoder = fit_hash_function(z, LABELS, Cell(method="lsh", code_length=12), parameters, EXPERIMENT.seed)
     assert isinstance(encoder, LSH)
     assert encoder.threshold_.any()
 
 
-def test_database_and_queries_are_hashed_by_the_same_function(z: NDArray[np.float32]) -> None:
+def test_database_and_queries_are_hashed_by_the_same_function(z):
     encoder = ITQ(12, random_state=1).fit(z)
     codes = encode_z(encoder, z, z[:7], z[::-1])
     assert codes.code_length == 12
@@ -156,13 +147,11 @@ def test_database_and_queries_are_hashed_by_the_same_function(z: NDArray[np.floa
     np.testing.assert_array_equal(bits_of(codes.database, 12), encoder.transform(z))
 
 
-def test_no_validation_images_have_no_codes(z: NDArray[np.float32]) -> None:
+def test_no_validation_images_have_no_codes(z):
     assert encode_z(LSH(12).fit(z), z, z[:0], z).validation.shape == (0, 2)
 
 
-def test_the_code_of_the_classifier_baseline_is_one_at_the_predicted_class(
-    z: NDArray[np.float32], softmax_weights: dict[str, Tensor]
-) -> None:
+def test_the_code_of_the_classifier_baseline_is_one_at_the_predicted_class(z, softmax_weights):
     baseline = make_classifier_baseline(softmax_weights, LABELS)
     bits = bits_of(encode_z(baseline, z, z[:0], z).query, len(CLASSES))
     logits = torch.from_numpy(z) @ softmax_weights["weight"].T + softmax_weights["bias"]
@@ -174,7 +163,7 @@ def test_the_code_of_the_classifier_baseline_is_one_at_the_predicted_class(
 # A cell from z to its figures, as Kedro wires it.
 
 
-def test_a_cell_runs_from_z_to_its_figures_in_memory(z: NDArray[np.float32], query_z: NDArray[np.float32]) -> None:
+def test_a_cell_runs_from_z_to_its_figures_in_memory(z, query_z):
     grid = [Cell(method="pcah", code_length=12)]
     stages = (baseline_hashing.create_pipeline(grid), evaluation.create_pipeline(grid))
     cell = sum((stage.only_nodes_with_namespaces(["pcah.b12"]) for stage in stages), start=type(stages[0])([]))

@@ -1,14 +1,11 @@
 """Networks of torchvision, images larger than the network and training sets with ten crops, through the stages."""
 
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 import torchvision
-from numpy.typing import NDArray
 from pydantic import ValidationError
 from torch import nn
 
@@ -37,20 +34,20 @@ CELL = Cell(method="deephash_random_start", code_length=12)
 CLASSES = ["dark", "middle", "bright"]
 
 
-def experiment(network: str = "lenet", **trunk: Any) -> Experiment:
+def experiment(network="lenet", **trunk):
     return Experiment.model_validate(
         {"benchmark": "shades", "network": network, "seed": 7, "device": "cpu", "trunk": trunk}
     )
 
 
-def shades(side: int, count: int = 12) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+def shades(side, count=12):
     generator = np.random.default_rng(0)
     labels = np.arange(count, dtype=np.int64) % len(CLASSES)
     noise = generator.integers(0, 90, (count, 1, side, side))
     return (noise + 80 * labels[:, None, None, None]).astype(np.uint8), labels
 
 
-def stage_one(**changes: Any) -> PreTrainingParameters:
+def stage_one(**changes):
     training = {"epochs": 1, "batch_size": 12, "learning_rate": 0.01, **changes.pop("training", {})}
     return PreTrainingParameters.model_validate({"training": training, **changes})
 
@@ -61,11 +58,11 @@ def trained_classifier(images, labels, parameters, chosen):
     )
 
 
-def training_set(images: NDArray[np.uint8], labels: NDArray[np.int64]) -> TrainingSet:
+def training_set(images, labels):
     return TrainingSet(images, labels, pixel_statistics(images), CLASSES)
 
 
-def test_a_resnet_trains_is_saved_and_encodes_by_its_running_statistics(tmp_path: Path) -> None:
+def test_a_resnet_trains_is_saved_and_encodes_by_its_running_statistics(tmp_path):
     images, labels = shades(16)
     chosen = experiment("resnet18")
     weights, _, history = trained_classifier(images, labels, stage_one(), chosen)
@@ -81,9 +78,7 @@ def test_a_resnet_trains_is_saved_and_encodes_by_its_running_statistics(tmp_path
     np.testing.assert_allclose(alone[0], z[3], rtol=1e-3, atol=1e-4)
 
 
-def test_pretrained_weights_are_for_stage_one_and_random_initialisation_stays_random(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pretrained_weights_are_for_stage_one_and_random_initialisation_stays_random(tmp_path, monkeypatch):
     monkeypatch.setenv("TORCH_HOME", str(tmp_path))
     stored = torchvision.models.mobilenet_v3_small().state_dict()
     file = torchvision.models.MobileNet_V3_Small_Weights.DEFAULT.url.rpartition("/")[2]
@@ -98,7 +93,7 @@ def test_pretrained_weights_are_for_stage_one_and_random_initialisation_stays_ra
     assert not torch.equal(random["layers.features.0.0.weight"], stored["features.0.0.weight"])
 
 
-def test_the_scale_of_random_weights_is_found_with_the_statistics_of_a_batch() -> None:
+def test_the_scale_of_random_weights_is_found_with_the_statistics_of_a_batch():
     images, labels = shades(32)
     chosen = experiment("mobilenet_v3_small")
     parameters = FineTuningParameters.model_validate({"training": stage_one().training})
@@ -114,7 +109,7 @@ def test_the_scale_of_random_weights_is_found_with_the_statistics_of_a_batch() -
 
 
 @pytest.mark.parametrize("initial_hash_layer", ["pre_trained", "random"])
-def test_a_frozen_trunk_keeps_its_statistics_and_has_no_dropout(initial_hash_layer: str) -> None:
+def test_a_frozen_trunk_keeps_its_statistics_and_has_no_dropout(initial_hash_layer):
     images, labels = shades(32)
     chosen = experiment("mobilenet_v3_small")
     weights, _, _ = trained_classifier(images, labels, stage_one(), chosen)
@@ -150,7 +145,7 @@ def test_on_a_frozen_trunk_the_hash_layer_learns_from_z_and_codes_are_those_of_z
     assert len(np.unique(codes.database, axis=0)) > 1
 
 
-def test_the_images_that_scale_a_random_hash_layer_go_through_the_trunk_in_chunks() -> None:
+def test_the_images_that_scale_a_random_hash_layer_go_through_the_trunk_in_chunks():
     images, labels = shades(28)
     network = build_network(
         training_set(images, labels), FineTuningParameters(training=stage_one().training), Run(experiment(), CELL)
@@ -168,7 +163,7 @@ def test_the_images_that_scale_a_random_hash_layer_go_through_the_trunk_in_chunk
     torch.testing.assert_close(scales[1], scales[0])
 
 
-def test_of_images_larger_than_the_network_the_centre_is_encoded() -> None:
+def test_of_images_larger_than_the_network_the_centre_is_encoded():
     images, labels = shades(32)
     weights, _, _ = trained_classifier(images, labels, stage_one(), experiment())
     statistics = pixel_statistics(images)
@@ -177,13 +172,13 @@ def test_of_images_larger_than_the_network_the_centre_is_encoded() -> None:
 
 
 @pytest.mark.parametrize("side", [16, 40])
-def test_a_network_for_larger_images_than_those_stored_is_refused_before_it_trains(side: int) -> None:
+def test_a_network_for_larger_images_than_those_stored_is_refused_before_it_trains(side):
     images, labels = shades(side)
     with pytest.raises(InputError, match=f"takes images of 64x64 pixels, those stored have {side}x{side}"):
         trained_classifier(images, labels, stage_one(), experiment("resnet18", image_size=64))
 
 
-def test_a_network_of_torchvision_is_chosen_by_name_and_its_block_is_for_it_alone() -> None:
+def test_a_network_of_torchvision_is_chosen_by_name_and_its_block_is_for_it_alone():
     assert experiment("convnext_tiny", image_size=64).trunk.image_size == 64
     with pytest.raises(ValidationError, match="`trunk` is for networks of torchvision and timm, and `lenet` is none"):
         experiment("lenet", pretrained=True)
@@ -191,7 +186,7 @@ def test_a_network_of_torchvision_is_chosen_by_name_and_its_block_is_for_it_alon
         experiment("resnet")
 
 
-def test_a_configuration_tells_of_options_only_where_they_change_something() -> None:
+def test_a_configuration_tells_of_options_only_where_they_change_something():
     plain = ClassifierRun(experiment()).configuration(stage_one())
     assert not [name for name in plain if "trunk" in name]
     assert ClassifierRun(experiment()).configuration(stage_one(augmentation={"shift_pixels": 1})) == {

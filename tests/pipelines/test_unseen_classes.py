@@ -10,7 +10,7 @@ from deephash_pipeline.pipelines.data_ingestion.nodes import IngestionParameters
 from tests.configuration import configured
 
 
-def bars(classes: int, count: int) -> ImageSet:
+def bars(classes, count):
     generator = np.random.default_rng(0)
     labels = np.arange(count, dtype=np.int64) % classes
     images = generator.integers(0, 90, size=(count, 1, 28, 28)).astype(np.uint8)
@@ -19,7 +19,7 @@ def bars(classes: int, count: int) -> ImageSet:
     return ImageSet(images, labels, [f"bar {row}" for row in range(count)])
 
 
-def test_a_network_learns_from_the_classes_that_are_left_and_watches_no_accuracy() -> None:
+def test_a_network_learns_from_the_classes_that_are_left_and_watches_no_accuracy():
     names = ["a", "b", "c", "d", "e"]
     parameters = SplitParameters(query_count=20, unseen_classes=2)
     splits = split_collection(ImageCollection({"all": bars(5, 80)}, names), parameters, seed=1)
@@ -41,7 +41,7 @@ def test_a_network_learns_from_the_classes_that_are_left_and_watches_no_accuracy
     assert "validation_accuracy" not in history
 
 
-def test_the_unseen_classes_of_cifar10_choose_nothing() -> None:
+def test_the_unseen_classes_of_cifar10_choose_nothing():
     seen, unseen = (
         {key: configured(environment, key) for key in ("globals", "catalog", "parameters")}
         for environment in ("cifar10", "cifar10_unseen")

@@ -2,14 +2,13 @@
 
 from pathlib import Path
 
-import pytest
 from kedro.framework.session import KedroSession
 from kedro.framework.startup import bootstrap_project
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_every_named_parameter_can_be_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_named_parameter_can_be_loaded(monkeypatch):
     monkeypatch.chdir(ROOT)
     bootstrap_project(ROOT)
     with KedroSession.create() as session:

@@ -2,8 +2,6 @@
 
 import json
 from collections import defaultdict
-from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -30,7 +28,7 @@ FILES = {
 
 
 @pytest.fixture
-def conf(tmp_path: Path) -> Path:
+def conf(tmp_path):
     for name, text in FILES.items():
         path = tmp_path / "conf" / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -38,11 +36,11 @@ def conf(tmp_path: Path) -> Path:
     return tmp_path / "conf"
 
 
-def loader(conf: Path, environment: str, **parameters: Any) -> ExtendingConfigLoader:
+def loader(conf, environment, **parameters):
     return ExtendingConfigLoader(conf, environment, parameters, **CONFIG_LOADER_ARGS)
 
 
-def test_what_an_environment_extends_lies_between_the_base_and_its_own_files(conf: Path) -> None:
+def test_what_an_environment_extends_lies_between_the_base_and_its_own_files(conf):
     loaded = loader(conf, "near")
     assert loaded.extended == ("far", "middle")
     assert loaded["globals"] == {"seed": 7, "network": "resnet18", "benchmark": "near"}
@@ -50,18 +48,18 @@ def test_what_an_environment_extends_lies_between_the_base_and_its_own_files(con
     assert loaded["parameters"] == {"name": "near", "stage": stage}
 
 
-def test_resolvers_answer_for_the_environment_that_runs(conf: Path) -> None:
+def test_resolvers_answer_for_the_environment_that_runs(conf):
     catalog = loader(conf, "near")["catalog"]
     assert catalog["images"]["filepath"] == "data/near.txt"
     assert catalog["table"]["filepath"] == "data/near/table.csv"
 
 
-def test_entries_of_the_catalog_are_replaced_as_a_whole(conf: Path) -> None:
+def test_entries_of_the_catalog_are_replaced_as_a_whole(conf):
     (conf / "near/catalog.yml").write_text("images: {type: pickle.PickleDataset}\n")
     assert loader(conf, "near")["catalog"]["images"] == {"type": "pickle.PickleDataset"}
 
 
-def test_an_environment_takes_out_what_those_that_it_extends_say(conf: Path) -> None:
+def test_an_environment_takes_out_what_those_that_it_extends_say(conf):
     (conf / "near/globals.yml").write_text(
         "extends: middle\nbenchmark: near\nwithout: [stage.rate, stage.name, other]\n"
     )
@@ -76,12 +74,12 @@ def test_an_environment_takes_out_what_those_that_it_extends_say(conf: Path) -> 
     assert loader(conf, "middle")["parameters"]["stage"] == {"epochs": 1, "rate": 2, "decay": 2}
 
 
-def test_parameters_of_a_command_win_over_all_environments(conf: Path) -> None:
+def test_parameters_of_a_command_win_over_all_environments(conf):
     assert loader(conf, "near", stage={"rate": 4, "epochs": 5})["parameters"]["stage"]["rate"] == 4
     assert loader(conf, "near", stage={"rate": 4, "epochs": 5})["parameters"]["stage"]["epochs"] == 5
 
 
-def test_an_environment_that_extends_none_is_kedros(conf: Path) -> None:
+def test_an_environment_that_extends_none_is_kedros(conf):
     loaded = loader(conf, "far")
     assert loaded.extended == ()
     assert loaded["parameters"]["stage"] == {"epochs": 9, "rate": 9, "decay": 9, "name": "far"}
@@ -89,13 +87,13 @@ def test_an_environment_that_extends_none_is_kedros(conf: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "nowhere", "3", "[middle]"])
-def test_extending_what_is_not_there_is_refused_with_the_file(conf: Path, name: str) -> None:
+def test_extending_what_is_not_there_is_refused_with_the_file(conf, name):
     (conf / "far/globals.yml").write_text(f"benchmark: far\nextends: {name or repr('')}\n")
     with pytest.raises(InputError, match=r"^conf/far/globals\.yml: `extends: .*`, and there is no such environment: "):
         loader(conf, "near")
 
 
-def test_extending_oneself_is_refused_with_the_way_around(conf: Path) -> None:
+def test_extending_oneself_is_refused_with_the_way_around(conf):
     (conf / "far/globals.yml").write_text("benchmark: far\nextends: near\n")
     with pytest.raises(InputError, match="makes a circle, near -> middle -> far -> near: take it out of one of them"):
         loader(conf, "near")
@@ -104,21 +102,19 @@ def test_extending_oneself_is_refused_with_the_way_around(conf: Path) -> None:
         loader(conf, "near")
 
 
-def test_an_environment_that_does_not_exist_is_kedros_error(conf: Path) -> None:
+def test_an_environment_that_does_not_exist_is_kedros_error(conf):
     with pytest.raises(MissingConfigException, match="nowhere"):
         loader(conf, "nowhere")["parameters"]
 
 
-def test_yaml_that_cannot_be_read_is_named_in_what_an_environment_extends_too(
-    conf: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_yaml_that_cannot_be_read_is_named_in_what_an_environment_extends_too(conf, monkeypatch):
     monkeypatch.chdir(conf.parent)
     assert configuration_fault("near") is None
     (conf / "far/parameters_stage.yml").write_text("stage: {rate: 9\n")
     assert "conf/far/parameters_stage.yml" in str(configuration_fault("near"))
 
 
-def test_no_two_files_of_conf_say_the_same() -> None:
+def test_no_two_files_of_conf_say_the_same():
     same = defaultdict(list)
     for path in CONF.rglob("*.yml"):
         same[json.dumps(yaml.safe_load(path.read_text()), sort_keys=True)].append(path.relative_to(CONF).as_posix())
@@ -126,27 +122,27 @@ def test_no_two_files_of_conf_say_the_same() -> None:
 
 
 @pytest.mark.parametrize("environment", ENVIRONMENTS)
-def test_every_benchmark_has_a_name_and_notes_of_its_own(environment: str) -> None:
+def test_every_benchmark_has_a_name_and_notes_of_its_own(environment):
     own = yaml.safe_load((CONF / environment / "globals.yml").read_text())
     assert own["benchmark"] == environment
     assert own.get("notes") or not configured(environment, "globals")["notes"]
 
 
 @pytest.mark.parametrize(("written", "read"), [("042", 34), ("1:30", 90), ("[8, 010]", 8), ("-0_7", -7)])
-def test_a_number_that_yaml_takes_for_another_is_refused_with_its_file(conf: Path, written: str, read: int) -> None:
+def test_a_number_that_yaml_takes_for_another_is_refused_with_its_file(conf, written, read):
     (conf / "far/parameters_stage.yml").write_text(f"stage: {{epochs: {written}}}\n")
     with pytest.raises(InputError, match=rf"^conf/far/parameters_stage\.yml: .* would be read as {read}: "):
         loader(conf, "near")["parameters"]
 
 
 @pytest.mark.parametrize("value", ["5", "[1]", "text"])
-def test_a_group_that_another_file_overwrites_is_refused_with_both_files(conf: Path, value: str) -> None:
+def test_a_group_that_another_file_overwrites_is_refused_with_both_files(conf, value):
     (conf / "far/parameters_stage.yml").write_text(f"stage: {value}\n")
     with pytest.raises(InputError, match=r"^conf/far/.*yml: `stage` is .* in conf/base/parameters\.yml"):
         loader(conf, "near")["parameters"]
 
 
-def test_what_lies_in_conf_local_is_said_not_to_be_read(conf: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_what_lies_in_conf_local_is_said_not_to_be_read(conf, caplog):
     (conf / "local").mkdir()
     (conf / "local/parameters.yml").write_text("name: mine\n")
     assert loader(conf, "near")["parameters"]["name"] == "near"

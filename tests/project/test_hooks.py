@@ -1,8 +1,5 @@
 """What a run prints at its end."""
 
-from pathlib import Path
-
-import pytest
 from kedro.io import DataCatalog, MemoryDataset
 from kedro.pipeline import Node, Pipeline
 
@@ -11,9 +8,7 @@ from deephash_pipeline.project.hooks import ResultTable, _where_to_look
 PAGE = "data/08_reporting/mnist/report.html"
 
 
-def test_a_clone_is_looked_at_by_make_and_another_project_by_the_commands(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_clone_is_looked_at_by_make_and_another_project_by_the_commands(tmp_path, monkeypatch):
     (tmp_path / "conf" / "base").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
     report, pipelines, runs = _where_to_look(PAGE, "mnist", make=True)
@@ -25,9 +20,7 @@ def test_a_clone_is_looked_at_by_make_and_another_project_by_the_commands(
     assert all(f"make {verb} ENV=mnist" in line for verb, line in zip(("report", "viz", "mlflow"), lines, strict=True))
 
 
-def test_a_run_of_cells_ends_with_their_map_and_the_command_that_puts_all_beside_each_other(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_run_of_cells_ends_with_their_map_and_the_command_that_puts_all_beside_each_other(capsys):
     catalog, names = DataCatalog(), ("itq.b12.metrics", "itq.b16.metrics", "dpsh.b12.metrics")
     for name, score in zip(names[:2], (0.25, 0.5), strict=True):
         method, bits, _ = name.split(".")

@@ -15,7 +15,7 @@ print(*(name for name in {HEAVY} if name in sys.modules))
 """
 
 
-def test_names_of_pipelines_and_commands_are_known_without_libraries(pytestconfig) -> None:
+def test_names_of_pipelines_and_commands_are_known_without_libraries(pytestconfig):
     code = LISTING.format(repr(str(pytestconfig.rootpath)))
     listed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert listed.stdout.split() == []

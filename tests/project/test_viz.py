@@ -6,7 +6,7 @@ from deephash_pipeline.pipeline_registry import register_pipelines
 from deephash_pipeline.project.viz import Namespaces
 
 
-def test_namespaces_are_those_of_kedro_viz() -> None:
+def test_namespaces_are_those_of_kedro_viz():
     pipeline = register_pipelines()["hand_crafted"]
     theirs, ours = ModularPipelinesRepository(), Namespaces()
     theirs.populate_tree(pipeline)

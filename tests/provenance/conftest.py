@@ -1,20 +1,18 @@
 """A project in which every artefact of the full graph lies, with its manifest and without having been computed."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from kedro.framework.project import pipelines
 from kedro.framework.startup import bootstrap_project
-from kedro.pipeline import Pipeline
 
 from deephash_pipeline.cli.provenance import open_catalog
-from deephash_pipeline.project.freshness.graph import Catalog, ProjectGraph
+from deephash_pipeline.project.freshness.graph import ProjectGraph
 from deephash_pipeline.provenance.manifest import Manifest, describe, manifest_path, manifest_text, read_manifest
 from tests.conftest import copied_project
 
 
-def make_up(project: Path, pipeline: Pipeline, catalog: Catalog) -> None:
+def make_up(project, pipeline, catalog):
     """Write every output of a pipeline, some bytes that name it, as if its nodes had run."""
     graph = ProjectGraph(pipeline.nodes, catalog)
     for node in pipeline.nodes:
@@ -28,7 +26,7 @@ def make_up(project: Path, pipeline: Pipeline, catalog: Catalog) -> None:
 
 
 @pytest.fixture(scope="session")
-def made_up(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def made_up(tmp_path_factory):
     """The project; not to be changed."""
     project = copied_project(tmp_path_factory.mktemp("made_up") / "project")
     with pytest.MonkeyPatch.context() as patch:
@@ -39,7 +37,7 @@ def made_up(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def project(made_up: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def project(made_up, monkeypatch):
     """The project as the working directory; what a test changes in it, it puts back."""
     bootstrap_project(made_up)
     monkeypatch.chdir(made_up)
@@ -47,7 +45,7 @@ def project(made_up: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture(scope="session")
-def unchanged_catalog(made_up: Path) -> Catalog:
+def unchanged_catalog(made_up):
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(made_up)
         bootstrap_project(made_up)
@@ -55,14 +53,14 @@ def unchanged_catalog(made_up: Path) -> Catalog:
 
 
 @pytest.fixture
-def catalog(project: Path, unchanged_catalog: Catalog) -> Catalog:
+def catalog(project, unchanged_catalog):
     """The catalog of the project, with the parameters that its artefacts were made with."""
     assert project.is_dir()
     return unchanged_catalog
 
 
 @pytest.fixture
-def kept(made_up: Path) -> Iterator[None]:
+def kept(made_up):
     """Put back what a test changes or deletes, and delete what it adds."""
     files = {path: path.read_bytes() for path in (made_up / "data").rglob("*") if path.is_file()}
     yield
@@ -76,7 +74,7 @@ def kept(made_up: Path) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def artefacts(made_up: Path) -> dict[str, Path]:
+def artefacts(made_up):
     """Name -> path below the project of all that has a manifest."""
     found: dict[str, Path] = {}
     for path in sorted((made_up / "data").rglob("*.provenance.json")):

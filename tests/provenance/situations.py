@@ -5,16 +5,15 @@ Each is one change to a project in which everything was up to date, and a later 
 
 import random
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from kedro.framework.project import pipelines
-from kedro.pipeline import Pipeline
 
 from deephash_pipeline.project.freshness import Provenance
-from deephash_pipeline.project.freshness.graph import WHERE_IT_RUNS, Catalog, ProjectGraph
+from deephash_pipeline.project.freshness.graph import WHERE_IT_RUNS, ProjectGraph
 from deephash_pipeline.provenance.manifest import describe, manifest_path, manifest_text
 
 STAGES = (
@@ -44,20 +43,20 @@ class Situation:
     value: Any = None
 
 
-def begin(pipeline: Pipeline, catalog: Catalog, **run_params: Any) -> None:
+def begin(pipeline, catalog, **run_params):
     """Do what happens before the first node of a run, and end it."""
     hook = Provenance()
     hook.before_pipeline_run({"project_path": ".", "env": None, **run_params}, pipeline, catalog)
     hook.after_pipeline_run()
 
 
-def ancestors(stage: Pipeline) -> Pipeline:
+def ancestors(stage):
     """Give the nodes that make what a pipeline reads."""
     made_elsewhere = [name for name in stage.inputs() if name in pipelines["full"].all_outputs()]
     return pipelines["full"].to_outputs(*made_elsewhere)
 
 
-def stale_situations(catalog: Catalog, draw: random.Random) -> Iterator[Situation]:
+def stale_situations(catalog, draw):
     """Draw situations: one parameter or one artefact above a later stage has changed."""
     while True:
         stage = draw.choice(STAGES)
@@ -74,7 +73,7 @@ def stale_situations(catalog: Catalog, draw: random.Random) -> Iterator[Situatio
             yield Situation(name, stage, another(parameters[name], draw))
 
 
-def another(value: Any, draw: random.Random) -> Any:
+def another(value, draw):
     """Give a value of the same kind that is not this one."""
     match value:
         case bool():
@@ -97,16 +96,16 @@ class Overridden:
     Only what the check reads is served: datasets, and the parameters of nodes.
     """
 
-    def __init__(self, catalog: Catalog, name: str, value: Any) -> None:
+    def __init__(self, catalog, name, value):
         self._catalog = catalog
         self._name = name
         self._value = value
 
-    def get(self, name: str) -> Any:
+    def get(self, name):
         """Give a dataset."""
         return self._catalog.get(name)
 
-    def load(self, name: str) -> Any:
+    def load(self, name):
         """Load parameters."""
         value = self._catalog.load(name)
         group = name.removeprefix("params:")
@@ -116,7 +115,7 @@ class Overridden:
         return replaced(value, self._name.removeprefix(group).removeprefix("."), self._value)
 
 
-def replaced(tree: Any, name: str, value: Any) -> Any:
+def replaced(tree, name, value):
     """Copy nested mappings with another value under a dotted name."""
     key, _, rest = name.partition(".")
     if not key:
@@ -125,7 +124,7 @@ def replaced(tree: Any, name: str, value: Any) -> Any:
     return {**(tree if isinstance(tree, Mapping) else {}), key: replaced(inner, rest, value)}
 
 
-def remake(name: str, catalog: Catalog) -> Callable[[], None]:
+def remake(name, catalog):
     """Write an artefact anew, as its node would, with other content; return what puts the old one back."""
     graph = ProjectGraph([*pipelines["full"].nodes, *pipelines["descriptor_extraction"].nodes], catalog)
     step = graph.lineage.maker(name)
@@ -136,7 +135,7 @@ def remake(name: str, catalog: Catalog) -> Callable[[], None]:
     origin = graph.lineage.origin(step, {"version": "0.1.0"}, "kedro run")
     manifest_path(path).write_text(manifest_text(describe(name, path, origin)))
 
-    def restore() -> None:
+    def restore():
         for file, content in kept.items():
             file.write_bytes(content)
 
@@ -146,8 +145,8 @@ def remake(name: str, catalog: Catalog) -> Callable[[], None]:
 # Corruptions.
 
 
-def flipped(bits: int) -> Callable[[Path, Path, random.Random], None]:
-    def flip(path: Path, _other: Path, draw: random.Random) -> None:
+def flipped(bits):
+    def flip(path, _other, draw):
         content = bytearray(path.read_bytes())
         for at in draw.sample(range(8 * len(content)), bits):
             content[at // 8] ^= 1 << at % 8
@@ -156,33 +155,33 @@ def flipped(bits: int) -> Callable[[Path, Path, random.Random], None]:
     return flip
 
 
-def cut(path: Path, _other: Path, draw: random.Random) -> None:
+def cut(path, _other, draw):
     content = path.read_bytes()
     path.write_bytes(content[: draw.randrange(len(content))])
 
 
-def emptied(path: Path, _other: Path, _draw: random.Random) -> None:
+def emptied(path, _other, _draw):
     path.write_bytes(b"")
 
 
-def zeroed(path: Path, _other: Path, _draw: random.Random) -> None:
+def zeroed(path, _other, _draw):
     path.write_bytes(bytes(path.stat().st_size))
 
 
-def exchanged(path: Path, other: Path, _draw: random.Random) -> None:
+def exchanged(path, other, _draw):
     shutil.copyfile(other, path)
 
 
-def exchanged_with_manifest(path: Path, other: Path, _draw: random.Random) -> None:
+def exchanged_with_manifest(path, other, _draw):
     shutil.copyfile(other, path)
     shutil.copyfile(manifest_path(other), manifest_path(path))
 
 
-def manifest_flipped(path: Path, other: Path, draw: random.Random) -> None:
+def manifest_flipped(path, other, draw):
     flipped(1)(manifest_path(path), other, draw)
 
 
-def manifest_lost(path: Path, _other: Path, _draw: random.Random) -> None:
+def manifest_lost(path, _other, _draw):
     manifest_path(path).unlink()
 
 

@@ -24,7 +24,7 @@ time.sleep(600)
 
 
 @pytest.fixture
-def other(tmp_path: Path) -> subprocess.Popen[str]:
+def other(tmp_path):
     """A process that has the lock."""
     process = subprocess.Popen([sys.executable, "-c", TAKES_IT, str(tmp_path)], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
@@ -32,7 +32,7 @@ def other(tmp_path: Path) -> subprocess.Popen[str]:
     return process
 
 
-def test_a_second_run_is_refused_in_one_line_that_names_the_first(tmp_path: Path, other: subprocess.Popen[str]) -> None:
+def test_a_second_run_is_refused_in_one_line_that_names_the_first(tmp_path, other):
     with pytest.raises(InputError) as caught:
         RunLock(tmp_path).take()
     assert f"another run, process {other.pid}, works on {tmp_path}" in str(caught.value)
@@ -40,7 +40,7 @@ def test_a_second_run_is_refused_in_one_line_that_names_the_first(tmp_path: Path
     other.wait()
 
 
-def test_a_killed_run_has_the_lock_no_longer(tmp_path: Path, other: subprocess.Popen[str]) -> None:
+def test_a_killed_run_has_the_lock_no_longer(tmp_path, other):
     other.send_signal(signal.SIGKILL)
     other.wait()
     lock = RunLock(tmp_path)
@@ -51,7 +51,7 @@ def test_a_killed_run_has_the_lock_no_longer(tmp_path: Path, other: subprocess.P
     assert not lock.is_left
 
 
-def test_given_back_it_leaves_no_file_and_can_be_taken_again(tmp_path: Path) -> None:
+def test_given_back_it_leaves_no_file_and_can_be_taken_again(tmp_path):
     for _ in range(3):
         lock = RunLock(tmp_path / "digits")
         lock.take()
@@ -61,7 +61,7 @@ def test_given_back_it_leaves_no_file_and_can_be_taken_again(tmp_path: Path) -> 
         assert list((tmp_path / "digits").iterdir()) == []
 
 
-def test_benchmarks_do_not_wait_for_each_other(tmp_path: Path) -> None:
+def test_benchmarks_do_not_wait_for_each_other(tmp_path):
     locks = [RunLock(tmp_path / name) for name in ("digits", "mnist")]
     for lock in locks:
         lock.take()
@@ -69,13 +69,11 @@ def test_benchmarks_do_not_wait_for_each_other(tmp_path: Path) -> None:
         lock.give_back()
 
 
-def test_a_lock_on_a_file_that_was_removed_meanwhile_is_not_taken_for_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lock_on_a_file_that_was_removed_meanwhile_is_not_taken_for_one(tmp_path, monkeypatch):
     first, opened = RunLock(tmp_path), os.open
     first.take()
 
-    def open_before_it_is_given_back(path: str | Path, flags: int, mode: int = 0o777) -> int:
+    def open_before_it_is_given_back(path, flags, mode=0o777):
         file = opened(path, flags, mode)
         first.give_back()
         return file
@@ -90,13 +88,13 @@ def test_a_lock_on_a_file_that_was_removed_meanwhile_is_not_taken_for_one(
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_named(tmp_path):
     tmp_path.chmod(0o500)
     with pytest.raises(InputError, match="make the folder writable"):
         RunLock(tmp_path / "digits").take()
 
 
-def test_temporary_files_of_killed_runs_are_swept_and_nothing_else(tmp_path: Path) -> None:
+def test_temporary_files_of_killed_runs_are_swept_and_nothing_else(tmp_path):
     kept = [".gitkeep", "images.npy", "training.digests", ".hidden", "a/.b/codes.npz", "images.npy.provenance.json"]
     # As people name files of their own.
     kept += [".images.8005.npy", "a/.notes.2019", ".backup-1.json"]

@@ -26,14 +26,14 @@ ORIGIN = Origin(
 )
 
 
-def saved(path: Path) -> Path:
+def saved(path):
     dataset = json_dataset(str(path))
     dataset.expect("itq.b12.metrics", ORIGIN)
     dataset.save({"mean_average_precision": 0.5})
     return path
 
 
-def test_a_manifest_says_what_the_file_is_and_what_it_was_made_from(tmp_path: Path) -> None:
+def test_a_manifest_says_what_the_file_is_and_what_it_was_made_from(tmp_path):
     path = saved(tmp_path / "metrics.json")
     manifest = read_manifest(path)
     assert manifest is not None
@@ -45,19 +45,19 @@ def test_a_manifest_says_what_the_file_is_and_what_it_was_made_from(tmp_path: Pa
     assert manifest.origin == ORIGIN
 
 
-def test_equal_saves_give_equal_manifests(tmp_path: Path) -> None:
+def test_equal_saves_give_equal_manifests(tmp_path):
     texts = {manifest_path(saved(tmp_path / folder / "metrics.json")).read_bytes() for folder in ("a", "b")}
     assert len(texts) == 1
 
 
-def test_what_is_saved_outside_a_run_has_no_manifest_and_takes_away_the_old_one(tmp_path: Path) -> None:
+def test_what_is_saved_outside_a_run_has_no_manifest_and_takes_away_the_old_one(tmp_path):
     path = saved(tmp_path / "metrics.json")
     json_dataset(str(path)).save({"mean_average_precision": 0.6})
     assert read_manifest(path) is None
     assert json_dataset(str(path)).load() == {"mean_average_precision": 0.6}
 
 
-def test_an_origin_is_good_for_one_save(tmp_path: Path) -> None:
+def test_an_origin_is_good_for_one_save(tmp_path):
     dataset = json_dataset(str(tmp_path / "metrics.json"))
     dataset.expect("itq.b12.metrics", ORIGIN)
     dataset.save({})
@@ -65,7 +65,7 @@ def test_an_origin_is_good_for_one_save(tmp_path: Path) -> None:
     assert read_manifest(tmp_path / "metrics.json") is None
 
 
-def test_a_writer_that_fails_leaves_the_former_file_and_its_manifest(tmp_path: Path) -> None:
+def test_a_writer_that_fails_leaves_the_former_file_and_its_manifest(tmp_path):
     path = saved(tmp_path / "metrics.json")
     before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
     dataset = json_dataset(str(path))
@@ -76,14 +76,12 @@ def test_a_writer_that_fails_leaves_the_former_file_and_its_manifest(tmp_path: P
 
 
 @pytest.mark.parametrize("renames", [0, 1])
-def test_killed_between_two_renames_a_run_leaves_nothing_that_is_accepted_as_new(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, renames: int
-) -> None:
+def test_killed_between_two_renames_a_run_leaves_nothing_that_is_accepted_as_new(tmp_path, monkeypatch, renames):
     path = saved(tmp_path / "metrics.json")
     done: list[Path] = []
     rename = Path.replace
 
-    def killed(source: Path, target: Path) -> Path:
+    def killed(source, target):
         if len(done) == renames:
             raise KeyboardInterrupt
         done.append(target)
@@ -101,7 +99,7 @@ def test_killed_between_two_renames_a_run_leaves_nothing_that_is_accepted_as_new
         assert json_dataset(str(path)).load() == {"mean_average_precision": 0.5}
 
 
-def flip(path: Path, bits: int, draw: random.Random) -> None:
+def flip(path, bits, draw):
     content = bytearray(path.read_bytes())
     for at in draw.sample(range(8 * len(content)), bits):
         content[at // 8] ^= 1 << at % 8
@@ -110,7 +108,7 @@ def flip(path: Path, bits: int, draw: random.Random) -> None:
 
 @pytest.mark.parametrize("seed", range(10))
 @pytest.mark.parametrize("bits", [1, 3])
-def test_flipped_bits_of_a_file_or_of_its_manifest_are_noticed(tmp_path: Path, bits: int, seed: int) -> None:
+def test_flipped_bits_of_a_file_or_of_its_manifest_are_noticed(tmp_path, bits, seed):
     path = saved(tmp_path / "metrics.json")
     draw = random.Random(seed)
     flip(draw.choice([path, manifest_path(path)]), bits, draw)
@@ -128,7 +126,7 @@ CHANGES: dict[str, Callable[[dict[str, Any]], object]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_manifest_that_was_edited_is_refused(tmp_path: Path, change: str) -> None:
+def test_a_manifest_that_was_edited_is_refused(tmp_path, change):
     path = saved(tmp_path / "metrics.json")
     sealed = json.loads(manifest_path(path).read_text())
     CHANGES[change](sealed["content"])
@@ -138,7 +136,7 @@ def test_a_manifest_that_was_edited_is_refused(tmp_path: Path, change: str) -> N
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", "null", "\0", '{"content": 3, "seal": ""}', "[" * 100_000])
-def test_what_is_no_manifest_is_refused_in_one_line(tmp_path: Path, text: str) -> None:
+def test_what_is_no_manifest_is_refused_in_one_line(tmp_path, text):
     path = saved(tmp_path / "metrics.json")
     manifest_path(path).write_text(text)
     with pytest.raises(DamagedError) as caught:
@@ -150,7 +148,7 @@ def test_what_is_no_manifest_is_refused_in_one_line(tmp_path: Path, text: str) -
 
 
 @pytest.fixture
-def large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def large(tmp_path, monkeypatch):
     monkeypatch.setattr(digests, "REMEMBERED_BYTES", 100)
     dataset = NumpyDataset(str(tmp_path / "images.npy"), mmap_mode="r")
     dataset.expect("training_images", ORIGIN)
@@ -158,16 +156,14 @@ def large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "images.npy"
 
 
-def reads(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+def reads(monkeypatch):
     seen: list[Path] = []
     digest = digests.content_digest
     monkeypatch.setattr(digests, "content_digest", lambda path: seen.append(path) or digest(path))
     return seen
 
 
-def test_a_large_file_is_read_once_in_a_process_and_again_when_it_changes(
-    large: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_large_file_is_read_once_in_a_process_and_again_when_it_changes(large, monkeypatch):
     seen = reads(monkeypatch)
     dataset = NumpyDataset(str(large), mmap_mode="r")
     dataset.load()
@@ -179,7 +175,7 @@ def test_a_large_file_is_read_once_in_a_process_and_again_when_it_changes(
     assert seen == [large]
 
 
-def test_another_process_reads_a_large_file_whole(large: Path) -> None:
+def test_another_process_reads_a_large_file_whole(large):
     status = large.stat()
     flip(large, 1, random.Random(0))
     os.utime(large, ns=(status.st_atime_ns, status.st_mtime_ns))
@@ -191,9 +187,7 @@ def test_another_process_reads_a_large_file_whole(large: Path) -> None:
         verify(large, manifest)
 
 
-def test_a_large_file_is_read_again_where_it_was_copied_to(
-    large: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_large_file_is_read_again_where_it_was_copied_to(large, tmp_path, monkeypatch):
     (tmp_path / "elsewhere").mkdir()
     for path in list(tmp_path.glob("images.npy*")):
         shutil.copy(path, tmp_path / "elsewhere")

@@ -9,20 +9,20 @@ from PIL import Image
 from deephash_pipeline.project.datasets import ImageSourceDataset
 
 
-def paint(path: Path, grey: int) -> None:
+def paint(path, grey):
     path.parent.mkdir(parents=True, exist_ok=True)
     Image.new("L", (4, 4), grey).save(path)
 
 
 @pytest.fixture
-def images(tmp_path: Path) -> Path:
+def images(tmp_path):
     """Two classes with two images each."""
     for at, name in enumerate(("owl/0.png", "owl/1.png", "wren/0.png", "wren/1.png")):
         paint(tmp_path / "raw" / name, 10 * at)
     return tmp_path / "raw"
 
 
-def digest(images: Path, image_size: int = 4) -> str | None:
+def digest(images, image_size=4):
     source = {"kind": "folder", "splits": {"all": "."}, "image_size": image_size, "channels": 1}
     return ImageSourceDataset(
         images.as_posix(), source, (images.parent / "work/raw_images.verified").as_posix()
@@ -45,20 +45,20 @@ CHANGES: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_raw_images_that_change_are_noticed(images: Path, change: str) -> None:
+def test_raw_images_that_change_are_noticed(images, change):
     before = digest(images)
     CHANGES[change](images)
     assert digest(images) not in (before, None)
 
 
-def test_what_is_no_image_and_the_time_of_reading_change_nothing(images: Path) -> None:
+def test_what_is_no_image_and_the_time_of_reading_change_nothing(images):
     before = digest(images)
     (images / "owl/notes.txt").write_text("of 1998")
     assert digest(images) == before
     assert digest(images, image_size=8) != before
 
 
-def listed(kind: str, images: Path) -> dict[str, object]:
+def listed(kind, images):
     """Write what lists two of four images, and give the source."""
     if kind == "list":
         (images / "train.txt").write_text("owl/0.png 1 0\nwren/0.png 0 1\n")
@@ -69,7 +69,7 @@ def listed(kind: str, images: Path) -> dict[str, object]:
 
 
 @pytest.mark.parametrize(("kind", "list_file"), [("list", "train.txt"), ("csv", "images.csv")])
-def test_of_a_folder_with_lists_only_what_they_name_counts(images: Path, kind: str, list_file: str) -> None:
+def test_of_a_folder_with_lists_only_what_they_name_counts(images, kind, list_file):
     dataset = ImageSourceDataset(
         images.as_posix(), listed(kind, images), (images.parent / "work/raw_images.verified").as_posix()
     )

@@ -1,8 +1,6 @@
 """Every runner leaves the same files and the same manifests; what nodes pass on in memory is part of what they make."""
 
 from contextlib import nullcontext
-from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -19,20 +17,19 @@ from deephash_pipeline.project.freshness import Provenance, nodes_to_run, policy
 from deephash_pipeline.project.freshness.graph import ProjectGraph
 from deephash_pipeline.project.runners import ParallelRunner, SequentialRunner
 from deephash_pipeline.provenance.manifest import manifest_path, read_manifest
-from deephash_pipeline.training import CheckpointFolder
 from deephash_pipeline.training.resuming.checkpoint import TrainingState
 from tests.project.datasets.kinds import KINDS
 
 
-def scale(start: dict[str, int], factor: int) -> dict[str, int]:
+def scale(start, factor):
     return {name: factor * value for name, value in start.items()}
 
 
-def add_one(scaled: dict[str, int]) -> dict[str, int]:
+def add_one(scaled):
     return {name: value + 1 for name, value in scaled.items()}
 
 
-def total(result: dict[str, int], other: dict[str, int]) -> dict[str, int]:
+def total(result, other):
     return {"total": sum(result.values()) + sum(other.values())}
 
 
@@ -47,7 +44,7 @@ PIPELINE = Pipeline(
 STORED = ("result", "other", "total")
 
 
-def a_catalog(folder: Path, factor: int = 3, stored: tuple[str, ...] = STORED) -> Any:
+def a_catalog(folder, factor=3, stored=STORED):
     """A catalog in which `scaled` is passed on in memory, unless it is stored."""
     entry = {"type": "deephash_pipeline.project.datasets.AtomicDataset", "dataset": KINDS["_json"]}
     catalog = DataCatalog.from_config(
@@ -57,14 +54,7 @@ def a_catalog(folder: Path, factor: int = 3, stored: tuple[str, ...] = STORED) -
     return catalog
 
 
-def run(
-    folder: Path,
-    runner: Any,
-    factor: int = 3,
-    stored: tuple[str, ...] = STORED,
-    pipeline: Pipeline = PIPELINE,
-    catalog: Any = None,
-) -> None:
+def run(folder, runner, factor=3, stored=STORED, pipeline=PIPELINE, catalog=None):
     """Run as a session would."""
     catalog = catalog or a_catalog(folder, factor, stored)
     hooks = _create_hook_manager()
@@ -75,13 +65,13 @@ def run(
 
 
 @pytest.fixture
-def folder(tmp_path: Path, made_up: Path) -> Path:
+def folder(tmp_path, made_up):
     bootstrap_project(made_up)
     a_catalog(tmp_path).save("start", {"a": 1, "b": 2})
     return tmp_path
 
 
-def test_every_output_has_a_manifest_with_inputs_and_parameters(folder: Path) -> None:
+def test_every_output_has_a_manifest_with_inputs_and_parameters(folder):
     run(folder, SequentialRunner())
     manifest = read_manifest(folder / "result.json")
     assert manifest is not None
@@ -95,9 +85,9 @@ def test_every_output_has_a_manifest_with_inputs_and_parameters(folder: Path) ->
     assert final.origin.inherited == {"factor": 3}
 
 
-def test_what_is_made_twice_in_a_run_is_recorded_with_what_it_was_made_from_the_second_time(folder: Path) -> None:
+def test_what_is_made_twice_in_a_run_is_recorded_with_what_it_was_made_from_the_second_time(folder):
     class Twice(SequentialRunner):
-        def run(self, pipeline: Pipeline, catalog: Any, *arguments: Any, **options: Any) -> dict[str, Any]:
+        def run(self, pipeline, catalog, *arguments, **options):
             super().run(pipeline, catalog, *arguments, **options)
             (folder / "result.json").unlink()
             catalog.save("start", {"a": 5, "b": 2})
@@ -108,11 +98,11 @@ def test_what_is_made_twice_in_a_run_is_recorded_with_what_it_was_made_from_the_
     assert nodes_to_run(PIPELINE, catalog) == []
 
 
-def train(start: dict[str, int], stage: dict[str, Any]) -> dict[str, int]:
+def train(start, stage):
     return {**start, "epochs": stage["training"]["epochs"]}
 
 
-def measure(trained: dict[str, int]) -> dict[str, int]:
+def measure(trained):
     return {"total": sum(trained.values())}
 
 
@@ -124,7 +114,7 @@ TRAINING = Pipeline(
 )
 
 
-def a_catalog_of_trainings(folder: Path, precision: str) -> Any:
+def a_catalog_of_trainings(folder, precision):
     catalog = a_catalog(folder)
     catalog["params:stage"] = MemoryDataset({"training": {"epochs": 2, "precision": precision}})
     catalog["params:experiment"] = MemoryDataset({"device": "cpu"})
@@ -132,9 +122,9 @@ def a_catalog_of_trainings(folder: Path, precision: str) -> Any:
 
 
 def test_what_an_automatic_precision_was_is_recorded_with_all_that_is_made_from_it_and_makes_nothing_stale(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def processor_of(precision: str) -> None:
+    folder, monkeypatch
+):
+    def processor_of(precision):
         monkeypatch.setattr("deephash_pipeline.project.freshness.graph.resolve_precision", lambda *arguments: precision)
 
     processor_of("bfloat16")
@@ -149,16 +139,16 @@ def test_what_an_automatic_precision_was_is_recorded_with_all_that_is_made_from_
     assert nodes_to_run(TRAINING, a_catalog_of_trainings(folder, "float32")) == ["train", "measure"]
 
 
-def test_forced_a_training_begins_anew_and_interrupted_the_same_command_goes_on(folder: Path) -> None:
+def test_forced_a_training_begins_anew_and_interrupted_the_same_command_goes_on(folder):
     begun, failing = [], [True]
 
-    def train_on(checkpoints: CheckpointFolder, start: dict[str, int]) -> dict[str, int]:
+    def train_on(checkpoints, start):
         if checkpoints.load() is None:
             begun.append(1)
             checkpoints.save(TrainingState({"w": torch.ones(1)}, {"finished": True}, {}))
         return start
 
-    def fail_at_first(trained: dict[str, int]) -> dict[str, int]:
+    def fail_at_first(trained):
         if failing and failing.pop():
             raise InputError("interrupted")
         return trained
@@ -170,7 +160,7 @@ def test_forced_a_training_begins_anew_and_interrupted_the_same_command_goes_on(
     catalog["class_names"] = DataCatalog.from_config({"_": {**entry, "filepath": f"{benchmark}/names.json"}})["_"]
     catalog["checkpoints"] = CheckpointsDataset(str(folder / "checkpoints"), 0)
 
-    def trainings_after(forced: bool, interrupted: bool = False) -> int:
+    def trainings_after(forced, interrupted=False):
         failing[:] = [interrupted]
         with policy(forced=forced), pytest.raises(InputError) if interrupted else nullcontext():
             run(folder, SequentialRunner(), pipeline=pipeline, catalog=catalog)
@@ -185,12 +175,12 @@ def test_forced_a_training_begins_anew_and_interrupted_the_same_command_goes_on(
     assert not list(benchmark.iterdir())
 
 
-def test_a_precision_that_was_named_needs_no_second_record(folder: Path) -> None:
+def test_a_precision_that_was_named_needs_no_second_record(folder):
     graph = ProjectGraph(TRAINING.nodes, a_catalog_of_trainings(folder, "bfloat16"))
     assert [graph.resolved(node) for node in TRAINING.nodes] == [{}, {}]
 
 
-def test_threads_leave_the_same_files_and_manifests(folder: Path) -> None:
+def test_threads_leave_the_same_files_and_manifests(folder):
     run(folder, SequentialRunner())
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     for name in STORED:
@@ -199,7 +189,7 @@ def test_threads_leave_the_same_files_and_manifests(folder: Path) -> None:
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
-def test_processes_leave_the_same_files_and_manifests(folder: Path) -> None:
+def test_processes_leave_the_same_files_and_manifests(folder):
     stored = ("scaled", *STORED)
     run(folder, SequentialRunner(), stored=stored)
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
@@ -210,12 +200,12 @@ def test_processes_leave_the_same_files_and_manifests(folder: Path) -> None:
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
-def test_processes_refuse_to_run_what_is_passed_on_in_memory(folder: Path) -> None:
+def test_processes_refuse_to_run_what_is_passed_on_in_memory(folder):
     with pytest.raises(InputError, match="`scaled` is stored nowhere"):
         run(folder, ParallelRunner(workers=2))
 
 
-def test_a_second_run_runs_nothing(folder: Path) -> None:
+def test_a_second_run_runs_nothing(folder):
     run(folder, SequentialRunner(skipping=True))
     before = {path: path.stat().st_mtime_ns for path in folder.iterdir()}
     assert nodes_to_run(PIPELINE, a_catalog(folder)) == []
@@ -223,7 +213,7 @@ def test_a_second_run_runs_nothing(folder: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in folder.iterdir()} == before
 
 
-def test_a_parameter_of_a_node_whose_output_is_not_stored_makes_the_next_stored_one_stale(folder: Path) -> None:
+def test_a_parameter_of_a_node_whose_output_is_not_stored_makes_the_next_stored_one_stale(folder):
     run(folder, SequentialRunner(skipping=True))
     assert nodes_to_run(PIPELINE, a_catalog(folder, factor=4)) == ["scale", "add_one", "total"]
     with pytest.raises(InputError, match="was made with factor 3, this run has 4"):
@@ -237,9 +227,7 @@ def test_a_parameter_of_a_node_whose_output_is_not_stored_makes_the_next_stored_
             registered.undo()
 
 
-def test_what_is_remade_as_it_was_not_leaves_more_to_make_and_it_is_made(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_remade_as_it_was_not_leaves_more_to_make_and_it_is_made(folder, monkeypatch):
     run(folder, SequentialRunner(skipping=True))
     (folder / "other.json").unlink()
     assert nodes_to_run(PIPELINE, a_catalog(folder)) == ["add_one_to_start"]

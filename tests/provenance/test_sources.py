@@ -1,8 +1,7 @@
 """What makes an artefact includes the code that its node reaches: that, all of that, and nothing else."""
 
 import sys
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
@@ -51,7 +50,7 @@ MODULES = {
 
 
 @pytest.fixture
-def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def toy(tmp_path, monkeypatch):
     """A package of which a node reaches a part."""
     for name, text in MODULES.items():
         (tmp_path / "toy" / name).parent.mkdir(parents=True, exist_ok=True)
@@ -65,16 +64,16 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     forget()
 
 
-def forget() -> None:
+def forget():
     for cached in ("_closure", "_digests", "_definition", "_entries", "_read", "_file", "_root"):
         getattr(sys.modules["deephash_pipeline.provenance.sources"], cached).cache_clear()
 
 
-def node_of_toy(number: int) -> int:
+def node_of_toy(number):
     raise NotImplementedError
 
 
-def reached(*keys: str, module: str = "node") -> dict[str, str]:
+def reached(*keys, module="node"):
     """Digest what the node reaches; its module is never imported, so that tests may write what they like there."""
     forget()
     node: Callable[..., int] = node_of_toy
@@ -82,7 +81,7 @@ def reached(*keys: str, module: str = "node") -> dict[str, str]:
     return sources([node], keys)
 
 
-def changed(toy: Path, module: str, old: str, new: str, *keys: str) -> set[str]:
+def changed(toy, module, old, new, *keys):
     """Name the modules whose digest differs after a change."""
     before, path = reached(*keys), toy / module
     assert old in path.read_text()
@@ -91,7 +90,7 @@ def changed(toy: Path, module: str, old: str, new: str, *keys: str) -> set[str]:
     return {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
 
 
-def test_it_follows_names_into_packages_and_functions_and_not_beyond(toy: Path) -> None:
+def test_it_follows_names_into_packages_and_functions_and_not_beyond(toy):
     assert toy.is_dir()
     assert sorted(reached()) == ["toy.constants", "toy.maths.doubling", "toy.node"]
 
@@ -105,9 +104,7 @@ def test_it_follows_names_into_packages_and_functions_and_not_beyond(toy: Path) 
         ("node.py", "# no comment", "# another"),
     ],
 )
-def test_a_change_of_what_is_reached_changes_the_digest_of_its_module_alone(
-    toy: Path, module: str, old: str, new: str
-) -> None:
+def test_a_change_of_what_is_reached_changes_the_digest_of_its_module_alone(toy, module, old, new):
     assert changed(toy, module, old, new) == {f"toy.{module.removesuffix('.py').replace('/', '.')}"}
 
 
@@ -133,11 +130,11 @@ def test_a_change_of_what_is_reached_changes_the_digest_of_its_module_alone(
         ("__init__.py", "import nothing", "import nothing as something"),
     ],
 )
-def test_what_changes_no_result_does_not_count(toy: Path, module: str, old: str, new: str) -> None:
+def test_what_changes_no_result_does_not_count(toy, module, old, new):
     assert changed(toy, module, old, new) == set()
 
 
-def test_of_a_table_the_entries_count_that_parameters_name(toy: Path) -> None:
+def test_of_a_table_the_entries_count_that_parameters_name(toy):
     assert reached("many") != reached() == reached("nothing of it")
     assert changed(toy, "constants.py", "MANY = 7", "MANY = 8", "many") == {"toy.constants"}
     assert changed(toy, "node.py", "TABLE[number]", 'TABLE["many"]') == {"toy.constants", "toy.node"}
@@ -164,13 +161,13 @@ WAYS = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_whatever_way_the_code_takes_a_change_is_noticed(toy: Path, way: str) -> None:
+def test_whatever_way_the_code_takes_a_change_is_noticed(toy, way):
     (toy / "late.py").write_text("def __getattr__(name):\n    from toy.constants import CLASS\n    return CLASS\n")
     (toy / "node.py").write_text(WAYS[way])
     assert changed(toy, "constants.py", "CLASS = 1", "CLASS = 2") == {"toy.constants"}
 
 
-def test_training_reaches_the_loss_that_it_names_and_ingestion_no_code_of_training() -> None:
+def test_training_reaches_the_loss_that_it_names_and_ingestion_no_code_of_training():
     losses = {name for name in sources([tune], {"dpsh"}) if name.startswith("deephash_pipeline.losses.")}
     assert "deephash_pipeline.losses.dpsh" in losses
     assert not losses & {"deephash_pipeline.losses.hashnet", "deephash_pipeline.losses.csq"}
@@ -180,6 +177,6 @@ def test_training_reaches_the_loss_that_it_names_and_ingestion_no_code_of_traini
         assert not {name.split(".")[1] for name in sources([function])} & {"training", "losses", "networks", "deephash"}
 
 
-def test_no_node_reaches_what_only_records_and_reports() -> None:
+def test_no_node_reaches_what_only_records_and_reports():
     for name in sources([split_images, encode_z, tune]):
         assert not any(word in name for word in ("provenance", "tracking", "hook"))

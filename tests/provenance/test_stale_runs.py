@@ -5,7 +5,6 @@ import os
 import random
 import shutil
 from pathlib import Path
-from typing import Any, cast
 
 import pytest
 from kedro.framework.project import pipelines
@@ -14,7 +13,7 @@ from kedro.framework.startup import bootstrap_project
 from deephash_pipeline.cli.provenance import open_catalog
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.project.freshness import graph, nodes_to_run, policy, states
-from deephash_pipeline.project.freshness.graph import Catalog, ProjectGraph
+from deephash_pipeline.project.freshness.graph import ProjectGraph
 from deephash_pipeline.provenance.lineage import Kind
 from deephash_pipeline.provenance.manifest import manifest_path, read_manifest
 from tests.provenance.conftest import make_up
@@ -33,7 +32,7 @@ SITUATIONS = int(os.environ.get("SITUATIONS", "20"))
 DAMAGED = int(os.environ.get("CORRUPTIONS", "45"))
 
 
-def refusal(stage: str, catalog: Catalog) -> str:
+def refusal(stage, catalog):
     with pytest.raises(InputError) as caught:
         begin(pipelines[stage], catalog)
     message = str(caught.value)
@@ -42,22 +41,22 @@ def refusal(stage: str, catalog: Catalog) -> str:
 
 
 @pytest.mark.parametrize("stage", ["full", *STAGES])
-def test_where_everything_is_up_to_date_every_stage_begins(catalog: Catalog, stage: str) -> None:
+def test_where_everything_is_up_to_date_every_stage_begins(catalog, stage):
     begin(pipelines[stage], catalog)
 
 
-def test_where_everything_is_up_to_date_there_is_nothing_to_run(catalog: Catalog) -> None:
+def test_where_everything_is_up_to_date_there_is_nothing_to_run(catalog):
     assert nodes_to_run(pipelines["full"], catalog) == []
     assert {state.kind for state in states(pipelines["full"], catalog).values()} == {Kind.FRESH}
 
 
-def test_every_stale_situation_is_noticed(catalog: Catalog) -> None:
+def test_every_stale_situation_is_noticed(catalog):
     """One parameter or one artefact is changed, and a later stage is run."""
     draw = random.Random(SEED)
     unnoticed: list[Situation] = []
     for situation in itertools.islice(stale_situations(catalog, draw), SITUATIONS):
         restore = remake(situation.changed, catalog) if situation.value is None else None
-        changed = catalog if restore else cast(Catalog, Overridden(catalog, situation.changed, situation.value))
+        changed = catalog if restore else Overridden(catalog, situation.changed, situation.value)
         try:
             begin(pipelines[situation.stage], changed)
             unnoticed.append(situation)
@@ -71,9 +70,7 @@ def test_every_stale_situation_is_noticed(catalog: Catalog) -> None:
     assert nodes_to_run(pipelines["full"], catalog) == []
 
 
-def test_every_corruption_is_noticed_before_a_node_reads_it(
-    catalog: Catalog, project: Path, artefacts: dict[str, Path]
-) -> None:
+def test_every_corruption_is_noticed_before_a_node_reads_it(catalog, project, artefacts):
     draw = random.Random(SEED)
     read = sorted(artefacts.keys() & set[str]().union(*(pipelines[stage].inputs() for stage in STAGES)))
     unnoticed = []
@@ -96,7 +93,7 @@ def test_every_corruption_is_noticed_before_a_node_reads_it(
 
 
 @pytest.mark.usefixtures("kept")
-def test_an_older_artefact_with_its_manifest_is_noticed(catalog: Catalog, project: Path) -> None:
+def test_an_older_artefact_with_its_manifest_is_noticed(catalog, project):
     codes = project / "data/07_model_output/digits/itq/b12/codes.npz"
     older = {file: file.read_bytes() for file in (codes, manifest_path(codes))}
     remake("itq.b12.encoder", catalog)
@@ -110,7 +107,7 @@ def test_an_older_artefact_with_its_manifest_is_noticed(catalog: Catalog, projec
 # What the line says.
 
 
-def test_the_line_names_what_is_stale_why_and_the_command_that_mends_it(project: Path) -> None:
+def test_the_line_names_what_is_stale_why_and_the_command_that_mends_it(project):
     assert project.is_dir()
     with pytest.raises(InputError) as caught:
         begin(
@@ -125,15 +122,15 @@ def test_the_line_names_what_is_stale_why_and_the_command_that_mends_it(project:
     assert "--stale=allow" in message
 
 
-def test_other_epochs_of_one_cell_are_reported_where_evaluation_would_read_it(catalog: Catalog) -> None:
-    changed = cast(Catalog, Overridden(catalog, "fine_tuning.deephash.training.epochs", 3))
+def test_other_epochs_of_one_cell_are_reported_where_evaluation_would_read_it(catalog):
+    changed = Overridden(catalog, "fine_tuning.deephash.training.epochs", 3)
     message = refusal("evaluation", changed)
     assert "`deephash.b12.codes` was made from `deephash.b12.hasher`" in message
     assert "which was made with fine_tuning.deephash.training.epochs 5, this run has 3" in message
 
 
-def test_a_file_of_weights_counts_by_its_content_wherever_it_lies(project: Path, tmp_path: Path) -> None:
-    def received(weights: Path) -> object:
+def test_a_file_of_weights_counts_by_its_content_wherever_it_lies(project, tmp_path):
+    def received(weights):
         catalog = open_catalog(None, {"experiment": {"network": "resnet18", "trunk": {"weights": str(weights)}}})
         graph = ProjectGraph(pipelines["cnn_pretraining"].nodes, catalog)
         step = graph.step(pipelines["cnn_pretraining"].nodes[0])
@@ -148,10 +145,10 @@ def test_a_file_of_weights_counts_by_its_content_wherever_it_lies(project: Path,
         received(tmp_path / "missing.pth")
 
 
-def test_changed_code_is_reported_by_the_name_of_its_module(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changed_code_is_reported_by_the_name_of_its_module(catalog, monkeypatch):
     digests = graph.sources
 
-    def changed(*code: Any) -> dict[str, str]:
+    def changed(*code):
         found = digests(*code)
         return {name: "0" * 32 if name.endswith("losses.dpsh") else digest for name, digest in found.items()}
 
@@ -162,16 +159,14 @@ def test_changed_code_is_reported_by_the_name_of_its_module(catalog: Catalog, mo
 
 
 @pytest.mark.usefixtures("kept")
-def test_an_artefact_without_manifest_is_refused_with_the_command_that_makes_it_again(
-    catalog: Catalog, project: Path
-) -> None:
+def test_an_artefact_without_manifest_is_refused_with_the_command_that_makes_it_again(catalog, project):
     manifest_path(project / "data/07_model_output/digits/itq/b12/codes.npz").unlink()
     message = refusal("evaluation", catalog)
     assert "`itq.b12.codes` has no manifest that says what it was made from" in message
     assert "`kedro run --pipelines=full`" in message
 
 
-def test_the_command_that_mends_it_is_of_a_pipeline_that_makes_what_is_missing(project: Path, catalog: Catalog) -> None:
+def test_the_command_that_mends_it_is_of_a_pipeline_that_makes_what_is_missing(project, catalog):
     assert project.is_dir()
     evaluation = pipelines["field_at_32_bits"].filter(node_namespaces=["evaluation"])
     with pytest.raises(InputError, match=r"not there: .* `kedro run --pipelines=field_at_32_bits`"):
@@ -179,12 +174,12 @@ def test_the_command_that_mends_it_is_of_a_pipeline_that_makes_what_is_missing(p
 
 
 @pytest.mark.usefixtures("kept")
-def test_a_stale_file_that_full_does_not_make_is_named_to_be_deleted(catalog: Catalog, project: Path) -> None:
+def test_a_stale_file_that_full_does_not_make_is_named_to_be_deleted(catalog, project):
     """`full` shows the references that are there, and `references` reads what `full` makes."""
     references = [project / f"data/07_model_output/digits/{name}_reference.json" for name in ("z", "pq")]
     make_up(project, pipelines["references"], catalog)
     begin(pipelines["full"], catalog)
-    changed = cast(Catalog, Overridden(catalog, "experiment.seed", 7))
+    changed = Overridden(catalog, "experiment.seed", 7)
     message = refusal("full", changed)
     assert "pq_reference.json and " in message
     assert "z_reference.json, which this run can do without" in message
@@ -195,7 +190,7 @@ def test_a_stale_file_that_full_does_not_make_is_named_to_be_deleted(catalog: Ca
 
 
 @pytest.mark.usefixtures("kept")
-def test_cells_on_the_descriptor_are_no_input_of_those_that_make_them(catalog: Catalog, project: Path) -> None:
+def test_cells_on_the_descriptor_are_no_input_of_those_that_make_them(catalog, project):
     for pipeline in ("descriptor_extraction", "hand_crafted"):
         make_up(project, pipelines[pipeline], catalog)
     remake("training_descriptor", catalog)
@@ -203,13 +198,13 @@ def test_cells_on_the_descriptor_are_no_input_of_those_that_make_them(catalog: C
     begin(pipelines["comparison"], catalog)
 
 
-def test_the_device_makes_nothing_stale(catalog: Catalog) -> None:
-    begin(pipelines["reporting"], cast(Catalog, Overridden(catalog, "experiment.device", "cuda:1")))
+def test_the_device_makes_nothing_stale(catalog):
+    begin(pipelines["reporting"], Overridden(catalog, "experiment.device", "cuda:1"))
 
 
 @pytest.mark.usefixtures("kept")
-def test_what_is_stale_may_be_used_on_request_but_not_what_is_damaged(catalog: Catalog, project: Path) -> None:
-    changed = cast(Catalog, Overridden(catalog, "experiment.seed", 7))
+def test_what_is_stale_may_be_used_on_request_but_not_what_is_damaged(catalog, project):
+    changed = Overridden(catalog, "experiment.seed", 7)
     with policy(stale_allowed=True):
         begin(pipelines["reporting"], changed)
         (project / "data/07_model_output/digits/metrics.json").write_text("[]")
@@ -220,20 +215,18 @@ def test_what_is_stale_may_be_used_on_request_but_not_what_is_damaged(catalog: C
 
 
 @pytest.mark.usefixtures("kept")
-def test_without_images_and_features_codes_are_evaluated_and_their_seed_is_known(
-    catalog: Catalog, project: Path
-) -> None:
+def test_without_images_and_features_codes_are_evaluated_and_their_seed_is_known(catalog, project):
     for layer in ("04_feature", "06_models"):
         shutil.rmtree(project / "data" / layer)
     for images in (project / "data/02_intermediate/digits").glob("*/images.npy*"):
         images.unlink()
     begin(pipelines["evaluation"], catalog)
-    message = refusal("evaluation", cast(Catalog, Overridden(catalog, "cnn_pretraining.training.epochs", 3)))
+    message = refusal("evaluation", Overridden(catalog, "cnn_pretraining.training.epochs", 3))
     assert "a `trunk_weights` with cnn_pretraining.training.epochs 20, this run has 3" in message
 
 
 @pytest.mark.usefixtures("kept")
-def test_a_missing_input_is_named_with_what_makes_it(catalog: Catalog, project: Path) -> None:
+def test_a_missing_input_is_named_with_what_makes_it(catalog, project):
     (project / "data/07_model_output/digits/itq/b12/codes.npz").unlink()
     message = refusal("evaluation", catalog)
     assert "data/07_model_output/digits/itq/b12/codes.npz is not there: run the stage that makes it" in message
@@ -243,15 +236,15 @@ def test_a_missing_input_is_named_with_what_makes_it(catalog: Catalog, project: 
 
 
 @pytest.mark.usefixtures("kept")
-def test_a_file_that_was_deleted_is_made_again_and_nothing_else(catalog: Catalog, project: Path) -> None:
+def test_a_file_that_was_deleted_is_made_again_and_nothing_else(catalog, project):
     (project / "data/04_feature/digits/training_z.npy").unlink()
     assert nodes_to_run(pipelines["full"], catalog) == ["feature_extraction.extract_training_z"]
     manifest_path(project / "data/04_feature/digits/training_z.npy").unlink()
     assert nodes_to_run(pipelines["full"], catalog) == ["feature_extraction.extract_training_z"]
 
 
-def test_a_change_of_one_method_makes_its_cells_their_figures_and_the_report(catalog: Catalog) -> None:
-    changed = cast(Catalog, Overridden(catalog, "baseline_hashing.ksh.iterations", 7))
+def test_a_change_of_one_method_makes_its_cells_their_figures_and_the_report(catalog):
+    changed = Overridden(catalog, "baseline_hashing.ksh.iterations", 7)
     cells = [f"ksh.b{bits}" for bits in (12, 16, 24, 32, 48)]
     assert set(nodes_to_run(pipelines["full"], changed)) == {
         *(f"baseline_hashing.{cell}.{step}" for cell in cells for step in ("fit", "encode")),
@@ -266,14 +259,14 @@ def test_a_change_of_one_method_makes_its_cells_their_figures_and_the_report(cat
     }
 
 
-def test_a_copy_elsewhere_is_as_good(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_copy_elsewhere_is_as_good(project, tmp_path, monkeypatch):
     elsewhere = Path(shutil.copytree(project, tmp_path / "elsewhere", copy_function=shutil.copy))
     bootstrap_project(elsewhere)
     monkeypatch.chdir(elsewhere)
     assert nodes_to_run(pipelines["full"], open_catalog(None)) == []
 
 
-def test_every_artefact_can_name_its_ancestors(project: Path, artefacts: dict[str, Path]) -> None:
+def test_every_artefact_can_name_its_ancestors(project, artefacts):
     for name, path in artefacts.items():
         manifest = read_manifest(project / path)
         assert manifest is not None

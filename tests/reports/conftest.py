@@ -25,17 +25,17 @@ GROUPS = {"Shallow": ["lsh", "itq"], "Deep rivals": ["csq"], "DeepHash": ["deeph
 
 
 @pytest.fixture
-def groups() -> dict[str, list[str]]:
+def groups():
     return GROUPS
 
 
 @pytest.fixture
-def display_names() -> dict[str, str]:
+def display_names():
     return dict(DISPLAY_NAMES)
 
 
 @pytest.fixture
-def metrics() -> list[dict[str, object]]:
+def metrics():
     return [
         {
             "method": method,
@@ -60,7 +60,7 @@ def metrics() -> list[dict[str, object]]:
 
 
 @pytest.fixture
-def curves() -> pd.DataFrame:
+def curves():
     frames = []
     for (method, code_length), score in SCORES.items():
         recall = np.linspace(0, 1, code_length + 1) ** 2
@@ -81,7 +81,7 @@ def curves() -> pd.DataFrame:
 
 
 @pytest.fixture
-def history() -> pd.DataFrame:
+def history():
     rows: list[dict[str, object]] = [
         {"method": "trunk", "stage": "softmax_pre_training", "epoch": epoch, "loss": 2 / epoch, "learning_rate": 0.01}
         for epoch in (1, 2, 3)

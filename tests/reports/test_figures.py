@@ -131,7 +131,7 @@ def test_no_two_methods_look_alike_and_in_a_panel_line_and_colour_are_enough():
         assert len({(looks[method].colour, looks[method].dash) for method in methods}) == len(methods)
 
 
-def relative_luminance(colour: str) -> float:
+def relative_luminance(colour):
     channels = np.array([int(colour[start : start + 2], 16) for start in (1, 3, 5)]) / 255
     linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
     return float(linear @ (0.2126, 0.7152, 0.0722))

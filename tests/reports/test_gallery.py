@@ -20,7 +20,7 @@ from deephash_pipeline.reports.gallery import (
 CLASS_NAMES = ["circle", "square", "a name far too long to stand below a small picture"]
 
 
-def sides(queries: int = 12, database: int = 40, channels: int = 1, size: int = 28):
+def sides(queries=12, database=40, channels=1, size=28):
     generator = np.random.default_rng(0)
     query_labels = np.arange(queries) % 3
     database_labels = np.arange(database) % 3
@@ -55,7 +55,7 @@ class Tile(NamedTuple):
     text: list[str]
 
 
-def tiles_of(gallery: str) -> list[Tile]:
+def tiles_of(gallery):
     tiles = []
     for frame, content in re.findall(r'<figure class="tile (\w+)">(.*?)</figure>', gallery, flags=re.DOTALL):
         data = re.search(r'src="data:image/png;base64,([^"]+)"', content).group(1)
@@ -65,7 +65,7 @@ def tiles_of(gallery: str) -> list[Tile]:
     return tiles
 
 
-def frames(gallery: str) -> list[str]:
+def frames(gallery):
     return [tile.frame for tile in tiles_of(gallery)]
 
 

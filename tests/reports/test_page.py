@@ -3,7 +3,6 @@ import re
 import shutil
 import subprocess
 from html.parser import HTMLParser
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -21,7 +20,7 @@ ATTRIBUTES_THAT_LOAD = {"src", "href", "srcset", "data", "poster", "action"}
 class PageReader(HTMLParser):
     """Collects what the page would load, its bold cells, its embedded figures and its visible text."""
 
-    def __init__(self, page: str) -> None:
+    def __init__(self, page):
         super().__init__()
         self.loads: list[str] = []
         self.best: list[str] = []
@@ -178,7 +177,7 @@ def test_the_page_shows_what_its_metrics_were_made_with(render):
     assert "What the metrics were made with" not in PageReader(render(made_with={})).text
 
 
-def seen_by_a_browser(page: str, folder: Path, width: int = 1000, script: str = "", dark: bool = False) -> str:
+def seen_by_a_browser(page, folder, width=1000, script="", dark=False):
     """The page's elements after Chromium has drawn it, without network, and run a script in it."""
     ending = f"<script>drawAll().then(() => {{{script}}})</script></body>"
     (folder / "page.html").write_text(page.replace("</body>", ending), encoding="utf-8")

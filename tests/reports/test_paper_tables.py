@@ -30,7 +30,7 @@ PAPER = {method: METHODS[method] for method in PAPER_METHODS}
 NAMES = {method: name for method, name in PAPER.items() if method != "one_of_c"}
 
 
-def cell(method: str, code_length: int, score: float) -> dict[str, object]:
+def cell(method, code_length, score):
     return {
         "method": method,
         "code_length": code_length,
@@ -54,12 +54,12 @@ RESULTS = {
 SCORES = {0.31, 0.32, 0.9, 0.8, 0.7}
 
 
-def rows_of(table: pd.DataFrame, *place: object) -> pd.DataFrame:
+def rows_of(table, *place):
     columns = ["benchmark", "method", "code_length"][: len(place)]
     return table[np.logical_and.reduce([table[column] == value for column, value in zip(columns, place, strict=True)])]
 
 
-def section(page: str, heading: str) -> str:
+def section(page, heading):
     return page.partition(f"## {heading}\n")[2].partition("\n## ")[0]
 
 
@@ -233,7 +233,7 @@ def test_the_figure_of_curves_leaves_panels_that_were_not_run_empty_with_their_a
     assert len(figure.to_json()) < 50_000
 
 
-def of_protocol(protocol: str, scores: dict[str, float], **beside: float) -> list[dict[str, object]]:
+def of_protocol(protocol, scores, **beside):
     sizes = {"protocol": protocol, "queries": 3000, "database_size": 15000, "chance_level": 0.3335}
     return [
         {"method": method, "code_length": 10 if method == "one_of_c" else 12, "mean_average_precision": score}

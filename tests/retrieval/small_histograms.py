@@ -10,12 +10,12 @@ Groups = Sequence[tuple[int, int]]
 """Items and relevant items at distance 0, 1, ..."""
 
 
-def histograms_of(*queries: Groups) -> DistanceHistograms:
+def histograms_of(*queries):
     counts = np.array(queries, dtype=np.int64)
     return DistanceHistograms(all=counts[:, :, 0], relevant=counts[:, :, 1])
 
 
-def random_histograms(seed: int = 0, queries: int = 30) -> DistanceHistograms:
+def random_histograms(seed=0, queries=30):
     """Four classes of queries on a database of three, so that some queries have no relevant item."""
     rng = np.random.default_rng(seed)
     return count_distances(

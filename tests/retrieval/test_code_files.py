@@ -1,14 +1,11 @@
 import io
 import zipfile
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.retrieval import count_distances, pack_bits, retrieval_metrics
@@ -30,7 +27,7 @@ SIGNS: Arrays = {**BITS, **{name: np.where(BITS[name], 1.0, -1.0) for name in CO
 BYTES: Arrays = {**BITS, **{name: pack_bits(BITS[name]) for name in CODES}, "code_length": CODE_LENGTH}
 
 
-def assert_packed(arrays: Arrays) -> None:
+def assert_packed(arrays):
     """Assert that codes and labels become what they are made from."""
     codes = labelled_codes(**arrays)
     np.testing.assert_array_equal(codes.query_codes, pack_bits(QUERY_BITS))
@@ -41,35 +38,35 @@ def assert_packed(arrays: Arrays) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "int64"])
-def test_signs_of_any_type_are_bits(dtype: str) -> None:
+def test_signs_of_any_type_are_bits(dtype):
     assert_packed({**BITS, **{name: SIGNS[name].astype(dtype) for name in CODES}})
 
 
 @pytest.mark.parametrize("dtype", ["bool", "float32", "uint8", "int64"])
 @pytest.mark.parametrize("code_length", [{}, {"code_length": CODE_LENGTH}])
-def test_zeros_and_ones_of_any_type_are_bits_with_or_without_their_length(dtype: str, code_length: Arrays) -> None:
+def test_zeros_and_ones_of_any_type_are_bits_with_or_without_their_length(dtype, code_length):
     assert_packed({**BITS, **{name: BITS[name].astype(dtype) for name in CODES}, **code_length})
 
 
-def test_packed_bytes_are_taken_with_their_length() -> None:
+def test_packed_bytes_are_taken_with_their_length():
     assert_packed(BYTES)
 
 
-def test_a_single_bit_is_a_byte_of_its_own_only_with_a_code_length() -> None:
+def test_a_single_bit_is_a_byte_of_its_own_only_with_a_code_length():
     labels, bits = np.zeros(2, dtype=np.int64), np.array([[0], [1]], dtype=np.uint8)
     for codes in (labelled_codes(bits, labels, bits, labels), labelled_codes(bits << 7, labels, bits << 7, labels, 1)):
         assert codes.query_codes.tolist() == codes.database_codes.tolist() == [[0], [128]]
         assert codes.code_length == 1
 
 
-def test_another_order_of_bits_in_packed_bytes_gives_the_same_figures_with_all_bits_counted() -> None:
+def test_another_order_of_bits_in_packed_bytes_gives_the_same_figures_with_all_bits_counted():
     little = {name: np.packbits(BITS[name], axis=1, bitorder="little") for name in CODES}
     metrics = retrieval_metrics(count_distances(*labelled_codes(**{**BITS, **little, "code_length": 16})))
     assert metrics == retrieval_metrics(count_distances(*labelled_codes(**BITS)))
 
 
 @given(seed=st.integers(0, 2**32 - 1), queries=st.integers(1, 9), code_length=st.integers(1, 256))
-def test_every_form_of_codes_gives_the_same_bytes(seed: int, queries: int, code_length: int) -> None:
+def test_every_form_of_codes_gives_the_same_bytes(seed, queries, code_length):
     bits = np.random.default_rng(seed).random((queries, code_length)) < 0.5
     labels = np.zeros(queries, dtype=np.int64)
     forms = [bits, bits.astype(np.uint8), bits.astype(np.float32), np.where(bits, 1, -1)]
@@ -81,18 +78,18 @@ def test_every_form_of_codes_gives_the_same_bytes(seed: int, queries: int, code_
     np.testing.assert_array_equal(labelled_codes(*codes).query_codes, pack_bits(bits))
 
 
-def test_codes_of_more_rows_than_are_packed_at_a_time_stay_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_codes_of_more_rows_than_are_packed_at_a_time_stay_in_order(monkeypatch):
     monkeypatch.setattr("deephash_pipeline.retrieval.code_files.ROWS_AT_A_TIME", 7)
     assert_packed(SIGNS)
 
 
 @pytest.mark.parametrize("dtype", ["bool", "float32", "uint8", "int64"])
-def test_one_hot_labels_become_class_numbers(dtype: str) -> None:
+def test_one_hot_labels_become_class_numbers(dtype):
     assert_packed({**BITS, **{name: np.eye(CLASSES, dtype=dtype)[BITS[name]] for name in LABELS}})
 
 
 @pytest.mark.parametrize("dtype", ["bool", "float32", "uint8", "int64"])
-def test_an_item_is_relevant_if_it_shares_any_class_with_the_query(dtype: str) -> None:
+def test_an_item_is_relevant_if_it_shares_any_class_with_the_query(dtype):
     rng = np.random.default_rng(7)
     query_classes, database_classes = rng.random((7, 5)) < 0.3, rng.random((60, 5)) < 0.3
     classes = {"query_labels": query_classes.astype(dtype), "database_labels": database_classes.astype(dtype)}
@@ -104,7 +101,7 @@ def test_an_item_is_relevant_if_it_shares_any_class_with_the_query(dtype: str) -
         np.testing.assert_array_equal(histograms.relevant[:, distance], expected)
 
 
-def test_items_of_one_class_each_are_not_class_numbers_beside_queries_of_several() -> None:
+def test_items_of_one_class_each_are_not_class_numbers_beside_queries_of_several():
     several = np.ones((7, CLASSES), dtype=bool)
     single = np.eye(CLASSES, dtype=bool)[DATABASE_LABELS]
     codes = labelled_codes(**{**BITS, "query_labels": several, "database_labels": single})
@@ -112,12 +109,12 @@ def test_items_of_one_class_each_are_not_class_numbers_beside_queries_of_several
     np.testing.assert_array_equal(codes.database_labels, single)
 
 
-def changed(name: str, change: Callable[[Any], Any], arrays: Arrays = SIGNS) -> Arrays:
+def changed(name, change, arrays=SIGNS):
     return {**arrays, name: change(arrays[name])}
 
 
-def first_set_to(value: float) -> Callable[[NDArray[Any]], NDArray[Any]]:
-    def change(array: NDArray[Any]) -> NDArray[Any]:
+def first_set_to(value):
+    def change(array):
         array = array.copy()
         array[0, 0] = value
         return array
@@ -157,7 +154,7 @@ def first_set_to(value: float) -> Callable[[NDArray[Any]], NDArray[Any]]:
         (changed("query_labels", lambda labels: labels.astype(str)), "query_labels"),
     ],
 )
-def test_what_is_no_codes_and_labels_is_refused_in_one_line(arrays: Arrays, message: str) -> None:
+def test_what_is_no_codes_and_labels_is_refused_in_one_line(arrays, message):
     with pytest.raises(InputError) as error:
         count_distances(*labelled_codes(**arrays))
     assert message in str(error.value)
@@ -165,7 +162,7 @@ def test_what_is_no_codes_and_labels_is_refused_in_one_line(arrays: Arrays, mess
 
 
 @pytest.mark.parametrize("code_length", [12, np.int64(12), np.array([12], dtype=np.uint8)])
-def test_a_file_holds_the_arrays_and_the_code_length(tmp_path: Path, code_length: Any) -> None:
+def test_a_file_holds_the_arrays_and_the_code_length(tmp_path, code_length):
     for number, arrays in enumerate((BITS, SIGNS, {**BYTES, "code_length": code_length})):
         path = tmp_path / f"{number}.npz"
         np.savez(path, **arrays)
@@ -186,14 +183,14 @@ def test_a_file_holds_the_arrays_and_the_code_length(tmp_path: Path, code_length
         ({**BITS, "query_labels": QUERY_LABELS.astype(object)}, "is damaged or no .npz of numbers"),
     ],
 )
-def test_a_file_of_other_arrays_is_refused_with_what_it_holds(tmp_path: Path, arrays: Arrays, message: str) -> None:
+def test_a_file_of_other_arrays_is_refused_with_what_it_holds(tmp_path, arrays, message):
     np.savez(tmp_path / "codes.npz", **arrays)
     with pytest.raises(InputError) as error:
         read_labelled_codes(tmp_path / "codes.npz")
     assert message in str(error.value)
 
 
-def test_a_path_to_no_npz_is_refused(tmp_path: Path) -> None:
+def test_a_path_to_no_npz_is_refused(tmp_path):
     path = tmp_path / "codes.npz"
     with pytest.raises(InputError, match="cannot be read: No such file or directory"):
         read_labelled_codes(path)
@@ -207,7 +204,7 @@ def test_a_path_to_no_npz_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("compressed", [False, True])
 @pytest.mark.parametrize("rows", [10**9, 10**12, 10**18])
-def test_a_header_that_claims_more_than_the_file_has_is_refused(tmp_path: Path, rows: int, compressed: bool) -> None:
+def test_a_header_that_claims_more_than_the_file_has_is_refused(tmp_path, rows, compressed):
     header = io.BytesIO()
     np.lib.format.write_array_header_1_0(header, {"descr": "|u1", "fortran_order": False, "shape": (rows, 12)})
     path = tmp_path / "codes.npz"
@@ -223,7 +220,7 @@ def test_a_header_that_claims_more_than_the_file_has_is_refused(tmp_path: Path, 
 
 @pytest.mark.parametrize("bits", [np.array([[0], [1]]), np.array([[-1], [1]]), np.array([[0], [128]])])
 @pytest.mark.parametrize("kind", [np.uint8, np.int8, np.float32])
-def test_codes_of_one_bit_are_bits_signs_or_packed(bits: NDArray[Any], kind: type) -> None:
+def test_codes_of_one_bit_are_bits_signs_or_packed(bits, kind):
     if (bits.min() < 0 and kind is np.uint8) or (bits.max() > 1 and kind is not np.uint8):
         return
     codes = bits.astype(kind)
@@ -231,7 +228,7 @@ def test_codes_of_one_bit_are_bits_signs_or_packed(bits: NDArray[Any], kind: typ
     assert found.query_codes.tolist() == [[0], [128]]
 
 
-def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
+def test_a_damaged_file_is_refused(tmp_path):
     path = tmp_path / "codes.npz"
     np.savez_compressed(path, **SIGNS)
     whole = path.read_bytes()

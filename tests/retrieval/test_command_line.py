@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 
 from deephash_pipeline.retrieval import (
     average_precision_at,
@@ -47,13 +47,13 @@ PACKED = (pack_bits(QUERY_BITS), QUERY_LABELS, pack_bits(DATABASE_BITS), DATABAS
 HISTOGRAMS = count_distances(*PACKED)
 
 
-def evaluate(folder: Path, arrays: dict[str, Any], *options: str) -> Result:
+def evaluate(folder, arrays, *options):
     """Run the command on a file of these arrays."""
     np.savez(folder / "codes.npz", **arrays)
     return CliRunner().invoke(main, [str(folder / "codes.npz"), *options])
 
 
-def one_error(result: Result) -> str:
+def one_error(result):
     """Return the one line of an error that ended the command."""
     assert result.exit_code == 1
     assert result.stdout == ""
@@ -62,7 +62,7 @@ def one_error(result: Result) -> str:
     return line.removeprefix("Error: ")
 
 
-def test_the_table_names_every_metric_and_both_bounds_of_ties(tmp_path: Path) -> None:
+def test_the_table_names_every_metric_and_both_bounds_of_ties(tmp_path):
     result = evaluate(tmp_path, BITS)
     assert result.exit_code == 0
     shown = dict(re.findall(r"(\w+)\s+│\s+([\d.,]+) │", result.stdout))
@@ -72,21 +72,21 @@ def test_the_table_names_every_metric_and_both_bounds_of_ties(tmp_path: Path) ->
         assert shown[name] == (f"{value:.4f}" if isinstance(value, float) else str(value))
 
 
-def test_json_holds_the_same_metrics_unrounded_and_the_code_length(tmp_path: Path) -> None:
+def test_json_holds_the_same_metrics_unrounded_and_the_code_length(tmp_path):
     metrics = json.loads(evaluate(tmp_path, BITS, "--json").stdout)
     assert metrics.pop("code_length") == CODE_LENGTH
     del metrics["chance_level"]
     assert metrics == retrieval_metrics(HISTOGRAMS)
 
 
-def test_the_chance_level_is_the_mean_average_precision_of_equal_codes(tmp_path: Path) -> None:
+def test_the_chance_level_is_the_mean_average_precision_of_equal_codes(tmp_path):
     equal = {**BITS, "query_codes": np.ones((7, 3), dtype=bool), "database_codes": np.ones((60, 3), dtype=bool)}
     of_equal_codes = json.loads(evaluate(tmp_path, equal, "--json").stdout)
     metrics = json.loads(evaluate(tmp_path, BITS, "--json").stdout)
     assert metrics["chance_level"] == of_equal_codes["mean_average_precision"] == of_equal_codes["chance_level"]
 
 
-def test_undefined_metrics_are_null_in_json_and_nan_in_the_table(tmp_path: Path) -> None:
+def test_undefined_metrics_are_null_in_json_and_nan_in_the_table(tmp_path):
     unknown = {**BITS, "query_labels": QUERY_LABELS + CLASSES}
     metrics = json.loads(evaluate(tmp_path, unknown, "--json", "--at", "3", "--radius", "1", "--stable-order").stdout)
     counts = {"code_length": 12, "queries": 7, "queries_without_relevant_items": 7, "database_size": 60}
@@ -94,7 +94,7 @@ def test_undefined_metrics_are_null_in_json_and_nan_in_the_table(tmp_path: Path)
     assert re.search(r"mean_average_precision +│ +nan", evaluate(tmp_path, unknown).stdout)
 
 
-def test_queries_without_relevant_items_are_left_out_of_every_metric(tmp_path: Path) -> None:
+def test_queries_without_relevant_items_are_left_out_of_every_metric(tmp_path):
     unanswerable = np.arange(7) < 3
     labels = np.where(unanswerable, CLASSES, QUERY_LABELS)
     options = ("--json", "--at", "5", "--radius", "4", "--stable-order")
@@ -104,7 +104,7 @@ def test_queries_without_relevant_items_are_left_out_of_every_metric(tmp_path: P
     assert metrics == {**expected, "queries": 7, "queries_without_relevant_items": 3}
 
 
-def test_ranks_radii_and_the_stable_order_are_added_under_their_names(tmp_path: Path) -> None:
+def test_ranks_radii_and_the_stable_order_are_added_under_their_names(tmp_path):
     options = ("--at", "5", "--at", "20", "--radius", "3", "--radius", "4", "--stable-order", "--json")
     metrics = json.loads(evaluate(tmp_path, BITS, *options).stdout)
     for k in (5, 20):
@@ -122,7 +122,7 @@ def test_ranks_radii_and_the_stable_order_are_added_under_their_names(tmp_path: 
     assert metrics["mean_average_precision_pessimistic"] <= stable <= metrics["mean_average_precision_optimistic"]
 
 
-def test_of_items_with_several_labels_graded_relevance_is_added(tmp_path: Path) -> None:
+def test_of_items_with_several_labels_graded_relevance_is_added(tmp_path):
     query_labels, database_labels = (RNG.random((count, CLASSES)) < 0.5 for count in (7, 60))
     several = {**BITS, "query_labels": query_labels.astype(float), "database_labels": database_labels.astype(float)}
     metrics = json.loads(evaluate(tmp_path, several, "--json", "--at", "5").stdout)
@@ -133,7 +133,7 @@ def test_of_items_with_several_labels_graded_relevance_is_added(tmp_path: Path) 
     assert "ndcg_at_100" not in json.loads(evaluate(tmp_path, BITS, "--json").stdout)
 
 
-def test_the_curves_are_those_by_radius_and_by_rank(tmp_path: Path) -> None:
+def test_the_curves_are_those_by_radius_and_by_rank(tmp_path):
     assert evaluate(tmp_path, BITS, "--curves", str(tmp_path / "curves.csv")).exit_code == 0
     with (tmp_path / "curves.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
@@ -150,17 +150,17 @@ def test_the_curves_are_those_by_radius_and_by_rank(tmp_path: Path) -> None:
             np.testing.assert_array_equal([float(row[name]) for row in written], getattr(curve, name)[chosen])
 
 
-def test_the_written_json_is_the_printed_one(tmp_path: Path) -> None:
+def test_the_written_json_is_the_printed_one(tmp_path):
     result = evaluate(tmp_path, BITS, "--json", "--output", str(tmp_path / "metrics.json"))
     assert (tmp_path / "metrics.json").read_text() == result.stdout
 
 
-def test_a_write_that_fails_leaves_the_former_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_write_that_fails_leaves_the_former_files(tmp_path, monkeypatch):
     former, new = tmp_path / "metrics.json", tmp_path / "curves.csv"
     former.write_text("former")
     flushed = []
 
-    def full_disk(file: Any) -> None:
+    def full_disk(file):
         flushed.append(file.name)
         if len(flushed) == 2:
             raise OSError(28, "No space left on device")
@@ -173,12 +173,12 @@ def test_a_write_that_fails_leaves_the_former_files(tmp_path: Path, monkeypatch:
 
 
 @pytest.mark.parametrize("path", ["", "missing/metrics.json", "codes.npz/metrics.json"])
-def test_a_path_that_cannot_be_written_is_refused_before_anything_is_read(tmp_path: Path, path: str) -> None:
+def test_a_path_that_cannot_be_written_is_refused_before_anything_is_read(tmp_path, path):
     result = CliRunner().invoke(main, [str(tmp_path / "not_there.npz"), "--output", str(tmp_path / path)])
     assert "cannot be written" in one_error(result)
 
 
-def test_no_output_replaces_the_codes_or_the_other_output(tmp_path: Path) -> None:
+def test_no_output_replaces_the_codes_or_the_other_output(tmp_path):
     codes, other = tmp_path / "codes.npz", tmp_path / "metrics.json"
     assert "different files" in one_error(evaluate(tmp_path, BITS, "--output", str(codes)))
     assert "different files" in one_error(evaluate(tmp_path, BITS, "--output", str(other), "--curves", str(other)))
@@ -194,22 +194,18 @@ def test_no_output_replaces_the_codes_or_the_other_output(tmp_path: Path) -> Non
         ({"query_labels": QUERY_LABELS.astype(object)}, "codes.npz is damaged or no .npz of numbers"),
     ],
 )
-def test_bad_input_is_reported_in_one_line_and_nothing_is_written(
-    tmp_path: Path, change: dict[str, Any], message: str
-) -> None:
+def test_bad_input_is_reported_in_one_line_and_nothing_is_written(tmp_path, change, message):
     outputs = ["--output", str(tmp_path / "metrics.json"), "--curves", str(tmp_path / "curves.csv")]
     assert message in one_error(evaluate(tmp_path, {**BITS, **change}, *outputs))
     assert [path.name for path in tmp_path.iterdir()] == ["codes.npz"]
 
 
 @pytest.mark.parametrize(("option", "name"), [(("--at", "0"), "k is 0"), (("--radius", "-1"), "radius is -1")])
-def test_ranks_and_radii_out_of_range_are_reported_in_one_line(
-    tmp_path: Path, option: tuple[str, ...], name: str
-) -> None:
+def test_ranks_and_radii_out_of_range_are_reported_in_one_line(tmp_path, option, name):
     assert name in one_error(evaluate(tmp_path, BITS, *option))
 
 
-def test_ranks_and_radii_of_any_size_beyond_the_database_mean_all_of_it(tmp_path: Path) -> None:
+def test_ranks_and_radii_of_any_size_beyond_the_database_mean_all_of_it(tmp_path):
     largest = "9" * 20
     evaluated = [
         json.loads(evaluate(tmp_path, BITS, "--at", at, "--radius", at, "--json").stdout) for at in (largest, "9999")
@@ -217,19 +213,19 @@ def test_ranks_and_radii_of_any_size_beyond_the_database_mean_all_of_it(tmp_path
     assert list(evaluated[0].values()) == list(evaluated[1].values())
 
 
-def test_importing_retrieval_brings_no_command_line_along() -> None:
+def test_importing_retrieval_brings_no_command_line_along():
     code = "import sys, deephash_pipeline.retrieval as _; print(sorted({'click', 'rich'} & sys.modules.keys()))"
     finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert finished.stdout.strip() == "[]"
 
 
-def test_help_names_every_array_of_the_file() -> None:
+def test_help_names_every_array_of_the_file():
     help_text = CliRunner().invoke(main, ["--help"]).stdout
     for name in ("query_codes", "query_labels", "database_codes", "database_labels", "code_length"):
         assert re.search(rf"^ +{name} ", help_text, re.MULTILINE)
 
 
-def test_every_block_of_the_page_prints_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_block_of_the_page_prints_what_it_shows(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     page = PAGE.read_text(encoding="utf-8")
     blocks = [
@@ -254,7 +250,7 @@ def test_every_block_of_the_page_prints_what_it_shows(tmp_path: Path, monkeypatc
         names = test.globs
 
 
-def printed_by(arguments: str) -> str:
+def printed_by(arguments):
     """Run Python as the page does and return what it prints into a pipe, 100 columns wide."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("FORCE_COLOR", "TTY_"))}
     finished = subprocess.run(
@@ -269,7 +265,7 @@ def printed_by(arguments: str) -> str:
     return finished.stdout
 
 
-def test_every_link_of_the_page_leads_to_a_file_and_a_heading() -> None:
+def test_every_link_of_the_page_leads_to_a_file_and_a_heading():
     links = re.findall(r"\]\(([^)#]+)#?([^)]*)\)", PAGE.read_text(encoding="utf-8"))
     assert links
     for file, anchor in links:
@@ -281,7 +277,7 @@ def test_every_link_of_the_page_leads_to_a_file_and_a_heading() -> None:
 
 
 @pytest.fixture
-def of_a_run(tmp_path: Path) -> Path:
+def of_a_run(tmp_path):
     """A folder with the codes.npz and the labels of a run."""
     for split, labels in (("query", QUERY_LABELS), ("training", DATABASE_LABELS)):
         (tmp_path / "labels" / split).mkdir(parents=True)
@@ -291,28 +287,28 @@ def of_a_run(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_codes_of_a_run_are_evaluated_with_its_labels(of_a_run: Path) -> None:
+def test_the_codes_of_a_run_are_evaluated_with_its_labels(of_a_run):
     found = CliRunner().invoke(main, [str(of_a_run / "codes.npz"), "--labels", str(of_a_run / "labels"), "--json"])
     metrics = json.loads(found.stdout)
     del metrics["code_length"], metrics["chance_level"]
     assert metrics == retrieval_metrics(HISTOGRAMS)
 
 
-def test_without_labels_they_are_refused_with_the_option_that_names_them(of_a_run: Path) -> None:
+def test_without_labels_they_are_refused_with_the_option_that_names_them(of_a_run):
     assert "add --labels" in one_error(CliRunner().invoke(main, [str(of_a_run / "codes.npz")]))
 
 
-def test_labels_are_for_codes_of_a_run(of_a_run: Path, tmp_path: Path) -> None:
+def test_labels_are_for_codes_of_a_run(of_a_run, tmp_path):
     message = one_error(evaluate(tmp_path, BITS, "--labels", str(of_a_run / "labels")))
     assert "leave out --labels" in message
 
 
-def test_labels_that_are_not_there_are_named(of_a_run: Path) -> None:
+def test_labels_that_are_not_there_are_named(of_a_run):
     missing = CliRunner().invoke(main, [str(of_a_run / "codes.npz"), "--labels", str(of_a_run / "elsewhere")])
     assert "cannot be read" in one_error(missing)
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
-def test_a_device_is_not_replaced_by_a_file(tmp_path: Path) -> None:
+def test_a_device_is_not_replaced_by_a_file(tmp_path):
     assert "cannot be written" in one_error(evaluate(tmp_path, BITS, "--output", "/dev/full"))
     assert not Path("/dev/full").is_file()

@@ -1,6 +1,3 @@
-from pathlib import Path
-from typing import Any
-
 import numba
 import numpy as np
 import pytest
@@ -8,26 +5,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
 from numba.core.registry import cpu_target
-from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.retrieval import DistanceHistograms, count_distances, counting, pack_bits
+from deephash_pipeline.retrieval import count_distances, counting, pack_bits
 from deephash_pipeline.retrieval.code_files import LabelledCodes
 from deephash_pipeline.retrieval.kernels.compiled import popcount
 from deephash_pipeline.retrieval.kernels.histograms import BLOCK_ITEMS
 from tests.retrieval.random_codes import EQUAL, distances_to, in_order, is_relevant, random_problem
 
 
-def count(problem: LabelledCodes) -> DistanceHistograms:
+def count(problem):
     return count_distances(*problem)
 
 
-def of_bits(query_bits, query_labels, database_bits, database_labels) -> LabelledCodes:
+def of_bits(query_bits, query_labels, database_bits, database_labels):
     codes = pack_bits(query_bits), query_labels, pack_bits(database_bits), database_labels
     return LabelledCodes(*codes, query_bits.shape[1])
 
 
-def count_one_by_one(problem: LabelledCodes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def count_one_by_one(problem):
     everything = np.zeros((len(problem.query_codes), problem.code_length + 1), dtype=np.int64)
     relevant = np.zeros_like(everything)
     for query, (code, label) in enumerate(zip(problem.query_codes, problem.query_labels, strict=True)):
@@ -37,7 +33,7 @@ def count_one_by_one(problem: LabelledCodes) -> tuple[NDArray[np.int64], NDArray
     return everything, relevant
 
 
-def assert_equal(found: DistanceHistograms, all: NDArray[np.int64], relevant: NDArray[np.int64]) -> None:
+def assert_equal(found, all, relevant):
     np.testing.assert_array_equal(found.all, all)
     np.testing.assert_array_equal(found.relevant, relevant)
 
@@ -51,9 +47,7 @@ def assert_equal(found: DistanceHistograms, all: NDArray[np.int64], relevant: ND
     prototypes=st.integers(1, 80),
 )
 @settings(deadline=None)
-def test_counts_equal_those_of_a_plain_loop(
-    seed: int, queries: int, items: int, code_length: int, classes: int, prototypes: int
-) -> None:
+def test_counts_equal_those_of_a_plain_loop(seed, queries, items, code_length, classes, prototypes):
     problem = random_problem(seed, queries, items, code_length, classes, prototypes)
     assert_equal(count(problem), *count_one_by_one(problem))
 
@@ -67,9 +61,7 @@ def test_counts_equal_those_of_a_plain_loop(
     share=st.floats(0, 1),
 )
 @settings(deadline=None)
-def test_items_that_share_one_of_several_labels_are_relevant(
-    seed: int, queries: int, items: int, code_length: int, classes: int, share: float
-) -> None:
+def test_items_that_share_one_of_several_labels_are_relevant(seed, queries, items, code_length, classes, share):
     rng = np.random.default_rng(seed)
     problem = random_problem(seed, queries, items, code_length)._replace(
         query_labels=rng.random((queries, classes)) < share, database_labels=rng.random((items, classes)) < share
@@ -77,7 +69,7 @@ def test_items_that_share_one_of_several_labels_are_relevant(
     assert_equal(count(problem), *count_one_by_one(problem))
 
 
-def test_one_of_several_labels_counts_like_a_single_label() -> None:
+def test_one_of_several_labels_counts_like_a_single_label():
     problem = random_problem(seed=8, queries=70, items=BLOCK_ITEMS + 700, code_length=24, classes=4)
     single = count(problem)
     one_hot = problem._replace(
@@ -88,32 +80,32 @@ def test_one_of_several_labels_counts_like_a_single_label() -> None:
 
 
 @pytest.mark.parametrize("items", [1, BLOCK_ITEMS - 1, BLOCK_ITEMS, BLOCK_ITEMS + 1, 3 * BLOCK_ITEMS + 3])
-def test_counts_are_right_on_both_sides_of_a_block_boundary(items: int) -> None:
+def test_counts_are_right_on_both_sides_of_a_block_boundary(items):
     problem = random_problem(seed=items, queries=4, items=items, code_length=65, classes=2)
     assert_equal(count(problem), *count_one_by_one(problem))
 
 
 @pytest.mark.parametrize("bits", [256, 397, 504, 511, 512, 1024, 4095, 4096])
-def test_opposite_codes_differ_in_all_bits(bits: int) -> None:
+def test_opposite_codes_differ_in_all_bits(bits):
     histograms = count(of_bits(np.ones((1, bits), bool), np.array([0]), np.zeros((9, bits), bool), np.arange(9)))
     assert histograms.all[0, bits] == 9
     assert histograms.relevant[0, bits] == 1
 
 
-def test_the_last_item_of_the_database_is_counted() -> None:
+def test_the_last_item_of_the_database_is_counted():
     histograms = count(of_bits(np.ones((1, 12), bool), np.array([3]), np.ones((7, 12), bool), np.array([0] * 6 + [3])))
     assert histograms.all[0, 0] == 7
     assert histograms.relevant[0, 0] == 1
 
 
-def test_the_order_of_the_database_does_not_matter() -> None:
+def test_the_order_of_the_database_does_not_matter():
     problem = random_problem(seed=1, queries=20, items=500, code_length=12)
     by_class = count(in_order(problem, np.argsort(problem.database_labels)))
     shuffled = count(in_order(problem, np.random.default_rng(2).permutation(500)))
     assert_equal(shuffled, by_class.all, by_class.relevant)
 
 
-def test_merged_counts_of_shards_are_the_counts_of_the_whole() -> None:
+def test_merged_counts_of_shards_are_the_counts_of_the_whole():
     problem = random_problem(seed=3, queries=20, items=500, code_length=48)
     first, second, third = (count(in_order(problem, rows)) for rows in np.split(np.arange(500), [1, 320]))
     whole = count(problem)
@@ -121,9 +113,7 @@ def test_merged_counts_of_shards_are_the_counts_of_the_whole() -> None:
 
 
 @pytest.mark.parametrize("several_labels", [False, True])
-def test_shards_on_a_disk_are_the_counts_of_the_whole(
-    several_labels: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_shards_on_a_disk_are_the_counts_of_the_whole(several_labels, tmp_path, monkeypatch):
     problem = random_problem(seed=9, queries=20, items=500, code_length=48)
     if several_labels:
         problem = problem._replace(
@@ -144,14 +134,14 @@ def test_shards_on_a_disk_are_the_counts_of_the_whole(
     assert_equal(on_disk, whole.all, whole.relevant)
 
 
-def counts_ones() -> bool:
+def counts_ones():
     """Whether the processor that numba compiles for is of x86 and has the instruction."""
     machine, _, features = cpu_target.target_context.codegen().magic_tuple()
     return machine.startswith("x86_64") and "+popcnt" in features.split(",")
 
 
 @pytest.mark.skipif(not counts_ones(), reason="the processor has no such instruction")
-def test_ones_are_counted_by_the_instruction_of_the_processor() -> None:
+def test_ones_are_counted_by_the_instruction_of_the_processor():
     ones = njit(lambda words: popcount(words[0]))
     assert ones(np.array([2**63 + 5], dtype=np.uint64)) == 3
     assert "popcnt" in "".join(ones.inspect_asm().values())
@@ -159,7 +149,7 @@ def test_ones_are_counted_by_the_instruction_of_the_processor() -> None:
 
 @pytest.mark.skipif(numba.get_num_threads() < 2, reason="one thread is all there is")
 @pytest.mark.usefixtures("restored_threads")
-def test_the_number_of_threads_does_not_matter() -> None:
+def test_the_number_of_threads_does_not_matter():
     problem = random_problem(seed=4, queries=101, items=3000, code_length=48)
     numba.set_num_threads(1)
     one = count(problem)
@@ -167,13 +157,13 @@ def test_the_number_of_threads_does_not_matter() -> None:
     assert_equal(count(problem), one.all, one.relevant)
 
 
-def test_distances_are_whole_because_a_bit_is_set_or_not() -> None:
+def test_distances_are_whole_because_a_bit_is_set_or_not():
     histograms = count(random_problem(seed=5, queries=3, items=100, code_length=24))
     assert histograms.all.dtype == histograms.relevant.dtype == np.int64
     assert histograms.all.sum(axis=1).tolist() == [100, 100, 100]
 
 
-def test_labels_may_be_of_any_integer_type() -> None:
+def test_labels_may_be_of_any_integer_type():
     problem = random_problem(seed=6, queries=5, items=50, code_length=12)._replace(query_labels=np.arange(5))
     expected = count(problem)
     small = problem._replace(
@@ -182,13 +172,13 @@ def test_labels_may_be_of_any_integer_type() -> None:
     assert_equal(count(small), expected.all, expected.relevant)
 
 
-def test_labels_beyond_the_digits_of_a_float_stay_apart() -> None:
+def test_labels_beyond_the_digits_of_a_float_stay_apart():
     bits = np.zeros((2, 8), dtype=bool)
     large = np.array([2**60, 2**60 + 1])
     assert count(of_bits(bits, large, bits, large.astype(np.uint64))).relevant[:, 0].tolist() == [1, 1]
 
 
-def test_labels_further_apart_than_a_number_can_say_stay_apart() -> None:
+def test_labels_further_apart_than_a_number_can_say_stay_apart():
     bits = np.zeros((2, 8), dtype=bool)
     extremes = np.array([-(2**63), 2**63 - 1])
     assert count(of_bits(bits, extremes, bits, extremes)).relevant[:, 0].tolist() == [1, 1]
@@ -215,6 +205,6 @@ FLAGS = np.zeros((4, 3), dtype=bool)
         ({"code_length": 0}, "code_length is 0 bits"),
     ],
 )
-def test_input_that_cannot_be_counted_is_refused_by_name(changes: dict[str, Any], message: str) -> None:
+def test_input_that_cannot_be_counted_is_refused_by_name(changes, message):
     with pytest.raises(InputError, match=message):
         count_distances(**(EQUAL | changes))

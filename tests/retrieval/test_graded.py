@@ -1,6 +1,6 @@
 """Metrics of graded relevance are means over all orders of ties, and their counts those of a plain loop."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import partial
 from itertools import chain, permutations, product
@@ -38,7 +38,7 @@ grades = st.lists(st.lists(st.integers(0, 3), max_size=4), min_size=1, max_size=
 )
 
 
-def histograms_of(*queries: Grades) -> GradedHistograms:
+def histograms_of(*queries):
     distances = max(map(len, queries))
     counts = np.zeros(
         (1 + max(max(chain.from_iterable(query)) for query in queries), len(queries), distances), np.int64
@@ -49,43 +49,43 @@ def histograms_of(*queries: Grades) -> GradedHistograms:
     return GradedHistograms(counts)
 
 
-def orders(drawn: Grades) -> Iterator[list[int]]:
+def orders(drawn):
     """Every equally likely order of the items, as a list of their grades."""
     for order in product(*(set(permutations(group)) for group in drawn)):
         yield list(chain.from_iterable(order))
 
 
-def mean_over_orders(drawn: Grades, of_order: Callable[[list[int]], float | Fraction]) -> float:
+def mean_over_orders(drawn, of_order):
     values = [of_order(order) for order in orders(drawn)]
     return float(fsum(values) / len(values))
 
 
-def dcg(order: Sequence[int], k: int) -> float:
+def dcg(order, k):
     return fsum((2**grade - 1) / log2(1 + place) for place, grade in enumerate(order[:k], start=1))
 
 
-def ndcg(order: Sequence[int], k: int) -> float:
+def ndcg(order, k):
     return dcg(order, k) / dcg(sorted(order, reverse=True), k)
 
 
-def acg(order: Sequence[int], k: int) -> Fraction:
+def acg(order, k):
     return Fraction(sum(order[:k]), min(k, len(order)))
 
 
-def wap(order: Sequence[int], k: int) -> Fraction:
+def wap(order, k):
     relevant = sum(grade > 0 for grade in order)
     places = [place for place, grade in enumerate(order[:k], start=1) if grade]
     return sum((acg(order, place) for place in places), Fraction(0)) / min(relevant, k)
 
 
-def average_precision_by_hits(order: Sequence[int], k: int) -> Fraction:
+def average_precision_by_hits(order, k):
     places = [place for place, grade in enumerate(order[:k], start=1) if grade]
     precisions = [Fraction(number, place) for number, place in enumerate(places, start=1)]
     return sum(precisions, Fraction(0)) / max(len(places), 1)
 
 
 @pytest.mark.parametrize(("k", "values"), [(3, (0.2733857, 1, 0.8055556)), (9, (0.6048108, 1, 1.1397222))])
-def test_the_worked_example_has_its_values(k: int, values: tuple[float, ...]) -> None:
+def test_the_worked_example_has_its_values(k, values):
     histograms = histograms_of(EXAMPLE)
     found = [metric(histograms, k)[0] for metric in (ndcg_at, acg_at, wap_at)]
     assert found == pytest.approx(values, abs=1e-7)
@@ -95,7 +95,7 @@ def test_the_worked_example_has_its_values(k: int, values: tuple[float, ...]) ->
 
 @given(grades, st.integers(1, 13))
 @settings(deadline=None, max_examples=30)
-def test_graded_metrics_equal_their_means_over_all_orders_of_ties(drawn: Grades, k: int) -> None:
+def test_graded_metrics_equal_their_means_over_all_orders_of_ties(drawn, k):
     histograms = histograms_of(drawn)
     for metric, of_order in ((ndcg_at, ndcg), (acg_at, acg), (wap_at, wap)):
         exact = mean_over_orders(drawn, partial(of_order, k=k))
@@ -104,12 +104,12 @@ def test_graded_metrics_equal_their_means_over_all_orders_of_ties(drawn: Grades,
 
 @given(grades, st.integers(1, 13))
 @settings(deadline=None, max_examples=30)
-def test_average_precision_by_hits_equals_its_mean_over_all_orders_of_ties(drawn: Grades, k: int) -> None:
+def test_average_precision_by_hits_equals_its_mean_over_all_orders_of_ties(drawn, k):
     exact = mean_over_orders(drawn, lambda order: average_precision_by_hits(order, k))
     assert average_precision_at_by_hits(histograms_of(drawn).distances, k)[0] == pytest.approx(exact, abs=1e-12)
 
 
-def test_dividing_by_hits_gives_no_less_and_the_same_where_all_that_could_be_found_is() -> None:
+def test_dividing_by_hits_gives_no_less_and_the_same_where_all_that_could_be_found_is():
     histograms = histograms_of(EXAMPLE).distances
     for k in range(1, 10):
         ours, fields = average_precision_at(histograms, k)[0], average_precision_at_by_hits(histograms, k)[0]
@@ -117,24 +117,24 @@ def test_dividing_by_hits_gives_no_less_and_the_same_where_all_that_could_be_fou
         assert equal if k in (1, 9) else fields > ours
 
 
-def test_where_no_item_shares_two_labels_the_weighted_average_precision_is_the_average_precision() -> None:
+def test_where_no_item_shares_two_labels_the_weighted_average_precision_is_the_average_precision():
     histograms = histograms_of([[1, 0, 1], [0, 0, 1, 0], [1]], [[0, 0, 0], [1, 0, 0, 1], [1]])
     for k in (1, 4, 8):
         np.testing.assert_allclose(wap_at(histograms, k), average_precision_at(histograms.distances, k), atol=1e-15)
 
 
-def test_a_query_that_shares_nothing_with_any_item_has_no_metric_and_is_left_out_of_the_means() -> None:
+def test_a_query_that_shares_nothing_with_any_item_has_no_metric_and_is_left_out_of_the_means():
     both, alone = histograms_of(EXAMPLE, [[0] * 9]), histograms_of(EXAMPLE)
     assert all(np.isnan(metric(both, 3)[1]) for metric in (ndcg_at, acg_at, wap_at))
     assert np.isnan(average_precision_at_by_hits(both.distances, 3)[1])
     assert graded_metrics(both, 3) == graded_metrics(alone, 3)
 
 
-def test_a_query_without_a_hit_among_the_first_k_counts_as_zero_in_the_convention_of_the_field() -> None:
+def test_a_query_without_a_hit_among_the_first_k_counts_as_zero_in_the_convention_of_the_field():
     assert average_precision_at_by_hits(histograms_of([[0, 0], [1]]).distances, 2)[0] == 0
 
 
-def test_late_places_of_a_large_database_lose_no_digit() -> None:
+def test_late_places_of_a_large_database_lose_no_digit():
     counts = np.zeros((2, 1, 3), dtype=np.int64)
     counts[0, 0], counts[1, 0, 1] = (999_990, 9, 5), 1
     exact = fsum(1 / log2(1 + place) for place in range(999_991, 1_000_001)) / 10
@@ -150,9 +150,7 @@ def test_late_places_of_a_large_database_lose_no_digit() -> None:
     share=st.floats(0, 0.9),
 )
 @settings(deadline=None, max_examples=60)
-def test_shared_labels_are_counted_as_by_a_plain_loop(
-    seed: int, queries: int, items: int, code_length: int, classes: int, share: float
-) -> None:
+def test_shared_labels_are_counted_as_by_a_plain_loop(seed, queries, items, code_length, classes, share):
     rng = np.random.default_rng(seed)
     bits = rng.random((queries + items, code_length)) < 0.5
     labels = (rng.random((queries + items, classes)) < share).astype(np.uint8)
@@ -167,7 +165,7 @@ def test_shared_labels_are_counted_as_by_a_plain_loop(
     assert not expected[len(found.counts) :].any()
 
 
-def test_items_of_several_blocks_are_counted_once() -> None:
+def test_items_of_several_blocks_are_counted_once():
     items = BLOCK_ITEMS * 8 + 77
     rng = np.random.default_rng(0)
     codes, labels = pack_bits(rng.random((items, 8)) < 0.5), rng.random((items, 3)) < 0.4
@@ -182,7 +180,7 @@ def test_items_of_several_blocks_are_counted_once() -> None:
     np.testing.assert_array_equal(binary.relevant, found.distances.relevant)
 
 
-def test_chance_level_of_several_labels_is_the_metric_of_equal_codes() -> None:
+def test_chance_level_of_several_labels_is_the_metric_of_equal_codes():
     rng = np.random.default_rng(0)
     labels = rng.random((40, 4)) < 0.3
     equal = np.zeros((40, 1), dtype=np.uint8)
@@ -190,7 +188,7 @@ def test_chance_level_of_several_labels_is_the_metric_of_equal_codes() -> None:
     assert chance_level(labels[:9], labels[9:]) == pytest.approx(expected, abs=1e-15)
 
 
-def test_labels_that_are_no_zeros_and_ones_and_histograms_that_are_no_counts_are_refused() -> None:
+def test_labels_that_are_no_zeros_and_ones_and_histograms_that_are_no_counts_are_refused():
     codes = np.zeros((2, 1), dtype=np.uint8)
     with pytest.raises(InputError, match="query_labels holds 2; give 1 for each label"):
         count_shared_labels(codes, np.full((2, 3), 2, np.uint8), codes, np.ones((2, 3), np.uint8), 8)

@@ -1,5 +1,3 @@
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -19,12 +17,12 @@ from deephash_pipeline.retrieval import DistanceHistograms, mean_average_precisi
         ([[0, 0]], [[0, 0]], "one database size"),
     ],
 )
-def test_tables_that_are_no_counts_of_one_database_are_refused(all: Any, relevant: Any, message: str) -> None:
+def test_tables_that_are_no_counts_of_one_database_are_refused(all, relevant, message):
     with pytest.raises(InputError, match=message):
         DistanceHistograms(np.array(all), np.array(relevant))
 
 
-def test_histograms_without_a_query_have_no_metrics() -> None:
+def test_histograms_without_a_query_have_no_metrics():
     nothing = np.zeros((0, 13), dtype=np.int64)
     none = DistanceHistograms(nothing, nothing)
     for metric in (mean_average_precision, retrieval_metrics):
@@ -32,7 +30,7 @@ def test_histograms_without_a_query_have_no_metrics() -> None:
             metric(none)
 
 
-def test_histograms_of_different_code_lengths_do_not_merge() -> None:
+def test_histograms_of_different_code_lengths_do_not_merge():
     short, long = (DistanceHistograms(*np.ones((2, 2, bits + 1), dtype=np.int64)) for bits in (12, 24))
     with pytest.raises(InputError, match="cannot be merged"):
         short.merge(long)

@@ -1,7 +1,5 @@
-from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import combinations, product
-from typing import Any
 
 import numpy as np
 import pytest
@@ -20,14 +18,14 @@ from deephash_pipeline.retrieval import (
     recall_at,
 )
 from deephash_pipeline.retrieval.groups import BLOCK_QUERIES
-from tests.retrieval.small_histograms import Groups, histograms_of, random_histograms
+from tests.retrieval.small_histograms import histograms_of, random_histograms
 
 groups = st.lists(
     st.integers(0, 4).flatmap(lambda items: st.tuples(st.just(items), st.integers(0, items))), min_size=1, max_size=4
 ).filter(lambda drawn: any(relevant for _, relevant in drawn))
 
 
-def orders(groups: Groups) -> Iterator[list[bool]]:
+def orders(groups):
     """Every equally likely order of the items, as a list of which are relevant."""
     placements = [combinations(range(items), relevant) for items, relevant in groups]
     for places in product(*placements):
@@ -38,17 +36,17 @@ def orders(groups: Groups) -> Iterator[list[bool]]:
         ]
 
 
-def average_precision_of_order(order: Sequence[bool], k: int) -> Fraction:
+def average_precision_of_order(order, k):
     hits = [rank for rank, relevant in enumerate(order, start=1) if relevant]
     precisions = [Fraction(number, rank) for number, rank in enumerate(hits, start=1) if rank <= k]
     return sum(precisions, Fraction(0)) / min(len(hits), k)
 
 
-def mean(values: Sequence[Fraction]) -> float:
+def mean(values):
     return float(sum(values, Fraction(0)) / len(values))
 
 
-def test_average_precision_of_the_worked_example() -> None:
+def test_average_precision_of_the_worked_example():
     example = [(3, 1), (0, 0), (5, 3), (2, 1)]
     optimistic, pessimistic = average_precision_bounds(histograms_of(example))
     assert average_precision(histograms_of(example))[0] == pytest.approx(19 / 36)
@@ -58,14 +56,14 @@ def test_average_precision_of_the_worked_example() -> None:
 
 @given(groups)
 @settings(deadline=None, max_examples=60)
-def test_average_precision_equals_the_mean_over_all_orders_of_ties(drawn: Groups) -> None:
+def test_average_precision_equals_the_mean_over_all_orders_of_ties(drawn):
     exact = mean([average_precision_of_order(order, len(order)) for order in orders(drawn)])
     assert average_precision(histograms_of(drawn))[0] == pytest.approx(exact, abs=1e-14)
 
 
 @given(groups)
 @settings(deadline=None, max_examples=60)
-def test_the_bounds_are_the_best_and_the_worst_order_of_ties(drawn: Groups) -> None:
+def test_the_bounds_are_the_best_and_the_worst_order_of_ties(drawn):
     exact = [average_precision_of_order(order, len(order)) for order in orders(drawn)]
     optimistic, pessimistic = average_precision_bounds(histograms_of(drawn))
     assert optimistic[0] == pytest.approx(float(max(exact)), abs=1e-14)
@@ -74,7 +72,7 @@ def test_the_bounds_are_the_best_and_the_worst_order_of_ties(drawn: Groups) -> N
 
 @given(groups, st.integers(1, 20))
 @settings(deadline=None, max_examples=60)
-def test_figures_at_k_equal_their_means_over_all_orders_of_ties(drawn: Groups, k: int) -> None:
+def test_figures_at_k_equal_their_means_over_all_orders_of_ties(drawn, k):
     histograms = histograms_of(drawn)
     k_in_database = min(k, histograms.database_size)
     relevant = int(histograms.relevant_items[0])
@@ -89,14 +87,14 @@ def test_figures_at_k_equal_their_means_over_all_orders_of_ties(drawn: Groups, k
 @given(
     st.lists(st.sampled_from([(0, 0), (1, 0), (1, 1)]), min_size=2, max_size=40).filter(lambda drawn: (1, 1) in drawn)
 )
-def test_without_ties_average_precision_is_that_of_scikit_learn(drawn: Groups) -> None:
+def test_without_ties_average_precision_is_that_of_scikit_learn(drawn):
     distances = [distance for distance, (items, _) in enumerate(drawn) if items]
     is_relevant = [drawn[distance][1] for distance in distances]
     expected = average_precision_score(is_relevant, -np.array(distances))
     assert average_precision(histograms_of(drawn))[0] == pytest.approx(expected, abs=1e-14)
 
 
-def test_average_precision_among_a_million_items_is_exact_to_fifteen_digits() -> None:
+def test_average_precision_among_a_million_items_is_exact_to_fifteen_digits():
     drawn = [(400_000, 40_000), (3, 2), (599_997, 60_000)]
     scale, items_before, relevant_before, total = 10**40, 0, 0, 0
     for items, relevant in drawn:
@@ -108,57 +106,57 @@ def test_average_precision_among_a_million_items_is_exact_to_fifteen_digits() ->
     assert average_precision(histograms_of(drawn))[0] == pytest.approx(exact, rel=1e-15, abs=0)
 
 
-def test_a_hit_at_rank_one_is_counted() -> None:
+def test_a_hit_at_rank_one_is_counted():
     assert average_precision(histograms_of([(1, 1), (9, 0)]))[0] == 1
     assert precision_at(histograms_of([(1, 1), (9, 0)]), 1)[0] == 1
 
 
-def test_the_last_item_of_the_ranking_is_not_dropped() -> None:
+def test_the_last_item_of_the_ranking_is_not_dropped():
     assert average_precision(histograms_of([(9, 0), (1, 1)]))[0] == pytest.approx(1 / 10)
     assert recall_at(histograms_of([(9, 0), (1, 1)]), 10)[0] == 1
 
 
-def test_average_precision_at_k_is_divided_by_what_could_be_found_and_not_by_what_was() -> None:
+def test_average_precision_at_k_is_divided_by_what_could_be_found_and_not_by_what_was():
     one_hit_of_five = histograms_of([(1, 1), (3, 0), (4, 4)])
     assert average_precision_at(one_hit_of_five, 4)[0] == pytest.approx(1 / 4)
     assert average_precision_at(one_hit_of_five, 3)[0] == pytest.approx(1 / 3)
 
 
-def test_average_precision_at_k_is_divided_by_no_more_than_k() -> None:
+def test_average_precision_at_k_is_divided_by_no_more_than_k():
     assert average_precision_at(histograms_of([(10, 10)]), 4)[0] == 1
 
 
-def test_a_query_without_a_hit_among_the_first_k_counts_as_zero() -> None:
+def test_a_query_without_a_hit_among_the_first_k_counts_as_zero():
     late, early = [(5, 0), (1, 1)], [(1, 1), (5, 0)]
     assert average_precision_at(histograms_of(late, early), 3).tolist() == [0, 1]
 
 
-def test_a_query_without_relevant_items_has_no_average_precision_and_is_not_zero() -> None:
+def test_a_query_without_relevant_items_has_no_average_precision_and_is_not_zero():
     histograms = histograms_of([(2, 0), (2, 0)], [(2, 2), (2, 0)])
     optimistic, pessimistic = average_precision_bounds(histograms)
     for values in (average_precision(histograms), average_precision_at(histograms, 2), optimistic, pessimistic):
         np.testing.assert_array_equal(values, [np.nan, 1])
 
 
-def test_a_k_beyond_the_database_means_all_of_it() -> None:
+def test_a_k_beyond_the_database_means_all_of_it():
     histograms = random_histograms()
     for figure in (average_precision_at, precision_at, recall_at):
         np.testing.assert_array_equal(figure(histograms, 10**6), figure(histograms, 200))
 
 
-def test_an_empty_ball_is_a_failed_lookup_of_precision_zero() -> None:
+def test_an_empty_ball_is_a_failed_lookup_of_precision_zero():
     precision, failed = precision_within_radius(histograms_of([(0, 0), (0, 0), (4, 3)], [(0, 0), (2, 1), (2, 0)]), 1)
     assert precision.tolist() == [0, 0.5]
     assert failed.tolist() == [True, False]
 
 
-def test_a_ball_wider_than_the_code_holds_the_whole_database() -> None:
+def test_a_ball_wider_than_the_code_holds_the_whole_database():
     precision, failed = precision_within_radius(histograms_of([(0, 0), (4, 3)]), 99)
     assert precision.tolist() == [0.75]
     assert failed.tolist() == [False]
 
 
-def test_a_query_has_the_same_figures_alone_and_among_many() -> None:
+def test_a_query_has_the_same_figures_alone_and_among_many():
     many = random_histograms(queries=2 * BLOCK_QUERIES + 3)
     for query in (0, 2, BLOCK_QUERIES - 1, BLOCK_QUERIES, 2 * BLOCK_QUERIES, 2 * BLOCK_QUERIES + 2):
         alone = DistanceHistograms(many.all[[query]], many.relevant[[query]])
@@ -170,13 +168,13 @@ def test_a_query_has_the_same_figures_alone_and_among_many() -> None:
 
 
 @pytest.mark.parametrize("k", [0, -1, 2.5, True])
-def test_a_rank_that_is_no_whole_number_from_one_is_refused(k: Any) -> None:
+def test_a_rank_that_is_no_whole_number_from_one_is_refused(k):
     for figure in (average_precision_at, precision_at, recall_at):
         with pytest.raises(InputError, match=f"k is {k!r}"):
             figure(histograms_of([(2, 1)]), k)
 
 
 @pytest.mark.parametrize("radius", [-1, 0.5, False])
-def test_a_radius_that_is_no_whole_number_from_zero_is_refused(radius: Any) -> None:
+def test_a_radius_that_is_no_whole_number_from_zero_is_refused(radius):
     with pytest.raises(InputError, match=f"radius is {radius!r}"):
         precision_within_radius(histograms_of([(2, 1)]), radius)

@@ -15,7 +15,7 @@ from deephash_pipeline.retrieval import (
 from deephash_pipeline.retrieval.real_valued import real_valued_metrics
 
 
-def test_average_precision_is_that_of_the_sorted_items(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_average_precision_is_that_of_the_sorted_items(monkeypatch):
     monkeypatch.setattr(real_valued, "VALUES_PER_BLOCK", 200)
     generator = np.random.default_rng(0)
     queries, items = generator.normal(size=(13, 4)).astype(np.float32), generator.normal(size=(60, 4))
@@ -31,7 +31,7 @@ def test_average_precision_is_that_of_the_sorted_items(monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("several", [False, True])
-def test_codes_as_features_have_the_metrics_of_the_codes(several: bool) -> None:
+def test_codes_as_features_have_the_metrics_of_the_codes(several):
     generator = np.random.default_rng(1)
     queries, items = generator.random((20, 8)) < 0.5, generator.random((1200, 8)) < 0.5
     if several:
@@ -50,7 +50,7 @@ def test_codes_as_features_have_the_metrics_of_the_codes(several: bool) -> None:
     assert found["queries_without_relevant_items"] > 0
 
 
-def test_equal_items_are_tied_wherever_they_stand() -> None:
+def test_equal_items_are_tied_wherever_they_stand():
     generator = np.random.default_rng(2)
     items = np.repeat(generator.normal(size=(5, 300)).astype(np.float32), 100, axis=0)
     labels = generator.integers(0, 4, 500)
@@ -62,6 +62,6 @@ def test_equal_items_are_tied_wherever_they_stand() -> None:
     assert one == pytest.approx(other, abs=1e-12)
 
 
-def test_features_of_another_length_are_refused_in_one_line() -> None:
+def test_features_of_another_length_are_refused_in_one_line():
     with pytest.raises(InputError, match=r"^queries have shape \(2, 3\) and items \(4, 5\): give"):
         real_valued_metrics(np.zeros((2, 3)), np.zeros(2, int), np.zeros((4, 5)), np.zeros(4, int))

@@ -1,5 +1,4 @@
 from itertools import permutations
-from typing import Any
 
 import numba
 import numpy as np
@@ -20,7 +19,7 @@ from deephash_pipeline.retrieval.stable_order import stable_order_average_precis
 from tests.retrieval.random_codes import EQUAL, distances_to, in_order, is_relevant, random_problem
 
 
-def with_several_labels(problem: LabelledCodes, seed: int, classes: int) -> LabelledCodes:
+def with_several_labels(problem, seed, classes):
     """The first query has no class at all; of many classes, an item has two on average."""
     rng = np.random.default_rng(seed)
     query_labels = rng.random((len(problem.query_codes), classes)) < 2 / (classes + 2)
@@ -29,7 +28,7 @@ def with_several_labels(problem: LabelledCodes, seed: int, classes: int) -> Labe
     return problem._replace(query_labels=query_labels, database_labels=database_labels)
 
 
-def sorted_average_precision(problem: LabelledCodes, k: int | None = None) -> list[float]:
+def sorted_average_precision(problem, k=None):
     figures = []
     for code, label in zip(problem.query_codes, problem.query_labels, strict=True):
         relevant, order = is_relevant(problem, label), np.argsort(distances_to(problem, code), kind="stable")
@@ -40,7 +39,7 @@ def sorted_average_precision(problem: LabelledCodes, k: int | None = None) -> li
     return figures
 
 
-def assert_as_sorted(problem: LabelledCodes, k: int | None = None) -> None:
+def assert_as_sorted(problem, k=None):
     found = stable_order_average_precision(problem, k=k)
     np.testing.assert_allclose(found, sorted_average_precision(problem, k), rtol=1e-12)
 
@@ -57,33 +56,31 @@ sizes = {
 
 @given(classes=st.integers(1, 5), **sizes)
 @settings(deadline=None)
-def test_figures_equal_those_of_a_stable_sort(
-    seed: int, queries: int, items: int, code_length: int, prototypes: int, k: int | None, classes: int
-) -> None:
+def test_figures_equal_those_of_a_stable_sort(seed, queries, items, code_length, prototypes, k, classes):
     assert_as_sorted(random_problem(seed, queries, items, code_length, classes, prototypes), k)
 
 
 @given(classes=st.integers(1, 130), **sizes)
 @settings(deadline=None)
 def test_an_item_with_several_labels_is_relevant_if_it_shares_one(
-    seed: int, queries: int, items: int, code_length: int, prototypes: int, k: int | None, classes: int
-) -> None:
+    seed, queries, items, code_length, prototypes, k, classes
+):
     problem = random_problem(seed, queries, items, code_length, prototypes=prototypes)
     assert_as_sorted(with_several_labels(problem, seed, classes), k)
 
 
 @pytest.mark.parametrize("k", [None, 1029])
-def test_figures_are_right_for_thousands_of_items_and_two_words_of_labels(k: int | None) -> None:
+def test_figures_are_right_for_thousands_of_items_and_two_words_of_labels(k):
     problem = random_problem(seed=0, queries=6, items=9219, code_length=65, classes=2)
     assert_as_sorted(problem, k)
     assert_as_sorted(with_several_labels(problem, seed=0, classes=70), k)
 
 
-def test_a_database_of_one_code_is_ranked_by_index_alone() -> None:
+def test_a_database_of_one_code_is_ranked_by_index_alone():
     assert_as_sorted(random_problem(seed=1, queries=9, items=8199, code_length=256, classes=3, prototypes=1))
 
 
-def test_one_label_per_item_is_the_same_as_a_row_with_one_class() -> None:
+def test_one_label_per_item_is_the_same_as_a_row_with_one_class():
     problem = random_problem(seed=2, queries=40, items=300, code_length=12, classes=5)
     classes = np.arange(-1, 6)
     rows = problem._replace(
@@ -93,21 +90,21 @@ def test_one_label_per_item_is_the_same_as_a_row_with_one_class() -> None:
     np.testing.assert_array_equal(stable_order_average_precision(rows), stable_order_average_precision(problem))
 
 
-def test_labels_beyond_the_digits_of_a_float_stay_apart() -> None:
+def test_labels_beyond_the_digits_of_a_float_stay_apart():
     codes = np.zeros((2, 1), dtype=np.uint8)
     large = np.array([2**60, 2**60 + 1])
     found = stable_order_average_precision(LabelledCodes(codes, large, codes, large.astype(np.uint64), code_length=8))
     assert found.tolist() == [1, 1 / 2]
 
 
-def test_among_equally_far_items_the_first_in_the_database_comes_first() -> None:
+def test_among_equally_far_items_the_first_in_the_database_comes_first():
     codes = np.zeros((3, 1), dtype=np.uint8)
     problem = LabelledCodes(codes[:1], np.array([7]), codes, np.array([7, 4, 4]), 8)
     assert stable_order_average_precision(problem).tolist() == [1]
     assert stable_order_average_precision(in_order(problem, slice(None, None, -1))).tolist() == [1 / 3]
 
 
-def test_of_the_whole_database_in_the_opposite_order_the_figure_differs_but_stays_within_the_bounds() -> None:
+def test_of_the_whole_database_in_the_opposite_order_the_figure_differs_but_stays_within_the_bounds():
     problem = random_problem(seed=3, queries=50, items=400, code_length=12)
     forwards = stable_order_average_precision(problem)
     backwards = stable_order_average_precision(in_order(problem, slice(None, None, -1)))
@@ -121,7 +118,7 @@ def test_of_the_whole_database_in_the_opposite_order_the_figure_differs_but_stay
 
 
 @pytest.mark.parametrize("k", [1, 7, 24, 1000])
-def test_without_ties_it_is_the_tie_aware_figure_in_any_order(k: int) -> None:
+def test_without_ties_it_is_the_tie_aware_figure_in_any_order(k):
     rng = np.random.default_rng(4)
     one_at_every_distance = LabelledCodes(
         pack_bits(np.zeros((3, 48), dtype=bool)),
@@ -146,7 +143,7 @@ def test_without_ties_it_is_the_tie_aware_figure_in_any_order(k: int) -> None:
 
 
 @pytest.mark.parametrize("k", [1, 3, 4, 6])
-def test_the_mean_over_all_orders_of_the_database_is_the_tie_aware_figure(k: int) -> None:
+def test_the_mean_over_all_orders_of_the_database_is_the_tie_aware_figure(k):
     query, near, far = (np.array([[byte]], dtype=np.uint8) for byte in (0b000, 0b001, 0b110))
     problem = LabelledCodes(
         np.concatenate([query, query]),
@@ -160,7 +157,7 @@ def test_the_mean_over_all_orders_of_the_database_is_the_tie_aware_figure(k: int
     np.testing.assert_allclose(np.mean(orders, axis=0), average_precision_at(count_distances(*problem), k), rtol=1e-12)
 
 
-def test_a_query_without_relevant_items_has_no_average_precision() -> None:
+def test_a_query_without_relevant_items_has_no_average_precision():
     codes = np.zeros((2, 1), dtype=np.uint8)
     labels = np.array([0, 1])
     found = stable_order_average_precision(LabelledCodes(codes, labels, codes, np.array([0, 0]), code_length=8))
@@ -171,7 +168,7 @@ def test_a_query_without_relevant_items_has_no_average_precision() -> None:
 @pytest.mark.skipif(numba.get_num_threads() < 2, reason="one thread is all there is")
 @pytest.mark.usefixtures("restored_threads")
 @pytest.mark.parametrize("queries", [1, 101])
-def test_the_number_of_threads_does_not_matter(queries: int) -> None:
+def test_the_number_of_threads_does_not_matter(queries):
     single = random_problem(seed=5, queries=queries, items=5000, code_length=48)
     for problem in (single, with_several_labels(single, seed=6, classes=20)):
         numba.set_num_threads(1)
@@ -187,6 +184,6 @@ def test_the_number_of_threads_does_not_matter(queries: int) -> None:
         *(({}, k, f"k is {k}; give a whole number") for k in (0, True, 2.0)),
     ],
 )
-def test_input_that_cannot_be_ranked_is_refused_by_name(changes: dict[str, Any], k: Any, message: str) -> None:
+def test_input_that_cannot_be_ranked_is_refused_by_name(changes, k, message):
     with pytest.raises(InputError, match=message):
         stable_order_average_precision(LabelledCodes(**(EQUAL | changes)), k)

@@ -1,11 +1,9 @@
 """What all queries have together: the summary of their figures, the curves and the chance level."""
 
 import math
-from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.retrieval import (
@@ -27,7 +25,7 @@ from deephash_pipeline.retrieval.metrics import mean_average_precision
 from tests.retrieval.small_histograms import histograms_of, random_histograms
 
 
-def test_the_curve_by_radius_sums_counts_over_queries_before_it_divides() -> None:
+def test_the_curve_by_radius_sums_counts_over_queries_before_it_divides():
     curve = precision_recall_by_radius(histograms_of([(0, 0), (1, 1), (3, 1)], [(0, 0), (3, 0), (1, 1)]))
     assert curve.point.tolist() == [0, 1, 2]
     np.testing.assert_allclose(curve.precision, [np.nan, 1 / 4, 3 / 8])
@@ -35,7 +33,7 @@ def test_the_curve_by_radius_sums_counts_over_queries_before_it_divides() -> Non
 
 
 @pytest.mark.parametrize("queries", [30, 2 * BLOCK_QUERIES + 3])
-def test_the_curve_by_rank_is_the_mean_of_the_figures_at_each_rank(queries: int) -> None:
+def test_the_curve_by_rank_is_the_mean_of_the_figures_at_each_rank(queries):
     histograms = random_histograms(queries=queries)
     evaluated = histograms.relevant_items > 0
     ranks = np.array([1, 2, 3, 50, 199, 200, 1000])
@@ -47,7 +45,7 @@ def test_the_curve_by_rank_is_the_mean_of_the_figures_at_each_rank(queries: int)
     np.testing.assert_allclose(curve.recall, recall, rtol=1e-13)
 
 
-def test_queries_without_relevant_items_do_not_change_a_curve() -> None:
+def test_queries_without_relevant_items_do_not_change_a_curve():
     with_item, without = [(1, 1), (4, 1)], [(5, 0), (0, 0)]
     alone, both = histograms_of(with_item), histograms_of(with_item, without)
     for one, two in (
@@ -58,11 +56,11 @@ def test_queries_without_relevant_items_do_not_change_a_curve() -> None:
         np.testing.assert_array_equal(one.recall, two.recall)
 
 
-def test_the_chance_level_of_ten_equal_classes_of_5000_is_a_tenth_and_a_bit() -> None:
+def test_the_chance_level_of_ten_equal_classes_of_5000_is_a_tenth_and_a_bit():
     assert chance_level(np.arange(10), np.repeat(np.arange(10), 5000)) == pytest.approx(0.1002, abs=5e-5)
 
 
-def test_the_chance_level_is_the_score_of_equal_codes() -> None:
+def test_the_chance_level_is_the_score_of_equal_codes():
     rng = np.random.default_rng(0)
     query_labels, database_labels = rng.integers(0, 6, 40), rng.integers(0, 4, 300)
     codes = [pack_bits(np.zeros((len(labels), 12), dtype=bool)) for labels in (query_labels, database_labels)]
@@ -71,11 +69,11 @@ def test_the_chance_level_is_the_score_of_equal_codes() -> None:
     assert chance_level(query_labels, database_labels) == pytest.approx(expected, rel=1e-14)
 
 
-def test_the_chance_level_of_unknown_classes_is_undefined() -> None:
+def test_the_chance_level_of_unknown_classes_is_undefined():
     assert math.isnan(chance_level(np.array([5, 6]), np.array([0, 1])))
 
 
-def test_the_summary_means_over_queries_with_relevant_items_and_counts_the_others() -> None:
+def test_the_summary_means_over_queries_with_relevant_items_and_counts_the_others():
     histograms = random_histograms()
     evaluated = np.arange(30) % 4 != 3
     optimistic, pessimistic = average_precision_bounds(histograms)
@@ -94,13 +92,13 @@ def test_the_summary_means_over_queries_with_relevant_items_and_counts_the_other
     }
 
 
-def test_the_mean_leaves_out_queries_without_relevant_items() -> None:
+def test_the_mean_leaves_out_queries_without_relevant_items():
     histograms = random_histograms()
     assert mean_average_precision(histograms) == retrieval_metrics(histograms)["mean_average_precision"]
     assert math.isnan(mean_average_precision(histograms_of([(2, 0), (1, 0)])))
 
 
-def test_the_summary_does_not_depend_on_the_order_of_the_database() -> None:
+def test_the_summary_does_not_depend_on_the_order_of_the_database():
     rng = np.random.default_rng(1)
     query_codes, database_codes = (pack_bits(rng.random((n, 4)) < 0.5) for n in (20, 300))
     query_labels, database_labels = rng.integers(0, 3, 20), np.sort(rng.integers(0, 3, 300))
@@ -110,7 +108,7 @@ def test_the_summary_does_not_depend_on_the_order_of_the_database() -> None:
     assert retrieval_metrics(in_no_order) == retrieval_metrics(in_class_order)
 
 
-def test_the_summary_is_undefined_but_complete_when_no_query_has_a_relevant_item() -> None:
+def test_the_summary_is_undefined_but_complete_when_no_query_has_a_relevant_item():
     metrics = retrieval_metrics(histograms_of([(2, 0), (1, 0)]))
     counts = {"queries": 1, "queries_without_relevant_items": 1, "database_size": 3}
     assert {name: metrics.pop(name) for name in counts} == counts
@@ -118,7 +116,7 @@ def test_the_summary_is_undefined_but_complete_when_no_query_has_a_relevant_item
     assert all(math.isnan(value) for value in metrics.values())
 
 
-def test_curves_are_undefined_when_no_query_has_a_relevant_item() -> None:
+def test_curves_are_undefined_when_no_query_has_a_relevant_item():
     histograms = histograms_of([(2, 0), (1, 0)])
     for curve in (precision_recall_by_radius(histograms), precision_recall_by_rank(histograms, np.array([1, 2]))):
         assert np.isnan(curve.precision).all()
@@ -126,6 +124,6 @@ def test_curves_are_undefined_when_no_query_has_a_relevant_item() -> None:
 
 
 @pytest.mark.parametrize("ranks", [np.array([0, 1]), np.array([1.0]), np.array([[1]])])
-def test_ranks_that_are_no_whole_numbers_from_one_are_refused(ranks: NDArray[Any]) -> None:
+def test_ranks_that_are_no_whole_numbers_from_one_are_refused(ranks):
     with pytest.raises(InputError, match="ranks"):
         precision_recall_by_rank(histograms_of([(2, 1)]), ranks)

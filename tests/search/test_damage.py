@@ -5,7 +5,6 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def whole(tmp_path_factory):
     """An index whose items are all in the ledger, some removed, some without a label; not to be changed."""
     folder = tmp_path_factory.mktemp("whole") / "index"
     codes = np.random.default_rng(0).integers(0, 256, (ITEMS, 6), dtype=np.uint8)
@@ -36,11 +35,11 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def folder(whole: Path, tmp_path: Path) -> Path:
+def folder(whole, tmp_path):
     return shutil.copytree(whole, tmp_path / "index")
 
 
-def answers(folder: Path, read_only: bool = True) -> list[Any]:
+def answers(folder, read_only=True):
     """All that can be asked of an index."""
     queries = np.random.default_rng(1).integers(0, 256, (10, 6), dtype=np.uint8)
     with HammingIndex.open(folder, read_only) as index:
@@ -50,7 +49,7 @@ def answers(folder: Path, read_only: bool = True) -> list[Any]:
         return [*((some.ids.tolist(), some.distances.tolist()) for some in found), items, index.made_by]
 
 
-def test_damage_of_the_ledger_is_refused_or_changes_no_answer(whole: Path, folder: Path) -> None:
+def test_damage_of_the_ledger_is_refused_or_changes_no_answer(whole, folder):
     expected, ledger = answers(whole), (whole / "index.sqlite").read_bytes()
     rng, refused = np.random.default_rng(2), 0
     for damage in range(DAMAGES):
@@ -85,7 +84,7 @@ def test_damage_of_the_ledger_is_refused_or_changes_no_answer(whole: Path, folde
         "DELETE FROM metadata WHERE position = 9",
     ],
 )
-def test_a_row_that_is_not_what_was_written_is_noticed(folder: Path, change: str) -> None:
+def test_a_row_that_is_not_what_was_written_is_noticed(folder, change):
     with closing(sqlite3.connect(folder / "index.sqlite")) as connection:
         connection.execute(change)
         connection.commit()
@@ -93,7 +92,7 @@ def test_a_row_that_is_not_what_was_written_is_noticed(folder: Path, change: str
         answers(folder)
 
 
-def test_digests_follow_every_change(folder: Path) -> None:
+def test_digests_follow_every_change(folder):
     code = np.zeros((1, 6), dtype=np.uint8)
     with HammingIndex.open(folder) as index:
         index.add(["new"], code, {"label": ["x"], "colour": [-0.0]})
@@ -110,7 +109,7 @@ def test_digests_follow_every_change(folder: Path) -> None:
         assert index.search(code, 1, {"label": 1}).ids.tolist() == [["new"]]
 
 
-def test_an_index_of_the_first_format_is_read_and_gets_digests_from_its_next_writer(whole: Path, folder: Path) -> None:
+def test_an_index_of_the_first_format_is_read_and_gets_digests_from_its_next_writer(whole, folder):
     with closing(sqlite3.connect(folder / "index.sqlite")) as connection:
         connection.execute('ALTER TABLE metadata DROP COLUMN "digest of this row"')
         connection.execute("DELETE FROM settings WHERE name IN ('rows', 'described', 'digest')")
@@ -125,7 +124,7 @@ def test_an_index_of_the_first_format_is_read_and_gets_digests_from_its_next_wri
         answers(folder)
 
 
-def test_a_folder_of_segments_that_is_missing_is_named_where_items_were_in_it(whole: Path, folder: Path) -> None:
+def test_a_folder_of_segments_that_is_missing_is_named_where_items_were_in_it(whole, folder):
     (folder / "segments").rmdir()
     assert answers(folder) == answers(folder, read_only=False) == answers(whole)
     with HammingIndex.open(folder) as index:
@@ -139,7 +138,7 @@ def test_a_folder_of_segments_that_is_missing_is_named_where_items_were_in_it(wh
         HammingIndex.open(folder)
 
 
-def test_an_index_on_a_disk_that_is_mounted_for_reading_is_searched(whole: Path, tmp_path: Path) -> None:
+def test_an_index_on_a_disk_that_is_mounted_for_reading_is_searched(whole, tmp_path):
     program = (
         "import sys; from pathlib import Path; from tests.search.test_damage import answers; "
         "sys.stdout.write(str(answers(Path(sys.argv[1]))))"
@@ -153,7 +152,7 @@ def test_an_index_on_a_disk_that_is_mounted_for_reading_is_searched(whole: Path,
     assert done.stdout == str(answers(whole))
 
 
-def test_a_pickled_index_opens_its_folder_anew(folder: Path) -> None:
+def test_a_pickled_index_opens_its_folder_anew(folder):
     with HammingIndex.open(folder) as index, pickle.loads(pickle.dumps(index)) as copy:
         index.add(["new"], np.zeros((1, 6), dtype=np.uint8))
         assert list(copy) == list(index)
@@ -174,7 +173,7 @@ def test_a_pickled_index_opens_its_folder_anew(folder: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("read_only", [True, False])
-def test_an_index_that_is_closed_says_so(folder: Path, use: Callable[[HammingIndex], Any], read_only: bool) -> None:
+def test_an_index_that_is_closed_says_so(folder, use, read_only):
     index = HammingIndex.open(folder, read_only)
     index.close()
     index.close()

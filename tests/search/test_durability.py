@@ -11,7 +11,6 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -30,7 +29,7 @@ PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload(["tests.search.writer"])
 
 
-def run_and_kill(folder: Path, seed: int, messages: int, seconds: float) -> list[tuple[str, set[int]]]:
+def run_and_kill(folder, seed, messages, seconds):
     """Let a writer work until it has said something so many times, kill it a moment later, and return what it said."""
     receiver, sender = PROCESSES.Pipe(duplex=False)
     writer = PROCESSES.Process(target=change_until_killed, args=(str(folder), seed, sender))
@@ -47,7 +46,7 @@ def run_and_kill(folder: Path, seed: int, messages: int, seconds: float) -> list
     return [(action, set(ids)) for action, ids in said]
 
 
-def test_a_killed_writer_loses_nothing_that_it_said_was_stored(tmp_path: Path) -> None:
+def test_a_killed_writer_loses_nothing_that_it_said_was_stored(tmp_path):
     folder = tmp_path / "index"
     HammingIndex.create(folder, CODE_LENGTH).close()
     rng = np.random.default_rng(17)
@@ -75,16 +74,14 @@ def test_a_killed_writer_loses_nothing_that_it_said_was_stored(tmp_path: Path) -
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs Linux to tell what is flushed")
-def test_a_segment_and_its_name_are_flushed_before_the_ledger_names_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_segment_and_its_name_are_flushed_before_the_ledger_names_it(tmp_path, monkeypatch):
     flushed, fsync, named = [], os.fsync, Ledger.replace_segments
 
-    def noted_fsync(descriptor: int) -> None:
+    def noted_fsync(descriptor):
         fsync(descriptor)
         flushed.append(Path(os.readlink(f"/proc/self/fd/{descriptor}")))
 
-    def noted_replace(ledger: Ledger, *arguments: Any) -> None:
+    def noted_replace(ledger, *arguments):
         (segment,) = (tmp_path / "index" / "segments").iterdir()
         assert flushed[-2:] == [segment, segment.parent]
         named(ledger, *arguments)
@@ -99,14 +96,14 @@ def test_a_segment_and_its_name_are_flushed_before_the_ledger_names_it(
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     with HammingIndex.create(tmp_path / "index", CODE_LENGTH) as index:
         index.add(range(5000), codes_of(range(5000)), {"label": [item % 3 for item in range(5000)]})
     return tmp_path / "index"
 
 
 @pytest.mark.parametrize("share", [0.001, 0.3, 0.999])
-def test_a_flipped_bit_anywhere_in_a_segment_is_refused_by_name(folder: Path, share: float) -> None:
+def test_a_flipped_bit_anywhere_in_a_segment_is_refused_by_name(folder, share):
     (segment,) = (folder / "segments").iterdir()
     content = bytearray(segment.read_bytes())
     content[int(share * len(content))] ^= 4
@@ -116,7 +113,7 @@ def test_a_flipped_bit_anywhere_in_a_segment_is_refused_by_name(folder: Path, sh
             HammingIndex.open(folder, read_only=read_only)
 
 
-def test_a_segment_that_is_cut_short_or_missing_is_refused_by_name(folder: Path) -> None:
+def test_a_segment_that_is_cut_short_or_missing_is_refused_by_name(folder):
     (segment,) = (folder / "segments").iterdir()
     content = segment.read_bytes()
     for left in (content[:-1], b""):
@@ -128,7 +125,7 @@ def test_a_segment_that_is_cut_short_or_missing_is_refused_by_name(folder: Path)
         HammingIndex.open(folder)
 
 
-def test_a_ledger_that_is_no_database_is_refused_by_name(folder: Path) -> None:
+def test_a_ledger_that_is_no_database_is_refused_by_name(folder):
     for path in folder.glob("index.sqlite*"):
         path.write_bytes(b"not a database" * 100)
     with pytest.raises(InputError, match=r"index\.sqlite is damaged"):
@@ -136,10 +133,8 @@ def test_a_ledger_that_is_no_database_is_refused_by_name(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("code", [sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN])
-def test_a_folder_that_cannot_be_written_is_not_called_damaged(
-    folder: Path, code: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(*_: object) -> None:
+def test_a_folder_that_cannot_be_written_is_not_called_damaged(folder, code, monkeypatch):
+    def refuse(*_):
         error = sqlite3.OperationalError("attempt to write a readonly database")
         error.sqlite_errorcode = code
         raise error
@@ -149,14 +144,14 @@ def test_a_folder_that_cannot_be_written_is_not_called_damaged(
         HammingIndex.open(folder, read_only=True)
 
 
-def test_a_lock_that_cannot_be_taken_is_refused_in_a_line(folder: Path) -> None:
+def test_a_lock_that_cannot_be_taken_is_refused_in_a_line(folder):
     (folder / "writer.lock").unlink()
     (folder / "writer.lock").mkdir()
     with pytest.raises(InputError, match=f"{folder} cannot be written"):
         HammingIndex.open(folder)
 
 
-def test_the_log_of_an_index_that_is_changed_often_grows_once(tmp_path: Path) -> None:
+def test_the_log_of_an_index_that_is_changed_often_grows_once(tmp_path):
     folder = tmp_path / "index"
     with HammingIndex.create(folder, CODE_LENGTH) as index, HammingIndex.open(folder, read_only=True) as reader:
         lengths = set()
@@ -170,7 +165,7 @@ def test_the_log_of_an_index_that_is_changed_often_grows_once(tmp_path: Path) ->
         assert list(index) == list(range(40))
 
 
-def test_a_second_writer_is_refused_until_the_first_is_done(folder: Path) -> None:
+def test_a_second_writer_is_refused_until_the_first_is_done(folder):
     with HammingIndex.open(folder):
         with pytest.raises(InputError, match=f"is being written by process {os.getpid()}"):
             HammingIndex.open(folder)
@@ -182,7 +177,7 @@ def test_a_second_writer_is_refused_until_the_first_is_done(folder: Path) -> Non
     HammingIndex.open(folder).close()
 
 
-def test_a_reader_in_another_process_sees_every_change_at_its_next_search(folder: Path) -> None:
+def test_a_reader_in_another_process_sees_every_change_at_its_next_search(folder):
     program = f"""
 import sys
 import threading
@@ -203,7 +198,7 @@ for line in sys.stdin:
         assert reader.stdout is not None
         assert reader.stdout.readline() == "ready\n"
 
-        def ask(item: int) -> str:
+        def ask(item):
             assert reader.stdin is not None
             assert reader.stdout is not None
             print(item, file=reader.stdin, flush=True)
@@ -221,8 +216,8 @@ for line in sys.stdin:
 
 
 def test_an_item_that_another_process_forgets_within_a_search_is_not_taken_for_one_without_metadata(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    folder, monkeypatch
+):
     program = f"""
 from deephash_pipeline.search import HammingIndex
 with HammingIndex.open({str(folder)!r}) as index:
@@ -234,7 +229,7 @@ with HammingIndex.open({str(folder)!r}) as index:
     reader = HammingIndex.open(folder, read_only=True)
     positions = reader._conditions.positions
 
-    def positions_after_a_change(where: Any) -> Any:
+    def positions_after_a_change(where):
         monkeypatch.undo()
         subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)
         return positions(where)
@@ -251,7 +246,7 @@ with HammingIndex.open({str(folder)!r}) as index:
     reader.close()
 
 
-def test_compaction_in_the_background_keeps_what_is_added_and_removed_meanwhile(folder: Path) -> None:
+def test_compaction_in_the_background_keeps_what_is_added_and_removed_meanwhile(folder):
     with HammingIndex.open(folder) as index:
         index.add(range(5000, 10_000), codes_of(range(5000, 10_000)))
         index.remove(range(100))
@@ -271,14 +266,12 @@ def test_compaction_in_the_background_keeps_what_is_added_and_removed_meanwhile(
 
 
 @pytest.mark.parametrize("items", [1, 6000])
-def test_a_change_that_cannot_be_written_leaves_everything_as_it_was(
-    folder: Path, items: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_change_that_cannot_be_written_leaves_everything_as_it_was(folder, items, monkeypatch):
     ids = range(10_000, 10_000 + items)
     with HammingIndex.open(folder) as index:
         with monkeypatch.context() as patch:
 
-            def fail(*_arguments: object) -> None:
+            def fail(*_arguments):
                 raise OSError(28, "No space left on device")
 
             patch.setattr(Ledger, "set", fail)
@@ -292,11 +285,11 @@ def test_a_change_that_cannot_be_written_leaves_everything_as_it_was(
         assert len(list((folder / "segments").iterdir())) == 1
 
 
-def test_searches_go_on_in_threads_while_another_adds_and_removes(folder: Path) -> None:
+def test_searches_go_on_in_threads_while_another_adds_and_removes(folder):
     with HammingIndex.open(folder) as index, ThreadPoolExecutor(2) as pool:
         stop = threading.Event()
 
-        def search() -> int:
+        def search():
             searches = 0
             while not stop.is_set() or not searches:
                 answers = index.search(codes_of([7, 4000]), 20, where={"label": [1, 2]} if searches % 2 else None)

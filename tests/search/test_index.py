@@ -1,6 +1,4 @@
 import math
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +12,7 @@ from tests.search.brute_force import ListIndex, random_codes
 QUERIES = 3
 
 
-def check(index: HammingIndex, expected: ListIndex, rng: np.random.Generator, text: bool) -> None:
+def check(index, expected, rng, text):
     queries = random_codes(rng, QUERIES, index.code_length)
     k, radius = int(rng.integers(1, 30)), int(rng.integers(0, index.code_length + 1))
     label = int(rng.integers(0, 3))
@@ -51,8 +49,8 @@ def check(index: HammingIndex, expected: ListIndex, rng: np.random.Generator, te
 )
 @settings(max_examples=40, deadline=None)
 def test_after_any_sequence_of_changes_answers_are_those_of_brute_force(
-    tmp_path_factory: pytest.TempPathFactory, seed: int, code_length: int, text: bool, durable: bool, steps: list[str]
-) -> None:
+    tmp_path_factory, seed, code_length, text, durable, steps
+):
     rng = np.random.default_rng(seed)
     folder = tmp_path_factory.mktemp("index") / "index"
     index = HammingIndex.create(folder, code_length) if durable else HammingIndex(code_length)
@@ -93,7 +91,7 @@ def test_after_any_sequence_of_changes_answers_are_those_of_brute_force(
     reader.close()
 
 
-def test_ten_shards_filled_in_turn_and_merged_answer_like_one_index() -> None:
+def test_ten_shards_filled_in_turn_and_merged_answer_like_one_index():
     rng = np.random.default_rng(0)
     codes, queries = random_codes(rng, 5000, 12, different=300), random_codes(rng, 20, 12)
     whole = HammingIndex(12)
@@ -107,7 +105,7 @@ def test_ten_shards_filled_in_turn_and_merged_answer_like_one_index() -> None:
     np.testing.assert_array_equal(merged.distances, whole.search(queries, 77).distances)
 
 
-def test_a_tail_that_grows_long_becomes_a_segment() -> None:
+def test_a_tail_that_grows_long_becomes_a_segment():
     rng = np.random.default_rng(0)
     index, codes = HammingIndex(48), random_codes(rng, 20_000, 48)
     for start in range(0, 20_000, 2000):
@@ -117,7 +115,7 @@ def test_a_tail_that_grows_long_becomes_a_segment() -> None:
 
 
 @pytest.fixture
-def index() -> HammingIndex:
+def index():
     index = HammingIndex(8)
     codes = np.array([[1], [3], [255]], dtype=np.uint8)
     index.add([1, 2, 3], codes, {"label": ["cat", "dog", None], "year": [2019, 2021, 2023]})
@@ -141,7 +139,7 @@ def index() -> HammingIndex:
         ({"label": {"!=": "cat", ">": "a"}}, [2]),
     ],
 )
-def test_conditions_on_metadata(index: HammingIndex, where: Any, ids: list[int]) -> None:
+def test_conditions_on_metadata(index, where, ids):
     assert sorted(index.search(np.zeros((1, 1), dtype=np.uint8), 10, where=where).ids[0].tolist()) == ids
 
 
@@ -154,9 +152,7 @@ def test_conditions_on_metadata(index: HammingIndex, where: Any, ids: list[int])
         ({"label": {"!=": "cat"}}, [2, 3, 4]),
     ],
 )
-def test_items_added_without_metadata_have_no_value_in_any_column(
-    index: HammingIndex, where: Any, ids: list[int]
-) -> None:
+def test_items_added_without_metadata_have_no_value_in_any_column(index, where, ids):
     index.add([4], np.array([[7]], dtype=np.uint8))
     for _ in range(2):
         assert sorted(index.search(zeros(1), 10, where=where).ids[0].tolist()) == ids
@@ -165,7 +161,7 @@ def test_items_added_without_metadata_have_no_value_in_any_column(
     assert without.search(zeros(1), 10, where={}).ids.tolist() == [[1]]
 
 
-def test_a_condition_asked_again_sees_what_was_added_and_removed_in_between(index: HammingIndex) -> None:
+def test_a_condition_asked_again_sees_what_was_added_and_removed_in_between(index):
     query = np.zeros((1, 1), dtype=np.uint8)
     assert index.search(query, 5, where={"label": "cat"}).ids.tolist() == [[1]]
     index.add([7], query, {"label": ["cat"]})
@@ -174,7 +170,7 @@ def test_a_condition_asked_again_sees_what_was_added_and_removed_in_between(inde
     assert index.search(query, 5, where={"label": "cat"}).ids.tolist() == [[7]]
 
 
-def zeros(items: int, width: int = 1) -> Any:
+def zeros(items, width=1):
     return np.zeros((items, width), dtype=np.uint8)
 
 
@@ -218,7 +214,7 @@ def zeros(items: int, width: int = 1) -> Any:
         (lambda index: merge_answers([], 3), "at least one"),
     ],
 )
-def test_bad_input_is_one_line_and_changes_nothing(index: HammingIndex, call: Any, message: str) -> None:
+def test_bad_input_is_one_line_and_changes_nothing(index, call, message):
     with pytest.raises(InputError) as error:
         call(index)
     assert message in str(error.value)
@@ -226,7 +222,7 @@ def test_bad_input_is_one_line_and_changes_nothing(index: HammingIndex, call: An
     assert list(index) == [1, 2, 3]
 
 
-def test_an_index_without_items_answers_nothing() -> None:
+def test_an_index_without_items_answers_nothing():
     index = HammingIndex(70)
     queries = zeros(2, 9)
     assert index.search(queries, 3)[1] == []
@@ -240,7 +236,7 @@ def test_an_index_without_items_answers_nothing() -> None:
     assert index.info()["removed"] == 0
 
 
-def test_a_folder_in_use_or_without_an_index_is_refused(tmp_path: Path) -> None:
+def test_a_folder_in_use_or_without_an_index_is_refused(tmp_path):
     with pytest.raises(InputError, match="has no index"):
         HammingIndex.open(tmp_path / "none")
     (tmp_path / "file").write_text("")

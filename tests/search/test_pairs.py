@@ -1,5 +1,4 @@
 import tracemalloc
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,14 +11,14 @@ from deephash_pipeline.search import HammingIndex, pairs
 from tests.search.brute_force import distances_between, random_codes
 
 
-def clustered(rng: np.random.Generator, count: int, code_length: int) -> Any:
+def clustered(rng, count, code_length):
     """Packed codes around few centres: some equal, some near, some far."""
     centres = rng.random((max(1, count // 10), code_length)) < 0.5
     flips = rng.random((count, code_length)) < rng.choice([0, 0.01, 0.1], size=(count, 1))
     return np.packbits(centres[rng.integers(0, len(centres), count)] ^ flips, axis=1)
 
 
-def expected(codes: Any, radius: int, split: int = 0) -> list[list[int]]:
+def expected(codes, radius, split=0):
     distances = distances_between(codes, codes)
     rows = np.arange(len(codes))
     wanted = (rows[:, None] < split) & (rows >= split) if split else rows[:, None] < rows
@@ -27,7 +26,7 @@ def expected(codes: Any, radius: int, split: int = 0) -> list[list[int]]:
     return np.stack([first, second, distances[first, second]], axis=1).tolist()
 
 
-def found(codes: Any, code_length: int, radius: int, split: int = 0) -> list[list[int]]:
+def found(codes, code_length, radius, split=0):
     blocks = pairs.near_rows(code_words(codes), code_length, radius, split)
     return [pair for block in blocks for pair in block.tolist()]
 
@@ -43,9 +42,7 @@ def found(codes: Any, code_length: int, radius: int, split: int = 0) -> list[lis
 )
 @example(seed=0, code_length=64, count=250, radius=64, equal=0, at_once=64, split=False)
 @settings(max_examples=30, deadline=None)
-def test_pairs_are_those_of_brute_force_in_its_order(
-    seed: int, code_length: int, count: int, radius: int, equal: int, at_once: int, split: bool
-) -> None:
+def test_pairs_are_those_of_brute_force_in_its_order(seed, code_length, count, radius, equal, at_once, split):
     rng = np.random.default_rng(seed)
     codes = clustered(rng, count, code_length)
     border = int(rng.integers(1, count + 1)) if split else 0
@@ -61,7 +58,7 @@ def test_pairs_are_those_of_brute_force_in_its_order(
         assert found(codes, code_length, radius, border) == expected(codes, radius, border)
 
 
-def test_without_a_compiler_pairs_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_compiler_pairs_are_the_same(monkeypatch):
     codes = clustered(np.random.default_rng(0), 60, 70)
     monkeypatch.setattr(pairs, "COMPILED", False)
     assert found(codes, 70, 9) == expected(codes, 9)
@@ -69,14 +66,14 @@ def test_without_a_compiler_pairs_are_the_same(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("radius", [3, 60])
-def test_a_radius_for_which_tables_gain_nothing_is_scanned(radius: int) -> None:
+def test_a_radius_for_which_tables_gain_nothing_is_scanned(radius):
     codes = random_codes(np.random.default_rng(0), 20_000, 128)
     tables = pairs._cheapest(code_words(codes), 128, radius)
     assert (tables.equal == 0) == (radius == 60)
     assert found(codes[:600], 128, radius) == expected(codes[:600], radius)
 
 
-def test_items_that_are_not_removed_are_paired_in_the_order_of_their_addition(tmp_path: Any) -> None:
+def test_items_that_are_not_removed_are_paired_in_the_order_of_their_addition(tmp_path):
     rng = np.random.default_rng(0)
     codes = clustered(rng, 200, 48)
     index = HammingIndex.create(tmp_path / "index", 48)
@@ -96,7 +93,7 @@ def test_items_that_are_not_removed_are_paired_in_the_order_of_their_addition(tm
     assert sum(len(block) for block in index.pairs(5)) == len(wanted)
 
 
-def test_an_iterator_answers_for_the_moment_it_was_made() -> None:
+def test_an_iterator_answers_for_the_moment_it_was_made():
     index = HammingIndex(8)
     index.add([1, 2], np.zeros((2, 1), dtype=np.uint8))
     blocks = index.pairs(0)
@@ -105,7 +102,7 @@ def test_an_iterator_answers_for_the_moment_it_was_made() -> None:
     assert list(index.pairs(0)) == []
 
 
-def test_groups_are_what_chains_of_pairs_connect(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_groups_are_what_chains_of_pairs_connect(monkeypatch):
     monkeypatch.setattr(pairs, "PAIRS_IN_BLOCK", 1)
     index = HammingIndex(16)
     chain = [0b0, 0b1, 0b11, 0b111, 0xFF00, 0xFFF0, 0xFFF1]
@@ -114,7 +111,7 @@ def test_groups_are_what_chains_of_pairs_connect(monkeypatch: pytest.MonkeyPatch
     assert HammingIndex(16).groups(1) == []
 
 
-def test_bad_arguments_are_refused_before_the_first_block() -> None:
+def test_bad_arguments_are_refused_before_the_first_block():
     index = HammingIndex(16)
     with pytest.raises(InputError, match="radius is -1"):
         index.pairs(-1)
@@ -122,7 +119,7 @@ def test_bad_arguments_are_refused_before_the_first_block() -> None:
         index.pairs(1, against=HammingIndex(8))
 
 
-def test_memory_does_not_grow_with_the_number_of_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_does_not_grow_with_the_number_of_pairs(monkeypatch):
     monkeypatch.setattr(pairs, "PAIRS_AT_ONCE", 1 << 14)
     monkeypatch.setattr(pairs, "PAIRS_IN_BLOCK", 1 << 12)
     codes = np.zeros((2000, 1), dtype=np.uint64)

@@ -1,5 +1,3 @@
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -9,7 +7,7 @@ from deephash_pipeline.search import ByFeatures, ByOutputs, HammingIndex
 
 
 @pytest.mark.parametrize("durable", [False, True])
-def test_features_bring_items_of_one_code_into_order(tmp_path: Path, durable: bool) -> None:
+def test_features_bring_items_of_one_code_into_order(tmp_path, durable):
     rng = np.random.default_rng(0)
     index = HammingIndex.create(tmp_path / "index", 4, features=3) if durable else HammingIndex(4, features=3)
     z = rng.normal(size=(5000, 3)).astype(np.float16)
@@ -34,7 +32,7 @@ def test_features_bring_items_of_one_code_into_order(tmp_path: Path, durable: bo
     )
 
 
-def test_outputs_of_the_query_weigh_the_bits_that_differ() -> None:
+def test_outputs_of_the_query_weigh_the_bits_that_differ():
     rng = np.random.default_rng(0)
     bits = rng.random((300, 70)) < 0.5
     u = rng.normal(size=(4, 70))
@@ -47,7 +45,7 @@ def test_outputs_of_the_query_weigh_the_bits_that_differ() -> None:
     np.testing.assert_allclose(answers.scores, np.sort(costs, axis=1)[:, :20], rtol=1e-5)
 
 
-def test_numbers_of_another_shape_are_refused() -> None:
+def test_numbers_of_another_shape_are_refused():
     index, code = HammingIndex(8, features=3), np.zeros((1, 1), dtype=np.uint8)
     for features, message in (
         (None, "features are missing"),

@@ -1,26 +1,22 @@
 """A process that changes an index until it is killed, and says what is stored for good."""
 
-from multiprocessing.connection import Connection
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from deephash_pipeline.search import HammingIndex, store
 
 CODE_LENGTH = 48
 
 
-def code_of(item: int) -> NDArray[np.uint8]:
+def code_of(item):
     return np.random.default_rng(item).integers(0, 256, (1, CODE_LENGTH // 8), dtype=np.uint8)
 
 
-def codes_of(items: Any) -> NDArray[np.uint8]:
+def codes_of(items):
     return np.concatenate([code_of(item) for item in items])
 
 
-def change_until_killed(folder: str, seed: int, said: Connection) -> None:
-    def say(action: str, *ids: int) -> None:
+def change_until_killed(folder, seed, said):
+    def say(action, *ids):
         said.send((action, ids))
 
     store.BULK_ITEMS, store.TAIL_ITEMS, store.MERGED_ITEMS = 100, 60, 400

@@ -1,19 +1,14 @@
 """Inputs in double precision, in which rounding cannot move a training onto another path."""
 
-import numpy as np
-from torch import Tensor
-
-from deephash_pipeline.training import Inputs
-
 
 class DoubleInputs:
     """Inputs in double precision."""
 
-    def __init__(self, inputs: Inputs) -> None:
+    def __init__(self, inputs):
         self.inputs = inputs
 
-    def __len__(self) -> int:
+    def __len__(self):
         return len(self.inputs)
 
-    def batch(self, indices: np.ndarray, seed: int | None = None, first: int = 0) -> Tensor:
+    def batch(self, indices, seed=None, first=0):
         return self.inputs.batch(indices, seed, first).double()

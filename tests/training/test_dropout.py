@@ -9,13 +9,13 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.training.dropout import CounterBasedDropout, replace_dropout
 
 
-def dropout(probability: float = 0.3, layer: int = 0, seed: int = 5, first: int = 0) -> CounterBasedDropout:
+def dropout(probability=0.3, layer=0, seed=5, first=0):
     made = CounterBasedDropout(probability, layer)
     made.set_counter(seed, first)
     return made
 
 
-def test_the_kept_share_and_the_scale_are_those_of_inverted_dropout() -> None:
+def test_the_kept_share_and_the_scale_are_those_of_inverted_dropout():
     masked = dropout(0.3)(torch.ones(200, 5000))
     kept = masked != 0
     torch.testing.assert_close(masked[kept], torch.full((int(kept.sum()),), 1 / 0.7))
@@ -25,19 +25,19 @@ def test_the_kept_share_and_the_scale_are_those_of_inverted_dropout() -> None:
     assert kept.double().mean(1).std() == pytest.approx((0.3 * 0.7 / 5000) ** 0.5, rel=0.2)
 
 
-def test_evaluation_and_a_probability_of_zero_change_nothing() -> None:
+def test_evaluation_and_a_probability_of_zero_change_nothing():
     activations = torch.rand(3, 4)
     assert dropout(0.5).eval()(activations) is activations
     assert dropout(0.0)(activations) is activations
 
 
-def test_a_probability_of_one_drops_everything() -> None:
+def test_a_probability_of_one_drops_everything():
     assert not dropout(1.0)(torch.rand(3, 4)).any()
 
 
 @pytest.mark.parametrize("shape", [(12, 7), (12, 3, 4, 5)])
 @pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
-def test_a_batch_in_pieces_is_masked_like_the_whole(shape: tuple[int, ...], layout: torch.memory_format) -> None:
+def test_a_batch_in_pieces_is_masked_like_the_whole(shape, layout):
     activations = torch.rand(shape)
     whole = dropout()(activations)
     if len(shape) == 4:
@@ -46,7 +46,7 @@ def test_a_batch_in_pieces_is_masked_like_the_whole(shape: tuple[int, ...], layo
     assert torch.equal(torch.cat(pieces), whole)
 
 
-def test_masks_differ_between_seeds_layers_samples_and_units_only() -> None:
+def test_masks_differ_between_seeds_layers_samples_and_units_only():
     ones = torch.ones(64, 64)
     mask = dropout()(ones)
     torch.rand(3)
@@ -57,7 +57,7 @@ def test_masks_differ_between_seeds_layers_samples_and_units_only() -> None:
         assert agreement == pytest.approx(0.7**2 + 0.3**2, abs=0.05)
 
 
-def test_the_gradient_passes_where_a_unit_is_kept() -> None:
+def test_the_gradient_passes_where_a_unit_is_kept():
     activations = torch.rand(6, 8, requires_grad=True)
     masked = dropout()(activations)
     masked.sum().backward()
@@ -65,11 +65,11 @@ def test_the_gradient_passes_where_a_unit_is_kept() -> None:
 
 
 @pytest.mark.parametrize("precision", [torch.float64, torch.float32, torch.bfloat16])
-def test_precision_is_kept(precision: torch.dtype) -> None:
+def test_precision_is_kept(precision):
     assert dropout()(torch.rand(3, 4, dtype=precision)).dtype == precision
 
 
-def test_every_dropout_of_a_network_is_replaced_and_numbered() -> None:
+def test_every_dropout_of_a_network_is_replaced_and_numbered():
     shared = nn.Dropout(0.2)
     network = nn.Sequential(nn.Linear(3, 3), nn.Dropout(0.1), nn.Sequential(shared, nn.Linear(3, 3)), shared)
     network.eval()
@@ -80,7 +80,7 @@ def test_every_dropout_of_a_network_is_replaced_and_numbered() -> None:
     assert replace_dropout(network) == layers
 
 
-def test_the_counter_is_no_part_of_the_weights() -> None:
+def test_the_counter_is_no_part_of_the_weights():
     network = nn.Sequential(nn.Linear(3, 3), nn.Dropout(0.1))
     names = list(network.state_dict())
     replace_dropout(network)
@@ -88,6 +88,6 @@ def test_the_counter_is_no_part_of_the_weights() -> None:
 
 
 @pytest.mark.parametrize("layer", [nn.Dropout1d(), nn.Dropout2d(), nn.AlphaDropout(), nn.RReLU()])
-def test_a_layer_whose_draws_depend_on_those_before_is_refused(layer: nn.Module) -> None:
+def test_a_layer_whose_draws_depend_on_those_before_is_refused(layer):
     with pytest.raises(InputError, match=f"{type(layer).__name__} draws numbers that depend on what was drawn before"):
         replace_dropout(nn.Sequential(nn.Linear(3, 3), layer))

@@ -1,8 +1,6 @@
 """The gradient of a batch: the same whole, in chunks, and as autograd has it."""
 
-from collections.abc import Callable
 from itertools import product
-from typing import Any
 
 import numpy as np
 import pytest
@@ -26,7 +24,7 @@ from deephash_pipeline.networks import (
 )
 from deephash_pipeline.networks.layers import Convolution, Data, InnerProduct, MaxPooling, ReLU
 from deephash_pipeline.training import ArrayInputs, CrossEntropy, LabelledInputs, TrainingParameters
-from deephash_pipeline.training.gradients import BatchGradients, Objective
+from deephash_pipeline.training.gradients import BatchGradients
 from deephash_pipeline.training.inputs import Inputs
 from tests.training.double_inputs import DoubleInputs
 
@@ -47,19 +45,19 @@ MOVES = AugmentationParameters(shift_pixels=2, horizontal_flip=True, rotation_de
 class DroppingHead(SoftmaxNetwork):
     """A head that drops units, too."""
 
-    def head(self, z: Tensor) -> Tensor:
+    def head(self, z):
         logits: Tensor = self.softmax(self.dropout(z))
         return logits
 
 
-def training_set(augmentation: AugmentationParameters | None = MOVES) -> tuple[ImageInputs, Tensor]:
+def training_set(augmentation=MOVES):
     generator = np.random.default_rng(0)
     images = generator.integers(0, 256, (60, 2, 10, 8)).astype(np.uint8)
     statistics = {"mean": [0.4, 0.5], "standard_deviation": [0.3, 0.2]}
     return ImageInputs(images, statistics, CPU, augmentation), torch.from_numpy(generator.integers(0, CLASSES, 60))
 
 
-def trunk(dropout: bool = True, batch_normalisation: bool = False) -> TableTrunk:
+def trunk(dropout=True, batch_normalisation=False):
     made = TableTrunk(TABLE)
     if dropout:
         made.layers.insert(4, nn.Dropout(0.3))
@@ -69,22 +67,22 @@ def trunk(dropout: bool = True, batch_normalisation: bool = False) -> TableTrunk
     return made
 
 
-def softmax_network() -> SoftmaxNetwork:
+def softmax_network():
     return SoftmaxNetwork(trunk(), CLASSES)
 
 
-def dropping_network() -> DroppingHead:
+def dropping_network():
     network = DroppingHead(trunk(), CLASSES)
     network.dropout = nn.Dropout(0.5)
     return network
 
 
-def hash_network() -> HashNetwork:
+def hash_network():
     """With the statistics of the whole batch in its hash layer."""
     return HashNetwork(trunk(), HashLayer(6, 12, HashLayerParameters(centring=True, scale=3.0), 0))
 
 
-def classifying_network() -> HashNetwork:
+def classifying_network():
     """With logits beside u."""
     network = hash_network()
     return HashNetwork(network.trunk, network.hash_layer, ClassificationHead("z", 6, CLASSES))
@@ -99,9 +97,7 @@ CASES = {
 }
 
 
-def gradient(
-    network: nn.Module, objective: Objective, inputs: Inputs, labels: Tensor, chunk_size: int | None = None, **more: Any
-) -> tuple[dict[str, Tensor], float]:
+def gradient(network, objective, inputs, labels, chunk_size=None, **more):
     """The gradients by parameter, and the loss, of one fixed batch."""
     initialise(network, 3)
     network.train().to(memory_format=torch.channels_last)
@@ -111,7 +107,7 @@ def gradient(
     return {name: value.grad for name, value in network.named_parameters() if value.grad is not None}, float(loss)
 
 
-def relative_difference(first: dict[str, Tensor], second: dict[str, Tensor]) -> float:
+def relative_difference(first, second):
     assert first.keys() == second.keys() and first
     difference = sum(float((first[name] - second[name]).double().square().sum()) for name in first)
     return (difference / sum(float(value.double().square().sum()) for value in second.values())) ** 0.5
@@ -119,7 +115,7 @@ def relative_difference(first: dict[str, Tensor], second: dict[str, Tensor]) -> 
 
 @pytest.mark.parametrize("chunk_size", [14, 4, 5, 1])
 @pytest.mark.parametrize("case", CASES)
-def test_the_gradient_in_2_7_6_and_28_chunks_is_that_of_one_piece(case: str, chunk_size: int) -> None:
+def test_the_gradient_in_2_7_6_and_28_chunks_is_that_of_one_piece(case, chunk_size):
     make, objective = CASES[case]
     inputs, labels = training_set()
     for double, tolerance in ((True, 1e-12), (False, 3e-6)):
@@ -136,7 +132,7 @@ def test_the_gradient_in_2_7_6_and_28_chunks_is_that_of_one_piece(case: str, chu
 
 @settings(max_examples=15, deadline=None)
 @given(chunk_size=st.integers(1, 40), seed=st.integers(0, 2**62))
-def test_any_chunk_size_gives_the_gradient_of_one_piece(chunk_size: int, seed: int) -> None:
+def test_any_chunk_size_gives_the_gradient_of_one_piece(chunk_size, seed):
     inputs, labels = training_set()
     inputs.images = np.random.default_rng(seed).permutation(inputs.images)
     whole, _ = gradient(hash_network().double(), HASHING, DoubleInputs(inputs), labels)
@@ -145,7 +141,7 @@ def test_any_chunk_size_gives_the_gradient_of_one_piece(chunk_size: int, seed: i
 
 
 @pytest.mark.parametrize("case", ["softmax", "hashing"])
-def test_the_gradient_is_autograds_through_the_whole_network(case: str) -> None:
+def test_the_gradient_is_autograds_through_the_whole_network(case):
     make, objective = CASES[case]
     inputs, labels = training_set()
     ours, loss = gradient(make().double(), objective, DoubleInputs(inputs), labels, 4)
@@ -161,12 +157,12 @@ def test_the_gradient_is_autograds_through_the_whole_network(case: str) -> None:
     assert relative_difference(ours, {name: value.grad for name, value in network.named_parameters()}) < 1e-12
 
 
-def test_two_views_are_a_batch_followed_by_itself_and_moved_by_other_draws() -> None:
+def test_two_views_are_a_batch_followed_by_itself_and_moved_by_other_draws():
     inputs, labels = training_set()
     seen = {}
 
     class Remembered(CIBHash):
-        def loss_and_metrics(self, outputs: tuple[Tensor, Tensor], labels: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        def loss_and_metrics(self, outputs, labels):
             seen["z"], seen["labels"] = outputs[1], labels
             return super().loss_and_metrics(outputs, labels)
 
@@ -179,7 +175,7 @@ def test_two_views_are_a_batch_followed_by_itself_and_moved_by_other_draws() -> 
     assert seen["labels"].tolist() == 2 * labels[torch.from_numpy(indices)].tolist()
 
 
-def test_augmentation_and_dropout_change_the_gradient_so_the_tests_above_say_something() -> None:
+def test_augmentation_and_dropout_change_the_gradient_so_the_tests_above_say_something():
     labels = training_set()[1]
     plain, still = training_set(None)[0], training_set()[0]
     without_dropout = HashNetwork(trunk(dropout=False), hash_network().hash_layer)
@@ -192,10 +188,10 @@ def test_augmentation_and_dropout_change_the_gradient_so_the_tests_above_say_som
         assert first == second or not torch.allclose(weights[first], weights[second], rtol=0.01)
 
 
-def test_batch_normalisation_in_the_trunk_is_by_chunk_and_sees_each_sample_once() -> None:
+def test_batch_normalisation_in_the_trunk_is_by_chunk_and_sees_each_sample_once():
     inputs, labels = training_set()
 
-    def running(chunk_size: int | None) -> nn.BatchNorm2d:
+    def running(chunk_size):
         network = SoftmaxNetwork(trunk(batch_normalisation=True), CLASSES)
         gradient(network, CrossEntropy(), inputs, labels, chunk_size)
         layer = network.trunk.layers[2]
@@ -209,7 +205,7 @@ def test_batch_normalisation_in_the_trunk_is_by_chunk_and_sees_each_sample_once(
     torch.testing.assert_close(chunks.running_mean / (1 - 0.9**4), whole.running_mean / 0.1, rtol=0.1, atol=0.01)
 
 
-def test_a_second_batch_replaces_the_gradients_of_the_first() -> None:
+def test_a_second_batch_replaces_the_gradients_of_the_first():
     inputs, labels = training_set()
     network = hash_network()
     parameters = TrainingParameters(epochs=1, batch_size=BATCH, learning_rate=1, chunk_size=5)
@@ -223,7 +219,7 @@ def test_a_second_batch_replaces_the_gradients_of_the_first() -> None:
     assert not any(torch.equal(*pair) for pair in zip(first, other, strict=True))
 
 
-def test_the_gradient_does_not_depend_on_generators_or_on_what_was_computed_before() -> None:
+def test_the_gradient_does_not_depend_on_generators_or_on_what_was_computed_before():
     inputs, labels = training_set()
     torch.manual_seed(1)
     first, _ = gradient(hash_network(), HASHING, inputs, labels, 5)
@@ -233,7 +229,7 @@ def test_the_gradient_does_not_depend_on_generators_or_on_what_was_computed_befo
     assert all(torch.equal(first[name], second[name]) for name in first)
 
 
-def test_a_network_without_a_trunk_is_computed_whole_and_refuses_chunks() -> None:
+def test_a_network_without_a_trunk_is_computed_whole_and_refuses_chunks():
     x, labels = np.random.default_rng(0).normal(size=(40, 5)).astype(np.float32), torch.arange(40) % CLASSES
     network = nn.Sequential(nn.Linear(5, 8), nn.Dropout(0.2), nn.Linear(8, CLASSES))
     found, _ = gradient(network, CrossEntropy(), ArrayInputs(x, CPU), labels)
@@ -243,7 +239,7 @@ def test_a_network_without_a_trunk_is_computed_whole_and_refuses_chunks() -> Non
 
 
 @pytest.mark.parametrize("chunk_size", [None, 5])
-def test_the_metrics_are_those_of_the_objective_and_a_loss_of_pytorch_has_none(chunk_size: int | None) -> None:
+def test_the_metrics_are_those_of_the_objective_and_a_loss_of_pytorch_has_none(chunk_size):
     inputs, labels = training_set()
     parameters = TrainingParameters(epochs=1, batch_size=BATCH, learning_rate=1, chunk_size=chunk_size)
     for objective, names in ((CrossEntropy(), ["accuracy"]), (nn.CrossEntropyLoss(), [])):
@@ -254,11 +250,11 @@ def test_the_metrics_are_those_of_the_objective_and_a_loss_of_pytorch_has_none(c
 
 
 @pytest.mark.parametrize("chunk_size", [None, 5])
-def test_bfloat16_stays_near_float32_and_the_head_and_its_gradient_are_float32(chunk_size: int | None) -> None:
+def test_bfloat16_stays_near_float32_and_the_head_and_its_gradient_are_float32(chunk_size):
     inputs, labels = training_set()
     seen: list[torch.dtype] = []
 
-    def objective(outputs: Tensor, chosen: Tensor) -> Tensor:
+    def objective(outputs, chosen):
         seen.append(outputs.dtype)
         loss: Tensor = HASHING(outputs, chosen)
         return loss
@@ -270,22 +266,22 @@ def test_bfloat16_stays_near_float32_and_the_head_and_its_gradient_are_float32(c
     assert 1e-4 < relative_difference(half, full) < 0.3
 
 
-def saved_by(compute: Callable[[], Any]) -> int:
+def saved_by(compute):
     """Bytes that autograd keeps for the backward pass, at their most."""
     kept: dict[int, int] = {}
     most = 0
 
-    def pack(tensor: Tensor) -> tuple[Tensor, "Release"]:
+    def pack(tensor):
         nonlocal most
         kept[id(tensor)] = tensor.nbytes
         most = max(most, sum(kept.values()))
         return tensor, Release(id(tensor))
 
     class Release:
-        def __init__(self, key: int) -> None:
+        def __init__(self, key):
             self.key = key
 
-        def __del__(self) -> None:
+        def __del__(self):
             kept.pop(self.key, None)
 
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda packed: packed[0]):
@@ -293,7 +289,7 @@ def saved_by(compute: Callable[[], Any]) -> int:
     return most
 
 
-def test_memory_for_the_backward_pass_follows_the_chunk_and_not_the_batch() -> None:
+def test_memory_for_the_backward_pass_follows_the_chunk_and_not_the_batch():
     inputs, labels = training_set()
     whole = saved_by(lambda: gradient(hash_network(), HASHING, inputs, labels))
     in_chunks = saved_by(lambda: gradient(hash_network(), HASHING, inputs, labels, 2))

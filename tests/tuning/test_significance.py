@@ -5,18 +5,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.tuning.significance import AgainstBest, SignificanceParameters, compare_with_best
+from deephash_pipeline.tuning.significance import SignificanceParameters, compare_with_best
 
 NAN = float("nan")
 
 
-def verdicts(found: list[AgainstBest]) -> list[str | None]:
+def verdicts(found):
     return [method.verdict for method in found]
 
 
 @settings(max_examples=10, deadline=None)
 @given(st.integers(0, 2**31), st.lists(st.integers(2, 6), min_size=2, max_size=4))
-def test_p_values_are_those_that_scipy_has_of_all_pairs(seed: int, seeds: list[int]) -> None:
+def test_p_values_are_those_that_scipy_has_of_all_pairs(seed, seeds):
     generator = np.random.default_rng(seed)
     samples = [generator.normal(0, generator.uniform(0.5, 2), size) for size in seeds]
     means = np.array([sample.mean() for sample in samples])
@@ -29,7 +29,7 @@ def test_p_values_are_those_that_scipy_has_of_all_pairs(seed: int, seeds: list[i
         assert standing.verdict == ("best" if method == means.argmax() else others)
 
 
-def test_one_seed_has_no_verdict_not_even_as_the_best_and_changes_none() -> None:
+def test_one_seed_has_no_verdict_not_even_as_the_best_and_changes_none():
     among = compare_with_best([0.9, 0.95, 0.5, 0.91], [0.01, NAN, 0.01, 0.01], [3, 1, 3, 3])
     assert verdicts(among) == ["tied", None, "worse", "best"]
     assert among[1].difference == pytest.approx(-0.04)
@@ -38,27 +38,27 @@ def test_one_seed_has_no_verdict_not_even_as_the_best_and_changes_none() -> None
     assert [among[0], among[2], among[3]] == alone
 
 
-def test_without_two_methods_of_several_seeds_there_is_no_verdict() -> None:
+def test_without_two_methods_of_several_seeds_there_is_no_verdict():
     assert verdicts(compare_with_best([0.9, 0.5], [0.01, NAN], [3, 1])) == [None, None]
 
 
-def test_without_any_deviation_equal_means_are_tied_and_others_worse() -> None:
+def test_without_any_deviation_equal_means_are_tied_and_others_worse():
     assert verdicts(compare_with_best([0.9, 0.9, 0.8], [0, 0, 0], [2, 2, 2])) == ["best", "tied", "worse"]
 
 
-def test_more_methods_make_it_harder_to_call_one_of_them_worse() -> None:
+def test_more_methods_make_it_harder_to_call_one_of_them_worse():
     alone = compare_with_best([0.9, 0.85], [0.01] * 2, [3] * 2)[1]
     among = compare_with_best([0.9, 0.85, *[0.895] * 9], [0.01] * 11, [3] * 11)[1]
     assert among.p_value > alone.p_value
 
 
-def test_the_level_decides() -> None:
+def test_the_level_decides():
     given_methods = ([0.9, 0.85], [0.01] * 2, [3] * 2)
     p_value = compare_with_best(*given_methods)[1].p_value
     for level, verdict in ((p_value * 1.01, "worse"), (p_value * 0.99, "tied")):
         assert compare_with_best(*given_methods, SignificanceParameters(level=level))[1].verdict == verdict
 
 
-def test_nothing_to_compare_is_refused() -> None:
+def test_nothing_to_compare_is_refused():
     with pytest.raises(InputError, match="no method"):
         compare_with_best([], [], [])

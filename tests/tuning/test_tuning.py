@@ -2,8 +2,6 @@
 
 import os
 import signal
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import optuna
@@ -34,19 +32,19 @@ TUNING = TuningParameters(trials=6, random_trials=2, trials_before_pruning=2, le
 VALIDATION_SET = LabelledImages(*squares(18, seed=2))
 
 
-def job(tuning: TuningParameters = TUNING, method: FineTuningParameters = DPSH, run: Run | None = None) -> TrialJob:
+def job(tuning=TUNING, method=DPSH, run=None):
     run = run or run_of("dpsh")
     network = build_network(TRAINING_SET, method, run)
     start = PreTrainedWeights(network.trunk.state_dict(), network.hash_layer.state_dict())
     return TrialJob(TRAINING_SET, HeldOutScore(*halves(VALIDATION_SET, 0), TRAINING_SET), method, start, run, tuning)
 
 
-def without_seconds(trials: pd.DataFrame) -> pd.DataFrame:
+def without_seconds(trials):
     return trials.drop(columns="seconds")
 
 
 @pytest.fixture(scope="module")
-def searched(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, pd.DataFrame]:
+def searched(tmp_path_factory):
     storage = tmp_path_factory.mktemp("searched") / "study.db"
     return storage, search(job(), storage)
 
@@ -55,7 +53,7 @@ def searched(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, pd.DataFra
 
 
 @pytest.mark.parametrize("loss", LOSS_PARAMETERS)
-def test_every_loss_is_searched_over_the_same_rates_and_around_the_authors_own_weights(loss: str) -> None:
+def test_every_loss_is_searched_over_the_same_rates_and_around_the_authors_own_weights(loss):
     method = FineTuningParameters.model_validate(
         {"training": TRAINING, "loss": {"name": loss}, "augmentation": {"shift_pixels": 1}}
     )
@@ -71,7 +69,7 @@ def test_every_loss_is_searched_over_the_same_rates_and_around_the_authors_own_w
             assert with_values(method, {name: bound}).loss.model_dump()[name.removeprefix("loss.")] == bound
 
 
-def test_the_scale_of_u_is_searched_where_the_hash_layer_sets_one() -> None:
+def test_the_scale_of_u_is_searched_where_the_hash_layer_sets_one():
     given = {"training": TRAINING, "loss": {"name": "greedy_hash"}}
     scaled = FineTuningParameters.model_validate({**given, "hash_layer": {"centring": True, "scale": 3.0}})
     space = search_space(scaled, TuningParameters())
@@ -81,13 +79,13 @@ def test_the_scale_of_u_is_searched_where_the_hash_layer_sets_one() -> None:
     assert "hash_layer.scale" not in search_space(FineTuningParameters.model_validate(given), TuningParameters())
 
 
-def test_a_weight_stays_within_the_bounds_of_its_keyword() -> None:
+def test_a_weight_stays_within_the_bounds_of_its_keyword():
     dnnh = FineTuningParameters.model_validate({"training": TRAINING, "loss": {"name": "dnnh"}})
     assert search_space(dnnh, TuningParameters())["loss.epsilon"].high == 0.5
 
 
 @pytest.mark.parametrize("loss", ["orthohash", "psldh"])
-def test_a_winner_at_the_end_of_its_range_is_still_accepted_when_it_is_rounded(loss: str) -> None:
+def test_a_winner_at_the_end_of_its_range_is_still_accepted_when_it_is_rounded(loss):
     method = FineTuningParameters.model_validate({"training": TRAINING, "loss": {"name": loss}})
     highest = search_space(method, TuningParameters(decades=3.0))["loss.margin"].high
     row = {"method": loss, "trial": 1, "state": "complete", SCORE: 0.9, "loss.margin": highest}
@@ -96,13 +94,13 @@ def test_a_winner_at_the_end_of_its_range_is_still_accepted_when_it_is_rounded(l
     with_values(method, {"loss.margin": margin})
 
 
-def test_what_a_method_does_not_take_is_refused() -> None:
+def test_what_a_method_does_not_take_is_refused():
     with pytest.raises(ValidationError, match="gamma"):
         with_values(DPSH, {"loss.gamma": 1.0})
 
 
 @pytest.mark.parametrize("bounds", [{"low": 0.1, "high": 0.1}, {"low": 0, "high": 1}])
-def test_ranges_without_extent_are_refused(bounds: dict[str, Any]) -> None:
+def test_ranges_without_extent_are_refused(bounds):
     with pytest.raises(ValidationError):
         TuningParameters.model_validate({"learning_rate": bounds})
 
@@ -110,7 +108,7 @@ def test_ranges_without_extent_are_refused(bounds: dict[str, Any]) -> None:
 # What trials are judged by.
 
 
-def test_one_half_of_the_validation_images_asks_and_the_other_is_searched() -> None:
+def test_one_half_of_the_validation_images_asks_and_the_other_is_searched():
     asking, found = halves(VALIDATION_SET, seed=3)
     assert np.bincount(asking.labels).tolist() == np.bincount(found.labels).tolist() == [3, 3, 3]
     rows = {image.tobytes() for part in (asking, found) for image in part.images}
@@ -118,7 +116,7 @@ def test_one_half_of_the_validation_images_asks_and_the_other_is_searched() -> N
 
 
 @pytest.mark.parametrize("count", [0, 1])
-def test_too_few_validation_images_are_refused_with_the_remedy(count: int) -> None:
+def test_too_few_validation_images_are_refused_with_the_remedy(count):
     with pytest.raises(InputError, match=r"data_ingestion\.validation_share"):
         halves(LabelledImages(IMAGES[:count], LABELS[:count]), seed=0)
 
@@ -126,9 +124,7 @@ def test_too_few_validation_images_are_refused_with_the_remedy(count: int) -> No
 # What a search leaves.
 
 
-def test_a_search_makes_as_many_trials_as_asked_for_each_within_its_ranges(
-    searched: tuple[Path, pd.DataFrame],
-) -> None:
+def test_a_search_makes_as_many_trials_as_asked_for_each_within_its_ranges(searched):
     _, trials = searched
     assert trials["trial"].tolist() == [1, 2, 3, 4, 5, 6]
     assert set(trials["state"]) <= {"complete", "pruned", "failed"}
@@ -140,33 +136,31 @@ def test_a_search_makes_as_many_trials_as_asked_for_each_within_its_ranges(
     assert complete[SCORE].between(0, 1).all()
 
 
-def test_every_trial_draws_values_of_its_own(searched: tuple[Path, pd.DataFrame]) -> None:
+def test_every_trial_draws_values_of_its_own(searched):
     _, trials = searched
     for name in search_space(DPSH, TUNING):
         assert trials[name].nunique() == len(trials)
 
 
-def test_trials_are_in_a_database_of_optuna(searched: tuple[Path, pd.DataFrame]) -> None:
+def test_trials_are_in_a_database_of_optuna(searched):
     storage, trials = searched
     (summary,) = optuna.get_all_study_summaries(f"sqlite:///{storage}")
     assert summary.n_trials == len(trials)
 
 
-def test_a_finished_search_only_gives_its_trials_again(searched: tuple[Path, pd.DataFrame]) -> None:
+def test_a_finished_search_only_gives_its_trials_again(searched):
     storage, trials = searched
     pd.testing.assert_frame_equal(search(job(), storage), trials)
 
 
 @pytest.mark.parametrize("stored", [1, 3])
-def test_a_search_that_was_killed_between_any_two_trials_ends_as_it_would_have(
-    searched: tuple[Path, pd.DataFrame], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stored: int
-) -> None:
+def test_a_search_that_was_killed_between_any_two_trials_ends_as_it_would_have(searched, tmp_path, monkeypatch, stored):
     class Killed(BaseException):
         pass
 
     add_trial, left = optuna.Study.add_trial, stored
 
-    def add_until_killed(study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
+    def add_until_killed(study, trial):
         nonlocal left
         # Studies in memory, which draws are made in, have no name of ours.
         if study.study_name.startswith("dpsh.b12 "):
@@ -182,10 +176,8 @@ def test_a_search_that_was_killed_between_any_two_trials_ends_as_it_would_have(
     pd.testing.assert_frame_equal(without_seconds(search(job(), tmp_path / "study.db")), without_seconds(searched[1]))
 
 
-def test_a_search_that_is_asked_to_stop_names_the_trial_that_begins_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def ask_to_stop(*_: Any) -> dict[str, float]:
+def test_a_search_that_is_asked_to_stop_names_the_trial_that_begins_anew(tmp_path, monkeypatch):
+    def ask_to_stop(*_):
         os.kill(os.getpid(), signal.SIGTERM)
         return {}
 
@@ -199,7 +191,7 @@ def test_a_search_that_is_asked_to_stop_names_the_trial_that_begins_anew(
     assert summary.n_trials == 0
 
 
-def test_a_search_says_in_which_trial_it_is(tmp_path: Path) -> None:
+def test_a_search_says_in_which_trial_it_is(tmp_path):
     received: list[Steps] = []
     with reported_to(received.append):
         search(job(TUNING.model_copy(update={"trials": 2})), tmp_path / "study.db")
@@ -207,7 +199,7 @@ def test_a_search_says_in_which_trial_it_is(tmp_path: Path) -> None:
     assert received[-1].where.startswith("trial 2 of 2, epoch ")
 
 
-def test_trials_of_another_configuration_count_for_nothing(searched: tuple[Path, pd.DataFrame]) -> None:
+def test_trials_of_another_configuration_count_for_nothing(searched):
     storage, trials = searched
     other = job(TUNING.model_copy(update={"trials": 2}), with_values(DPSH, {"training.learning_rate": 0.05}))
     # The rate is searched, so a configured one makes no difference; the number of epochs does.
@@ -217,14 +209,14 @@ def test_trials_of_another_configuration_count_for_nothing(searched: tuple[Path,
     assert found["epochs"].tolist() == [1]
 
 
-def test_trials_are_trained_on_one_device_each() -> None:
+def test_trials_are_trained_on_one_device_each():
     several = run_of("dpsh")
     experiment = several.experiment.model_copy(update={"devices": 2})
     shared = job(run=Run(experiment, several.cell))
     assert run_trial(shared, {"training.learning_rate": 0.01}, []).state == "complete"
 
 
-def test_a_trial_after_the_median_of_earlier_ones_is_stopped_early() -> None:
+def test_a_trial_after_the_median_of_earlier_ones_is_stopped_early():
     space = search_space(DPSH, TUNING)
     values = {name: bounds.low for name, bounds in space.items()}
     earlier = [
@@ -238,7 +230,7 @@ def test_a_trial_after_the_median_of_earlier_ones_is_stopped_early() -> None:
     assert run_trial(hasty, values, []).state == "complete"
 
 
-def test_a_trial_whose_loss_is_not_finite_has_failed_and_counts() -> None:
+def test_a_trial_whose_loss_is_not_finite_has_failed_and_counts():
     wide = TuningParameters.model_validate({"learning_rate": {"low": 1e-3, "high": 1e31}})
     values = {name: bounds.low for name, bounds in search_space(DPSH, wide).items()} | {"training.learning_rate": 1e30}
     assert run_trial(job(wide), values, []).state == "failed"
@@ -247,7 +239,7 @@ def test_a_trial_whose_loss_is_not_finite_has_failed_and_counts() -> None:
 # Who wins.
 
 
-def rows(method: str, *outcomes: tuple[str, float]) -> pd.DataFrame:
+def rows(method, *outcomes):
     return pd.DataFrame(
         [
             {"method": method, "trial": trial, "state": state, SCORE: score, "training.learning_rate": trial / 7}
@@ -256,12 +248,12 @@ def rows(method: str, *outcomes: tuple[str, float]) -> pd.DataFrame:
     )
 
 
-def test_the_best_trial_that_came_to_its_end_wins_and_of_equal_ones_the_first() -> None:
+def test_the_best_trial_that_came_to_its_end_wins_and_of_equal_ones_the_first():
     trials = rows("dpsh", ("complete", 0.8), ("pruned", 0.9), ("complete", 0.85), ("complete", 0.85))
     assert best_trials(trials)["trial"].tolist() == [3]
 
 
-def test_the_winners_are_a_configuration_of_the_group_that_methods_are_configured_in() -> None:
+def test_the_winners_are_a_configuration_of_the_group_that_methods_are_configured_in():
     csq = rows("csq", ("complete", 0.8)).assign(**{"loss.quantisation_weight": 0.0123456})
     tuned = tuned_parameters(pd.concat([rows("dpsh", ("complete", 0.8)), csq]))
     assert tuned == {
@@ -272,17 +264,17 @@ def test_the_winners_are_a_configuration_of_the_group_that_methods_are_configure
     }
 
 
-def test_without_a_finished_trial_there_is_no_winner() -> None:
+def test_without_a_finished_trial_there_is_no_winner():
     with pytest.raises(InputError, match=r"dpsh: no trial came to its end"):
         best_trials(rows("dpsh", ("pruned", 0.9)))
 
 
-def test_every_method_that_is_tuned_is_a_loss_or_a_way_to_use_deephashs() -> None:
+def test_every_method_that_is_tuned_is_a_loss_or_a_way_to_use_deephashs():
     assert {method for method in TUNED_METHODS if not method.startswith("deephash")} <= set(LOSS_PARAMETERS)
 
 
 @pytest.mark.parametrize("protocol", [name for name, own in PROTOCOLS.items() if "validation" in own.database])
-def test_what_queries_search_chooses_no_parameter(protocol: str, tmp_path: Path) -> None:
+def test_what_queries_search_chooses_no_parameter(protocol, tmp_path):
     given = job()
     with pytest.raises(InputError, match=f"tuning judges by validation images, and protocol {protocol} searches them"):
         search_parameters(

@@ -1,7 +1,5 @@
 """A folder for the Hugging Face Hub loads as the hasher that it was made from, and its card says what is known."""
 
-from pathlib import Path
-
 import pytest
 import yaml
 
@@ -25,11 +23,11 @@ ORIGIN = Origin(
 
 
 @pytest.fixture(scope="module")
-def digits() -> ImageHasher:
+def digits():
     return ImageHasher.pretrained("digits-48", device="cpu")
 
 
-def test_the_folder_loads_as_the_hasher(digits: ImageHasher, tmp_path: Path) -> None:
+def test_the_folder_loads_as_the_hasher(digits, tmp_path):
     export_huggingface(digits, tmp_path / "digits")
     loaded = ImageHasher.load(tmp_path / "digits", device="cpu")
     images = random_images(20, 1, 28)
@@ -42,7 +40,7 @@ def test_the_folder_loads_as_the_hasher(digits: ImageHasher, tmp_path: Path) -> 
     ]
 
 
-def test_the_card_has_the_metrics_and_what_the_manifest_says(digits: ImageHasher, tmp_path: Path) -> None:
+def test_the_card_has_the_metrics_and_what_the_manifest_says(digits, tmp_path):
     export_huggingface(digits, tmp_path, METRICS, ORIGIN)
     _, header, text = (tmp_path / "README.md").read_text(encoding="utf-8").split("---\n", 2)
     [model] = yaml.safe_load(header)["model-index"]
@@ -60,7 +58,7 @@ def test_the_card_has_the_metrics_and_what_the_manifest_says(digits: ImageHasher
     assert "query_count" not in text
 
 
-def test_what_was_not_measured_is_not_claimed(digits: ImageHasher, tmp_path: Path) -> None:
+def test_what_was_not_measured_is_not_claimed(digits, tmp_path):
     export_huggingface(digits, tmp_path)
     text = (tmp_path / "README.md").read_text(encoding="utf-8")
     assert "They were not measured." in text
@@ -68,7 +66,7 @@ def test_what_was_not_measured_is_not_claimed(digits: ImageHasher, tmp_path: Pat
     assert "## Training" not in text
 
 
-def test_a_folder_that_has_something_is_left_alone(digits: ImageHasher, tmp_path: Path) -> None:
+def test_a_folder_that_has_something_is_left_alone(digits, tmp_path):
     (tmp_path / "notes").write_text("mine")
     with pytest.raises(InputError, match="is not empty: name another folder"):
         export_huggingface(digits, tmp_path)

@@ -2,14 +2,12 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import onnx
 import onnxruntime
 import pytest
 import torch
-from numpy.typing import NDArray
 from PIL import Image
 
 from deephash_pipeline import ImageHasher
@@ -39,23 +37,23 @@ CLOSE_TO_NOTHING = 1e-5
 
 
 @pytest.fixture(scope="module")
-def digits() -> ImageHasher:
+def digits():
     return ImageHasher.pretrained("digits-48", device="cpu")
 
 
 @pytest.fixture(scope="module")
-def exported(digits: ImageHasher, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def exported(digits, tmp_path_factory):
     path = tmp_path_factory.mktemp("exported") / "digits.onnx"
     export_onnx(digits, path)
     return path
 
 
-def of_onnx(hasher: ImageHasher, folder: Path) -> OnnxHasher:
+def of_onnx(hasher, folder):
     export_onnx(hasher, folder / "hasher.onnx")
     return OnnxHasher.load(folder / "hasher.onnx")
 
 
-def assert_equal_but_near_0(codes: NDArray[np.uint8], expected: NDArray[np.uint8], u: NDArray[np.float64]) -> None:
+def assert_equal_but_near_0(codes, expected, u):
     differ = np.unpackbits(codes ^ expected, axis=1, count=u.shape[1]).astype(bool)
     assert (np.abs(u) < CLOSE_TO_NOTHING * u.std(axis=0))[differ].all()
     assert codes.shape == expected.shape
@@ -66,9 +64,7 @@ def assert_equal_but_near_0(codes: NDArray[np.uint8], expected: NDArray[np.uint8
     ("network", "side"),
     [("lenet", 34), ("cifar10_full", 32), ("kaggle_face", 48), ("resnet18", 8)],
 )
-def test_codes_of_every_network_are_those_of_pytorch_but_for_outputs_next_to_0(
-    network: str, side: int, tmp_path: Path
-) -> None:
+def test_codes_of_every_network_are_those_of_pytorch_but_for_outputs_next_to_0(network, side, tmp_path):
     hasher, images, codes = assembled("lsh", network, 48, side)
     z = hasher.features(images).astype(np.float64)
     assert isinstance(hasher.encoder, LSH)
@@ -77,13 +73,13 @@ def test_codes_of_every_network_are_those_of_pytorch_but_for_outputs_next_to_0(
 
 
 @pytest.mark.parametrize("within_channel", [True, False])
-def test_response_normalisation_is_the_same_by_pooling(within_channel: bool) -> None:
+def test_response_normalisation_is_the_same_by_pooling(within_channel):
     layer = LocalResponseNormalisation(5, 0.1, within_channel)
     responses = torch.randn(3, 7, 9, 8, generator=torch.Generator().manual_seed(0))
     torch.testing.assert_close(PlainNormalisation(layer)(responses), layer(responses))
 
 
-def encoders(z: NDArray[np.float32]) -> dict[str, Encoder]:
+def encoders(z):
     """One of each kind, made of features; what is linear counts as one kind."""
     labels = np.arange(len(z)) % 4
     weights = np.random.default_rng(1).normal(size=(z.shape[1], 12))
@@ -104,7 +100,7 @@ def encoders(z: NDArray[np.float32]) -> dict[str, Encoder]:
     return made
 
 
-def test_codes_of_every_kind_of_encoder_are_the_same(tmp_path: Path) -> None:
+def test_codes_of_every_kind_of_encoder_are_the_same(tmp_path):
     hasher, images, _ = assembled("lsh")
     z = hasher.features(images)
     for name, encoder in encoders(z).items():
@@ -115,7 +111,7 @@ def test_codes_of_every_kind_of_encoder_are_the_same(tmp_path: Path) -> None:
         assert (u >= 0).any() and (u < 0).any(), name
 
 
-def test_one_file_takes_any_number_of_images(exported: Path, digits: ImageHasher) -> None:
+def test_one_file_takes_any_number_of_images(exported, digits):
     assert [path.name for path in exported.parent.iterdir()] == ["digits.onnx"]
     hasher = OnnxHasher.load(exported)
     images = random_images(600, 1, 28)
@@ -125,9 +121,7 @@ def test_one_file_takes_any_number_of_images(exported: Path, digits: ImageHasher
         np.testing.assert_array_equal(codes, digits.encode(images[:count]))
 
 
-def test_files_are_turned_grey_and_resized_before_the_graph_as_before_pytorch(
-    exported: Path, digits: ImageHasher, tmp_path: Path
-) -> None:
+def test_files_are_turned_grey_and_resized_before_the_graph_as_before_pytorch(exported, digits, tmp_path):
     hasher = OnnxHasher.load(exported)
     for row, image in enumerate(random_images(4, 3, 50)):
         Image.fromarray(image.transpose(1, 2, 0)).resize((70, 40)).save(tmp_path / f"{row}.png")
@@ -137,14 +131,14 @@ def test_files_are_turned_grey_and_resized_before_the_graph_as_before_pytorch(
     assert [skipped.row for skipped in encoded.skipped] == [4]
 
 
-def test_the_file_says_what_the_hasher_says(exported: Path, digits: ImageHasher) -> None:
+def test_the_file_says_what_the_hasher_says(exported, digits):
     hasher = OnnxHasher.load(exported)
     assert hasher.description == digits.description
     assert (repr(hasher), hasher.code_length) == ("OnnxHasher(deephash, 48 bits, lenet, digits)", 48)
 
 
 @pytest.mark.parametrize("kind", ["cut", "text", "another model", "no images", "flipped weight", "missing", "folder"])
-def test_what_is_no_hasher_is_refused_in_one_line_with_its_name(kind: str, exported: Path, tmp_path: Path) -> None:
+def test_what_is_no_hasher_is_refused_in_one_line_with_its_name(kind, exported, tmp_path):
     path = tmp_path / "hasher.onnx"
     match kind:
         case "cut":
@@ -171,14 +165,14 @@ def test_what_is_no_hasher_is_refused_in_one_line_with_its_name(kind: str, expor
     assert "\n" not in str(caught.value)
 
 
-def test_a_model_that_cannot_be_written_leaves_nothing(digits: ImageHasher, tmp_path: Path) -> None:
+def test_a_model_that_cannot_be_written_leaves_nothing(digits, tmp_path):
     (tmp_path / "taken").mkdir()
     with pytest.raises(InputError, match="taken cannot be written"):
         export_onnx(digits, tmp_path / "taken")
     assert [path.name for path in tmp_path.iterdir()] == ["taken"]
 
 
-def test_an_index_takes_no_model_of_another_hasher(exported: Path, digits: ImageHasher, tmp_path: Path) -> None:
+def test_an_index_takes_no_model_of_another_hasher(exported, digits, tmp_path):
     trunk = initialised_anew(digits)
     ImageIndex.create(tmp_path / "index", trunk).close()
     (tmp_path / "index" / "hasher.onnx").write_bytes(exported.read_bytes())
@@ -188,13 +182,13 @@ def test_an_index_takes_no_model_of_another_hasher(exported: Path, digits: Image
         ImageIndex.open(tmp_path / "index", read_only=True, runtime="onnx", device="cuda")
 
 
-def initialised_anew(hasher: ImageHasher) -> ImageHasher:
+def initialised_anew(hasher):
     other, _, _ = assembled("lsh", code_length=48)
     initialise(other.trunk, 9)
     return ImageHasher(other.trunk, hasher.encoder, hasher.description)
 
 
-def test_nothing_of_hashers_imports_pytorch() -> None:
+def test_nothing_of_hashers_imports_pytorch():
     program = "import sys, deephash_pipeline.hashers; print(sorted({'torch', 'pandas', 'kedro'} & set(sys.modules)))"
     printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     assert printed == "[]\n"

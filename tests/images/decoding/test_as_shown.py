@@ -8,11 +8,9 @@ import shutil
 import struct
 import subprocess
 import zlib
-from pathlib import Path
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from PIL import Image, ImageCms
 
 from deephash_pipeline.images.decoding.decode import decode_image
@@ -23,11 +21,11 @@ SMOOTH = Image.fromarray(np.stack([np.tile(np.arange(0, 256, 4), (48, 1))] * 3, 
 SMOOTH = Image.merge("RGB", (*SMOOTH.split()[:2], SMOOTH.getchannel(0).transpose(Image.Transpose.ROTATE_180)))
 
 
-def chunk(kind: bytes, content: bytes) -> bytes:
+def chunk(kind, content):
     return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
 
 
-def png(depth: int, colour_type: int, row: list[int], *chunks: tuple[bytes, bytes]) -> bytes:
+def png(depth, colour_type, row, *chunks):
     """Eight equal rows of 16 pixels."""
     bits = "".join(format(value, f"0{depth}b") for value in row)
     packed = bytes(int(bits[start : start + 8], 2) for start in range(0, len(bits), 8))
@@ -36,13 +34,13 @@ def png(depth: int, colour_type: int, row: list[int], *chunks: tuple[bytes, byte
     return b"\x89PNG\r\n\x1a\n" + b"".join(chunk(*part) for part in parts)
 
 
-def saved(image: Image.Image, form: str, **options: object) -> bytes:
+def saved(image, form, **options):
     buffer = io.BytesIO()
     image.save(buffer, form, **options)
     return buffer.getvalue()
 
 
-def profile(space: bytes, tags: dict[bytes, bytes]) -> bytes:
+def profile(space, tags):
     """A colour profile of version 2."""
     table, content = b"", b""
     for name, value in tags.items():
@@ -54,7 +52,7 @@ def profile(space: bytes, tags: dict[bytes, bytes]) -> bytes:
     return header + struct.pack(">I", len(tags)) + table + content
 
 
-def xyz(*value: float) -> bytes:
+def xyz(*value):
     return b"XYZ \0\0\0\0" + struct.pack(">3i", *(round(65536 * part) for part in value))
 
 
@@ -66,7 +64,7 @@ COLOUR = profile(b"RGB ", WHITE | GREEN_FOR_RED | dict.fromkeys((b"rTRC", b"gTRC
 GREY = profile(b"GRAY", WHITE | {b"kTRC": LINEAR})
 
 
-def pictures() -> dict[str, bytes]:
+def pictures():
     made = {}
     for depth in (1, 2, 4, 8, 16):
         top = 2**depth - 1
@@ -113,7 +111,7 @@ def pictures() -> dict[str, bytes]:
     return made
 
 
-def shown_by_browser(files: dict[str, bytes], folder: Path) -> dict[str, NDArray[np.uint8]]:
+def shown_by_browser(files, folder):
     images = "".join(f'<img src="data:;base64,{base64.b64encode(content).decode()}">' for content in files.values())
     script = """<pre id="out"></pre><script>window.onload = () => {
       document.getElementById("out").textContent = JSON.stringify([...document.images].map((image) => {
@@ -134,7 +132,7 @@ def shown_by_browser(files: dict[str, bytes], folder: Path) -> dict[str, NDArray
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
-def test_every_mode_looks_as_in_a_browser(tmp_path: Path) -> None:
+def test_every_mode_looks_as_in_a_browser(tmp_path):
     files = pictures()
     wrong = {}
     for name, shown in shown_by_browser(files, tmp_path).items():
@@ -156,9 +154,7 @@ def test_every_mode_looks_as_in_a_browser(tmp_path: Path) -> None:
         (16, [255, 255, 255] * 16, [0, 0, 0], 0),
     ],
 )
-def test_a_transparent_value_of_few_or_many_bits_shows_white(
-    tmp_path: Path, depth: int, row: list[int], key: list[int], first: int
-) -> None:
+def test_a_transparent_value_of_few_or_many_bits_shows_white(tmp_path, depth, row, key, first):
     content = png(depth, 2 if len(key) == 3 else 0, row, (b"tRNS", struct.pack(f">{len(key)}H", *key)))
     (tmp_path / "a.png").write_bytes(content)
     opened = [Image.open(tmp_path / "a.png"), Image.open(io.BytesIO(content))]
@@ -166,7 +162,7 @@ def test_a_transparent_value_of_few_or_many_bits_shows_white(
         assert decode_image(given, None, 3)[0, 0, 0] == first
 
 
-def test_a_profile_and_an_orientation_hold_for_tiff_too() -> None:
+def test_a_profile_and_an_orientation_hold_for_tiff_too():
     exif = Image.Exif()
     exif[0x0112] = 6
     turned = io.BytesIO(saved(Image.new("RGB", (4, 6), "red"), "TIFF", exif=exif, icc_profile=COLOUR))
@@ -175,14 +171,14 @@ def test_a_profile_and_an_orientation_hold_for_tiff_too() -> None:
     assert np.abs(decoded[:, 0, 0].astype(int) - [0, 255, 0]).max() <= 2
 
 
-def test_grey_of_sixteen_bits_is_scaled_in_every_format() -> None:
+def test_grey_of_sixteen_bits_is_scaled_in_every_format():
     grey = Image.fromarray(np.full((4, 4), 40000, np.uint16))
     white_is_zero = saved(grey, "TIFF", tiffinfo={262: 0})
     for content, value in (*((saved(grey, form), 156) for form in ("PNG", "TIFF", "PPM")), (white_is_zero, 99)):
         assert decode_image(io.BytesIO(content), None, 1)[0, 0, 0] == value
 
 
-def test_lab_is_brought_to_colours() -> None:
+def test_lab_is_brought_to_colours():
     profiles = [ImageCms.createProfile("sRGB"), ImageCms.createProfile("LAB")]
     lab = ImageCms.profileToProfile(Image.new("RGB", (4, 4), (200, 30, 30)), *profiles, outputMode="LAB")
     assert lab is not None

@@ -4,26 +4,24 @@ import subprocess
 import sys
 import textwrap
 import threading
-from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import Mock
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from PIL import Image
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.images.decoding import decoded_array
 from deephash_pipeline.images.decoding.decode import decode_image
 from deephash_pipeline.images.decoding.decoded_array import DIGEST_BYTES, PENDING, DecodedArray, digest
-from deephash_pipeline.images.decoding.image_files import Channels, ImageFiles
+from deephash_pipeline.images.decoding.image_files import ImageFiles
 
 COUNT = 50
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> ImageFiles:
+def files(tmp_path):
     root = tmp_path / "raw"
     root.mkdir()
     pixels = np.random.default_rng(0).integers(256, size=(COUNT, 8, 8, 3)).astype(np.uint8)
@@ -34,11 +32,11 @@ def files(tmp_path: Path) -> ImageFiles:
 
 
 @pytest.fixture
-def decoded_names(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def decoded_names(monkeypatch):
     """Names of the files that are decoded while the test runs."""
     names: list[str] = []
 
-    def note(path: Path, image_size: int, channels: Channels) -> NDArray[np.uint8]:
+    def note(path, image_size, channels):
         names.append(path.name)
         return decode_image(path, image_size, channels)
 
@@ -46,27 +44,27 @@ def decoded_names(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return names
 
 
-def folder_of(files: ImageFiles) -> Path:
+def folder_of(files):
     """Where they are decoded."""
     return files.root.parent / "decoded"
 
 
-def expected(files: ImageFiles) -> NDArray[np.uint8]:
+def expected(files):
     return np.stack([decode_image(files.root / name, files.image_size, files.channels) for name in files.names])
 
 
-def decode(files: ImageFiles) -> DecodedArray:
+def decode(files):
     working = DecodedArray(files, "training", folder_of(files))
     assert list(working.decode()) == []
     return working
 
 
-def stored_digests(files: ImageFiles) -> list[bytes]:
+def stored_digests(files):
     content = (folder_of(files) / "training.digests").read_bytes()[DIGEST_BYTES:]
     return [content[start : start + DIGEST_BYTES] for start in range(0, len(content), DIGEST_BYTES)]
 
 
-def test_images_are_decoded_in_order_into_a_memory_map(files: ImageFiles) -> None:
+def test_images_are_decoded_in_order_into_a_memory_map(files):
     working = decode(files)
     images = working.whole_images()
     assert isinstance(images, np.memmap) and not images.flags.writeable
@@ -74,13 +72,11 @@ def test_images_are_decoded_in_order_into_a_memory_map(files: ImageFiles) -> Non
     assert working.digests == [digest(image.tobytes()) for image in images]
 
 
-def test_no_image_is_an_array_too(files: ImageFiles) -> None:
+def test_no_image_is_an_array_too(files):
     assert decode(files[:0]).whole_images().shape == (0, 3, 8, 8)
 
 
-def test_what_was_whole_when_the_process_was_killed_is_not_decoded_again(
-    files: ImageFiles, decoded_names: list[str]
-) -> None:
+def test_what_was_whole_when_the_process_was_killed_is_not_decoded_again(files, decoded_names):
     child = f"""
         import os, signal, threading
         from pathlib import Path
@@ -109,14 +105,14 @@ def test_what_was_whole_when_the_process_was_killed_is_not_decoded_again(
     np.testing.assert_array_equal(working.whole_images(), expected(files))
 
 
-def test_a_finished_array_is_not_decoded_again(files: ImageFiles, decoded_names: list[str]) -> None:
+def test_a_finished_array_is_not_decoded_again(files, decoded_names):
     decode(files)
     decoded_names.clear()
     np.testing.assert_array_equal(decode(files).whole_images(), expected(files))
     assert decoded_names == []
 
 
-def test_pixels_that_did_not_reach_the_disk_are_decoded_again(files: ImageFiles, decoded_names: list[str]) -> None:
+def test_pixels_that_did_not_reach_the_disk_are_decoded_again(files, decoded_names):
     decode(files)
     decoded_names.clear()
     with (folder_of(files) / "training.npy").open("r+b") as array:
@@ -127,9 +123,7 @@ def test_pixels_that_did_not_reach_the_disk_are_decoded_again(files: ImageFiles,
 
 
 @pytest.mark.parametrize("change", ["content", "time", "one file fewer", "order", "size", "channels", "truncated"])
-def test_other_files_or_another_size_start_over(
-    files: ImageFiles, decoded_names: list[str], change: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_other_files_or_another_size_start_over(files, decoded_names, change, caplog):
     caplog.set_level("INFO")
     decode(files)
     first = files.root / files.names[0]
@@ -154,7 +148,7 @@ def test_other_files_or_another_size_start_over(
     assert "training: the images or their size have changed, all are decoded again" in caplog.text
 
 
-def test_starting_over_leaves_alone_what_was_linked_to_the_former_file(files: ImageFiles, tmp_path: Path) -> None:
+def test_starting_over_leaves_alone_what_was_linked_to_the_former_file(files, tmp_path):
     decode(files)
     finished = tmp_path / "finished.npy"
     os.link(folder_of(files) / "training.npy", finished)
@@ -163,7 +157,7 @@ def test_starting_over_leaves_alone_what_was_linked_to_the_former_file(files: Im
     assert finished.read_bytes() == before
 
 
-def test_broken_files_are_reported_in_order_and_left_out(files: ImageFiles) -> None:
+def test_broken_files_are_reported_in_order_and_left_out(files):
     for row in (40, 3):
         (files.root / files.names[row]).write_bytes(b"")
     working = DecodedArray(files, "training", folder_of(files))
@@ -175,7 +169,7 @@ def test_broken_files_are_reported_in_order_and_left_out(files: ImageFiles) -> N
     np.testing.assert_array_equal(working.whole_images(), expected(files[whole]))
 
 
-def test_broken_files_alone_are_tried_again(files: ImageFiles, decoded_names: list[str]) -> None:
+def test_broken_files_alone_are_tried_again(files, decoded_names):
     (files.root / files.names[3]).write_bytes(b"")
     for _ in range(2):
         decoded_names.clear()
@@ -185,10 +179,10 @@ def test_broken_files_alone_are_tried_again(files: ImageFiles, decoded_names: li
     assert decoded_names == [files.names[3]]
 
 
-def test_several_images_are_decoded_at_once(files: ImageFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_images_are_decoded_at_once(files, monkeypatch):
     together = threading.Barrier(2, timeout=30)
 
-    def decode_with_another(path: Path, image_size: int, channels: Channels) -> NDArray[np.uint8]:
+    def decode_with_another(path, image_size, channels):
         if path.name in (files.names[0], files.names[-1]):
             together.wait()
         return decode_image(path, image_size, channels)
@@ -197,33 +191,31 @@ def test_several_images_are_decoded_at_once(files: ImageFiles, monkeypatch: pyte
     decode(files)
 
 
-def test_what_is_decoded_is_kept_when_the_run_is_interrupted(files: ImageFiles, decoded_names: list[str]) -> None:
+def test_what_is_decoded_is_kept_when_the_run_is_interrupted(files, decoded_names):
     for name in files.names[:5]:
         (files.root / name).write_bytes(b"")
     rows = DecodedArray(files, "training", folder_of(files)).decode()
     assert next(rows)[0] == 0
-    rows.close()  # type: ignore[attr-defined]
+    rows.close()
     whole = COUNT - stored_digests(files).count(PENDING)
     decoded_names.clear()
     assert len(list(DecodedArray(files, "training", folder_of(files)).decode())) == 5
     assert len(decoded_names) == COUNT - whole
 
 
-def test_too_small_a_disk_is_reported_before_decoding(files: ImageFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_small_a_disk_is_reported_before_decoding(files, monkeypatch):
     monkeypatch.setattr(decoded_array.shutil, "disk_usage", lambda _: SimpleNamespace(free=1000))
     with pytest.raises(InputError, match=r"training\.npy needs 0\.0 GB, but 0\.0 GB are free"):
         decode(files)
 
 
-def test_a_disk_that_fills_up_is_reported_in_one_line(files: ImageFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_fills_up_is_reported_in_one_line(files, monkeypatch):
     monkeypatch.setattr(decoded_array.os, "pwrite", lambda _file, content, _offset: len(content) - 1)
     with pytest.raises(InputError, match=r"cannot be written \(no space left on device\)"):
         decode(files)
 
 
-def test_a_disk_that_fills_up_while_whole_images_are_copied_is_reported_in_one_line(
-    files: ImageFiles, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_disk_that_fills_up_while_whole_images_are_copied_is_reported_in_one_line(files, monkeypatch):
     (files.root / files.names[0]).write_bytes(b"")
     working = DecodedArray(files, "training", folder_of(files))
     assert len(list(working.decode())) == 1
@@ -233,7 +225,7 @@ def test_a_disk_that_fills_up_while_whole_images_are_copied_is_reported_in_one_l
     assert len(working.whole_images()) == COUNT - 1
 
 
-def test_a_working_folder_that_cannot_be_made_is_reported_in_one_line(files: ImageFiles) -> None:
+def test_a_working_folder_that_cannot_be_made_is_reported_in_one_line(files):
     folder_of(files).write_text("a file in its place")
     with pytest.raises(InputError, match=r"training\.npy cannot be written"):
         decode(files)
@@ -261,7 +253,7 @@ MEMORY = """
 """
 
 
-def test_memory_stays_flat_while_an_array_of_any_size_is_decoded_and_saved(tmp_path: Path) -> None:
+def test_memory_stays_flat_while_an_array_of_any_size_is_decoded_and_saved(tmp_path):
     root = tmp_path / "raw"
     root.mkdir()
     Image.new("RGB", (8, 8), (1, 2, 3)).save(root / "000.png")

@@ -1,4 +1,3 @@
-from pathlib import Path
 from unittest.mock import Mock
 
 import numpy as np
@@ -16,12 +15,12 @@ CLASSES = ["cat", "dog"]
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
+def root(tmp_path):
     (tmp_path / "raw").mkdir()
     return tmp_path / "raw"
 
 
-def listed(root: Path, split: str, count: int) -> ImageSet:
+def listed(root, split, count):
     """Files of both classes in turn, each of another grey, the splits of their own greys."""
     names = [f"{split}{row}.png" for row in range(count)]
     for row, name in enumerate(names):
@@ -30,12 +29,12 @@ def listed(root: Path, split: str, count: int) -> ImageSet:
 
 
 @pytest.fixture
-def splits(root: Path) -> dict[str, ImageSet]:
+def splits(root):
     counts = {"training": 10, "validation": 0, "query": 6}
     return {split: listed(root, split, count) for split, count in counts.items()}
 
 
-def test_every_split_becomes_an_array_with_its_labels_and_ids(tmp_path: Path, splits: dict[str, ImageSet]) -> None:
+def test_every_split_becomes_an_array_with_its_labels_and_ids(tmp_path, splits):
     decoded, broken = decode_splits(splits, CLASSES, 0, tmp_path / "decoded")
     assert broken == []
     assert {name: len(split) for name, split in decoded.items()} == {"training": 10, "validation": 0, "query": 6}
@@ -44,9 +43,7 @@ def test_every_split_becomes_an_array_with_its_labels_and_ids(tmp_path: Path, sp
     assert decoded["query"].ids == splits["query"].ids
 
 
-def test_broken_images_are_left_out_with_their_labels_and_ids_and_listed(
-    tmp_path: Path, root: Path, splits: dict[str, ImageSet]
-) -> None:
+def test_broken_images_are_left_out_with_their_labels_and_ids_and_listed(tmp_path, root, splits):
     for name in ("training3.png", "query0.png"):
         (root / name).write_bytes(b"no image")
     decoded, broken = decode_splits(splits, CLASSES, 2 / 16, tmp_path / "decoded")
@@ -59,9 +56,7 @@ def test_broken_images_are_left_out_with_their_labels_and_ids_and_listed(
     assert decoded["query"].ids[0] == "query1.png"
 
 
-def test_more_broken_images_than_allowed_stop_the_run_and_what_is_decoded_is_kept(
-    tmp_path: Path, root: Path, splits: dict[str, ImageSet]
-) -> None:
+def test_more_broken_images_than_allowed_stop_the_run_and_what_is_decoded_is_kept(tmp_path, root, splits):
     for name in ("training3.png", "training4.png"):
         (root / name).write_bytes(b"no image")
     with pytest.raises(InputError) as caught:
@@ -75,16 +70,14 @@ def test_more_broken_images_than_allowed_stop_the_run_and_what_is_decoded_is_kep
     assert len(decode_splits(splits, CLASSES, 2 / 16, tmp_path / "decoded")[1]) == 2
 
 
-def test_a_class_whose_training_images_are_all_broken_is_named(
-    tmp_path: Path, root: Path, splits: dict[str, ImageSet]
-) -> None:
+def test_a_class_whose_training_images_are_all_broken_is_named(tmp_path, root, splits):
     for row in range(1, 10, 2):
         (root / f"training{row}.png").write_bytes(b"")
     with pytest.raises(InputError, match="all training images of the class 'dog' are broken"):
         decode_splits(splits, CLASSES, 1, tmp_path / "decoded")
 
 
-def test_queries_that_are_all_broken_are_reported(tmp_path: Path, root: Path, splits: dict[str, ImageSet]) -> None:
+def test_queries_that_are_all_broken_are_reported(tmp_path, root, splits):
     for row in range(6):
         (root / f"query{row}.png").write_bytes(b"")
     with pytest.raises(InputError, match="all images of the split 'query' are broken"):
@@ -92,9 +85,7 @@ def test_queries_that_are_all_broken_are_reported(tmp_path: Path, root: Path, sp
 
 
 @pytest.mark.parametrize("as_arrays", [False, True])
-def test_images_in_two_splits_are_counted_in_one_line(
-    tmp_path: Path, root: Path, splits: dict[str, ImageSet], as_arrays: bool, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_images_in_two_splits_are_counted_in_one_line(tmp_path, root, splits, as_arrays, caplog):
     for row in (1, 2):
         Image.new("L", (9, 9), 5).save(root / f"query{row}.png")
     if as_arrays:
@@ -107,17 +98,13 @@ def test_images_in_two_splits_are_counted_in_one_line(
     ]
 
 
-def test_images_twice_in_one_split_are_no_fault(
-    tmp_path: Path, root: Path, splits: dict[str, ImageSet], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_images_twice_in_one_split_are_no_fault(tmp_path, root, splits, caplog):
     Image.new("L", (9, 9), 201).save(root / "query2.png")
     decode_splits(splits, CLASSES, 0, tmp_path / "decoded")
     assert caplog.records == []
 
 
-def test_what_is_decoded_serves_every_later_run(
-    splits: dict[str, ImageSet], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_decoded_serves_every_later_run(splits, tmp_path, monkeypatch):
     finished = NumpyDataset(str(tmp_path / "images.npy"), mmap_mode="r")
     finished.save(decode_splits(splits, CLASSES, 0, tmp_path / "decoded")[0]["training"].images)
     monkeypatch.setattr(decoded_array, "decode_image", Mock(side_effect=AssertionError("decoded again")))

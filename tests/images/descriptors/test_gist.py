@@ -1,13 +1,10 @@
 """GIST against a slow transcription of its formulas, and what it must and must not depend on."""
 
 from itertools import pairwise
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from deephash_pipeline.common.errors import InputError
@@ -18,11 +15,11 @@ CPU = torch.device("cpu")
 PAPER = GistParameters()
 
 
-def random_images(count: int, size: int, channels: int = 3) -> NDArray[np.uint8]:
+def random_images(count, size, channels=3):
     return np.random.default_rng(size).integers(0, 256, (count, channels, size, size), dtype=np.uint8)
 
 
-def fixed_image(size: int = 32) -> NDArray[np.uint8]:
+def fixed_image(size=32):
     """Rings around a corner, stripes and a ramp, one in each channel."""
     row, column = np.mgrid[:size, :size]
     rings = 127.5 + 127.5 * np.cos(0.05 * (row**2 + column**2))
@@ -30,12 +27,12 @@ def fixed_image(size: int = 32) -> NDArray[np.uint8]:
     return np.rint(np.stack([rings, stripes, 4 * row + 3 * column]))[np.newaxis].astype(np.uint8)
 
 
-def integer_frequencies(size: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def integer_frequencies(size):
     one = np.fft.ifftshift(np.arange(size) - size // 2).astype(float)
     return one[:, None] * np.ones(size), one[None] * np.ones((size, 1))
 
 
-def slow_gist(image: NDArray[np.uint8], blocks: int, orientations: tuple[int, ...]) -> NDArray[np.float64]:
+def slow_gist(image, blocks, orientations):
     """The formulas one after the other, for one image, with complex transforms of full size in float64."""
     size = image.shape[1]
     grey = image.astype(float).mean(axis=0)
@@ -67,14 +64,14 @@ def slow_gist(image: NDArray[np.uint8], blocks: int, orientations: tuple[int, ..
     ("size", "channels", "blocks", "orientations"),
     [(32, 3, 5, (8, 8, 8, 8)), (28, 1, 4, (8, 8, 4)), (19, 3, 3, (1, 5)), (8, 2, 8, (2,)), (48, 1, 1, (3, 3, 3))],
 )
-def test_it_equals_its_formulas(size: int, channels: int, blocks: int, orientations: tuple[int, ...]) -> None:
+def test_it_equals_its_formulas(size, channels, blocks, orientations):
     images = random_images(3, size, channels)
     parameters = GistParameters(blocks=blocks, orientations_per_scale=orientations)
     expected = [slow_gist(image, blocks, orientations) for image in images]
     np.testing.assert_allclose(gist(images, parameters, CPU), expected, rtol=1e-4, atol=1e-6)
 
 
-def test_the_fixed_image_keeps_its_features() -> None:
+def test_the_fixed_image_keeps_its_features():
     features = gist(fixed_image(), PAPER, CPU)[0]
     assert features.shape == (800,)
     # From `slow_gist`.
@@ -83,7 +80,7 @@ def test_the_fixed_image_keeps_its_features() -> None:
     assert float(features.sum()) == pytest.approx(36.8228, abs=1e-3)
 
 
-def test_batches_and_memory_maps_make_no_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batches_and_memory_maps_make_no_difference(tmp_path, monkeypatch):
     np.save(tmp_path / "images.npy", random_images(7, 12))
     images = np.load(tmp_path / "images.npy", mmap_mode="r", allow_pickle=False)
     at_once = gist(images, PAPER, CPU)
@@ -93,19 +90,19 @@ def test_batches_and_memory_maps_make_no_difference(tmp_path: Path, monkeypatch:
     assert gist(images[:0], PAPER, CPU).shape == (0, 800)
 
 
-def test_brightness_and_contrast_make_no_difference() -> None:
+def test_brightness_and_contrast_make_no_difference():
     dim = random_images(2, 32) // 4
     np.testing.assert_allclose(gist(dim * 4 + 3, PAPER, CPU), gist(dim, PAPER, CPU), rtol=1e-4, atol=1e-6)
 
 
-def test_the_order_of_channels_makes_no_difference() -> None:
+def test_the_order_of_channels_makes_no_difference():
     images = random_images(2, 32)
     np.testing.assert_allclose(gist(images[:, ::-1], PAPER, CPU), gist(images, PAPER, CPU), rtol=1e-4, atol=1e-6)
 
 
 # At an odd size no frequency is its own negative: only the mean, which has no direction, disturbs these symmetries.
 @pytest.mark.parametrize("size", [25, 35])
-def test_a_mirrored_image_has_its_blocks_and_orientations_mirrored(size: int) -> None:
+def test_a_mirrored_image_has_its_blocks_and_orientations_mirrored(size):
     images = random_images(2, size)
     features, mirrored, transposed = (
         gist(variant, PAPER, CPU).reshape(2, 4, 8, 5, 5)
@@ -117,7 +114,7 @@ def test_a_mirrored_image_has_its_blocks_and_orientations_mirrored(size: int) ->
 
 
 @pytest.mark.parametrize("scale", range(4))
-def test_a_grating_excites_the_filter_of_its_scale_and_orientation_most(scale: int) -> None:
+def test_a_grating_excites_the_filter_of_its_scale_and_orientation_most(scale):
     frequency, angle = 0.3 / 1.85**scale, -np.pi * np.arange(8)[:, None, None] / 8
     row, column = np.mgrid[:64, :64]
     waves = np.cos(2 * np.pi * frequency * (column * np.cos(angle) + row * np.sin(angle)))
@@ -128,7 +125,7 @@ def test_a_grating_excites_the_filter_of_its_scale_and_orientation_most(scale: i
     np.testing.assert_array_equal(centre.argmax(axis=1), 8 * scale + np.arange(8))
 
 
-def test_an_image_of_one_colour_has_no_features() -> None:
+def test_an_image_of_one_colour_has_no_features():
     assert not gist(np.full((1, 3, 32, 32), 77, dtype=np.uint8), PAPER, CPU).any()
 
 
@@ -142,12 +139,12 @@ def test_an_image_of_one_colour_has_no_features() -> None:
         (np.zeros((2, 3, 4, 4), dtype=np.uint8), "at least 5 blocks"),
     ],
 )
-def test_it_refuses_what_it_cannot_describe(images: NDArray[Any], message: str) -> None:
+def test_it_refuses_what_it_cannot_describe(images, message):
     with pytest.raises(InputError, match=message):
         gist(images, PAPER, CPU)
 
 
 @pytest.mark.parametrize("changes", [{"blocks": 0}, {"orientations_per_scale": ()}, {"orientations_per_scale": (8, 0)}])
-def test_parameters_out_of_range_are_refused(changes: dict[str, Any]) -> None:
+def test_parameters_out_of_range_are_refused(changes):
     with pytest.raises(ValidationError):
         GistParameters(**changes)

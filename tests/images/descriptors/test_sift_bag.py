@@ -1,12 +1,8 @@
 """Dense SIFT against a slow transcription, its grid, and the words that are counted."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
-from numpy.typing import NDArray
 from pydantic import ValidationError
 from scipy.ndimage import gaussian_filter
 
@@ -18,13 +14,13 @@ CPU = torch.device("cpu")
 SMALL = SiftBagParameters(words=6, cell_sizes=(2, 4), step=4)
 
 
-def smooth_images(count: int, height: int = 32, width: int = 32, seed: int = 0) -> NDArray[np.uint8]:
+def smooth_images(count, height=32, width=32, seed=0):
     noise = np.random.default_rng(seed).normal(size=(count, 1, height, width))
     waves = gaussian_filter(noise, (0, 0, 2, 2), mode="wrap")
     return np.rint(128 + 30 * waves / waves.std()).clip(0, 255).astype(np.uint8)
 
 
-def stripes(count: int, upright: bool, seed: int = 0) -> NDArray[np.uint8]:
+def stripes(count, upright, seed=0):
     """Stripes of random phases and periods."""
     generator = np.random.default_rng(seed)
     phase, period = generator.uniform(0, 7, (count, 1)), generator.uniform(6, 8, (count, 1))
@@ -33,7 +29,7 @@ def stripes(count: int, upright: bool, seed: int = 0) -> NDArray[np.uint8]:
     return images if upright else images.swapaxes(2, 3)
 
 
-def slow_sift(pixels: NDArray[np.uint8], row: int, column: int, cell: int) -> NDArray[np.float64]:
+def slow_sift(pixels, row, column, cell):
     """Lowe's descriptor of one upright patch, gradient by gradient; then its square roots."""
     smooth = gaussian_filter(pixels.astype(float), np.sqrt(max((cell / 6) ** 2 - 0.5**2, 0.01)), mode="mirror")
     histogram = np.zeros((4, 4, 8))
@@ -54,7 +50,7 @@ def slow_sift(pixels: NDArray[np.uint8], row: int, column: int, cell: int) -> ND
 
 
 @pytest.mark.parametrize("cell", [2, 4])
-def test_descriptors_equal_a_slow_transcription(cell: int) -> None:
+def test_descriptors_equal_a_slow_transcription(cell):
     image = smooth_images(1, 16, 20)
     found = next(dense_sift(image, SiftBagParameters(cell_sizes=(cell,), step=4)))
     half = 2 * cell
@@ -67,7 +63,7 @@ def test_descriptors_equal_a_slow_transcription(cell: int) -> None:
         assert descriptor @ expected > 0.999
 
 
-def test_descriptors_have_length_one_and_ignore_brightness_and_contrast() -> None:
+def test_descriptors_have_length_one_and_ignore_brightness_and_contrast():
     image = smooth_images(1) // 4
     dim, bright = (next(dense_sift(variant, SMALL)) for variant in (image, 3 * image + 20))
     assert dim.shape == (7 * 7 + 5 * 5, 128)
@@ -76,7 +72,7 @@ def test_descriptors_have_length_one_and_ignore_brightness_and_contrast() -> Non
     np.testing.assert_allclose(dim**2, bright**2, atol=1e-3)
 
 
-def test_what_the_steps_leave_over_goes_to_both_edges() -> None:
+def test_what_the_steps_leave_over_goes_to_both_edges():
     image = smooth_images(1, 19, 22)
     once = next(dense_sift(image, SiftBagParameters(cell_sizes=(4,), step=100)))
     cut = next(dense_sift(image[:, :, 1:17, 3:19], SiftBagParameters(cell_sizes=(4,), step=1)))
@@ -85,7 +81,7 @@ def test_what_the_steps_leave_over_goes_to_both_edges() -> None:
     assert float(once[0] @ cut[0]) > 0.98
 
 
-def test_colours_are_averaged_and_large_images_reduced() -> None:
+def test_colours_are_averaged_and_large_images_reduced():
     small = smooth_images(1)
     large = np.kron(small, np.ones((2, 2), dtype=np.uint8))
     coloured = np.concatenate([large - 9, large, large + 9], axis=1)
@@ -93,7 +89,7 @@ def test_colours_are_averaged_and_large_images_reduced() -> None:
     np.testing.assert_array_equal(reduced, next(dense_sift(small, SMALL)))
 
 
-def test_patches_of_low_contrast_are_left_out() -> None:
+def test_patches_of_low_contrast_are_left_out():
     image = smooth_images(1)
     image[..., :20] = 77 + np.arange(20) // 2 % 2
     everything, contrasty = (
@@ -105,14 +101,14 @@ def test_patches_of_low_contrast_are_left_out() -> None:
     np.testing.assert_array_equal(contrasty, everything.reshape(7, 7, 128)[:, 4:].reshape(-1, 128))
 
 
-def test_an_image_of_one_colour_has_no_descriptor_and_an_empty_bag() -> None:
+def test_an_image_of_one_colour_has_no_descriptor_and_an_empty_bag():
     images = np.full((1, 3, 32, 32), 77, dtype=np.uint8)
     parameters = SMALL.model_copy(update={"contrast_threshold": 0.0})
     assert next(dense_sift(images, parameters)).shape == (0, 128)
     assert not bag_of_words(images, np.ones((6, 128), dtype=np.float32), parameters, CPU).any()
 
 
-def test_a_bag_counts_the_nearest_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bag_counts_the_nearest_words(tmp_path, monkeypatch):
     np.save(tmp_path / "images.npy", smooth_images(5))
     images = np.load(tmp_path / "images.npy", mmap_mode="r", allow_pickle=False)
     vocabulary = np.abs(np.random.default_rng(1).normal(0, 0.09, (6, 128))).astype(np.float32)
@@ -125,7 +121,7 @@ def test_a_bag_counts_the_nearest_words(tmp_path: Path, monkeypatch: pytest.Monk
     np.testing.assert_array_equal(bag_of_words(images, vocabulary, SMALL, CPU), bags)
 
 
-def test_a_word_lies_at_the_mean_of_the_descriptors_nearest_to_it() -> None:
+def test_a_word_lies_at_the_mean_of_the_descriptors_nearest_to_it():
     images = np.concatenate([stripes(20, upright=True), stripes(20, upright=False)])
     vocabulary = fit_vocabulary(images, SMALL.model_copy(update={"words": 2}), seed=0)
     means = [np.concatenate(list(dense_sift(half, SMALL))).mean(axis=0) for half in (images[:20], images[20:])]
@@ -135,7 +131,7 @@ def test_a_word_lies_at_the_mean_of_the_descriptors_nearest_to_it() -> None:
     assert distances.min(axis=1).max() < 0.05 < 0.5 < distances.max(axis=1).min()
 
 
-def test_bags_tell_patterns_apart() -> None:
+def test_bags_tell_patterns_apart():
     training = np.concatenate([stripes(20, upright=True), stripes(20, upright=False)])
     queries = np.concatenate([stripes(10, upright=True, seed=1), stripes(10, upright=False, seed=1)])
     vocabulary = fit_vocabulary(training, SMALL, seed=3)
@@ -143,7 +139,7 @@ def test_bags_tell_patterns_apart() -> None:
     np.testing.assert_array_equal(nearest.argmax(axis=1) // 20, np.arange(20) // 10)
 
 
-def test_the_seed_alone_decides_the_vocabulary() -> None:
+def test_the_seed_alone_decides_the_vocabulary():
     images = smooth_images(12)
     few = SMALL.model_copy(update={"vocabulary_images": 4, "descriptors_per_image": 10})
     first = fit_vocabulary(images, few, seed=5)
@@ -151,7 +147,7 @@ def test_the_seed_alone_decides_the_vocabulary() -> None:
     assert np.abs(fit_vocabulary(images, few, seed=6) - first).max() > 0.01
 
 
-def test_the_sample_has_as_many_descriptors_as_asked_for() -> None:
+def test_the_sample_has_as_many_descriptors_as_asked_for():
     few = SMALL.model_copy(update={"words": 41, "vocabulary_images": 4, "descriptors_per_image": 10})
     with pytest.raises(InputError, match="the 4 images sampled give 40 descriptors for 41 words"):
         fit_vocabulary(smooth_images(12), few, seed=0)
@@ -165,7 +161,7 @@ def test_the_sample_has_as_many_descriptors_as_asked_for() -> None:
         (np.zeros((2, 3, 32, 15), dtype=np.uint8), "take 16 x 16: choose smaller cell_sizes"),
     ],
 )
-def test_it_refuses_what_it_cannot_describe(images: NDArray[Any], message: str) -> None:
+def test_it_refuses_what_it_cannot_describe(images, message):
     with pytest.raises(InputError, match=message):
         dense_sift(images, SMALL)
     with pytest.raises(InputError, match=message):
@@ -175,12 +171,12 @@ def test_it_refuses_what_it_cannot_describe(images: NDArray[Any], message: str) 
 
 
 @pytest.mark.parametrize("vocabulary", [np.zeros((6, 128)), np.zeros((5, 128), dtype=np.float32)])
-def test_a_vocabulary_of_other_parameters_is_refused(vocabulary: NDArray[Any]) -> None:
+def test_a_vocabulary_of_other_parameters_is_refused(vocabulary):
     with pytest.raises(InputError, match="fit it again"):
         bag_of_words(smooth_images(1), vocabulary, SMALL, CPU)
 
 
-def test_without_images_there_are_no_words() -> None:
+def test_without_images_there_are_no_words():
     nothing = smooth_images(1)[:0]
     with pytest.raises(InputError, match="give 0 descriptors"):
         fit_vocabulary(nothing, SMALL, seed=0)
@@ -188,6 +184,6 @@ def test_without_images_there_are_no_words() -> None:
 
 
 @pytest.mark.parametrize("changes", [{"words": 0}, {"cell_sizes": ()}, {"cell_sizes": (1,)}, {"step": 0}])
-def test_parameters_out_of_range_are_refused(changes: dict[str, Any]) -> None:
+def test_parameters_out_of_range_are_refused(changes):
     with pytest.raises(ValidationError):
         SiftBagParameters(**changes)

@@ -4,12 +4,11 @@ import http.server
 import pickle
 import tarfile
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
-from torchvision.datasets import CIFAR10  # type: ignore[import-untyped]
+from torchvision.datasets import CIFAR10
 
 from deephash_pipeline.images.__main__ import main
 from deephash_pipeline.images.decoding.ingestion import decode_splits
@@ -19,7 +18,7 @@ from tests.images.sources.test_torchvision_sets import QuietHandler
 
 
 @pytest.fixture
-def cifar10(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, tuple[np.ndarray, list[int]]]]:
+def cifar10(tmp_path, monkeypatch):
     """A CIFAR-10 of two classes in the format of the original, which torchvision reads; return pixels and labels."""
     generator = np.random.default_rng(0)
     content = {
@@ -37,7 +36,7 @@ def cifar10(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[st
     with tarfile.open(archive, "w:gz") as tar:
         tar.add(batches, CIFAR10.base_folder)
 
-    def checksum(path: Path) -> str:
+    def checksum(path):
         return hashlib.md5(path.read_bytes()).hexdigest()
 
     handler = functools.partial(QuietHandler, directory=archive.parent)
@@ -54,9 +53,7 @@ def cifar10(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[st
     server.server_close()
 
 
-def test_cifar10_is_unpacked_into_the_folders_that_the_folder_source_reads(
-    cifar10: dict[str, tuple[np.ndarray, list[int]]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_cifar10_is_unpacked_into_the_folders_that_the_folder_source_reads(cifar10, tmp_path, capsys):
     raw = tmp_path / "raw" / "cifar10"
     assert main(["download", "cifar10", str(raw)]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -80,9 +77,7 @@ def test_cifar10_is_unpacked_into_the_folders_that_the_folder_source_reads(
     assert decoded["training"].ids[0] == "train/airplane/ship_s_000001.png"
 
 
-def test_only_the_folder_of_cifar10_that_is_missing_is_made(
-    cifar10: dict[str, tuple[np.ndarray, list[int]]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_only_the_folder_of_cifar10_that_is_missing_is_made(cifar10, tmp_path, capsys):
     (tmp_path / "raw" / "train").mkdir(parents=True)
     assert main(["download", "cifar10", str(tmp_path / "raw")]) == 0
     assert "raw/train: already there" in capsys.readouterr().out
@@ -93,18 +88,14 @@ def test_only_the_folder_of_cifar10_that_is_missing_is_made(
     assert capsys.readouterr().out.count("already there") == 2
 
 
-def test_a_folder_that_cannot_be_made_is_reported_in_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_that_cannot_be_made_is_reported_in_one_line(tmp_path, capsys):
     (tmp_path / "raw").write_text("a file")
     assert main(["download", "cifar10", str(tmp_path / "raw")]) == 1
     assert str(tmp_path / "raw") in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("fault", ["unreachable", "corrupted"])
-def test_without_the_right_archive_of_cifar10_there_is_one_line_and_no_image(
-    cifar10: dict[str, tuple[np.ndarray, list[int]]], tmp_path: Path, capsys: pytest.CaptureFixture[str], fault: str
-) -> None:
+def test_without_the_right_archive_of_cifar10_there_is_one_line_and_no_image(cifar10, tmp_path, capsys, fault):
     archive = tmp_path / CIFAR10.filename
     if fault == "unreachable":
         archive.unlink()

@@ -1,6 +1,4 @@
 import os
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -10,23 +8,23 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.images import SplitParameters, decode_splits, split_collection
 from deephash_pipeline.images.decoding.decode import BrokenImageError, decode_image
 from deephash_pipeline.images.decoding.image_files import RawFolder
-from deephash_pipeline.images.sources.collection import ImageCollection, require_labels
+from deephash_pipeline.images.sources.collection import require_labels
 from deephash_pipeline.images.sources.folder import list_folder
 
 SPLITS = {"training": "train", "query": "test"}
 
 
-def paint(path: Path, colour: int) -> None:
+def paint(path, colour):
     path.parent.mkdir(parents=True, exist_ok=True)
     Image.new("L", (6, 4), colour).save(path, lossless=True)
 
 
-def listed(root: Path, splits: dict[str, str] = SPLITS, **options: Any) -> ImageCollection:
+def listed(root, splits=SPLITS, **options):
     return list_folder(RawFolder(root, 4, 1), splits, **options)
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
+def root(tmp_path):
     for split in ("train", "test"):
         for value, name in enumerate(("cat", "dog")):
             for row in range(2):
@@ -34,7 +32,7 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_images_come_in_the_order_of_their_paths_with_the_labels_of_their_folders(root: Path) -> None:
+def test_images_come_in_the_order_of_their_paths_with_the_labels_of_their_folders(root):
     collection = listed(root)
     assert collection.class_names == ["cat", "dog"]
     assert collection.splits["training"].ids == [
@@ -48,18 +46,18 @@ def test_images_come_in_the_order_of_their_paths_with_the_labels_of_their_folder
     assert collection.splits["training"].images.shape == (4, 1, 4, 4)
 
 
-def test_nothing_is_decoded_while_files_are_listed(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_decoded_while_files_are_listed(root, monkeypatch):
     monkeypatch.setattr(Image, "open", lambda _: pytest.fail("an image was opened"))
     assert len(listed(root).splits["training"]) == 4
 
 
-def test_every_format_is_listed_at_any_depth(root: Path) -> None:
+def test_every_format_is_listed_at_any_depth(root):
     for suffix in ("JPG", "jpeg", "webp", "bmp"):
         paint(root / "train" / "cat" / "deep" / "deeper" / f"x.{suffix}", 50)
     assert listed(root).splits["training"].labels.tolist() == [0] * 6 + [1] * 2
 
 
-def test_linked_folders_are_entered_once(root: Path, tmp_path: Path) -> None:
+def test_linked_folders_are_entered_once(root, tmp_path):
     before = listed(root).splits["training"]
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
@@ -72,14 +70,14 @@ def test_linked_folders_are_entered_once(root: Path, tmp_path: Path) -> None:
     assert len(after) == len(before) + 1
 
 
-def test_hidden_files_and_folders_are_passed_over(root: Path) -> None:
+def test_hidden_files_and_folders_are_passed_over(root):
     (root / "train" / "cat" / "._0.png").write_bytes(b"what an archive of another system leaves there")
     paint(root / "train" / ".cache" / "0.png", 1)
     paint(root / "train" / "cat" / ".ipynb_checkpoints" / "0.png", 1)
     assert len(listed(root).splits["training"]) == 4
 
 
-def test_files_of_other_kinds_are_counted_in_one_line(root: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_files_of_other_kinds_are_counted_in_one_line(root, caplog):
     for name in ("notes.txt", "readme"):
         (root / "train" / "cat" / name).write_text("not an image")
     assert len(listed(root).splits["training"]) == 4
@@ -87,7 +85,7 @@ def test_files_of_other_kinds_are_counted_in_one_line(root: Path, caplog: pytest
     assert line.endswith(f": 2 (.txt 1, no suffix 1), such as {root}/train/cat/notes.txt")
 
 
-def test_what_cannot_be_read_is_listed_to_be_found_broken(root: Path) -> None:
+def test_what_cannot_be_read_is_listed_to_be_found_broken(root):
     cat = root / "train" / "cat"
     whole = listed(root).splits["training"].ids
     (cat / "9.png").symlink_to("/nowhere/9.png")
@@ -103,7 +101,7 @@ def test_what_cannot_be_read_is_listed_to_be_found_broken(root: Path) -> None:
             decode_image(root / name, 8, 3)
 
 
-def test_the_folder_of_the_image_can_be_the_class_as_in_sun397(tmp_path: Path) -> None:
+def test_the_folder_of_the_image_can_be_the_class_as_in_sun397(tmp_path):
     for place in ("a/abbey", "o/office/home", "o/office/outdoor"):
         paint(tmp_path / place / "sun_1.jpg", 9)
     collection = listed(tmp_path, {"all": "."}, class_folder="parent")
@@ -111,44 +109,44 @@ def test_the_folder_of_the_image_can_be_the_class_as_in_sun397(tmp_path: Path) -
     assert collection.splits["all"].ids[1] == "o/office/home/sun_1.jpg"
 
 
-def test_a_name_that_is_no_utf_8_is_reported_with_the_remedy(root: Path) -> None:
+def test_a_name_that_is_no_utf_8_is_reported_with_the_remedy(root):
     (root / "train" / "cat" / "0.png").rename(root / "train" / "cat" / os.fsdecode(b"caf\xe9.png"))
     with pytest.raises(InputError, match=r"the name 'train/cat/caf\\udce9\.png' below .* is no UTF-8: rename"):
         listed(root)
 
 
-def test_a_missing_split_folder_is_named(root: Path) -> None:
+def test_a_missing_split_folder_is_named(root):
     with pytest.raises(InputError, match="evaluation is missing"):
         listed(root, {"training": "train", "query": "evaluation"})
 
 
-def test_a_split_without_images_is_named(root: Path) -> None:
+def test_a_split_without_images_is_named(root):
     (root / "empty" / "cat").mkdir(parents=True)
     with pytest.raises(InputError, match="empty holds no image"):
         listed(root, {"training": "train", "query": "empty"})
 
 
-def test_a_query_class_without_training_images_is_named(root: Path) -> None:
+def test_a_query_class_without_training_images_is_named(root):
     paint(root / "test" / "emu" / "0.png", 1)
     with pytest.raises(InputError, match="'emu' is in the split 'query' but not in 'training'"):
         listed(root)
 
 
-def test_a_class_without_queries_is_accepted(root: Path) -> None:
+def test_a_class_without_queries_is_accepted(root):
     paint(root / "train" / "emu" / "0.png", 1)
     collection = listed(root)
     assert collection.class_names == ["cat", "dog", "emu"]
     assert collection.splits["query"].labels.tolist() == [0, 0, 1, 1]
 
 
-def test_an_empty_class_folder_is_named(root: Path) -> None:
+def test_an_empty_class_folder_is_named(root):
     for split in ("train", "test"):
         (root / split / "emu").mkdir()
     with pytest.raises(InputError, match="class 'emu' has no image in the split 'training'"):
         listed(root)
 
 
-def test_an_image_outside_all_classes_is_named(root: Path) -> None:
+def test_an_image_outside_all_classes_is_named(root):
     paint(root / "train" / "stray.png", 1)
     with pytest.raises(InputError, match=r"stray\.png lies in no class"):
         listed(root)
@@ -158,26 +156,26 @@ def test_an_image_outside_all_classes_is_named(root: Path) -> None:
 
 
 @pytest.mark.parametrize("target", ["..", "../..", "../../..", "/"])
-def test_a_link_that_leads_up_to_other_classes_is_refused(root: Path, target: str) -> None:
+def test_a_link_that_leads_up_to_other_classes_is_refused(root, target):
     (root / "train" / "cat" / "loop").symlink_to(target)
     for class_folder in ("top", "parent"):
         with pytest.raises(InputError, match=r"the link .*/train/cat/loop leads up to /.*: remove it"):
             listed(root, class_folder=class_folder)
 
 
-def test_a_class_that_is_a_link_to_all_classes_is_refused(root: Path) -> None:
+def test_a_class_that_is_a_link_to_all_classes_is_refused(root):
     (root / "train" / "bird").symlink_to(".")
     with pytest.raises(InputError, match=r"the link .*/train/bird leads up to .*/train, where other classes may be"):
         listed(root)
 
 
-def test_a_link_into_another_class_is_refused(root: Path) -> None:
+def test_a_link_into_another_class_is_refused(root):
     (root / "train" / "cat" / "friends").symlink_to("../dog")
     with pytest.raises(InputError, match=r"by a link .*/train/dog is in two classes, .*/train/cat and .*/train/dog: "):
         listed(root)
 
 
-def test_where_every_folder_is_a_class_none_may_be_linked_into_another(tmp_path: Path) -> None:
+def test_where_every_folder_is_a_class_none_may_be_linked_into_another(tmp_path):
     for place in ("a/abbey", "a/bridge"):
         paint(tmp_path / place / "sun_1.jpg", 9)
     (tmp_path / "a" / "abbey" / "view").symlink_to("../bridge")
@@ -186,13 +184,13 @@ def test_where_every_folder_is_a_class_none_may_be_linked_into_another(tmp_path:
 
 
 @pytest.mark.parametrize("class_folder", ["top", "parent"])
-def test_a_link_that_stays_within_its_class_is_entered_once(root: Path, class_folder: str) -> None:
+def test_a_link_that_stays_within_its_class_is_entered_once(root, class_folder):
     before = listed(root, class_folder=class_folder).splits["training"]
     (root / "train" / "cat" / "round").symlink_to(".")
     assert listed(root, class_folder=class_folder).splits["training"].ids == before.ids
 
 
-def test_a_class_may_be_a_link(root: Path, tmp_path: Path) -> None:
+def test_a_class_may_be_a_link(root, tmp_path):
     paint(tmp_path / "elsewhere" / "emus" / "0.png", 7)
     (root / "train" / "emu").symlink_to(tmp_path / "elsewhere" / "emus")
     assert listed(root).class_names == ["cat", "dog", "emu"]
@@ -201,7 +199,7 @@ def test_a_class_may_be_a_link(root: Path, tmp_path: Path) -> None:
 # No labels.
 
 
-def test_without_labels_all_images_at_any_depth_are_of_one_class(tmp_path: Path) -> None:
+def test_without_labels_all_images_at_any_depth_are_of_one_class(tmp_path):
     for place in ("0.png", "deep/1.jpg", "deep/deeper/2.bmp"):
         paint(tmp_path / place, 9)
     (tmp_path / "deep" / "round").symlink_to("..")
@@ -211,14 +209,14 @@ def test_without_labels_all_images_at_any_depth_are_of_one_class(tmp_path: Path)
     assert collection.splits["all"].labels.tolist() == [0, 0, 0]
 
 
-def test_without_labels_the_splits_stay_folders(root: Path) -> None:
+def test_without_labels_the_splits_stay_folders(root):
     collection = listed(root, class_folder=None)
     assert {name: len(split) for name, split in collection.splits.items()} == {"training": 4, "query": 4}
     with pytest.raises(InputError, match=r"nothing is missing: put images into .*/nothing/, or mend"):
         listed(root, {"all": "nothing"}, class_folder=None)
 
 
-def test_without_labels_queries_are_drawn_and_images_decoded_as_ever(tmp_path: Path) -> None:
+def test_without_labels_queries_are_drawn_and_images_decoded_as_ever(tmp_path):
     for row in range(20):
         paint(tmp_path / f"{row:02d}.png", row)
     collection = listed(tmp_path, {"all": "."}, class_folder=None)
@@ -230,7 +228,7 @@ def test_without_labels_queries_are_drawn_and_images_decoded_as_ever(tmp_path: P
         assert [f"{pixels[0, 0, 0]:02d}.png" for pixels in split.images] == split.ids
 
 
-def test_labels_of_one_class_are_no_labels() -> None:
+def test_labels_of_one_class_are_no_labels():
     require_labels(np.array([0, 1, 0]), "evaluation")
     with pytest.raises(InputError, match="evaluation needs labels, but all images are of one class"):
         require_labels(np.array([0, 0, 0]), "evaluation")

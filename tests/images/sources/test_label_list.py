@@ -1,11 +1,7 @@
 """Lists `path 0 1 0 ...`, and the benchmarks that are read from them."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from PIL import Image
 
 from deephash_pipeline.common.errors import InputError
@@ -25,26 +21,26 @@ LISTS = {
 }
 
 
-def paint(folder: Path, *names: str) -> None:
+def paint(folder, *names):
     for number, name in enumerate(names):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         Image.new("RGB", (6, 4), (40 * number, 9, 9)).save(folder / name)
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     paint(tmp_path, "a.png", "b c.png", "d.png", "e.png", "q.png")
     for name, content in LISTS.items():
         (tmp_path / name).write_text(content)
     return tmp_path
 
 
-def read(folder: Path, **source: Any) -> ImageCollection:
+def read(folder, **source):
     parameters = {"kind": "list", "image_size": 8, "channels": 3, **source}
     return read_source(parse_source(parameters), folder)
 
 
-def test_a_list_gives_each_image_the_labels_of_its_columns(folder: Path) -> None:
+def test_a_list_gives_each_image_the_labels_of_its_columns(folder):
     collection = read(folder, class_names=["sky", "sea", "sun"])
     training = collection.splits["training"]
     assert training.ids == ["a.png", "b c.png", "d.png"]
@@ -54,7 +50,7 @@ def test_a_list_gives_each_image_the_labels_of_its_columns(folder: Path) -> None
     assert collection.class_names == ["sky", "sea", "sun"]
 
 
-def test_what_is_written_is_read_again(tmp_path: Path) -> None:
+def test_what_is_written_is_read_again(tmp_path):
     ids, labels = ["x/1 2.jpg", "y.jpg"], np.array([[0, 1, 1], [1, 0, 0]], dtype=np.uint8)
     write_label_list(tmp_path / "list.txt", ids, labels, 3)
     assert (tmp_path / "list.txt").read_text() == "x/1 2.jpg 0 1 1\ny.jpg 1 0 0\n"
@@ -65,7 +61,7 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     assert read_label_list(tmp_path / "numbers.txt", 3).labels.tolist() == [[0, 0, 1], [1, 0, 0]]
 
 
-def test_where_every_image_has_one_label_they_are_class_numbers(folder: Path) -> None:
+def test_where_every_image_has_one_label_they_are_class_numbers(folder):
     for name, content in (("train.txt", "a.png 0 1\nd.png 1 0\n"), ("test.txt", "q.png 0 1\n")):
         (folder / name).write_text(content)
     collection = read(folder)
@@ -74,7 +70,7 @@ def test_where_every_image_has_one_label_they_are_class_numbers(folder: Path) ->
     assert collection.splits["training"].labels.dtype == np.int64
 
 
-def test_names_of_classes_may_be_a_file(folder: Path) -> None:
+def test_names_of_classes_may_be_a_file(folder):
     (folder / "classes.txt").write_text("sky\nsea\nsun\n")
     assert read(folder, class_names="classes.txt").class_names == ["sky", "sea", "sun"]
 
@@ -91,21 +87,21 @@ def test_names_of_classes_may_be_a_file(folder: Path) -> None:
         ("a.png 0 1\nd.png 1 1\n", r"differ in their number of columns"),
     ],
 )
-def test_faulty_lists_end_in_one_line_that_names_the_place(folder: Path, content: str, message: str) -> None:
+def test_faulty_lists_end_in_one_line_that_names_the_place(folder, content, message):
     (folder / "train.txt").write_text(content)
     with pytest.raises(InputError, match=message) as raised:
         read(folder)
     assert "\n" not in str(raised.value)
 
 
-def test_a_query_that_the_list_of_the_database_holds_too_is_refused(folder: Path) -> None:
+def test_a_query_that_the_list_of_the_database_holds_too_is_refused(folder):
     (folder / "database.txt").write_text(LISTS["database.txt"] + LISTS["test.txt"])
     with pytest.raises(InputError, match=r"the image id 'q\.png' occurs twice"):
         read(folder, splits={"training": "train.txt", "validation": "database.txt", "query": "test.txt"})
 
 
 @pytest.mark.parametrize("spelling", ["./q.png", "here/../q.png", "{folder}/q.png"])
-def test_a_query_is_found_in_the_database_however_its_path_is_spelt(folder: Path, spelling: str) -> None:
+def test_a_query_is_found_in_the_database_however_its_path_is_spelt(folder, spelling):
     content = LISTS["test.txt"].replace("q.png", spelling.format(folder=folder))
     (folder / "here").mkdir()
     (folder / "database.txt").write_text(LISTS["database.txt"] + content)
@@ -113,7 +109,7 @@ def test_a_query_is_found_in_the_database_however_its_path_is_spelt(folder: Path
         read(folder, splits={"training": "train.txt", "validation": "database.txt", "query": "test.txt"})
 
 
-def test_a_mark_of_the_byte_order_is_no_part_of_a_list(folder: Path) -> None:
+def test_a_mark_of_the_byte_order_is_no_part_of_a_list(folder):
     (folder / "train.txt").write_text(LISTS["train.txt"], encoding="utf-8-sig")
     (folder / "names.txt").write_text("sky\nsea\ncat\n", encoding="utf-8-sig")
     read_again = read(folder, class_names="names.txt")
@@ -121,13 +117,13 @@ def test_a_mark_of_the_byte_order_is_no_part_of_a_list(folder: Path) -> None:
     assert "a.png" in read_again.splits["training"].ids
 
 
-def test_a_missing_list_is_named(folder: Path) -> None:
+def test_a_missing_list_is_named(folder):
     with pytest.raises(InputError, match=r"lost\.txt is missing"):
         read(folder, splits={"training": "lost.txt", "query": "test.txt"})
 
 
 @pytest.mark.parametrize("benchmark", ["nuswide21", "coco", "mirflickr", "imagenet100"])
-def test_benchmarks_of_published_lists_are_read_from_a_tree_of_their_layout(benchmark: str, folder: Path) -> None:
+def test_benchmarks_of_published_lists_are_read_from_a_tree_of_their_layout(benchmark, folder):
     raw_images = configured(benchmark, "catalog")["raw_images"]
     assert raw_images["filepath"] == f"data/01_raw/{benchmark}"
     source = {**raw_images["source"], "image_size": 8}
@@ -145,7 +141,7 @@ def test_benchmarks_of_published_lists_are_read_from_a_tree_of_their_layout(benc
     assert decoded["validation"].labels.tolist() == [[0, 0, 1]]
 
 
-def test_the_labels_of_a_csv_may_be_several(folder: Path) -> None:
+def test_the_labels_of_a_csv_may_be_several(folder):
     (folder / "images.csv").write_text("path,label\na.png,sky; sea\nb c.png,sun\nd.png,sea\n")
     collection = list_table(folder / "images.csv", 8, 3, label_separator=";")
     assert collection.class_names == ["sea", "sky", "sun"]
@@ -153,11 +149,11 @@ def test_the_labels_of_a_csv_may_be_several(folder: Path) -> None:
     assert collection.splits["all"].labels.tolist() == [[1, 1, 0], [0, 0, 1], [1, 0, 0]]
 
 
-def several(images: int, seed: int = 0) -> NDArray[np.uint8]:
+def several(images, seed=0):
     return (np.random.default_rng(seed).random((images, 4)) < 0.4).astype(np.uint8)
 
 
-def test_the_seed_decides_which_images_with_several_labels_are_drawn() -> None:
+def test_the_seed_decides_which_images_with_several_labels_are_drawn():
     labels = several(60)
     drawn = stratified_draw(labels, 20, seed=1)
     assert len(set(drawn.tolist())) == 20
@@ -165,14 +161,14 @@ def test_the_seed_decides_which_images_with_several_labels_are_drawn() -> None:
     assert drawn.tolist() != stratified_draw(labels, 20, seed=2).tolist()
 
 
-def test_unseen_classes_are_refused_where_images_have_several_labels() -> None:
+def test_unseen_classes_are_refused_where_images_have_several_labels():
     images = ImageSet(np.zeros((60, 1, 2, 2), dtype=np.uint8), several(60), [str(row) for row in range(60)])
     parameters = SplitParameters(query_count=10, unseen_classes=("a", "b"))
     with pytest.raises(InputError, match="unseen_classes needs one label an image"):
         split_collection(ImageCollection({"all": images}, list("abcd")), parameters, seed=0)
 
 
-def test_labels_of_several_columns_are_checked() -> None:
+def test_labels_of_several_columns_are_checked():
     pixels, ids = np.zeros((2, 1, 2, 2), dtype=np.uint8), ["a", "b"]
     one, two = np.array([0, 1]), np.array([[1, 0], [1, 1]], dtype=np.uint8)
     with pytest.raises(InputError, match="0 to 2 in 2 columns: give 0 or 1"):
@@ -184,7 +180,7 @@ def test_labels_of_several_columns_are_checked() -> None:
 
 
 @pytest.fixture
-def clone(tmp_path: Path) -> Path:
+def clone(tmp_path):
     """A repository of Corel5k's layout: five images, four words, of which `sea` and `sky` are the most frequent."""
     repository = tmp_path / "corel-5k"
     paint(
@@ -197,9 +193,7 @@ def clone(tmp_path: Path) -> Path:
     return repository
 
 
-def test_corel5k_keeps_the_images_of_its_most_frequent_words(
-    clone: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_corel5k_keeps_the_images_of_its_most_frequent_words(clone, tmp_path, capsys):
     raw = tmp_path / "raw"
     assert main(["corel5k", str(clone), str(raw), "--words", "2"]) == 0
     assert "3 images, 1.33 of 2 words each" in capsys.readouterr().out

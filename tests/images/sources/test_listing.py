@@ -1,5 +1,3 @@
-from pathlib import Path
-
 import pytest
 
 from deephash_pipeline.common.errors import InputError
@@ -7,7 +5,7 @@ from deephash_pipeline.images.decoding.image_files import RawFolder
 from deephash_pipeline.images.sources.listing import collect_files, natural_order
 
 
-def test_rows_are_in_the_order_of_classes(tmp_path: Path) -> None:
+def test_rows_are_in_the_order_of_classes(tmp_path):
     found = {"training": {"b": ["2", "1"], "a": ["3"]}, "query": {"b": ["4"]}}
     collection = collect_files(found, RawFolder(tmp_path, 8, 3))
     assert collection.class_names == ["a", "b"]
@@ -17,7 +15,7 @@ def test_rows_are_in_the_order_of_classes(tmp_path: Path) -> None:
     assert collection.splits["query"].images == RawFolder(tmp_path, 8, 3).files(["4"])
 
 
-def test_numbers_in_names_are_sorted_by_value() -> None:
+def test_numbers_in_names_are_sorted_by_value():
     assert sorted(["10", "2", "0"], key=natural_order) == ["0", "2", "10"]
     assert sorted(["class 10", "abbey", "class 9", "5"], key=natural_order) == ["5", "abbey", "class 9", "class 10"]
     for names in (["1", "01", "001"], ["001", "01", "1"]):
@@ -25,12 +23,12 @@ def test_numbers_in_names_are_sorted_by_value() -> None:
 
 
 @pytest.mark.parametrize("split", ["query", "validation"])
-def test_a_class_without_images_to_train_from_is_named_with_the_split_that_has_it(tmp_path: Path, split: str) -> None:
+def test_a_class_without_images_to_train_from_is_named_with_the_split_that_has_it(tmp_path, split):
     found = {"training": {"a": ["1"], "b": ["2"]}, "validation": {}, "query": {}, split: {"c": ["3"], "d": ["4"]}}
     with pytest.raises(InputError, match=f"class 'c' is in the split '{split}' but not in 'training' \\(2 such"):
         collect_files(found, RawFolder(tmp_path, 8, 3))
 
 
-def test_one_class_is_not_enough(tmp_path: Path) -> None:
+def test_one_class_is_not_enough(tmp_path):
     with pytest.raises(InputError, match="retrieval needs two classes"):
         collect_files({"all": {"a": ["1", "2"]}}, RawFolder(tmp_path, 8, 3))

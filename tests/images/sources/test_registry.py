@@ -1,6 +1,3 @@
-from pathlib import Path
-from typing import Any
-
 import pytest
 from PIL import Image
 
@@ -23,7 +20,7 @@ from deephash_pipeline.images.sources.torchvision_sets import TorchvisionSource
         ({"kind": "torchvision", "name": "CIFAR100"}, TorchvisionSource),
     ],
 )
-def test_the_kind_chooses_the_model(parameters: dict[str, Any], model: type) -> None:
+def test_the_kind_chooses_the_model(parameters, model):
     assert isinstance(parse_source(parameters), model)
 
 
@@ -46,18 +43,18 @@ def test_the_kind_chooses_the_model(parameters: dict[str, Any], model: type) -> 
         ),
     ],
 )
-def test_wrong_parameters_are_named_in_one_line(parameters: dict[str, Any], fault: str) -> None:
+def test_wrong_parameters_are_named_in_one_line(parameters, fault):
     with pytest.raises(InputError) as caught:
         parse_source(parameters)
     assert fault in str(caught.value) and "\n" not in str(caught.value)
 
 
-def test_all_wrong_parameters_are_reported_at_once() -> None:
+def test_all_wrong_parameters_are_reported_at_once():
     with pytest.raises(InputError, match=r"folder\.image_size: .*; folder\.channels: "):
         parse_source({"kind": "folder", "image_size": 0, "channels": 2})
 
 
-def test_digits_are_read_without_raw_files(tmp_path: Path) -> None:
+def test_digits_are_read_without_raw_files(tmp_path):
     collection = read_source(DigitsSource(kind="digits", image_size=8), tmp_path / "nowhere")
     assert collection.splits["all"].images.shape == (1797, 1, 8, 8)
 
@@ -71,15 +68,13 @@ def test_digits_are_read_without_raw_files(tmp_path: Path) -> None:
         ({"kind": "torchvision", "name": "KMNIST"}, "torchvision cannot read KMNIST"),
     ],
 )
-def test_without_raw_files_the_error_says_where_to_put_them(
-    tmp_path: Path, parameters: dict[str, Any], named: str
-) -> None:
+def test_without_raw_files_the_error_says_where_to_put_them(tmp_path, parameters, named):
     with pytest.raises(InputError, match=named) as caught:
         read_source(parse_source(parameters), tmp_path)
     assert str(tmp_path) in str(caught.value) and "\n" not in str(caught.value)
 
 
-def test_a_folder_is_listed_below_the_raw_folder(tmp_path: Path) -> None:
+def test_a_folder_is_listed_below_the_raw_folder(tmp_path):
     for folder in ("train/cat", "train/dog", "test/cat"):
         (tmp_path / folder).mkdir(parents=True)
         Image.new("L", (4, 4), 3).save(tmp_path / folder / "a.png")
@@ -90,7 +85,7 @@ def test_a_folder_is_listed_below_the_raw_folder(tmp_path: Path) -> None:
     }
 
 
-def test_a_flat_folder_without_labels_is_one_class(tmp_path: Path) -> None:
+def test_a_flat_folder_without_labels_is_one_class(tmp_path):
     for name in ("a.png", "b.png"):
         Image.new("L", (4, 4), 3).save(tmp_path / name)
     parameters = {"kind": "folder", "image_size": 4, "channels": 1, "splits": {"all": "."}}

@@ -1,8 +1,5 @@
 """SUN397 as it is configured, on a generated tree in the folders of the release: listed, split, cropped, trained on."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
@@ -12,7 +9,6 @@ from deephash_pipeline.common.cell import Cell
 from deephash_pipeline.deephash import Experiment, FineTuningParameters, Run, TrainingSet, fine_tune
 from deephash_pipeline.deephash.fine_tune import build_network
 from deephash_pipeline.images.decoding.ingestion import decode_splits
-from deephash_pipeline.images.sources.collection import ImageCollection
 from deephash_pipeline.images.sources.folder import FolderSource
 from deephash_pipeline.images.sources.registry import parse_source, read_source
 from deephash_pipeline.images.splits import SplitParameters, split_collection
@@ -29,12 +25,12 @@ SPLIT = SplitParameters(query_count=397)
 EXPERIMENT = Experiment(benchmark="sun397", network="caffenet", seed=42, device="cpu")
 
 
-def resolved() -> dict[str, Any]:
+def resolved():
     return configured("sun397", "parameters")
 
 
 @pytest.fixture(scope="module")
-def collection(tmp_path_factory: pytest.TempPathFactory) -> ImageCollection:
+def collection(tmp_path_factory):
     root = tmp_path_factory.mktemp("sun397")
     for label, name in enumerate(CLASSES):
         (root / name).mkdir(parents=True)
@@ -46,7 +42,7 @@ def collection(tmp_path_factory: pytest.TempPathFactory) -> ImageCollection:
     return read_source(source, root)
 
 
-def test_every_folder_that_holds_images_is_a_class_nested_or_not(collection: ImageCollection) -> None:
+def test_every_folder_that_holds_images_is_a_class_nested_or_not(collection):
     assert len(CLASSES) == len(set(CLASSES)) == 397
     assert sorted(collection.class_names) == CLASSES
     images = collection.splits["all"]
@@ -55,7 +51,7 @@ def test_every_folder_that_holds_images_is_a_class_nested_or_not(collection: Ima
     assert folders == [name.rpartition("/")[0] for name in images.ids]
 
 
-def test_a_fifth_of_every_class_is_drawn_by_the_seed(collection: ImageCollection) -> None:
+def test_a_fifth_of_every_class_is_drawn_by_the_seed(collection):
     first, again, other = (split_collection(collection, SPLIT, seed) for seed in (42, 42, 43))
     np.testing.assert_array_equal(np.bincount(first["training"].labels), np.full(397, 4))
     np.testing.assert_array_equal(np.bincount(first["query"].labels), np.full(397, 1))
@@ -64,13 +60,13 @@ def test_a_fifth_of_every_class_is_drawn_by_the_seed(collection: ImageCollection
     assert sorted(first["training"].ids + first["query"].ids) == sorted(collection.splits["all"].ids)
 
 
-def test_the_configured_split_is_the_papers() -> None:
+def test_the_configured_split_is_the_papers():
     parameters = IngestionParameters.model_validate(resolved()["data_ingestion"])
     assert parameters == IngestionParameters(query_count=21751)
     assert parameters.query_count == round(108754 / 5)
 
 
-def test_the_configured_network_has_the_tables_parameters_and_sizes() -> None:
+def test_the_configured_network_has_the_tables_parameters_and_sizes():
     trunk = build_trunk(configured("sun397", "globals")["network"])
     # Weights and bias of each filter, conv1 to conv5; the second, fourth and fifth see half the channels.
     filters = 96 * (3 * 11**2 + 1) + 256 * (48 * 5**2 + 1) + 384 * (256 * 3**2 + 1) + (384 + 256) * (192 * 3**2 + 1)
@@ -84,7 +80,7 @@ def test_the_configured_network_has_the_tables_parameters_and_sizes() -> None:
     assert sizes == [227, 55, 55, 27, 27, 27, 27, 13, 13, 13, 13, 13, 13, 13, 13, 6]
 
 
-def test_one_step_on_crops_of_warped_images_changes_every_weight(tmp_path: Path, collection: ImageCollection) -> None:
+def test_one_step_on_crops_of_warped_images_changes_every_weight(tmp_path, collection):
     chosen = split_collection(collection, SPLIT, seed=42)["training"].take(np.array([0, 1, 800, 1500]))
     one_label = type(chosen)(chosen.images, np.array([0, 0, 1, 2]), chosen.ids)
     decoded, broken = decode_splits({"training": one_label, "query": one_label}, ["a", "b", "c"], 0.0, tmp_path)
@@ -108,7 +104,7 @@ def test_one_step_on_crops_of_warped_images_changes_every_weight(tmp_path: Path,
     assert hasher.encode(images).shape == (4, 2)
 
 
-def test_every_training_has_the_papers_batch_and_schedule() -> None:
+def test_every_training_has_the_papers_batch_and_schedule():
     parameters = resolved()
     methods = {name: FineTuningParameters.model_validate(block) for name, block in parameters["fine_tuning"].items()}
     assert {(stage.training.batch_size, stage.training.schedule) for stage in methods.values()} == {(600, "plateau")}
@@ -119,7 +115,7 @@ def test_every_training_has_the_papers_batch_and_schedule() -> None:
         )
 
 
-def test_the_configured_source_is_warped_and_larger_than_the_crop() -> None:
+def test_the_configured_source_is_warped_and_larger_than_the_crop():
     source = parse_source(configured("sun397", "catalog")["raw_images"]["source"])
     assert isinstance(source, FolderSource)
     assert (source.image_size, source.channels) == (256, 3)

@@ -1,5 +1,3 @@
-from pathlib import Path
-
 import pytest
 from PIL import Image
 
@@ -11,26 +9,26 @@ NAMES = ["a.png", "b.png", "deep/c.png", "d, e.png"]
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     (tmp_path / "deep").mkdir()
     for name in NAMES:
         Image.new("L", (4, 4), 3).save(tmp_path / name)
     return tmp_path
 
 
-def listed(folder: Path, content: str) -> ImageCollection:
+def listed(folder, content):
     (folder / "images.csv").write_text(content, encoding="utf-8")
     return list_table(folder / "images.csv", 8, 3)
 
 
-def test_paths_start_at_the_folder_of_the_csv(folder: Path) -> None:
+def test_paths_start_at_the_folder_of_the_csv(folder):
     collection = listed(folder, 'label,path\ndog,b.png\ncat,./deep/c.png\ncat,"d, e.png"\n')
     assert collection.class_names == ["cat", "dog"]
     assert collection.splits["all"].ids == ["deep/c.png", "d, e.png", "b.png"]
     assert collection.splits["all"].labels.tolist() == [0, 0, 1]
 
 
-def test_a_column_gives_the_splits_under_any_of_their_names(folder: Path) -> None:
+def test_a_column_gives_the_splits_under_any_of_their_names(folder):
     collection = listed(
         folder,
         'path,label,split\na.png,x,train\nb.png,y,Training\ndeep/c.png,y,val\n"d, e.png",y,test\n',
@@ -42,13 +40,13 @@ def test_a_column_gives_the_splits_under_any_of_their_names(folder: Path) -> Non
     }
 
 
-def test_labels_with_gaps_are_names_in_the_order_of_their_values(folder: Path) -> None:
+def test_labels_with_gaps_are_names_in_the_order_of_their_values(folder):
     collection = listed(folder, "path,label\na.png,10\nb.png,2\ndeep/c.png,0\n")
     assert collection.class_names == ["0", "2", "10"]
     assert collection.splits["all"].labels.tolist() == [0, 1, 2]
 
 
-def test_labels_that_look_like_something_else_keep_their_name(folder: Path) -> None:
+def test_labels_that_look_like_something_else_keep_their_name(folder):
     assert listed(folder, "path,label\na.png,NA\nb.png,007\ndeep/c.png,null\n").class_names == ["007", "NA", "null"]
 
 
@@ -72,13 +70,13 @@ def test_labels_that_look_like_something_else_keep_their_name(folder: Path) -> N
         ('path,label\n"a.png,x\n', "cannot be read as CSV"),
     ],
 )
-def test_what_is_wrong_is_reported_in_one_line_with_its_row(folder: Path, content: str, message: str) -> None:
+def test_what_is_wrong_is_reported_in_one_line_with_its_row(folder, content, message):
     with pytest.raises(InputError, match=message) as caught:
         listed(folder, content.replace("{folder}", str(folder)))
     assert "\n" not in str(caught.value)
 
 
-def test_a_csv_in_another_encoding_is_reported(folder: Path) -> None:
+def test_a_csv_in_another_encoding_is_reported(folder):
     (folder / "images.csv").write_bytes("path,label\na.png,Bär\n".encode("latin-1"))
     with pytest.raises(InputError, match=r"cannot be read as CSV .*save it again, as UTF-8"):
         list_table(folder / "images.csv", 8, 3)
@@ -94,23 +92,23 @@ def test_a_csv_in_another_encoding_is_reported(folder: Path) -> None:
         "\ufeffsep=,\npath,label\na.png,x\nb.png,y\n",
     ],
 )
-def test_a_csv_as_spreadsheets_write_it_is_read(folder: Path, content: str) -> None:
+def test_a_csv_as_spreadsheets_write_it_is_read(folder, content):
     found = listed(folder, content)
     assert (found.splits["all"].ids, found.class_names) == (["a.png", "b.png"], ["x", "y"])
 
 
-def test_a_file_that_two_rows_name_by_a_link_is_there_twice(folder: Path) -> None:
+def test_a_file_that_two_rows_name_by_a_link_is_there_twice(folder):
     (folder / "same.png").symlink_to("a.png")
     with pytest.raises(InputError, match=r"row 4: same\.png is in row 2 already"):
         listed(folder, "path,label\na.png,x\nb.png,y\nsame.png,x\n")
 
 
-def test_a_class_may_be_a_number_of_any_length(folder: Path) -> None:
+def test_a_class_may_be_a_number_of_any_length(folder):
     long = "1" * 5000
     assert listed(folder, f"path,label\na.png,{long}\nb.png,2\n").class_names == ["2", long]
 
 
-def test_class_names_must_differ(folder: Path) -> None:
+def test_class_names_must_differ(folder):
     images = listed(folder, "path,label\na.png,x\nb.png,y\n").splits
     with pytest.raises(InputError, match="the class name 'x' is given twice"):
         ImageCollection(images, ["x", "y", "x"])

@@ -5,12 +5,10 @@ import pickle
 import struct
 import tarfile
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
-from torchvision.datasets import CIFAR10  # type: ignore[import-untyped]
+from torchvision.datasets import CIFAR10
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.images.sources.torchvision_sets import read_torchvision
@@ -23,12 +21,12 @@ LABELS = {"data_batch_1": [1, 0, 0, 1], "test_batch": [0, 0, 1, 1]}
 
 
 class QuietHandler(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, format: str, *args: object) -> None:
+    def log_message(self, format, *args):
         """Say nothing."""
 
 
 @pytest.fixture
-def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def archive(tmp_path, monkeypatch):
     """A tiny CIFAR-10 at the address and with the checksums that torchvision knows."""
     batches = tmp_path / "origin" / CIFAR10.base_folder
     batches.mkdir(parents=True)
@@ -39,7 +37,7 @@ def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     with tarfile.open(packed, "w:gz") as tar:
         tar.add(batches, CIFAR10.base_folder)
 
-    def checksum(path: Path) -> str:
+    def checksum(path):
         return hashlib.md5(path.read_bytes()).hexdigest()
 
     handler = functools.partial(QuietHandler, directory=packed.parent)
@@ -56,61 +54,61 @@ def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     server.server_close()
 
 
-def write_idx(path: Path, array: np.ndarray) -> None:
+def write_idx(path, array):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(bytes([0, 0, 8, array.ndim]) + struct.pack(f">{array.ndim}I", *array.shape) + array.tobytes())
 
 
-def test_colour_images_are_downloaded_and_read(archive: Path, tmp_path: Path) -> None:
+def test_colour_images_are_downloaded_and_read(archive, tmp_path):
     collection = read_torchvision("CIFAR10", tmp_path / "raw", download=True)
     assert collection.class_names == ["cat", "dog"]
     for split, batch in {"training": "data_batch_1", "query": "test_batch"}.items():
-        np.testing.assert_array_equal(collection.splits[split].images, PIXELS[batch])  # type: ignore[arg-type]
+        np.testing.assert_array_equal(collection.splits[split].images, PIXELS[batch])
         assert collection.splits[split].labels.tolist() == LABELS[batch]
     assert collection.splits["query"].ids[3] == "query/00003"
 
 
-def test_what_is_there_is_not_downloaded(archive: Path, tmp_path: Path) -> None:
+def test_what_is_there_is_not_downloaded(archive, tmp_path):
     read_torchvision("CIFAR10", tmp_path / "raw", download=True)
     archive.unlink()
     assert len(read_torchvision("CIFAR10", tmp_path / "raw").splits["training"]) == 4
 
 
-def test_an_archive_with_another_checksum_is_refused(archive: Path, tmp_path: Path) -> None:
+def test_an_archive_with_another_checksum_is_refused(archive, tmp_path):
     archive.write_bytes(archive.read_bytes()[:-1])
     with pytest.raises(InputError, match=r"torchvision cannot read CIFAR10 from .*check the network") as caught:
         read_torchvision("CIFAR10", tmp_path / "raw", download=True)
     assert "\n" not in str(caught.value)
 
 
-def test_a_batch_with_another_checksum_is_refused(archive: Path, tmp_path: Path) -> None:
+def test_a_batch_with_another_checksum_is_refused(archive, tmp_path):
     read_torchvision("CIFAR10", tmp_path / "raw", download=True)
     (tmp_path / "raw" / CIFAR10.base_folder / "test_batch").write_bytes(b"damaged")
     with pytest.raises(InputError, match=r"cannot read CIFAR10 .*set `download: true` of the source"):
         read_torchvision("CIFAR10", tmp_path / "raw")
 
 
-def test_an_unreachable_address_is_reported_in_one_line(archive: Path, tmp_path: Path) -> None:
+def test_an_unreachable_address_is_reported_in_one_line(archive, tmp_path):
     archive.unlink()
     with pytest.raises(InputError, match=r"torchvision cannot read CIFAR10 from .*check the network") as caught:
         read_torchvision("CIFAR10", tmp_path / "raw", download=True)
     assert "\n" not in str(caught.value)
 
 
-def test_grey_images_are_read(tmp_path: Path) -> None:
+def test_grey_images_are_read(tmp_path):
     images = np.random.default_rng(0).integers(256, size=(10, 28, 28)).astype(np.uint8)
     raw = tmp_path / "FashionMNIST" / "raw"
     for prefix in ("train", "t10k"):
         write_idx(raw / f"{prefix}-images-idx3-ubyte", images)
         write_idx(raw / f"{prefix}-labels-idx1-ubyte", np.arange(10, dtype=np.uint8))
     collection = read_torchvision("FashionMNIST", tmp_path)
-    np.testing.assert_array_equal(collection.splits["query"].images, images[:, np.newaxis])  # type: ignore[arg-type]
+    np.testing.assert_array_equal(collection.splits["query"].images, images[:, np.newaxis])
     assert collection.splits["training"].labels.tolist() == list(range(10))
     assert collection.class_names[1] == "Trouser"
     assert read_torchvision("FashionMNIST", tmp_path, class_names="abcdefghij").class_names[1] == "b"
 
 
-def test_a_truncated_file_is_reported_in_one_line(tmp_path: Path) -> None:
+def test_a_truncated_file_is_reported_in_one_line(tmp_path):
     test_grey_images_are_read(tmp_path)
     path = tmp_path / "FashionMNIST" / "raw" / "t10k-images-idx3-ubyte"
     path.write_bytes(path.read_bytes()[:-1])

@@ -11,17 +11,17 @@ ROOT = Path(__file__).resolve().parents[3]
 KINDS: dict[str, dict[str, Any]] = yaml.safe_load((ROOT / "conf/base/catalog.yml").read_text(encoding="utf-8"))
 
 
-def json_dataset(path: str) -> AtomicDataset:
+def json_dataset(path):
     return AtomicDataset(path, KINDS["_json"])
 
 
-def csv_dataset(path: str) -> AtomicDataset:
+def csv_dataset(path):
     return AtomicDataset(path, KINDS["_csv"])
 
 
-def plotly_dataset(path: str) -> AtomicDataset:
+def plotly_dataset(path):
     return AtomicDataset(path, KINDS["_plotly"])
 
 
-def text_dataset(path: str) -> AtomicDataset:
+def text_dataset(path):
     return AtomicDataset(path, KINDS["_text"])

@@ -1,10 +1,6 @@
-from pathlib import Path
-from typing import Any, Literal
-
 import numpy as np
 import pytest
 from kedro.io import DatasetError
-from numpy.typing import NDArray
 
 from deephash_pipeline.common.stores import temporary_name
 from deephash_pipeline.project.datasets import CodesDataset, HistogramsDataset, NumpyDataset
@@ -27,13 +23,13 @@ ARRAYS = [
 ]
 
 
-def codes(generator: np.random.Generator, count: int, code_length: int) -> NDArray[np.uint8]:
+def codes(generator, count, code_length):
     return pack_bits(generator.random((count, code_length)) < 0.5)
 
 
 @pytest.mark.parametrize("array", ARRAYS, ids=lambda array: f"{array.dtype}{array.shape}")
 @pytest.mark.parametrize("mmap_mode", [None, "r"])
-def test_an_array_comes_back_as_it_was(tmp_path: Path, array: NDArray[Any], mmap_mode: Literal["r"] | None) -> None:
+def test_an_array_comes_back_as_it_was(tmp_path, array, mmap_mode):
     dataset = NumpyDataset(str(tmp_path / "array.npy"), mmap_mode=mmap_mode)
     dataset.save(array)
     loaded = dataset.load()
@@ -41,7 +37,7 @@ def test_an_array_comes_back_as_it_was(tmp_path: Path, array: NDArray[Any], mmap
     np.testing.assert_array_equal(loaded, array)
 
 
-def test_a_mapped_array_is_read_in_parts_and_cannot_be_changed(tmp_path: Path) -> None:
+def test_a_mapped_array_is_read_in_parts_and_cannot_be_changed(tmp_path):
     NumpyDataset(str(tmp_path / "array.npy")).save(np.arange(10))
     mapped = NumpyDataset(str(tmp_path / "array.npy"), mmap_mode="r").load()
     assert isinstance(mapped, np.memmap)
@@ -50,12 +46,12 @@ def test_a_mapped_array_is_read_in_parts_and_cannot_be_changed(tmp_path: Path) -
 
 
 @pytest.fixture
-def working_file(tmp_path: Path) -> Path:
+def working_file(tmp_path):
     np.save(tmp_path / "working.npy", np.arange(24, dtype=np.uint8).reshape(4, 6))
     return tmp_path / "working.npy"
 
 
-def test_a_map_of_a_whole_file_is_saved_as_another_name_of_it(tmp_path: Path, working_file: Path) -> None:
+def test_a_map_of_a_whole_file_is_saved_as_another_name_of_it(tmp_path, working_file):
     mapped = np.load(working_file, mmap_mode="r")
     dataset = NumpyDataset(str(tmp_path / "array.npy"), mmap_mode="r")
     for _ in range(2):
@@ -66,7 +62,7 @@ def test_a_map_of_a_whole_file_is_saved_as_another_name_of_it(tmp_path: Path, wo
     assert [path.name for path in tmp_path.iterdir()] == ["array.npy"]
 
 
-def test_no_two_writers_share_a_temporary_file_and_those_of_killed_ones_are_swept(tmp_path: Path) -> None:
+def test_no_two_writers_share_a_temporary_file_and_those_of_killed_ones_are_swept(tmp_path):
     names = [temporary_name(tmp_path / name) for name in ("array.npy", "array.npy", "checkpoints")]
     assert len(set(names)) == 3
     for name in names:
@@ -75,10 +71,8 @@ def test_no_two_writers_share_a_temporary_file_and_those_of_killed_ones_are_swep
     assert list(tmp_path.iterdir()) == []
 
 
-def test_where_there_are_no_links_a_mapped_file_is_copied(
-    tmp_path: Path, working_file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(_source: Path, _target: Path) -> None:
+def test_where_there_are_no_links_a_mapped_file_is_copied(tmp_path, working_file, monkeypatch):
+    def refuse(_source, _target):
         raise OSError("Invalid cross-device link")
 
     monkeypatch.setattr("os.link", refuse)
@@ -99,7 +93,7 @@ def test_where_there_are_no_links_a_mapped_file_is_copied(
     ],
     ids=["slice", "reversed", "transposed", "reshaped", "other type", "computed"],
 )
-def test_what_is_made_of_a_map_is_saved_as_it_is(tmp_path: Path, working_file: Path, part: Any) -> None:
+def test_what_is_made_of_a_map_is_saved_as_it_is(tmp_path, working_file, part):
     array = part(np.load(working_file, mmap_mode="r"))
     dataset = NumpyDataset(str(tmp_path / "array.npy"))
     dataset.save(array)
@@ -109,7 +103,7 @@ def test_what_is_made_of_a_map_is_saved_as_it_is(tmp_path: Path, working_file: P
 
 
 @pytest.mark.parametrize("mode", ["r+", "c"])
-def test_a_map_that_can_be_written_to_is_copied(tmp_path: Path, working_file: Path, mode: Literal["r+", "c"]) -> None:
+def test_a_map_that_can_be_written_to_is_copied(tmp_path, working_file, mode):
     mapped = np.load(working_file, mmap_mode=mode)
     mapped[0, 0] = 99
     NumpyDataset(str(tmp_path / "array.npy")).save(mapped)
@@ -117,21 +111,21 @@ def test_a_map_that_can_be_written_to_is_copied(tmp_path: Path, working_file: Pa
     assert np.load(tmp_path / "array.npy")[0, 0] == 99
 
 
-def test_a_map_of_a_file_of_another_kind_is_copied(tmp_path: Path) -> None:
+def test_a_map_of_a_file_of_another_kind_is_copied(tmp_path):
     (tmp_path / "raw.bin").write_bytes(bytes(range(24)))
     NumpyDataset(str(tmp_path / "array.npy")).save(np.memmap(tmp_path / "raw.bin", dtype=np.uint8, mode="r"))
     assert np.load(tmp_path / "array.npy").tolist() == list(range(24))
 
 
 @pytest.mark.parametrize("mmap_mode", [None, "r"])
-def test_an_array_of_objects_is_refused(tmp_path: Path, mmap_mode: Literal["r"] | None) -> None:
+def test_an_array_of_objects_is_refused(tmp_path, mmap_mode):
     path = tmp_path / "array.npy"
     np.save(path, np.array([{"a": 1}], dtype=object), allow_pickle=True)
     with pytest.raises(DatasetError, match=r"allow_pickle=False|Array can't be memory-mapped"):
         NumpyDataset(str(path), mmap_mode=mmap_mode).load()
 
 
-def test_codes_come_back_as_they_were(tmp_path: Path) -> None:
+def test_codes_come_back_as_they_were(tmp_path):
     generator = np.random.default_rng(0)
     saved = CodeSets(codes(generator, 20, 12), codes(generator, 0, 12), codes(generator, 5, 12), code_length=12)
     dataset = CodesDataset(str(tmp_path / "codes.npz"))
@@ -143,7 +137,7 @@ def test_codes_come_back_as_they_were(tmp_path: Path) -> None:
         np.testing.assert_array_equal(getattr(loaded, name), getattr(saved, name))
 
 
-def test_equal_codes_give_equal_files(tmp_path: Path) -> None:
+def test_equal_codes_give_equal_files(tmp_path):
     for name in ("first.npz", "second.npz"):
         generator = np.random.default_rng(0)
         saved = CodeSets(codes(generator, 9, 24), codes(generator, 2, 24), codes(generator, 3, 24), code_length=24)
@@ -151,7 +145,7 @@ def test_equal_codes_give_equal_files(tmp_path: Path) -> None:
     assert (tmp_path / "first.npz").read_bytes() == (tmp_path / "second.npz").read_bytes()
 
 
-def test_histograms_come_back_as_they_were(tmp_path: Path) -> None:
+def test_histograms_come_back_as_they_were(tmp_path):
     generator = np.random.default_rng(0)
     labels = generator.integers(3, size=50)
     saved = count_distances(codes(generator, 6, 16), labels[:6], codes(generator, 50, 16), labels, 16)
@@ -163,7 +157,7 @@ def test_histograms_come_back_as_they_were(tmp_path: Path) -> None:
     np.testing.assert_array_equal(loaded.relevant, saved.relevant)
 
 
-def test_histograms_of_graded_relevance_keep_their_grades(tmp_path: Path) -> None:
+def test_histograms_of_graded_relevance_keep_their_grades(tmp_path):
     generator = np.random.default_rng(0)
     labels = generator.random((50, 4)) < 0.4
     saved = count_shared_labels(codes(generator, 6, 16), labels[:6], codes(generator, 50, 16), labels, 16)

@@ -1,9 +1,7 @@
 import io
 import os
 import pickle
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -36,10 +34,10 @@ BINARY_OR_STRUCTURED = [entry for entry in FILE_DATASETS if entry[0] not in (csv
 
 
 class TextDataset(AtomicFileDataset[str]):
-    def _read(self, path: Path) -> str:
+    def _read(self, path):
         return path.read_text(encoding="utf-8")
 
-    def _write(self, path: Path, content: str) -> None:
+    def _write(self, path, content):
         path.write_text(content[:3], encoding="utf-8")
         if "!" in content:
             raise OSError("no space left on device")
@@ -49,28 +47,28 @@ class TextDataset(AtomicFileDataset[str]):
 class Trap:
     """Leaves a file if it is unpickled."""
 
-    def __init__(self, sprung: Path) -> None:
+    def __init__(self, sprung):
         self.sprung = sprung
 
-    def __reduce__(self) -> tuple[Callable[[Path], None], tuple[Path]]:
+    def __reduce__(self):
         return Path.touch, (self.sprung,)
 
 
-def pickled(trap: Trap) -> bytes:
+def pickled(trap):
     return pickle.dumps(trap)
 
 
-def pickled_in_an_array(trap: Trap) -> bytes:
+def pickled_in_an_array(trap):
     file = io.BytesIO()
     np.save(file, np.array([trap], dtype=object), allow_pickle=True)
     return file.getvalue()
 
 
-def names(folder: Path) -> list[str]:
+def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_a_file_and_its_folders_are_made(tmp_path: Path) -> None:
+def test_a_file_and_its_folders_are_made(tmp_path):
     dataset = TextDataset(str(tmp_path / "a" / "b" / "text.txt"))
     assert not dataset.exists()
     dataset.save("content")
@@ -79,14 +77,14 @@ def test_a_file_and_its_folders_are_made(tmp_path: Path) -> None:
     assert names(tmp_path / "a" / "b") == ["text.txt"]
 
 
-def test_saving_again_replaces_the_file(tmp_path: Path) -> None:
+def test_saving_again_replaces_the_file(tmp_path):
     dataset = TextDataset(str(tmp_path / "text.txt"))
     dataset.save("a longer former content")
     dataset.save("new")
     assert dataset.load() == "new"
 
 
-def test_a_writer_that_fails_midway_leaves_the_former_file_and_no_temporary_one(tmp_path: Path) -> None:
+def test_a_writer_that_fails_midway_leaves_the_former_file_and_no_temporary_one(tmp_path):
     dataset = TextDataset(str(tmp_path / "text.txt"))
     dataset.save("former")
     with pytest.raises(DatasetError, match="no space left"):
@@ -95,7 +93,7 @@ def test_a_writer_that_fails_midway_leaves_the_former_file_and_no_temporary_one(
     assert names(tmp_path) == ["text.txt"]
 
 
-def test_a_writer_that_fails_the_first_time_leaves_nothing(tmp_path: Path) -> None:
+def test_a_writer_that_fails_the_first_time_leaves_nothing(tmp_path):
     dataset = TextDataset(str(tmp_path / "text.txt"))
     with pytest.raises(DatasetError, match="no space left"):
         dataset.save("half written!")
@@ -114,9 +112,7 @@ def test_a_writer_that_fails_the_first_time_leaves_nothing(tmp_path: Path) -> No
         (plotly_dataset, "figure.json", "no figure"),
     ],
 )
-def test_content_of_the_wrong_type_is_refused_and_leaves_the_former_file(
-    tmp_path: Path, kind: Callable[[str], AtomicFileDataset[Any]], name: str, content: Any
-) -> None:
+def test_content_of_the_wrong_type_is_refused_and_leaves_the_former_file(tmp_path, kind, name, content):
     (tmp_path / name).write_text("former")
     with pytest.raises(DatasetError):
         kind(str(tmp_path / name)).save(content)
@@ -124,12 +120,12 @@ def test_content_of_the_wrong_type_is_refused_and_leaves_the_former_file(
     assert names(tmp_path) == [name]
 
 
-def test_the_file_has_its_final_name_only_once_it_is_whole(tmp_path: Path) -> None:
+def test_the_file_has_its_final_name_only_once_it_is_whole(tmp_path):
     final = tmp_path / "text.txt"
     seen = []
 
     class Observed(TextDataset):
-        def _write(self, path: Path, content: str) -> None:
+        def _write(self, path, content):
             super()._write(path, content)
             seen.append((path.parent == final.parent, path.suffix, final.exists()))
 
@@ -139,9 +135,7 @@ def test_the_file_has_its_final_name_only_once_it_is_whole(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(("kind", "name"), FILE_DATASETS)
-def test_a_missing_file_is_named_with_the_command_that_makes_it(
-    tmp_path: Path, kind: Callable[[str], AtomicFileDataset[Any]], name: str
-) -> None:
+def test_a_missing_file_is_named_with_the_command_that_makes_it(tmp_path, kind, name):
     with pytest.raises(DatasetError) as caught:
         kind(str(tmp_path / name)).load()
     message = str(caught.value)
@@ -152,9 +146,7 @@ def test_a_missing_file_is_named_with_the_command_that_makes_it(
 
 @pytest.mark.parametrize(("kind", "name"), BINARY_OR_STRUCTURED)
 @pytest.mark.parametrize("writer", [pickled, pickled_in_an_array])
-def test_a_pickle_is_refused_and_never_run(
-    tmp_path: Path, kind: Callable[[str], AtomicFileDataset[Any]], name: str, writer: Callable[[Trap], bytes]
-) -> None:
+def test_a_pickle_is_refused_and_never_run(tmp_path, kind, name, writer):
     sprung, path = tmp_path / "sprung", tmp_path / name
     path.write_bytes(writer(Trap(sprung)))
     with pytest.raises(DatasetError):
@@ -162,7 +154,7 @@ def test_a_pickle_is_refused_and_never_run(
     assert not sprung.exists()
 
 
-def test_weights_that_pytorch_has_pickled_are_refused(tmp_path: Path) -> None:
+def test_weights_that_pytorch_has_pickled_are_refused(tmp_path):
     sprung, path = tmp_path / "sprung", tmp_path / "weights.safetensors"
     torch.save({"weight": Trap(sprung)}, path)
     with pytest.raises(DatasetError):
@@ -170,13 +162,13 @@ def test_weights_that_pytorch_has_pickled_are_refused(tmp_path: Path) -> None:
     assert not sprung.exists()
 
 
-def test_the_description_names_the_file(tmp_path: Path) -> None:
+def test_the_description_names_the_file(tmp_path):
     assert str(tmp_path / "text.txt") in str(TextDataset(str(tmp_path / "text.txt")))
 
 
 @pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o002, 0o664), (0o077, 0o600)])
 @pytest.mark.parametrize("kind", ["text", "tensors"])
-def test_the_mode_of_a_file_is_what_the_umask_asks_for(tmp_path: Path, kind: str, umask: int, mode: int) -> None:
+def test_the_mode_of_a_file_is_what_the_umask_asks_for(tmp_path, kind, umask, mode):
     path = tmp_path / "file"
     before = os.umask(umask)
     try:
@@ -190,12 +182,10 @@ def test_the_mode_of_a_file_is_what_the_umask_asks_for(tmp_path: Path, kind: str
     assert path.stat().st_mode & 0o777 == mode
 
 
-def test_file_and_folder_are_on_the_disk_before_the_save_is_over(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_file_and_folder_are_on_the_disk_before_the_save_is_over(tmp_path, monkeypatch):
     flushed = []
 
-    def fsync(descriptor: int) -> None:
+    def fsync(descriptor):
         flushed.append((Path(os.readlink(f"/proc/self/fd/{descriptor}")), (tmp_path / "text.txt").exists()))
 
     monkeypatch.setattr("os.fsync", fsync)

@@ -1,7 +1,5 @@
 """The catalog hands a training the folder of its checkpoints, and keeps its hands off it."""
 
-from pathlib import Path
-
 import pytest
 import torch
 from kedro.io import DataCatalog, DatasetError
@@ -10,7 +8,7 @@ from deephash_pipeline.project.datasets import CheckpointsDataset
 from deephash_pipeline.training.resuming.checkpoint import CheckpointFolder, TrainingState
 
 
-def test_a_training_gets_the_folder_the_interval_and_the_code_it_runs_from(tmp_path: Path) -> None:
+def test_a_training_gets_the_folder_the_interval_and_the_code_it_runs_from(tmp_path):
     folder = CheckpointsDataset(str(tmp_path / "checkpoints"), seconds_between=30).load()
     assert isinstance(folder, CheckpointFolder)
     assert folder.folder == tmp_path / "checkpoints"
@@ -18,14 +16,14 @@ def test_a_training_gets_the_folder_the_interval_and_the_code_it_runs_from(tmp_p
     assert folder.provenance["version"]
 
 
-def test_loading_makes_nothing_and_needs_nothing(tmp_path: Path) -> None:
+def test_loading_makes_nothing_and_needs_nothing(tmp_path):
     dataset = CheckpointsDataset(str(tmp_path / "not there"), seconds_between=0)
     assert dataset.exists()
     assert dataset.load().load() is None
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_one_load_has_saved_the_next_finds(tmp_path: Path) -> None:
+def test_what_one_load_has_saved_the_next_finds(tmp_path):
     dataset = CheckpointsDataset(str(tmp_path), seconds_between=0)
     dataset.load().save(TrainingState({"weight": torch.ones(3)}, {"finished": True}, {}))
     found = dataset.load().load()
@@ -33,12 +31,12 @@ def test_what_one_load_has_saved_the_next_finds(tmp_path: Path) -> None:
     assert found.finished
 
 
-def test_no_node_can_have_it_as_its_output(tmp_path: Path) -> None:
+def test_no_node_can_have_it_as_its_output(tmp_path):
     with pytest.raises(DatasetError, match="written by the training"):
         CheckpointsDataset(str(tmp_path), seconds_between=0).save("weights")
 
 
-def test_it_is_made_from_an_entry_of_the_catalog(tmp_path: Path) -> None:
+def test_it_is_made_from_an_entry_of_the_catalog(tmp_path):
     entry = {
         "type": "deephash_pipeline.project.datasets.CheckpointsDataset",
         "filepath": str(tmp_path),

@@ -1,12 +1,11 @@
 import inspect
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import orjson
 import pandas as pd
-import plotly.graph_objects as go  # type: ignore[import-untyped]
+import plotly.graph_objects as go
 import pytest
 from kedro.io import DataCatalog, DatasetError
 from kedro_viz.models.flowchart.node_metadata import DataNodeMetadata
@@ -19,59 +18,59 @@ METRICS = {"method": "itq", "code_length": 12, "mean_average_precision": 0.86304
 TABLE = pd.DataFrame({"method": ["LSH", "ITQ, rotated"], "12": [0.42098354070922549, 0.1 + 0.2], "16": [np.nan, 1.0]})
 
 
-def test_a_document_comes_back_as_it_was(tmp_path: Path) -> None:
+def test_a_document_comes_back_as_it_was(tmp_path):
     dataset = json_dataset(str(tmp_path / "metrics.json"))
     dataset.save(METRICS)
     assert dataset.load() == METRICS
 
 
-def test_the_order_in_which_a_document_was_made_does_not_show_in_its_file(tmp_path: Path) -> None:
+def test_the_order_in_which_a_document_was_made_does_not_show_in_its_file(tmp_path):
     json_dataset(str(tmp_path / "a.json")).save(METRICS)
     json_dataset(str(tmp_path / "b.json")).save(dict(reversed(METRICS.items())))
     assert (tmp_path / "a.json").read_text() == (tmp_path / "b.json").read_text()
 
 
-def test_a_document_that_no_other_program_could_read_is_refused(tmp_path: Path) -> None:
+def test_a_document_that_no_other_program_could_read_is_refused(tmp_path):
     with pytest.raises(DatasetError, match="not JSON compliant"):
         json_dataset(str(tmp_path / "metrics.json")).save({"loss": float("inf")})
 
 
-def test_a_table_comes_back_to_the_last_digit(tmp_path: Path) -> None:
+def test_a_table_comes_back_to_the_last_digit(tmp_path):
     dataset = csv_dataset(str(tmp_path / "table.csv"))
     dataset.save(TABLE)
     pd.testing.assert_frame_equal(dataset.load(), TABLE, check_exact=True)
 
 
-def test_a_figure_comes_back_as_it_was(tmp_path: Path) -> None:
+def test_a_figure_comes_back_as_it_was(tmp_path):
     figure = go.Figure(go.Scatter(x=[12, 16], y=np.array([0.5, 0.25]), name="ITQ"))
     dataset = plotly_dataset(str(tmp_path / "figure.json"))
     dataset.save(figure)
     assert dataset.load().to_dict() == figure.to_dict()
 
 
-def test_a_page_comes_back_as_it_was(tmp_path: Path) -> None:
+def test_a_page_comes_back_as_it_was(tmp_path):
     dataset = text_dataset(str(tmp_path / "page.html"))
     dataset.save("<p>größer als ½</p>\n")
     assert dataset.load() == "<p>größer als ½</p>\n"
     assert (tmp_path / "page.html").read_bytes() == "<p>größer als ½</p>\n".encode()
 
 
-def test_the_file_of_a_document_is_sorted_and_indented(tmp_path: Path) -> None:
+def test_the_file_of_a_document_is_sorted_and_indented(tmp_path):
     json_dataset(str(tmp_path / "metrics.json")).save({"b": [1], "a": 0.1 + 0.2})
     assert (tmp_path / "metrics.json").read_text() == '{\n  "a": 0.30000000000000004,\n  "b": [\n    1\n  ]\n}'
 
 
-def test_the_file_of_a_table_has_no_index(tmp_path: Path) -> None:
+def test_the_file_of_a_table_has_no_index(tmp_path):
     csv_dataset(str(tmp_path / "table.csv")).save(TABLE)
     assert (tmp_path / "table.csv").read_text().splitlines()[0] == "method,12,16"
 
 
-def test_a_class_that_kedro_datasets_does_not_have_is_refused_when_the_catalog_is_made(tmp_path: Path) -> None:
+def test_a_class_that_kedro_datasets_does_not_have_is_refused_when_the_catalog_is_made(tmp_path):
     with pytest.raises(DatasetError, match="CVSDataset"):
         AtomicDataset(str(tmp_path / "table.csv"), {"type": "pandas.CVSDataset"})
 
 
-def test_it_is_made_from_an_entry_of_the_catalog(tmp_path: Path) -> None:
+def test_it_is_made_from_an_entry_of_the_catalog(tmp_path):
     entry = {
         "type": "deephash_pipeline.project.datasets.AtomicDataset",
         "filepath": str(tmp_path / "table.csv"),
@@ -91,21 +90,21 @@ def test_it_is_made_from_an_entry_of_the_catalog(tmp_path: Path) -> None:
         (plotly_dataset, "PlotlyPreview"),
     ],
 )
-def test_kedro_viz_knows_each_preview_by_the_name_of_its_annotation(tmp_path: Path, kind: Any, preview: str) -> None:
+def test_kedro_viz_knows_each_preview_by_the_name_of_its_annotation(tmp_path, kind, preview):
     annotation = inspect.signature(kind(str(tmp_path / "file.png")).preview).return_annotation
     assert getattr(annotation, "__name__", annotation) == preview
 
 
-def test_what_has_no_preview_in_kedro_datasets_has_none_here(tmp_path: Path) -> None:
+def test_what_has_no_preview_in_kedro_datasets_has_none_here(tmp_path):
     assert not hasattr(text_dataset(str(tmp_path / "page.html")), "preview")
 
 
-def test_kedro_viz_gets_the_preview_and_its_kind(tmp_path: Path) -> None:
+def test_kedro_viz_gets_the_preview_and_its_kind(tmp_path):
     table = csv_dataset(str(tmp_path / "table.csv"))
     table.metadata = {"kedro-viz": {"layer": "reporting", "preview_args": {"nrows": 1}}}
     table.save(TABLE)
     node = GraphNode.create_data_node("map_table", "map_table", "reporting", set(), table, None)
-    shown = DataNodeMetadata(data_node=node)  # type: ignore[call-arg]
+    shown = DataNodeMetadata(data_node=node)
     assert shown.preview_type == "TablePreview"
     assert json.loads(orjson.dumps(shown.preview)) == {
         "index": [0],
@@ -114,13 +113,13 @@ def test_kedro_viz_gets_the_preview_and_its_kind(tmp_path: Path) -> None:
     }
 
 
-def test_the_preview_of_a_document_is_its_text(tmp_path: Path) -> None:
+def test_the_preview_of_a_document_is_its_text(tmp_path):
     dataset = json_dataset(str(tmp_path / "metrics.json"))
     dataset.save(METRICS)
     assert json.loads(dataset.preview()) == METRICS
 
 
-def test_the_preview_of_a_figure_is_what_plotly_draws(tmp_path: Path) -> None:
+def test_the_preview_of_a_figure_is_what_plotly_draws(tmp_path):
     dataset = plotly_dataset(str(tmp_path / "figure.json"))
     dataset.save(go.Figure(go.Scatter(x=[12], y=[0.5]), layout={"title": {"text": "mAP"}}))
     preview: dict[str, Any] = dataset.preview()

@@ -1,5 +1,3 @@
-from pathlib import Path
-
 import pytest
 from kedro.io import DatasetError
 
@@ -8,7 +6,7 @@ from deephash_pipeline.images.decoding.image_files import ImageFiles
 from deephash_pipeline.project.datasets import ImageSourceDataset
 
 
-def test_the_embedded_digits_need_no_folder(tmp_path: Path) -> None:
+def test_the_embedded_digits_need_no_folder(tmp_path):
     dataset = ImageSourceDataset(str(tmp_path / "nothing"), {"kind": "digits", "image_size": 8})
     assert dataset.exists()
     digits = dataset.load()
@@ -16,20 +14,20 @@ def test_the_embedded_digits_need_no_folder(tmp_path: Path) -> None:
     assert digits.class_names == list("0123456789")
 
 
-def test_other_images_are_there_if_their_folder_is(tmp_path: Path) -> None:
+def test_other_images_are_there_if_their_folder_is(tmp_path):
     dataset = ImageSourceDataset(str(tmp_path / "mnist"), {"kind": "torchvision", "name": "MNIST"})
     assert not dataset.exists()
     (tmp_path / "mnist").mkdir()
     assert dataset.exists()
 
 
-def test_what_is_downloaded_need_not_be_there(tmp_path: Path) -> None:
+def test_what_is_downloaded_need_not_be_there(tmp_path):
     source = {"kind": "torchvision", "name": "KMNIST"}
     assert not ImageSourceDataset(str(tmp_path / "raw"), source).exists()
     assert ImageSourceDataset(str(tmp_path / "raw"), source | {"download": True}).exists()
 
 
-def test_image_files_are_listed_and_not_read(tmp_path: Path) -> None:
+def test_image_files_are_listed_and_not_read(tmp_path):
     for folder in ("birds/train/wren", "birds/train/robin", "birds/test/wren"):
         (tmp_path / folder).mkdir(parents=True)
         (tmp_path / folder / "a.png").touch()
@@ -39,9 +37,9 @@ def test_image_files_are_listed_and_not_read(tmp_path: Path) -> None:
     assert images.names == ["train/robin/a.png", "train/wren/a.png"]
 
 
-def test_raw_images_cannot_be_written(tmp_path: Path) -> None:
+def test_raw_images_cannot_be_written(tmp_path):
     with pytest.raises(DatasetError, match="read only"):
-        ImageSourceDataset(str(tmp_path), {"kind": "digits"}).save("anything")  # type: ignore[arg-type]
+        ImageSourceDataset(str(tmp_path), {"kind": "digits"}).save("anything")
 
 
 @pytest.mark.parametrize(
@@ -53,8 +51,6 @@ def test_raw_images_cannot_be_written(tmp_path: Path) -> None:
         ({"kind": "folder", "image_size": 28, "channels": 4}, "channels"),
     ],
 )
-def test_a_wrong_source_is_refused_by_name_before_anything_is_read(
-    tmp_path: Path, source: dict[str, object], named: str
-) -> None:
+def test_a_wrong_source_is_refused_by_name_before_anything_is_read(tmp_path, source, named):
     with pytest.raises(InputError, match=named):
         ImageSourceDataset(str(tmp_path), source)

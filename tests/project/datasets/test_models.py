@@ -1,25 +1,23 @@
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 import safetensors.numpy
 import torch
 from kedro.io import DatasetError
-from numpy.typing import NDArray
 
-from deephash_pipeline.hashing import ENCODERS, HASH_FUNCTIONS, Encoder, load_encoder
+from deephash_pipeline.hashing import ENCODERS, HASH_FUNCTIONS, load_encoder
 from deephash_pipeline.networks import build_trunk, initialise
 from deephash_pipeline.project.datasets import EncoderDataset, TensorsDataset
 
 CODE_LENGTH = 12
 
 
-def features() -> NDArray[np.float32]:
+def features():
     return np.maximum(np.random.default_rng(3).normal(1, 1, size=(200, 20)), 0).astype(np.float32)
 
 
-def an_encoder(kind: str) -> Encoder:
+def an_encoder(kind):
     """Fit what can be fitted; give random weights to what back-propagation would have made."""
     if kind in HASH_FUNCTIONS:
         little_work = {"batches_per_stage": 5} if kind == "mlh" else {}
@@ -32,10 +30,10 @@ def an_encoder(kind: str) -> Encoder:
     return load_encoder(kind, CODE_LENGTH, arrays)
 
 
-def test_the_state_of_a_network_comes_back_as_it_was(tmp_path: Path) -> None:
+def test_the_state_of_a_network_comes_back_as_it_was(tmp_path):
     trunk = build_trunk("lenet")
     initialise(trunk, seed=1)
-    state = trunk.to(memory_format=torch.channels_last).state_dict()  # type: ignore[call-overload]
+    state = trunk.to(memory_format=torch.channels_last).state_dict()
     dataset = TensorsDataset(str(tmp_path / "trunk.safetensors"))
     dataset.save(state)
     loaded = dataset.load()
@@ -44,7 +42,7 @@ def test_the_state_of_a_network_comes_back_as_it_was(tmp_path: Path) -> None:
     build_trunk("lenet").load_state_dict(loaded)
 
 
-def test_a_tensor_that_is_a_view_is_saved_whole(tmp_path: Path) -> None:
+def test_a_tensor_that_is_a_view_is_saved_whole(tmp_path):
     weight = torch.arange(12.0).reshape(3, 4)
     dataset = TensorsDataset(str(tmp_path / "weights.safetensors"))
     dataset.save({"weight": weight.T})
@@ -52,7 +50,7 @@ def test_a_tensor_that_is_a_view_is_saved_whole(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ENCODERS)
-def test_a_stored_encoder_gives_the_same_codes(tmp_path: Path, kind: str) -> None:
+def test_a_stored_encoder_gives_the_same_codes(tmp_path, kind):
     encoder = an_encoder(kind)
     dataset = EncoderDataset(str(tmp_path / "encoder.safetensors"))
     dataset.save(encoder)
@@ -62,14 +60,14 @@ def test_a_stored_encoder_gives_the_same_codes(tmp_path: Path, kind: str) -> Non
     np.testing.assert_array_equal(loaded.transform(features()), encoder.transform(features()))
 
 
-def test_equal_encoders_are_equal_files(tmp_path: Path) -> None:
+def test_equal_encoders_are_equal_files(tmp_path):
     paths = [tmp_path / f"{number}.safetensors" for number in range(5)]
     for path in paths:
         EncoderDataset(str(path)).save(an_encoder("itq"))
     assert len({path.read_bytes() for path in paths}) == 1
 
 
-def test_an_unknown_kind_of_encoder_is_refused_by_name(tmp_path: Path) -> None:
+def test_an_unknown_kind_of_encoder_is_refused_by_name(tmp_path):
     path = tmp_path / "encoder.safetensors"
     safetensors.numpy.save_file(
         {"a": np.ones(1)}, path, metadata={"encoder": json.dumps({"kind": "hamming", "code_length": 12})}

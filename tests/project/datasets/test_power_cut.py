@@ -3,7 +3,6 @@
 import errno
 import itertools
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,7 +23,7 @@ class Disk:
         states: what may be on the disk, each as name -> content, after every step of a save.
     """
 
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, folder, monkeypatch):
         self.folder = folder
         self.flushed: dict[str, bytes] = {path.name: path.read_bytes() for path in folder.iterdir()}
         self.renames: list[tuple[str, str]] = []
@@ -33,7 +32,7 @@ class Disk:
         self.steps = 0
         fsync, replace = os.fsync, Path.replace
 
-        def noted_fsync(descriptor: int) -> None:
+        def noted_fsync(descriptor):
             self.step()
             fsync(descriptor)
             path = Path(os.readlink(f"/proc/self/fd/{descriptor}"))
@@ -45,7 +44,7 @@ class Disk:
                 self.flushed[path.name] = path.read_bytes()
             self.note()
 
-        def noted_replace(path: Path, target: Path) -> Path:
+        def noted_replace(path, target):
             self.step()
             self.renames.append((path.name, Path(target).name))
             done = replace(path, target)
@@ -55,12 +54,12 @@ class Disk:
         monkeypatch.setattr(os, "fsync", noted_fsync)
         monkeypatch.setattr(Path, "replace", noted_replace)
 
-    def step(self) -> None:
+    def step(self):
         self.steps += 1
         if self.steps == self.fails_at:
             raise OSError(errno.ENOSPC, "No space left on device", NAME)
 
-    def note(self) -> None:
+    def note(self):
         """Add all that may be there now: any of the renames that were not flushed may have come to the disk."""
         for kept in itertools.product([False, True], repeat=len(self.renames)):
             state = dict(self.flushed)
@@ -70,13 +69,13 @@ class Disk:
             self.states.append(state)
 
 
-def save(folder: Path, content: str) -> None:
+def save(folder, content):
     dataset = text_dataset((folder / NAME).as_posix())
     dataset.expect("text", Origin("write", parameters={"content": content}))
     dataset.save(content)
 
 
-def read(folder: Path) -> str | None:
+def read(folder):
     """Give the content; None if it is refused or not there."""
     try:
         content: str = text_dataset((folder / NAME).as_posix()).load()
@@ -86,16 +85,14 @@ def read(folder: Path) -> str | None:
 
 
 @pytest.fixture(params=[True, False], ids=["over a former file", "for the first time"])
-def folder(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
+def folder(tmp_path, request):
     (tmp_path / "disk").mkdir()
     if request.param:
         save(tmp_path / "disk", FORMER)
     yield tmp_path / "disk"
 
 
-def test_after_a_power_cut_a_file_is_whole_or_refused_and_made_again(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_after_a_power_cut_a_file_is_whole_or_refused_and_made_again(folder, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         disk = Disk(folder, patch)
         save(folder, NEW)
@@ -113,7 +110,7 @@ def test_after_a_power_cut_a_file_is_whole_or_refused_and_made_again(
     assert read(folder) == NEW
 
 
-def test_a_disk_that_is_full_at_any_step_leaves_no_half_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_is_full_at_any_step_leaves_no_half_file(folder, monkeypatch):
     former = read(folder)
     for fails_at in itertools.count(1):
         with monkeypatch.context() as patch:

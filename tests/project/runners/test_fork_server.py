@@ -27,7 +27,7 @@ from deephash_pipeline.common.fork_server import ENVIRONMENT, environment, start
         ("", False),
     ],
 )
-def test_it_starts_for_runs_that_use_all_cores(command: str, wanted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_starts_for_runs_that_use_all_cores(command, wanted, monkeypatch):
     started: list[bool] = []
     monkeypatch.setattr(fork_server, "start", lambda: started.append(True))
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
@@ -39,7 +39,7 @@ def test_it_starts_for_runs_that_use_all_cores(command: str, wanted: bool, monke
     assert started == [True] * wanted
 
 
-def test_the_environment_is_set_for_what_is_started_and_then_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_is_set_for_what_is_started_and_then_as_before(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
     monkeypatch.delenv("NUMBA_NUM_THREADS", raising=False)
     before = dict(os.environ)
@@ -48,16 +48,14 @@ def test_the_environment_is_set_for_what_is_started_and_then_as_before(monkeypat
     assert dict(os.environ) == before
 
 
-def test_its_module_imports_nothing_that_takes_long() -> None:
+def test_its_module_imports_nothing_that_takes_long():
     module = "deephash_pipeline.common.fork_server"
     program = f"import sys; import {module}; print({{'torch', 'kedro', 'numpy'}} & set(sys.modules))"
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert ended.stdout == "set()\n"
 
 
-def test_where_all_libraries_have_one_thread_from_the_environment_they_are_not_asked(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_where_all_libraries_have_one_thread_from_the_environment_they_are_not_asked(monkeypatch):
     limited: list[int] = []
     monkeypatch.setattr("threadpoolctl.threadpool_limits.__init__", lambda self, number: limited.append(number))
     monkeypatch.setattr("threadpoolctl.threadpool_limits.__exit__", lambda self, *error: None)

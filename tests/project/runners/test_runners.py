@@ -5,17 +5,14 @@ import os
 import signal
 import threading
 import time
-from pathlib import Path
-from typing import Any
 
 import pytest
 from kedro.pipeline import Node, Pipeline
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.project.runners import GridRunner, ParallelRunner, SequentialRunner
+from deephash_pipeline.project.runners import ParallelRunner, SequentialRunner
 from deephash_pipeline.project.runners.loop import NodesFailed
 from deephash_pipeline.training import TrainingInterrupted
-from tests.project.runners.conftest import Run
 from tests.project.runners.toys import (
     Listener,
     Marker,
@@ -36,15 +33,13 @@ BOTH = pytest.mark.parametrize("runner", [ParallelRunner, SequentialRunner])
 
 
 @BOTH
-def test_every_node_computes_on_one_thread_whatever_numba_starts(
-    runner: type[GridRunner], run: Run, tmp_path: Path
-) -> None:
+def test_every_node_computes_on_one_thread_whatever_numba_starts(runner, run, tmp_path):
     catalog = a_catalog(tmp_path, "made", "other")
     run(runner(), pipeline(made=count_threads, other=add_one), catalog)
     assert catalog.load("made") == {"torch": 1, "numba": 1, "torch after numba": 1, "product": 64.0**3}
 
 
-def test_nodes_run_in_other_processes_and_their_hooks_where_they_belong(run: Run, tmp_path: Path) -> None:
+def test_nodes_run_in_other_processes_and_their_hooks_where_they_belong(run, tmp_path):
     catalog, here = a_catalog(tmp_path, "first", "second"), Listener()
     run(ParallelRunner(workers=2), pipeline(first=add_one, second=add_one), catalog, here, Marker())
     processes = {catalog.load(name)["a"] - 1 for name in ("first", "second")}
@@ -58,7 +53,7 @@ def test_nodes_run_in_other_processes_and_their_hooks_where_they_belong(run: Run
     assert {process for *_, process in here.calls} == {os.getpid()}
 
 
-def test_lines_of_a_worker_are_logged_here(run: Run, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_lines_of_a_worker_are_logged_here(run, tmp_path, caplog):
     catalog = a_catalog(tmp_path, "made", "other")
     with caplog.at_level(logging.INFO, "deephash_pipeline"):
         run(ParallelRunner(workers=1), pipeline(made=speak, other=add_one), catalog)
@@ -66,7 +61,7 @@ def test_lines_of_a_worker_are_logged_here(run: Run, tmp_path: Path, caplog: pyt
     assert catalog.load("made")["pid"] != os.getpid()
 
 
-def test_nodes_in_a_row_run_where_the_run_was_started(run: Run, tmp_path: Path) -> None:
+def test_nodes_in_a_row_run_where_the_run_was_started(run, tmp_path):
     catalog = a_catalog(tmp_path, "made")
     run(ParallelRunner(workers=2), pipeline(made=speak), catalog)
     assert catalog.load("made") == {"pid": os.getpid()}
@@ -87,9 +82,7 @@ OUTPUTS = ("failed", "good", "never", "last", "better")
 
 
 @BOTH
-def test_a_failed_node_stops_only_those_that_need_it(
-    runner: type[GridRunner], run: Run, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_failed_node_stops_only_those_that_need_it(runner, run, tmp_path, caplog):
     catalog, here = a_catalog(tmp_path, *OUTPUTS), Listener()
     with pytest.raises(InputError, match="toy: the disk is gone, bring it back") as caught:
         run(runner(), FAILING, catalog, here)
@@ -99,16 +92,14 @@ def test_a_failed_node_stops_only_those_that_need_it(
     assert [call[1] for call in here.calls if call[0] == str(caught.value)] == ["fails"]
 
 
-def test_the_trace_of_an_error_in_a_worker_is_not_lost(run: Run, tmp_path: Path) -> None:
+def test_the_trace_of_an_error_in_a_worker_is_not_lost(run, tmp_path):
     with pytest.raises(InputError) as caught:
         run(ParallelRunner(workers=1), pipeline(failed=fail, other=add_one), a_catalog(tmp_path, "failed", "other"))
     assert 'raise OSError("the disk is gone")' in "".join(caught.value.__notes__)
 
 
 @BOTH
-def test_several_failed_nodes_have_a_line_each(
-    runner: type[GridRunner], run: Run, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_several_failed_nodes_have_a_line_each(runner, run, tmp_path, caplog):
     catalog = a_catalog(tmp_path, "one", "two", "three")
     with pytest.raises(NodesFailed, match=r"^2 nodes failed: (one, two|two, one)$"):
         run(runner(), pipeline(one=fail, two=fail, three=add_one), catalog)
@@ -118,9 +109,7 @@ def test_several_failed_nodes_have_a_line_each(
 
 
 @BOTH
-def test_nothing_more_starts_after_an_error_if_that_is_wanted(
-    runner: type[GridRunner], run: Run, tmp_path: Path
-) -> None:
+def test_nothing_more_starts_after_an_error_if_that_is_wanted(runner, run, tmp_path):
     catalog = a_catalog(tmp_path, *OUTPUTS)
     chain = FAILING.only_nodes("fails") + pipeline(good=add_one)
     with pytest.raises(InputError, match="the disk is gone"):
@@ -131,16 +120,14 @@ def test_nothing_more_starts_after_an_error_if_that_is_wanted(
 # Workers that are lost.
 
 
-def test_a_node_whose_process_is_killed_is_run_again(
-    run: Run, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_node_whose_process_is_killed_is_run_again(run, tmp_path, caplog):
     catalog = a_catalog(tmp_path, "made", "other")
     run(ParallelRunner(workers=2), pipeline(made=die_once, other=add_one), catalog)
     assert "made: its process was ended by SIGKILL; it is run again" in caplog.messages
     assert catalog.exists("made") and catalog.exists("other")
 
 
-def test_a_node_whose_process_is_killed_every_time_ends_in_one_line(run: Run, tmp_path: Path) -> None:
+def test_a_node_whose_process_is_killed_every_time_ends_in_one_line(run, tmp_path):
     catalog = a_catalog(tmp_path, "made", "other")
     with pytest.raises(InputError, match="made: its process was ended by SIGKILL"):
         run(ParallelRunner(workers=2), pipeline(made=die, other=add_one), catalog)
@@ -150,22 +137,22 @@ def test_a_node_whose_process_is_killed_every_time_ends_in_one_line(run: Run, tm
 # Signals.
 
 
-def test_all_trainings_stop_at_a_whole_step_and_are_named_in_one_line(run: Run, tmp_path: Path) -> None:
+def test_all_trainings_stop_at_a_whole_step_and_are_named_in_one_line(run, tmp_path):
     catalog = a_catalog(tmp_path, "first", "second")
     started: set[str] = set()
 
-    def receive(node: Node, steps: Any) -> None:
+    def receive(node, steps):
         if steps.done:
             started.add(node.name)
 
-    def interrupt() -> None:
+    def interrupt():
         end = time.monotonic() + 600
         while len(started) < 2 and time.monotonic() < end:
             time.sleep(0.05)
         os.kill(os.getpid(), signal.SIGTERM)
 
     class Interrupted(ParallelRunner):
-        def open_workers(self, catalog: Any, hook_manager: Any, run_id: str | None, _: Any) -> Any:
+        def open_workers(self, catalog, hook_manager, run_id, _):
             return super().open_workers(catalog, hook_manager, run_id, receive)
 
     threading.Thread(target=interrupt, daemon=True).start()

@@ -1,7 +1,5 @@
 """The order of nodes, the room there is for them, and what is shown of it."""
 
-from typing import Any
-
 import pytest
 from kedro.io import DataCatalog, MemoryDataset
 from kedro.pipeline import Node, Pipeline
@@ -16,14 +14,14 @@ ONE = Needs(threads=1, memory=10)
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Any:
+def clock(monkeypatch):
     """The display's clock, which stands still until it is set."""
     clock = type("Clock", (), {"now": 0.0, "monotonic": lambda self: self.now})()
     monkeypatch.setattr(display, "time", clock)
     return clock
 
 
-def cell(method: str, *names: str) -> Pipeline:
+def cell(method, *names):
     """Nodes one after the other."""
     chain = ["start", *(f"after_{name}" for name in names)]
     nodes = [Node(len, inputs=chain[at], outputs=chain[at + 1], name=name) for at, name in enumerate(names)]
@@ -33,7 +31,7 @@ def cell(method: str, *names: str) -> Pipeline:
 CELLS = cell("lsh", "fit", "encode") + cell("mlh", "fit", "encode") + cell("csq", "fine_tune", "encode", "measure")
 
 
-def started(schedule: Schedule) -> list[str]:
+def started(schedule):
     """Start what there is room for."""
     names = []
     while (following := schedule.start_next()) is not None:
@@ -41,7 +39,7 @@ def started(schedule: Schedule) -> list[str]:
     return names
 
 
-def node(schedule: Schedule, name: str) -> Any:
+def node(schedule, name):
     return next(node for node in schedule.nodes if node.name == f"stage.{name}")
 
 
@@ -57,8 +55,8 @@ def node(schedule: Schedule, name: str) -> Any:
     ],
 )
 def test_nodes_are_spread_over_devices_unless_a_training_takes_several_or_one_is_named(
-    device: str, devices: Any, spread: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    device, devices, spread, monkeypatch
+):
     monkeypatch.setattr(needs, "devices_of_machine", lambda: ("0", "1"))
     catalog = DataCatalog({"params:experiment": MemoryDataset({"device": device, "devices": devices})})
     assert needs.cuda_devices(catalog) == (("0", "1") if spread else ())
@@ -66,12 +64,12 @@ def test_nodes_are_spread_over_devices_unless_a_training_takes_several_or_one_is
     assert needs.places_on_devices(catalog) == places
 
 
-def test_the_longest_way_to_the_end_starts_first() -> None:
+def test_the_longest_way_to_the_end_starts_first():
     schedule = Schedule(CELLS, Capacity(threads=1, memory=100), lambda node: ONE)
     assert started(schedule) == ["csq.b12.fine_tune"]
 
 
-def test_a_cell_that_has_begun_is_completed_first() -> None:
+def test_a_cell_that_has_begun_is_completed_first():
     schedule = Schedule(CELLS, Capacity(threads=2, memory=100), lambda node: ONE)
     assert started(schedule) == ["csq.b12.fine_tune", "lsh.b12.fit"]
     schedule.finish(node(schedule, "lsh.b12.fit"))
@@ -80,8 +78,8 @@ def test_a_cell_that_has_begun_is_completed_first() -> None:
     assert started(schedule) == ["mlh.b12.fit"]
 
 
-def test_as_many_run_as_threads_memory_and_places_allow() -> None:
-    def at_once(capacity: Capacity, needs: Needs) -> int:
+def test_as_many_run_as_threads_memory_and_places_allow():
+    def at_once(capacity, needs):
         return len(started(Schedule(CELLS, capacity, lambda node: needs)))
 
     assert at_once(Capacity(threads=3, memory=100), ONE) == 3
@@ -91,7 +89,7 @@ def test_as_many_run_as_threads_memory_and_places_allow() -> None:
     assert at_once(Capacity(threads=1, memory=5), Needs(threads=8, memory=100)) == 1
 
 
-def test_what_needs_a_failed_node_is_left_out() -> None:
+def test_what_needs_a_failed_node_is_left_out():
     schedule = Schedule(CELLS, Capacity(threads=9, memory=900), lambda node: ONE)
     started(schedule)
     schedule.fail(node(schedule, "csq.b12.fine_tune"))
@@ -101,7 +99,7 @@ def test_what_needs_a_failed_node_is_left_out() -> None:
     assert set(started(schedule)) == {"lsh.b12.encode", "mlh.b12.encode"}
 
 
-def test_one_line_says_what_is_done_what_runs_and_for_how_long(clock: Any) -> None:
+def test_one_line_says_what_is_done_what_runs_and_for_how_long(clock):
     schedule = Schedule(CELLS, Capacity(threads=2, memory=100), lambda node: ONE)
     shown = RunDisplay(schedule)
     assert shown.line() == "0 of 3 cells after 0 s"
@@ -115,10 +113,10 @@ def test_one_line_says_what_is_done_what_runs_and_for_how_long(clock: Any) -> No
     assert shown.line() == "1 of 3 cells after 3 min 20 s; csq.b12 epoch 1 of 10; mlh.b12 fit"
 
 
-def test_a_large_network_takes_all_cores_in_what_reads_images_and_nowhere_else() -> None:
+def test_a_large_network_takes_all_cores_in_what_reads_images_and_nowhere_else():
     catalog = DataCatalog({"params:experiment": MemoryDataset({"network": "resnet18", "devices": 1})})
 
-    def threads(*inputs: str) -> int:
+    def threads(*inputs):
         return needs.needs_of(Node(len, inputs=list(inputs), outputs="out", name="node"), catalog, cores=8).threads
 
     assert threads("training_images", "params:experiment") == 8

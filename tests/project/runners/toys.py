@@ -31,7 +31,7 @@ from tests.project.datasets.kinds import KINDS
 Content = dict[str, Any]
 
 
-def count_threads(start: Content) -> Content:
+def count_threads(start):
     array = np.ones((64, 64))
     return {
         "torch": torch.get_num_threads(),
@@ -41,22 +41,22 @@ def count_threads(start: Content) -> Content:
     }
 
 
-def add_one(start: Content) -> Content:
+def add_one(start):
     return {name: value + 1 for name, value in start.items() if isinstance(value, int)}
 
 
-def join(*parts: Content) -> Content:
+def join(*parts):
     return {str(number): part for number, part in enumerate(parts)}
 
 
-def fail(start: Content) -> Content:
+def fail(start):
     try:
         raise OSError("the disk is gone")
     except OSError as error:
         raise InputError("toy: the disk is gone, bring it back") from error
 
 
-def die_once(start: Content) -> Content:
+def die_once(start):
     marker = Path(start["folder"]) / "died"
     if not marker.exists():
         marker.touch()
@@ -64,12 +64,12 @@ def die_once(start: Content) -> Content:
     return {"pid": os.getpid()}
 
 
-def die(start: Content) -> Content:
+def die(start):
     os.kill(os.getpid(), signal.SIGKILL)
     return {}
 
 
-def speak(start: Content) -> Content:
+def speak(start):
     logging.getLogger("deephash_pipeline.toys").info("a line from process %d", os.getpid())
     with count_steps("toy", 2, where="epoch 1 of 1") as advance:
         advance("epoch 1 of 1")
@@ -77,7 +77,7 @@ def speak(start: Content) -> Content:
     return {"pid": os.getpid()}
 
 
-def train_for_long(start: Content, name: str) -> Content:
+def train_for_long(start, name):
     inputs = ArrayInputs(np.zeros((64, 4), np.float32), torch.device("cpu"))
     # By the default schedule training ends where the loss stands still.
     parameters = TrainingParameters(epochs=10**6, batch_size=8, learning_rate=0.1, schedule="one_cycle")
@@ -88,25 +88,25 @@ def train_for_long(start: Content, name: str) -> Content:
     return {}
 
 
-def train_first(start: Content) -> Content:
+def train_first(start):
     return train_for_long(start, "first.b12")
 
 
-def train_second(start: Content) -> Content:
+def train_second(start):
     return train_for_long(start, "second.b12")
 
 
-def wait(start: Content) -> Content:
+def wait(start):
     time.sleep(600)
     return {}
 
 
-def pipeline(**functions: Any) -> Pipeline:
+def pipeline(**functions):
     """A pipeline of nodes that read `start`; each makes what it is called."""
     return Pipeline([Node(function, inputs="start", outputs=name, name=name) for name, function in functions.items()])
 
 
-def a_catalog(folder: Path, *names: str) -> DataCatalog:
+def a_catalog(folder, *names):
     entry = {"type": "deephash_pipeline.project.datasets.AtomicDataset", "dataset": KINDS["_json"]}
     stored = {name: {**entry, "filepath": str(folder / f"{name}.json")} for name in ("start", *names)}
     catalog = DataCatalog.from_config(stored)
@@ -117,28 +117,28 @@ def a_catalog(folder: Path, *names: str) -> DataCatalog:
 class Listener:
     """A hook that notes where it was called; it works where the run was started."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.calls: list[tuple[str, str, int]] = []
 
     @hook_impl
-    def before_node_run(self, node: Node) -> None:
+    def before_node_run(self, node):
         self.calls.append(("before", node.name, os.getpid()))
 
     @hook_impl
-    def after_node_run(self, node: Node) -> None:
+    def after_node_run(self, node):
         self.calls.append(("after", node.name, os.getpid()))
 
     @hook_impl
-    def on_node_error(self, node: Node, error: Exception) -> None:
+    def on_node_error(self, node, error):
         self.calls.append((str(error), node.name, os.getpid()))
 
 
 class Marker:
     """A hook that adds to what a node is given, where the node runs."""
 
-    def in_worker(self) -> "Marker":
+    def in_worker(self):
         return self
 
     @hook_impl
-    def before_node_run(self, node: Node) -> Content:
+    def before_node_run(self, node):
         return {"start": {"a": os.getpid()}}

@@ -1,6 +1,3 @@
-from collections.abc import Callable, Iterator
-from pathlib import Path
-
 import pytest
 from mlflow import MlflowClient
 
@@ -9,18 +6,18 @@ pytest.register_assert_rewrite("tests.project.tracking.tracked_runs")
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def project(tmp_path_factory):
     """One project for the module: MLflow takes seconds to make a database. Every test has a benchmark of its own."""
     return tmp_path_factory.mktemp("a project")
 
 
 @pytest.fixture
-def client(project: Path) -> Callable[[], MlflowClient]:
+def client(project):
     return lambda: MlflowClient(f"sqlite:///{project / 'mlflow.db'}")
 
 
 @pytest.fixture(autouse=True)
-def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def elsewhere(tmp_path, monkeypatch):
     """Run in a working directory that is not the project, and find nothing written there."""
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")

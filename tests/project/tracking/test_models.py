@@ -5,7 +5,6 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -34,14 +33,14 @@ print(json.dumps({"codes": codes.tolist(), "package": deephash_pipeline.__file__
 
 
 @pytest.fixture(scope="module")
-def logged(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, Path]:
+def logged(tmp_path_factory):
     """A project's folder, the address of a logged model and its folder."""
     project = tmp_path_factory.mktemp("project")
     hasher = ImageHasher.pretrained("digits-48", device="cpu")
     return project, *log_model(MlflowStore(project, "digits"), hasher, "digits-deephash-b48")
 
 
-def test_it_is_registered_and_lies_where_the_server_of_artifacts_looks(logged: tuple[Path, str, Path]) -> None:
+def test_it_is_registered_and_lies_where_the_server_of_artifacts_looks(logged):
     project, address, folder = logged
     assert address == "models:/digits-deephash-b48/1"
     client = MlflowClient(f"sqlite:///{project}/mlflow.db")
@@ -52,9 +51,7 @@ def test_it_is_registered_and_lies_where_the_server_of_artifacts_looks(logged: t
     assert folder == project / "mlartifacts" / model.artifact_location.removeprefix("mlflow-artifacts:/")
 
 
-def test_it_is_text_and_safetensors_with_a_signature_an_example_and_its_requirements(
-    logged: tuple[Path, str, Path],
-) -> None:
+def test_it_is_text_and_safetensors_with_a_signature_an_example_and_its_requirements(logged):
     _, _, folder = logged
     kinds = {path.suffix for path in folder.rglob("*") if path.is_file()}
     assert not kinds & {".pkl", ".pickle", ".pt", ".pth", ".bin"}
@@ -70,9 +67,7 @@ def test_it_is_text_and_safetensors_with_a_signature_an_example_and_its_requirem
     assert all("==" in line and "+" not in line for line in requirements)
 
 
-def test_it_loads_by_itself_where_pickles_are_refused_and_gives_the_codes_of_the_hasher(
-    logged: tuple[Path, str, Path],
-) -> None:
+def test_it_loads_by_itself_where_pickles_are_refused_and_gives_the_codes_of_the_hasher(logged):
     _, _, folder = logged
     images = [picture(row) for row in range(3)]
     environment = {**os.environ, "MLFLOW_ALLOW_PICKLE_DESERIALIZATION": "false"}

@@ -2,16 +2,13 @@ import logging
 import sqlite3
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
-import pytest
 from git import Repo
 from kedro.pipeline import Node, Pipeline
 from mlflow import MlflowClient
-from mlflow.entities import Run
 
 from deephash_pipeline.project.tracking import MlflowTracking
 from deephash_pipeline.provenance import Origin
@@ -24,14 +21,14 @@ Client: TypeAlias = Callable[[], MlflowClient]
 HISTORY = pd.DataFrame({"epoch": [1, 2], "loss": [0.9, 0.4], "true_loss": [np.nan, 0.8]})
 
 
-def artifacts(project: Path, run: Run) -> dict[str, str]:
+def artifacts(project, run):
     """Read the artifacts where `mlflow server --artifacts-destination mlartifacts` reads them."""
     assert run.info.artifact_uri == f"mlflow-artifacts:/{run.info.run_id}/artifacts"
     folder = project / "mlartifacts" / run.info.run_id / "artifacts"
     return {path.name: path.read_text() for path in folder.glob("*")}
 
 
-def test_a_run_is_a_parent_with_parameters_and_tags(project: Path, client: Client) -> None:
+def test_a_run_is_a_parent_with_parameters_and_tags(project, client):
     run(project, stored_catalog("parent"))
     parent, _ = runs(client(), "parent")
     assert parent.info.run_name == "evaluation,reporting mnist"
@@ -43,13 +40,13 @@ def test_a_run_is_a_parent_with_parameters_and_tags(project: Path, client: Clien
     assert "mlflow.source.git.commit" not in tags
 
 
-def test_a_run_of_no_nodes_is_none(project: Path, client: Client) -> None:
+def test_a_run_of_no_nodes_is_none(project, client):
     run(project, stored_catalog("nothing"), Pipeline([]))
     experiment = client().get_experiment_by_name("nothing")
     assert experiment is None or not client().search_runs([experiment.experiment_id])
 
 
-def test_each_cell_is_a_child_with_its_metrics(project: Path, client: Client) -> None:
+def test_each_cell_is_a_child_with_its_metrics(project, client):
     run(project, stored_catalog("cells"))
     _, (child,) = runs(client(), "cells")
     assert child.info.run_name == "itq.b12"
@@ -59,7 +56,7 @@ def test_each_cell_is_a_child_with_its_metrics(project: Path, client: Client) ->
     assert child.data.metrics == {"mean_average_precision": 0.5, "queries": 7.0}
 
 
-def test_tables_and_report_are_artifacts_of_the_parent(project: Path, client: Client) -> None:
+def test_tables_and_report_are_artifacts_of_the_parent(project, client):
     run(project, stored_catalog("artifacts"))
     parent, _ = runs(client(), "artifacts")
     stored = artifacts(project, parent)
@@ -68,7 +65,7 @@ def test_tables_and_report_are_artifacts_of_the_parent(project: Path, client: Cl
     assert stored["report.html"] == "<h1>Report</h1>"
 
 
-def test_histories_become_metrics_by_epoch(project: Path, client: Client) -> None:
+def test_histories_become_metrics_by_epoch(project, client):
     staged = HISTORY.assign(stage="fine_tuning", code_length=12)
     catalog = stored_catalog("histories", pre_training_history=HISTORY, **{"itq.b12.history": staged})
     reader = Node(lambda history: "", "pre_training_history", "report", name="read")
@@ -81,7 +78,7 @@ def test_histories_become_metrics_by_epoch(project: Path, client: Client) -> Non
     assert not [key for key in child.data.metrics if "code_length" in key or "epoch" in key]
 
 
-def test_a_history_of_any_length_is_logged_whole(project: Path, client: Client) -> None:
+def test_a_history_of_any_length_is_logged_whole(project, client):
     epochs = np.arange(1, 1202)
     history = pd.DataFrame({"epoch": epochs, "loss": 1 / epochs})
     run(project, stored_catalog("long", **{"itq.b12.history": history}), CELL)
@@ -91,16 +88,14 @@ def test_a_history_of_any_length_is_logged_whole(project: Path, client: Client) 
     assert child.data.params == {"method": "itq", "code_length": "12"}
 
 
-def test_results_of_an_earlier_run_are_logged_again(project: Path, client: Client) -> None:
+def test_results_of_an_earlier_run_are_logged_again(project, client):
     cached = stored_catalog("cached", **{"itq.b12.metrics": METRICS})
     run(project, cached, REPORTING)
     _, (child,) = runs(client(), "cached")
     assert child.data.metrics["mean_average_precision"] == 0.5
 
 
-def test_a_partial_run_logs_only_what_is_stored(
-    project: Path, client: Client, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_partial_run_logs_only_what_is_stored(project, client, caplog):
     hook, catalog = MlflowTracking(), stored_catalog("partial")
     catalog["itq.b12.metrics"] = json_dataset(str(project / "no_such_metrics.json"))
     hook.before_pipeline_run(run_params={"project_path": str(project)}, pipeline=PIPELINE, catalog=catalog)
@@ -113,7 +108,7 @@ def test_a_partial_run_logs_only_what_is_stored(
     assert not caplog.records
 
 
-def test_many_and_long_parameters_are_logged_whole_batches_and_cut_short(project: Path, client: Client) -> None:
+def test_many_and_long_parameters_are_logged_whole_batches_and_cut_short(project, client):
     options = {"long": "x" * 9000, **{f"option_{number}": number for number in range(230)}}
     run(project, stored_catalog("many", options))
     parent, _ = runs(client(), "many")
@@ -121,7 +116,7 @@ def test_many_and_long_parameters_are_logged_whole_batches_and_cut_short(project
     assert parent.data.params["options.long"] == "x" * 500
 
 
-def test_the_commit_and_whether_the_code_differs_are_tagged(tmp_path: Path, project: Path, client: Client) -> None:
+def test_the_commit_and_whether_the_code_differs_are_tagged(tmp_path, project, client):
     clone = tmp_path / "clone"
     with Repo.init(clone) as repository:
         (clone / ".gitignore").write_text("mlflow.db\nmlartifacts/\n")
@@ -138,15 +133,15 @@ def test_the_commit_and_whether_the_code_differs_are_tagged(tmp_path: Path, proj
     assert (clean["git_dirty"], changed["git_dirty"]) == ("false", "true")
 
 
-def test_an_experiment_opens_on_its_runs(project: Path, client: Client) -> None:
+def test_an_experiment_opens_on_its_runs(project, client):
     run(project, stored_catalog("new"))
     assert client().get_experiment_by_name("new").tags["mlflow.experimentKind"] == "custom_model_development"
 
 
-def cell(method: str, score: float | None, bits: str = "b12", after: Callable[[], None] = lambda: None) -> Pipeline:
+def cell(method, score, bits="b12", after=lambda: None):
     """A cell that is trained and measured."""
 
-    def measure(history: pd.DataFrame) -> tuple[dict[str, object], pd.DataFrame]:
+    def measure(history):
         after()
         return {"method": method, "code_length": 12, "mean_average_precision": score}, CURVES
 
@@ -160,7 +155,7 @@ def cell(method: str, score: float | None, bits: str = "b12", after: Callable[[]
     )
 
 
-def test_the_parent_has_the_map_of_every_cell_and_the_best_of_the_methods(project: Path, client: Client) -> None:
+def test_the_parent_has_the_map_of_every_cell_and_the_best_of_the_methods(project, client):
     cells = [cell("lsh", 0.25), cell("itq", 0.5), cell("one_of_c", 0.75, bits="bC"), cell("sh", None)]
     cells.append(cell("one_of_c", 0.7, bits="bC.r2"))
     run(project, stored_catalog("map"), Pipeline(cells))
@@ -171,7 +166,7 @@ def test_the_parent_has_the_map_of_every_cell_and_the_best_of_the_methods(projec
     assert parent.data.tags["best_cell"] == "itq.b12"
 
 
-def test_the_parent_of_a_run_that_only_reports_has_the_map_of_all_cells(project: Path, client: Client) -> None:
+def test_the_parent_of_a_run_that_only_reports_has_the_map_of_all_cells(project, client):
     metrics = [METRICS, {"method": "one_of_c", "code_length": 10, "mean_average_precision": 0.75}]
     reader = Node(lambda metrics: "", "all_metrics", "report", name="read")
     run(project, stored_catalog("reported", all_metrics=metrics), Pipeline([reader]))
@@ -180,10 +175,10 @@ def test_the_parent_of_a_run_that_only_reports_has_the_map_of_all_cells(project:
     assert not children
 
 
-def test_a_cell_is_logged_while_the_run_goes_on(project: Path, client: Client) -> None:
+def test_a_cell_is_logged_while_the_run_goes_on(project, client):
     seen = []
 
-    def look() -> None:
+    def look():
         parent, children = runs(client(), "live")
         seen.append((parent, {run.info.run_name: run for run in children}))
 
@@ -197,7 +192,7 @@ def test_a_cell_is_logged_while_the_run_goes_on(project: Path, client: Client) -
     assert parent.info.status == "RUNNING"
 
 
-def test_a_cell_lasts_from_its_first_node_to_the_end_of_its_last(project: Path, client: Client) -> None:
+def test_a_cell_lasts_from_its_first_node_to_the_end_of_its_last(project, client):
     begun = time.time()
     run(project, stored_catalog("lasting"), cell("itq", 0.5, after=lambda: time.sleep(0.25)))
     _, (child,) = runs(client(), "lasting")
@@ -206,7 +201,7 @@ def test_a_cell_lasts_from_its_first_node_to_the_end_of_its_last(project: Path, 
     assert 0.25 <= child.data.metrics["seconds"] <= (child.info.end_time - child.info.start_time + 2) / 1000
 
 
-def test_what_a_cell_was_made_from_and_with_is_its_runs(project: Path, client: Client) -> None:
+def test_what_a_cell_was_made_from_and_with_is_its_runs(project, client):
     catalog = stored_catalog("digests")
     metrics = json_dataset(project / "digests.json")
     origin = Origin(

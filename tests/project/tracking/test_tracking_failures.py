@@ -8,7 +8,6 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -29,7 +28,7 @@ from tests.project.tracking.tracked_runs import CELL, METRICS, PIPELINE, REPORTI
 HISTORY = pd.DataFrame({"epoch": [1, 2], "loss": [0.9, 0.4]})
 
 
-def stop(seed: int) -> None:
+def stop(seed):
     raise TrainingInterrupted("stopped after step 3", 15)
 
 
@@ -37,8 +36,8 @@ STOPPED = Pipeline([Node(stop, "params:seed", "report", name="stop")])
 KILLED = Pipeline([CELL, Pipeline([Node(lambda curves, seed: stop(seed), ["itq.b12.curves", "params:seed"], "last")])])
 
 
-def test_a_failed_run_is_marked_with_its_error(project: Path, client: Callable[[], MlflowClient]) -> None:
-    def fail(seed: int) -> None:
+def test_a_failed_run_is_marked_with_its_error(project, client):
+    def fail(seed):
         raise ZeroDivisionError("no images")
 
     run(project, stored_catalog("failed"), Pipeline([Node(fail, "params:seed", "report", name="fail")]))
@@ -48,7 +47,7 @@ def test_a_failed_run_is_marked_with_its_error(project: Path, client: Callable[[
     assert not children
 
 
-def test_a_run_waits_for_another_that_makes_the_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_waits_for_another_that_makes_the_database(tmp_path, monkeypatch):
     connected = threading.Event()
     monkeypatch.setattr("mlflow.MlflowClient", lambda _: connected.set() or MagicMock())
     folder = os.open(tmp_path, os.O_RDONLY)
@@ -61,7 +60,7 @@ def test_a_run_waits_for_another_that_makes_the_database(tmp_path: Path, monkeyp
     assert connected.is_set()
 
 
-def test_an_interrupted_run_is_closed_when_the_next_begins(project: Path, client: Callable[[], MlflowClient]) -> None:
+def test_an_interrupted_run_is_closed_when_the_next_begins(project, client):
     hook, run_params = MlflowTracking(), {"project_path": str(project)}
     hook.before_pipeline_run(run_params=run_params, pipeline=PIPELINE, catalog=stored_catalog("interrupted"))
     hook.before_node_run(node=PIPELINE.nodes[0])
@@ -71,8 +70,8 @@ def test_an_interrupted_run_is_closed_when_the_next_begins(project: Path, client
     hook.after_pipeline_run(pipeline=PIPELINE, catalog=stored_catalog("afterwards"))
 
 
-def test_the_same_command_goes_on_in_the_run_that_was_killed(project: Path, client: Callable[[], MlflowClient]) -> None:
-    def begin(seed: int, nothing_to_do: bool = False) -> str:
+def test_the_same_command_goes_on_in_the_run_that_was_killed(project, client):
+    def begin(seed, nothing_to_do=False):
         catalog = stored_catalog("killed")
         catalog["params:seed"] = MemoryDataset(seed)
         hooks.append(MlflowTracking())
@@ -85,7 +84,7 @@ def test_the_same_command_goes_on_in_the_run_that_was_killed(project: Path, clie
         assert opened is not None
         return opened.parent
 
-    def status(run: str) -> str:
+    def status(run):
         return str(client().get_run(run).info.status)
 
     hooks: list[MlflowTracking] = []
@@ -138,7 +137,7 @@ assert MlflowStore(folder, "digits").open("again", {})
 
 @pytest.mark.complete
 @pytest.mark.parametrize("kills", [4, pytest.param(30, marks=pytest.mark.chaos)])
-def test_killed_while_the_database_is_made_the_next_run_is_tracked(tmp_path: Path, kills: int) -> None:
+def test_killed_while_the_database_is_made_the_next_run_is_tracked(tmp_path, kills):
     folder = tmp_path / "project"
     folder.mkdir()
     command = [sys.executable, "-c", KILLS, str(folder), str(kills)]
@@ -148,16 +147,14 @@ def test_killed_while_the_database_is_made_the_next_run_is_tracked(tmp_path: Pat
     assert left == {"mlflow.db"}
 
 
-def test_a_database_that_was_left_half_made_is_made_anew(tmp_path: Path) -> None:
+def test_a_database_that_was_left_half_made_is_made_anew(tmp_path):
     with closing(sqlite3.connect(tmp_path / "mlflow.db")) as database:
         database.execute("CREATE TABLE experiments (experiment_id INTEGER)")
         database.execute("CREATE TABLE alembic_version (version_num VARCHAR(32))")
     assert MlflowStore(tmp_path, "digits").open("first", {})
 
 
-def test_without_a_usable_database_the_run_goes_on_with_a_warning(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_without_a_usable_database_the_run_goes_on_with_a_warning(tmp_path, caplog):
     (tmp_path / "mlflow.db").mkdir()
     catalog = stored_catalog("unusable")
     with caplog.at_level(logging.WARNING, "deephash_pipeline"):
@@ -167,9 +164,7 @@ def test_without_a_usable_database_the_run_goes_on_with_a_warning(
     assert "\n" not in caplog.text.strip()
 
 
-def test_a_result_that_mlflow_refuses_costs_only_itself(
-    project: Path, client: Callable[[], MlflowClient], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_result_that_mlflow_refuses_costs_only_itself(project, client, caplog):
     broken = Node(lambda seed: {"no": "method"}, "params:seed", "metrics", name="break")
     broken_cell = Pipeline([broken], namespace="lsh.b12", parameters={"params:seed"})
     with caplog.at_level(logging.WARNING, "deephash_pipeline"):
@@ -180,9 +175,7 @@ def test_a_result_that_mlflow_refuses_costs_only_itself(
     assert ["could not log lsh.b12.metrics" in record.getMessage() for record in caplog.records] == [True]
 
 
-def test_a_cell_whose_files_cannot_be_read_leaves_no_run_open(
-    project: Path, tmp_path: Path, client: Callable[[], MlflowClient], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_cell_whose_files_cannot_be_read_leaves_no_run_open(project, tmp_path, client, caplog):
     catalog = stored_catalog("broken", **{"itq.b12.metrics": METRICS})
     (tmp_path / "history.json").write_text("{")
     catalog["itq.b12.history"] = json_dataset(str(tmp_path / "history.json"))
@@ -194,7 +187,7 @@ def test_a_cell_whose_files_cannot_be_read_leaves_no_run_open(
     assert ["could not log itq.b12.metrics" in record.getMessage() for record in caplog.records] == [True]
 
 
-def test_what_a_killed_run_has_logged_is_not_logged_twice(project: Path, client: Callable[[], MlflowClient]) -> None:
+def test_what_a_killed_run_has_logged_is_not_logged_twice(project, client):
     catalog = stored_catalog("resumed", **{"itq.b12.history": HISTORY})
     run(project, catalog, KILLED)
     parent, (child,) = runs(client(), "resumed")
@@ -207,9 +200,7 @@ def test_what_a_killed_run_has_logged_is_not_logged_twice(project: Path, client:
         assert len(client().get_metric_history(child.info.run_id, key)) == {"training/loss": 2}.get(key, 1)
 
 
-def test_a_cell_that_was_still_training_is_killed_with_its_run(
-    project: Path, client: Callable[[], MlflowClient]
-) -> None:
+def test_a_cell_that_was_still_training_is_killed_with_its_run(project, client):
     training = Pipeline(
         [Node(lambda seed: HISTORY, "params:seed", "history", name="train")],
         namespace="itq.b12",
@@ -221,7 +212,7 @@ def test_a_cell_that_was_still_training_is_killed_with_its_run(
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.complete)])
-def test_a_signal_outside_training_ends_the_run_as_killed(project: Path, number: int) -> None:
+def test_a_signal_outside_training_ends_the_run_as_killed(project, number):
     program = f"""
 import os, sys, threading
 from pathlib import Path
@@ -246,7 +237,7 @@ run(Path(sys.argv[1]), stored_catalog("signal{int(number)}"), Pipeline([wait]))
     assert runs(client, f"signal{int(number)}")[0].info.status == "KILLED"
 
 
-def test_after_a_run_sigterm_is_handled_as_before(project: Path) -> None:
+def test_after_a_run_sigterm_is_handled_as_before(project):
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
     run(project, stored_catalog("handled"))
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL

@@ -1,15 +1,10 @@
 """A cell and a report, run with the hook as a Kedro session runs them, and what MLflow has then."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pandas as pd
-import plotly.graph_objects as go  # type: ignore[import-untyped]
+import plotly.graph_objects as go
 from kedro.io import DataCatalog, MemoryDataset
 from kedro.pipeline import Node, Pipeline
-from mlflow import MlflowClient
-from mlflow.entities import Run
 from pydantic import BaseModel
 
 from deephash_pipeline.project.tracking import MlflowTracking
@@ -27,11 +22,11 @@ CURVES = pd.DataFrame({"kind": ["radius"], "point": [0], "precision": [1.0], "re
 MAP_TABLE = pd.DataFrame({"method": ["ITQ"], "12": [0.5]})
 
 
-def evaluate(options: Options, seed: int) -> tuple[dict[str, Any], pd.DataFrame]:
+def evaluate(options, seed):
     return METRICS, CURVES
 
 
-def report(metrics: dict[str, Any]) -> tuple[pd.DataFrame, go.Figure, str]:
+def report(metrics):
     return MAP_TABLE, go.Figure(go.Scatter(x=[12], y=[0.5])), "<h1>Report</h1>"
 
 
@@ -47,7 +42,7 @@ REPORTING = Pipeline(
 PIPELINE = Pipeline([CELL, REPORTING])
 
 
-def stored_catalog(benchmark: str, options: Any = None, **stored: Any) -> DataCatalog:
+def stored_catalog(benchmark, options=None, **stored):
     options = options or Options()
     parameters = {"experiment": {"benchmark": benchmark}, "options": options, "seed": 42, "unused": 1}
     catalog = DataCatalog()
@@ -56,7 +51,7 @@ def stored_catalog(benchmark: str, options: Any = None, **stored: Any) -> DataCa
     return catalog
 
 
-def run(project: Path, catalog: DataCatalog, pipeline: Pipeline = PIPELINE, env: str | None = "mnist") -> None:
+def run(project, catalog, pipeline=PIPELINE, env="mnist"):
     """Do what a Kedro session does around the runner."""
     hook = MlflowTracking()
     run_params = {"project_path": project.as_posix(), "pipeline_names": ["evaluation", "reporting"], "env": env}
@@ -74,7 +69,7 @@ def run(project: Path, catalog: DataCatalog, pipeline: Pipeline = PIPELINE, env:
     hook.after_pipeline_run(pipeline=pipeline, catalog=catalog)
 
 
-def runs(client: MlflowClient, benchmark: str) -> tuple[Run, list[Run]]:
+def runs(client, benchmark):
     experiment = client.get_experiment_by_name(benchmark)
     assert experiment is not None
     found = client.search_runs([experiment.experiment_id])

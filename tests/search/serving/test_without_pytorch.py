@@ -3,8 +3,6 @@
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 
 import httpx
 import pytest
@@ -25,7 +23,7 @@ main()
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory):
     """An index of one picture, the model of its hasher, and a token."""
     folder = tmp_path_factory.mktemp("served")
     with ImageIndex.create(folder / "new.index", ImageHasher.pretrained("digits-48", device="cpu")) as index:
@@ -37,7 +35,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def address(folder: Path) -> Iterator[str]:
+def address(folder):
     program = GUARD.format(allowed=INSTALLED) + SERVE
     command = [sys.executable, "-c", program, "serve", "new.index", "--runtime=onnx", "--port=0", "--token-file=token"]
     process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -51,7 +49,7 @@ def address(folder: Path) -> Iterator[str]:
     assert "Traceback" not in process.communicate(timeout=60)[0]
 
 
-def test_it_searches_adds_and_shows_with_the_codes_of_pytorch(address: str, folder: Path) -> None:
+def test_it_searches_adds_and_shows_with_the_codes_of_pytorch(address, folder):
     hasher = ImageHasher.load(folder / "new.index" / "hasher.safetensors", device="cpu")
     (folder / "seven.png").write_bytes(picture(7))
     with httpx.Client(base_url=address, headers=WRITER, timeout=120) as client:
@@ -64,11 +62,11 @@ def test_it_searches_adds_and_shows_with_the_codes_of_pytorch(address: str, fold
         assert client.get("/healthz").json() == {"status": "ok", "images": 2}
 
 
-def test_the_image_has_no_pytorch() -> None:
+def test_the_image_has_no_pytorch():
     assert not {"torch", "kedro", "mlflow", "pandas", "scikit-learn"} & INSTALLED
 
 
-def test_the_image_is_made_of_files_that_are_there_and_lets_its_user_do_no_more_than_serve() -> None:
+def test_the_image_is_made_of_files_that_are_there_and_lets_its_user_do_no_more_than_serve():
     text = (ROOT / "Dockerfile").read_text(encoding="utf-8")
     instructions = re.findall(r"^([A-Z]+) (.*)$", text, re.MULTILINE)
     ignored = (ROOT / ".dockerignore").read_text(encoding="utf-8").split()

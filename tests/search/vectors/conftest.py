@@ -1,14 +1,11 @@
-from pathlib import Path
-
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 WIDTH = 24
 
 
 @pytest.fixture(scope="session")
-def vectors() -> NDArray[np.float32]:
+def vectors():
     """Six hundred vectors around twenty centres, far from the origin."""
     generator = np.random.default_rng(1)
     centres = generator.normal(size=(20, WIDTH))
@@ -17,5 +14,5 @@ def vectors() -> NDArray[np.float32]:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     return tmp_path / "papers.index"

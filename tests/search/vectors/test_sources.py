@@ -1,20 +1,16 @@
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import safetensors.numpy
-from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.search.vectors import VectorIndex, VectorSource, open_vectors
+from deephash_pipeline.search.vectors import VectorIndex, open_vectors
 
 KINDS = {"float16": pa.float16(), "float32": pa.float32(), "float64": pa.float64()}
 
 
-def written(path: Path, vectors: NDArray[Any], **columns: Any) -> Path:
+def written(path, vectors, **columns):
     if path.suffix == ".npy":
         np.save(path, vectors)
     elif path.suffix == ".safetensors":
@@ -26,13 +22,13 @@ def written(path: Path, vectors: NDArray[Any], **columns: Any) -> Path:
     return path
 
 
-def whole(source: VectorSource) -> NDArray[Any]:
+def whole(source):
     return np.concatenate([block.vectors for block in source.blocks(97)])
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", ["z.npy", "z.safetensors", "z.parquet"])
-def test_files_are_read_as_they_were_written(tmp_path: Path, vectors: Any, name: str, kind: str) -> None:
+def test_files_are_read_as_they_were_written(tmp_path, vectors, name, kind):
     z = vectors.astype(kind)
     source = open_vectors(written(tmp_path / name, z))
     assert (source.count, source.width) == z.shape
@@ -43,13 +39,13 @@ def test_files_are_read_as_they_were_written(tmp_path: Path, vectors: Any, name:
 
 
 @pytest.mark.parametrize("kind", [pa.list_(pa.float32(), 24), pa.large_list(pa.float32())])
-def test_lists_of_a_fixed_size_and_large_ones_are_vectors_too(tmp_path: Path, vectors: Any, kind: Any) -> None:
+def test_lists_of_a_fixed_size_and_large_ones_are_vectors_too(tmp_path, vectors, kind):
     path = tmp_path / "z.parquet"
     pq.write_table(pa.table({"vector": pa.array(list(vectors), type=kind)}), path)
     np.testing.assert_array_equal(whole(open_vectors(path)), vectors)
 
 
-def test_other_columns_of_parquet_are_ids_and_metadata(tmp_path: Path, vectors: Any) -> None:
+def test_other_columns_of_parquet_are_ids_and_metadata(tmp_path, vectors):
     columns = {
         "doi": pa.array([f"10.1/{row}" for row in range(600)]),
         "year": pa.array([2000 + row % 20 for row in range(600)]),
@@ -65,7 +61,7 @@ def test_other_columns_of_parquet_are_ids_and_metadata(tmp_path: Path, vectors: 
         assert index.index.get("10.1/7").metadata == {"year": 2007, "day": "1970-01-08", "label": "b"}
 
 
-def one_shorter(vectors: Any) -> Any:
+def one_shorter(vectors):
     return pa.array([*vectors[:400], vectors[400][:-1], *vectors[401:]], type=pa.list_(pa.float32()))
 
 
@@ -90,9 +86,7 @@ def one_shorter(vectors: Any) -> Any:
         ("z.csv", lambda path, z: path.write_text("1,2"), "is no file of vectors"),
     ],
 )
-def test_a_file_that_has_no_vectors_is_named_and_leaves_nothing(
-    tmp_path: Path, vectors: Any, name: str, write: Any, message: str
-) -> None:
+def test_a_file_that_has_no_vectors_is_named_and_leaves_nothing(tmp_path, vectors, name, write, message):
     path = tmp_path / name
     write(path, vectors)
     with pytest.raises(InputError, match=message) as caught:

@@ -1,7 +1,6 @@
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,18 +18,18 @@ from deephash_pipeline.search.vectors.recall import MeasuredRecall
 Vectors = NDArray[np.float32]
 
 
-def exact(queries: Vectors, vectors: Vectors, k: int) -> NDArray[np.int64]:
+def exact(queries, vectors, k):
     """The k nearest rows of each query by cosine."""
     unit, asked = (each / np.linalg.norm(each.astype(np.float64), axis=1, keepdims=True) for each in (vectors, queries))
     return np.argsort(-(asked @ unit.T), axis=1, kind="stable")[:, :k]
 
 
-def recall(found: NDArray[np.int64], truth: NDArray[np.int64]) -> float:
+def recall(found, truth):
     return float(np.mean([len(np.intersect1d(*rows)) / len(rows[1]) for rows in zip(found, truth, strict=True)]))
 
 
 @pytest.mark.parametrize("code_length", [1, 64, 65, 257, 1000, 4096])
-def test_answers_without_rescoring_are_those_of_brute_force(folder: Path, vectors: Vectors, code_length: int) -> None:
+def test_answers_without_rescoring_are_those_of_brute_force(folder, vectors, code_length):
     with VectorIndex.build(folder, vectors, code_length=code_length, method="rotation", rescore="none") as index:
         bits, asked = (unpack_bits(index.encode(each), code_length) for each in (vectors, vectors[:5]))
         distances = (bits[None] != asked[:, None]).sum(axis=2)
@@ -40,9 +39,7 @@ def test_answers_without_rescoring_are_those_of_brute_force(folder: Path, vector
 
 
 @pytest.mark.parametrize(("rescore", "off"), [("float16", 1e-3), ("int8", 1e-2)])
-def test_rescored_answers_are_in_the_order_of_the_cosine(
-    folder: Path, vectors: Vectors, rescore: building.Rescore, off: float
-) -> None:
+def test_rescored_answers_are_in_the_order_of_the_cosine(folder, vectors, rescore, off):
     with VectorIndex.build(folder, vectors, code_length=64, rescore=rescore) as index:
         # More candidates than there are vectors.
         answers = index.search(vectors[:50], 10, recall=1)
@@ -60,7 +57,7 @@ def test_rescored_answers_are_in_the_order_of_the_cosine(
     assert recall(by_id.ids, truth[3:4, 1:]) >= 8 / 9 and 3 not in by_id.ids
 
 
-def test_the_recall_that_is_told_is_that_of_other_queries(folder: Path, vectors: Vectors) -> None:
+def test_the_recall_that_is_told_is_that_of_other_queries(folder, vectors):
     generator = np.random.default_rng(5)
     queries = vectors[:300] + generator.normal(scale=0.3, size=(300, vectors.shape[1])).astype(np.float32)
     truth = exact(queries, vectors, 10)
@@ -73,13 +70,13 @@ def test_the_recall_that_is_told_is_that_of_other_queries(folder: Path, vectors:
             assert found == pytest.approx(expected.recall, abs=0.06)
 
 
-def test_a_number_of_answers_between_two_that_were_measured_takes_the_worse() -> None:
+def test_a_number_of_answers_between_two_that_were_measured_takes_the_worse():
     measured = MeasuredRecall(target=0.9, queries=9, items=99, of={100: {1: 0.7, 2: 0.92}, 10: {2: 0.8, 10: 0.95}})
     assert [measured.expected(k).oversampling for k in (1, 10, 50, 100, 500)] == [10, 10, 10, 2, 2]
     assert measured.expected(50).recall == 0.92
 
 
-def test_an_index_is_added_to_removed_from_and_opened_again(folder: Path, vectors: Vectors) -> None:
+def test_an_index_is_added_to_removed_from_and_opened_again(folder, vectors):
     names = [f"paper {row}" for row in range(600)]
     years = {"year": [2000 + row % 20 for row in range(600)]}
     metadata = {"year": years["year"][:500]}
@@ -96,9 +93,7 @@ def test_an_index_is_added_to_removed_from_and_opened_again(folder: Path, vector
         assert len(early) == 30 and all(names.index(name) % 20 < 3 for name in early)
 
 
-def test_blocks_make_the_index_that_one_block_makes(
-    tmp_path: Path, vectors: Vectors, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_blocks_make_the_index_that_one_block_makes(tmp_path, vectors, monkeypatch):
     found = []
     for name, numbers in (("whole", building.NUMBERS_AT_ONCE), ("blocks", 37 * vectors.shape[1])):
         monkeypatch.setattr(building, "NUMBERS_AT_ONCE", numbers)
@@ -108,7 +103,7 @@ def test_blocks_make_the_index_that_one_block_makes(
     assert found[0][1] == found[1][1]
 
 
-def test_a_supervised_hash_function_learns_from_labels(folder: Path, vectors: Vectors) -> None:
+def test_a_supervised_hash_function_learns_from_labels(folder, vectors):
     labels = [f"class {row % 20}" for row in range(600)]
     with pytest.raises(InputError, match="itq_cca learns from labels"):
         VectorIndex.build(folder, vectors, method="itq_cca", code_length=16)
@@ -120,7 +115,7 @@ def test_a_supervised_hash_function_learns_from_labels(folder: Path, vectors: Ve
     assert (only.ids % 20 == 7).all()
 
 
-def broken(vectors: Vectors, row: int, value: float) -> Vectors:
+def broken(vectors, row, value):
     changed = vectors.copy()
     changed[row] = value
     return changed
@@ -146,7 +141,7 @@ def broken(vectors: Vectors, row: int, value: float) -> Vectors:
         (lambda z: {"vectors": "nowhere.npy"}, "nowhere.npy is not there"),
     ],
 )
-def test_what_cannot_be_indexed_is_named_and_leaves_nothing(tmp_path, vectors, arguments, message, monkeypatch) -> None:
+def test_what_cannot_be_indexed_is_named_and_leaves_nothing(tmp_path, vectors, arguments, message, monkeypatch):
     monkeypatch.setattr(building, "NUMBERS_AT_ONCE", 100 * vectors.shape[1])
     with pytest.raises(InputError, match=message) as caught:
         VectorIndex.build(tmp_path / "papers.index", **arguments(vectors))
@@ -154,7 +149,7 @@ def test_what_cannot_be_indexed_is_named_and_leaves_nothing(tmp_path, vectors, a
     assert not list(tmp_path.iterdir())
 
 
-def test_an_index_is_replaced_only_when_asked_and_as_a_whole(folder: Path, vectors: Vectors) -> None:
+def test_an_index_is_replaced_only_when_asked_and_as_a_whole(folder, vectors):
     VectorIndex.build(folder, vectors, code_length=24).close()
     with pytest.raises(InputError, match="has an index: name another folder"):
         VectorIndex.build(folder, vectors[:300], code_length=24)
@@ -178,7 +173,7 @@ VectorIndex.build(sys.argv[1], np.random.default_rng(0).normal(size=(5000, 8)), 
 """
 
 
-def test_a_build_that_is_killed_leaves_no_index_and_the_next_one_clears_up(folder: Path, vectors: Vectors) -> None:
+def test_a_build_that_is_killed_leaves_no_index_and_the_next_one_clears_up(folder, vectors):
     killed = subprocess.run([sys.executable, "-c", KILLED, folder], check=False, timeout=300)
     assert killed.returncode == -signal.SIGKILL and not folder.exists()
     with pytest.raises(InputError, match="is no index of vectors"):
@@ -191,7 +186,7 @@ def test_a_build_that_is_killed_leaves_no_index_and_the_next_one_clears_up(folde
     ("name", "message"),
     [("hash_function.safetensors", "is damaged"), ("segments/*.z", "numbers long"), ("index.sqlite", "damaged")],
 )
-def test_a_damaged_file_is_noticed(folder: Path, name: str, message: str) -> None:
+def test_a_damaged_file_is_noticed(folder, name, message):
     vectors = np.random.default_rng(0).normal(size=(5000, 8))
     VectorIndex.build(folder, vectors, code_length=8).close()
     [path] = folder.glob(name)
@@ -209,7 +204,7 @@ def test_a_damaged_file_is_noticed(folder: Path, name: str, message: str) -> Non
             VectorIndex.open(folder)
 
 
-def test_queries_of_another_width_are_refused(folder: Path, vectors: Vectors) -> None:
+def test_queries_of_another_width_are_refused(folder, vectors):
     with VectorIndex.build(folder, vectors, code_length=24) as index:
         with pytest.raises(InputError, match="queries have 23 numbers, this index has 24"):
             index.search(vectors[:, 1:], 3)
@@ -220,7 +215,7 @@ def test_queries_of_another_width_are_refused(folder: Path, vectors: Vectors) ->
 
 
 @given(arrays(np.float32, (3, 5), elements=st.floats(-1e3, 1e3, width=32)))
-def test_int8_features_keep_length_and_nearly_the_direction(real: NDArray[np.float32]) -> None:
+def test_int8_features_keep_length_and_nearly_the_direction(real):
     form = FeatureForm(5, "int8")
     rows = form.stored(real)
     assert rows.shape == (3, form.columns) and rows.dtype == form.dtype

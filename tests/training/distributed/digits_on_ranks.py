@@ -7,9 +7,7 @@ it is one process of several. What rank 0 has found it writes into the folder.
 
 import json
 import sys
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -44,7 +42,7 @@ CPU = torch.device("cpu")
 IMAGES = 384
 
 
-def inputs_and_labels() -> tuple[DoubleInputs, np.ndarray]:
+def inputs_and_labels():
     """The first digits, moved at random."""
     everything = read_digits().splits["all"]
     images, labels = everything.images, everything.labels
@@ -53,14 +51,14 @@ def inputs_and_labels() -> tuple[DoubleInputs, np.ndarray]:
     return DoubleInputs(ImageInputs(images[:IMAGES], statistics, CPU, moves)), labels[:IMAGES]
 
 
-def softmax_network() -> SoftmaxNetwork:
+def softmax_network():
     """With fixed weights."""
     network = SoftmaxNetwork(build_trunk("lenet"), 10)
     initialise(network, 1)
     return network.double()
 
 
-def hash_network(trunk_weights: Mapping[str, torch.Tensor]) -> HashNetwork:
+def hash_network(trunk_weights):
     """With fixed weights of the hash layer, whose statistics are those of the whole batch."""
     trunk = build_trunk("lenet").double()
     trunk.load_state_dict(trunk_weights)
@@ -71,13 +69,13 @@ def hash_network(trunk_weights: Mapping[str, torch.Tensor]) -> HashNetwork:
 HASHING = ExponentiatedLoss(loss_scale="unit", balance_pairs=True)
 
 
-def parameters(epochs: int, **changes: Any) -> TrainingParameters:
+def parameters(epochs, **changes):
     """For few epochs."""
     settings = {"batch_size": 128, "learning_rate": 0.02, "weight_decay": 5e-4, "schedule": "one_cycle"}
     return TrainingParameters(**{**settings, "epochs": epochs, **changes})
 
 
-def train_both_stages(folder: Path, devices: int, seconds_between: float, epochs: int) -> dict[str, Any]:
+def train_both_stages(folder, devices, seconds_between, epochs):
     """Pre-train and fine-tune; give both histories."""
     inputs, labels = inputs_and_labels()
     network = softmax_network()
@@ -96,7 +94,7 @@ def train_both_stages(folder: Path, devices: int, seconds_between: float, epochs
     return histories
 
 
-def gradients_of_first_step() -> dict[str, torch.Tensor]:
+def gradients_of_first_step():
     """Of both losses, for one batch."""
     inputs, labels = inputs_and_labels()
     found = {}
@@ -114,7 +112,7 @@ def gradients_of_first_step() -> dict[str, torch.Tensor]:
     return found
 
 
-def main(folder: Path, devices: int, seconds_between: float, epochs: int) -> None:
+def main(folder, devices, seconds_between, epochs):
     """Do all of it, and write what was found."""
     join_ranks(CPU)
     gradients = gradients_of_first_step()

@@ -5,16 +5,12 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import torch
-from torch import Tensor
 
-from deephash_pipeline.training import CheckpointFolder, CrossEntropy, LabelledInputs, TrainingRun
+from deephash_pipeline.training import CrossEntropy, LabelledInputs, TrainingRun
 from tests.training.distributed import digits_on_ranks
 from tests.training.double_inputs import DoubleInputs
 
@@ -28,26 +24,26 @@ NEVER = 1e9
 class SlowInputs(DoubleInputs):
     """Inputs that give a test time to do something between two steps."""
 
-    def batch(self, indices: np.ndarray, seed: int | None = None, first: int = 0) -> Tensor:
+    def batch(self, indices, seed=None, first=0):
         if seed is not None:
             time.sleep(1)
         return super().batch(indices, seed, first)
 
 
-def until(condition: Callable[[], Any]) -> None:
+def until(condition):
     end = time.monotonic() + SECONDS_TO_WAIT
     while not condition():
         assert time.monotonic() < end, "waited in vain"
         time.sleep(0.05)
 
 
-def free_port() -> int:
+def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
-def start(*arguments: Any, **environment: Any) -> Any:
+def start(*arguments, **environment):
     return subprocess.Popen(
         [sys.executable, "-m", digits_on_ranks.__name__, *map(str, arguments)],
         cwd=ROOT,
@@ -58,7 +54,7 @@ def start(*arguments: Any, **environment: Any) -> Any:
     )
 
 
-def digits(devices: int = 1, checkpoints: CheckpointFolder | None = None, **changes: Any) -> dict[str, Any]:
+def digits(devices=1, checkpoints=None, **changes):
     """Arguments of `train`."""
     inputs, labels = digits_on_ranks.inputs_and_labels()
     return {
@@ -71,7 +67,7 @@ def digits(devices: int = 1, checkpoints: CheckpointFolder | None = None, **chan
     }
 
 
-def slow_digits(**changes: Any) -> dict[str, Any]:
+def slow_digits(**changes):
     """The same training, slowly."""
     arguments = digits(**changes)
     training_set = arguments["training_set"]

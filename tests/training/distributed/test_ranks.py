@@ -2,7 +2,6 @@
 
 import json
 import pickle
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,7 +22,7 @@ TORCHRUN = pytest.param("torchrun", marks=pytest.mark.complete)
 
 
 @pytest.fixture(scope="module")
-def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def alone(tmp_path_factory):
     """What one process has found."""
     folder = tmp_path_factory.mktemp("alone")
     digits_on_ranks.main(folder, 1, NEVER, 3)
@@ -31,7 +30,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module", params=["started here", TORCHRUN])
-def several(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def several(request, tmp_path_factory):
     """What three processes that `train` has started have found, or two of torchrun."""
     folder = tmp_path_factory.mktemp("several")
     if request.param == "started here":
@@ -46,14 +45,14 @@ def several(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     return folder
 
 
-def losses(folder: Path, stage: str) -> list[float]:
+def losses(folder, stage):
     return [row["loss"] for row in json.loads((folder / "histories.json").read_text())[stage]]
 
 
 # Processes of torchrun compute it within; those that `train` starts are held by the curve below.
 @pytest.mark.parametrize("several", [TORCHRUN], indirect=True)
 @pytest.mark.parametrize("loss", ["softmax", "hashing"])
-def test_several_processes_find_the_gradient_of_one_at_the_first_step(alone: Path, several: Path, loss: str) -> None:
+def test_several_processes_find_the_gradient_of_one_at_the_first_step(alone, several, loss):
     one, more = (
         torch.cat(
             [value.double().flatten() for name, value in sorted(load_file(path).items()) if name.startswith(loss)]
@@ -65,7 +64,7 @@ def test_several_processes_find_the_gradient_of_one_at_the_first_step(alone: Pat
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_several_processes_train_what_one_does_and_leave_one_checkpoint(alone: Path, several: Path, stage: str) -> None:
+def test_several_processes_train_what_one_does_and_leave_one_checkpoint(alone, several, stage):
     expected = losses(alone, stage)
     assert len(expected) == 3 and expected[-1] < expected[0]
     np.testing.assert_allclose(losses(several, stage), expected, atol=TOLERANCE, rtol=0)
@@ -77,24 +76,24 @@ def test_several_processes_train_what_one_does_and_leave_one_checkpoint(alone: P
         torch.testing.assert_close(more.tensors[name], one.tensors[name], rtol=0, atol=TOLERANCE)
 
 
-def test_a_batch_with_less_than_an_image_for_each_is_refused_before_anything_starts(tmp_path: Path) -> None:
+def test_a_batch_with_less_than_an_image_for_each_is_refused_before_anything_starts(tmp_path):
     arguments = digits(devices=129, checkpoints=CheckpointFolder(tmp_path, NEVER))
     with pytest.raises(InputError, match="`batch_size` 128 has less than one image for each of 129 devices: use fewer"):
         train(**arguments)
 
 
-def test_several_devices_without_checkpoints_are_refused() -> None:
+def test_several_devices_without_checkpoints_are_refused():
     with pytest.raises(InputError, match="needs checkpoints: leave out `devices`"):
         train(**digits(devices=2))
 
 
-def test_processes_within_processes_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processes_within_processes_are_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("RANK", "0")
     with pytest.raises(InputError, match="`devices` is 2 in a process that torchrun has started: leave it at 1"):
         train(**digits(devices=2, checkpoints=CheckpointFolder(tmp_path, NEVER)))
 
 
-def test_one_device_by_its_index_is_not_several(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_device_by_its_index_is_not_several(tmp_path, monkeypatch):
     run = TrainingRun("digits", 1, torch.device("cuda:1"), devices=2, checkpoints=CheckpointFolder(tmp_path, NEVER))
     with pytest.raises(InputError, match="device `cuda:1` is one, and several processes each take their own: use cuda"):
         train(**{**digits(), "run": run})
@@ -107,20 +106,18 @@ def test_one_device_by_its_index_is_not_several(tmp_path: Path, monkeypatch: pyt
     ("devices", "device", "number"),
     [("auto", "cuda", 4), ("auto", "cuda:1", 1), ("auto", "cpu", 1), (3, "cuda", 3), (2, "cpu", 2), (1, "cuda:1", 1)],
 )
-def test_auto_is_all_cuda_devices_there_are(
-    monkeypatch: pytest.MonkeyPatch, devices: int | str, device: str, number: int
-) -> None:
+def test_auto_is_all_cuda_devices_there_are(monkeypatch, devices, device, number):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
     assert resolve_devices(devices, torch.device(device)) == number
 
 
-def test_more_cuda_devices_than_there_are_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_cuda_devices_than_there_are_is_refused(monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     with pytest.raises(InputError, match="`devices` is 2, but there are 1: use auto"):
         resolve_devices(2, torch.device("cuda"))
 
 
-def test_one_process_is_the_whole_of_all_ranks() -> None:
+def test_one_process_is_the_whole_of_all_ranks():
     part = torch.rand(3, 2)
     assert ranks.world_size() == 1 and ranks.rank() == 0
     assert ranks.gather(part, 3) is part
@@ -136,9 +133,7 @@ def test_one_process_is_the_whole_of_all_ranks() -> None:
 @pytest.mark.parametrize(
     ("world", "batch", "parts"), [(2, 8, [(0, 4), (4, 8)]), (4, 10, [(0, 2), (2, 5), (5, 7), (7, 10)])]
 )
-def test_ranks_share_a_batch_without_gap_or_overlap(
-    monkeypatch: pytest.MonkeyPatch, world: int, batch: int, parts: list[tuple[int, int]]
-) -> None:
+def test_ranks_share_a_batch_without_gap_or_overlap(monkeypatch, world, batch, parts):
     monkeypatch.setattr(ranks, "world_size", lambda: world)
     found = []
     for number in range(world):
@@ -147,7 +142,7 @@ def test_ranks_share_a_batch_without_gap_or_overlap(
     assert found == [slice(*part) for part in parts]
 
 
-def test_the_errors_of_training_survive_the_way_between_processes() -> None:
+def test_the_errors_of_training_survive_the_way_between_processes():
     error = TrainingDiverged("message", "description", {"weight": torch.ones(2)})
     restored = pickle.loads(pickle.dumps(error))
     assert str(restored) == "message" and torch.equal(restored.weights["weight"], torch.ones(2))

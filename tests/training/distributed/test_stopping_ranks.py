@@ -3,10 +3,8 @@
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +21,7 @@ from deephash_pipeline.training import (
 from tests.training.distributed.digits_training import NEVER, STAGES, digits, slow_digits, start, until
 
 
-def descendants(process: int) -> set[int]:
+def descendants(process):
     """Processes below one, of those that are alive."""
     below: dict[int, set[int]] = {}
     for entry in Path("/proc").glob("[0-9]*/stat"):
@@ -41,24 +39,24 @@ def descendants(process: int) -> set[int]:
     return found
 
 
-def alive(process: int) -> bool:
+def alive(process):
     try:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
 
 
-def workers(process: int) -> list[int]:
+def workers(process):
     """Processes below one that train; beside them Python has one that keeps account of shared memory."""
     return [number for number in descendants(process) if "spawn_main" in Path(f"/proc/{number}/cmdline").read_text()]
 
 
 @contextmanager
-def once_saved(folder: Path, action: Callable[[list[int]], Any]) -> Iterator[list[int]]:
+def once_saved(folder, action):
     """Do something to the processes that train, from the side, when they have written a checkpoint."""
     seen: list[int] = []
 
-    def wait_and_act() -> None:
+    def wait_and_act():
         until(lambda: list(folder.glob("*.json")))
         seen.extend(workers(os.getpid()))
         action(seen)
@@ -71,15 +69,13 @@ def once_saved(folder: Path, action: Callable[[list[int]], Any]) -> Iterator[lis
     until(lambda: not any(alive(process) for process in seen))
 
 
-def signal_all(number: signal.Signals, processes: Iterable[int]) -> None:
+def signal_all(number, processes):
     for process in processes:
         os.kill(process, number)
 
 
 @pytest.mark.complete
-def test_asked_to_stop_all_processes_end_and_the_same_command_goes_on(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_asked_to_stop_all_processes_end_and_the_same_command_goes_on(tmp_path, caplog):
     checkpoints = CheckpointFolder(tmp_path, seconds_between=0)
     with (
         once_saved(tmp_path, lambda _: os.kill(os.getpid(), signal.SIGTERM)),
@@ -103,9 +99,7 @@ def test_asked_to_stop_all_processes_end_and_the_same_command_goes_on(
 
 
 @pytest.mark.complete
-def test_ctrl_c_reaches_all_processes_at_once_and_each_stops_once(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_ctrl_c_reaches_all_processes_at_once_and_each_stops_once(tmp_path, capfd):
     with (
         once_saved(tmp_path, lambda seen: signal_all(signal.SIGINT, [*seen, os.getpid()])),
         pytest.raises(TrainingInterrupted) as caught,
@@ -117,7 +111,7 @@ def test_ctrl_c_reaches_all_processes_at_once_and_each_stops_once(
     assert state is not None and not state.finished
 
 
-def test_where_one_process_is_killed_all_end_and_one_line_says_so(tmp_path: Path) -> None:
+def test_where_one_process_is_killed_all_end_and_one_line_says_so(tmp_path):
     with (
         once_saved(tmp_path, lambda seen: os.kill(seen[1], signal.SIGKILL)),
         pytest.raises(
@@ -128,7 +122,7 @@ def test_where_one_process_is_killed_all_end_and_one_line_says_so(tmp_path: Path
 
 
 @pytest.mark.complete
-def test_where_the_parent_is_killed_no_process_survives_it_even_where_ctrl_c_is_ignored(tmp_path: Path) -> None:
+def test_where_the_parent_is_killed_no_process_survives_it_even_where_ctrl_c_is_ignored(tmp_path):
     # In the background of a shell; PyTorch would have SIGINT sent to them.
     former = signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = start(tmp_path, 2, 0, 4000)
@@ -144,7 +138,7 @@ def test_where_the_parent_is_killed_no_process_survives_it_even_where_ctrl_c_is_
     assert CheckpointFolder(tmp_path / STAGES[0], NEVER).load() is not None
 
 
-def test_an_error_in_the_processes_comes_back_as_in_one_with_all_it_carries(tmp_path: Path) -> None:
+def test_an_error_in_the_processes_comes_back_as_in_one_with_all_it_carries(tmp_path):
     parameters = TrainingParameters(epochs=2, batch_size=128, learning_rate=1e30)
     arguments = digits(devices=2, parameters=parameters, checkpoints=CheckpointFolder(tmp_path, NEVER))
     before = {name: value.clone() for name, value in arguments["module"].state_dict().items()}

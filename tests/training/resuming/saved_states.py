@@ -1,7 +1,5 @@
 """States that say which step they are of, folders of them, and what is in a folder."""
 
-from pathlib import Path
-
 import torch
 
 from deephash_pipeline.training.resuming.checkpoint import CheckpointFolder, TrainingState
@@ -12,18 +10,18 @@ def state(step=1, finished=False, **values):
     return TrainingState(tensors, {"step": step, "finished": finished, **values}, {"seed": 42, "rate": 0.1})
 
 
-def a_folder(path: Path, *steps: int) -> CheckpointFolder:
+def a_folder(path, *steps):
     folder = CheckpointFolder(path, 0, {"git_commit": "0123abc"})
     for step in steps:
         folder.save(state(step))
     return folder
 
 
-def names(path: Path) -> list[str]:
+def names(path):
     return sorted(file.name for file in path.iterdir())
 
 
-def same(a: TrainingState, b: TrainingState) -> bool:
+def same(a, b):
     """Whether two states agree in every bit; NaN is NaN here."""
     return (
         a.tensors.keys() == b.tensors.keys()
@@ -34,9 +32,9 @@ def same(a: TrainingState, b: TrainingState) -> bool:
     )
 
 
-def bits(tensor: torch.Tensor) -> torch.Tensor:
+def bits(tensor):
     return tensor.contiguous().reshape(-1).view(torch.uint8)
 
 
-def last(path: Path, suffix: str) -> Path:
+def last(path, suffix):
     return max(path.glob(f"checkpoint-*{suffix}"))

@@ -122,7 +122,7 @@ def test_a_checkpoint_of_another_format_is_not_guessed_at(tmp_path, monkeypatch)
 class Snapshots:
     """Copies a folder before and after each thing that is done to a file in it: what a process killed there leaves."""
 
-    def __init__(self, folder: Path, copies: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, folder, copies, monkeypatch):
         self.folder, self.copies, self.taken = folder, copies, 0
         self.events: list[str] = []
         fsync, replace, unlink, write = os.fsync, Path.replace, Path.unlink, Path.open
@@ -152,7 +152,7 @@ class Snapshots:
         monkeypatch.setattr(Path, "replace", noted_replace)
         monkeypatch.setattr(Path, "unlink", noted_unlink)
 
-    def take(self, event: str) -> None:
+    def take(self, event):
         self.events.append(event)
         shutil.copytree(self.folder, self.copies / f"{self.taken:04d}")
         self.taken += 1

@@ -6,7 +6,6 @@ import subprocess
 import sys
 import threading
 from contextlib import contextmanager
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -67,7 +66,7 @@ except TrainingInterrupted as error:
 
 
 @contextmanager
-def training_process(folder: Path, manner: str):
+def training_process(folder, manner):
     """Start the script, and wait for its first step."""
     process = subprocess.Popen(
         [sys.executable, "-c", SCRIPT, str(folder), manner],
