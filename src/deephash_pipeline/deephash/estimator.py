@@ -135,11 +135,11 @@ class DeepHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
         if isinstance(images, Iterator):
             images = list(images)
         network = usual_network(images) if self.network == "auto" else self.network
-        trunk = {"pretrained": True, "frozen": True} if network != self.network and network not in NETWORKS else {}
+        learned = {"pretrained": True, "frozen": True} if network != self.network and network not in NETWORKS else {}
         settings = {"seed": self.random_state, "device": self.device, "effort": self.effort}
         try:
             experiment = Experiment.model_validate(
-                {"benchmark": "images", "network": network, "trunk": trunk, **settings}
+                {"benchmark": "images", "network": network, "trunk": learned, **settings}
             )
         except ValidationError as error:
             raise InputError(f"DeepHash: {faults_in_one_line(error)}") from error

@@ -179,7 +179,7 @@ def fine_tune(
     network = build_network(training_set, parameters, run, start)
     trunk, inputs = network.trunk, inputs_of(network, training_set, parameters, run, start)
     if isinstance(inputs, ArrayInputs):
-        network.trunk = nn.Identity()
+        network.add_module("trunk", nn.Identity())
     if start is None or parameters.initial_hash_layer == "random":
         fit_hash_layer(network, inputs, parameters, run)
     else:

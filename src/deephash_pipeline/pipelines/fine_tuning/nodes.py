@@ -29,6 +29,7 @@ def encode_images(hasher: ImageHasher, experiment: Experiment, *inputs: NDArray[
         codes = encode_z(hasher.encoder, *z)
     else:
         hasher.to(experiment.device)
-        codes = CodeSets(*map(hasher.encode, images), hasher.code_length)
+        database, validation, query = map(hasher.encode, images)
+        codes = CodeSets(database, validation, query, hasher.code_length)
     warn_if_collapsed(codes.database, hasher)
     return codes
