@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.datasets import load_digits
@@ -9,7 +10,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from deephash_pipeline import DeepHash, ImageHasher
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.deephash import FineTuningParameters, HashLayerInitParameters
+from deephash_pipeline.deephash.estimator import usual_network
+from deephash_pipeline.deephash.features import FeatureExtractor
 from deephash_pipeline.retrieval import count_distances, mean_average_precision
+from deephash_pipeline.training import TrainingParameters
 
 DIGITS = load_digits()
 IMAGES: NDArray[np.uint8] = (DIGITS.images * 15).astype(np.uint8)
@@ -116,3 +121,28 @@ def test_an_unknown_network_is_refused_in_one_line():
 def test_a_code_length_that_no_code_has_is_refused_before_any_training():
     with pytest.raises(InputError, match=r"^code_length is 0 bits; choose one from 1 to 4096"):
         DeepHash(code_length=0).fit(IMAGES[:100], DIGITS.target[:100])
+
+
+@pytest.mark.parametrize(
+    ("size", "network"), [((8, 8), "lenet"), ((32, 64, 3), "cifar10_full"), ((8, 65), "timm/tf_efficientnet_lite0")]
+)
+def test_the_network_follows_from_the_size_and_the_colours_of_the_first_images(size, network):
+    images = [np.random.default_rng(row).integers(0, 256, size, np.uint8) for row in range(2)]
+    assert usual_network(images) == network
+
+
+def test_of_photographs_the_hash_layer_alone_is_learned_on_features_of_imagenet(monkeypatch):
+    pytest.importorskip("timm")
+    images = np.random.default_rng(0).integers(0, 256, (8, 96, 80, 3), np.uint8)
+    classes = np.arange(8) % 2
+    training = TrainingParameters(epochs=1, batch_size=8, learning_rate=0.01)
+    hasher = DeepHash(
+        code_length=16,
+        image_size=(64, 64),
+        hash_layer_init=HashLayerInitParameters(training=training),
+        fine_tuning=FineTuningParameters(training=training),
+    ).fit(iter(images), classes)
+    extractor = FeatureExtractor.pretrained(image_size=(64, 64), runtime="torch")
+    for name, tensor in extractor.trunk.state_dict().items():
+        assert torch.equal(hasher.trunk.state_dict()[name], tensor)
+    assert hasher.encode(images).shape == (8, 2)

@@ -1,5 +1,7 @@
 """Networks of torchvision, images larger than the network and training sets with ten crops, through the stages."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -22,9 +24,11 @@ from deephash_pipeline.deephash.fine_tune import PreTrainedWeights, build_networ
 from deephash_pipeline.deephash.pretrain import extract_features
 from deephash_pipeline.images.inputs import ImageInputs
 from deephash_pipeline.images.statistics import pixel_statistics
+from deephash_pipeline.networks import build_trunk
 from deephash_pipeline.pipelines.cnn_pretraining.nodes import pre_train
-from deephash_pipeline.pipelines.fine_tuning.nodes import tune
+from deephash_pipeline.pipelines.fine_tuning.nodes import encode_images, tune
 from deephash_pipeline.project.datasets import TensorsDataset
+from deephash_pipeline.retrieval import pack_bits
 
 CELL = Cell(method="deephash_random_start", code_length=12)
 CLASSES = ["dark", "middle", "bright"]
@@ -95,7 +99,7 @@ def test_the_scale_of_random_weights_is_found_with_the_statistics_of_a_batch():
     parameters = FineTuningParameters.model_validate({"training": stage_one().training})
     network = build_network(training_set(images, labels), parameters, Run(chosen, CELL))
     statistics = pixel_statistics(images)
-    fit_hash_layer(network, training_set(images, labels), parameters, Run(chosen, CELL))
+    fit_hash_layer(network, ImageInputs(images, statistics, torch.device("cpu")), parameters, Run(chosen, CELL))
     # z by the running statistics that a fresh network has is so small that no weight could make up for it.
     assert extract_features(images, statistics, network.trunk.state_dict(), chosen).std() < 1e-3
     for layer in network.trunk.modules():
@@ -121,6 +125,26 @@ def test_a_frozen_trunk_keeps_its_statistics_and_has_no_dropout(initial_hash_lay
     assert network.hash_layer.training
 
 
+@pytest.mark.parametrize("initial_hash_layer", ["pre_trained", "random"])
+def test_on_a_frozen_trunk_the_hash_layer_learns_from_z_and_codes_are_those_of_z(initial_hash_layer):
+    images, labels = shades(32)
+    chosen = experiment("mobilenet_v3_small", weights="a file", frozen=True)
+    weights = build_trunk("mobilenet_v3_small", (3, 32, 32)).state_dict()
+    z = np.random.default_rng(0).normal(size=(len(labels), 1024)).astype(np.float32)
+    parameters = FineTuningParameters.model_validate(
+        {"training": {**dict(stage_one().training), "epochs": 40}, "initial_hash_layer": initial_hash_layer}
+    )
+    layer = build_network(training_set(images, labels), parameters, Run(chosen, CELL)).hash_layer.state_dict()
+    start = PreTrainedWeights(weights, layer, z=z)
+    blank = replace(training_set(images, labels), images=np.zeros_like(images))
+    hasher, history = tune(blank, parameters, Run(chosen, CELL), start)
+    assert history["loss"].iloc[-1] < history["loss"].iloc[0]
+    assert all(torch.equal(hasher.trunk.state_dict()[name], tensor) for name, tensor in weights.items())
+    codes = encode_images(hasher, chosen, images, images[:0], images[:2], z, z[:0], z[:2])
+    np.testing.assert_array_equal(codes.database, pack_bits(hasher.encoder.transform(z)))
+    assert len(np.unique(codes.database, axis=0)) > 1
+
+
 def test_the_images_that_scale_a_random_hash_layer_go_through_the_trunk_in_chunks():
     images, labels = shades(28)
     network = build_network(
@@ -132,7 +156,8 @@ def test_the_images_that_scale_a_random_hash_layer_go_through_the_trunk_in_chunk
     for chunk_size in (None, 5):
         training = {**dict(stage_one().training), "chunk_size": chunk_size}
         parameters = FineTuningParameters.model_validate({"training": training})
-        fit_hash_layer(network, training_set(images, labels), parameters, Run(experiment(), CELL))
+        inputs = ImageInputs(images, pixel_statistics(images), torch.device("cpu"))
+        fit_hash_layer(network, inputs, parameters, Run(experiment(), CELL))
         scales.append({name: tensor.clone() for name, tensor in network.hash_layer.state_dict().items()})
     assert counts == [12, 5, 5, 2]
     torch.testing.assert_close(scales[1], scales[0])

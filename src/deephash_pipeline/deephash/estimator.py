@@ -1,7 +1,9 @@
 """The paper's method for people without Kedro: fit on labelled images, then encode."""
 
 import logging
+from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, Self
 
@@ -16,6 +18,7 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.parameters import faults_in_one_line
 from deephash_pipeline.common.randomness import derive_seed
 from deephash_pipeline.deephash.experiment import ClassifierRun, Experiment, Run
+from deephash_pipeline.deephash.features import PHOTOGRAPHS
 from deephash_pipeline.deephash.fine_tune import FineTuningParameters, PreTrainedWeights, fine_tune
 from deephash_pipeline.deephash.hasher import ImageHasher
 from deephash_pipeline.deephash.initialise import HashLayerInitParameters, initialise_hash_layer
@@ -28,7 +31,7 @@ from deephash_pipeline.images.decoding.image_files import Channels, checked_size
 from deephash_pipeline.images.statistics import pixel_statistics
 from deephash_pipeline.losses import LOSS_PARAMETERS
 from deephash_pipeline.networks import NETWORKS, HashLayerParameters, usual_input
-from deephash_pipeline.retrieval import count_distances, mean_average_precision
+from deephash_pipeline.retrieval import count_distances, mean_average_precision, pack_bits
 from deephash_pipeline.retrieval.codes import check_code_length
 from deephash_pipeline.training import CheckpointFolder, TrainingParameters
 
@@ -52,8 +55,13 @@ FINE_TUNING = FineTuningParameters(
     training=TrainingParameters(epochs=10, batch_size=128, learning_rate=0.02, schedule="one_cycle"),
     augmentation=SLIGHT,
 )
+ON_FEATURES = FINE_TUNING.model_copy(update={"augmentation": AugmentationParameters()})
+"""Of a trunk that is not trained: its features are computed once."""
 
-
+SMALL = 64
+"""Pixels of a side up to which ``auto`` takes a network of the paper, from random weights."""
+LOOKED_AT = 8
+"""Images whose sizes and colours ``auto`` looks at."""
 HELD_OUT = 10
 """One image of so many of a class is held out of the training, to measure what was learned."""
 LITTLE = 0.1
@@ -64,13 +72,15 @@ LITTLE = 0.1
 class DeepHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
     """Deep hashing after Mu & Liu: two stages of pre-training, then fine-tuning of all layers; an `ImageHasher`.
 
-    The defaults suit digits and the like; the recipes of the benchmarks are in their folders of ``conf``.
+    The defaults suit digits and photographs; the recipes of the benchmarks are in their folders of ``conf``.
 
     Args:
         code_length: bits.
         network: a table of the paper's appendix, such as ``lenet`` (28x28, grey) or ``cifar10_full`` (32x32, colour);
-            or a classifier of `torchvision.models`, such as ``resnet18``, or a model of timm, such as
-            ``timm/tf_efficientnet_lite0``.
+            or a classifier of `torchvision.models`, such as ``resnet18``, or a model of timm, from random weights.
+            ``auto`` chooses by the first images: up to 64 pixels ``lenet`` if they are grey and else
+            ``cifar10_full``; of larger ones the hash layer alone is learned, on the features of `PHOTOGRAPHS`, which
+            the extra ``photos`` brings.
         pretraining: of stage 1; None for the default.
         hash_layer_init: of stage 2; None for the default.
         fine_tuning: of all layers; None for the default.
@@ -101,7 +111,7 @@ class DeepHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
 
     # Set by the caller here, where an `ImageHasher` reads it from its file.
     code_length: int = 48
-    network: str = "lenet"
+    network: str = "auto"
     _: KW_ONLY
     pretraining: PreTrainingParameters | None = None
     hash_layer_init: HashLayerInitParameters | None = None
@@ -122,13 +132,19 @@ class DeepHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
         Raises:
             InputError: images and labels of different number, fewer than two classes, or fewer images than one batch.
         """
-        settings = {"network": self.network, "seed": self.random_state, "device": self.device, "effort": self.effort}
+        if isinstance(images, Iterator):
+            images = list(images)
+        network = usual_network(images) if self.network == "auto" else self.network
+        learned = {"pretrained": True, "frozen": True} if network != self.network and network not in NETWORKS else {}
+        settings = {"seed": self.random_state, "device": self.device, "effort": self.effort}
         try:
-            experiment = Experiment.model_validate({"benchmark": "images", **settings})
+            experiment = Experiment.model_validate(
+                {"benchmark": "images", "network": network, "trunk": learned, **settings}
+            )
         except ValidationError as error:
             raise InputError(f"DeepHash: {faults_in_one_line(error)}") from error
         check_code_length(self.code_length)
-        training_set, held_out = self._training_set(images, labels)
+        training_set, held_out = self._training_set(images, labels, experiment)
         cell = Cell(method="deephash", code_length=self.code_length)
 
         def checkpoints(stage: str) -> CheckpointFolder | None:
@@ -143,22 +159,23 @@ class DeepHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
             self.hash_layer_init or HASH_LAYER_INIT,
             Run(experiment, cell, checkpoints("hash_layer_init")),
         )
-        start = PreTrainedWeights(stage_1.trunk, stage_2.weights, stage_1.softmax)
+        start = PreTrainedWeights(stage_1.trunk, stage_2.weights, stage_1.softmax, z)
         run = Run(experiment, cell, checkpoints("fine_tuning"))
-        tuned = fine_tune(training_set, self.fine_tuning or FINE_TUNING, run, start)
+        usual = ON_FEATURES if experiment.trunk.frozen else FINE_TUNING
+        tuned = fine_tune(training_set, self.fine_tuning or usual, run, start)
         trunk, encoder, description = tuned.hasher._fitted()
         self._compose(trunk, encoder, description, self.device)
         self.history_ = tuned.history
-        self._validate(training_set, held_out)
+        codes = pack_bits(encoder.transform(z)) if experiment.trunk.frozen else self.encode(training_set.images)
+        self._validate(codes, training_set, held_out)
         return self
 
-    def _validate(self, database: LabelledImages, queries: LabelledImages) -> None:
+    def _validate(self, codes: NDArray[np.uint8], database: LabelledImages, queries: LabelledImages) -> None:
         self.validation_map_ = self.validation_chance_ = float("nan")
         if not len(queries.labels):
             logger.info("there are too few images of each class to hold some out: nothing says what was learned")
             return
-        codes, sought = (self.encode(some.images) for some in (database, queries))
-        found = count_distances(sought, queries.labels, codes, database.labels, self.code_length)
+        found = count_distances(self.encode(queries.images), queries.labels, codes, database.labels, self.code_length)
         self.validation_map_ = mean_average_precision(found)
         of_queries, of_database = (
             some.labels if some.labels.ndim == 2 else np.eye(int(database.labels.max()) + 1)[some.labels]
@@ -175,12 +192,12 @@ class DeepHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
             "; it has learned little: raise effort, or give more images" if little else "",
         )
 
-    def _training_set(self, images: Any, labels: Any) -> tuple[TrainingSet, LabelledImages]:
+    def _training_set(self, images: Any, labels: Any, experiment: Experiment) -> tuple[TrainingSet, LabelledImages]:
         """Decode the images at the network's size, number the classes, and hold some of each out."""
         names, numbers = _numbered(np.asarray(labels))
         if len(names) < 2:
             raise InputError("DeepHash learns from classes: pass labels of at least two")
-        batches = image_batches(images, self._image_shape(), DECODED_AT_A_TIME)
+        batches = image_batches(images, self._image_shape(experiment.network), DECODED_AT_A_TIME)
         decoded = [batch.pixels for batch in batches]
         if not decoded:
             raise InputError("there are no images to learn from: pass at least one batch")
@@ -196,14 +213,30 @@ class DeepHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
             seed = derive_seed(self.random_state, f"validation images, class {number}")
             held_out[np.random.default_rng(seed).permutation(rows)[: len(rows) // HELD_OUT]] = True
         array, validation = array[~held_out], LabelledImages(array[held_out], numbers[held_out])
-        return TrainingSet(array, numbers[~held_out], pixel_statistics(array), names), validation
+        statistics = experiment.usual_statistics or pixel_statistics(array)
+        return TrainingSet(array, numbers[~held_out], statistics, names), validation
 
-    def _image_shape(self) -> tuple[Channels, int, int]:
-        if self.network in NETWORKS:
-            channels, height, width = NETWORKS[self.network][0].output
+    def _image_shape(self, network: str) -> tuple[Channels, int, int]:
+        if network in NETWORKS:
+            channels, height, width = NETWORKS[network][0].output
             return 1 if channels == 1 else 3, height, width
-        height, width = checked_size(self.image_size or usual_input(self.network).size)
+        height, width = checked_size(self.image_size or usual_input(network).size)
         return 3, height, width
+
+
+def usual_network(images: Any) -> str:
+    """Choose a network by the size and the colours of the first images.
+
+    Example:
+        >>> usual_network(np.zeros((2, 28, 28), np.uint8)), usual_network(np.eye(96, dtype=np.uint8)[None])
+        ('lenet', 'timm/tf_efficientnet_lite0')
+    """
+    if isinstance(images, np.ndarray) and images.ndim == 3:
+        images = images[:, np.newaxis]
+    seen = [batch.pixels[0] for batch in islice(image_batches(images, (3,), batch_size=1), LOOKED_AT)]
+    if any(max(pixels.shape) > SMALL for pixels in seen):
+        return PHOTOGRAPHS
+    return "lenet" if all((pixels == pixels[0]).all() for pixels in seen) else "cifar10_full"
 
 
 def _numbered(labels: NDArray[Any]) -> tuple[list[str], NDArray[np.int64] | NDArray[np.uint8]]:

@@ -111,15 +111,7 @@ class FeatureExtractor:
         initialise(trunk, seed=0, pretrained=True)
         chosen = resolve_device(device)
         made = cls(trunk.eval(), statistics, chosen, usual_runtime(chosen) if runtime == "auto" else runtime)
-        if made.runtime == "onnx":
-            try:
-                made._session = made._traced(made.image_shape)
-            except InputError:
-                # Not every network has a form in ONNX.
-                if runtime == "onnx":
-                    raise
-                made.runtime = "torch"
-        return made
+        return made.prepared(required=runtime == "onnx")
 
     @classmethod
     def of(cls, description: HasherDescription, device: str = "auto") -> Self:
@@ -127,6 +119,21 @@ class FeatureExtractor:
         _, height, width = description.image_shape
         unit_length = bool(description.trunk.get("unit_length"))
         return cls.pretrained(description.network, image_size=(height, width), unit_length=unit_length, device=device)
+
+    def prepared(self, required: bool = False) -> Self:
+        """Make ONNX Runtime's form of the network now. Where there is none PyTorch computes, unless it is `required`.
+
+        Raises:
+            InputError: it is required, and the network has none.
+        """
+        if self.runtime == "onnx":
+            try:
+                self._session = self._traced(self.image_shape)
+            except InputError:
+                if required:
+                    raise
+                self.runtime = "torch"
+        return self
 
     @property
     def dimension(self) -> int:

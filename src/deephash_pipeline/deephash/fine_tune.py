@@ -41,7 +41,7 @@ from deephash_pipeline.networks import (
     build_hash_layer,
     initialise,
 )
-from deephash_pipeline.training import LabelledInputs, first_batch, train
+from deephash_pipeline.training import ArrayInputs, LabelledInputs, first_batch, train
 from deephash_pipeline.training.gradients import LearnsCodes
 
 logger = logging.getLogger(__name__)
@@ -58,7 +58,7 @@ class FineTuningParameters(StageParameters):
             2, or one of ``random`` weights, for losses that want other bits than stage 2 has found. A divided hash
             layer is always random.
         frozen_trunk: train the hash layer alone, on what pre-training sees in the images; nothing that tells unseen
-            classes apart is then unlearned.
+            classes apart is then unlearned. So it is where the experiment's trunk is frozen.
         similarity: bits that the loss is not given, because they keep what pre-training has found similar.
 
     Example:
@@ -107,7 +107,8 @@ class FineTuningParameters(StageParameters):
 class PreTrainedWeights(NamedTuple):
     """Where fine-tuning starts: the trunk of stage 1, the hash layer of stage 2, and the softmax layer of stage 1.
 
-    The last is not trained any further; without it images are not compared by their logits.
+    The last is not trained any further; without it images are not compared by their logits. Where `z` of the training
+    images is at hand, float32 (n, z_dimension), it is not computed once more.
 
     Example:
         >>> start = PreTrainedWeights(trunk={}, hash_layer={"weight": torch.zeros(48, 500)})
@@ -118,6 +119,7 @@ class PreTrainedWeights(NamedTuple):
     trunk: Mapping[str, Tensor]
     hash_layer: Mapping[str, Tensor]
     softmax: Mapping[str, Tensor] = MappingProxyType({})
+    z: NDArray[np.float32] | None = None
 
 
 class FineTuned(NamedTuple):
@@ -174,17 +176,15 @@ def fine_tune(
         (32, 2)
     """
     require_labels(training_set.labels, run.name)
-    network = build_network(training_set, parameters, run)
-    if start is not None:
-        network.trunk.load_state_dict(dict(start.trunk))
+    network = build_network(training_set, parameters, run, start)
+    trunk, inputs = network.trunk, inputs_of(network, training_set, parameters, run, start)
+    if isinstance(inputs, ArrayInputs):
+        network.add_module("trunk", nn.Identity())
     if start is None or parameters.initial_hash_layer == "random":
-        fit_hash_layer(network, training_set, parameters, run)
+        fit_hash_layer(network, inputs, parameters, run)
     else:
         network.hash_layer.load_state_dict(dict(start.hash_layer), strict=False)
     objective = build_objective(training_set, parameters, run, start)
-    inputs = ImageInputs(
-        training_set.images, training_set.statistics, run.device, parameters.augmentation, network.trunk.image_size
-    )
     measured = None if after_epoch is None else partial(after_epoch, network)
     history = train(
         network,
@@ -194,7 +194,7 @@ def fine_tune(
         engine_run(run, parameters, seed_of(run), measured, run.devices),
     )
     network.cpu()
-    hasher = ImageHasher.assemble(network.trunk, hash_layer_encoder(network.hash_layer), training_set, run)
+    hasher = ImageHasher.assemble(trunk.cpu(), hash_layer_encoder(network.hash_layer), training_set, run)
     return FineTuned(hasher, pd.DataFrame(history))
 
 
@@ -229,17 +229,22 @@ def seed_of(run: Run) -> int:
     return derive_seed(run.experiment.seed, "fine-tuning", run.code_length)
 
 
-def build_network(training_set: TrainingSet, parameters: FineTuningParameters, run: Run) -> HashNetwork:
-    """Trunk, hash layer and what layer the loss wants besides, with fresh random weights."""
+def build_network(
+    training_set: TrainingSet, parameters: FineTuningParameters, run: Run, start: PreTrainedWeights | None = None
+) -> HashNetwork:
+    """Trunk, hash layer and what layer the loss wants besides, with fresh random weights but for a trunk's start."""
     seed, code_length = seed_of(run), run.code_length
     trunk = run.experiment.trunk_for(training_set.images.shape[1:])
     initialise(trunk, derive_seed(seed, "weights"))
+    if start is not None:
+        trunk.load_state_dict(dict(start.trunk))
     hash_layer = build_hash_layer(
         trunk.z_dimension, code_length, parameters.hash_layer, derive_seed(seed, "hash layer")
     )
     loss = LOSSES[parameters.loss.name]
     reads = loss.classification_head
-    frozen = parameters.frozen_trunk or loss.reads_features
+    learned = start is not None and run.experiment.trunk.frozen
+    frozen = learned or parameters.frozen_trunk or loss.reads_features
     if reads is None:
         return HashNetwork(trunk, hash_layer, None, frozen, loss.reads_features)
     classes = number_of_classes(training_set.labels)
@@ -248,12 +253,27 @@ def build_network(training_set: TrainingSet, parameters: FineTuningParameters, r
     return HashNetwork(trunk, hash_layer, classifier, frozen)
 
 
+def inputs_of(
+    network: HashNetwork,
+    training_set: TrainingSet,
+    parameters: FineTuningParameters,
+    run: Run,
+    start: PreTrainedWeights | None,
+) -> ImageInputs | ArrayInputs:
+    """Give what the network trains on: images, or their z where the trunk would always give the same."""
+    size = network.trunk.image_size
+    same = not parameters.augmentation.moves and training_set.images.shape[2:] == size
+    if network.frozen_trunk and same and start is not None and start.z is not None:
+        return ArrayInputs(start.z, run.device)
+    return ImageInputs(training_set.images, training_set.statistics, run.device, parameters.augmentation, size)
+
+
 @torch.no_grad()
-def fit_hash_layer(network: HashNetwork, training_set: TrainingSet, parameters: FineTuningParameters, run: Run) -> None:
+def fit_hash_layer(
+    network: HashNetwork, inputs: ImageInputs | ArrayInputs, parameters: FineTuningParameters, run: Run
+) -> None:
     """Scale random weights of the hash layer by the images of the first batch, as they are."""
-    images = training_set.images
-    drawn = first_batch(len(images), parameters.training, seed_of(run))
-    first = ImageInputs(images[drawn], training_set.statistics, run.device, size=network.trunk.image_size)
+    first = first_batch(len(inputs), parameters.training, seed_of(run))
     # Dropout would draw without a counter.
     network.to(run.device).eval()
     for layer in network.trunk.modules():
@@ -261,10 +281,7 @@ def fit_hash_layer(network: HashNetwork, training_set: TrainingSet, parameters: 
         if isinstance(layer, nn.BatchNorm2d) and not network.frozen_trunk:
             layer.train()
     chunk = parameters.training.chunk_size or len(first)
-    z = [
-        network.trunk(first.batch(np.arange(len(first))[start : start + chunk]))
-        for start in range(0, len(first), chunk)
-    ]
+    z = [network.trunk(inputs.batch(first[start : start + chunk])) for start in range(0, len(first), chunk)]
     network.hash_layer.fit_scale(torch.cat(z))
 
 
@@ -288,7 +305,9 @@ def compared_features(
     training_set: TrainingSet, similarity: SimilarityParameters, run: Run, start: PreTrainedWeights
 ) -> NDArray[np.float32]:
     """Compute z of the training images before fine-tuning, or their logits for the classes there are: (n, ...)."""
-    z = extract_features(training_set.images, training_set.statistics, start.trunk, run.experiment)
+    z = start.z
+    if z is None:
+        z = extract_features(training_set.images, training_set.statistics, start.trunk, run.experiment)
     if similarity.of == "z":
         return z
     labels = training_set.labels

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from deephash_pipeline.common.randomness import derive_seed
 from deephash_pipeline.deephash.experiment import ClassifierRun, Experiment, StageParameters, engine_run
+from deephash_pipeline.deephash.features import FeatureExtractor, usual_runtime
 from deephash_pipeline.deephash.training_set import LabelledImages, TrainingSet
 from deephash_pipeline.images.augmentation import AugmentationParameters
 from deephash_pipeline.images.inputs import ImageInputs
@@ -155,6 +156,8 @@ def extract_features(
 ) -> NDArray[np.float32]:
     """Compute z = phi(x), the responses below the hash layer, without augmentation; of large images, of the centre.
 
+    Of a frozen trunk ONNX Runtime computes them where it can, in half the time.
+
     Args:
         images: uint8 of shape (n, channels, height, width).
         statistics: of the training images.
@@ -173,6 +176,5 @@ def extract_features(
     """
     trunk, device = experiment.trunk_for(images.shape[1:]), experiment.torch_device
     trunk.load_state_dict(dict(trunk_weights))
-    if not len(images):
-        return np.empty((0, trunk.z_dimension), dtype=np.float32)
-    return outputs_in_blocks(trunk.to(device), ImageInputs(images, statistics, device, size=trunk.image_size))
+    runtime = usual_runtime(device) if experiment.trunk.frozen else "torch"
+    return FeatureExtractor(trunk.eval(), statistics, device, runtime).prepared()(images)

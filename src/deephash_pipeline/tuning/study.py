@@ -131,7 +131,7 @@ def configuration_digest(job: TrialJob) -> str:
     for images in (job.training_set, job.score.asking, job.score.searched):
         for array in (images.images, images.labels):
             digest.update(np.ascontiguousarray(array).data)
-    for weights in job.start:
+    for weights in (job.start.trunk, job.start.hash_layer, job.start.softmax):
         for name in sorted(weights):
             digest.update(weights[name].detach().cpu().contiguous().numpy().data)
     return digest.hexdigest()

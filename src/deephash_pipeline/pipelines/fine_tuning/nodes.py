@@ -4,10 +4,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from deephash_pipeline.deephash.experiment import Run
+from deephash_pipeline.deephash.experiment import Experiment, Run
 from deephash_pipeline.deephash.fine_tune import FineTuningParameters, PreTrainedWeights, fine_tune, warn_if_collapsed
 from deephash_pipeline.deephash.hasher import ImageHasher
 from deephash_pipeline.deephash.training_set import TrainingSet
+from deephash_pipeline.pipelines.shared.fitting import encode_z
 from deephash_pipeline.pipelines.shared.histories import of_cell
 from deephash_pipeline.retrieval import CodeSets
 
@@ -22,13 +23,20 @@ def tune(
 
 def encode_images(
     hasher: ImageHasher,
+    experiment: Experiment,
     training_images: NDArray[np.uint8],
     validation_images: NDArray[np.uint8],
     query_images: NDArray[np.uint8],
-    device: str,
+    training_z: NDArray[np.float32] | None = None,
+    validation_z: NDArray[np.float32] | None = None,
+    query_z: NDArray[np.float32] | None = None,
 ) -> CodeSets:
-    """Hash database, validation set and queries."""
-    hasher.to(device)
-    database, validation, query = map(hasher.encode, (training_images, validation_images, query_images))
-    warn_if_collapsed(database, hasher)
-    return CodeSets(database, validation, query, hasher.code_length)
+    """Hash database, validation set and queries; of a frozen trunk by the z there is."""
+    if experiment.trunk.frozen and training_z is not None and validation_z is not None and query_z is not None:
+        codes = encode_z(hasher.encoder, training_z, validation_z, query_z)
+    else:
+        hasher.to(experiment.device)
+        database, validation, query = map(hasher.encode, (training_images, validation_images, query_images))
+        codes = CodeSets(database, validation, query, hasher.code_length)
+    warn_if_collapsed(codes.database, hasher)
+    return codes

@@ -12,6 +12,7 @@ from deephash_pipeline.pipelines.shared.histories import joining_node
 from deephash_pipeline.pipelines.shared.inputs import CELL_RUN, PRE_TRAINED, TRAINING_SET
 
 IMAGES = ("training_images", "validation_images", "query_images")
+FEATURES = ("training_z", "validation_z", "query_z")
 
 
 def create_pipeline(grid: Sequence[Cell]) -> Pipeline:
@@ -19,14 +20,21 @@ def create_pipeline(grid: Sequence[Cell]) -> Pipeline:
 
     ::
 
-        images, labels, {trunk, softmax}_weights, deephash_pretrained.b<bits>.hash_layer -> fine_tune
+        images, labels, z, {trunk, softmax}_weights, deephash_pretrained.b<bits>.hash_layer -> fine_tune
             -> <cell>.{hasher, history}
-        <cell>.hasher, images -> encode -> <cell>.codes
+        <cell>.hasher, images, z -> encode -> <cell>.codes
     """
     inputs = (TRAINING_SET, "params:fine_tuning", CELL_RUN)
-    encode = node(encode_images, ["hasher", *IMAGES, "params:experiment.device"], "codes", "encode")
-    from_pre_training = Pipeline([node(tune, [*inputs, PRE_TRAINED], ["hasher", "history"], "fine_tune"), encode])
-    from_random_weights = Pipeline([node(tune, inputs, ["hasher", "history"], "train"), encode])
+    encoded = ("hasher", "params:experiment", *IMAGES)
+    from_pre_training = Pipeline(
+        [
+            node(tune, [*inputs, PRE_TRAINED], ["hasher", "history"], "fine_tune"),
+            node(encode_images, [*encoded, *FEATURES], "codes", "encode"),
+        ]
+    )
+    from_random_weights = Pipeline(
+        [node(tune, inputs, ["hasher", "history"], "train"), node(encode_images, encoded, "codes", "encode")]
+    )
     methods = (RANDOM_START, *FINE_TUNINGS, *DEEP_RIVALS)
     tuned = sorted((cell for cell in grid if cell.method in methods), key=lambda cell: methods.index(cell.method))
     instances = [

@@ -11,7 +11,7 @@ QUERIES = Bundle(LabelledImages, ("query_images", "query_labels"))
 TRAINING_FEATURES = Bundle(LabelledFeatures, ("training_z", "training_labels", "class_names"))
 CELL_RUN = Bundle(Run.of_replicate, ("params:experiment", "params:cell", "checkpoints"))
 TRIAL_RUN = Bundle(Run, ("params:experiment", "params:cell"))
-PRE_TRAINED = Bundle(PreTrainedWeights, ("trunk_weights", "initial_hash_layer", "softmax_weights"))
+PRE_TRAINED = Bundle(PreTrainedWeights, ("trunk_weights", "initial_hash_layer", "softmax_weights", "training_z"))
 CLASSIFIER_RUN = Bundle(ClassifierRun, ("params:experiment", "pre_training_checkpoints"))
 CLASSIFIER_RUN_OF_REPLICATE = Bundle(
     ClassifierRun.of_replicate, ("params:experiment", "params:cell", "pre_training_checkpoints")
