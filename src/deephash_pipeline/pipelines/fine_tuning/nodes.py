@@ -1,6 +1,7 @@
 """Simultaneous fine-tuning: all layers on one loss."""
 
-import numpy as np
+from typing import Any, NamedTuple
+
 import pandas as pd
 from numpy.typing import NDArray
 
@@ -21,22 +22,21 @@ def tune(
     return hasher, of_cell(history, run, "fine_tuning")
 
 
-def encode_images(
-    hasher: ImageHasher,
-    experiment: Experiment,
-    training_images: NDArray[np.uint8],
-    validation_images: NDArray[np.uint8],
-    query_images: NDArray[np.uint8],
-    training_z: NDArray[np.float32] | None = None,
-    validation_z: NDArray[np.float32] | None = None,
-    query_z: NDArray[np.float32] | None = None,
-) -> CodeSets:
+class Splits(NamedTuple):
+    """What there is of each set: images uint8 (n, channels, height, width), or z float32 (n, z_dimension)."""
+
+    training: NDArray[Any]
+    validation: NDArray[Any]
+    query: NDArray[Any]
+
+
+def encode_images(hasher: ImageHasher, experiment: Experiment, images: Splits, z: Splits | None = None) -> CodeSets:
     """Hash database, validation set and queries; of a frozen trunk by the z there is."""
-    if experiment.trunk.frozen and training_z is not None and validation_z is not None and query_z is not None:
-        codes = encode_z(hasher.encoder, training_z, validation_z, query_z)
+    if experiment.trunk.frozen and z is not None:
+        codes = encode_z(hasher.encoder, *z)
     else:
         hasher.to(experiment.device)
-        database, validation, query = map(hasher.encode, (training_images, validation_images, query_images))
+        database, validation, query = map(hasher.encode, images)
         codes = CodeSets(database, validation, query, hasher.code_length)
     warn_if_collapsed(codes.database, hasher)
     return codes

@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from kedro.pipeline import Pipeline
 
 from deephash_pipeline.common.cell import Cell
-from deephash_pipeline.pipelines.fine_tuning.nodes import encode_images, tune
+from deephash_pipeline.pipelines.fine_tuning.nodes import Splits, encode_images, tune
 from deephash_pipeline.pipelines.grid import DEEP_RIVALS, FINE_TUNINGS, PRE_TRAINING, RANDOM_START
-from deephash_pipeline.pipelines.shared.bundles import node, of_cell
+from deephash_pipeline.pipelines.shared.bundles import Bundle, node, of_cell
 from deephash_pipeline.pipelines.shared.histories import joining_node
 from deephash_pipeline.pipelines.shared.inputs import CELL_RUN, PRE_TRAINED, TRAINING_SET
 
-IMAGES = ("training_images", "validation_images", "query_images")
-FEATURES = ("training_z", "validation_z", "query_z")
+IMAGES = Bundle(Splits, ("training_images", "validation_images", "query_images"))
+FEATURES = Bundle(Splits, ("training_z", "validation_z", "query_z"))
 
 
 def create_pipeline(grid: Sequence[Cell]) -> Pipeline:
@@ -25,11 +25,11 @@ def create_pipeline(grid: Sequence[Cell]) -> Pipeline:
         <cell>.hasher, images, z -> encode -> <cell>.codes
     """
     inputs = (TRAINING_SET, "params:fine_tuning", CELL_RUN)
-    encoded = ("hasher", "params:experiment", *IMAGES)
+    encoded = ("hasher", "params:experiment", IMAGES)
     from_pre_training = Pipeline(
         [
             node(tune, [*inputs, PRE_TRAINED], ["hasher", "history"], "fine_tune"),
-            node(encode_images, [*encoded, *FEATURES], "codes", "encode"),
+            node(encode_images, [*encoded, FEATURES], "codes", "encode"),
         ]
     )
     from_random_weights = Pipeline(
