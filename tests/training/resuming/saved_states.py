@@ -1,7 +1,9 @@
 """States that say which step they are of, folders of them, and what is in a folder."""
 
+import json
 from pathlib import Path
 
+import safetensors
 import torch
 
 from deephash_pipeline.training.resuming.checkpoint import CheckpointFolder, TrainingState
@@ -38,5 +40,11 @@ def bits(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.contiguous().reshape(-1).view(torch.uint8)
 
 
-def last(path: Path, suffix: str) -> Path:
-    return max(path.glob(f"checkpoint-*{suffix}"))
+def last(path: Path) -> Path:
+    return max(path.glob("checkpoint-*"))
+
+
+def content_of(path: Path) -> dict:
+    """What a checkpoint says besides its tensors."""
+    with safetensors.safe_open(path, "pt") as file:
+        return json.loads(file.metadata()["checkpoint"])["content"]
