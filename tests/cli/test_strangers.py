@@ -11,7 +11,7 @@ import pytest
 from deephash_pipeline import ImageHasher
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.stores import temporary_name
-from deephash_pipeline.project.datasets.remote_file import cache_folder, fetched
+from deephash_pipeline.project.datasets.atomic_file import cache_folder, fetched
 from deephash_pipeline.provenance.lock import sweep
 from deephash_pipeline.search.encoding import CodeFolder
 from deephash_pipeline.search.images import EncodedDatabase, write_index

@@ -52,7 +52,7 @@ def test_a_lost_machine_costs_the_steps_since_the_last_checkpoint(tmp_path):
     port = free_port()
     agents = [machine(port, *training, host=host) for host in (True, False)]
     try:
-        until(lambda: list((together / "pre-training").glob("*.json")) or agents[0].poll() is not None)
+        until(lambda: list((together / "pre-training").glob("checkpoint-*")) or agents[0].poll() is not None)
         assert agents[0].poll() is None, agents[0].communicate()[0]
         kill_with_children(agents[1].pid)
         state = CheckpointFolder(together / "pre-training", NEVER).load()

@@ -101,7 +101,7 @@ def test_a_run_that_is_asked_to_stop_says_so_in_one_line_with_the_exit_code_of_t
 
 
 def test_a_plan_has_as_many_kills_as_are_wanted_each_at_a_moment_of_its_own():
-    files = [f"models/checkpoints/{CHECKPOINT}{step:08d}.json" for step in range(1, 61)]
+    files = [f"models/checkpoints/{CHECKPOINT}{step:08d}.safetensors" for step in range(1, 61)]
     events = (BEGINS, IN_THE_MIDST, IS_NAMED, IS_REMOVED)
     nodes = [f"{stage}.train" for stage in sorted(TRAININGS)]
     moments = [Moment(node, event, file) for node in nodes for file in files for event in events]

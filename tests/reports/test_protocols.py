@@ -6,8 +6,7 @@ import re
 import pytest
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.reports.protocols import by_other_protocols, protocols_table
-from deephash_pipeline.reports.tables import comparison_table, map_table
+from deephash_pipeline.reports.tables import by_other_protocols, comparison_table, map_table, protocols_table
 
 
 @pytest.fixture

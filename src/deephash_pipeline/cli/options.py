@@ -1,10 +1,14 @@
-"""Arguments and options that several commands have."""
+"""Arguments and options that several commands have, and the index that they name."""
 
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.search.images import ImageIndex
+from deephash_pipeline.search.images.stored import Runtime
+from deephash_pipeline.search.replacing import holds_vectors
 
 HASHER_MARK = b"deephash_pipeline.hasher"
 """In the header of every file that has a hasher."""
@@ -27,3 +31,35 @@ def refuse_other_file(output: Path) -> None:
     """
     if output.exists() and not (output.is_file() and HASHER_MARK in output.read_bytes()):
         raise InputError(f"{output} is there and is no hasher: name another file")
+
+
+class OtherEngine(NamedTuple):
+    """Where codes are searched, if not in the index.
+
+    Attributes:
+        url: of `--engine`; None for the index itself.
+        approximate: whether near images may be missing.
+    """
+
+    url: str | None
+    approximate: bool
+
+
+def opened(
+    folder: Path, device: str, engine: OtherEngine, read_only: bool = True, runtime: Runtime = "torch"
+) -> ImageIndex:
+    """Open an index, or its hasher with codes in another engine."""
+    if engine.url is None:
+        if engine.approximate:
+            raise InputError("--approximate is for --engine postgresql://...: this index answers exactly")
+        return ImageIndex.open(folder, read_only, device, runtime)
+    if not folder.is_dir():
+        raise InputError(f"there is no index {folder}: name the one whose hasher made the codes")
+    if holds_vectors(folder):
+        raise InputError(f"{folder} has vectors: --engine is for images")
+    # A service without another engine needs none of their clients.
+    from deephash_pipeline.search.engines import default_name, open_engine  # noqa: PLC0415
+
+    return ImageIndex.open(
+        folder, True, device, runtime, open_engine(engine.url, default_name(folder), engine.approximate)
+    )

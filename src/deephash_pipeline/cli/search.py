@@ -9,8 +9,7 @@ import click
 from rich.cells import cell_len
 
 from deephash_pipeline.cli.hashers import HASHER_HELP, is_cell, named_hasher
-from deephash_pipeline.cli.opening import OtherEngine, opened
-from deephash_pipeline.cli.options import FOLDER, approximate_option, device_option, engine_option
+from deephash_pipeline.cli.options import FOLDER, OtherEngine, approximate_option, device_option, engine_option, opened
 from deephash_pipeline.cli.vectors import (
     FACTS,
     VectorSearch,

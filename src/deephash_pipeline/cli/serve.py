@@ -9,9 +9,8 @@ from pathlib import Path
 
 import click
 
-from deephash_pipeline.cli.opening import OtherEngine
-from deephash_pipeline.cli.opening import opened as open_index
-from deephash_pipeline.cli.options import FOLDER, approximate_option, device_option, engine_option
+from deephash_pipeline.cli.options import FOLDER, OtherEngine, approximate_option, device_option, engine_option
+from deephash_pipeline.cli.options import opened as open_index
 from deephash_pipeline.cli.vectors import open_vector_index
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.extras import required

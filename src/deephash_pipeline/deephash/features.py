@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from deephash_pipeline.common.devices import resolve_device
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.deephash.feature_graph import FeatureGraph, trace
-from deephash_pipeline.hashers.description import HasherDescription, Runtime
+from deephash_pipeline.hashers.base import HasherDescription, Runtime
 from deephash_pipeline.hashers.onnx_hasher import IMAGES, session_of
 from deephash_pipeline.images.batches import Images, SkippedImage, image_batches
 from deephash_pipeline.images.decoding.image_files import Channels, checked_size

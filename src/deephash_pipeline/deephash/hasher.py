@@ -159,16 +159,24 @@ class ImageHasher(BaseHasher):
         return hasher
 
     def save(self, path: str | Path, half: bool = False, trunk: bool = True) -> None:
-        """Write one safetensors file, whole or not at all; equal hashers give equal files.
-
-        Args:
-            path: of the file.
-            half: store the trunk's weights in half precision. Of a loaded hasher a few bits of a thousand codes differ.
-            trunk: store the network. Without it, its pretrained weights are taken from their package when the hasher is
-                loaded, and the hash function's numbers of single precision are stored in half precision.
+        """Write one safetensors file, whole or not at all; see `content`.
 
         Raises:
             InputError: it cannot be written.
+        """
+        try:
+            with replacing(Path(path)) as beside:
+                beside.write_bytes(self.content(half, trunk))
+        except OSError as error:
+            raise InputError(f"hasher {path} cannot be written: {error.strerror}") from error
+
+    def content(self, half: bool = False, trunk: bool = True) -> bytes:
+        """Give the content of the hasher's file; equal hashers give equal files.
+
+        Args:
+            half: store the trunk's weights in half precision. Of a loaded hasher a few bits of a thousand codes differ.
+            trunk: store the network. Without it, its pretrained weights are taken from their package when the hasher is
+                loaded, and the hash function's numbers of single precision are stored in half precision.
         """
         description, tensors = self.description, self._tensors(half)
         if not trunk:
@@ -183,12 +191,7 @@ class ImageHasher(BaseHasher):
             "digest": _digest(tensors, description),
         }
         # One entry, because safetensors keeps no order among several.
-        metadata = {"deephash_pipeline.hasher": json.dumps(content, sort_keys=True)}
-        try:
-            with replacing(Path(path)) as beside:
-                beside.write_bytes(safetensors.torch.save(tensors, metadata))
-        except OSError as error:
-            raise InputError(f"hasher {path} cannot be written: {error.strerror}") from error
+        return safetensors.torch.save(tensors, {"deephash_pipeline.hasher": json.dumps(content, sort_keys=True)})
 
     def _tensors(self, half: bool = False) -> dict[str, Tensor]:
         trunk, encoder, _ = self._fitted()

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.extras import required
-from deephash_pipeline.hashers.base import BaseHasher, EncodedPixels
-from deephash_pipeline.hashers.description import HasherDescription
+from deephash_pipeline.hashers.base import BaseHasher, EncodedPixels, HasherDescription
 from deephash_pipeline.provenance import content_digest
 
 FORMAT = 1

@@ -12,8 +12,7 @@ from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
 from deephash_pipeline.reports.paper.published import CITED_HEADING, CITED_NOTE, FEATURE_CODE_LENGTHS, MAIN_CODE_LENGTHS
-from deephash_pipeline.reports.protocols import ByProtocol
-from deephash_pipeline.reports.tables import citations
+from deephash_pipeline.reports.tables import ByProtocol, citations
 from deephash_pipeline.reports.templates import render
 from deephash_pipeline.retrieval.protocols import Protocol
 

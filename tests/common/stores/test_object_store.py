@@ -17,7 +17,7 @@ from deephash_pipeline.project.datasets import (
     ImageSourceDataset,
     NumpyDataset,
 )
-from deephash_pipeline.project.datasets.remote_file import fetched
+from deephash_pipeline.project.datasets.atomic_file import fetched
 from deephash_pipeline.provenance import Origin
 from deephash_pipeline.provenance.artefacts import StoredFile
 from deephash_pipeline.provenance.lineage import Kind, Lineage

@@ -57,7 +57,7 @@ def once_saved(folder, action):
     seen: list[int] = []
 
     def wait_and_act():
-        until(lambda: list(folder.glob("*.json")))
+        until(lambda: list(folder.glob("checkpoint-*")))
         seen.extend(workers(os.getpid()))
         action(seen)
 
@@ -128,7 +128,7 @@ def test_where_the_parent_is_killed_no_process_survives_it_even_where_ctrl_c_is_
     parent = start(tmp_path, 2, 0, 4000)
     signal.signal(signal.SIGINT, former)
     try:
-        until(lambda: list((tmp_path / STAGES[0]).glob("*.json")) or parent.poll() is not None)
+        until(lambda: list((tmp_path / STAGES[0]).glob("checkpoint-*")) or parent.poll() is not None)
         started = descendants(parent.pid)
         assert len(started) >= 2, parent.communicate()[0]
     finally:

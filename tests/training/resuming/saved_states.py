@@ -1,5 +1,8 @@
 """States that say which step they are of, folders of them, and what is in a folder."""
 
+import json
+
+import safetensors
 import torch
 
 from deephash_pipeline.training.resuming.checkpoint import CheckpointFolder, TrainingState
@@ -36,5 +39,11 @@ def bits(tensor):
     return tensor.contiguous().reshape(-1).view(torch.uint8)
 
 
-def last(path, suffix):
-    return max(path.glob(f"checkpoint-*{suffix}"))
+def last(path):
+    return max(path.glob("checkpoint-*"))
+
+
+def content_of(path):
+    """What a checkpoint says besides its tensors."""
+    with safetensors.safe_open(path, "pt") as file:
+        return json.loads(file.metadata()["checkpoint"])["content"]

@@ -1,7 +1,6 @@
 """A fine-tuning small enough to be killed after every step, and folders that kill it there or keep a copy."""
 
 import hashlib
-import json
 import shutil
 from functools import cache
 
@@ -21,6 +20,7 @@ from deephash_pipeline.training import (
     outputs_in_blocks,
     train,
 )
+from tests.training.resuming.saved_states import content_of, last
 
 CPU = torch.device("cpu")
 STATISTICS = {"mean": [0.5], "standard_deviation": [0.25]}
@@ -132,4 +132,4 @@ def exactly(history):
 
 
 def stored(folder):
-    return json.loads(max(folder.glob("checkpoint-*.json")).read_text())["content"]
+    return content_of(last(folder))

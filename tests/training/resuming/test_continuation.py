@@ -164,10 +164,10 @@ def test_a_training_killed_at_any_file_operation_ends_bit_for_bit_as_if_it_had_n
         fine_tune(CheckpointFolder(folder, 0), **changes)
     weights, history = uninterrupted(learning(**changes))
     found = sorted(copies.iterdir())
-    assert len(found) > 30
+    assert len(found) > 15
     for copy in found:
         assert fine_tune(CheckpointFolder(copy, 0), **changes) == (weights, history)
-        assert len(list(copy.iterdir())) == 4, "two checkpoints, and nothing half written"
+        assert len(list(copy.iterdir())) == 2, "two checkpoints, and nothing half written"
 
 
 def test_stage_2_goes_on_bit_for_bit(tmp_path):

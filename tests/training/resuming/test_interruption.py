@@ -1,6 +1,5 @@
 """SIGTERM and Ctrl-C end a training after a whole step, with what it has learned kept; a second one at once."""
 
-import json
 import signal
 import subprocess
 import sys
@@ -24,6 +23,7 @@ from deephash_pipeline.training import (
 )
 from deephash_pipeline.training.resuming import interruption as interruption_module
 from deephash_pipeline.training.resuming.interruption import stop_requests
+from tests.training.resuming.saved_states import content_of, last
 
 CPU = torch.device("cpu")
 SIGNALS = [signal.SIGTERM, signal.SIGINT]
@@ -95,8 +95,8 @@ def test_a_signal_writes_a_checkpoint_after_the_step_and_ends_with_the_code_of_t
         "the training: interrupted in epoch 1 after step 2; the same command goes on from there",
     ]
     assert "Traceback" not in errors
-    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".json", ".safetensors"]
-    content = json.loads(next(tmp_path.glob("*.json")).read_text())["content"]
+    assert [path.suffix for path in tmp_path.iterdir()] == [".safetensors"]
+    content = content_of(last(tmp_path))
     assert (content["progress"]["steps"], content["progress"]["finished"]) == (2, False)
 
 
@@ -181,7 +181,7 @@ def test_a_signal_after_the_last_step_stops_the_run_with_the_result_kept(tmp_pat
     with pytest.raises(TrainingInterrupted, match="goes on from its last checkpoint") as caught:
         run(CheckpointFolder(tmp_path, 3600), after_epoch=signal_at_the_end)
     assert caught.value.exit_code == 130
-    assert json.loads(next(tmp_path.glob("*.json")).read_text())["content"]["progress"]["finished"]
+    assert content_of(last(tmp_path))["progress"]["finished"]
     assert run(CheckpointFolder(tmp_path, 3600)) == run()
 
 

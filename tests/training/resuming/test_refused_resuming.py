@@ -80,7 +80,7 @@ def test_a_finished_training_of_another_configuration_starts_anew_and_says_so(tm
     assert result == fine_tune(**changed(change))
     assert any(f"`{name}` has changed" in record.getMessage() for record in caplog.records)
     assert stored(tmp_path)["progress"]["finished"]
-    assert len(list(tmp_path.iterdir())) == 2
+    assert len(list(tmp_path.iterdir())) == 1
 
 
 def test_a_refusal_gives_both_values(tmp_path):

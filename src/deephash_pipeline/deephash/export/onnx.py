@@ -1,12 +1,12 @@
 """A hasher as one ONNX file: uint8 images in, packed codes out, for any number of images."""
 
 import json
-import tempfile
 from functools import singledispatch
 from pathlib import Path
 from typing import Any
 
 import torch
+import xxhash
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
@@ -29,7 +29,6 @@ from deephash_pipeline.hashing import (
     SphericalHashing,
 )
 from deephash_pipeline.hashing.anchors import KernelHashFunction
-from deephash_pipeline.provenance import content_digest
 
 
 @singledispatch
@@ -157,7 +156,7 @@ def export_onnx(hasher: ImageHasher, path: str | Path) -> None:
     content = {
         "format": FORMAT,
         "description": hasher.description.model_dump(mode="json"),
-        "made_from": _digest(hasher),
+        "made_from": xxhash.xxh3_128_hexdigest(hasher.content()),
         "digest": NO_DIGEST,
     }
     try:
@@ -200,9 +199,3 @@ class HasherGraph(nn.Module):
         places = torch.tensor([float(1 << place) for place in reversed(range(BITS_PER_BYTE))])
         # A product of matrices would refuse no image at all in ONNX Runtime.
         return (bits.reshape(-1, bits.shape[1] // BITS_PER_BYTE, BITS_PER_BYTE) * places).sum(2).to(torch.uint8)
-
-
-def _digest(hasher: ImageHasher) -> str:
-    with tempfile.TemporaryDirectory() as folder:
-        hasher.save(Path(folder) / "hasher.safetensors")
-        return content_digest(Path(folder) / "hasher.safetensors")

@@ -11,8 +11,13 @@ from deephash_pipeline.pipelines.shared.reporting import ReportingParameters
 from deephash_pipeline.reports.cells import cell_protocol
 from deephash_pipeline.reports.figures import figure_map_by_code_length
 from deephash_pipeline.reports.page import Report, render_report
-from deephash_pipeline.reports.protocols import by_other_protocols, protocols_table
-from deephash_pipeline.reports.tables import comparison_table, map_table, metrics_table
+from deephash_pipeline.reports.tables import (
+    by_other_protocols,
+    comparison_table,
+    map_table,
+    metrics_table,
+    protocols_table,
+)
 
 
 def report_measured_cells(

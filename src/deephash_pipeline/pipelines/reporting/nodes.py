@@ -18,8 +18,13 @@ from deephash_pipeline.reports.cells import cell_protocol
 from deephash_pipeline.reports.figures import figure_map_by_code_length, figure_precision_recall
 from deephash_pipeline.reports.gallery import CodedImages, GalleryParameters, retrieval_gallery
 from deephash_pipeline.reports.page import Report, render_report
-from deephash_pipeline.reports.protocols import by_other_protocols, protocols_table
-from deephash_pipeline.reports.tables import comparison_table, map_table, metrics_table
+from deephash_pipeline.reports.tables import (
+    by_other_protocols,
+    comparison_table,
+    map_table,
+    metrics_table,
+    protocols_table,
+)
 from deephash_pipeline.reports.training_curves import figure_training_curves
 from deephash_pipeline.retrieval import CodeSets
 from deephash_pipeline.retrieval.protocols import require_protocol

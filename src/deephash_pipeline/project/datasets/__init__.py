@@ -3,14 +3,23 @@
 What ``kedro_datasets`` has a class for is an `AtomicDataset` around it; the others are for what it lacks.
 """
 
-from deephash_pipeline.project.datasets.arrays import CodesDataset, HistogramsDataset, NumpyDataset
+from deephash_pipeline.project.datasets.arrays import (
+    CodesDataset,
+    EncoderDataset,
+    HasherDataset,
+    HistogramsDataset,
+    NumpyDataset,
+    TensorsDataset,
+)
 from deephash_pipeline.project.datasets.atomic_file import AtomicDataset
-from deephash_pipeline.project.datasets.checkpoints import CheckpointsDataset
-from deephash_pipeline.project.datasets.files import FilesDataset
-from deephash_pipeline.project.datasets.image_source import ImageSourceDataset
 from deephash_pipeline.project.datasets.indexes import IndexDataset
-from deephash_pipeline.project.datasets.models import EncoderDataset, HasherDataset, TensorsDataset
-from deephash_pipeline.project.datasets.read_only import OriginDataset, PlaceDataset
+from deephash_pipeline.project.datasets.read_only import (
+    CheckpointsDataset,
+    FilesDataset,
+    ImageSourceDataset,
+    OriginDataset,
+    PlaceDataset,
+)
 
 __all__ = [
     "AtomicDataset",

@@ -1,12 +1,21 @@
 """What the catalog reads and does not write."""
 
+import math
+from collections.abc import Iterator
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, ClassVar, Generic, NoReturn, TypeVar
 
 from kedro.io import AbstractDataset, DatasetError
 
-from deephash_pipeline.provenance import Origin
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.stores import refuse_remote
+from deephash_pipeline.images.sources.collection import ImageCollection
+from deephash_pipeline.images.sources.registry import parse_source, read_source
+from deephash_pipeline.provenance import Origin, code_version
+from deephash_pipeline.provenance.digests import files_digest, text_digest
 from deephash_pipeline.provenance.manifest import SUFFIX, read_manifest
+from deephash_pipeline.training import CheckpointFolder
 
 Content = TypeVar("Content")
 
@@ -66,3 +75,155 @@ class PlaceDataset(ReadOnlyDataset[Path]):
     def load(self) -> Path:
         """Give the path; nothing need be there."""
         return self._path
+
+
+class CheckpointsDataset(ReadOnlyDataset[CheckpointFolder]):
+    """A folder of checkpoints: loading hands it to the training, which writes and reads it by itself.
+
+    Args:
+        filepath: of the folder, relative to the project.
+        seconds_between: checkpoints are made no more often than this; 0 means at every step.
+        metadata: for Kedro-Viz (``layer``).
+
+    Raises:
+        InputError: `seconds_between` is no number of seconds.
+    """
+
+    written_by = "the training that reads it"
+
+    def __init__(self, filepath: str, seconds_between: float, metadata: dict[str, Any] | None = None) -> None:
+        if (
+            isinstance(seconds_between, bool)
+            or not isinstance(seconds_between, int | float)
+            or not 0 <= seconds_between < math.inf
+        ):
+            raise InputError(
+                f"seconds_between_checkpoints is {seconds_between!r}: give a number of seconds, 0 for every step"
+            )
+        refuse_remote(filepath, "checkpoints")
+        super().__init__(filepath, metadata)
+        self._seconds_between = seconds_between
+
+    def load(self) -> CheckpointFolder:
+        """Hand over the folder; it need not exist."""
+        return CheckpointFolder(self._path, self._seconds_between, code_version(Path.cwd()))
+
+    def _describe(self) -> dict[str, Any]:
+        return {"filepath": str(self._path), "seconds_between": self._seconds_between}
+
+
+class FilesDataset(ReadOnlyDataset[dict[str, Any]]):
+    """Reads every file of a folder that a pattern matches; none at all is no error, but an empty mapping.
+
+    So a table can be made of the cells and the benchmarks that were run, without naming those that were not.
+
+    Args:
+        filepath: the folder, relative to the project.
+        pattern: of the files below it, as in `pathlib.Path.glob`.
+        dataset: entry of a catalog that reads one of them, without ``filepath``.
+        tracked: whether what is read counts as that which a result was made from. Not so for files that the reader
+            itself replaces.
+        exclude: pattern of paths below the folder that are left out, as in `fnmatch.fnmatch`.
+        metadata: for Kedro-Viz.
+    """
+
+    written_by = "the runs that make the files"
+
+    def __init__(
+        self,
+        filepath: str,
+        pattern: str,
+        dataset: dict[str, Any],
+        tracked: bool = True,
+        exclude: str = "",
+        metadata: dict[str, Any] | None = None,
+    ) -> None:
+        refuse_remote(filepath, "files that are found by a pattern")
+        super().__init__(filepath, metadata)
+        self._pattern = pattern
+        self._dataset = dataset
+        self._exclude = exclude
+        self.tracked = tracked
+
+    def load(self) -> dict[str, Any]:
+        """Read them all.
+
+        Returns:
+            Path below the folder, such as ``itq/b48/metrics.json``, to content, in the order of the paths.
+        """
+        return {path.relative_to(self._path).as_posix(): self._one(path).load() for path in self.files()}
+
+    def files(self) -> Iterator[Path]:
+        """Yield the files that are there, in the order of their paths."""
+        for path in sorted(self._path.glob(self._pattern)):
+            if not fnmatch(path.relative_to(self._path).as_posix(), self._exclude):
+                yield path
+
+    @property
+    def folder(self) -> Path:
+        """The folder."""
+        return self._path
+
+    def _one(self, path: Path) -> AbstractDataset[Any, Any]:
+        return AbstractDataset.from_config(path.name, {**self._dataset, "filepath": str(path)})
+
+    def _describe(self) -> dict[str, Any]:
+        return {"filepath": str(self._path), "pattern": self._pattern}
+
+
+class ImageSourceDataset(ReadOnlyDataset[ImageCollection]):
+    """Reads the raw images that a `source` describes; a new benchmark is a new entry of this type, not new code.
+
+    Args:
+        filepath: folder of the raw files.
+        source: fields of one of `deephash_pipeline.images.sources.registry`, chosen by ``kind``.
+        memory: file that remembers the digest of the raw files, by default beside the arrays of the benchmark:
+            ``data/02_intermediate/<last part of filepath>/raw_images.verified``.
+        metadata: for Kedro-Viz.
+    """
+
+    written_by = "whoever gives the images, or the download"
+
+    def __init__(
+        self,
+        filepath: str,
+        source: dict[str, Any],
+        memory: str | None = None,
+        metadata: dict[str, Any] | None = None,
+    ) -> None:
+        refuse_remote(filepath, "raw images of a run")
+        super().__init__(filepath, metadata)
+        self._memory = Path(memory or f"data/02_intermediate/{self._path.name}/raw_images.verified")
+        self.source = parse_source(source)
+
+    def load(self) -> ImageCollection:
+        """Read every image, or list the files that `split_images` is to decode.
+
+        Raises:
+            InputError: missing files, by name.
+        """
+        return read_source(self.source, self._path)
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the raw files."""
+        return self._path
+
+    def digest(self) -> str | None:
+        """Digest the `source` and the names and contents of the files that it reads; None if there are none.
+
+        Contents are read again only if a file has changed, appeared or vanished, see `files_digest`.
+        """
+        root, names = self.source.files(self._path)
+        if not names:
+            return None
+        # Links whose content is not there are listed too, and will be found broken.
+        there = [name for name in names if (root / name).is_file()]
+        missing = "".join(f"\0{name}" for name in sorted(set(names) - set(there)))
+        return text_digest(f"{self.source.model_dump_json()}\0{files_digest(root, there, self._memory)}{missing}")
+
+    def _exists(self) -> bool:
+        return self.source.is_there(self._path)
+
+    def _describe(self) -> dict[str, Any]:
+        return {"filepath": str(self._path), "source": self.source}

@@ -23,8 +23,7 @@ from deephash_pipeline.project.datasets import (
     ImageSourceDataset,
     IndexDataset,
 )
-from deephash_pipeline.project.datasets.atomic_file import AtomicFileDataset
-from deephash_pipeline.project.datasets.remote_file import fetched
+from deephash_pipeline.project.datasets.atomic_file import AtomicFileDataset, fetched
 from deephash_pipeline.provenance.artefacts import FoundFiles, Source, StoredFile
 from deephash_pipeline.provenance.digests import file_digest
 from deephash_pipeline.provenance.lineage import Artefact, Kind, Lineage, State, Step

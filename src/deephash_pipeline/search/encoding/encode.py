@@ -16,7 +16,7 @@ from deephash_pipeline.common.progress import count_steps
 from deephash_pipeline.common.stores import is_remote, local_path
 from deephash_pipeline.deephash import ImageHasher
 from deephash_pipeline.search.encoding.blocks import EncodedBlock, Work
-from deephash_pipeline.search.encoding.code_folder import HASHER, Broken, CodeFolder, Encoding
+from deephash_pipeline.search.encoding.code_folder import Broken, CodeFolder, Encoding
 from deephash_pipeline.search.encoding.listing import Block, Source
 from deephash_pipeline.search.encoding.workers import encode_locally, encode_on_ray
 
@@ -128,9 +128,9 @@ def encode_source(
     size = images_per_block or (begun.images_per_block if begun else IMAGES_PER_BLOCK)
     if size < 1:
         raise InputError(f"{size} images in a block: give 1 or more, best a multiple of {IMAGES_PER_BLOCK}")
-    stored = _bytes_of(hasher)
+    stored = hasher.content()
     with _listed(source, size) as (listing, count, digest):
-        made_from = Encoding(source, size, count, digest, _digest(stored), hasher.code_length)
+        made_from = Encoding(source, size, count, digest, xxhash.xxh3_128_hexdigest(stored), hasher.code_length)
         codes.begin(made_from, stored)
         done = codes.done()
         changed = {
@@ -175,14 +175,3 @@ def _listed(source: Source, images_per_block: int) -> Iterator[tuple[IO[str], in
 def _absolute(address: str | Path) -> str:
     """Workers may run elsewhere."""
     return str(address) if is_remote(address) else os.path.abspath(local_path(address))
-
-
-def _bytes_of(hasher: ImageHasher) -> bytes:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, HASHER)
-        hasher.save(path)
-        return path.read_bytes()
-
-
-def _digest(stored: bytes) -> str:
-    return xxhash.xxh3_128_hexdigest(stored)

@@ -2,15 +2,16 @@
 
 import logging
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Annotated, Any
 from uuid import uuid4
 
-from fastapi import Depends, FastAPI, HTTPException, Query, Request, Response
+from fastapi import Depends, FastAPI, HTTPException, Query, Request, Response, Security
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from numpy.typing import NDArray
 from PIL import Image
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
@@ -52,6 +53,7 @@ PAGE_POLICY = (
     "default-src 'none'; img-src 'self' blob: data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
+BEARER = HTTPBearer(scheme_name="token", auto_error=False)
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     code: {"model": Problem} for code in (400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 503, 507)
 }
@@ -172,8 +174,8 @@ def _add_search(app: FastAPI, service: Service) -> None:
 
 
 def _add_items(app: FastAPI, service: Service) -> None:
-    def writer(request: Request) -> None:
-        require_token(request, service.settings)
+    def writer(sent: Annotated[HTTPAuthorizationCredentials | None, Security(BEARER)]) -> None:
+        require_token(sent, service.settings)
 
     fields = {"id": "string", "label": "string", "replace": "boolean", "index": "string"}
 
@@ -182,7 +184,7 @@ def _add_items(app: FastAPI, service: Service) -> None:
         status_code=201,
         dependencies=[Depends(writer)],
         responses=PROBLEMS,
-        openapi_extra=_body(NewItem, fields) | {"security": [{"token": []}]},
+        openapi_extra=_body(NewItem, fields),
     )
     async def add_item(request: Request) -> Item:
         """Add a picture; when this is answered, it is stored for good and found by the next search."""
@@ -193,12 +195,7 @@ def _add_items(app: FastAPI, service: Service) -> None:
             assert picture is not None and isinstance(images, ImageIndex)
             return await run_in_threadpool(_add, name, images, new, picture, encoded)
 
-    @app.delete(
-        "/v1/items/{item_id:path}",
-        dependencies=[Depends(writer)],
-        responses=PROBLEMS,
-        openapi_extra={"security": [{"token": []}]},
-    )
+    @app.delete("/v1/items/{item_id:path}", dependencies=[Depends(writer)], responses=PROBLEMS)
     async def remove_item(item_id: str, where: Annotated[Where, Query()]) -> Removed:
         """Remove a picture from an index; files outside the index stay."""
         with service.admitted():
@@ -272,13 +269,3 @@ def _add_state(app: FastAPI, service: Service) -> None:
     def metrics() -> Response:
         """Numbers in Prometheus's text format."""
         return Response(generate_latest(service.metrics.registry), media_type=CONTENT_TYPE_LATEST)
-
-    described_by_fastapi: Callable[[], dict[str, Any]] = app.openapi
-
-    def openapi() -> dict[str, Any]:
-        description = described_by_fastapi()
-        schemes = description.setdefault("components", {}).setdefault("securitySchemes", {})
-        schemes["token"] = {"type": "http", "scheme": "bearer"}
-        return description
-
-    app.openapi = openapi  # type: ignore[method-assign]

@@ -4,6 +4,7 @@ import hmac
 from typing import Any, TypeVar
 
 from fastapi import HTTPException, Request
+from fastapi.security import HTTPAuthorizationCredentials
 from pydantic import BaseModel, ValidationError
 from python_multipart.exceptions import FormParserError
 from starlette.concurrency import run_in_threadpool
@@ -80,7 +81,7 @@ def one_line(problems: Any) -> str:
     return " ".join(f"{place[:200]}: {problem['msg']}".removeprefix(": ").split())
 
 
-def require_token(request: Request, settings: ServiceSettings) -> None:
+def require_token(sent: HTTPAuthorizationCredentials | None, settings: ServiceSettings) -> None:
     """Let pass who sends the token, compared in constant time.
 
     Raises:
@@ -88,9 +89,7 @@ def require_token(request: Request, settings: ServiceSettings) -> None:
     """
     if settings.token is None:
         raise HTTPException(403, "this service is read-only; start it with --token-file to add and remove")
-    scheme, _, given = request.headers.get("authorization", "").partition(" ")
-    right = hmac.compare_digest(given.strip().encode(), settings.token.encode())
-    if scheme.lower() != "bearer" or not right:
+    if sent is None or not hmac.compare_digest(sent.credentials.encode(), settings.token.encode()):
         raise HTTPException(
             401, "send the service's token as `Authorization: Bearer ...`", {"WWW-Authenticate": "Bearer"}
         )

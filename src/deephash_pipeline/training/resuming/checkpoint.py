@@ -1,33 +1,33 @@
 """Checkpoints: all that a training needs to go on as if it had never stopped, in files that are whole or not there.
 
-A checkpoint is two files. ``checkpoint-<n>.safetensors`` holds the tensors. ``checkpoint-<n>.json`` is written after
-it, holds its SHA-256 and everything else, and makes the checkpoint valid. Both are written under a temporary name,
-flushed and renamed, and no number is used twice, so what stands there is never written over. No state of a random
-generator is among it, because order, augmentation and dropout are functions of the seed.
+A checkpoint is a file, ``checkpoint-<n>.safetensors``: tensors, and in its header everything else, with the SHA-256 of
+all. It is written under a temporary name, flushed and renamed, and no number is used twice, so what stands there is
+never written over. No state of a random generator is among it, because order, augmentation and dropout are functions of
+the seed.
 """
 
 import hashlib
 import json
 import logging
-import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import safetensors.torch
+import torch
 from torch import Tensor
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.common.stores import flush
+from deephash_pipeline.common.stores import replacing
 
 logger = logging.getLogger(__name__)
 
 KEPT = 2
-FORMAT = 1
-TENSORS = ".safetensors"
-DOCUMENT = ".json"
+FORMAT = 2
+KEY = "checkpoint"
 DIGITS = 9
+NAME = f"checkpoint-{'[0-9]' * DIGITS}.safetensors"
 CODE = "code"
 """Name in the provenance of a digest of the code that trains: what other code has left is not gone on with."""
 FORCED = "forced"
@@ -75,7 +75,7 @@ class CheckpointFolder:
         self.folder = folder
         self.seconds_between = seconds_between
         self.provenance = dict(provenance or {})
-        self._damaged: set[str] = set()
+        self._damaged: set[Path] = set()
 
     def save(self, state: TrainingState) -> None:
         """Write a checkpoint and remove all but the last two.
@@ -83,21 +83,20 @@ class CheckpointFolder:
         Raises:
             InputError: it cannot be written, as on a full disk. The checkpoints before it are still there.
         """
-        tensors = safetensors.torch.save({name: tensor.contiguous() for name, tensor in state.tensors.items()})
+        tensors = {name: tensor.contiguous() for name, tensor in state.tensors.items()}
         content = {
             "format": FORMAT,
-            "tensors_sha256": hashlib.sha256(tensors).hexdigest(),
             "progress": state.progress,
             "configuration": state.configuration,
             "configuration_sha256": hashlib.sha256(_text(state.configuration, sort_keys=True)).hexdigest(),
             "provenance": self.provenance,
         }
-        sealed = {"sha256": hashlib.sha256(_text(content)).hexdigest(), "content": content}
+        # One entry, because safetensors keeps no order among several.
+        metadata = {KEY: json.dumps({"sha256": _digest(tensors, content), "content": content})}
+        number = int(there[-1].stem.rpartition("-")[2]) + 1 if (there := self._files()) else 1
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            path = self.folder / f"checkpoint-{self._next_number():0{DIGITS}d}"
-            _write(path.with_suffix(TENSORS), tensors)
-            _write(path.with_suffix(DOCUMENT), json.dumps(sealed, indent=1).encode())
+            with replacing(self.folder / f"checkpoint-{number:0{DIGITS}d}.safetensors") as beside:
+                beside.write_bytes(safetensors.torch.save(tensors, metadata))
         except OSError as error:
             raise InputError(
                 f"no checkpoint could be written into {self.folder} ({error.strerror}): make it possible, and the same "
@@ -116,20 +115,18 @@ class CheckpointFolder:
             InputError: there are checkpoints, but each is damaged.
         """
         self._damaged.clear()
-        for name in reversed(self._names()):
-            document = self.folder / f"{name}{DOCUMENT}"
-            if not document.exists():
-                # The mark of a process that was killed between the two files, even at its first checkpoint.
-                logger.warning("passing over the checkpoint %s: it is not complete", document)
-                continue
+        for file in reversed(self._files()):
             try:
-                state, provenance = _read(document)
-            except (OSError, ValueError, KeyError, TypeError, safetensors.SafetensorError) as error:
-                logger.warning("passing over the checkpoint %s, it is damaged: %s", document, error)
-                self._damaged.add(name)
+                state, provenance = _read(file)
+            except KeyError:
+                logger.warning("passing over the checkpoint %s: it is of another version", file)
+                continue
+            except (OSError, ValueError, TypeError, safetensors.SafetensorError) as error:
+                logger.warning("passing over the checkpoint %s, it is damaged: %s", file, error)
+                self._damaged.add(file)
                 continue
             if self.provenance.get(CODE) not in (None, provenance.get(CODE)):
-                logger.info("the code has changed since %s, training starts anew", document)
+                logger.info("the code has changed since %s, training starts anew", file)
                 return None
             if self.provenance.get(FORCED) and self.provenance[FORCED] != provenance.get(FORCED):
                 return None
@@ -140,36 +137,20 @@ class CheckpointFolder:
 
     def tidy(self) -> None:
         """Remove all but the last two checkpoints, and whatever a process that was killed has left."""
-        whole = [name for name in self._names(DOCUMENT) if name not in self._damaged]
-        kept = whole[-KEPT:]
-        for name in self._names():
-            if name not in kept:
-                self._remove(name)
-        self._remove_partial_files()
+        whole = [file for file in self._files() if file not in self._damaged]
+        self._remove(file for file in self._files() if file not in whole[-KEPT:])
 
     def clear(self) -> None:
         """Remove all checkpoints, the last one last: a process that is killed here finds it again and goes on."""
-        for name in sorted(self._names(), key=lambda name: (name not in self._damaged, name)):
-            self._remove(name)
-        self._remove_partial_files()
+        self._remove(sorted(self._files(), key=lambda file: (file not in self._damaged, file)))
 
-    def _names(self, *suffixes: str) -> list[str]:
-        """Names of checkpoints, complete or not, from the first to the last."""
-        suffixes = suffixes or (DOCUMENT, TENSORS)
-        stem = f"checkpoint-{'[0-9]' * DIGITS}"
-        return sorted({path.stem for suffix in suffixes for path in self.folder.glob(f"{stem}{suffix}")})
+    def _files(self) -> list[Path]:
+        """Checkpoints, from the first to the last."""
+        return sorted(self.folder.glob(NAME))
 
-    def _next_number(self) -> int:
-        names = self._names()
-        return int(names[-1].removeprefix("checkpoint-")) + 1 if names else 1
-
-    def _remove(self, name: str) -> None:
-        for suffix in (DOCUMENT, TENSORS):
-            (self.folder / f"{name}{suffix}").unlink(missing_ok=True)
-
-    def _remove_partial_files(self) -> None:
-        for leftover in self.folder.glob(".checkpoint-*.partial"):
-            leftover.unlink(missing_ok=True)
+    def _remove(self, files: Iterable[Path]) -> None:
+        for file in (*files, *self.folder.glob(f".{NAME.removesuffix('.safetensors')}.*.safetensors")):
+            file.unlink(missing_ok=True)
 
 
 def first_difference(configuration: Mapping[str, Any], stored: Mapping[str, Any]) -> str | None:
@@ -194,28 +175,37 @@ def _text(content: Any, sort_keys: bool = False) -> bytes:
     return json.dumps(json.loads(json.dumps(content)), sort_keys=sort_keys).encode()
 
 
-def _read(document: Path) -> tuple[TrainingState, dict[str, Any]]:
-    sealed = json.loads(document.read_bytes())
+def _digest(tensors: Mapping[str, Tensor], content: Mapping[str, Any]) -> str:
+    return hashlib.sha256(weights_digest(tensors).encode() + _text(content)).hexdigest()
+
+
+def _read(file: Path) -> tuple[TrainingState, dict[str, Any]]:
+    data = file.read_bytes()
+    tensors = safetensors.torch.load(data)
+    header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+    sealed = json.loads(header["__metadata__"][KEY])
     content = sealed["content"]
-    if hashlib.sha256(_text(content)).hexdigest() != sealed["sha256"]:
-        raise ValueError("its text is not what was written")
+    if _digest(tensors, content) != sealed["sha256"]:
+        raise ValueError("it is not what was written")
     if content["format"] != FORMAT:
         raise ValueError(f"its format is {content['format']}, not {FORMAT}")
-    tensors = document.with_suffix(TENSORS).read_bytes()
-    if hashlib.sha256(tensors).hexdigest() != content["tensors_sha256"]:
-        raise ValueError("its tensors are not what was written")
-    state = TrainingState(safetensors.torch.load(tensors), content["progress"], content["configuration"])
-    return state, content["provenance"]
+    return TrainingState(tensors, content["progress"], content["configuration"]), content["provenance"]
 
 
-def _write(path: Path, content: bytes) -> None:
-    temporary = path.with_name(f".{path.name}.partial")
-    try:
-        with temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-    flush(path.parent)
+def weights_digest(weights: Mapping[str, Tensor]) -> str:
+    """SHA-256 of named tensors: names, types, shapes and every bit.
+
+    Example:
+        >>> weights_digest({"weight": torch.zeros(2)})[:8] == weights_digest({"weight": torch.ones(2)})[:8]
+        False
+    """
+    digest = hashlib.sha256()
+    for name, tensor in sorted(weights.items()):
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)} ".encode())
+        digest.update(raw_bytes(tensor))
+    return digest.hexdigest()
+
+
+def raw_bytes(tensor: Tensor) -> memoryview:
+    """Bytes of a tensor's values, from whatever device."""
+    return tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data

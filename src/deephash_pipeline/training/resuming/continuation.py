@@ -7,14 +7,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.training.distributed.ranks import any_rank, rank
 from deephash_pipeline.training.inputs import LabelledInputs
 from deephash_pipeline.training.parameters import TrainingParameters, TrainingRun
-from deephash_pipeline.training.resuming.checkpoint import TrainingState, first_difference
+from deephash_pipeline.training.resuming.checkpoint import TrainingState, first_difference, raw_bytes, weights_digest
 from deephash_pipeline.training.resuming.interruption import StopRequest, TrainingInterrupted
 from deephash_pipeline.training.resuming.state import Training
 
@@ -134,20 +132,6 @@ class Continuation:
         return f"{unfinished} has `{difference}` {before} instead of {now}: {remedy}"
 
 
-def weights_digest(weights: Mapping[str, Tensor]) -> str:
-    """SHA-256 of named tensors: names, shapes and every bit.
-
-    Example:
-        >>> weights_digest({"weight": torch.zeros(2)})[:8] == weights_digest({"weight": torch.ones(2)})[:8]
-        False
-    """
-    digest = hashlib.sha256()
-    for name, tensor in weights.items():
-        digest.update(f"{name} {tuple(tensor.shape)} ".encode())
-        digest.update(_bytes(tensor))
-    return digest.hexdigest()
-
-
 def training_set_digest(training_set: LabelledInputs) -> str:
     """SHA-256 of the labels and of the inputs as they reach the network, evenly chosen where they are many."""
     inputs, labels = training_set.inputs, np.ascontiguousarray(training_set.labels)
@@ -156,9 +140,5 @@ def training_set_digest(training_set: LabelledInputs) -> str:
     compared = min(len(labels), max(BLOCK, COMPARED_BYTES // size_of_one))
     chosen = np.unique(np.linspace(0, len(labels) - 1, compared).astype(np.int64))
     for start in range(0, len(chosen), BLOCK):
-        digest.update(_bytes(inputs.batch(chosen[start : start + BLOCK])))
+        digest.update(raw_bytes(inputs.batch(chosen[start : start + BLOCK])))
     return digest.hexdigest()
-
-
-def _bytes(tensor: Tensor) -> memoryview:
-    return tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data
