@@ -34,8 +34,8 @@ def several(request, tmp_path_factory):
     """What three processes that `train` has started have found, or two of torchrun."""
     folder = tmp_path_factory.mktemp("several")
     if request.param == "started here":
-        # Which do not divide a batch of 128 equally.
-        digits_on_ranks.main(folder, 3, NEVER, 3)
+        # Which do not divide a batch of 128 equally; for the stage whose loss needs the whole batch.
+        digits_on_ranks.main(folder, (1, 3), NEVER, 3)
         return folder
     meeting = {"WORLD_SIZE": 2, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port()}
     running = [start(folder, 1, NEVER, 3, RANK=rank, LOCAL_RANK=rank, **meeting) for rank in range(2)]
