@@ -17,6 +17,7 @@ def with_only(allowed, code):
     return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=300)
 
 
+REMEDY = r"cannot be imported \(.*\): pip install 'deephash-pipeline\[{}\]'$"
 LIBRARY = with_what_they_require(PROJECT["project"]["dependencies"])
 
 
@@ -48,22 +49,30 @@ def test_what_is_imported_needs_no_other_packages(code, allowed):
     assert finished.returncode == 0, finished.stderr
 
 
-@pytest.mark.parametrize(
-    ("code", "extra"),
-    [
-        ("import sys; sys.argv[1:] = ['status']\nfrom deephash_pipeline.__main__ import main; main()", "pipeline"),
-        ("import sys; sys.argv[1:] = ['serve', '.']\nfrom deephash_pipeline.__main__ import main; main()", "serve"),
-        ("import deephash_pipeline.search.serving", "serve"),
-        ("import deephash_pipeline.reports", "pipeline"),
-        ("import deephash_pipeline.tuning", "pipeline"),
-        ("import deephash_pipeline.search.encoding", "pipeline"),
-        ("import deephash_pipeline.images.descriptors.sift_bag", "pipeline"),
-    ],
-)
-def test_a_missing_extra_is_one_line_with_its_remedy(code, extra):
-    finished = with_only(LIBRARY, code)
+@pytest.mark.parametrize(("command", "extra"), [(["status"], "pipeline"), (["serve", "."], "serve")])
+def test_a_command_without_its_extra_ends_in_one_line_with_the_remedy(command, extra):
+    finished = with_only(
+        LIBRARY, f"import sys; sys.argv[1:] = {command}\nfrom deephash_pipeline.__main__ import main; main()"
+    )
     assert finished.returncode == 1
-    assert re.search(rf"cannot be imported \(.*\): pip install 'deephash-pipeline\[{extra}\]'$", finished.stderr)
+    assert re.search(REMEDY.format(extra), finished.stderr)
+
+
+def test_a_module_without_its_extra_says_which():
+    extras = dict.fromkeys(["reports", "tuning", "search.encoding", "images.descriptors.sift_bag"], "pipeline")
+    extras["search.serving"] = "serve"
+    tried = f"""
+import importlib
+from deephash_pipeline.common.errors import InputError
+for name in {list(extras)}:
+    try:
+        importlib.import_module("deephash_pipeline." + name)
+    except InputError as error:
+        print(error)
+"""
+    said = with_only(LIBRARY, tried).stdout.splitlines()
+    for line, extra in zip(said, extras.values(), strict=True):
+        assert re.search(REMEDY.format(extra), line)
 
 
 def test_the_package_is_imported_at_once():

@@ -1,7 +1,5 @@
 """A project without data, in which a run that comes to its nodes fails the test."""
 
-from collections.abc import Callable
-
 import pytest
 from click.testing import CliRunner
 from kedro.framework.startup import bootstrap_project
@@ -10,8 +8,6 @@ from kedro.runner import AbstractRunner
 from deephash_pipeline.cli import guarded as cli
 from deephash_pipeline.project.tracking import store
 from tests.conftest import copied_project
-
-Refused = Callable[..., str]
 
 
 @pytest.fixture(scope="session")

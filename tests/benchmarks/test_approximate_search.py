@@ -91,22 +91,6 @@ def test_quality_is_the_share_of_right_answers_and_of_strictly_nearer_items(seed
     assert quality_of(database, queries, items) == pytest.approx(expected)
 
 
-def test_recall_takes_any_order_of_ties_and_hides_the_nearer_items_that_are_missed():
-    database = np.array([[1], [1], [1], [0], [255]], dtype=np.uint8)
-    queries = np.zeros((1, 1), dtype=np.uint8)
-    for answers, recall, nearer_found in (
-        ([3, 0], 1.0, 1.0),
-        ([2, 3], 1.0, 1.0),
-        ([0, 1], 1.0, 0.0),
-        ([1, 1], 0.5, 0.0),
-        ([4, NO_ITEM], 0.0, 0.0),
-    ):
-        expected = {"recall": recall, "strictly_nearer_found": nearer_found}
-        assert quality_of(database, queries, np.array([answers])) == expected
-    nothing_nearer = {"recall": 1.0, "strictly_nearer_found": None}
-    assert quality_of(database[:3], queries, np.array([[2, 0]])) == nothing_nearer
-
-
 @given(seed=seeds, k=st.integers(1, 30))
 def test_a_search_over_distinct_codes_is_as_exact_as_its_index(seed, k):
     database, queries = clumped_codes(seed, 30, bits=64, centres=2), clumped_codes(seed + 1, 3, bits=64, centres=2)

@@ -12,10 +12,8 @@ from deephash_pipeline import ImageHasher
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.stores import temporary_name
 from deephash_pipeline.project.datasets.atomic_file import cache_folder, fetched
-from deephash_pipeline.provenance.lock import sweep
 from deephash_pipeline.search.encoding import CodeFolder
 from deephash_pipeline.search.images import EncodedDatabase, write_index
-from deephash_pipeline.training.resuming.checkpoint import CheckpointFolder
 from tests.cli.test_search import one_line
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -84,19 +82,6 @@ def test_an_index_of_a_run_is_refused_beside_files_of_others(hasher, tmp_path):
     there = put(tmp_path / "index")
     with suppress(InputError):
         write_index(tmp_path / "index", EncodedDatabase(hasher, ["a"], ~codes, pictures, ["x"]))
-    assert there()
-
-
-def test_what_killed_runs_have_left_is_known_by_its_name(tmp_path):
-    there, left = put(tmp_path), temporary_name(tmp_path / "codes.npz")
-    left.touch()
-    assert sweep([tmp_path]) == [left]
-    assert there()
-
-
-def test_checkpoints_are_cleared_beside_files_of_others(tmp_path):
-    there = put(tmp_path)
-    CheckpointFolder(tmp_path, seconds_between=1).clear()
     assert there()
 
 

@@ -1,17 +1,14 @@
 """From a file of vectors to answers, by commands and over HTTP."""
 
 import json
-from collections.abc import Callable
 
 import numpy as np
 import pytest
-from click.testing import Result
 from starlette.testclient import TestClient
 
 from deephash_pipeline.search.serving import ServiceSettings, create_app
 from deephash_pipeline.search.vectors import VectorIndex
 
-Command = Callable[..., Result]
 TOKEN = "a token of enough letters"
 
 

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from tests.end_to_end.refused_runs import finished, refused, run, stored, the_error
+from tests.end_to_end.refused_runs import finished, refused, run, the_error
 
 IMAGES = np.random.default_rng(0).integers(256, size=(40, 28, 28)).astype(np.uint8)
 LABELS = (np.arange(40) % 10).astype(np.uint8)
@@ -45,42 +45,10 @@ def idx_bytes(array):
 # Raw files.
 
 
-@pytest.mark.complete
-def test_a_missing_raw_folder_is_named_with_what_goes_there(new_project, kedro):
-    project = new_project("no raw files")
-    finished = kedro(project, "run", "--pipelines=full", "--env=cifar10")
-    assert finished.returncode == 1
-    assert "data/01_raw/cifar10/train is missing: put images into" in the_error(finished.stdout)
-    assert stored(project) == {}
-
-
 @pytest.mark.usefixtures("raw_files")
 def test_whole_raw_files_are_accepted(here):
     finished(*INGESTION)
     assert np.load(here / "data/02_intermediate/mnist/training/images.npy").shape == (40, 1, 28, 28)
-
-
-@pytest.mark.usefixtures("raw_files")
-def test_a_truncated_file_is_named(here):
-    (here / QUERY_IMAGES).write_bytes(idx_bytes(IMAGES[:10])[:-1])
-    error = refused(*INGESTION)
-    assert "torchvision cannot read MNIST from" in error
-    assert "delete its files there if they are damaged" in error
-
-
-@pytest.mark.usefixtures("raw_files")
-def test_swapped_files_are_refused(here):
-    (here / TRAINING_IMAGES).write_bytes(idx_bytes(LABELS))
-    (here / TRAINING_LABELS).write_bytes(idx_bytes(IMAGES))
-    assert "torchvision cannot read MNIST from" in refused(*INGESTION)
-
-
-@pytest.mark.usefixtures("raw_files")
-def test_images_and_labels_of_different_number_are_counted(here):
-    (here / TRAINING_LABELS).write_bytes(idx_bytes(LABELS[:-1]))
-    error = refused(*INGESTION)
-    assert "40 images" in error
-    assert "39 labels" in error
 
 
 # Files of images.
@@ -154,3 +122,24 @@ def test_too_many_broken_images_stop_the_run(here, image_files):
 def test_without_images_the_error_says_where_to_put_them():
     error = refused(*OWN_IMAGES)
     assert f"put images into {Path.cwd() / IMAGE_FILES}/train/<class>/" in error
+
+
+# Stages.
+
+
+def test_a_diverged_training_keeps_its_last_good_weights_apart(here):
+    finished("--pipelines=data_ingestion")
+    diverging = "--params=cnn_pretraining.training.learning_rate=1e30,cnn_pretraining.training.epochs=2"
+    result = run("--pipelines=cnn_pretraining", diverging)
+    assert result.exit_code == 1
+    assert "lower `learning_rate`" in the_error(result.output)
+    models = here / "data/06_models/digits"
+    assert [path.name for path in models.rglob("*.safetensors")] == ["cnn_pretraining.safetensors"]
+    assert (models / "last_good" / "cnn_pretraining.safetensors").is_file()
+
+
+@pytest.mark.usefixtures("here")
+def test_a_stage_without_the_one_before_it_names_the_file_and_what_makes_it():
+    error = refused("--pipelines=hash_layer_init", "--env=mnist")
+    assert "data/" in error
+    assert "kedro run --pipelines=full" in error or "run the stage that makes it for mnist" in error

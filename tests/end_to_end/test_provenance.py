@@ -3,8 +3,6 @@
 import json
 import re
 import shutil
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -15,7 +13,7 @@ from kedro.framework.startup import bootstrap_project
 from deephash_pipeline.cli import guarded as cli
 from deephash_pipeline.provenance.manifest import manifest_path
 from deephash_pipeline.search.images import ImageIndex
-from tests.end_to_end.refused_runs import finished, refused, run, stored
+from tests.end_to_end.refused_runs import finished, refused, stored
 
 METRICS = Path("data/07_model_output/digits/metrics.json")
 
@@ -107,23 +105,6 @@ def test_a_report_that_used_what_is_stale_says_so(copy, small_parameters):
     assert (shown["Seed"], shown["Network"]) == ("42", "lenet")
     for path, content in kept.items():
         path.write_bytes(content)
-
-
-def test_of_two_runs_at_once_the_second_is_refused(copy, small_parameters):
-    takes_it = (
-        "import sys, time; from pathlib import Path; from deephash_pipeline.provenance.lock import RunLock;"
-        "RunLock(Path('data/02_intermediate/digits')).take(); print('taken', flush=True); time.sleep(600)"
-    )
-    other = subprocess.Popen([sys.executable, "-c", takes_it], cwd=copy, stdout=subprocess.PIPE, text=True)
-    assert other.stdout is not None
-    assert other.stdout.readline() == "taken\n"
-    try:
-        result = run("--pipelines=evaluation", small_parameters)
-        assert result.exit_code == 1
-        assert f"another run, process {other.pid}, works on" in result.output.replace("\n", "")
-    finally:
-        other.kill()
-        other.wait()
 
 
 @pytest.mark.usefixtures("copy")

@@ -4,10 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.hashing import LSH
 from deephash_pipeline.hashing.bre import BRE, _list_pairs
 from deephash_pipeline.hashing.kernels.bre import Pairs, best_weight, couple, project_rows, sweep
-from tests.hashing.precision import mean_average_precision, ten_classes
 
 ALL_PAIRS = {"pair_share": 1.0, "training_rows": 300}
 
@@ -187,13 +185,6 @@ def test_labels_matter_in_the_supervised_mode_only(z, labels):
 
     assert (codes(True, labels) != codes(True, labels // 2)).any()
     np.testing.assert_array_equal(codes(False, labels), codes(False, None))
-
-
-@pytest.mark.parametrize("supervised", [True, False])
-def test_codes_retrieve_classes_better_than_random_hyperplanes(supervised):
-    z = ten_classes()
-    bre = mean_average_precision(BRE(24, supervised=supervised), z)
-    assert bre > 1.5 * mean_average_precision(LSH(24), z)
 
 
 def test_a_single_pair_of_rows_is_enough():

@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deephash_pipeline.hashing import ITQ, PCAH
+from deephash_pipeline.hashing import ITQ
 
 
 def slow_transcription(z, code_length, seed, iterations):
@@ -38,19 +38,6 @@ def test_the_objective_never_rises(seed, rows, features, code_length):
     z = np.random.default_rng(seed).normal(size=(rows, features)) * np.linspace(3.0, 0.1, features)
     objective = ITQ(code_length, random_state=seed).fit(z).objective_
     assert (np.diff(objective) <= 1e-9 * objective[0]).all()
-
-
-def test_the_rotation_is_orthogonal(z):
-    rotation = PCAH(12).fit(z).projection_.T.astype(np.float64) @ ITQ(12).fit(z).projection_
-    np.testing.assert_allclose(rotation.T @ rotation, np.eye(12), atol=1e-6)
-
-
-def test_the_rotation_shares_the_variance_among_bits(z):
-    def spread_of_variance(projection):
-        variances = (z @ projection).var(axis=0)
-        return float(variances.max() / variances.min())
-
-    assert spread_of_variance(ITQ(12).fit(z).projection_) < 0.5 * spread_of_variance(PCAH(12).fit(z).projection_)
 
 
 def test_fifty_iterations_are_the_default(z):

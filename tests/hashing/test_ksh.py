@@ -7,10 +7,8 @@ from hypothesis import strategies as st
 from scipy.linalg import eig
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.hashing import ksh
 from deephash_pipeline.hashing.anchors import gaussian_kernels, signs, squared_distances
-from deephash_pipeline.hashing.ksh import KSH, Similarity, draw_in_turn, refine, spectral_start
-from tests.hashing.precision import mean_average_precision, ten_classes
+from deephash_pipeline.hashing.ksh import KSH, Similarity, draw_in_turn, spectral_start
 
 LABELS = np.arange(300) % 5
 SMALL = {"anchors": 15, "labelled_samples": 100}
@@ -132,33 +130,6 @@ def test_similarity_in_factors_equals_the_matrix(seed, samples, code_length, bit
     assert factored.agreement(bit) == bit @ matrix @ bit
 
 
-def test_the_spectral_start_has_the_largest_quotient_and_the_length_asked_for(z):
-    kernels = slow_kernels(z, z[:15], z)
-    similarity = Similarity(LABELS, 12)
-    start = spectral_start(kernels, similarity)
-    np.testing.assert_allclose(((kernels @ start) ** 2).sum(), 300, rtol=1e-4)
-    for other in np.random.default_rng(0).normal(size=(200, 15)):
-        projected = kernels @ other
-        projected *= math.sqrt(300 / (projected @ projected))
-        assert similarity.agreement(projected) < similarity.agreement(kernels @ start)
-
-
-def test_refinement_ends_on_a_top_of_the_relaxed_agreement(z, monkeypatch):
-    monkeypatch.setattr(ksh, "TOLERANCE", 0.0)
-    kernels = slow_kernels(z, z[:15], z)
-    similarity = Similarity(LABELS, 12)
-
-    def slope(a):
-        def relaxed(shift):
-            return similarity.agreement(np.tanh(kernels @ (a + shift) / 2))
-
-        steps = 1e-4 * np.eye(len(a))
-        return math.hypot(*((relaxed(step) - relaxed(-step)) / 2e-4 for step in steps))
-
-    start = spectral_start(kernels, similarity)
-    assert slope(refine(start, kernels, similarity, 20_000)) < 1e-3 * slope(start)
-
-
 @settings(max_examples=10, deadline=None)
 @given(seed=st.integers(0, 2**32), code_length=st.integers(1, 12))
 def test_no_bit_agrees_less_with_what_is_left_than_its_spectral_start(seed, code_length):
@@ -177,15 +148,6 @@ def test_no_bit_agrees_less_with_what_is_left_than_its_spectral_start(seed, code
         similarity.deflate(bit)
 
 
-def test_refined_bits_fit_the_target_better(z):
-    def error(iterations):
-        parameters = {"anchors": 15, "labelled_samples": 300, "iterations": iterations}
-        codes = signs(KSH(12, **parameters).fit(z, LABELS).transform(z) - 0.5)
-        return float(((slow_similarity(LABELS, 12) - codes @ codes.T) ** 2).sum())
-
-    assert error(500) < 0.9 * error(0)
-
-
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.integers(-3, 3), min_size=2, max_size=60), st.integers(8, 70), st.integers(0, 2**32))
 def test_labelled_samples_come_from_all_classes_in_turn(classes, count, seed):
@@ -195,13 +157,6 @@ def test_labelled_samples_come_from_all_classes_in_turn(classes, count, seed):
     drawn = {c: int((labels[rows] == c).sum()) for c in set(labels.tolist())}
     left = {c for c in drawn if drawn[c] < (labels == c).sum()}
     assert all(drawn[c] >= max(drawn.values()) - 1 for c in left)
-
-
-@pytest.mark.complete
-def test_mean_average_precision_is_high_and_rises_with_the_code_length():
-    z, small = ten_classes(0.6), {"labelled_samples": 1000, "iterations": 100}
-    precisions = [mean_average_precision(KSH(code_length, **small), z) for code_length in (12, 24, 48)]
-    assert 0.9 < precisions[0] < precisions[1] < precisions[2]
 
 
 def test_fewer_rows_than_anchors_and_samples_are_all_used(z):

@@ -8,7 +8,6 @@ from scipy.linalg import eig
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hashing.ldah import LDAH, best_threshold, draw_pairs
-from tests.hashing.precision import mean_average_precision, ten_classes
 
 LABELS = np.arange(300) % 5
 FEW_PAIRS = {"positive_pairs": 2000, "negative_pairs": 1500}
@@ -116,14 +115,6 @@ def test_features_are_first_reduced_to_their_principal_components(z):
     reduced = LDAH(5, principal_components=6, **FEW_PAIRS).fit(z, LABELS)
     np.testing.assert_allclose(reduced.eigenvalue_, LDAH(5, **FEW_PAIRS).fit(components, LABELS).eigenvalue_, rtol=1e-6)
     assert reduced.eigenvalue_[0] > LDAH(5, **FEW_PAIRS).fit(z, LABELS).eigenvalue_[0]
-
-
-@pytest.mark.complete
-def test_bits_beyond_the_classes_lower_the_mean_average_precision():
-    z = ten_classes()
-    precisions = [mean_average_precision(LDAH(code_length), z) for code_length in (12, 24, 48)]
-    assert precisions[0] > 0.5
-    assert precisions[0] > precisions[1] > precisions[2]
 
 
 def test_classes_of_one_image_each_are_refused(z):

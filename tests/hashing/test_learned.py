@@ -1,6 +1,6 @@
 import numpy as np
 
-from deephash_pipeline.hashing import HashFunction, LearnedHashLayer
+from deephash_pipeline.hashing import LearnedHashLayer
 
 
 def test_bits_are_the_signs_of_the_layers_responses(z):
@@ -15,11 +15,6 @@ def test_a_response_of_exactly_zero_is_a_one():
     arrays = {"projection": np.array([[1.0, -1.0], [1.0, 1.0]]), "threshold": np.zeros(2)}
     codes = LearnedHashLayer.from_arrays(2, arrays).transform(np.array([[1.0, 1.0], [0.0, 0.0], [1.0, 0.0]]))
     np.testing.assert_array_equal(codes, [[True, True], [True, True], [True, False]])
-
-
-def test_a_hash_layer_is_no_hash_function_since_it_has_no_fit():
-    assert not issubclass(LearnedHashLayer, HashFunction)
-    assert not hasattr(LearnedHashLayer, "fit")
 
 
 def test_a_bit_is_right_where_float32_sums_would_not_tell_the_sides_apart():

@@ -54,10 +54,6 @@ def test_the_slowest_wave_cuts_the_longest_range_in_the_middle():
     assert bits[0] != bits[-1]
 
 
-def test_waves_are_sorted_from_slow_to_fast(z):
-    assert (np.diff(SpectralHashing(48).fit(z).frequency_) >= 0).all()
-
-
 def test_adding_a_constant_feature_or_an_offset_changes_no_code(z):
     exact = np.round(z.astype(np.float64) * 256) / 256
     moved = np.concatenate([exact + 16.0, np.full((300, 2), 7.0)], axis=1)

@@ -70,7 +70,7 @@ def test_value_gradient_and_true_loss_are_those_of_the_reference(batch, loss, dt
 # Around the borders of vectors and of blocks: odd and even numbers of blocks, and the larger blocks.
 @pytest.mark.parametrize(
     ("batch", "code_length"),
-    [(2, 1), (31, 3), (33, 256), (128, 12), (129, 48), (300, 5), (512, 4), (641, 3), (1024, 1), (1100, 2)],
+    [(2, 1), (31, 3), (128, 12), (129, 48), (300, 5), (512, 4), (641, 3), (1024, 1), (1100, 2), (9, 300)],
 )
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_batches_of_several_blocks_agree_with_the_reference(batch, code_length, dtype):
@@ -78,13 +78,6 @@ def test_batches_of_several_blocks_agree_with_the_reference(batch, code_length, 
     for loss in LOSSES[1:3]:
         found = loss.loss_and_gradient(u.to(dtype), labels)
         assert_agree(found, reference.loss_and_gradient(u.to(dtype), labels, loss.departures), u.to(dtype), loss)
-
-
-def test_a_code_of_more_bits_than_four_words_is_a_code_too():
-    u, labels = random_batch(1, 9, 300)
-    assert_agree(
-        FAITHFUL.loss_and_gradient(u, labels), reference.loss_and_gradient(u, labels, FAITHFUL.departures), u, FAITHFUL
-    )
 
 
 @settings(max_examples=30, deadline=None)
@@ -172,25 +165,6 @@ def test_what_is_not_a_number_is_not_hidden(dtype):
     assert gradient[:, 3].isnan().all()
 
 
-def test_both_zeros_are_bit_one():
-    u, labels = random_batch(8, 12, 6)
-    u[::2] = 0.0
-    negative = u.clone()
-    negative[::2] = -0.0
-    found = FAITHFUL.loss_and_gradient(negative, labels)
-    assert found.gradient.abs().max() > 0
-    assert torch.equal(found.gradient, FAITHFUL.loss_and_gradient(u, labels).gradient)
-    assert_agree(found, reference.loss_and_gradient(negative, labels, FAITHFUL.departures), negative, FAITHFUL)
-
-
-@pytest.mark.parametrize("loss", LOSSES, ids=str)
-def test_gradient_check_of_the_frozen_surrogate(loss):
-    # The signs do not change within the step of the check, so the partial code product stays frozen.
-    u, labels = random_batch(9, 7, 5)
-    u = (u + 0.05 * u.sign()).requires_grad_()
-    assert torch.autograd.gradcheck(lambda moved: loss(moved, labels), (u,), eps=1e-6)
-
-
 def test_autograd_and_the_module_give_what_the_plain_function_gives():
     u, labels = random_batch(10, 30, 12)
     u = u.float().requires_grad_()
@@ -212,17 +186,13 @@ def test_without_pairs_there_is_no_loss_and_no_gradient(batch, loss):
 @pytest.mark.parametrize(
     ("u", "supervision", "message"),
     [
-        (torch.ones(3), torch.zeros(3).long(), r"^u must be floating, \(batch, code_length >= 1\), got .* \(3,\)$"),
         (torch.ones(3, 0), torch.zeros(3).long(), r"^u must be floating"),
-        (torch.ones(3, 2).long(), torch.zeros(3).long(), r"^u must be floating.*int64"),
-        (torch.ones(3, 2), torch.zeros(4).long(), r"^labels must be \(3,\) for u of 3 samples, got shape \(4,\)$"),
         (
             torch.ones(3, 2),
             torch.zeros(3, 2),
             r"^supervision must be labels \(3,\) or a matrix \(3, 3\), got shape \(3, 2\)$",
         ),
         (torch.ones(3, 2), torch.zeros(4, 4), r"^labels must be \(3,\) for u of 3 samples"),
-        (torch.ones(3, 2), torch.zeros(3), r"^labels must be whole numbers, got torch.float32; convert them"),
     ],
 )
 def test_wrong_inputs_are_refused_in_one_line(u, supervision, message):

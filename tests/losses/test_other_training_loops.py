@@ -39,22 +39,6 @@ def share_of_nearest_of_the_same_class(network):
     return float(((nearest & same).sum(1) / nearest.sum(1)).mean())
 
 
-@pytest.mark.parametrize("loss", losses_on_u(), ids=lambda loss: type(loss).__name__)
-def test_a_plain_loop_minimises_the_loss_by_adam(loss):
-    torch.manual_seed(0)
-    network = nn.Sequential(nn.Linear(5, 16), nn.ReLU(), nn.Linear(16, BITS))
-    optimizer = torch.optim.Adam(network.parameters(), lr=0.01)
-    values = []
-    for _ in range(60):
-        optimizer.zero_grad()
-        value = loss(network(clusters()), LABELS)
-        value.backward()
-        optimizer.step()
-        values.append(value.item())
-    assert values[-1] < values[0]
-    assert share_of_nearest_of_the_same_class(network) > 0.9
-
-
 def test_a_loss_that_classifies_takes_logits_of_ones_own_layer():
     torch.manual_seed(0)
     network, softmax, loss = nn.Linear(5, BITS), nn.Linear(BITS, CLASSES), GreedyHash()

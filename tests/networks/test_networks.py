@@ -221,14 +221,6 @@ def test_a_classifier_beside_the_hash_layer_gives_logits_in_training_and_leaves_
         assert set(network.state_dict()) > set(plain.state_dict())
 
 
-def test_the_three_training_networks_return_logits_logits_and_u():
-    trunk, images = build_trunk("lenet"), torch.rand(4, 1, 28, 28)
-    layer = HashLayer(500, 12, HashLayerParameters(), seed=0)
-    assert SoftmaxNetwork(trunk, 10)(images).shape == (4, 10)
-    assert HashSoftmaxNetwork(layer, 10)(trunk(images)).shape == (4, 10)
-    assert HashNetwork(trunk, layer)(images).shape == (4, 12)
-
-
 def test_stage_two_squashes_u_as_the_loss_does():
     layer = hash_layer()
     network, z = HashSoftmaxNetwork(layer, 3), torch.rand(6, 20)

@@ -3,7 +3,7 @@
 import itertools
 
 from deephash_pipeline.deephash.experiment import Experiment
-from deephash_pipeline.pipelines.grid import CLASSIFIER_BASELINE, METHOD_GROUPS, METHODS, PAPER_METHODS, cells
+from deephash_pipeline.pipelines.grid import CLASSIFIER_BASELINE, METHOD_GROUPS, METHODS, cells
 from deephash_pipeline.pipelines.reporting.nodes import draw_map_by_code_length, tabulate_metrics
 
 METRICS = [
@@ -30,15 +30,3 @@ def test_the_table_and_the_figure_show_every_method_once():
     assert len(metrics) == len(METRICS)
     drawn = [trace.name for trace in draw_map_by_code_length(METRICS, METHODS).data]
     assert [name for name in drawn if name in names] == [METHODS[m] for m in itertools.chain(*METHOD_GROUPS.values())]
-
-
-def test_methods_that_join_change_no_look_of_the_papers():
-    of_paper = [metrics for metrics in METRICS if metrics["method"] in PAPER_METHODS]
-
-    def looks(metrics):
-        return {
-            trace.name: (trace.line.color, trace.line.dash) for trace in draw_map_by_code_length(metrics, METHODS).data
-        }
-
-    among_all = looks(METRICS)
-    assert all(among_all[name] == look for name, look in looks(of_paper).items())

@@ -247,11 +247,6 @@ def test_training_that_diverges_is_reported_in_one_line_with_its_cell_and_the_re
     assert "\n" not in message
 
 
-def test_fewer_images_than_one_batch_are_refused_with_the_remedy():
-    with pytest.raises(InputError, match="set `batch_size` to at most 36"):
-        tune(TRAINING_SET, fine_tuning_parameters(batch_size=37), RUN)
-
-
 def test_images_that_do_not_fit_the_network_are_refused_with_the_remedy():
     with pytest.raises(InputError, match="set `image_size`"):
         tune(TrainingSet(IMAGES[..., :20, :20], LABELS, STATISTICS, CLASSES), fine_tuning_parameters(), RUN)

@@ -4,13 +4,12 @@ import shutil
 
 import numpy as np
 import pandas as pd
-import plotly.io
 import pytest
+from kedro.framework.project import pipelines
 from kedro.framework.session import KedroSession
 from kedro.framework.startup import bootstrap_project
 
 from deephash_pipeline.images.descriptors.hand_crafted import DESCRIPTORS
-from deephash_pipeline.pipeline_registry import register_pipelines
 from deephash_pipeline.pipelines.grid import compared_cells
 from deephash_pipeline.project.freshness import policy
 from deephash_pipeline.reports.paper.published import FEATURE_CODE_LENGTHS
@@ -115,12 +114,6 @@ def test_curves_are_of_the_papers_protocol(written):
     assert set(zip(table["benchmark"], table["method"], strict=True)) == {("MNIST", "ITQ")}
 
 
-@pytest.mark.parametrize("name", DRAWN)
-def test_a_figure_has_four_panels(written, name):
-    figure = plotly.io.read_json(written / f"{name}.json")
-    assert len(list(figure.select_xaxes())) == 4
-
-
 def test_what_was_measured_is_kept_where_its_artefacts_are_gone_and_replaced_where_it_is_measured_again(
     written, tmp_path, monkeypatch
 ):
@@ -128,22 +121,16 @@ def test_what_was_measured_is_kept_where_its_artefacts_are_gone_and_replaced_whe
     shutil.rmtree(project / "data/07_model_output")
     shutil.rmtree(project / "data/08_reporting")
     again = project / "docs/results/paper"
-    before = {path.name: path.read_bytes() for path in again.iterdir()}
     monkeypatch.chdir(project)
     bootstrap_project(project)
-
-    def run():
-        with policy(stale_allowed=True), KedroSession.create(project) as session:
-            session.run(pipeline_names=["paper_tables"])
-        return {path.name: path.read_bytes() for path in again.iterdir()}
-
-    after = run()
-    assert {name: after[name] for name in before if name.endswith(".csv")} == {
-        name: content for name, content in before.items() if name.endswith(".csv")
-    }
     write_cell(project, "cifar10", "ksh", 48, 0.7)
     write_cell(project, "cifar10", "deephash", 24, 0.8)
-    run()
+    with policy(stale_allowed=True), KedroSession.create(project) as session:
+        session.run(pipeline_names=["paper_tables"])
+    for name in ("hand_crafted_against_cnn", "precision_recall_at_32_bits"):
+        assert (again / f"{name}.csv").read_bytes() == (written / f"{name}.csv").read_bytes()
+    unseen = pd.read_csv(again / "unseen_classes.csv", na_values="not run").dropna(subset="unseen_classes")
+    assert unseen.to_numpy().tolist() == [["KSH", 48, 0.7, 0.35, 0.4568]]
     table = pd.read_csv(again / "map_of_all_methods.csv", na_values="not run").dropna(subset="measured")
     assert table.set_index(["method", "code_length"])["measured"].to_dict() == {
         ("DeepHash (fine-tuning)", 12): 0.9951,
@@ -153,15 +140,8 @@ def test_what_was_measured_is_kept_where_its_artefacts_are_gone_and_replaced_whe
     assert "1-of-C code of the classifier, 10 bits: 0.9877" in (again / "map_of_all_methods.md").read_text("utf-8")
 
 
-def test_the_tables_are_written_again_from_the_same_artefacts(written):
-    before = {path.name: path.read_bytes() for path in written.iterdir()}
-    with policy(stale_allowed=True), KedroSession.create(written.parents[2]) as session:
-        session.run(pipeline_names=["paper_tables"])
-    assert {path.name: path.read_bytes() for path in written.iterdir()} == before
-
-
 def test_other_pipelines_are_registered_and_no_part_of_the_full_one(written):
-    pipelines, name = register_pipelines(), "paper_tables"
+    name = "paper_tables"
     assert all(node.namespace == name and node.tags == {name} for node in pipelines[name].nodes)
     assert not set(pipelines[name].nodes) & set(pipelines["full"].nodes)
     with KedroSession.create(written.parents[2]) as session:

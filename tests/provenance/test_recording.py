@@ -9,7 +9,6 @@ from kedro.framework.project import settings
 from kedro.framework.startup import bootstrap_project
 from kedro.io import DataCatalog, MemoryDataset
 from kedro.pipeline import Node, Pipeline
-from kedro.runner import ThreadRunner
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.project.datasets import CheckpointsDataset
@@ -178,15 +177,6 @@ def test_forced_a_training_begins_anew_and_interrupted_the_same_command_goes_on(
 def test_a_precision_that_was_named_needs_no_second_record(folder):
     graph = ProjectGraph(TRAINING.nodes, a_catalog_of_trainings(folder, "bfloat16"))
     assert [graph.resolved(node) for node in TRAINING.nodes] == [{}, {}]
-
-
-def test_threads_leave_the_same_files_and_manifests(folder):
-    run(folder, SequentialRunner())
-    before = {path.name: path.read_bytes() for path in folder.iterdir()}
-    for name in STORED:
-        (folder / f"{name}.json").unlink()
-    run(folder, ThreadRunner())
-    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
 def test_processes_leave_the_same_files_and_manifests(folder):

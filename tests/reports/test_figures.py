@@ -27,31 +27,18 @@ def test_the_map_figure_has_a_panel_for_each_group_and_the_classifier_baseline_i
     assert list(itq.x) == [12, 32]
     assert list(itq.y) == [0.30, 0.28]
     assert "chance (all codes equal) is 0.1002" in figure.layout.meta["how_to_read"]
+    # An axis starts where its data does, each panel has a legend, and the baseline stretches no axis.
+    assert [(axis.range, axis.rangemode) for axis in figure.select_yaxes()] == [(None, None)] * 2
+    assert {(trace.yaxis, trace.legend) for trace in figure.data} == {("y", "legend"), ("y2", "legend2")}
+    assert figure.layout.legend.x < figure.layout.legend2.x
+    assert list(figure.layout.xaxis.tickvals) == [12, 32]
+    assert {x for trace in figure.data for x in trace.x} == {12, 32}
 
 
 def test_methods_of_no_group_are_drawn_in_a_panel_of_their_own(metrics, display_names):
     groups = {"Shallow": ["lsh", "itq"]}
     assert panel_titles(figure_map_by_code_length(metrics, display_names, groups)) == ["Shallow", "Other methods"]
     assert panel_titles(figure_map_by_code_length(metrics, display_names, {})) == ["All methods"]
-
-
-def test_the_axis_of_a_panel_starts_where_its_data_does(metrics, display_names, groups):
-    figure = figure_map_by_code_length(metrics, display_names, groups)
-    for axis in figure.select_yaxes():
-        assert (axis.range, axis.rangemode) == (None, None)
-    assert min(min(trace.y) for trace in figure.data) == 0.15
-
-
-def test_each_panel_has_a_legend_of_its_own(metrics, display_names, groups):
-    figure = figure_map_by_code_length(metrics, display_names, groups)
-    assert {(trace.yaxis, trace.legend) for trace in figure.data} == {("y", "legend"), ("y2", "legend2")}
-    assert figure.layout.legend.x < figure.layout.legend2.x
-
-
-def test_the_classifier_baseline_does_not_stretch_the_axis_of_code_lengths(metrics, display_names, groups):
-    figure = figure_map_by_code_length(metrics, display_names, groups)
-    assert list(figure.layout.xaxis.tickvals) == [12, 32]
-    assert {x for trace in figure.data for x in trace.x} == {12, 32}
 
 
 def test_one_code_length_is_a_bar_for_each_method_and_reference_sorted_by_score(metrics, display_names, groups):

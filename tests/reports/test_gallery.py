@@ -69,16 +69,6 @@ def frames(gallery):
     return [tile.frame for tile in tiles_of(gallery)]
 
 
-def test_neighbours_of_the_querys_class_are_framed_as_right():
-    assert frames(gallery_of(sides(), queries=1, neighbours=4)) == ["query"] + ["right"] * 4
-
-
-def test_neighbours_of_another_class_are_framed_as_wrong():
-    given_sides = sides()
-    given_sides["database_labels"] = (given_sides["database_labels"] + 1) % 3
-    assert frames(gallery_of(given_sides, queries=1, neighbours=4)) == ["query"] + ["wrong"] * 4
-
-
 def test_right_neighbours_stand_before_wrong_ones_that_are_further():
     given_sides = sides(queries=1, database=5)
     given_sides["database_labels"] = np.array([1, 0, 2, 0, 1])

@@ -83,9 +83,6 @@ def test_the_page_loads_nothing_but_itself(render):
     loads = PageReader(render()).loads
     assert any(source.startswith("data:image/png;base64,") for source in loads)
     assert all(source.startswith("data:") for source in loads)
-
-
-def test_the_page_styles_load_nothing(render):
     style = re.search(r"<style>(.*?)</style>", render(), flags=re.DOTALL).group(1)
     assert "url(" not in style
     assert "@import" not in style
@@ -201,15 +198,6 @@ in_a_browser = pytest.mark.skipif(shutil.which("chromium") is None, reason="need
 
 
 @in_a_browser
-def test_a_browser_without_network_draws_every_plot(render, tmp_path):
-    page = render()
-    drawn = seen_by_a_browser(page, tmp_path)
-    figures = PageReader(page).figures
-    assert len(re.findall(r'class="[^"]*svg-container', drawn)) == len(figures)
-    assert len(re.findall(r'<g class="trace scatter', drawn)) == sum(len(figure["data"]) for figure in figures) == 15
-
-
-@in_a_browser
 def test_a_browser_draws_bars_of_one_code_length(render, metrics, display_names, groups, tmp_path):
     cells = [cell for cell in metrics if cell["code_length"] in (10, 12)]
     page = render(figures={"map": figure_map_by_code_length(cells, display_names, groups)})
@@ -236,8 +224,12 @@ def test_a_name_pointed_at_fades_all_other_curves_of_its_figure(render, tmp_path
 @in_a_browser
 @pytest.mark.parametrize(("width", "columns"), [(1000, 2), (390, 1)])
 def test_panels_stand_beside_each_other_or_on_a_phone_one_below_the_other(render, tmp_path, width, columns):
-    drawn = seen_by_a_browser(render(), tmp_path, width=width)
-    assert len(re.findall(r'<g class="trace scatter', drawn)) == 15
+    page = render()
+    drawn = seen_by_a_browser(page, tmp_path, width=width)
+    figures = PageReader(page).figures
+    assert len(re.findall(r'class="[^"]*svg-container', drawn)) == len(figures)
+    assert len(re.findall(r'<g class="trace scatter', drawn)) == sum(len(figure["data"]) for figure in figures) == 15
+    assert "fill: rgb(36, 41, 47)" in drawn
     first_figure = drawn[drawn.index('id="map_by_code_length"') : drawn.index('id="precision_recall"')]
     backgrounds = re.findall(r'<rect class="bg" x="([\d.]+)" y="([\d.]+)"', first_figure)
     # A legend has a background too, in its own corner.
@@ -247,8 +239,5 @@ def test_panels_stand_beside_each_other_or_on_a_phone_one_below_the_other(render
 
 
 @in_a_browser
-@pytest.mark.parametrize("dark", [False, True])
-def test_plots_wear_the_colours_of_a_light_or_a_dark_page(render, tmp_path, dark):
-    drawn = seen_by_a_browser(render(), tmp_path, dark=dark)
-    text_colour = "rgb(228, 231, 235)" if dark else "rgb(36, 41, 47)"
-    assert f"fill: {text_colour}" in drawn
+def test_plots_wear_the_colours_of_a_dark_page(render, tmp_path):
+    assert "fill: rgb(228, 231, 235)" in seen_by_a_browser(render(), tmp_path, dark=True)

@@ -4,8 +4,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.retrieval import count_distances, pack_bits, retrieval_metrics
@@ -63,19 +61,6 @@ def test_another_order_of_bits_in_packed_bytes_gives_the_same_figures_with_all_b
     little = {name: np.packbits(BITS[name], axis=1, bitorder="little") for name in CODES}
     metrics = retrieval_metrics(count_distances(*labelled_codes(**{**BITS, **little, "code_length": 16})))
     assert metrics == retrieval_metrics(count_distances(*labelled_codes(**BITS)))
-
-
-@given(seed=st.integers(0, 2**32 - 1), queries=st.integers(1, 9), code_length=st.integers(1, 256))
-def test_every_form_of_codes_gives_the_same_bytes(seed, queries, code_length):
-    bits = np.random.default_rng(seed).random((queries, code_length)) < 0.5
-    labels = np.zeros(queries, dtype=np.int64)
-    forms = [bits, bits.astype(np.uint8), bits.astype(np.float32), np.where(bits, 1, -1)]
-    for form in forms:
-        codes = labelled_codes(form, labels, bits, labels)
-        np.testing.assert_array_equal(codes.query_codes, pack_bits(bits))
-        np.testing.assert_array_equal(codes.database_codes, pack_bits(bits))
-        assert codes.code_length == code_length
-    np.testing.assert_array_equal(labelled_codes(*codes).query_codes, pack_bits(bits))
 
 
 def test_codes_of_more_rows_than_are_packed_at_a_time_stay_in_order(monkeypatch):
@@ -216,16 +201,6 @@ def test_a_header_that_claims_more_than_the_file_has_is_refused(tmp_path, rows, 
     path.write_bytes(header.getvalue() + bytes(100))
     with pytest.raises(InputError, match=r"is damaged or no .npz of numbers; write it with numpy.savez"):
         read_labelled_codes(path)
-
-
-@pytest.mark.parametrize("bits", [np.array([[0], [1]]), np.array([[-1], [1]]), np.array([[0], [128]])])
-@pytest.mark.parametrize("kind", [np.uint8, np.int8, np.float32])
-def test_codes_of_one_bit_are_bits_signs_or_packed(bits, kind):
-    if (bits.min() < 0 and kind is np.uint8) or (bits.max() > 1 and kind is not np.uint8):
-        return
-    codes = bits.astype(kind)
-    found = labelled_codes(codes, np.array([0, 1]), codes, np.array([0, 1]), code_length=1)
-    assert found.query_codes.tolist() == [[0], [128]]
 
 
 def test_a_damaged_file_is_refused(tmp_path):

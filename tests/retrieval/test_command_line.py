@@ -79,13 +79,6 @@ def test_json_holds_the_same_metrics_unrounded_and_the_code_length(tmp_path):
     assert metrics == retrieval_metrics(HISTOGRAMS)
 
 
-def test_the_chance_level_is_the_mean_average_precision_of_equal_codes(tmp_path):
-    equal = {**BITS, "query_codes": np.ones((7, 3), dtype=bool), "database_codes": np.ones((60, 3), dtype=bool)}
-    of_equal_codes = json.loads(evaluate(tmp_path, equal, "--json").stdout)
-    metrics = json.loads(evaluate(tmp_path, BITS, "--json").stdout)
-    assert metrics["chance_level"] == of_equal_codes["mean_average_precision"] == of_equal_codes["chance_level"]
-
-
 def test_undefined_metrics_are_null_in_json_and_nan_in_the_table(tmp_path):
     unknown = {**BITS, "query_labels": QUERY_LABELS + CLASSES}
     metrics = json.loads(evaluate(tmp_path, unknown, "--json", "--at", "3", "--radius", "1", "--stable-order").stdout)
@@ -213,12 +206,6 @@ def test_ranks_and_radii_of_any_size_beyond_the_database_mean_all_of_it(tmp_path
     assert list(evaluated[0].values()) == list(evaluated[1].values())
 
 
-def test_importing_retrieval_brings_no_command_line_along():
-    code = "import sys, deephash_pipeline.retrieval as _; print(sorted({'click', 'rich'} & sys.modules.keys()))"
-    finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert finished.stdout.strip() == "[]"
-
-
 def test_help_names_every_array_of_the_file():
     help_text = CliRunner().invoke(main, ["--help"]).stdout
     for name in ("query_codes", "query_labels", "database_codes", "database_labels", "code_length"):
@@ -263,14 +250,6 @@ def printed_by(arguments):
     )
     assert finished.returncode == 0, finished.stderr
     return finished.stdout
-
-
-def test_every_link_of_the_page_leads_to_a_file_and_a_heading():
-    links = re.findall(r"\]\(([^)#]+)#?([^)]*)\)", PAGE.read_text(encoding="utf-8"))
-    assert links
-    for file, anchor in links:
-        headings = re.findall(r"^#+ (.*)$", (PAGE.parent / file).read_text(encoding="utf-8"), re.MULTILINE)
-        assert not anchor or anchor in {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in headings}
 
 
 # Codes of a run.

@@ -92,19 +92,6 @@ def test_opposite_codes_differ_in_all_bits(bits):
     assert histograms.relevant[0, bits] == 1
 
 
-def test_the_last_item_of_the_database_is_counted():
-    histograms = count(of_bits(np.ones((1, 12), bool), np.array([3]), np.ones((7, 12), bool), np.array([0] * 6 + [3])))
-    assert histograms.all[0, 0] == 7
-    assert histograms.relevant[0, 0] == 1
-
-
-def test_the_order_of_the_database_does_not_matter():
-    problem = random_problem(seed=1, queries=20, items=500, code_length=12)
-    by_class = count(in_order(problem, np.argsort(problem.database_labels)))
-    shuffled = count(in_order(problem, np.random.default_rng(2).permutation(500)))
-    assert_equal(shuffled, by_class.all, by_class.relevant)
-
-
 def test_merged_counts_of_shards_are_the_counts_of_the_whole():
     problem = random_problem(seed=3, queries=20, items=500, code_length=48)
     first, second, third = (count(in_order(problem, rows)) for rows in np.split(np.arange(500), [1, 320]))
@@ -155,12 +142,6 @@ def test_the_number_of_threads_does_not_matter():
     one = count(problem)
     numba.set_num_threads(2)
     assert_equal(count(problem), one.all, one.relevant)
-
-
-def test_distances_are_whole_because_a_bit_is_set_or_not():
-    histograms = count(random_problem(seed=5, queries=3, items=100, code_length=24))
-    assert histograms.all.dtype == histograms.relevant.dtype == np.int64
-    assert histograms.all.sum(axis=1).tolist() == [100, 100, 100]
 
 
 def test_labels_may_be_of_any_integer_type():

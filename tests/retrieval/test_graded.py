@@ -15,7 +15,6 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.retrieval import (
     GradedHistograms,
     acg_at,
-    average_precision_at,
     average_precision_at_by_hits,
     chance_level,
     count_distances,
@@ -109,29 +108,11 @@ def test_average_precision_by_hits_equals_its_mean_over_all_orders_of_ties(drawn
     assert average_precision_at_by_hits(histograms_of(drawn).distances, k)[0] == pytest.approx(exact, abs=1e-12)
 
 
-def test_dividing_by_hits_gives_no_less_and_the_same_where_all_that_could_be_found_is():
-    histograms = histograms_of(EXAMPLE).distances
-    for k in range(1, 10):
-        ours, fields = average_precision_at(histograms, k)[0], average_precision_at_by_hits(histograms, k)[0]
-        equal = fields == pytest.approx(ours, abs=1e-15)
-        assert equal if k in (1, 9) else fields > ours
-
-
-def test_where_no_item_shares_two_labels_the_weighted_average_precision_is_the_average_precision():
-    histograms = histograms_of([[1, 0, 1], [0, 0, 1, 0], [1]], [[0, 0, 0], [1, 0, 0, 1], [1]])
-    for k in (1, 4, 8):
-        np.testing.assert_allclose(wap_at(histograms, k), average_precision_at(histograms.distances, k), atol=1e-15)
-
-
 def test_a_query_that_shares_nothing_with_any_item_has_no_metric_and_is_left_out_of_the_means():
     both, alone = histograms_of(EXAMPLE, [[0] * 9]), histograms_of(EXAMPLE)
     assert all(np.isnan(metric(both, 3)[1]) for metric in (ndcg_at, acg_at, wap_at))
     assert np.isnan(average_precision_at_by_hits(both.distances, 3)[1])
     assert graded_metrics(both, 3) == graded_metrics(alone, 3)
-
-
-def test_a_query_without_a_hit_among_the_first_k_counts_as_zero_in_the_convention_of_the_field():
-    assert average_precision_at_by_hits(histograms_of([[0, 0], [1]]).distances, 2)[0] == 0
 
 
 def test_late_places_of_a_large_database_lose_no_digit():

@@ -106,31 +106,6 @@ def test_average_precision_among_a_million_items_is_exact_to_fifteen_digits():
     assert average_precision(histograms_of(drawn))[0] == pytest.approx(exact, rel=1e-15, abs=0)
 
 
-def test_a_hit_at_rank_one_is_counted():
-    assert average_precision(histograms_of([(1, 1), (9, 0)]))[0] == 1
-    assert precision_at(histograms_of([(1, 1), (9, 0)]), 1)[0] == 1
-
-
-def test_the_last_item_of_the_ranking_is_not_dropped():
-    assert average_precision(histograms_of([(9, 0), (1, 1)]))[0] == pytest.approx(1 / 10)
-    assert recall_at(histograms_of([(9, 0), (1, 1)]), 10)[0] == 1
-
-
-def test_average_precision_at_k_is_divided_by_what_could_be_found_and_not_by_what_was():
-    one_hit_of_five = histograms_of([(1, 1), (3, 0), (4, 4)])
-    assert average_precision_at(one_hit_of_five, 4)[0] == pytest.approx(1 / 4)
-    assert average_precision_at(one_hit_of_five, 3)[0] == pytest.approx(1 / 3)
-
-
-def test_average_precision_at_k_is_divided_by_no_more_than_k():
-    assert average_precision_at(histograms_of([(10, 10)]), 4)[0] == 1
-
-
-def test_a_query_without_a_hit_among_the_first_k_counts_as_zero():
-    late, early = [(5, 0), (1, 1)], [(1, 1), (5, 0)]
-    assert average_precision_at(histograms_of(late, early), 3).tolist() == [0, 1]
-
-
 def test_a_query_without_relevant_items_has_no_average_precision_and_is_not_zero():
     histograms = histograms_of([(2, 0), (2, 0)], [(2, 2), (2, 0)])
     optimistic, pessimistic = average_precision_bounds(histograms)

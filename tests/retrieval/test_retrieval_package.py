@@ -1,14 +1,5 @@
-import doctest
 import subprocess
 import sys
-
-import deephash_pipeline.retrieval
-
-
-def test_the_example_of_the_package_runs_as_printed():
-    outcome = doctest.testmod(deephash_pipeline.retrieval)
-    assert outcome.attempted > 0
-    assert outcome.failed == 0
 
 
 def test_retrieval_is_imported_without_torch_kedro_pandas_or_mlflow():

@@ -1,5 +1,3 @@
-from itertools import permutations
-
 import numba
 import numpy as np
 import pytest
@@ -7,16 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.retrieval import (
-    average_precision,
-    average_precision_at,
-    average_precision_bounds,
-    count_distances,
-    pack_bits,
-)
 from deephash_pipeline.retrieval.code_files import LabelledCodes
 from deephash_pipeline.retrieval.stable_order import stable_order_average_precision
-from tests.retrieval.random_codes import EQUAL, distances_to, in_order, is_relevant, random_problem
+from tests.retrieval.random_codes import EQUAL, distances_to, is_relevant, random_problem
 
 
 def with_several_labels(problem, seed, classes):
@@ -80,81 +71,11 @@ def test_a_database_of_one_code_is_ranked_by_index_alone():
     assert_as_sorted(random_problem(seed=1, queries=9, items=8199, code_length=256, classes=3, prototypes=1))
 
 
-def test_one_label_per_item_is_the_same_as_a_row_with_one_class():
-    problem = random_problem(seed=2, queries=40, items=300, code_length=12, classes=5)
-    classes = np.arange(-1, 6)
-    rows = problem._replace(
-        query_labels=problem.query_labels[:, None] == classes,
-        database_labels=problem.database_labels[:, None] == classes,
-    )
-    np.testing.assert_array_equal(stable_order_average_precision(rows), stable_order_average_precision(problem))
-
-
 def test_labels_beyond_the_digits_of_a_float_stay_apart():
     codes = np.zeros((2, 1), dtype=np.uint8)
     large = np.array([2**60, 2**60 + 1])
     found = stable_order_average_precision(LabelledCodes(codes, large, codes, large.astype(np.uint64), code_length=8))
     assert found.tolist() == [1, 1 / 2]
-
-
-def test_among_equally_far_items_the_first_in_the_database_comes_first():
-    codes = np.zeros((3, 1), dtype=np.uint8)
-    problem = LabelledCodes(codes[:1], np.array([7]), codes, np.array([7, 4, 4]), 8)
-    assert stable_order_average_precision(problem).tolist() == [1]
-    assert stable_order_average_precision(in_order(problem, slice(None, None, -1))).tolist() == [1 / 3]
-
-
-def test_of_the_whole_database_in_the_opposite_order_the_figure_differs_but_stays_within_the_bounds():
-    problem = random_problem(seed=3, queries=50, items=400, code_length=12)
-    forwards = stable_order_average_precision(problem)
-    backwards = stable_order_average_precision(in_order(problem, slice(None, None, -1)))
-    evaluated = ~np.isnan(forwards)
-    assert 20 < np.count_nonzero(evaluated) < 50
-    assert np.all(forwards[evaluated] != backwards[evaluated])
-    optimistic, pessimistic = average_precision_bounds(count_distances(*problem))
-    for found in (forwards, backwards):
-        assert np.all(found[evaluated] <= optimistic[evaluated])
-        assert np.all(found[evaluated] >= pessimistic[evaluated])
-
-
-@pytest.mark.parametrize("k", [1, 7, 24, 1000])
-def test_without_ties_it_is_the_tie_aware_figure_in_any_order(k):
-    rng = np.random.default_rng(4)
-    one_at_every_distance = LabelledCodes(
-        pack_bits(np.zeros((3, 48), dtype=bool)),
-        np.arange(3),
-        pack_bits(np.tri(49, 48, k=-1, dtype=bool)),
-        rng.integers(0, 3, 49),
-        48,
-    )
-    histograms = count_distances(*one_at_every_distance)
-    assert np.all(histograms.all == 1)
-    shuffled = in_order(one_at_every_distance, rng.permutation(49))
-    for problem in (one_at_every_distance, shuffled):
-        np.testing.assert_allclose(
-            stable_order_average_precision(problem), average_precision(histograms), rtol=1e-12, atol=0
-        )
-        np.testing.assert_allclose(
-            stable_order_average_precision(problem, k=k),
-            average_precision_at(histograms, k),
-            rtol=1e-12,
-            atol=0,
-        )
-
-
-@pytest.mark.parametrize("k", [1, 3, 4, 6])
-def test_the_mean_over_all_orders_of_the_database_is_the_tie_aware_figure(k):
-    query, near, far = (np.array([[byte]], dtype=np.uint8) for byte in (0b000, 0b001, 0b110))
-    problem = LabelledCodes(
-        np.concatenate([query, query]),
-        np.array([0, 1]),
-        np.concatenate([near, near, near, near, far, far]),
-        np.array([1, 0, 1, 1, 0, 1]),
-        8,
-    )
-    orders = [stable_order_average_precision(in_order(problem, list(rows)), k=k) for rows in permutations(range(6))]
-    assert len({tuple(figures) for figures in orders}) > 1
-    np.testing.assert_allclose(np.mean(orders, axis=0), average_precision_at(count_distances(*problem), k), rtol=1e-12)
 
 
 def test_a_query_without_relevant_items_has_no_average_precision():

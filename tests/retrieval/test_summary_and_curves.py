@@ -98,16 +98,6 @@ def test_the_mean_leaves_out_queries_without_relevant_items():
     assert math.isnan(mean_average_precision(histograms_of([(2, 0), (1, 0)])))
 
 
-def test_the_summary_does_not_depend_on_the_order_of_the_database():
-    rng = np.random.default_rng(1)
-    query_codes, database_codes = (pack_bits(rng.random((n, 4)) < 0.5) for n in (20, 300))
-    query_labels, database_labels = rng.integers(0, 3, 20), np.sort(rng.integers(0, 3, 300))
-    shuffled = rng.permutation(300)
-    in_class_order = count_distances(query_codes, query_labels, database_codes, database_labels, 4)
-    in_no_order = count_distances(query_codes, query_labels, database_codes[shuffled], database_labels[shuffled], 4)
-    assert retrieval_metrics(in_no_order) == retrieval_metrics(in_class_order)
-
-
 def test_the_summary_is_undefined_but_complete_when_no_query_has_a_relevant_item():
     metrics = retrieval_metrics(histograms_of([(2, 0), (1, 0)]))
     counts = {"queries": 1, "queries_without_relevant_items": 1, "database_size": 3}

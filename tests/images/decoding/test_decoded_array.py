@@ -253,6 +253,7 @@ MEMORY = """
 """
 
 
+@pytest.mark.complete
 def test_memory_stays_flat_while_an_array_of_any_size_is_decoded_and_saved(tmp_path):
     root = tmp_path / "raw"
     root.mkdir()

@@ -131,14 +131,6 @@ def test_a_word_lies_at_the_mean_of_the_descriptors_nearest_to_it():
     assert distances.min(axis=1).max() < 0.05 < 0.5 < distances.max(axis=1).min()
 
 
-def test_bags_tell_patterns_apart():
-    training = np.concatenate([stripes(20, upright=True), stripes(20, upright=False)])
-    queries = np.concatenate([stripes(10, upright=True, seed=1), stripes(10, upright=False, seed=1)])
-    vocabulary = fit_vocabulary(training, SMALL, seed=3)
-    nearest = bag_of_words(queries, vocabulary, SMALL, CPU) @ bag_of_words(training, vocabulary, SMALL, CPU).T
-    np.testing.assert_array_equal(nearest.argmax(axis=1) // 20, np.arange(20) // 10)
-
-
 def test_the_seed_alone_decides_the_vocabulary():
     images = smooth_images(12)
     few = SMALL.model_copy(update={"vocabulary_images": 4, "descriptors_per_image": 10})

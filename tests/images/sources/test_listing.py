@@ -27,8 +27,3 @@ def test_a_class_without_images_to_train_from_is_named_with_the_split_that_has_i
     found = {"training": {"a": ["1"], "b": ["2"]}, "validation": {}, "query": {}, split: {"c": ["3"], "d": ["4"]}}
     with pytest.raises(InputError, match=f"class 'c' is in the split '{split}' but not in 'training' \\(2 such"):
         collect_files(found, RawFolder(tmp_path, 8, 3))
-
-
-def test_one_class_is_not_enough(tmp_path):
-    with pytest.raises(InputError, match="retrieval needs two classes"):
-        collect_files({"all": {"a": ["1", "2"]}}, RawFolder(tmp_path, 8, 3))

@@ -2,26 +2,7 @@ import pytest
 from PIL import Image
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.images.sources.digits import DigitsSource
-from deephash_pipeline.images.sources.fer2013 import Fer2013Source
-from deephash_pipeline.images.sources.folder import FolderSource
 from deephash_pipeline.images.sources.registry import parse_source, read_source
-from deephash_pipeline.images.sources.table import CsvSource
-from deephash_pipeline.images.sources.torchvision_sets import TorchvisionSource
-
-
-@pytest.mark.parametrize(
-    ("parameters", "model"),
-    [
-        ({"kind": "digits"}, DigitsSource),
-        ({"kind": "folder", "image_size": 32, "channels": 3}, FolderSource),
-        ({"kind": "csv", "image_size": 32, "channels": 3}, CsvSource),
-        ({"kind": "fer2013"}, Fer2013Source),
-        ({"kind": "torchvision", "name": "CIFAR100"}, TorchvisionSource),
-    ],
-)
-def test_the_kind_chooses_the_model(parameters, model):
-    assert isinstance(parse_source(parameters), model)
 
 
 @pytest.mark.parametrize(
@@ -54,11 +35,6 @@ def test_all_wrong_parameters_are_reported_at_once():
         parse_source({"kind": "folder", "image_size": 0, "channels": 2})
 
 
-def test_digits_are_read_without_raw_files(tmp_path):
-    collection = read_source(DigitsSource(kind="digits", image_size=8), tmp_path / "nowhere")
-    assert collection.splits["all"].images.shape == (1797, 1, 8, 8)
-
-
 @pytest.mark.parametrize(
     ("parameters", "named"),
     [
@@ -72,17 +48,6 @@ def test_without_raw_files_the_error_says_where_to_put_them(tmp_path, parameters
     with pytest.raises(InputError, match=named) as caught:
         read_source(parse_source(parameters), tmp_path)
     assert str(tmp_path) in str(caught.value) and "\n" not in str(caught.value)
-
-
-def test_a_folder_is_listed_below_the_raw_folder(tmp_path):
-    for folder in ("train/cat", "train/dog", "test/cat"):
-        (tmp_path / folder).mkdir(parents=True)
-        Image.new("L", (4, 4), 3).save(tmp_path / folder / "a.png")
-    collection = read_source(FolderSource(kind="folder", image_size=4, channels=1), tmp_path)
-    assert {name: split.ids for name, split in collection.splits.items()} == {
-        "training": ["train/cat/a.png", "train/dog/a.png"],
-        "query": ["test/cat/a.png"],
-    }
 
 
 def test_a_flat_folder_without_labels_is_one_class(tmp_path):

@@ -13,7 +13,6 @@ from deephash_pipeline.images.sources.folder import FolderSource
 from deephash_pipeline.images.sources.registry import parse_source, read_source
 from deephash_pipeline.images.splits import SplitParameters, split_collection
 from deephash_pipeline.images.statistics import pixel_statistics
-from deephash_pipeline.networks import build_trunk
 from deephash_pipeline.pipelines.data_ingestion.nodes import IngestionParameters
 from tests.configuration import configured
 
@@ -66,20 +65,6 @@ def test_the_configured_split_is_the_papers():
     assert parameters.query_count == round(108754 / 5)
 
 
-def test_the_configured_network_has_the_tables_parameters_and_sizes():
-    trunk = build_trunk(configured("sun397", "globals")["network"])
-    # Weights and bias of each filter, conv1 to conv5; the second, fourth and fifth see half the channels.
-    filters = 96 * (3 * 11**2 + 1) + 256 * (48 * 5**2 + 1) + 384 * (256 * 3**2 + 1) + (384 + 256) * (192 * 3**2 + 1)
-    assert sum(weights.numel() for weights in trunk.parameters()) == filters
-    assert trunk.image_shape == (3, 227, 227)
-    assert trunk.z_dimension == 9216
-    example, sizes = torch.zeros(1, 3, 227, 227), []
-    for layer in trunk.layers:
-        example = layer(example)
-        sizes.append(example.shape[2])
-    assert sizes == [227, 55, 55, 27, 27, 27, 27, 13, 13, 13, 13, 13, 13, 13, 13, 6]
-
-
 def test_one_step_on_crops_of_warped_images_changes_every_weight(tmp_path, collection):
     chosen = split_collection(collection, SPLIT, seed=42)["training"].take(np.array([0, 1, 800, 1500]))
     one_label = type(chosen)(chosen.images, np.array([0, 0, 1, 2]), chosen.ids)
@@ -119,3 +104,4 @@ def test_the_configured_source_is_warped_and_larger_than_the_crop():
     source = parse_source(configured("sun397", "catalog")["raw_images"]["source"])
     assert isinstance(source, FolderSource)
     assert (source.image_size, source.channels) == (256, 3)
+    assert configured("sun397", "globals")["network"] == "caffenet"

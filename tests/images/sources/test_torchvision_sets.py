@@ -74,25 +74,11 @@ def test_what_is_there_is_not_downloaded(archive, tmp_path):
     assert len(read_torchvision("CIFAR10", tmp_path / "raw").splits["training"]) == 4
 
 
-def test_an_archive_with_another_checksum_is_refused(archive, tmp_path):
-    archive.write_bytes(archive.read_bytes()[:-1])
-    with pytest.raises(InputError, match=r"torchvision cannot read CIFAR10 from .*check the network") as caught:
-        read_torchvision("CIFAR10", tmp_path / "raw", download=True)
-    assert "\n" not in str(caught.value)
-
-
 def test_a_batch_with_another_checksum_is_refused(archive, tmp_path):
     read_torchvision("CIFAR10", tmp_path / "raw", download=True)
     (tmp_path / "raw" / CIFAR10.base_folder / "test_batch").write_bytes(b"damaged")
     with pytest.raises(InputError, match=r"cannot read CIFAR10 .*set `download: true` of the source"):
         read_torchvision("CIFAR10", tmp_path / "raw")
-
-
-def test_an_unreachable_address_is_reported_in_one_line(archive, tmp_path):
-    archive.unlink()
-    with pytest.raises(InputError, match=r"torchvision cannot read CIFAR10 from .*check the network") as caught:
-        read_torchvision("CIFAR10", tmp_path / "raw", download=True)
-    assert "\n" not in str(caught.value)
 
 
 def test_grey_images_are_read(tmp_path):

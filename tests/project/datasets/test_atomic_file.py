@@ -77,13 +77,6 @@ def test_a_file_and_its_folders_are_made(tmp_path):
     assert names(tmp_path / "a" / "b") == ["text.txt"]
 
 
-def test_saving_again_replaces_the_file(tmp_path):
-    dataset = TextDataset(str(tmp_path / "text.txt"))
-    dataset.save("a longer former content")
-    dataset.save("new")
-    assert dataset.load() == "new"
-
-
 def test_a_writer_that_fails_midway_leaves_the_former_file_and_no_temporary_one(tmp_path):
     dataset = TextDataset(str(tmp_path / "text.txt"))
     dataset.save("former")
@@ -91,14 +84,6 @@ def test_a_writer_that_fails_midway_leaves_the_former_file_and_no_temporary_one(
         dataset.save("half written!")
     assert dataset.load() == "former"
     assert names(tmp_path) == ["text.txt"]
-
-
-def test_a_writer_that_fails_the_first_time_leaves_nothing(tmp_path):
-    dataset = TextDataset(str(tmp_path / "text.txt"))
-    with pytest.raises(DatasetError, match="no space left"):
-        dataset.save("half written!")
-    assert names(tmp_path) == []
-    assert not dataset.exists()
 
 
 @pytest.mark.parametrize(
@@ -118,20 +103,6 @@ def test_content_of_the_wrong_type_is_refused_and_leaves_the_former_file(tmp_pat
         kind(str(tmp_path / name)).save(content)
     assert (tmp_path / name).read_text() == "former"
     assert names(tmp_path) == [name]
-
-
-def test_the_file_has_its_final_name_only_once_it_is_whole(tmp_path):
-    final = tmp_path / "text.txt"
-    seen = []
-
-    class Observed(TextDataset):
-        def _write(self, path, content):
-            super()._write(path, content)
-            seen.append((path.parent == final.parent, path.suffix, final.exists()))
-
-    Observed(str(final)).save("content")
-    assert seen == [(True, ".txt", False)]
-    assert final.read_text() == "content"
 
 
 @pytest.mark.parametrize(("kind", "name"), FILE_DATASETS)
@@ -162,10 +133,6 @@ def test_weights_that_pytorch_has_pickled_are_refused(tmp_path):
     assert not sprung.exists()
 
 
-def test_the_description_names_the_file(tmp_path):
-    assert str(tmp_path / "text.txt") in str(TextDataset(str(tmp_path / "text.txt")))
-
-
 @pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o002, 0o664), (0o077, 0o600)])
 @pytest.mark.parametrize("kind", ["text", "tensors"])
 def test_the_mode_of_a_file_is_what_the_umask_asks_for(tmp_path, kind, umask, mode):
@@ -180,16 +147,3 @@ def test_the_mode_of_a_file_is_what_the_umask_asks_for(tmp_path, kind, umask, mo
     finally:
         os.umask(before)
     assert path.stat().st_mode & 0o777 == mode
-
-
-def test_file_and_folder_are_on_the_disk_before_the_save_is_over(tmp_path, monkeypatch):
-    flushed = []
-
-    def fsync(descriptor):
-        flushed.append((Path(os.readlink(f"/proc/self/fd/{descriptor}")), (tmp_path / "text.txt").exists()))
-
-    monkeypatch.setattr("os.fsync", fsync)
-    TextDataset(str(tmp_path / "text.txt")).save("content")
-    (file, renamed), (folder, renamed_then) = flushed
-    assert (file.parent, renamed) == (tmp_path, False)
-    assert (folder, renamed_then) == (tmp_path, True)

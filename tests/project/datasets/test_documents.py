@@ -24,12 +24,6 @@ def test_a_document_comes_back_as_it_was(tmp_path):
     assert dataset.load() == METRICS
 
 
-def test_the_order_in_which_a_document_was_made_does_not_show_in_its_file(tmp_path):
-    json_dataset(str(tmp_path / "a.json")).save(METRICS)
-    json_dataset(str(tmp_path / "b.json")).save(dict(reversed(METRICS.items())))
-    assert (tmp_path / "a.json").read_text() == (tmp_path / "b.json").read_text()
-
-
 def test_a_document_that_no_other_program_could_read_is_refused(tmp_path):
     with pytest.raises(DatasetError, match="not JSON compliant"):
         json_dataset(str(tmp_path / "metrics.json")).save({"loss": float("inf")})
@@ -93,10 +87,6 @@ def test_it_is_made_from_an_entry_of_the_catalog(tmp_path):
 def test_kedro_viz_knows_each_preview_by_the_name_of_its_annotation(tmp_path, kind, preview):
     annotation = inspect.signature(kind(str(tmp_path / "file.png")).preview).return_annotation
     assert getattr(annotation, "__name__", annotation) == preview
-
-
-def test_what_has_no_preview_in_kedro_datasets_has_none_here(tmp_path):
-    assert not hasattr(text_dataset(str(tmp_path / "page.html")), "preview")
 
 
 def test_kedro_viz_gets_the_preview_and_its_kind(tmp_path):

@@ -6,28 +6,18 @@ import safetensors.numpy
 import torch
 from kedro.io import DatasetError
 
-from deephash_pipeline.hashing import ENCODERS, HASH_FUNCTIONS, load_encoder
+from deephash_pipeline.hashing import HASH_FUNCTIONS
 from deephash_pipeline.networks import build_trunk, initialise
 from deephash_pipeline.project.datasets import EncoderDataset, TensorsDataset
 
 CODE_LENGTH = 12
 
 
-def features():
-    return np.maximum(np.random.default_rng(3).normal(1, 1, size=(200, 20)), 0).astype(np.float32)
+FEATURES = np.maximum(np.random.default_rng(3).normal(1, 1, size=(200, 20)), 0).astype(np.float32)
 
 
-def an_encoder(kind):
-    """Fit what can be fitted; give random weights to what back-propagation would have made."""
-    if kind in HASH_FUNCTIONS:
-        little_work = {"batches_per_stage": 5} if kind == "mlh" else {}
-        hash_function = HASH_FUNCTIONS[kind](CODE_LENGTH, random_state=5, **little_work)
-        return hash_function.fit(features(), np.arange(200) % 10)
-    generator = np.random.default_rng(5)
-    shift = "threshold" if kind == "hash_layer" else "bias"
-    weights = "projection" if kind == "hash_layer" else "weights"
-    arrays = {weights: generator.normal(size=(20, CODE_LENGTH)), shift: generator.normal(size=CODE_LENGTH)}
-    return load_encoder(kind, CODE_LENGTH, arrays)
+def an_encoder(kind="itq"):
+    return HASH_FUNCTIONS[kind](CODE_LENGTH, random_state=5).fit(FEATURES)
 
 
 def test_the_state_of_a_network_comes_back_as_it_was(tmp_path):
@@ -49,7 +39,8 @@ def test_a_tensor_that_is_a_view_is_saved_whole(tmp_path):
     assert torch.equal(dataset.load()["weight"], weight.T)
 
 
-@pytest.mark.parametrize("kind", ENCODERS)
+# What arrays each kind has is tested with hash functions; here, of floats alone and of several types.
+@pytest.mark.parametrize("kind", ["itq", "sh"])
 def test_a_stored_encoder_gives_the_same_codes(tmp_path, kind):
     encoder = an_encoder(kind)
     dataset = EncoderDataset(str(tmp_path / "encoder.safetensors"))
@@ -57,13 +48,13 @@ def test_a_stored_encoder_gives_the_same_codes(tmp_path, kind):
     loaded = dataset.load()
     assert type(loaded) is type(encoder)
     assert loaded.code_length == CODE_LENGTH
-    np.testing.assert_array_equal(loaded.transform(features()), encoder.transform(features()))
+    np.testing.assert_array_equal(loaded.transform(FEATURES), encoder.transform(FEATURES))
 
 
 def test_equal_encoders_are_equal_files(tmp_path):
     paths = [tmp_path / f"{number}.safetensors" for number in range(5)]
     for path in paths:
-        EncoderDataset(str(path)).save(an_encoder("itq"))
+        EncoderDataset(str(path)).save(an_encoder())
     assert len({path.read_bytes() for path in paths}) == 1
 
 

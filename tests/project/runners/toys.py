@@ -3,9 +3,7 @@
 import logging
 import os
 import signal
-import time
 from pathlib import Path
-from typing import Any
 
 import numba
 import numpy as np
@@ -27,8 +25,6 @@ from deephash_pipeline.training import (
     train,
 )
 from tests.project.datasets.kinds import KINDS
-
-Content = dict[str, Any]
 
 
 def count_threads(start):
@@ -94,11 +90,6 @@ def train_first(start):
 
 def train_second(start):
     return train_for_long(start, "second.b12")
-
-
-def wait(start):
-    time.sleep(600)
-    return {}
 
 
 def pipeline(**functions):

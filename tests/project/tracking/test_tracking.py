@@ -28,9 +28,9 @@ def artifacts(project, run):
     return {path.name: path.read_text() for path in folder.glob("*")}
 
 
-def test_a_run_is_a_parent_with_parameters_and_tags(project, client):
+def test_a_run_is_a_parent_with_parameters_tags_and_artifacts_and_each_cell_a_child_with_its_metrics(project, client):
     run(project, stored_catalog("parent"))
-    parent, _ = runs(client(), "parent")
+    parent, (child,) = runs(client(), "parent")
     assert parent.info.run_name == "evaluation,reporting mnist"
     assert parent.info.status == "FINISHED"
     assert parent.data.params == {"options.epochs": "3", "options.schedule.name": "one_cycle", "seed": "42"}
@@ -38,31 +38,23 @@ def test_a_run_is_a_parent_with_parameters_and_tags(project, client):
     assert (tags["benchmark"], tags["environment"], tags["pipeline"]) == ("parent", "mnist", "evaluation,reporting")
     assert tags["version.kedro"] and tags["version.torch"] and tags["version.python"] and tags["device"]
     assert "mlflow.source.git.commit" not in tags
+    stored = artifacts(project, parent)
+    assert set(stored) == {"map_table.csv", "report.html"}
+    assert stored["map_table.csv"] == "method,12\nITQ,0.5\n"
+    assert stored["report.html"] == "<h1>Report</h1>"
+    assert child.info.run_name == "itq.b12"
+    assert child.info.status == "FINISHED"
+    assert child.data.params == {"method": "itq", "code_length": "12"}
+    assert child.data.metrics.pop("seconds") >= 0
+    assert child.data.metrics == {"mean_average_precision": 0.5, "queries": 7.0}
+    # The experiment opens on its runs.
+    assert client().get_experiment_by_name("parent").tags["mlflow.experimentKind"] == "custom_model_development"
 
 
 def test_a_run_of_no_nodes_is_none(project, client):
     run(project, stored_catalog("nothing"), Pipeline([]))
     experiment = client().get_experiment_by_name("nothing")
     assert experiment is None or not client().search_runs([experiment.experiment_id])
-
-
-def test_each_cell_is_a_child_with_its_metrics(project, client):
-    run(project, stored_catalog("cells"))
-    _, (child,) = runs(client(), "cells")
-    assert child.info.run_name == "itq.b12"
-    assert child.info.status == "FINISHED"
-    assert child.data.params == {"method": "itq", "code_length": "12"}
-    assert child.data.metrics.pop("seconds") >= 0
-    assert child.data.metrics == {"mean_average_precision": 0.5, "queries": 7.0}
-
-
-def test_tables_and_report_are_artifacts_of_the_parent(project, client):
-    run(project, stored_catalog("artifacts"))
-    parent, _ = runs(client(), "artifacts")
-    stored = artifacts(project, parent)
-    assert set(stored) == {"map_table.csv", "report.html"}
-    assert stored["map_table.csv"] == "method,12\nITQ,0.5\n"
-    assert stored["report.html"] == "<h1>Report</h1>"
 
 
 def test_histories_become_metrics_by_epoch(project, client):
@@ -131,11 +123,6 @@ def test_the_commit_and_whether_the_code_differs_are_tagged(tmp_path, project, c
     clean, changed = (runs(cloned, name)[0].data.tags for name in ("clean", "changed"))
     assert clean["mlflow.source.git.commit"] == changed["mlflow.source.git.commit"] == commit
     assert (clean["git_dirty"], changed["git_dirty"]) == ("false", "true")
-
-
-def test_an_experiment_opens_on_its_runs(project, client):
-    run(project, stored_catalog("new"))
-    assert client().get_experiment_by_name("new").tags["mlflow.experimentKind"] == "custom_model_development"
 
 
 def cell(method, score, bits="b12", after=lambda: None):

@@ -7,15 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.retrieval import unpack_bits
 from deephash_pipeline.search.features import FeatureForm
 from deephash_pipeline.search.vectors import VectorIndex, building
 from deephash_pipeline.search.vectors.recall import MeasuredRecall
-
-Vectors = NDArray[np.float32]
 
 
 def exact(queries, vectors, k):

@@ -76,12 +76,13 @@ def parameters(epochs, **changes):
 
 
 def train_both_stages(folder, devices, seconds_between, epochs):
-    """Pre-train and fine-tune; give both histories."""
+    """Pre-train and fine-tune, on as many devices each; give both histories."""
     inputs, labels = inputs_and_labels()
     network = softmax_network()
     histories = {}
     # The gradient of the hashing loss jumps where a sign changes: large steps multiply differences in the last bit.
-    for name, objective, learning_rate in (("pre-training", CrossEntropy(), 0.02), ("fine-tuning", HASHING, 0.001)):
+    stages = (("pre-training", CrossEntropy(), 0.02), ("fine-tuning", HASHING, 0.001))
+    for (name, objective, learning_rate), number in zip(stages, devices, strict=True):
         if name == "fine-tuning":
             network = hash_network(network.trunk.state_dict())
         histories[name] = train(
@@ -89,7 +90,7 @@ def train_both_stages(folder, devices, seconds_between, epochs):
             objective,
             LabelledInputs(inputs, labels),
             parameters(epochs, learning_rate=learning_rate),
-            TrainingRun(name, 5, devices=devices, checkpoints=CheckpointFolder(folder / name, seconds_between)),
+            TrainingRun(name, 5, devices=number, checkpoints=CheckpointFolder(folder / name, seconds_between)),
         )
     return histories
 
@@ -113,10 +114,12 @@ def gradients_of_first_step():
 
 
 def main(folder, devices, seconds_between, epochs):
-    """Do all of it, and write what was found."""
+    """Do all of it, on so many devices or on those of each stage, and write what was found."""
     join_ranks(CPU)
     gradients = gradients_of_first_step()
-    histories = train_both_stages(folder, devices, seconds_between, epochs)
+    histories = train_both_stages(
+        folder, devices if isinstance(devices, tuple) else (devices,) * 2, seconds_between, epochs
+    )
     if rank() == 0:
         save_file(gradients, folder / "gradients.safetensors")
         (folder / "histories.json").write_text(json.dumps(histories))

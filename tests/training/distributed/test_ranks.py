@@ -34,8 +34,8 @@ def several(request, tmp_path_factory):
     """What three processes that `train` has started have found, or two of torchrun."""
     folder = tmp_path_factory.mktemp("several")
     if request.param == "started here":
-        # Which do not divide a batch of 128 equally.
-        digits_on_ranks.main(folder, 3, NEVER, 3)
+        # Which do not divide a batch of 128 equally; for the stage whose loss needs the whole batch.
+        digits_on_ranks.main(folder, (1, 3), NEVER, 3)
         return folder
     meeting = {"WORLD_SIZE": 2, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port()}
     running = [start(folder, 1, NEVER, 3, RANK=rank, LOCAL_RANK=rank, **meeting) for rank in range(2)]
@@ -47,6 +47,19 @@ def several(request, tmp_path_factory):
 
 def losses(folder, stage):
     return [row["loss"] for row in json.loads((folder / "histories.json").read_text())[stage]]
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_several_processes_train_what_one_does_and_leave_one_checkpoint(alone, several, stage):
+    expected = losses(alone, stage)
+    assert len(expected) == 3 and expected[-1] < expected[0]
+    np.testing.assert_allclose(losses(several, stage), expected, atol=TOLERANCE, rtol=0)
+    assert sorted(path.suffix for path in (several / stage).iterdir()) == [".json", ".safetensors"]
+    one, more = (CheckpointFolder(folder / stage, NEVER).load() for folder in (alone, several))
+    assert one is not None and more is not None
+    assert one.tensors.keys() == more.tensors.keys()
+    for name in one.tensors:
+        torch.testing.assert_close(more.tensors[name], one.tensors[name], rtol=0, atol=TOLERANCE)
 
 
 # Processes of torchrun compute it within; those that `train` starts are held by the curve below.
@@ -61,19 +74,6 @@ def test_several_processes_find_the_gradient_of_one_at_the_first_step(alone, sev
     )
     assert one.abs().max() > 0
     assert float((more - one).norm() / one.norm()) <= TOLERANCE
-
-
-@pytest.mark.parametrize("stage", STAGES)
-def test_several_processes_train_what_one_does_and_leave_one_checkpoint(alone, several, stage):
-    expected = losses(alone, stage)
-    assert len(expected) == 3 and expected[-1] < expected[0]
-    np.testing.assert_allclose(losses(several, stage), expected, atol=TOLERANCE, rtol=0)
-    assert [path.suffix for path in (several / stage).iterdir()] == [".safetensors"]
-    one, more = (CheckpointFolder(folder / stage, NEVER).load() for folder in (alone, several))
-    assert one is not None and more is not None
-    assert one.tensors.keys() == more.tensors.keys()
-    for name in one.tensors:
-        torch.testing.assert_close(more.tensors[name], one.tensors[name], rtol=0, atol=TOLERANCE)
 
 
 def test_a_batch_with_less_than_an_image_for_each_is_refused_before_anything_starts(tmp_path):

@@ -47,13 +47,6 @@ def test_values_come_back_to_the_last_digit(tmp_path, value):
     assert repr(folder.load().progress["value"]) == repr(value)
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, -0.0, 5e-324, 0.1 + 0.2, 2**70])
-def test_numbers_that_are_not_finite_or_hardly_there_survive(tmp_path, value):
-    folder = CheckpointFolder(tmp_path, 0)
-    folder.save(state(history=[{"loss": value}]))
-    assert repr(folder.load().progress["history"]) == repr([{"loss": value}])
-
-
 def test_a_checkpoint_holds_the_commit_and_the_configuration_with_its_hash(tmp_path):
     a_folder(tmp_path, 1)
     content = content_of(last(tmp_path))
