@@ -138,7 +138,7 @@ EXACT = (
 
 
 def tables(results: Results) -> dict[str, Rows | str]:
-    """Rows of the tables: exact search by size, the best setting of each kind of index, and all of each database."""
+    """Rows: exact search by size, the best setting of each index in the largest databases, and all of each."""
     exact: list[Entry] = []
     best: list[Entry] = []
     every: dict[str, list[Entry]] = {}
@@ -179,7 +179,8 @@ def tables(results: Results) -> dict[str, Rows | str]:
             columns |= {} if good else {"recall@10": f"*{columns['recall@10']}*"}
             candidate = {"codes": codes, "items": f"{items:,}", **row, **columns, **speed, **cost}
             of_family.setdefault(entry["family"], []).append((order, candidate))
-        best += [min(of, key=itemgetter(0))[1] for family, of in of_family.items() if family != FLAT_UNPADDED]
+        if largest:
+            best += [min(of, key=itemgetter(0))[1] for family, of in of_family.items() if family != FLAT_UNPADDED]
     return {"exact": rows_by(EXACT, exact), "best": best, **every}
 
 

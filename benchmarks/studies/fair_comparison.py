@@ -61,13 +61,6 @@ def sections(tables: dict[str, pd.DataFrame]) -> dict[str, str]:
     shown = {}
     for name, table in numbers.items():
         shown[name] = _marked(table, {text: (key, SHOWN_AT) for key, text in PROTOCOLS.items()})
-        others = [(key, bits) for key in list(PROTOCOLS)[:2] for bits in sorted(set(table["code_length"]) - {SHOWN_AT})]
-        if others:
-            at_others = table[[cell in others for cell in zip(table["protocol"], table["code_length"], strict=True)]]
-            named = at_others[at_others["verdict"].isin(["best", "tied"])]["method"].unique()
-            of_others = table[table["method"].isin(named)]
-            columns = {f"{bits}: {PROTOCOLS[key]}": (key, bits) for key, bits in others}
-            shown[f"{name} at other lengths"] = _marked(of_others, columns)
     return {
         **shown,
         "verdicts": markdown_table(verdicts),

@@ -27,8 +27,7 @@ PAPER_SIZES = {
 
 PROTOCOL = (
     "Test images search the training images, as in the paper; mAP is [tie-aware](../../evaluation.md). In brackets: "
-    f'the value that Mu & Liu print, if they print one. "{NOT_RUN}": not measured here. The CSV beside this page has '
-    "every value, with differences.\n"
+    f'the value that Mu & Liu print. "{NOT_RUN}": not measured here. The CSV has every value.\n'
 )
 
 SHOWN_RADIUS = 2
