@@ -71,9 +71,9 @@ class DeepHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
         network: a table of the paper's appendix, such as ``lenet`` (28x28, grey) or ``cifar10_full`` (32x32, colour);
             or a classifier of `torchvision.models`, such as ``resnet18``, or a model of timm, such as
             ``timm/tf_efficientnet_lite0``.
-        pretraining: of stage 1; None for the default.
-        hash_layer_init: of stage 2; None for the default.
-        fine_tuning: of all layers; None for the default.
+        pretraining: parameters of stage 1; None for the default.
+        hash_layer_init: parameters of stage 2; None for the default.
+        fine_tuning: parameters of the training of all layers; None for the default.
         effort: share of the epochs that are made, 0.1 for a quick look.
         random_state: every random draw derives from it.
         device: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.

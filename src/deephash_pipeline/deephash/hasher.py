@@ -162,7 +162,7 @@ class ImageHasher(BaseHasher):
         """Write one safetensors file, whole or not at all; equal hashers give equal files.
 
         Args:
-            path: of the file.
+            path: the file.
             half: store the trunk's weights in half precision. Of a loaded hasher a few bits of a thousand codes differ.
             trunk: store the network. Without it, its pretrained weights are taken from their package when the hasher is
                 loaded, and the hash function's numbers of single precision are stored in half precision.

@@ -58,7 +58,7 @@ def write_index(folder: Path, encoded: EncodedDatabase) -> AddedImages:
     is made anew.
 
     Args:
-        folder: of the index.
+        folder: directory of the index.
         encoded: what it is to have.
 
     Raises:

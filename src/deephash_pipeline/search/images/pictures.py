@@ -20,7 +20,7 @@ def write_picture(folder: Path, image: Image.Image, name: str, sync: bool = True
     """Write a picture as PNG; return its path from the folder of the index.
 
     Args:
-        folder: of the index.
+        folder: directory of the index.
         image: the picture.
         name: of its file, without suffix.
         sync: whether to wait until it is on the disk.
