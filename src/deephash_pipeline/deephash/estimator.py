@@ -81,9 +81,9 @@ class DeepHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
             ``auto`` chooses by the first images: up to 64 pixels ``lenet`` if they are grey and else
             ``cifar10_full``; of larger ones the hash layer alone is learned, on the features of `PHOTOGRAPHS`, which
             the extra ``photos`` brings.
-        pretraining: of stage 1; None for the default.
-        hash_layer_init: of stage 2; None for the default.
-        fine_tuning: of all layers; None for the default.
+        pretraining: parameters of stage 1; None for the default.
+        hash_layer_init: parameters of stage 2; None for the default.
+        fine_tuning: parameters of the training of all layers; None for the default.
         effort: share of the epochs that are made, 0.1 for a quick look.
         random_state: every random draw derives from it.
         device: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.

@@ -55,7 +55,7 @@ class FeatureExtractor:
     Args:
         trunk: the network, with its weights.
         statistics: ``mean`` and ``standard_deviation`` of each channel, in units of [0, 1].
-        device: of PyTorch.
+        device: PyTorch device to compute on.
         runtime: what computes.
 
     Attributes:

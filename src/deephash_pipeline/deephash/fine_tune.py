@@ -152,7 +152,7 @@ def fine_tune(
         training_set: what is learned from.
         parameters: hash layer, loss, training and augmentation.
         run: network, code length, seed, device, checkpoints.
-        start: of pre-training; None for random weights everywhere.
+        start: weights of pre-training; None for random weights everywhere.
         after_epoch: more metrics for the history, of the network as it is then; never measured on queries.
 
     Raises:

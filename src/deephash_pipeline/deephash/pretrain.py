@@ -160,7 +160,7 @@ def extract_features(
 
     Args:
         images: uint8 of shape (n, channels, height, width).
-        statistics: of the training images.
+        statistics: pixel statistics of the training images.
         trunk_weights: state of the trunk.
         experiment: network and device.
 

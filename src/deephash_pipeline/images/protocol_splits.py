@@ -26,7 +26,7 @@ def split_by_protocol(
     Args:
         collection: of the source.
         parameters: of the draws; where the protocol fixes the sets they stay at their defaults.
-        seed: of the draws.
+        seed: number that decides the draws.
         protocol: that the codes will be evaluated by.
 
     Returns:

@@ -111,7 +111,7 @@ def split_class_names(class_names: Sequence[str], parameters: SplitParameters, s
     """Order the classes as the labels of the splits do: those to train on first, then the unseen ones.
 
     Args:
-        class_names: of the collection.
+        class_names: names of the classes of the collection.
         parameters: see `SplitParameters`.
         seed: the one that the collection is split with.
 
@@ -134,7 +134,7 @@ def stratified_draw(labels: NDArray[Any], count: int, seed: int) -> NDArray[np.i
     Args:
         labels: class of each row, shape (n,); or multi-hot labels, uint8 of shape (n, classes).
         count: 0..n; shares of a class are rounded by largest remainder, so that they add up to it.
-        seed: of the draw.
+        seed: number that decides the draw.
 
     Returns:
         The rows drawn, ascending, shape (count,).

@@ -22,7 +22,7 @@ class CodedItems(ABC):
 
     Args:
         index: has their codes; one in another engine is only read.
-        folder: of the index; None for one in memory.
+        folder: directory of the index; None for one in memory.
 
     Attributes:
         width: numbers of an item that is a vector, 0 where items are images.

@@ -25,7 +25,7 @@ class Database:
     """A connection to a file, whose statements know `digest_of`.
 
     Args:
-        path: of the file; None keeps it in memory.
+        path: the file; None keeps it in memory.
         read_only: whether to refuse changes. A file that nobody can write, as on a disk that is mounted for reading,
             is read as it is.
     """

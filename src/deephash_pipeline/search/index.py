@@ -158,7 +158,7 @@ class HammingIndex(ReadableIndex):
         """Remove items, for good and before the next search; return how many.
 
         Args:
-            ids: of the items.
+            ids: identifiers of the items.
             missing_ok: whether to pass over ids that are not there; otherwise one is an error, and nothing is removed.
 
         Raises:

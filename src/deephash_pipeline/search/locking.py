@@ -13,7 +13,7 @@ class WriterLock:
     """The right to change an index.
 
     Args:
-        folder: of the index.
+        folder: directory of the index.
 
     Raises:
         InputError: if another process, or another object of this one, has it, or the folder cannot be written.

@@ -36,7 +36,7 @@ def replacing_index(folder: Path) -> Iterator[Path]:
     deleted.
 
     Args:
-        folder: of the index, or a symbolic link to it.
+        folder: directory of the index, or a symbolic link to it.
 
     Raises:
         InputError: the folder has files of others, or another process writes it, or builds it too.

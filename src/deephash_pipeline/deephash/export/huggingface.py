@@ -72,7 +72,7 @@ def model_card(about: HasherDescription, metrics: Mapping[str, Any] | None, orig
 
     Args:
         about: the hasher.
-        metrics: of its cell, if they were measured.
+        metrics: metrics of its cell, if they were measured.
         origin: from its manifest, if there is one.
 
     Example:

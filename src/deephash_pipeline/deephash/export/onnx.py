@@ -139,7 +139,7 @@ def export_onnx(hasher: ImageHasher, path: str | Path) -> None:
 
     Args:
         hasher: a fitted one.
-        path: of the file.
+        path: the file.
 
     Raises:
         InputError: the package onnx is not installed, the hasher has a part without a form in ONNX, or the file cannot

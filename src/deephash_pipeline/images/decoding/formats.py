@@ -75,7 +75,7 @@ def only_images(names: Iterable[Name], wanted: Callable[[Name], object] = is_ima
     """Yield names of images; at the end say in a line how many others there were, of which kinds, and name the first.
 
     Args:
-        names: of files.
+        names: file names.
         wanted: which of them to yield.
     """
     kinds: Counter[str] = Counter()

@@ -64,7 +64,7 @@ def gist(images: NDArray[np.uint8], parameters: GistParameters, device: torch.de
         images: uint8 of shape (n, channels, size, size); may be memory-mapped, then only batches are read. Colours are
             averaged.
         parameters: blocks and filters.
-        device: where to compute.
+        device: PyTorch device to compute on.
 
     Returns:
         Mean magnitudes, at least 0, float32 of shape (n, `parameters.features`): filter by filter, the finest scale

@@ -34,7 +34,7 @@ def read_fer2013(path: Path, channels: Channels = 1) -> ImageCollection:
     """Read `fer2013.csv` with its columns emotion (0..6), pixels (2304 numbers) and Usage.
 
     Args:
-        path: of the CSV.
+        path: the CSV file.
         channels: 3 repeats the grey values.
 
     Returns:

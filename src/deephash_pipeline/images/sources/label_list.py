@@ -68,7 +68,7 @@ def read_label_list(path: Path, classes: int | None = None) -> LabelList:
     r"""Read a list. Paths may contain spaces; empty lines are passed over.
 
     Args:
-        path: of the list.
+        path: file of the list.
         classes: how many columns of 0 and 1 end each line; None to count them in the first line, whose path then must
             not contain a space.
 
@@ -112,7 +112,7 @@ def write_label_list(path: Path, ids: Sequence[str], labels: NDArray[Any], class
     """Write a list that `read_label_list` and other toolboxes read.
 
     Args:
-        path: of the list.
+        path: file of the list.
         ids: paths of the images.
         labels: class numbers (n,), or multi-hot (n, classes).
         classes: how many columns to write.

@@ -178,7 +178,7 @@ class EncodedBlock:
     """What became of a block.
 
     Attributes:
-        number: of the block.
+        number: position of the block in the listing.
         images: encoded.
         broken: those that were left out.
 

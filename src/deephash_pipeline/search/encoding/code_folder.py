@@ -93,7 +93,7 @@ class CodeFolder:
     whoever makes it, so it does no harm if two do.
 
     Args:
-        address: of the folder.
+        address: folder, on a disk or in an object store.
 
     Example:
         >>> from tempfile import TemporaryDirectory
@@ -191,7 +191,7 @@ class CodeFolder:
         """Write a block, whole or not at all.
 
         Args:
-            number: of the block.
+            number: position of the block in the listing.
             listing: digest of the listing that it is of.
             block: what it has.
             stamp: what its files are like, see `Block`.

@@ -29,7 +29,7 @@ def open_export(kind: str, address: str, name: str, approximate: bool = False) -
     Args:
         kind: ``postgres`` or ``milvus``.
         address: as the engine's own clients take it.
-        name: of the table or collection.
+        name: name of the table or collection.
         approximate: whether searches may miss near items, see `PostgresIndex`.
 
     Raises:
@@ -50,7 +50,7 @@ def open_engine(address: str, name: str, approximate: bool = False) -> ExportedI
     Args:
         address: ``postgresql://user@host/database`` or ``milvus:http://host:19530``. After a ``#`` may follow the name
             of the table or collection.
-        name: of the table or collection if the address has none.
+        name: name of the table or collection, if the address has none.
         approximate: see `open_export`.
 
     Raises:

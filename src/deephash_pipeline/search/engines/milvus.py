@@ -269,7 +269,7 @@ def expression_of(where: Where, columns: Sequence[str], has_kind: HasKind) -> st
 
     Args:
         where: see `HammingIndex.search`.
-        columns: that there are.
+        columns: names of the columns that there are.
         has_kind: whether a column has a value of a kind.
 
     Raises:

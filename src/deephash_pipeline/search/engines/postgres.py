@@ -31,7 +31,7 @@ class PostgresIndex(ExportedIndex):
 
     Args:
         url: of the database, as libpq takes it: ``postgresql://user@host/database``.
-        name: of the table.
+        name: name of the table.
         approximate: whether to search by the HNSW index of `add_hnsw`. Recall that forgives ties hides what it misses:
             on codes of a network most answers can be wrong.
 
@@ -216,7 +216,7 @@ def condition_of(where: Where, columns: Sequence[str], has_kind: HasKind) -> tup
 
     Args:
         where: see `HammingIndex.search`.
-        columns: that there are.
+        columns: names of the columns that there are.
         has_kind: whether a column has a value of a kind.
 
     Raises:

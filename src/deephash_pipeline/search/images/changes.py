@@ -42,7 +42,7 @@ def compared(index: HammingIndex, images: Sequence[ListedImage], verify: bool = 
 
     Args:
         index: whose items have the metadata `path`, `stamp` and `digest`.
-        images: with ids that differ.
+        images: images whose ids differ.
         verify: read every file, also those whose size and time of change are those in the index.
     """
     known = set(index)

@@ -59,10 +59,10 @@ def refit(folder: Path, method: str | None = None, labels: bool = False, device:
     """Fit a hash function on the features in an index, and make all of its codes anew by it; no picture is read.
 
     Args:
-        folder: of the index; it stays as it is until the new one takes its place.
+        folder: directory of the index; it stays as it is until the new one takes its place.
         method: key of `deephash_pipeline.hashing.HASH_FUNCTIONS`; None for the usual one, with labels or without.
         labels: whether images of one label are to have codes near to each other.
-        device: of the hasher.
+        device: PyTorch device of the hasher.
 
     Returns:
         The hasher that the index has now.

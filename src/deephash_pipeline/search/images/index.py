@@ -44,7 +44,7 @@ class ImageIndex(CodedItems):
     Args:
         hasher: makes the codes.
         index: has them; one in another engine is only read.
-        folder: of the index; None for one in memory.
+        folder: directory of the index; None for one in memory.
 
     Raises:
         InputError: the code lengths differ.
@@ -73,7 +73,7 @@ class ImageIndex(CodedItems):
         """Make a new index, to be written by this object.
 
         Args:
-            folder: of the index.
+            folder: directory of the index.
             hasher: makes its codes.
             features: keep the hasher's features of every image, as float16, to bring answers into order by them, and to
                 fit another hash function on them.
@@ -96,7 +96,7 @@ class ImageIndex(CodedItems):
         """Open an index.
 
         Args:
-            folder: of the index.
+            folder: directory of the index.
             read_only: whether others may write meanwhile; every search then sees what they have written before it.
             device: to encode on, ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
             runtime: what computes codes. ``onnx`` takes the hasher that `deephash-pipeline export-onnx` has put into
@@ -128,7 +128,7 @@ class ImageIndex(CodedItems):
         """Make an index, or go on with one that was made with the same hasher.
 
         Args:
-            folder: of the index.
+            folder: directory of the index.
             hasher: makes its codes.
             features: of a new index, see `create`.
 
@@ -163,7 +163,7 @@ class ImageIndex(CodedItems):
         time of change has become another are encoded again. A file is one item, under whatever names it is given.
 
         Args:
-            images: with ids that differ.
+            images: images whose ids differ.
         """
         return carry_out(self, compared(self._own(), images))
 

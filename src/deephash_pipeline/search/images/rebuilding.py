@@ -39,7 +39,7 @@ def rebuilt(folder: Path, hasher: "ImageHasher") -> Iterator[ImageIndex]:
     the old one has are encoded anew, and are the first of the new one.
 
     Args:
-        folder: of the index, or a symbolic link to it.
+        folder: directory of the index, or a symbolic link to it.
         hasher: makes the codes of the new one.
 
     Raises:

@@ -32,7 +32,7 @@ class Metrics:
     """Numbers for Prometheus.
 
     Args:
-        indexes: that are served.
+        indexes: indexes that are served.
     """
 
     def __init__(self, indexes: Mapping[str, CodedItems]) -> None:

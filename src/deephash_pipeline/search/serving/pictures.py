@@ -71,7 +71,7 @@ def read_picture(
     """Decode a picture as that of a file of the same bytes is decoded.
 
     Args:
-        content: of a file.
+        content: bytes of a file.
         image_shape: channels, height and width that the hasher takes.
         most_pixels: more are refused before any is decoded.
         keep: whether to return also what an index keeps: turned upright, at most 1,024 pixels wide or high.

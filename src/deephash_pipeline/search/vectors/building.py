@@ -43,7 +43,7 @@ class BuildSettings:
         code_length: bits per code.
         rescore: how vectors are stored to bring candidates into order.
         recall: the share of the exact answers that searches are to find.
-        seed: of every random draw.
+        seed: number that decides every random draw.
         anew: whether to replace an index that is there.
 
     Raises:
@@ -76,7 +76,7 @@ def build_index(
     """Make an index of vectors; until it is whole, the folder is as it was.
 
     Args:
-        folder: of the index.
+        folder: directory of the index.
         source: the vectors.
         settings: how.
         ids: of the vectors; the numbers of their rows by default.

@@ -36,7 +36,7 @@ class VectorIndex(CodedItems):
         encoder: makes the codes.
         description: of it, and what was measured.
         index: has codes and vectors.
-        folder: of the index.
+        folder: directory of the index.
 
     Example:
         >>> from tempfile import TemporaryDirectory
@@ -73,7 +73,7 @@ class VectorIndex(CodedItems):
         """Make an index in a folder, and open it.
 
         Args:
-            folder: of the index.
+            folder: directory of the index.
             vectors: float16, float32 or float64 (n, width), mapped arrays too; a path of `open_vectors`, or a source.
             ids: 64-bit integers or strings, one for each; the numbers of their rows by default.
             metadata: of an array, by column, one value for each.
@@ -82,7 +82,7 @@ class VectorIndex(CodedItems):
             code_length: bits per code, 1..4096; by default what the recall takes, see `defaults.default_form`.
             rescore: how vectors are stored to bring candidates into order, ``int8``, ``float16`` or ``none``.
             recall: the share of the exact answers that searches are to find.
-            seed: of every random draw.
+            seed: number that decides every random draw.
             anew: whether to replace an index that is there.
 
         Raises:
@@ -100,7 +100,7 @@ class VectorIndex(CodedItems):
         """Open an index.
 
         Args:
-            folder: of the index.
+            folder: directory of the index.
             read_only: whether others may write meanwhile; every search then sees what they have written before it.
 
         Raises:
@@ -164,7 +164,7 @@ class VectorIndex(CodedItems):
 
         Args:
             k: how many are to be found.
-            recall: that is wanted; by default what the index was built for.
+            recall: wanted share of the exact answers; by default what the index was built for.
         """
         return self.description.measured.expected(k, recall)
 

@@ -21,7 +21,7 @@ class Block(NamedTuple):
     Attributes:
         start: number of the first.
         vectors: float16, float32 or float64 (rows, width).
-        metadata: by column, a value for each row.
+        metadata: a value for each row, by column.
     """
 
     start: int
@@ -60,7 +60,7 @@ class ArrayVectors:
     Args:
         array: float16, float32 or float64 (n, width); a single vector (width,) counts as one row.
         name: what messages call it.
-        metadata: by column, a value for each row.
+        metadata: a value for each row, by column.
 
     Raises:
         InputError: it has another shape or type, or no number.
@@ -107,7 +107,7 @@ class ParquetVectors:
     """Vectors of a column of lists in a Parquet file; columns of plain values are metadata.
 
     Args:
-        path: of the file.
+        path: the file.
         column: with the vectors; the only one of lists by default.
         ids: column with the ids, ``id`` by default if there is one.
 
