@@ -33,18 +33,15 @@ def export(index: Path, target: tuple[str, str], name: str | None, hnsw: bool) -
     kind, address = target
     if hnsw and kind != "postgres":
         raise InputError("--hnsw is for postgres: leave it out")
-    with HammingIndex.open(index, read_only=True) as codes:
-        exported = open_export(kind, address, name or default_name(index))
-        try:
-            with count_steps("batches", total=-(-len(codes) // ROWS_AT_ONCE)) as advance:
-                report = export_index(
-                    codes, exported, advance=lambda done: advance(f"{done:,} of {len(codes):,} items")
-                )
-            if hnsw:
-                assert isinstance(exported, PostgresIndex)
-                exported.add_hnsw()
-        finally:
-            exported.close()
+    with (
+        HammingIndex.open(index, read_only=True) as codes,
+        open_export(kind, address, name or default_name(index)) as exported,
+    ):
+        with count_steps("batches", total=-(-len(codes) // ROWS_AT_ONCE)) as advance:
+            report = export_index(codes, exported, advance=lambda done: advance(f"{done:,} of {len(codes):,} items"))
+        if hnsw:
+            assert isinstance(exported, PostgresIndex)
+            exported.add_hnsw()
     click.echo(
         f"{exported.place}: {report.written} written, {report.deleted} deleted, {report.there} there already; "
         f"{report.queries} queries answered as by {index}"

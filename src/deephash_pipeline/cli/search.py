@@ -262,21 +262,17 @@ def search(
             assert photo is not None
             answers = images.search(photo, k, where, rescore)
         rows = _rows(images, answers, radius)
-    if as_json:
-        click.echo(json.dumps(rows, ensure_ascii=False))
-        return
-    cells = [(str(row["distance"]), row.get("label") or "", row["id"]) for row in rows]
-    print_columns([("distance", "label", "id"), *cells])
-    if approximate:
+    _print_rows(rows, as_json, ("distance", "label", "id"))
+    if approximate and not as_json:
         click.echo("approximate: near images may be missing", err=True)
 
 
-def _print_rows(rows: list[dict[str, Any]], as_json: bool) -> None:
+def _print_rows(rows: list[dict[str, Any]], as_json: bool, columns: Sequence[str] = ()) -> None:
     if as_json:
         click.echo(json.dumps(rows, ensure_ascii=False))
         return
-    columns = list(dict.fromkeys(name for row in rows for name in row))
-    print_columns([columns, *([str(row.get(name, "")) for name in columns] for row in rows)])
+    columns = columns or list(dict.fromkeys(name for row in rows for name in row))
+    print_columns([columns, *(["" if row.get(name) is None else str(row[name]) for name in columns] for row in rows)])
 
 
 def _rows(images: ImageIndex, answers: Answers, radius: int | None) -> list[dict[str, Any]]:

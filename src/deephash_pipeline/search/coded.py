@@ -3,8 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,11 +12,11 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.search.answers import Answers, ItemId
 from deephash_pipeline.search.filters import Where
 from deephash_pipeline.search.index import HammingIndex
-from deephash_pipeline.search.searchable import Searchable
+from deephash_pipeline.search.searchable import Closing, Searchable
 from deephash_pipeline.search.texts import Texts, one_form, spellings, texts, unknown
 
 
-class CodedItems(ABC):
+class CodedItems(Closing, ABC):
     """Items of an index, some of which have labels.
 
     Args:
@@ -38,14 +37,6 @@ class CodedItems(ABC):
     def close(self) -> None:
         """Let others write."""
         self.index.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
     def __len__(self) -> int:
         """Number of items."""

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
@@ -20,11 +19,12 @@ from deephash_pipeline.search.features import FeatureType, checked_features
 from deephash_pipeline.search.filters import checked_metadata
 from deephash_pipeline.search.ids import MISSING, checked_ids
 from deephash_pipeline.search.reading import ReadableIndex
+from deephash_pipeline.search.searchable import Closing
 from deephash_pipeline.search.segments import Contents
 from deephash_pipeline.search.store import LEDGER, SEGMENTS, Store
 
 
-class HammingIndex(ReadableIndex):
+class HammingIndex(ReadableIndex, Closing):
     """Binary codes of 1 to 4,096 bits under ids of one's own, searched exactly.
 
     Answers are ordered by (distance, insertion order) and equal to brute force always, whatever was added and removed
@@ -105,14 +105,6 @@ class HammingIndex(ReadableIndex):
         """Let others write; nothing else is lost without it."""
         with self._store.lock:
             self._store.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
     def add(
         self,

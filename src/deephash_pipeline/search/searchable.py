@@ -1,13 +1,26 @@
 """What every index of codes can be asked, wherever its codes are stored."""
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.search.answers import Answers, Item, ItemId
 from deephash_pipeline.search.filters import Where
+
+
+class Closing:
+    """What is closed at the end of a block."""
+
+    def close(self) -> None:
+        """Give back what it uses."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
 
 class Searchable(Protocol):

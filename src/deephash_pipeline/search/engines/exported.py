@@ -13,6 +13,7 @@ from deephash_pipeline.search import Answers, Item, ItemId, Searchable
 from deephash_pipeline.search.checks import checked_count
 from deephash_pipeline.search.engines.rows import About, Row
 from deephash_pipeline.search.filters import Where
+from deephash_pipeline.search.searchable import Closing
 
 
 class EngineError(InputError):
@@ -30,7 +31,7 @@ class Hit(NamedTuple):
     distance: int
 
 
-class ExportedIndex(Searchable):
+class ExportedIndex(Closing, Searchable):
     """Codes that `export_index` has written into another engine, with the questions of a `HammingIndex`.
 
     Attributes:
