@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.utils.validation import check_is_fitted
@@ -12,7 +11,7 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.retrieval import count_distances, mean_average_precision
 
 DIGITS = load_digits()
-IMAGES: NDArray[np.uint8] = (DIGITS.images * 15).astype(np.uint8)
+IMAGES = (DIGITS.images * 15).astype(np.uint8)
 
 
 @pytest.fixture(scope="module")
