@@ -1,15 +1,20 @@
 """What the tests that run Kedro share: no telemetry, and a copy of the project to run it in."""
 
+import multiprocessing
 import os
 import shutil
 import signal
 import subprocess
 import sys
+from multiprocessing import forkserver
 from pathlib import Path
 
 import pytest
 import yaml
 from omegaconf import OmegaConf
+
+# It imports nothing that looks at the environment.
+from deephash_pipeline.common.fork_server import environment
 
 # Kedro, Kedro-Viz and MLflow all honour it, and read it when they are imported.
 os.environ["DO_NOT_TRACK"] = "true"
@@ -42,7 +47,6 @@ SMALL = {
 def nested_parameters(named):
     """Nest parameters with dotted names."""
     nested = OmegaConf.to_container(OmegaConf.from_dotlist([f"{key}={value}" for key, value in named.items()]))
-    assert isinstance(nested, dict)
     return {str(key): value for key, value in nested.items()}
 
 
@@ -87,6 +91,14 @@ def new_project(tmp_path_factory):
 def project(new_project):
     """The one project that the small run writes into."""
     return new_project("project")
+
+
+@pytest.fixture(scope="session")
+def fork_server():
+    """Start the process that workers are forked from with all they import; or each of them imports it by itself."""
+    multiprocessing.set_forkserver_preload(["deephash_pipeline.project.runners.preloaded", "tests.search.writer"])
+    with environment():
+        forkserver.ensure_running()
 
 
 @pytest.fixture(scope="session")

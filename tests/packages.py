@@ -32,7 +32,7 @@ sys.meta_path.insert(0, Guard())
 
 def with_what_they_require(requirements):
     """Names of packages, with those that they require as they are installed here."""
-    found: set[tuple[str, str]] = set()
+    found = set()
     waiting = [Requirement(text) for text in requirements]
     while waiting:
         requirement = waiting.pop()

@@ -43,7 +43,7 @@ def test_a_folder_is_indexed_and_searched(tmp_path, monkeypatch):
 
 
 def test_embeddings_are_hashed_and_searched(capsys):
-    names: dict[str, object] = {}
+    names = {}
     exec(compile(PYTHON[0], "README.md", "exec"), names)
     answers = ast.literal_eval(capsys.readouterr().out)
     assert len(answers) == 5 and answers[0] == (0, 0)

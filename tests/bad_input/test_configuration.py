@@ -1,6 +1,5 @@
 """Configuration that is no YAML, or says what cannot be: one line with the file, exit code 1, nothing written."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -68,7 +67,6 @@ def test_yaml_that_cannot_be_read_is_named_with_its_fault(few_files, name, text,
     path = few_files / "conf" / name
     path.write_bytes(path.read_bytes() + text)
     fault = configuration_fault("digits")
-    assert fault is not None
     assert f"conf/{name}" in fault
     assert named in fault
     assert "\n" not in fault
@@ -79,7 +77,6 @@ def test_yaml_that_cannot_be_read_is_named_with_its_fault(few_files, name, text,
 def test_what_is_no_mapping_is_named(few_files, text, named):
     (few_files / "conf/digits/globals.yml").write_bytes(text)
     fault = configuration_fault(None)
-    assert fault is not None
     assert "conf/digits/globals.yml" in fault
     assert named in fault
 
@@ -88,7 +85,7 @@ def replaced(old, new):
     return lambda content: content.replace(old, new)
 
 
-IN_A_RUN: list[tuple[str, str, Callable[[bytes], bytes], str]] = [
+IN_A_RUN = [
     ("a tab", GLOBALS, lambda content: content + APPENDED[0][1], f"conf/{GLOBALS}"),
     ("a Python tag", GLOBALS, lambda content: content + ATTACK, "python/object/apply"),
     ("an unknown global", PARAMETERS, lambda _: b"experiment: {effort: '${globals:foo}'}", "foo"),

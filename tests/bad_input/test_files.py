@@ -3,7 +3,6 @@
 import io
 import struct
 import zipfile
-from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +21,7 @@ from deephash_pipeline.project.datasets import (
 )
 from tests.project.datasets.kinds import KINDS
 
-DATASETS: dict[str, Any] = {
+DATASETS = {
     "array.npy": NumpyDataset,
     "mapped.npy": lambda path: NumpyDataset(path, mmap_mode="r"),
     "codes.npz": CodesDataset,

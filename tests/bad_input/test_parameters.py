@@ -1,7 +1,6 @@
 """Parameters that cannot be are named before the first node, each by the model of the node that reads it."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import pytest
 from kedro.framework.project import pipelines
@@ -67,7 +66,7 @@ def configured(empty_project):
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(empty_project)
         bootstrap_project(empty_project)
-        parameters: Mapping[str, Any] = open_catalog(None).load("parameters")
+        parameters = open_catalog(None).load("parameters")
     return parameters
 
 
@@ -75,7 +74,7 @@ def configured(empty_project):
 def models(configured):
     """Name of a group of parameters -> the models that nodes expect of it."""
     assert configured
-    found: dict[str, list[Any]] = {}
+    found = {}
     for node in {node.name: node for pipeline in pipelines.values() for node in pipeline.nodes}.values():
         for name, model in parameter_models(node).items():
             if model is not None and model not in found.setdefault(name.removeprefix("params:"), []):

@@ -1,6 +1,5 @@
 import json
 from importlib.util import find_spec
-from typing import Any
 
 import numpy as np
 import pytest
@@ -159,7 +158,7 @@ def results():
         for codes, centres in (("deephash.b48", 5), ("itq.b48", 200))
         for items in (2000, 4000)
     ]
-    stored: dict[str, Any] = json.loads(json.dumps({"databases": databases}))
+    stored = json.loads(json.dumps({"databases": databases}))
     return stored
 
 

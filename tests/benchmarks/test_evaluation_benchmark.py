@@ -1,6 +1,5 @@
 import json
 from importlib.util import find_spec
-from typing import Any
 
 import numpy as np
 import pytest
@@ -21,7 +20,7 @@ SMALL = {"queries": 30, "items": 400, "rival_queries": 5, "rounds": 1}
 def cell():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(evaluation, "SECONDS_OF_A_MEASUREMENT", 0.0)
-        measured: dict[str, Any] = measure_cell("trained", 3, 48, SMALL, INSTALLED)
+        measured = measure_cell("trained", 3, 48, SMALL, INSTALLED)
     return measured
 
 

@@ -1,6 +1,5 @@
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,7 +17,7 @@ def cell():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loss, "SECONDS_OF_A_MEASUREMENT", 0.0)
         patch.setattr(loss, "in_new_process", lambda *_: 1.5)
-        measured: dict[str, Any] = loss.measure_cell(40, 12, rounds=1)
+        measured = loss.measure_cell(40, 12, rounds=1)
     return measured
 
 

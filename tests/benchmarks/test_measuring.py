@@ -22,7 +22,7 @@ def clock(monkeypatch):
 
 
 def test_methods_take_turns():
-    calls: list[str] = []
+    calls = []
     methods = [Method("a", lambda: calls.append("a")), Method("b", lambda: calls.append("b"), calls=2)]
     interleaved(methods, rounds=2)
     assert calls == ["a", "b", "b", "a", "b", "b"]

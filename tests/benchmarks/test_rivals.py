@@ -2,10 +2,9 @@ from importlib.util import find_spec
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from benchmarks.codes import synthetic_codes
-from benchmarks.rivals import RIVALS, Rival, count_without_compiler
+from benchmarks.rivals import RIVALS, count_without_compiler
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.retrieval import LabelledCodes, average_precision_bounds, count_distances, pack_bits
 
@@ -14,7 +13,7 @@ ITEMS = 40
 
 @pytest.fixture(params=RIVALS, ids=lambda rival: rival.name)
 def rival(request):
-    found: Rival = request.param
+    found = request.param
     if found.package is not None and find_spec(found.package) is None:
         pytest.skip(f"{found.package} is not installed; `make bench` installs it")
     return found
@@ -70,7 +69,7 @@ def test_with_ties_every_rival_keeps_within_the_bounds_of_its_definition(rival, 
 def precision_at_group_ends(size, relevant):
     """scikit-learn's definition: all relevant items of a group count with the precision at its end."""
     precision = np.cumsum(relevant, axis=1) / np.maximum(np.cumsum(size, axis=1), 1)
-    shares: NDArray[np.float64] = np.sum(relevant * precision, axis=1) / relevant.sum(axis=1)
+    shares = np.sum(relevant * precision, axis=1) / relevant.sum(axis=1)
     return shares
 
 

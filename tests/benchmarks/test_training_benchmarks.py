@@ -14,7 +14,7 @@ STATISTICS = {"mean": [0.5], "standard_deviation": [0.29]}
 def test_a_stopwatch_starts_after_the_warm_up_and_books_all_time(monkeypatch):
     ticks = iter(range(100))
     monkeypatch.setattr(training_loop, "clock", lambda: next(ticks))
-    started: list[str] = []
+    started = []
     watch = Stopwatch(2, at_start=lambda: started.append("now"))
     for _ in range(2):
         assert not started

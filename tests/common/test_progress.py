@@ -53,7 +53,6 @@ def on_a_terminal(clock):
 
 def drawn(console):
     """The lines that a terminal was given, without the codes that move its cursor."""
-    assert isinstance(console.file, io.StringIO)
     lines = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", console.file.getvalue()).splitlines()
     return [line for line in lines if line.strip()]
 
@@ -108,7 +107,7 @@ def test_durations_read_like_those_of_people(seconds, text):
 
 
 def test_who_listens_receives_steps_in_place_of_the_console(clock, caplog):
-    received: list[progress.Steps] = []
+    received = []
     console = on_a_terminal(clock)
     with (
         caplog.at_level(logging.INFO, "deephash_pipeline"),

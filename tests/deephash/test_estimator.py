@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.utils.validation import check_is_fitted
@@ -17,7 +16,7 @@ from deephash_pipeline.retrieval import count_distances, mean_average_precision
 from deephash_pipeline.training import TrainingParameters
 
 DIGITS = load_digits()
-IMAGES: NDArray[np.uint8] = (DIGITS.images * 15).astype(np.uint8)
+IMAGES = (DIGITS.images * 15).astype(np.uint8)
 
 
 @pytest.fixture(scope="module")

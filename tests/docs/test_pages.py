@@ -101,7 +101,7 @@ def test_examples_print_what_the_page_says(page, tmp_path, monkeypatch, caplog):
     caplog.set_level("WARNING", "deephash_pipeline")
     text = "\n".join(block for language, block in FENCED.findall(TEXT[page]) if language == "python" and ">>>" in block)
     test = doctest.DocTestParser().get_doctest(text, {}, page, page, 0)
-    output: list[str] = []
+    output = []
     assert test.examples
     assert doctest.DocTestRunner(verbose=False).run(test, out=output.append).failed == 0, "".join(output)
 

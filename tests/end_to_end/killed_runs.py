@@ -30,7 +30,6 @@ from tests.end_to_end.killer import (
     WORKER,
     Hit,
     Kill,
-    Moment,
     come_true,
     installed_in,
     read_moments,
@@ -244,10 +243,10 @@ def _comes_again(moments, at):
 
 def _spread(moments, number, draw):
     """Draw moments from all stages by turns, and inside a stage from nodes at random."""
-    stages: dict[str, dict[str, list[Moment]]] = defaultdict(lambda: defaultdict(list))
+    stages = defaultdict(lambda: defaultdict(list))
     for moment in moments:
         stages[moment.node.partition(".")[0]][moment.node].append(moment)
-    drawn: list[Moment] = []
+    drawn = []
     for stage in cycle(sorted(stages)):
         if len(drawn) == number:
             return drawn

@@ -16,7 +16,6 @@ import threading
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from types import FrameType
 
 from kedro.framework.hooks import hook_impl
 
@@ -149,9 +148,9 @@ class _Watch:
         self._run = run
         self._folder = Path(os.environ[FOLDER])
         self._data = Path("data").absolute()
-        self._pending: tuple[int, Kill] | None = None
+        self._pending = None
         plan = self._folder / PLAN
-        self._plan: dict[Moment, tuple[int, Kill]] | None = None
+        self._plan = None
         if plan.exists():
             kills = [Kill(**each | {"moment": Moment(**each["moment"])}) for each in json.loads(plan.read_text())]
             self._plan = {kill.moment: (number, kill) for number, kill in enumerate(kills)}
@@ -246,7 +245,7 @@ class _Watch:
 
     def _ask(self, kill):
         """Ask the run to stop, as the terminal does, and go on when this process has heard of it from the run."""
-        heard: list[FrameType | None] = []
+        heard = []
         of_training = signal.signal(signal.SIGTERM, lambda number, frame: heard.append(frame))
         assert callable(of_training), "requests to stop are for trainings"
         if kill.victim == GROUP:

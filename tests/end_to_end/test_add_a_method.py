@@ -49,7 +49,6 @@ def add_what_the_page_prints(project):
         elif table := re.fullmatch(r", in (\w+)", block["place"]):
             text = path.read_text(encoding="utf-8")
             first = re.search(rf"^{table[1]}\b[^{{]*{{\n", text, re.MULTILINE)
-            assert first is not None
             path.write_text(f"{text[: first.end()]}{block['content']}{text[first.end() :]}", encoding="utf-8")
         else:
             with path.open("a", encoding="utf-8") as parameters:

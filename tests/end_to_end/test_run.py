@@ -25,7 +25,6 @@ def tracked(project):
     """Parent runs, newest first, and child runs."""
     client = MlflowClient(f"sqlite:///{project / 'mlflow.db'}")
     experiment = client.get_experiment_by_name("digits")
-    assert experiment is not None
     found = list(client.search_runs([experiment.experiment_id]))
     return (
         [run for run in found if "mlflow.parentRunId" not in run.data.tags],

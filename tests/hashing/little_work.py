@@ -1,10 +1,8 @@
 """Parameters with which the slow methods learn for a short time only."""
 
-from typing import Any
+from deephash_pipeline.hashing import AGH, COSDISH, FSDH, KSH, LDAH, MLH, SDH, FastHash, LiongSDH
 
-from deephash_pipeline.hashing import AGH, COSDISH, FSDH, KSH, LDAH, MLH, SDH, FastHash, HashFunction, LiongSDH
-
-LITTLE_WORK: dict[type[HashFunction], dict[str, Any]] = {
+LITTLE_WORK = {
     LDAH: {"positive_pairs": 2000, "negative_pairs": 2000, "principal_components": 64},
     KSH: {"anchors": 40, "iterations": 20},
     MLH: {"stages": 3, "batches_per_stage": 20},

@@ -1,5 +1,3 @@
-from collections.abc import Callable
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -15,14 +13,12 @@ from deephash_pipeline.hashing import (
     LSH,
     MLH,
     PCAH,
-    HashFunction,
     SpectralHashing,
     principal_directions,
     rows,
 )
 from deephash_pipeline.hashing.rows import VALUES_PER_BLOCK
 
-Quick = Callable[..., HashFunction]
 METHODS = list(HASH_FUNCTIONS.values())
 UNSUPERVISED = [method for method in METHODS if not method.supervised]
 # One of those that make bits of features by the same function.

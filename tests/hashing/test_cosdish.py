@@ -3,13 +3,11 @@
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 from deephash_pipeline.hashing.anchors import label_matrix, random_signs
 from deephash_pipeline.hashing.cosdish import flip_while_better, solve_columns, solve_rows
 
 CASE = {"seed": st.integers(0, 2**32), "code_length": st.integers(1, 6), "columns": st.integers(2, 12)}
-Case = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]]
 
 
 def a_case(seed, code_length, columns):

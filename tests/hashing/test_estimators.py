@@ -1,7 +1,5 @@
 """Hash functions are scikit-learn estimators: its own checks, its pipelines, and input of any kind."""
 
-from collections.abc import Callable
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,10 +10,9 @@ from sklearn.preprocessing import Normalizer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.hashing import FSDH, HASH_FUNCTIONS, ITQ, KSH, SDH, FastHash, HashFunction
+from deephash_pipeline.hashing import FSDH, HASH_FUNCTIONS, ITQ, KSH, SDH, FastHash
 from tests.hashing.little_work import LITTLE_WORK
 
-Quick = Callable[..., HashFunction]
 METHODS = list(HASH_FUNCTIONS.values())
 A_DIRECTION_FOR_EACH_BIT = {
     HASH_FUNCTIONS[name]: {

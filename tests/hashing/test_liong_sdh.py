@@ -4,13 +4,7 @@ import numpy as np
 import pytest
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.hashing.liong_sdh import (
-    LiongSDH,
-    _classes,
-    _flatten,
-    _spread,
-    _unflatten,
-)
+from deephash_pipeline.hashing.liong_sdh import LiongSDH, _classes, _flatten, _spread, _unflatten
 from deephash_pipeline.hashing.pcah import PCAH
 from tests.hashing.precision import mean_average_precision
 

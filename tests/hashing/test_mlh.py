@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from numpy.typing import NDArray
 
 from deephash_pipeline.hashing import mlh
 from deephash_pipeline.hashing.kernels.mlh import Features, Step, Weights, descend, infer
@@ -140,7 +139,7 @@ def test_bits_that_start_are_one_for_half_of_the_rows_and_leave_the_others_alone
 
 def test_the_bold_driver_brakes_after_the_worst_stages_and_speeds_up_after_the_best(z, labels, monkeypatch):
     course = [(5.0, 5.0), (9.0, 9.0), (4.0, 4.0), (4.5, 3.0), (6.0, 6.0), (3.0, 2.0), (1.0, 1.0)]
-    steps: list[Step] = []
+    steps = []
 
     def pretend(_features, _rows, _losses, step, _weights):
         steps.append(step)
@@ -155,7 +154,7 @@ def test_the_bold_driver_brakes_after_the_worst_stages_and_speeds_up_after_the_b
 
 
 def test_bits_that_are_nearly_constant_start_anew(z, labels, monkeypatch):
-    deviations: list[NDArray[np.float32]] = []
+    deviations = []
 
     def pretend(_features, rows, _losses, _step, weights):
         assert not weights.ones.any()
@@ -184,10 +183,10 @@ def test_codes_do_not_change_with_the_scale_and_origin_of_the_features(z, labels
 
 
 def test_the_stored_hyperplanes_give_the_bits_that_were_learned(z, labels, monkeypatch):
-    learned: list[NDArray[np.float32]] = []
+    learned = []
 
     def spy(*arguments):
-        result: tuple[float, float] = descend(*arguments)
+        result = descend(*arguments)
         learned.append(arguments[-1].values)
         return result
 

@@ -1,26 +1,14 @@
 import re
-from collections.abc import Callable
 
 import numpy as np
 import pytest
 from pydantic import ValidationError
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.hashing import (
-    BRE,
-    ENCODERS,
-    HASH_FUNCTIONS,
-    ITQ,
-    MLH,
-    HashFunction,
-    LiongSDH,
-    load_encoder,
-    parameters_model,
-)
+from deephash_pipeline.hashing import BRE, ENCODERS, HASH_FUNCTIONS, ITQ, MLH, LiongSDH, load_encoder, parameters_model
 from tests.configuration import ENVIRONMENTS, configured
 
 BENCHMARKS = sorted(set(ENVIRONMENTS) - {"digits", "digits_held_out", "digits_unseen"})
-Quick = Callable[..., HashFunction]
 
 
 @pytest.mark.parametrize("kind", HASH_FUNCTIONS)

@@ -1,5 +1,4 @@
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -74,7 +73,7 @@ def test_one_image_of_pillow_may_be_given_many_times_over(tmp_path):
 @pytest.mark.parametrize("shape", [(5, 3, 8, 6), (5, 8, 6, 3), (5, 1, 8, 6), (5, 8, 6, 1), (5, 8, 6)])
 def test_arrays_that_fit_pass_bit_for_bit(shape):
     images = pixels(*shape)
-    channels: Any = 3 if 3 in shape[1:] else 1
+    channels = 3 if 3 in shape[1:] else 1
     expected = images.transpose(0, 3, 1, 2) if shape[-1] in (1, 3) else images.reshape(5, channels, 8, 6)
     for size in ((8, 6), ()):
         for given in (images, list(images), iter(images), torch.from_numpy(images)):
@@ -102,7 +101,7 @@ def test_arrays_that_do_not_fit_are_converted_as_the_files_with_their_pixels(tmp
 @pytest.mark.parametrize("shape", [(8, 6), (8, 6, 1), (8, 6, 3), (1, 8, 6)])
 def test_one_image_is_a_batch_of_one(shape):
     image = pixels(*shape)
-    channels: Any = 3 if shape[-1] == 3 else 1
+    channels = 3 if shape[-1] == 3 else 1
     for given in (image, [image], iter([image])):
         [batch] = image_batches(given, (channels, 8, 6))
         expected = image.transpose(2, 0, 1) if shape[-1] in (1, 3) else image

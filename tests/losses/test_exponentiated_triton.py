@@ -59,7 +59,7 @@ def assert_agree(found, expected, code_length, loss):
 def test_the_interpreted_kernel_agrees_with_the_reference(tmp_path):
     batches = [random_batch(*case[:3]) for case in CASES]
     batches[4][0][7] *= 1e20  # huge enough for its products to be infinite
-    inputs: dict[str, np.ndarray] = {"cases": np.array(len(CASES))}
+    inputs = {"cases": np.array(len(CASES))}
     for number, ((u, labels), case) in enumerate(zip(batches, CASES, strict=True)):
         inputs[f"{number} u"], inputs[f"{number} labels"] = u.numpy(), labels.numpy()
         inputs[f"{number} departures"] = np.array(json.dumps(case[3].departures))

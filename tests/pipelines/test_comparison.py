@@ -81,7 +81,6 @@ def test_only_the_first_k_count_where_the_protocol_says_so():
     scores = map_of_seeds(FILES, LabelSets(QUERY_LABELS, TRAINING_LABELS, VALIDATION_LABELS), protocol)
     own = FILES["lsh/b48/codes.npz"]
     histograms = count_distances(own.query, QUERY_LABELS, own.database, TRAINING_LABELS, 48)
-    assert scores is not None
     assert scores["lsh", 48] == [pytest.approx(average_precision_at(histograms, 5).mean())]
     assert scores["lsh", 48] != [pytest.approx(average_precision(histograms).mean(), abs=1e-3)]
 

@@ -1,7 +1,5 @@
 """The stages that train a hash layer: its initialisation, and fine-tuning with every loss."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
@@ -91,7 +89,7 @@ def test_fine_tuning_changes_every_layer(initialised, trunk_weights):
     assert (hasher.encoder.arrays()["projection"] != encoder.arrays()["projection"]).any()
 
 
-RIVALS: list[dict[str, Any]] = [
+RIVALS = [
     {"loss": {"name": "cnnh"}},
     {"loss": {"name": "cnnh_plus"}, "initial_hash_layer": "random"},
     {

@@ -1,7 +1,5 @@
 """Hand-crafted features from images to the table, for both descriptors, on a few generated images."""
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -27,7 +25,7 @@ STAGES = {name: register_pipelines()[name] for name in ("descriptor_extraction",
 EXPERIMENT = Experiment(benchmark="waves", network="lenet", seed=7, device="cpu")
 CLASSES = ["upright", "level", "dots"]
 SPLITS = ("training", "validation", "query")
-SETTINGS: dict[str, Any] = {
+SETTINGS = {
     "gist": {"blocks": 3, "orientations_per_scale": [4, 2]},
     "sift_bag": {"words": 40, "cell_sizes": [2, 4], "step": 4, "vocabulary_images": 20, "descriptors_per_image": 30},
 }
@@ -60,7 +58,7 @@ def figures(method, code_length, value):
 
 def run(parameters, seed=7):
     """Run both stages in memory, with one cell of the grid evaluated, and load all that no other node reads."""
-    given: dict[str, Any] = {f"{split}_images": images for split, (images, _) in IMAGES.items()}
+    given = {f"{split}_images": images for split, (images, _) in IMAGES.items()}
     given |= {f"{split}_labels": labels for split, (_, labels) in IMAGES.items()}
     given |= {f"params:cells.{cell.namespace}": cell for cell in (*compared_cells(), *ON_DESCRIPTORS)}
     given |= {f"descriptor_deephash_pretrained.b{bits}.checkpoints": None for bits in (16, 32)}

@@ -1,7 +1,6 @@
 """Real-valued features and product quantisation, measured as codes are and shown beside them."""
 
 import sys
-from typing import Any
 
 import numpy as np
 import pytest
@@ -73,7 +72,7 @@ def test_without_faiss_one_line_says_what_to_install(monkeypatch):
 
 
 def test_they_are_references_in_the_table_if_measured_by_its_protocol():
-    z: dict[str, Any] = {"method": "z", "code_length": None, "protocol": "paper", "mean_average_precision": 0.9}
+    z = {"method": "z", "code_length": None, "protocol": "paper", "mean_average_precision": 0.9}
     pq = {"method": "pq", "code_length": 12, "protocol": "paper", "mean_average_precision": 0.7}
     table = map_table([CELL, {**CELL, "code_length": 24}], {"itq": "ITQ"}, [z, pq])
     assert (table.index == "ITQ").tolist() == [True, False, False, False]

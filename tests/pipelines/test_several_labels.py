@@ -1,7 +1,5 @@
 """The stages on images that have several labels: two bars, each at the left, in the middle or at the right."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
@@ -43,7 +41,7 @@ from deephash_pipeline.retrieval import CodeSets, count_shared_labels, graded_me
 
 EXPERIMENT = Experiment(benchmark="bars", network="lenet", seed=7, device="cpu")
 CLASSES = ["left", "middle", "right"]
-TRAINING: dict[str, Any] = {"epochs": 2, "batch_size": 12, "learning_rate": 0.01}
+TRAINING = {"epochs": 2, "batch_size": 12, "learning_rate": 0.01}
 CODE_LENGTH = 12
 
 
@@ -96,7 +94,7 @@ def test_the_classifier_learns_every_label_by_its_own_sigmoid(classifier):
 
 @pytest.mark.parametrize("method", ["bre", "mlh", "ksh", "ldah", "itq"])
 def test_hash_functions_of_pairs_and_unsupervised_ones_learn_from_several_labels(method, z):
-    few: dict[str, Any] = {
+    few = {
         "mlh": {"batches_per_stage": 5, "stages": 2},
         "ldah": {"positive_pairs": 200, "negative_pairs": 200},
     }

@@ -150,7 +150,7 @@ def test_the_images_that_scale_a_random_hash_layer_go_through_the_trunk_in_chunk
     network = build_network(
         training_set(images, labels), FineTuningParameters(training=stage_one().training), Run(experiment(), CELL)
     )
-    counts: list[int] = []
+    counts = []
     network.trunk.register_forward_pre_hook(lambda module, inputs: counts.append(len(inputs[0])))
     scales = []
     for chunk_size in (None, 5):

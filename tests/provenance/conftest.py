@@ -1,7 +1,5 @@
 """A project in which every artefact of the full graph lies, with its manifest and without having been computed."""
 
-from pathlib import Path
-
 import pytest
 from kedro.framework.project import pipelines
 from kedro.framework.startup import bootstrap_project
@@ -76,7 +74,7 @@ def kept(made_up):
 @pytest.fixture(scope="session")
 def artefacts(made_up):
     """Name -> path below the project of all that has a manifest."""
-    found: dict[str, Path] = {}
+    found = {}
     for path in sorted((made_up / "data").rglob("*.provenance.json")):
         file = path.with_name(path.name.removesuffix(".provenance.json"))
         manifest = read_manifest(file)

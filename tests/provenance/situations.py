@@ -3,11 +3,9 @@
 Each is one change to a project in which everything was up to date, and a later run that must not pass it over.
 """
 
-import random
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from kedro.framework.project import pipelines
@@ -185,7 +183,7 @@ def manifest_lost(path, _other, _draw):
     manifest_path(path).unlink()
 
 
-CORRUPTIONS: dict[str, Callable[[Path, Path, random.Random], None]] = {
+CORRUPTIONS = {
     "one bit flipped": flipped(1),
     "three bits flipped": flipped(3),
     "cut": cut,

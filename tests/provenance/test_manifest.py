@@ -4,9 +4,7 @@ import json
 import os
 import random
 import shutil
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -78,7 +76,7 @@ def test_a_writer_that_fails_leaves_the_former_file_and_its_manifest(tmp_path):
 @pytest.mark.parametrize("renames", [0, 1])
 def test_killed_between_two_renames_a_run_leaves_nothing_that_is_accepted_as_new(tmp_path, monkeypatch, renames):
     path = saved(tmp_path / "metrics.json")
-    done: list[Path] = []
+    done = []
     rename = Path.replace
 
     def killed(source, target):
@@ -117,7 +115,7 @@ def test_flipped_bits_of_a_file_or_of_its_manifest_are_noticed(tmp_path, bits, s
     assert isinstance(caught.value.__cause__, DamagedError)
 
 
-CHANGES: dict[str, Callable[[dict[str, Any]], object]] = {
+CHANGES = {
     "a parameter": lambda content: content["origin"]["parameters"].update({"experiment.seed": 7}),
     "the name": lambda content: content.update(name="ksh.b12.metrics"),
     "an input": lambda content: content["origin"]["inputs"].clear(),
@@ -157,7 +155,7 @@ def large(tmp_path, monkeypatch):
 
 
 def reads(monkeypatch):
-    seen: list[Path] = []
+    seen = []
     digest = digests.content_digest
     monkeypatch.setattr(digests, "content_digest", lambda path: seen.append(path) or digest(path))
     return seen

@@ -1,8 +1,5 @@
 """Raw images that change, appear or vanish make another digest; what else lies beside them does not."""
 
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 from PIL import Image
 
@@ -29,7 +26,7 @@ def digest(images, image_size=4):
     ).digest()
 
 
-CHANGES: dict[str, Callable[[Path], object]] = {
+CHANGES = {
     "another image": lambda images: paint(images / "owl/0.png", 99),
     "a new image": lambda images: paint(images / "owl/2.png", 0),
     "a vanished image": lambda images: (images / "owl/1.png").unlink(),

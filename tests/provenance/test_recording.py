@@ -179,6 +179,7 @@ def test_a_precision_that_was_named_needs_no_second_record(folder):
     assert [graph.resolved(node) for node in TRAINING.nodes] == [{}, {}]
 
 
+@pytest.mark.usefixtures("fork_server")
 def test_processes_leave_the_same_files_and_manifests(folder):
     stored = ("scaled", *STORED)
     run(folder, SequentialRunner(), stored=stored)

@@ -1,7 +1,6 @@
 """What makes an artefact includes the code that its node reaches: that, all of that, and nothing else."""
 
 import sys
-from collections.abc import Callable
 
 import pytest
 
@@ -76,7 +75,7 @@ def node_of_toy(number):
 def reached(*keys, module="node"):
     """Digest what the node reaches; its module is never imported, so that tests may write what they like there."""
     forget()
-    node: Callable[..., int] = node_of_toy
+    node = node_of_toy
     node.__module__, node.__qualname__ = f"toy.{module}", "node"
     return sources([node], keys)
 

@@ -17,15 +17,7 @@ from deephash_pipeline.project.freshness.graph import ProjectGraph
 from deephash_pipeline.provenance.lineage import Kind
 from deephash_pipeline.provenance.manifest import manifest_path, read_manifest
 from tests.provenance.conftest import make_up
-from tests.provenance.situations import (
-    CORRUPTIONS,
-    STAGES,
-    Overridden,
-    Situation,
-    begin,
-    remake,
-    stale_situations,
-)
+from tests.provenance.situations import CORRUPTIONS, STAGES, Overridden, begin, remake, stale_situations
 
 SEED = 16
 SITUATIONS = int(os.environ.get("SITUATIONS", "20"))
@@ -53,7 +45,7 @@ def test_where_everything_is_up_to_date_there_is_nothing_to_run(catalog):
 def test_every_stale_situation_is_noticed(catalog):
     """One parameter or one artefact is changed, and a later stage is run."""
     draw = random.Random(SEED)
-    unnoticed: list[Situation] = []
+    unnoticed = []
     for situation in itertools.islice(stale_situations(catalog, draw), SITUATIONS):
         restore = remake(situation.changed, catalog) if situation.value is None else None
         changed = catalog if restore else Overridden(catalog, situation.changed, situation.value)

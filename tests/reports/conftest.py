@@ -82,7 +82,7 @@ def curves():
 
 @pytest.fixture
 def history():
-    rows: list[dict[str, object]] = [
+    rows = [
         {"method": "trunk", "stage": "softmax_pre_training", "epoch": epoch, "loss": 2 / epoch, "learning_rate": 0.01}
         for epoch in (1, 2, 3)
     ]

@@ -21,11 +21,11 @@ class PageReader(HTMLParser):
 
     def __init__(self, page):
         super().__init__()
-        self.loads: list[str] = []
-        self.best: list[str] = []
-        self.figures: list[dict] = []
-        self.text: list[str] = []
-        self._open: list[tuple[str, dict]] = []
+        self.loads = []
+        self.best = []
+        self.figures = []
+        self.text = []
+        self._open = []
         self.feed(page)
 
     def handle_starttag(self, tag, attributes):

@@ -21,8 +21,8 @@ from tests.retrieval.random_codes import (
 Arrays = dict[str, Any]
 
 CODES, LABELS = ("query_codes", "database_codes"), ("query_labels", "database_labels")
-SIGNS: Arrays = {**BITS, **{name: np.where(BITS[name], 1.0, -1.0) for name in CODES}}
-BYTES: Arrays = {**BITS, **{name: pack_bits(BITS[name]) for name in CODES}, "code_length": CODE_LENGTH}
+SIGNS = {**BITS, **{name: np.where(BITS[name], 1.0, -1.0) for name in CODES}}
+BYTES = {**BITS, **{name: pack_bits(BITS[name]) for name in CODES}, "code_length": CODE_LENGTH}
 
 
 def assert_packed(arrays):

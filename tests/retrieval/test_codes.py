@@ -1,5 +1,3 @@
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -45,7 +43,7 @@ def test_a_code_length_outside_1_to_4096_is_refused(code_length):
 
 
 def test_a_code_length_of_a_numpy_integer_type_becomes_a_plain_int():
-    code_length: Any = np.int32(48)
+    code_length = np.int32(48)
     assert type(check_code_length(code_length)) is int
 
 

@@ -7,7 +7,6 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -221,7 +220,7 @@ def test_every_block_of_the_page_prints_what_it_shows(tmp_path, monkeypatch):
     ]
     assert {language for language, _, _ in blocks} == {"python", "console"}
     assert page.count("```") == 2 * len(blocks)
-    names: dict[str, Any] = {}
+    names = {}
     for language, text, line in blocks:
         if language == "console":
             command, _, shown = text.partition("\n")
@@ -230,7 +229,7 @@ def test_every_block_of_the_page_prints_what_it_shows(tmp_path, monkeypatch):
             continue
         test = doctest.DocTestParser().get_doctest(text, names, PAGE.name, str(PAGE), line)
         assert test.examples
-        failures: list[str] = []
+        failures = []
         runner = doctest.DocTestRunner(verbose=False)
         runner.run(test, out=failures.append, clear_globs=False)
         assert not failures, "".join(failures)

@@ -30,7 +30,7 @@ from deephash_pipeline.retrieval.kernels.histograms import BLOCK_ITEMS
 Grades = Sequence[Sequence[int]]
 """Graded relevance of the items at distance 0, 1, ..."""
 
-EXAMPLE: Grades = [[2, 0, 1], [], [1, 0, 0, 3], [0, 2]]
+EXAMPLE = [[2, 0, 1], [], [1, 0, 0, 3], [0, 2]]
 
 grades = st.lists(st.lists(st.integers(0, 3), max_size=4), min_size=1, max_size=3).filter(
     lambda drawn: any(chain.from_iterable(drawn))

@@ -1,9 +1,6 @@
 """What an index must answer: distances by numpy, a stable sort, and a dict of items in the order of insertion."""
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 
 def random_codes(rng, count, code_length, different=None):
@@ -27,7 +24,7 @@ class ListIndex:
 
     def __init__(self, code_length):
         self.code_length = code_length
-        self.items: dict[Any, tuple[NDArray[np.uint8], dict[str, Any]]] = {}
+        self.items = {}
 
     def add(self, ids, codes, metadata):
         for row, (item, code) in enumerate(zip(ids, codes, strict=True)):

@@ -7,7 +7,6 @@ import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -43,7 +42,7 @@ def answers(folder, read_only=True):
     """All that can be asked of an index."""
     queries = np.random.default_rng(1).integers(0, 256, (10, 6), dtype=np.uint8)
     with HammingIndex.open(folder, read_only) as index:
-        conditions: list[Any] = [None, {"label": ["3", "4"]}, {"label": None}, {"year": {">": 100}}]
+        conditions = [None, {"label": ["3", "4"]}, {"label": None}, {"year": {">": 100}}]
         found = [index.search(queries, 5, where) for where in conditions]
         items = [(item.id, item.code.tolist(), item.metadata) for item in index.items(list(index))]
         return [*((some.ids.tolist(), some.distances.tolist()) for some in found), items, index.made_by]

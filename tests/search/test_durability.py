@@ -18,7 +18,7 @@ import pytest
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.search import HammingIndex
 from deephash_pipeline.search.ledger import Ledger
-from tests.search.writer import CODE_LENGTH, change_until_killed, code_of, codes_of
+from tests.search.writer import CODE_LENGTH, change_until_killed, code_of, codes_of, forget
 
 KILLS = int(os.environ.get("DEEPHASH_KILLS", "10"))
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 # Writers are forked from a process that has imported all they need and has no threads.
 PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(["tests.search.writer"])
+pytestmark = pytest.mark.usefixtures("fork_server")
 
 
 def run_and_kill(folder, seed, messages, seconds):
@@ -50,9 +50,9 @@ def test_a_killed_writer_loses_nothing_that_it_said_was_stored(tmp_path):
     folder = tmp_path / "index"
     HammingIndex.create(folder, CODE_LENGTH).close()
     rng = np.random.default_rng(17)
-    certain: set[int] = set()
+    certain = set()
     for kill in range(KILLS):
-        maybe: set[int] = set()
+        maybe = set()
         for action, ids in run_and_kill(folder, kill, int(rng.integers(1, 14)), float(rng.uniform(0, 0.03))):
             if action in ("adding", "removing"):
                 maybe, certain = ids, certain - ids
@@ -194,13 +194,9 @@ for line in sys.stdin:
         HammingIndex.open(folder) as index,
         subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as reader,
     ):
-        assert reader.stdin is not None
-        assert reader.stdout is not None
         assert reader.stdout.readline() == "ready\n"
 
         def ask(item):
-            assert reader.stdin is not None
-            assert reader.stdout is not None
             print(item, file=reader.stdin, flush=True)
             return reader.stdout.readline()
 
@@ -218,12 +214,6 @@ for line in sys.stdin:
 def test_an_item_that_another_process_forgets_within_a_search_is_not_taken_for_one_without_metadata(
     folder, monkeypatch
 ):
-    program = f"""
-from deephash_pipeline.search import HammingIndex
-with HammingIndex.open({str(folder)!r}) as index:
-    index.remove([7000])
-    index.compact()
-"""
     with HammingIndex.open(folder) as index:
         index.add([7000, 7001], code_of(7000).repeat(2, axis=0), {"label": ["cat", None]})
     reader = HammingIndex.open(folder, read_only=True)
@@ -231,7 +221,10 @@ with HammingIndex.open({str(folder)!r}) as index:
 
     def positions_after_a_change(where):
         monkeypatch.undo()
-        subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)
+        other = PROCESSES.Process(target=forget, args=(str(folder), 7000))
+        other.start()
+        other.join()
+        assert other.exitcode == 0
         return positions(where)
 
     for ask in (

@@ -15,6 +15,12 @@ def codes_of(items):
     return np.concatenate([code_of(item) for item in items])
 
 
+def forget(folder, item):
+    with HammingIndex.open(folder) as index:
+        index.remove([item])
+        index.compact()
+
+
 def change_until_killed(folder, seed, said):
     def say(action, *ids):
         said.send((action, ids))

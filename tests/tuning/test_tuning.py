@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.common.progress import Steps, reported_to
+from deephash_pipeline.common.progress import reported_to
 from deephash_pipeline.deephash import FineTuningParameters, LabelledImages, PreTrainedWeights, Run
 from deephash_pipeline.deephash.fine_tune import build_network
 from deephash_pipeline.losses import LOSS_PARAMETERS
@@ -190,7 +190,7 @@ def test_a_search_that_is_asked_to_stop_names_the_trial_that_begins_anew(tmp_pat
 
 
 def test_a_search_says_in_which_trial_it_is(tmp_path):
-    received: list[Steps] = []
+    received = []
     with reported_to(received.append):
         search(job(TUNING.model_copy(update={"trials": 2})), tmp_path / "study.db")
     assert received[0].where == "trial 1 of 2, epoch 1 of 2"

@@ -181,6 +181,5 @@ def test_grey_of_sixteen_bits_is_scaled_in_every_format():
 def test_lab_is_brought_to_colours():
     profiles = [ImageCms.createProfile("sRGB"), ImageCms.createProfile("LAB")]
     lab = ImageCms.profileToProfile(Image.new("RGB", (4, 4), (200, 30, 30)), *profiles, outputMode="LAB")
-    assert lab is not None
     for given in (lab, io.BytesIO(saved(lab, "TIFF"))):
         assert np.abs(decode_image(given, None, 3)[:, 0, 0].astype(int) - [200, 30, 30]).max() <= 3

@@ -34,7 +34,7 @@ def files(tmp_path):
 @pytest.fixture
 def decoded_names(monkeypatch):
     """Names of the files that are decoded while the test runs."""
-    names: list[str] = []
+    names = []
 
     def note(path, image_size, channels):
         names.append(path.name)

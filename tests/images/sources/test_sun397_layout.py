@@ -9,7 +9,6 @@ from deephash_pipeline.common.cell import Cell
 from deephash_pipeline.deephash import Experiment, FineTuningParameters, Run, TrainingSet, fine_tune
 from deephash_pipeline.deephash.fine_tune import build_network
 from deephash_pipeline.images.decoding.ingestion import decode_splits
-from deephash_pipeline.images.sources.folder import FolderSource
 from deephash_pipeline.images.sources.registry import parse_source, read_source
 from deephash_pipeline.images.splits import SplitParameters, split_collection
 from deephash_pipeline.images.statistics import pixel_statistics
@@ -102,6 +101,5 @@ def test_every_training_has_the_papers_batch_and_schedule():
 
 def test_the_configured_source_is_warped_and_larger_than_the_crop():
     source = parse_source(configured("sun397", "catalog")["raw_images"]["source"])
-    assert isinstance(source, FolderSource)
     assert (source.image_size, source.channels) == (256, 3)
     assert configured("sun397", "globals")["network"] == "caffenet"

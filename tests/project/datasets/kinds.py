@@ -1,14 +1,13 @@
 """What the catalog writes with, by the keys of conf/base/catalog.yml."""
 
 from pathlib import Path
-from typing import Any
 
 import yaml
 
 from deephash_pipeline.project.datasets import AtomicDataset
 
 ROOT = Path(__file__).resolve().parents[3]
-KINDS: dict[str, dict[str, Any]] = yaml.safe_load((ROOT / "conf/base/catalog.yml").read_text(encoding="utf-8"))
+KINDS = yaml.safe_load((ROOT / "conf/base/catalog.yml").read_text(encoding="utf-8"))
 
 
 def json_dataset(path):

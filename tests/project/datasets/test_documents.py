@@ -1,6 +1,5 @@
 import inspect
 import json
-from typing import Any
 
 import numpy as np
 import orjson
@@ -112,6 +111,6 @@ def test_the_preview_of_a_document_is_its_text(tmp_path):
 def test_the_preview_of_a_figure_is_what_plotly_draws(tmp_path):
     dataset = plotly_dataset(str(tmp_path / "figure.json"))
     dataset.save(go.Figure(go.Scatter(x=[12], y=[0.5]), layout={"title": {"text": "mAP"}}))
-    preview: dict[str, Any] = dataset.preview()
+    preview = dataset.preview()
     assert preview["data"][0]["type"] == "scatter"
     assert preview["layout"]["title"]["text"] == "mAP"

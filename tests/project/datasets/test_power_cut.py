@@ -25,10 +25,10 @@ class Disk:
 
     def __init__(self, folder, monkeypatch):
         self.folder = folder
-        self.flushed: dict[str, bytes] = {path.name: path.read_bytes() for path in folder.iterdir()}
-        self.renames: list[tuple[str, str]] = []
-        self.states: list[dict[str, bytes]] = []
-        self.fails_at: int | None = None
+        self.flushed = {path.name: path.read_bytes() for path in folder.iterdir()}
+        self.renames = []
+        self.states = []
+        self.fails_at = None
         self.steps = 0
         fsync, replace = os.fsync, Path.replace
 
@@ -78,7 +78,7 @@ def save(folder, content):
 def read(folder):
     """Give the content; None if it is refused or not there."""
     try:
-        content: str = text_dataset((folder / NAME).as_posix()).load()
+        content = text_dataset((folder / NAME).as_posix()).load()
     except (InputError, DatasetError):
         return None
     return content

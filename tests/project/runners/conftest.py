@@ -1,9 +1,5 @@
-from collections.abc import Callable
-
 import pytest
 from kedro.framework.hooks.manager import _create_hook_manager
-
-Run = Callable[..., None]
 
 
 @pytest.fixture

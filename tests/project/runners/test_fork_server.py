@@ -28,7 +28,7 @@ from deephash_pipeline.common.fork_server import ENVIRONMENT, environment, start
     ],
 )
 def test_it_starts_for_runs_that_use_all_cores(command, wanted, monkeypatch):
-    started: list[bool] = []
+    started = []
     monkeypatch.setattr(fork_server, "start", lambda: started.append(True))
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
     monkeypatch.delenv("DEEPHASH_WORKERS", raising=False)
@@ -56,7 +56,7 @@ def test_its_module_imports_nothing_that_takes_long():
 
 
 def test_where_all_libraries_have_one_thread_from_the_environment_they_are_not_asked(monkeypatch):
-    limited: list[int] = []
+    limited = []
     monkeypatch.setattr("threadpoolctl.threadpool_limits.__init__", lambda self, number: limited.append(number))
     monkeypatch.setattr("threadpoolctl.threadpool_limits.__exit__", lambda self, *error: None)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 1)

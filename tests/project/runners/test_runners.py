@@ -29,6 +29,7 @@ from tests.project.runners.toys import (
     train_second,
 )
 
+pytestmark = pytest.mark.usefixtures("fork_server")
 BOTH = pytest.mark.parametrize("runner", [ParallelRunner, SequentialRunner])
 
 
@@ -139,7 +140,7 @@ def test_a_node_whose_process_is_killed_every_time_ends_in_one_line(run, tmp_pat
 
 def test_all_trainings_stop_at_a_whole_step_and_are_named_in_one_line(run, tmp_path):
     catalog = a_catalog(tmp_path, "first", "second")
-    started: set[str] = set()
+    started = set()
 
     def receive(node, steps):
         if steps.done:

@@ -109,7 +109,7 @@ class Listener:
     """A hook that notes where it was called; it works where the run was started."""
 
     def __init__(self):
-        self.calls: list[tuple[str, str, int]] = []
+        self.calls = []
 
     @hook_impl
     def before_node_run(self, node):

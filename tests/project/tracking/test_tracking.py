@@ -1,8 +1,6 @@
 import logging
 import sqlite3
 import time
-from collections.abc import Callable
-from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -15,8 +13,6 @@ from deephash_pipeline.provenance import Origin
 from deephash_pipeline.provenance.manifest import read_manifest
 from tests.project.datasets.kinds import json_dataset
 from tests.project.tracking.tracked_runs import CELL, CURVES, METRICS, PIPELINE, REPORTING, run, runs, stored_catalog
-
-Client: TypeAlias = Callable[[], MlflowClient]
 
 HISTORY = pd.DataFrame({"epoch": [1, 2], "loss": [0.9, 0.4], "true_loss": [np.nan, 0.8]})
 

@@ -71,7 +71,6 @@ def run(project, catalog, pipeline=PIPELINE, env="mnist"):
 
 def runs(client, benchmark):
     experiment = client.get_experiment_by_name(benchmark)
-    assert experiment is not None
     found = client.search_runs([experiment.experiment_id])
     parents = [run for run in found if "mlflow.parentRunId" not in run.data.tags]
     children = [run for run in found if "mlflow.parentRunId" in run.data.tags]

@@ -18,6 +18,8 @@ from deephash_pipeline.search.encoding import CodeFolder, EncodingWorkers, Sourc
 from deephash_pipeline.search.encoding.code_folder import MANIFEST
 from tests.search.encoding.conftest import BROKEN
 
+pytestmark = pytest.mark.usefixtures("fork_server")
+
 
 def contents(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir()}

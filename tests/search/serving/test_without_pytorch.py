@@ -39,7 +39,6 @@ def address(folder):
     program = GUARD.format(allowed=INSTALLED) + SERVE
     command = [sys.executable, "-c", program, "serve", "new.index", "--runtime=onnx", "--port=0", "--token-file=token"]
     process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    assert process.stdout is not None
     # What ends before it serves prints why.
     first = process.stdout.readline()
     served = re.match(r"(http://127\.0\.0\.1:\d+)/ ", first)

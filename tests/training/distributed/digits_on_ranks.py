@@ -108,7 +108,6 @@ def gradients_of_first_step():
         loss, _ = compute(np.random.default_rng(3).permutation(IMAGES)[:128], 11)
         found[f"{name}.loss"] = loss
         for parameter, value in network.named_parameters():
-            assert value.grad is not None
             found[f"{name}.{parameter}"] = value.grad.contiguous()
     return found
 

@@ -23,7 +23,7 @@ from tests.training.distributed.digits_training import NEVER, STAGES, digits, sl
 
 def descendants(process):
     """Processes below one, of those that are alive."""
-    below: dict[int, set[int]] = {}
+    below = {}
     for entry in Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = entry.read_text().rpartition(")")[2].split()
@@ -31,7 +31,7 @@ def descendants(process):
             continue
         if fields[0] != "Z":
             below.setdefault(int(fields[1]), set()).add(int(entry.parent.name))
-    found: set[int] = set()
+    found = set()
     reached = {process}
     while reached:
         reached = set().union(*(below.get(number, set()) for number in reached)) - found
@@ -54,7 +54,7 @@ def workers(process):
 @contextmanager
 def once_saved(folder, action):
     """Do something to the processes that train, from the side, when they have written a checkpoint."""
-    seen: list[int] = []
+    seen = []
 
     def wait_and_act():
         until(lambda: list(folder.glob("checkpoint-*")))

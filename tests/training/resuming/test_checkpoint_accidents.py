@@ -134,7 +134,7 @@ class Snapshots:
 
     def __init__(self, folder, copies, monkeypatch):
         self.folder, self.copies, self.taken = folder, copies, 0
-        self.events: list[str] = []
+        self.events = []
         fsync, replace, unlink, write = os.fsync, Path.replace, Path.unlink, Path.open
 
         def noted_open(path, mode="r", *arguments, **options):
