@@ -10,6 +10,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from kedro.framework.project import pipelines
+from kedro.framework.startup import bootstrap_project
+
+from deephash_pipeline.cli.provenance import open_catalog
+from tests.provenance.conftest import make_up
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"^```\w+\n# (?P<path>[\w/.]+)(?P<place>[^\n]*)\n(?P<content>.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -26,15 +31,6 @@ ADDED = (
 )
 """Names of what the page adds, as they are in the names of tests."""
 TESTS = ("hashing", "losses", "networks", "images/sources", "project/test_environments.py", "deephash/test_hasher.py")
-MAKE_UP = """
-from pathlib import Path
-from kedro.framework.project import pipelines
-from kedro.framework.startup import bootstrap_project
-from deephash_pipeline.cli.provenance import open_catalog
-from tests.provenance.conftest import make_up
-bootstrap_project(Path.cwd())
-make_up(Path.cwd(), pipelines["full"], open_catalog(None))
-"""
 
 
 def add_what_the_page_prints(project):
@@ -84,7 +80,13 @@ def with_everything(new_project):
     """A project whose artefacts were made up, to which all that the page prints is then added."""
     project = with_sources(new_project("with_everything"))
     shutil.copytree(ROOT / "tests", project / "tests", ignore=shutil.ignore_patterns("__pycache__"))
-    run(project, "-c", MAKE_UP)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(project)
+        # Kedro puts the project's sources before those of this repository, for all processes to come.
+        patch.setattr(sys, "path", sys.path[:])
+        patch.setenv("PYTHONPATH", os.environ.get("PYTHONPATH", ""))
+        bootstrap_project(project)
+        make_up(project, pipelines["full"], open_catalog(None))
     add_what_the_page_prints(project)
     return project
 

@@ -153,3 +153,18 @@ def test_a_rank_that_is_no_whole_number_from_one_is_refused(k):
 def test_a_radius_that_is_no_whole_number_from_zero_is_refused(radius):
     with pytest.raises(InputError, match=f"radius is {radius!r}"):
         precision_within_radius(histograms_of([(2, 1)]), radius)
+
+
+def test_a_hit_at_rank_one_is_counted():
+    assert average_precision(histograms_of([(1, 1), (9, 0)]))[0] == 1
+    assert precision_at(histograms_of([(1, 1), (9, 0)]), 1)[0] == 1
+
+
+def test_the_last_item_of_the_ranking_is_not_dropped():
+    assert average_precision(histograms_of([(9, 0), (1, 1)]))[0] == pytest.approx(1 / 10)
+    assert recall_at(histograms_of([(9, 0), (1, 1)]), 10)[0] == 1
+
+
+def test_a_query_without_a_hit_among_the_first_k_counts_as_zero():
+    late, early = [(5, 0), (1, 1)], [(1, 1), (5, 0)]
+    assert average_precision_at(histograms_of(late, early), 3).tolist() == [0, 1]

@@ -138,6 +138,7 @@ def test_where_the_parent_is_killed_no_process_survives_it_even_where_ctrl_c_is_
     assert CheckpointFolder(tmp_path / STAGES[0], NEVER).load() is not None
 
 
+@pytest.mark.complete
 def test_an_error_in_the_processes_comes_back_as_in_one_with_all_it_carries(tmp_path):
     parameters = TrainingParameters(epochs=2, batch_size=128, learning_rate=1e30)
     arguments = digits(devices=2, parameters=parameters, checkpoints=CheckpointFolder(tmp_path, NEVER))
