@@ -77,7 +77,7 @@ def test_few_pictures_get_the_shipped_hash_function_and_their_own_once_there_are
     assert "70 added, 70 there already" in result.output
     assert "fitted on 140 of its images" in result.output
     hasher, names, codes, features = stored(colours)
-    assert (hasher.description.method, hasher.description.benchmark) == ("itq", "images")
+    assert (hasher.description.method, hasher.description.benchmark) == ("srh", "images")
     # What is kept has half precision; so has what the codes are computed from.
     z = extractor.features(names)
     np.testing.assert_array_equal(features, z.astype(np.float16).astype(np.float32))

@@ -18,7 +18,7 @@ A_DIRECTION_FOR_EACH_BIT = {
     HASH_FUNCTIONS[name]: {
         "check_fit2d_1feature": "each bit takes a direction of variance, and one feature has but one"
     }
-    for name in ("pcah", "itq", "ldah", "liong_sdh", "sign", "median", "pca_rotation")
+    for name in ("pcah", "itq", "ldah", "liong_sdh", "sign", "median", "pca_rotation", "srh")
 }
 
 

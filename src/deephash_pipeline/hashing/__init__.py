@@ -39,6 +39,7 @@ from deephash_pipeline.hashing.sdh import SDH
 from deephash_pipeline.hashing.sh import SpectralHashing
 from deephash_pipeline.hashing.sign import Sign
 from deephash_pipeline.hashing.sph import SphericalHashing
+from deephash_pipeline.hashing.srh import SRH
 
 __all__ = [
     "AGH",
@@ -55,6 +56,7 @@ __all__ = [
     "MLH",
     "PCAH",
     "SDH",
+    "SRH",
     "Encoder",
     "FastHash",
     "HashFunction",

@@ -38,7 +38,7 @@ class LinearHashFunction(HashFunction, LinearEncoder):
     Example:
         >>> from deephash_pipeline.hashing import HASH_FUNCTIONS
         >>> [name for name, method in HASH_FUNCTIONS.items() if issubclass(method, LinearHashFunction)]
-        ['lsh', 'pcah', 'itq', 'ldah', 'bre', 'mlh', 'lsh_centred', 'itq_cca', 'rotation', 'pca_rotation']
+        ['lsh', 'pcah', 'itq', 'ldah', 'bre', 'mlh', 'lsh_centred', 'itq_cca', 'rotation', 'pca_rotation', 'srh']
     """
 
 

@@ -32,6 +32,7 @@ HASH_FUNCTIONS: Registry[type[HashFunction]] = Registry(
         "median": ".median:Median",
         "rotation": ".rotation:RandomRotation",
         "pca_rotation": ".pca_rotation:PCARotation",
+        "srh": ".srh:SRH",
     },
     __package__,
 )

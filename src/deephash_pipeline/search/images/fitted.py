@@ -21,7 +21,7 @@ MOST = 20_000
 """Pictures that one is fitted on, drawn at random from more."""
 GROWN = 2
 """Times as many pictures as at the last fit are worth another."""
-WITHOUT_LABELS, WITH_LABELS = "itq", "itq_cca"
+WITHOUT_LABELS, WITH_LABELS = "srh", "itq_cca"
 SHIPPED = "photographs"
 """Benchmark of the hashers for photographs that come with the package."""
 AT_A_TIME = 1024
