@@ -23,7 +23,7 @@ ANGLES, RADII = 90, 64
 NEAREST_RADIUS, RADIUS_RANGE = 3.0, 40.0 / 3.0
 LARGEST_SCALE = 2.6
 SCALES = (1.0, 0.89, 0.79, 0.7, 0.62)
-PEAKS, LEAST_PEAK = 2, 0.45
+PEAKS, LEAST_PEAK = 1, 0.45
 # Of details, in pixels: those that are left of an edit, and of what is compared around each.
 FINE, COARSE, AROUND = 0.7, 2.0, 4.0
 FLAT = 0.02
@@ -31,7 +31,7 @@ FLAT = 0.02
 LEAST_OVERLAP = 0.6
 MARGIN = 3
 LEAST_POWER = 1e-5
-HOPELESS, CERTAIN = 0.3, 0.9
+HOPELESS, CERTAIN = 0.45, 0.9
 STEPS = ((np.radians(1), 1.02), (np.radians(0.5), 1.01))
 # Of the correlation around a pixel, in pixels, the power of details that count, and the least that is no change.
 LOCAL, DETAILED, CHANGED = 2.5, 0.1, 0.3
@@ -132,13 +132,15 @@ class Picture:
 
 
 def register(one: Picture, other: Picture) -> Registration:
-    """Lay one picture onto the other as well as can be.
+    """Lay one picture onto the other as well as can be; one that is flat agrees with none.
 
     Example:
         >>> scene = np.random.default_rng(0).random((48, 64), dtype=np.float32)
         >>> register(Picture(scene), Picture(np.ascontiguousarray(scene[::-1]))).correlation > 0.99
         True
     """
+    if one.flat or other.flat:
+        return Registration(0.0, 1.0)
     best = max(_laid(one, other, motion) for motion in _scales(one, other))
     if best.correlation < CERTAIN:
         best = max(best, *(_laid(one, other, motion) for motion in _rotations(one, other)), best)

@@ -8,7 +8,6 @@ picture, turned, mirrored, scaled and shifted, are those of the other.
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -31,13 +30,18 @@ if TYPE_CHECKING:
     from deephash_pipeline.deephash import FeatureExtractor
 
 Level = Literal["strict", "default", "loose"]
-AGREEMENT: dict[Level, float] = {"strict": 0.85, "default": 0.75, "loose": 0.35}
+AGREEMENT: dict[Level, float] = {"strict": 0.9, "default": 0.85, "loose": 0.6}
 """Least agreement of a copy, correlation less the share of what has changed."""
 HASH_RADIUS, MOST_BY_HASH = 10, 10
 """Bits of pHash in which candidates differ, and how many of them a picture has at most."""
-FEATURE_BITS, SHORTLIST, NEAREST, FARTHEST = 256, 64, 2, 0.5
-"""Of a picture's neighbours by features: bits of LSH, neighbours by them, candidates, their largest cosine distance."""
+FEATURE_BITS, SHORTLIST, NEIGHBOURS, FARTHEST = 256, 64, 16, 0.4
+"""Of a picture's neighbours by features: bits of LSH, how many by them, how many by cosine, its largest distance."""
+PATIENCE = 2
+"""Neighbours of a picture that are no copies before those farther away are left alone."""
+FLAT = 2.0
+"""Standard deviation of the greys, of 255, up to which a picture is like any other of one colour."""
 DECODED_AT_A_TIME = 64
+LEAST_SIDE = 8
 REGISTERED_KEPT = 256
 GREY = np.array([0.299, 0.587, 0.114], dtype=np.float32)
 
@@ -94,64 +98,83 @@ def find_duplicates(
     """
     photos, skipped = _photos(files, reference)
     same = _byte_equal(photos)
-    across = bool(reference)
-    prints = _fingerprints(photos, [equal[0] for equal in same], extractor)
-    skipped += prints.skipped
-    members = [same[row] for row in prints.rows.tolist()]
-    picture = lru_cache(REGISTERED_KEPT)(lambda row: Picture(prints.greys[row].astype(np.float32) / 255))
-    sides = [{photo.reference for photo in equal} for equal in members]
-    agreements: dict[tuple[int, int], float] = {}
+    prints = fingerprints([equal[0] for equal in same], extractor)
+    skipped += [broken._replace(name=photo.name) for broken in prints.skipped for photo in same[broken.row]]
+    sides = [{photo.reference for photo in same[row]} for row in prints.rows]
+    asked, among = (np.array([not reference or side in both for both in sides], np.bool_) for side in (False, True))
+    copies = _Copies(prints, len(same), AGREEMENT[level])
+    neighbours = candidates(prints, asked, among)
+    with count_steps("comparisons", total=len(neighbours)) as advance:
+        for done, (row, others) in enumerate(neighbours, start=1):
+            copies.connect(int(prints.rows[row]), prints.rows[others].tolist())
+            advance(f"{done} of {len(neighbours)}")
+    broken_rows = {broken.row for broken in prints.skipped}
+    connected = defaultdict(dict)
+    for row, equal in enumerate(same):
+        if row not in broken_rows:
+            connected[copies.root(row)].update(dict.fromkeys(equal, row))
+    groups = [
+        _group(found, copies)
+        for found in connected.values()
+        if len(found) > 1 and (not reference or len({photo.reference for photo in found}) > 1)
+    ]
+    return Duplicates(sorted(groups, key=lambda group: group.members[0].photo.name), skipped, len(photos))
 
-    def agreement(one: int, other: int) -> float:
+
+class _Copies:
+    """Which pictures are connected by copies."""
+
+    def __init__(self, prints: Fingerprints, rows: int, least: float) -> None:
+        self.least = least
+        self._parents = list(range(rows))
+        self._prints, self._places = prints, {row: place for place, row in enumerate(prints.rows.tolist())}
+        self._known: dict[tuple[int, int], float] = {}
+        self._picture = lru_cache(REGISTERED_KEPT)(self._made)
+
+    def _made(self, row: int) -> Picture:
+        return Picture(self._prints.greys[self._places[row]].astype(np.float32) / 255)
+
+    def agreement(self, one: int, other: int) -> float:
+        """Correlation of two pictures less the share of what has changed."""
         pair = min(one, other), max(one, other)
-        if pair not in agreements:
-            agreements[pair] = float(np.subtract(*register(picture(pair[0]), picture(pair[1]))))
-        return agreements[pair]
+        if pair not in self._known:
+            found = register(*map(self._picture, pair))
+            self._known[pair] = found.correlation - found.changed
+        return self._known[pair]
 
-    parents = list(range(len(members)))
+    def connect(self, row: int, others: list[int]) -> None:
+        """Connect a picture with its neighbours, nearest first, until some are none; what is connected is passed."""
+        patience = PATIENCE
+        for other in others:
+            if self.root(row) == self.root(other):
+                continue
+            if self.agreement(row, other) >= self.least:
+                self._parents[self.root(other)] = self.root(row)
+            elif not (patience := patience - 1):
+                return
 
-    def root(row: int) -> int:
-        while parents[row] != row:
-            parents[row] = row = parents[parents[row]]
+    def root(self, row: int) -> int:
+        """The same row for all that are connected."""
+        while self._parents[row] != row:
+            self._parents[row] = row = self._parents[self._parents[row]]
         return row
 
-    asked = np.array([not across or False in side for side in sides])
-    among = np.array([not across or True in side for side in sides])
-    pairs = _candidates(prints, asked, among)
-    with count_steps("pairs", total=len(pairs)) as advance:
-        for done, (one, other) in enumerate(pairs, start=1):
-            # What is in a group already is not looked at again.
-            if root(one) != root(other) and agreement(one, other) >= AGREEMENT[level]:
-                parents[root(other)] = root(one)
-            advance(f"{done} of {len(pairs)}")
-    connected = defaultdict(list)
-    for row in range(len(members)):
-        connected[root(row)].append(row)
-    groups = []
-    for rows in connected.values():
-        found = {photo: row for row in rows for photo in members[row]}
-        if len(found) < 2 or (across and len({photo.reference for photo in found}) < 2):
-            continue
-        groups.append(_group(found, agreement, AGREEMENT[level]))
-    groups.sort(key=lambda group: group.members[0].photo.name)
-    return Duplicates(groups, skipped, len(photos))
 
-
-def _group(found: dict[Photo, int], agreement: Callable[[int, int], float], least: float) -> Group:
-    """Compare files of a group with the best of them."""
+def _group(found: dict[Photo, int], copies: _Copies) -> Group:
+    """Compare files of a group, by their pictures, with the best of them."""
     (best, *others), reason = best_first(list(found))
     members = [Member(best, "keep", 1.0, reason)]
     for photo in others:
         equal = found[photo] == found[best]
-        agrees = 1.0 if equal else agreement(found[photo], found[best])
+        agrees = 1.0 if equal else copies.agreement(found[photo], found[best])
         if photo.reference:
             members.append(Member(photo, "keep", agrees, "in the reference"))
         elif equal:
             members.append(Member(photo, "remove", agrees, "equal bytes"))
-        elif agrees >= least:
-            members.append(Member(photo, "remove", agrees, f"same picture, agreement {agrees:.2f}"))
+        elif agrees >= copies.least:
+            members.append(Member(photo, "remove", agrees, "same picture"))
         else:
-            members.append(Member(photo, "look", agrees, "copy of a copy: look at it"))
+            members.append(Member(photo, "look", agrees, "a copy of a copy: look at it"))
     return Group(members)
 
 
@@ -181,33 +204,29 @@ def _byte_equal(photos: Sequence[Photo]) -> list[list[Photo]]:
     return list(contents.values())
 
 
-def _fingerprints(
-    photos: Sequence[Photo], firsts: Sequence[Photo], extractor: Callable[[], "FeatureExtractor"]
-) -> Fingerprints:
+def fingerprints(photos: Sequence[Photo], extractor: Callable[[], "FeatureExtractor"]) -> Fingerprints:
+    """Read pictures once, each for all that they are compared by; a single one is compared with nothing."""
     rows, features, hashes, greys, skipped = [], [], [], [], []
-    if len(firsts) > 1 or len(photos) > 1:
-        network = extractor()
-        shape = network.image_shape
-        with count_steps("pictures", total=len(firsts)) as advance:
-            done = 0
-            for batch in image_batches([photo.path for photo in firsts], shape, DECODED_AT_A_TIME, errors="skip"):
-                z = network(batch.pixels)
-                features.append((z / np.maximum(np.linalg.norm(z, axis=1, keepdims=True), 1e-9)).astype(np.float16))
-                grey = np.einsum("nchw,c->nhw", batch.pixels, GREY if shape[0] == 3 else GREY[:1] / GREY[0])
-                squares = [_resized(one, (perceptual_hash.SIDE, perceptual_hash.SIDE)) for one in grey]
-                hashes += [perceptual_hash.perceptual_hashes(np.stack(squares))] if squares else []
-                for row, one in zip(batch.rows.tolist(), grey, strict=True):
-                    photo = firsts[row]
-                    scale = LONGER_SIDE / max(photo.width, photo.height)
-                    size = (max(8, round(photo.width * scale)), max(8, round(photo.height * scale)))
-                    greys.append(np.rint(_resized(one, size)).clip(0, 255).astype(np.uint8))
-                rows += batch.rows.tolist()
-                skipped += [broken._replace(name=firsts[broken.row].name) for broken in batch.skipped]
-                for _ in (*batch.rows, *batch.skipped):
-                    done += 1
-                    advance(f"{done} of {len(firsts)}")
+    to_read = [photo.path for photo in photos] if len(photos) > 1 else []
+    network = extractor() if to_read else None
+    with count_steps("pictures", total=len(to_read)) as advance:
+        for batch in image_batches(to_read, network.image_shape, DECODED_AT_A_TIME, "skip") if network else ():
+            rows += batch.rows.tolist()
+            skipped += [broken._replace(name=photos[broken.row].name) for broken in batch.skipped]
+            z = network(batch.pixels)
+            features.append((z / np.maximum(np.linalg.norm(z, axis=1, keepdims=True), 1e-9)).astype(np.float16))
+            weights = GREY if network.image_shape[0] == len(GREY) else np.ones(1, np.float32)
+            grey = np.einsum("nchw,c->nhw", batch.pixels, weights)
+            for photo, one in zip((photos[row] for row in batch.rows), grey, strict=True):
+                hashes.append(_resized(one, (perceptual_hash.SIDE, perceptual_hash.SIDE)))
+                scale = LONGER_SIDE / max(photo.width, photo.height)
+                size = (max(LEAST_SIDE, round(photo.width * scale)), max(LEAST_SIDE, round(photo.height * scale)))
+                greys.append(np.rint(_resized(one, size)).astype(np.uint8))
+            for _ in (*batch.rows, *batch.skipped):
+                advance(f"{len(rows) + len(skipped)} of {len(to_read)}")
     joined = np.concatenate(features) if features else np.empty((0, 1), np.float16)
-    packed = np.concatenate(hashes) if hashes else np.empty((0, perceptual_hash.ORIENTATIONS, 8), np.uint8)
+    squares = np.array(hashes, dtype=np.float32).reshape(-1, perceptual_hash.SIDE, perceptual_hash.SIDE)
+    packed = perceptual_hash.perceptual_hashes(squares)
     return Fingerprints(np.array(rows, dtype=np.int64), joined, packed, greys, skipped)
 
 
@@ -215,16 +234,19 @@ def _resized(grey: NDArray[np.float32], size: tuple[int, int]) -> NDArray[np.flo
     return np.asarray(Image.fromarray(grey).resize(size, Image.Resampling.BILINEAR))
 
 
-def _candidates(
-    prints: Fingerprints, asked: NDArray[np.bool_], among: NDArray[np.bool_]
-) -> list[tuple[int, int]]:
-    """Pairs that may be copies, of one asked for and one of those to look among, the lower row first; none is flat."""
-    detailed = np.array([not Picture(grey.astype(np.float32) / 255).flat for grey in prints.greys])
-    asked, among = (np.flatnonzero(rows & detailed) for rows in (asked, among))
-    if not (len(asked) and len(among)):
+def candidates(prints: Fingerprints, asked: NDArray[np.bool_], among: NDArray[np.bool_]) -> list[tuple[int, list[int]]]:
+    """Pictures that are asked for, and those to look among that may be copies of each; no flat ones.
+
+    They are first those near by pHash, each by itself, and then the nearest by features, of which most fail.
+    """
+    detailed = np.array([grey.std() > FLAT for grey in prints.greys], dtype=np.bool_)
+    asked_rows, among_rows = np.flatnonzero(asked & detailed), np.flatnonzero(among & detailed)
+    if not (len(asked_rows) and len(among_rows)):
         return []
-    pairs = chain(_near_by_hash(prints.hashes, asked, among), _near_by_features(prints.features, asked, among))
-    return sorted({(min(pair), max(pair)) for pair in pairs if pair[0] != pair[1]})
+    return [
+        *((one, [other]) for one, other in _near_by_hash(prints.hashes, asked_rows, among_rows)),
+        *_near_by_features(prints.features, asked_rows, among_rows),
+    ]
 
 
 def _near_by_hash(
@@ -248,15 +270,14 @@ def _near_by_hash(
 
 def _near_by_features(
     features: NDArray[np.float16], asked: NDArray[np.int64], among: NDArray[np.int64]
-) -> Iterator[tuple[int, int]]:
-    """Each picture and the nearest to it by centred features."""
+) -> Iterator[tuple[int, list[int]]]:
+    """Each picture and the nearest to it by features."""
     z = features.astype(np.float32)
-    z -= z.mean(axis=0)
-    z /= np.maximum(np.linalg.norm(z, axis=1, keepdims=True), 1e-9)
-    codes = pack_bits(HASH_FUNCTIONS["lsh"](FEATURE_BITS).fit(z).transform(z))
+    codes = pack_bits(HASH_FUNCTIONS["lsh_centred"](FEATURE_BITS).fit(z).transform(z))
     index = HammingIndex(FEATURE_BITS, features=z.shape[1])
     index.add(among, codes[among], features=z[among])
-    answers = index.search(codes[asked], NEAREST + 1, rerank=ByFeatures(z[asked], SHORTLIST))
+    answers = index.search(codes[asked], NEIGHBOURS + 1, rerank=ByFeatures(z[asked], SHORTLIST))
     assert answers.scores is not None
     for row, names, scores in zip(asked.tolist(), answers.ids.tolist(), answers.scores.tolist(), strict=True):
-        yield from ((row, other) for other, squared in zip(names, scores, strict=True) if squared / 2 <= FARTHEST)
+        near = zip(names, scores, strict=True)
+        yield row, [other for other, squared in near if other != row and squared / 2 <= FARTHEST]
