@@ -3,7 +3,7 @@
 import csv
 import io
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +63,7 @@ def duplicates(
     rows = list(_rows(found))
     removable = [photo for group in found.groups for photo in group.removable]
     lines = [absolute_path(photo) for photo in removable]
-    contents = {
+    contents: dict[Path | None, Callable[[], str]] = {
         json_file: lambda: json.dumps(_as_json(found, rows), ensure_ascii=False, indent=1) + "\n",
         csv_file: lambda: _as_csv(rows),
         html_file: lambda: render_page(found, f"Duplicates in {', '.join(paths)}"),

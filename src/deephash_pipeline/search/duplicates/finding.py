@@ -18,7 +18,7 @@ from PIL import Image
 from deephash_pipeline.common.progress import count_steps
 from deephash_pipeline.hashing import HASH_FUNCTIONS
 from deephash_pipeline.images import perceptual_hash
-from deephash_pipeline.images.batches import SkippedImage, image_batches
+from deephash_pipeline.images.batches import ImageShape, SkippedImage, image_batches
 from deephash_pipeline.images.registration import LONGER_SIDE, Picture, register
 from deephash_pipeline.provenance import content_digest
 from deephash_pipeline.retrieval import pack_bits
@@ -109,7 +109,7 @@ def find_duplicates(
             copies.connect(int(prints.rows[row]), prints.rows[others].tolist())
             advance(f"{done} of {len(neighbours)}")
     broken_rows = {broken.row for broken in prints.skipped}
-    connected = defaultdict(dict)
+    connected: dict[int, dict[Photo, int]] = defaultdict(dict)
     for row, equal in enumerate(same):
         if row not in broken_rows:
             connected[copies.root(row)].update(dict.fromkeys(equal, row))
@@ -132,7 +132,7 @@ class _Copies:
         self._picture = lru_cache(REGISTERED_KEPT)(self._made)
 
     def _made(self, row: int) -> Picture:
-        return Picture(self._prints.greys[self._places[row]].astype(np.float32) / 255)
+        return Picture(self._prints.greys[self._places[row]].astype(np.float32) / np.float32(255))
 
     def agreement(self, one: int, other: int) -> float:
         """Correlation of two pictures less the share of what has changed."""
@@ -207,10 +207,12 @@ def _byte_equal(photos: Sequence[Photo]) -> list[list[Photo]]:
 def fingerprints(photos: Sequence[Photo], extractor: Callable[[], "FeatureExtractor"]) -> Fingerprints:
     """Read pictures once, each for all that they are compared by; a single one is compared with nothing."""
     rows, features, hashes, greys, skipped = [], [], [], [], []
-    to_read = [photo.path for photo in photos] if len(photos) > 1 else []
-    network = extractor() if to_read else None
-    with count_steps("pictures", total=len(to_read)) as advance:
-        for batch in image_batches(to_read, network.image_shape, DECODED_AT_A_TIME, "skip") if network else ():
+    with count_steps("pictures", total=len(photos)) as advance:
+        network = extractor() if len(photos) > 1 else None
+        shape: ImageShape = (1,) if network is None else network.image_shape
+        to_read = [] if network is None else [photo.path for photo in photos]
+        for batch in image_batches(to_read, shape, DECODED_AT_A_TIME, "skip"):
+            assert network is not None
             rows += batch.rows.tolist()
             skipped += [broken._replace(name=photos[broken.row].name) for broken in batch.skipped]
             z = network(batch.pixels)
@@ -223,7 +225,7 @@ def fingerprints(photos: Sequence[Photo], extractor: Callable[[], "FeatureExtrac
                 size = (max(LEAST_SIDE, round(photo.width * scale)), max(LEAST_SIDE, round(photo.height * scale)))
                 greys.append(np.rint(_resized(one, size)).astype(np.uint8))
             for _ in (*batch.rows, *batch.skipped):
-                advance(f"{len(rows) + len(skipped)} of {len(to_read)}")
+                advance(f"{len(rows) + len(skipped)} of {len(photos)}")
     joined = np.concatenate(features) if features else np.empty((0, 1), np.float16)
     squares = np.array(hashes, dtype=np.float32).reshape(-1, perceptual_hash.SIDE, perceptual_hash.SIDE)
     packed = perceptual_hash.perceptual_hashes(squares)
