@@ -16,6 +16,7 @@ from kedro.io import DatasetError
 from kedro.pipeline import Pipeline
 from kedro.validation.exceptions import ParameterValidationError
 
+from deephash_pipeline.cli.duplicates import duplicates
 from deephash_pipeline.cli.encode import encode
 from deephash_pipeline.cli.export import export
 from deephash_pipeline.cli.methods import methods
@@ -166,7 +167,7 @@ assert kedro_run.callback is not None, "Kedro's run command does something"
 run.params = [*map(described, kedro_run.params), *RUN_OPTIONS]
 run.callback = one_line_errors(skipping_what_is_up_to_date(kedro_run.callback))
 for command in (
-    *(new, methods, hasher, status, explain, encode, *index.commands.values(), search, pairs, serve),
+    *(new, methods, hasher, status, explain, encode, *index.commands.values(), search, duplicates, pairs, serve),
     *(export, export_onnx, export_huggingface, log_model),
 ):
     command.callback = one_line_errors(command.callback)

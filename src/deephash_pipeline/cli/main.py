@@ -13,7 +13,20 @@ from deephash_pipeline import __version__
 from deephash_pipeline.common.imports import imported_for_good
 
 COMMANDS = (
-    *("run", "new", "methods", "hasher", "status", "explain", "encode", "index", "search", "pairs", "serve"),
+    *(
+        "run",
+        "new",
+        "methods",
+        "hasher",
+        "status",
+        "explain",
+        "encode",
+        "index",
+        "search",
+        "duplicates",
+        "pairs",
+        "serve",
+    ),
     *("export", "export-onnx", "export-huggingface", "log-model"),
 )
 GUARDED = "deephash_pipeline.cli.guarded"

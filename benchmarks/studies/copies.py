@@ -1,0 +1,171 @@
+"""Copies that are found, by edit and share of false pairs: `python -m benchmarks.studies.copies PATHS`.
+
+Of 300 photographs drawn from PATHS every edit is compared with all photographs there are. A pair whose originals are
+nearer than .05 in cosine is neither right nor wrong. Caltech-101 has copies that are farther: the pairs that count as
+false at the usual level are listed, to be looked at.
+"""
+
+from collections.abc import Callable
+from io import BytesIO
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import click
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageDraw, ImageEnhance, ImageFilter, ImageOps
+
+from deephash_pipeline.deephash import FeatureExtractor
+from deephash_pipeline.hashing import HASH_FUNCTIONS
+from deephash_pipeline.images.registration import Picture, register
+from deephash_pipeline.search.duplicates import AGREEMENT, finding
+from deephash_pipeline.search.images import list_images
+
+ORIGINALS = 300
+SHARES = (0.0, 1e-5, 1e-4)
+SAME = 0.05
+USUAL = ("half size", "JPEG 30", "crop 10 %", "brightness 1.3", "rotation 5", "mirror")
+
+
+def crop(picture: Image.Image, left: float, rng: np.random.Generator) -> Image.Image:
+    """Cut out a part of the width and of the height, anywhere."""
+    width, height = round(picture.width * left), round(picture.height * left)
+    x, y = (int(rng.integers(0, room + 1)) for room in (picture.width - width, picture.height - height))
+    return picture.crop((x, y, x + width, y + height))
+
+
+def compressed(picture: Image.Image, quality: int) -> Image.Image:
+    """What JPEG leaves of it."""
+    buffer = BytesIO()
+    picture.save(buffer, "JPEG", quality=quality)
+    return Image.open(buffer)
+
+
+def overlaid(picture: Image.Image) -> Image.Image:
+    """With a line of text on black and a red dot, a fifth of its area."""
+    picture, (width, height) = picture.copy(), picture.size
+    draw = ImageDraw.Draw(picture)
+    draw.rectangle((0, 0.8 * height, width, 0.96 * height), fill="black")
+    draw.text((0.05 * width, 0.8 * height), "holiday, 2019", fill="white", font_size=round(0.12 * height))
+    draw.ellipse((0.75 * width, 0.05 * height, 0.92 * width, 0.05 * height + 0.17 * width), fill=(220, 30, 40))
+    return picture
+
+
+def on_screen(picture: Image.Image) -> Image.Image:
+    """As a program shows it, with a title and a margin."""
+    width, height = picture.size
+    screen = Image.new("RGB", (round(1.3 * width), round(1.45 * height)), (245, 245, 247))
+    draw = ImageDraw.Draw(screen)
+    draw.rectangle((0, 0, screen.width, 0.1 * height), fill=(40, 44, 52))
+    draw.text((0.1 * width, 0.01 * height), "Photos", fill="white", font_size=round(0.07 * height))
+    draw.rectangle((0, screen.height - 0.08 * height, *screen.size), fill=(220, 220, 224))
+    screen.paste(picture, (round(0.15 * width), round(0.2 * height)))
+    return screen
+
+
+BICUBIC = Image.Resampling.BICUBIC
+EDITS: dict[str, Callable[[Image.Image, np.random.Generator], Image.Image]] = {
+    "half size": lambda p, _: p.resize((p.width // 2, p.height // 2), Image.Resampling.LANCZOS),
+    "JPEG 30": lambda p, _: compressed(p, 30),
+    "crop 10 %": lambda p, rng: crop(p, 0.9, rng),
+    "brightness 1.3": lambda p, _: ImageEnhance.Brightness(p).enhance(1.3),
+    "rotation 5": lambda p, _: p.rotate(5, BICUBIC),
+    "mirror": lambda p, _: ImageOps.mirror(p),
+    "crop 30 %": lambda p, rng: crop(p, 0.7, rng),
+    "rotation 90": lambda p, _: p.transpose(Image.Transpose.ROTATE_90),
+    "any rotation": lambda p, rng: p.rotate(int(rng.integers(10, 351)), BICUBIC, expand=True, fillcolor="white"),
+    "overlay": lambda p, _: overlaid(p),
+    "border 8 %": lambda p, _: ImageOps.expand(p, round(0.08 * max(p.size)), "white"),
+    "blur 1.5": lambda p, _: p.filter(ImageFilter.GaussianBlur(1.5)),
+    "grey": lambda p, _: p.convert("L"),
+    "screenshot": lambda p, _: on_screen(p),
+}
+
+
+def hamming(one: NDArray[np.uint8], other: NDArray[np.uint8]) -> NDArray[np.float32]:
+    """Bits that differ, (rows of one, rows of other)."""
+    signs = [2 * np.unpackbits(codes, axis=1).astype(np.float32) - 1 for codes in (one, other)]
+    distances: NDArray[np.float32] = (signs[0].shape[1] - signs[0] @ signs[1].T) / 2
+    return distances
+
+
+def distances(edits: finding.Fingerprints, originals: finding.Fingerprints) -> dict[str, NDArray[np.float32]]:
+    """Of each edit to each original, by several methods."""
+    raw = [prints.features.astype(np.float32) for prints in (edits, originals)]
+    lsh = HASH_FUNCTIONS["lsh_centred"](256).fit(raw[1])
+    codes = [np.packbits(lsh.transform(z), axis=1) for z in raw]
+    pixels = np.minimum(*(hamming(edits.hashes[:, turned], originals.hashes[:, 0]) for turned in (0, 1)))
+    by_256, by_128 = (hamming(codes[0][:, :size], codes[1][:, :size]) for size in (32, 16))
+    joined = finding.Fingerprints(
+        np.arange(len(edits.greys) + len(originals.greys)),
+        np.concatenate([edits.features, originals.features]),
+        np.concatenate([edits.hashes, originals.hashes]),
+        [*edits.greys, *originals.greys],
+        [],
+    )
+    asked = np.arange(len(joined.greys)) < len(edits.greys)
+    laid = np.ones(pixels.shape, dtype=np.float32)
+    for edit, near in finding.candidates(joined, asked, ~asked):
+        for original in near[: finding.PATIENCE]:
+            pictures = (Picture(joined.greys[row].astype(np.float32) / 255) for row in (edit, original))
+            laid[edit, original - len(edits.greys)] = 1 - np.subtract(*register(*pictures))
+    return {
+        "pHash 64": pixels,
+        "cosine": 1 - raw[0] @ raw[1].T,
+        "192 bits": pixels / 64 + 2 * by_128 / 128,
+        "320 bits": pixels / 64 + 2 * by_256 / 256,
+        "registered": laid,
+    }
+
+
+@click.command()
+@click.argument("paths", nargs=-1, required=True)
+@click.option("--originals", default=ORIGINALS, show_default=True)
+def main(paths: tuple[str, ...], originals: int) -> None:
+    """Measure and print."""
+    extractor = FeatureExtractor.pretrained(device="cpu")
+    photos, _ = finding._photos(list_images(paths)[0], ())
+    database = finding.fingerprints(photos, lambda: extractor)
+    drawn = np.random.default_rng(0).permutation(len(photos))[:originals]
+    z = database.features.astype(np.float32)
+    same = 1 - z[drawn] @ z.T < SAME
+    found: dict[str, dict[str, NDArray[np.float32]]] = {}
+    with TemporaryDirectory() as folder:
+        for edit, change in EDITS.items():
+            rng, files = np.random.default_rng(1), []
+            for row in drawn:
+                files.append(Path(folder, f"{row}.jpg"))
+                with Image.open(photos[row].path) as picture:
+                    change(picture.convert("RGB"), rng).save(files[-1], quality=90)
+            edited = [finding.read_photo(str(file), file) for file in files]
+            prints = finding.fingerprints(edited, lambda: extractor)
+            found[edit] = distances(prints, database)
+            click.echo(f"{edit} measured", err=True)
+    right = (np.arange(len(drawn)), drawn)
+    for method in found["mirror"]:
+        false = np.sort(np.concatenate([found[edit][method][~same] for edit in USUAL]))
+        click.echo(f"{method}: recall where none, .001 %, .01 % of {len(false):,} other pairs are taken for copies")
+        rows = {
+            edit: [float((found[edit][method][right] < false[int(s * len(false))]).mean()) for s in SHARES]
+            for edit in EDITS
+        }
+        rows = {"the six": list(np.mean([rows[edit] for edit in USUAL], axis=0)), **rows}
+        for edit, recalls in rows.items():
+            click.echo(f"  {edit:16}" + "".join(f"{recall:8.3f}" for recall in recalls))
+    for level, least in AGREEMENT.items():
+        taken = {edit: found[edit]["registered"] <= 1 - least for edit in EDITS}
+        wrong = sum(int((taken[edit] & ~same).sum()) for edit in USUAL)
+        share = wrong / sum(int((~same).sum()) for _ in USUAL)
+        recalls = ", ".join(f"{edit} {taken[edit][right].mean():.3f}" for edit in EDITS)
+        click.echo(f"{level} ({least}): {wrong} other pairs, {100 * share:.5f} %; recall: {recalls}")
+    pairs = {
+        (int(drawn[r]), int(c))
+        for edit in USUAL
+        for r, c in np.argwhere((found[edit]["registered"] <= 1 - AGREEMENT["default"]) & ~same)
+    }
+    for original, other in sorted(pairs):
+        click.echo(f"other pair: {photos[original].name} {photos[other].name}")
+
+
+if __name__ == "__main__":
+    main()

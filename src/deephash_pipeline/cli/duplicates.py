@@ -1,0 +1,133 @@
+"""``deephash-pipeline duplicates``: files that show the same picture."""
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from deephash_pipeline.cli.options import device_option
+from deephash_pipeline.cli.search import print_columns, print_left_out
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.stores import write_whole
+from deephash_pipeline.deephash import FeatureExtractor
+from deephash_pipeline.search.duplicates import Duplicates, find_duplicates
+from deephash_pipeline.search.duplicates.finding import Level
+from deephash_pipeline.search.duplicates.page import absolute_path, readable_bytes, render_page
+from deephash_pipeline.search.images import list_images
+
+FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+@click.command()
+@click.argument("paths", nargs=-1, required=True)
+@click.option(
+    "--against", multiple=True, help="Folder of others: of PATHS, only what has a copy here. May be repeated."
+)
+@click.option("--strict", "level", flag_value="strict", help="Only what has hardly changed: cropped, but not framed.")
+@click.option("--loose", "level", flag_value="loose", help="Also with text or a logo over it; look at what is found.")
+@click.option("--json", "json_file", type=FILE, help="Write the groups as JSON.")
+@click.option("--csv", "csv_file", type=FILE, help="Write the groups as CSV, a row for each file.")
+@click.option("--html", "html_file", type=FILE, help="Write a page with the pictures side by side.")
+@click.option("--remove-list", type=FILE, help="Write the paths of the copies, a line each, for a tool of yours.")
+@click.option("--overwrite", is_flag=True, help="Write in the place of files that are there.")
+@device_option
+def duplicates(
+    paths: Sequence[str],
+    against: Sequence[str],
+    level: Level | None,
+    json_file: Path | None,
+    csv_file: Path | None,
+    html_file: Path | None,
+    remove_list: Path | None,
+    overwrite: bool,
+    device: str,
+) -> None:
+    """Find files in PATHS that show the same picture, and say which to keep and why; nothing is deleted.
+
+    PATHS are folders, globs, files, or CSVs with a column path. Copies may be recompressed, resized, cropped, turned,
+    mirrored, brighter, grey, blurred or framed. The one to keep has the most pixels, then the most bytes, then the
+    oldest date.
+    """
+    outputs = [file for file in (json_file, csv_file, html_file, remove_list) if file is not None]
+    _check_outputs(outputs, overwrite)
+    files, unnamed = list_images(paths)
+    others, unnamed_others = list_images(against) if against else ([], [])
+    found = find_duplicates(
+        files, lambda: FeatureExtractor.pretrained(unit_length=True, device=device), level or "default", others
+    )
+    found.skipped[:0] = [*unnamed, *unnamed_others]
+    rows = list(_rows(found))
+    removable = [photo for group in found.groups for photo in group.removable]
+    lines = [absolute_path(photo) for photo in removable]
+    contents: dict[Path | None, Callable[[], str]] = {
+        json_file: lambda: json.dumps(_as_json(found, rows), ensure_ascii=False, indent=1) + "\n",
+        csv_file: lambda: _as_csv(rows),
+        html_file: lambda: render_page(found, f"Duplicates in {', '.join(paths)}"),
+        remove_list: lambda: "".join(f"{line}\n" for line in lines if "\n" not in line),
+    }
+    for file, content in contents.items():
+        if file is not None:
+            write_whole(file, content().encode())
+    if rows:
+        shown = ("group", "action", "width", "height", "bytes", "modified", "path", "reason")
+        print_columns([shown, *([str(row[name]) for name in shown] for row in rows)])
+    print_left_out(found.skipped)
+    if remove_list is not None:
+        print_left_out_of_list(lines)
+    size = readable_bytes(sum(photo.bytes for photo in removable))
+    click.echo(f"{found.pictures} files, {len(found.groups)} groups, {len(removable)} copies of {size}", err=True)
+
+
+def _check_outputs(outputs: Sequence[Path], overwrite: bool) -> None:
+    """Refuse before any work is done what could not be written after it."""
+    if len({file.absolute() for file in outputs}) < len(outputs):
+        raise InputError("two outputs have the same name: give each its own")
+    for file in outputs:
+        if file.exists() and not overwrite:
+            raise InputError(f"{file} is there: name another file, or add --overwrite")
+
+
+def print_left_out_of_list(lines: Sequence[str]) -> None:
+    """Name paths that are more than one line."""
+    for line in lines:
+        if "\n" in line:
+            click.echo(f"not in the list: {line!r}: its name has a line break", err=True)
+
+
+def _rows(found: Duplicates) -> Iterator[dict[str, Any]]:
+    for number, group in enumerate(found.groups, start=1):
+        for member in group.members:
+            photo = member.photo
+            yield {
+                "group": number,
+                "action": member.action,
+                "path": photo.name,
+                "width": photo.width,
+                "height": photo.height,
+                "bytes": photo.bytes,
+                "modified": photo.date,
+                "agreement": round(member.agreement, 3),
+                "reason": member.reason,
+            }
+
+
+def _as_json(found: Duplicates, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    groups: dict[int, list[dict[str, Any]]] = {}
+    for row in rows:
+        groups.setdefault(row["group"], []).append({name: value for name, value in row.items() if name != "group"})
+    skipped = [{"path": broken.name, "reason": broken.reason} for broken in found.skipped]
+    return {"files": found.pictures, "groups": list(groups.values()), "skipped": skipped}
+
+
+def _as_csv(rows: Sequence[dict[str, Any]]) -> str:
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(
+        text, ["group", "action", "path", "width", "height", "bytes", "modified", "agreement", "reason"]
+    )
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()

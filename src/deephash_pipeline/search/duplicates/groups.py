@@ -1,0 +1,121 @@
+"""Files of one picture: which to keep, and why."""
+
+import os
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from PIL import ExifTags, Image
+
+from deephash_pipeline.images.decoding.formats import FORMATS
+
+SIDEWAYS = range(5, 9)
+"""EXIF's orientations that swap height and width."""
+
+Action = Literal["keep", "remove", "look"]
+
+
+class Photo(NamedTuple):
+    """A file of a picture.
+
+    Attributes:
+        name: its path as it was given.
+        path: of the file, without links.
+        width: in pixels, as the picture is shown.
+        height: likewise.
+        bytes: size of the file.
+        modified: time of its last change, in seconds since 1970.
+        reference: whether it is of the reference, which is never to be removed.
+
+    Example:
+        >>> Photo("a.jpg", Path("/photos/a.jpg"), 640, 480, 51_200, 1.6e9).pixels
+        307200
+    """
+
+    name: str
+    path: Path
+    width: int
+    height: int
+    bytes: int
+    modified: float
+    reference: bool = False
+
+    @property
+    def pixels(self) -> int:
+        """Width times height."""
+        return self.width * self.height
+
+    @property
+    def date(self) -> str:
+        """Local time of the last change."""
+        return datetime.fromtimestamp(self.modified).isoformat(" ", "seconds")
+
+
+class Member(NamedTuple):
+    """A file of a group.
+
+    Attributes:
+        photo: the file.
+        action: ``keep``, ``remove`` for a copy of the one that is kept, or ``look`` for what is a copy of a copy only.
+        agreement: with the one that is kept, 1 for equal bytes or itself.
+        reason: of the action.
+    """
+
+    photo: Photo
+    action: Action
+    agreement: float
+    reason: str
+
+
+class Group(NamedTuple):
+    """Files of one picture, the one to keep first."""
+
+    members: list[Member]
+
+    @property
+    def removable(self) -> list[Photo]:
+        """Files that are copies of the first."""
+        return [member.photo for member in self.members if member.action == "remove"]
+
+
+def read_photo(name: str, path: Path, reference: bool = False) -> Photo:
+    """Read size and date of a file of which nothing is decoded.
+
+    Raises:
+        Exception: whatever Pillow raises for what is no picture.
+    """
+    status = os.stat(path)
+    with Image.open(path, formats=FORMATS) as image:
+        width, height = image.size
+        try:
+            sideways = image.getexif().get(ExifTags.Base.Orientation) in SIDEWAYS
+        except Exception:  # without EXIF that can be read it is as it is
+            sideways = False
+    if sideways:
+        width, height = height, width
+    return Photo(name, path, width, height, status.st_size, status.st_mtime, reference)
+
+
+def best_first(photos: Sequence[Photo]) -> tuple[list[Photo], str]:
+    """Order files by what is worth keeping; say why the first is.
+
+    Example:
+        >>> small, large = (Photo(f"{side}.jpg", Path(f"{side}.jpg"), side, side, 9, 0.0) for side in (10, 20))
+        >>> best, reason = best_first([small, large])
+        >>> best[0].name, reason
+        ('20.jpg', 'most pixels')
+    """
+    order = sorted(photos, key=lambda p: (not p.reference, -p.pixels, -p.bytes, p.modified, p.name))
+    best = order[0]
+    others = [photo for photo in order[1:] if photo.reference == best.reference]
+    if best.reference and not others:
+        return order, "in the reference"
+    second = others[0]
+    if best.pixels > second.pixels:
+        return order, "most pixels"
+    if best.bytes > second.bytes:
+        return order, "as many pixels, most bytes"
+    if best.modified < second.modified:
+        return order, "as many pixels and bytes, oldest"
+    return order, "all alike, first by name"

@@ -1,0 +1,67 @@
+"""Groups of duplicates as one HTML page that needs neither network nor any other file."""
+
+import base64
+from io import BytesIO
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from PIL import Image
+
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.images.decoding.decode import BrokenImageError, decode_image
+from deephash_pipeline.search.duplicates.finding import Duplicates
+from deephash_pipeline.search.duplicates.groups import Photo
+
+TEMPLATE = "page.html.j2"
+LONGER_SIDE, QUALITY = 240, 80
+UNITS = ("bytes", "kB", "MB", "GB", "TB")
+
+
+def render_page(found: Duplicates, title: str) -> str:
+    """Show each group side by side, with marks of what to keep that can be changed and saved as a list.
+
+    Args:
+        found: the groups; thumbnails of the pictures become part of the page.
+        title: its heading.
+    """
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template(TEMPLATE).render(
+        found=found, title=title, thumbnail=thumbnail, readable=readable_bytes, absolute=absolute_path
+    )
+
+
+def absolute_path(photo: Photo) -> str:
+    """The path of a file from the root, its links kept."""
+    return str(Path(photo.name).absolute())
+
+
+def thumbnail(photo: Photo) -> str:
+    """A small JPEG as a data URI; empty if the file cannot be read any more."""
+    scale = min(1.0, LONGER_SIDE / max(photo.width, photo.height))
+    size = max(1, round(photo.height * scale)), max(1, round(photo.width * scale))
+    try:
+        pixels = decode_image(photo.path, size, 3)
+    except (BrokenImageError, InputError):
+        return ""
+    buffer = BytesIO()
+    Image.fromarray(pixels.transpose(1, 2, 0)).save(buffer, "JPEG", quality=QUALITY)
+    return f"data:image/jpeg;base64,{base64.b64encode(buffer.getvalue()).decode()}"
+
+
+def readable_bytes(count: float) -> str:
+    """A number of bytes with three digits.
+
+    Example:
+        >>> readable_bytes(1_234_567), readable_bytes(87)
+        ('1.23 MB', '87 bytes')
+    """
+    unit = 0
+    while count >= 999.5 and unit < len(UNITS) - 1:
+        count, unit = count / 1000, unit + 1
+    return f"{count:.3g} {UNITS[unit]}"

@@ -1,0 +1,141 @@
+"""`deephash-pipeline duplicates`: copies of pictures are found, others are not, and nothing is deleted."""
+
+import csv
+import json
+import os
+import re
+import shutil
+
+import numpy as np
+import pytest
+from PIL import Image, ImageDraw, ImageEnhance, ImageOps
+
+from deephash_pipeline.deephash import FeatureExtractor
+from tests.cli.test_photographs import extractor  # noqa: F401 - a small network in the place of that for photographs
+from tests.cli.test_search import one_line
+
+SIZE = (160, 120)
+
+
+@pytest.fixture(autouse=True)
+def small_network(monkeypatch, extractor):  # noqa: F811
+    monkeypatch.setattr(FeatureExtractor, "pretrained", lambda **options: extractor)
+
+
+def scene(seed, size=SIZE):
+    """Blobs and lines on a ground that is not flat."""
+    rng = np.random.default_rng(seed)
+    ground = Image.fromarray(rng.integers(60, 200, (5, 6, 3), dtype=np.uint8)).resize(size, Image.Resampling.BICUBIC)
+    draw = ImageDraw.Draw(ground)
+    for _ in range(25):
+        x, y, r = rng.integers(0, size[0]), rng.integers(0, size[1]), rng.integers(3, 18)
+        draw.ellipse((x - r, y - r, x + r, y + r // 2), fill=tuple(rng.integers(0, 256, 3).tolist()))
+    return ground
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Three scenes, of the first of which there are eight copies."""
+    folder = tmp_path / "photos"
+    folder.mkdir()
+    first = scene(1, (320, 240))
+    first.save(folder / "a.png")
+    first.save(folder / "compressed.jpg", quality=40)
+    first.resize((160, 120)).save(folder / "half.png")
+    first.crop((20, 10, 310, 230)).save(folder / "cropped.png")
+    ImageOps.mirror(first).save(folder / "mirror.png")
+    first.transpose(Image.Transpose.ROTATE_90).save(folder / "turned.png")
+    ImageEnhance.Brightness(first).enhance(1.3).save(folder / "bright.png")
+    first.convert("L").save(folder / "grey.png")
+    shutil.copy(folder / "a.png", folder / "again <b>.png")
+    scene(2).save(folder / "b.png")
+    scene(3).save(folder / "c.png")
+    (folder / "broken.png").write_bytes(b"no image")
+    return folder
+
+
+def found(command, tmp_path, *arguments):
+    result = command("duplicates", *arguments, "--json", tmp_path / "found.json", "--overwrite")
+    assert result.exit_code == 0, result.output
+    return json.loads((tmp_path / "found.json").read_text())
+
+
+def names(group):
+    return {os.path.basename(member["path"]) for member in group}
+
+
+def test_every_copy_is_in_one_group_with_what_to_keep_and_why(command, folder, tmp_path):
+    report = found(command, tmp_path, folder)
+    [group] = report["groups"]
+    everything = {path.name for path in folder.iterdir()}
+    assert names(group) == everything - {"b.png", "c.png", "broken.png"}
+    kept, *others = group
+    assert (kept["action"], kept["width"], kept["reason"]) == ("keep", 320, "as many pixels, most bytes")
+    assert {member["action"] for member in others} == {"remove"}
+    assert [os.path.basename(broken["path"]) for broken in report["skipped"]] == ["broken.png"]
+    assert {path.name for path in folder.iterdir()} == everything
+
+
+def test_the_same_is_written_in_every_form(command, folder, tmp_path):
+    outputs = {form: tmp_path / f"out.{form}" for form in ("csv", "html", "txt")}
+    result = command(
+        *("duplicates", folder, "--csv", outputs["csv"], "--html", outputs["html"], "--remove-list", outputs["txt"])
+    )
+    assert result.exit_code == 0, result.output
+    rows = list(csv.DictReader(outputs["csv"].open(newline="")))
+    assert len(rows) == 9
+    listed = outputs["txt"].read_text().splitlines()
+    assert listed == [row["path"] for row in rows if row["action"] == "remove"]
+    assert all(row["path"] in result.output for row in rows)
+    page = outputs["html"].read_text()
+    assert "again &lt;b&gt;.png" in page and "<b>" not in page
+    assert re.findall(r'data-path="[^"]*"[^>]*data-proposed checked', page).__len__() == 8
+    assert not re.search(r'(src|href)="(?!data:)', page)
+    # What is there may be all that somebody has of it.
+    for option, form in (("--csv", "csv"), ("--html", "html"), ("--remove-list", "txt"), ("--json", "csv")):
+        before = outputs[form].read_bytes()
+        assert "is there: name another file" in one_line(command("duplicates", folder, option, outputs[form]))
+        assert outputs[form].read_bytes() == before
+
+
+def test_against_a_reference_only_what_has_a_copy_there_is_a_copy(command, folder, tmp_path):
+    reference = tmp_path / "reference"
+    reference.mkdir()
+    scene(2).resize((80, 60)).save(reference / "small b.png")
+    [group] = found(command, tmp_path, folder, "--against", reference)["groups"]
+    assert [(os.path.basename(member["path"]), member["action"]) for member in group] == [
+        ("small b.png", "keep"),
+        ("b.png", "remove"),
+    ]
+    # What is in both is of the reference.
+    assert found(command, tmp_path, folder, "--against", folder)["groups"] == []
+
+
+def test_flat_pictures_pages_of_text_and_frames_of_a_burst_are_no_copies(command, tmp_path):
+    folder, rng = tmp_path / "others", np.random.default_rng(0)
+    folder.mkdir()
+    for number in range(6):
+        noise = rng.integers(0, 3, (120, 160, 3), dtype=np.uint8)
+        Image.fromarray(noise + 250).save(folder / f"bright {number}.png")
+        Image.fromarray(noise).save(folder / f"dark {number}.png")
+        page = Image.new("L", (240, 320), "white")
+        draw = ImageDraw.Draw(page)
+        for line in range(14):
+            words = " ".join("".join(rng.choice(list("abcdefgimnostw"), rng.integers(2, 9))) for _ in range(7))
+            draw.text((20, 20 + 20 * line), words[:36], fill="black")
+        page.save(folder / f"page {number}.png")
+        frame = scene(9)
+        x = 20 * number
+        ImageDraw.Draw(frame).rectangle((x, 20, x + 50, 110), fill=(200, 180, 40), outline="black", width=3)
+        frame.save(folder / f"frame {number}.png")
+    shutil.copy(folder / "dark 0.png", folder / "dark 0 again.png")
+    [group] = found(command, tmp_path, folder)["groups"]
+    assert names(group) == {"dark 0.png", "dark 0 again.png"}
+
+
+def test_one_picture_and_its_copy_need_no_network(command, tmp_path, monkeypatch):
+    monkeypatch.setattr(FeatureExtractor, "pretrained", lambda **options: pytest.fail("nothing is to be computed"))
+    scene(1).save(tmp_path / "a.png")
+    shutil.copy(tmp_path / "a.png", tmp_path / "b.png")
+    [group] = found(command, tmp_path, tmp_path)["groups"]
+    assert [member["reason"] for member in group][1:] == ["equal bytes"]
