@@ -12,13 +12,14 @@ from deephash_pipeline.retrieval.kernels.compiled import in_threads, threads_to_
 from deephash_pipeline.search.kernels.items import count_within, list_items
 from deephash_pipeline.search.kernels.keys import ROW_BITS, ROW_MASK, STATUS
 from deephash_pipeline.search.kernels.nearest import Found, Part, scan_part, slice_part
+from deephash_pipeline.search.kernels.sliced import working_memory
 from deephash_pipeline.search.parts import CodeGroups, SearchedPart, rows_in
 from deephash_pipeline.search.plain import keys_within, nearest_keys
 
 Engine = Literal["auto", "scan", "sliced", "plain"]
 
 # From so many queries to a thread on, the bit-sliced comparison gains more than its tables cost.
-SLICED_QUERIES = 16
+SLICED_QUERIES = 24
 # Of fewer codes, the tables of a block cost more than a scan.
 SLICED_CODES = 512
 # Memory for the keys and counts of the queries that are answered at a time.
@@ -92,9 +93,10 @@ def _nearest_of_some(
     found: Found = (keys, counts, firm, status)
 
     def answer(first: int, stop: int) -> None:
+        working = working_memory(queries[first:stop], code_length) if sliced else None
         for part in searched:
-            if sliced and part.groups.codes >= SLICED_CODES:
-                slice_part(first, stop, queries, _for_kernels(part), code_length, wanted, found)
+            if working and part.groups.codes >= SLICED_CODES:
+                slice_part(first, stop, queries, _for_kernels(part), code_length, wanted, found, working)
             elif part.groups.codes:
                 scan_part(first, stop, queries, _for_kernels(part), wanted, found)
         for part in searched:

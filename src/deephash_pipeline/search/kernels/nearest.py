@@ -14,22 +14,22 @@ from deephash_pipeline.search.kernels.keys import KEYS, LIMIT, NEARER, ROW_BITS,
 from deephash_pipeline.search.kernels.scan import LONG_CHUNK_CODES, chunk_of, scan_chunk
 from deephash_pipeline.search.kernels.sliced import (
     BLOCK_CODES,
-    BLOCK_WORDS,
     CODE,
     DISTANCE,
-    FEW_TRIPLES,
-    MANY_TRIPLES,
     NONE,
     ONE,
-    TRIPLE_WORDS,
-    add_few,
-    add_many,
-    aligned,
-    digits_of,
+    QUERIES_AT_ONCE,
+    ROW_WORDS,
+    UNIT_BITS,
+    UNIT_TRIPLES,
+    WORD_CODES,
+    Working,
+    add_8,
+    add_16,
+    add_24,
     list_marked,
-    table_entries,
+    mark_near,
     tabulate,
-    triples_of,
     turn,
 )
 
@@ -37,8 +37,6 @@ from deephash_pipeline.search.kernels.sliced import (
 FIRST_CODES = 16
 # What several queries scan before any of them goes on.
 SCANNED_WORDS = 1 << 15
-# Queries that pass a block side by side: what is known of their distances stays in the cache.
-QUERIES_AT_ONCE = 128
 
 Part = tuple[NDArray[np.uint64], int, NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint64], bool, int]
 """A part of an index, as kernels take it:
@@ -150,7 +148,7 @@ def scan_part(first_query: int, stop_query: int, queries: NDArray[np.uint64], pa
     words, codes, starts, rows, allowed, by_code, first_row = part
     keys, counts, firm, status = found
     distances = np.empty(LONG_CHUNK_CODES, dtype=np.uint64)
-    near = np.empty((BLOCK_CODES, 2), dtype=np.int64)
+    near = np.empty((LONG_CHUNK_CODES, 2), dtype=np.int64)
     _begin(first_query, stop_query, first_row, k, counts, firm, status)
     # So many codes stay in the cache for the next query; a single one walks them all.
     several = stop_query - first_query > 1
@@ -172,8 +170,9 @@ def slice_part(
     code_length: int,
     k: int,
     found: Found,
+    working: Working,
 ) -> None:
-    """Do what `scan_part` does, bit by bit, see `sliced`: worth it for some 16 queries.
+    """Do what `scan_part` does, bit by bit, see `sliced`: worth it for some 24 queries.
 
     Args:
         first_query: see `scan_part`,
@@ -183,58 +182,55 @@ def slice_part(
         code_length: bits per code.
         k: see `scan_part`,
         found: likewise.
+        working: of `working_memory`, for these queries.
     """
     keys, counts, firm, status = found
     words, codes, starts, rows, allowed, by_code, first_row = part
+    entries, table, sums, planes, marks, active = working
+    units, digits = len(entries), sums.shape[1]
     near = np.empty((BLOCK_CODES, 2), dtype=np.int64)
-    triples, digits = triples_of(code_length), digits_of(code_length)
-    in_many = triples // MANY_TRIPLES * MANY_TRIPLES
-    query_words = (1 + digits) * BLOCK_WORDS
-    table = aligned(min(triples, MANY_TRIPLES) * TRIPLE_WORDS)
-    sums = aligned(min(QUERIES_AT_ONCE, stop_query - first_query) * query_words)
-    marks = aligned(BLOCK_WORDS)
-    planes = np.zeros((max(3 * triples, 64 * len(words)), BLOCK_WORDS), dtype=np.uint64)
-    active = np.empty(QUERIES_AT_ONCE, dtype=np.int64)
     _begin(first_query, stop_query, first_row, k, counts, firm, status)
     for first_of_some in range(first_query, stop_query, QUERIES_AT_ONCE):
         stop_of_some = min(first_of_some + QUERIES_AT_ONCE, stop_query)
-        entries = table_entries(queries[first_of_some:stop_of_some], triples)
         for first in range(0, codes, BLOCK_CODES):
             stop, some = min(first + BLOCK_CODES, codes), 0
             for query in range(first_of_some, stop_of_some):
                 if status[query, LIMIT] >= 0:
-                    active[some] = query - first_of_some
+                    active[some] = query
                     some += 1
             if some == 0:
                 break
-            turn(words, first, stop, planes)
-            for place in range(some):
-                start = np.uint64(active[place] * query_words)
-                # Indices are unsigned: those need no test for counting from the end, and so loops vectorise.
-                for word in range(np.uint64(query_words)):
-                    sums[start + word] = NONE
-            for triple in range(0, in_many, MANY_TRIPLES):
-                reached = digits_of(min(code_length, 3 * (triple + MANY_TRIPLES)))
-                tabulate(planes, triple, np.int64(MANY_TRIPLES), table)
+            for word in range(len(words)):
+                top = WORD_CODES * word
+                if stop - first == BLOCK_CODES:
+                    turn(words, word * words.shape[1] + first, planes, top)
+                else:
+                    for code in range(stop - first):
+                        planes[top + code // ROW_WORDS, code % ROW_WORDS] = words[word, first + code]
+                    turn(planes, top * ROW_WORDS, planes, top)
+            for unit in range(units):
+                triples = min(UNIT_TRIPLES, (code_length - unit * UNIT_BITS + 2) // 3)
+                tabulate(planes, unit * UNIT_BITS, (triples + 7) // 8 * 8, table)
                 for place in range(some):
                     query = active[place]
-                    at, start = np.uint64(query * triples + triple), np.uint64(query * query_words + BLOCK_WORDS)
-                    add_many(table, entries, at, sums, start, reached)
-            tabulate(planes, in_many, triples - in_many, table)
-            for place in range(some):
-                query = active[place]
-                start = np.uint64(query * query_words + BLOCK_WORDS)
-                for triple in range(in_many, triples, FEW_TRIPLES):
-                    add_few(table, entries, np.uint64(query * triples + triple), sums, start, digits)
-                query += first_of_some
-                # There is no limit at first: each code listed would lower it for those after it.
-                begin, end = first, stop if first else min(FIRST_CODES, stop)
-                while begin < stop and status[query, LIMIT] >= 0:
-                    limit = status[query, LIMIT]
-                    listed = list_marked(sums, start, digits, marks, limit, first, begin, end, near)
-                    if listed:
-                        _accept(
-                            near, listed, starts, rows, allowed, by_code, first_row, k,
-                            query, keys, counts, firm, status,
-                        )  # fmt: skip
-                    begin, end = end, min(2 * end, stop)
+                    # A single unit needs no memory of each query.
+                    place_of = query - first_of_some if units > 1 else 0
+                    at = (unit * entries.shape[1] + query - first_query) * UNIT_TRIPLES
+                    if triples > 16:
+                        add_24(table, entries, at, sums, place_of * digits, digits, unit > 0)
+                    elif triples > 8:
+                        add_16(table, entries, at, sums, place_of * digits, digits, unit > 0)
+                    else:
+                        add_8(table, entries, at, sums, place_of * digits, digits, unit > 0)
+                    if unit < units - 1:
+                        continue
+                    # There is no limit at first: each code listed would lower it for those after it.
+                    begin, end = first, stop if first else min(FIRST_CODES, stop)
+                    while begin < stop and status[query, LIMIT] >= 0:
+                        if mark_near(sums, place_of * digits, digits, status[query, LIMIT], marks):
+                            listed = list_marked(sums, place_of, marks, first, begin, end, near)
+                            _accept(
+                                near, listed, starts, rows, allowed, by_code, first_row, k,
+                                query, keys, counts, firm, status,
+                            )  # fmt: skip
+                        begin, end = end, min(2 * end, stop)

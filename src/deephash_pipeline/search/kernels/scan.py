@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.retrieval.kernels.compiled import inner, popcount
-from deephash_pipeline.search.kernels.sliced import CODE, DISTANCE, NONE, ONE, WORD_CODES, full_add
+from deephash_pipeline.search.kernels.sliced import CODE, DISTANCE, NONE, ONE, WORD_CODES
 
 # Codes of one to seven words, and of more.
 CHUNK_CODES, LONG_CHUNK_CODES = 512, 2048
@@ -95,6 +95,12 @@ def _set_two_words(words: Any, start: Any, size: Any, queries: Any, query: Any, 
 
 
 @inner
+def _full_add(a: Any, b: Any, c: Any) -> Any:
+    either = a ^ b
+    return either ^ c, (a & b) | (either & c)
+
+
+@inner
 def _add_eight_words(words: Any, word: Any, start: Any, size: Any, queries: Any, query: Any, distances: Any) -> None:
     w0, w1, w2, w3 = word, word + np.uint64(1), word + np.uint64(2), word + np.uint64(3)
     w4, w5, w6, w7 = word + np.uint64(4), word + np.uint64(5), word + np.uint64(6), word + np.uint64(7)
@@ -102,10 +108,10 @@ def _add_eight_words(words: Any, word: Any, start: Any, size: Any, queries: Any,
     b4, b5, b6, b7 = queries[query, w4], queries[query, w5], queries[query, w6], queries[query, w7]
     for place in range(size):
         code = start + place
-        ones, twos0 = full_add(words[w0, code] ^ b0, words[w1, code] ^ b1, words[w2, code] ^ b2)
-        more, twos1 = full_add(words[w3, code] ^ b3, words[w4, code] ^ b4, words[w5, code] ^ b5)
-        ones, twos2 = full_add(ones, more, words[w6, code] ^ b6)
-        twos, fours = full_add(twos0, twos1, twos2)
+        ones, twos0 = _full_add(words[w0, code] ^ b0, words[w1, code] ^ b1, words[w2, code] ^ b2)
+        more, twos1 = _full_add(words[w3, code] ^ b3, words[w4, code] ^ b4, words[w5, code] ^ b5)
+        ones, twos2 = _full_add(ones, more, words[w6, code] ^ b6)
+        twos, fours = _full_add(twos0, twos1, twos2)
         distances[place] += (
             popcount(ones)
             + popcount(words[w7, code] ^ b7)

@@ -1,246 +1,254 @@
-"""Which of 4,096 codes are near enough to a query, 64 of them (512 in a vector register) at a time.
+"""Which of 512 codes are near enough to a query, all of them at a time: one vector register of AVX-512, two of AVX2.
 
-The codes of a block are turned on their side: a *plane* is a row of words with one bit of every code. Bits come in
-threes, and in how many of three bits a code differs from a query is a number of two binary digits that is tabulated
-for the eight triples a query can have. Full adders add the numbers of 24 triples at a time (of 8, where fewer are left)
-to the binary digits of the distances so far, and a chain of borrows compares those with the limit. A distance is
-written down only where it is near enough.
+The codes of a block are turned on their side: a *row* is eight words with one bit of every code. Bits come in threes,
+and in how many of three bits a code differs from a query is a number of two binary digits that is tabulated for the
+eight triples a query can have. Full adders add the numbers of up to 24 triples, a *unit*, to the binary digits
+of the distances so far, and a chain of borrows compares those with the limit. A distance is written down only where it
+is near enough.
 
-Turning and tabulating a block costs about as much as ten queries do, so a batch makes the tables anew, in the
-second-level cache, and an index needs no memory beyond its codes.
+The table of a unit stays in the first-level cache. Turning and tabulating a block costs about as much as ten queries
+do, so a batch makes the tables anew, and an index needs no memory beyond its codes.
 """
 
+import math
+from functools import reduce
 from typing import Any
 
 import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from deephash_pipeline.retrieval.kernels.compiled import inner, popcount
+from deephash_pipeline.search.kernels.vectors import ROW_WORDS, Vectors, pointer_to
 
 WORD_CODES = 64
-BLOCK_WORDS = 64
-BLOCK_CODES = BLOCK_WORDS * WORD_CODES
-FEW_TRIPLES, MANY_TRIPLES = 8, 24
-"""Triples that are added at a time."""
-FEWEST_DIGITS = 7
-"""Binary digits of the number that 24 triples add up to."""
-TRIPLE_WORDS = 8 * 2 * BLOCK_WORDS
+BLOCK_CODES = ROW_WORDS * WORD_CODES
+UNIT_TRIPLES = 24
+UNIT_BITS = 3 * UNIT_TRIPLES
+UNIT_DIGITS = 7
+"""Binary digits of the number that the triples of a unit add up to."""
+TABLE_ROWS = UNIT_TRIPLES * 8 * 2
 """Of a triple in a table: eight values, two digits."""
-CACHE_LINE_WORDS = 8
+ENTRY_BYTES = 2 * 8 * ROW_WORDS
+"""Of a value of a triple."""
+QUERIES_AT_ONCE = 128
+"""Queries that pass a block side by side: what is known of their distances stays in the cache."""
 CODE, DISTANCE = 0, 1
 """Columns of a list of near codes."""
 
 NONE = np.uint64(0)
 ONE = np.uint64(1)
-ALL = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
-# Bits whose place has a zero in binary digit 5, 4, .. 0.
-_LOW_HALVES = tuple(
-    (width, np.uint64(sum(1 << place for place in range(64) if not place & width))) for width in (32, 16, 8, 4, 2, 1)
-)
-_WIDTHS = np.array([width for width, _ in _LOW_HALVES], dtype=np.uint64)
-_MASKS = np.array([mask for _, mask in _LOW_HALVES], dtype=np.uint64)
-_ROW = np.uint64(BLOCK_WORDS)
+
+Working = tuple[
+    NDArray[np.uint16],
+    NDArray[np.uint64],
+    NDArray[np.uint64],
+    NDArray[np.uint64],
+    NDArray[np.uint64],
+    NDArray[np.int64],
+]
+"""Working memory for some queries, see `working_memory`."""
 
 
-@inner
-def full_add(a: Any, b: Any, c: Any) -> Any:
-    """Add three binary digits, of 64 numbers at a time: the digit of the sums, and the carries."""
-    either = a ^ b
-    return either ^ c, (a & b) | (either & c)
+def working_memory(queries: NDArray[np.uint64], code_length: int) -> Working:
+    """What a thread needs to compare queries, uint64 (n, words), with blocks.
 
-
-@inner
-def aligned(size: int) -> NDArray[np.uint64]:
-    """Memory for numbers: a vector that crosses the border of a cache line would take twice as long to load."""
-    memory = np.zeros(size + CACHE_LINE_WORDS, dtype=np.uint64)
-    first = (-memory.ctypes.data // 8) % CACHE_LINE_WORDS
-    return memory[first : first + size]
-
-
-@inner
-def triples_of(code_length: int) -> int:
-    """How many triples a code takes, up to the next whole addition."""
-    return (code_length + 3 * FEW_TRIPLES - 1) // (3 * FEW_TRIPLES) * FEW_TRIPLES
-
-
-@inner
-def digits_of(code_length: int) -> int:
-    """How many binary digits of a distance are kept."""
-    digits = FEWEST_DIGITS
-    while code_length >> digits:
-        digits += 1
-    return digits
-
-
-@inner
-def table_entries(queries: NDArray[np.uint64], triples: int) -> NDArray[np.uint64]:
-    """Where the numbers for queries (n, words) stand in the table that has each triple: uint64 (n x triples,)."""
-    entries = np.empty(len(queries) * triples, dtype=np.uint64)
-    in_many = triples // MANY_TRIPLES * MANY_TRIPLES
-    for query in range(len(queries)):
-        for triple in range(triples):
-            value = 0
-            for place in range(3):
-                bit = 3 * triple + place
-                if bit < 64 * queries.shape[1] and (queries[query, bit >> 6] >> np.uint64(bit & 63)) & ONE:
-                    value |= 1 << place
-            row = triple % MANY_TRIPLES if triple < in_many else triple - in_many
-            entries[query * triples + triple] = (2 * BLOCK_WORDS) * (8 * row + value)
-    return entries
-
-
-@inner
-def turn(words: Any, first: int, stop: int, planes: Any) -> None:
-    """Turn codes first..stop of words (words, codes) on their side: bit i of planes[b, g] is bit b of code 64 g + i."""
-    for word in range(words.shape[0]):
-        row = words[word]
-        top = WORD_CODES * word
-        for code in range(stop - first):
-            planes[top + code % WORD_CODES, code // WORD_CODES] = row[first + code]
-        # A matrix is transposed by swapping two of its quarters, then two quarters of each quarter, and so on.
-        for step in range(len(_WIDTHS)):
-            width, mask = _WIDTHS[step], _MASKS[step]
-            for low in range(WORD_CODES):
-                if low & int(width):
-                    continue
-                upper, lower = planes[top + low], planes[top + low + int(width)]
-                for place in range(BLOCK_WORDS):
-                    swapped = ((upper[place] >> width) ^ lower[place]) & mask
-                    lower[place] ^= swapped
-                    upper[place] ^= swapped << width
-
-
-@inner
-def tabulate(planes: Any, first: int, triples: int, table: Any) -> None:
-    """Fill a table with so many triples of planes, from triple `first` on."""
-    for triple in range(triples):
-        bit = 3 * (first + triple)
-        plane0, plane1, plane2 = planes[bit], planes[bit + 1], planes[bit + 2]
-        for value in range(8):
-            flip0 = ALL if value & 1 else NONE
-            flip1 = ALL if value & 2 else NONE
-            flip2 = ALL if value & 4 else NONE
-            start = (8 * triple + value) * 2 * BLOCK_WORDS
-            ones, twos = table[start : start + BLOCK_WORDS], table[start + BLOCK_WORDS : start + 2 * BLOCK_WORDS]
-            for place in range(BLOCK_WORDS):
-                ones[place], twos[place] = full_add(plane0[place] ^ flip0, plane1[place] ^ flip1, plane2[place] ^ flip2)
-
-
-@inner
-def _half_add(a: Any, b: Any) -> Any:
-    return a ^ b, a & b
-
-
-@inner
-def _add_eight(
-    t: Any, e0: Any, e1: Any, e2: Any, e3: Any, e4: Any, e5: Any, e6: Any, e7: Any, ones: Any, a0: Any, a1: Any, a2: Any
-) -> Any:
-    """Add the numbers of eight triples in a table to binary digits a0, a1, a2: those digits, and three carries."""
-    s0, c0 = full_add(t[e0 + ones], t[e1 + ones], t[e2 + ones])
-    s1, c1 = full_add(t[e3 + ones], t[e4 + ones], t[e5 + ones])
-    s2, c2 = full_add(t[e6 + ones], t[e7 + ones], a0)
-    a0, c3 = full_add(s0, s1, s2)
-    twos = ones + _ROW
-    s0, d0 = full_add(t[e0 + twos], t[e1 + twos], t[e2 + twos])
-    s1, d1 = full_add(t[e3 + twos], t[e4 + twos], t[e5 + twos])
-    s2, d2 = full_add(t[e6 + twos], t[e7 + twos], c0)
-    s3, d3 = full_add(c1, c2, c3)
-    s0, d4 = full_add(s0, s1, s2)
-    a1, d5 = full_add(s0, s3, a1)
-    s0, c0 = full_add(d0, d1, d2)
-    s1, c1 = full_add(d3, d4, d5)
-    a2, c2 = full_add(s0, s1, a2)
-    return a0, a1, a2, c0, c1, c2
-
-
-@inner
-def add_many(t: Any, entries: Any, at: Any, sums: Any, start: Any, digits: int) -> None:
-    """Add the numbers of 24 triples to the distances of a block.
-
-    Args:
-        t: table with these triples.
-        entries: of `table_entries`; those of the triples begin
-        at: here, uint64.
-        sums: binary digits of distances, rows of BLOCK_WORDS words, the lowest first; those of the query begin
-        start: here, uint64, after a row of working memory.
-        digits: how many the sums have by now.
+    Returns:
+        Where in the tables the numbers for queries begin, in bytes, uint16 (units, n, UNIT_TRIPLES); the table of a
+        unit, uint64 (TABLE_ROWS, ROW_WORDS); the binary digits of the distances of some queries, uint64
+        (QUERIES_AT_ONCE, digits, ROW_WORDS); the rows of a block, uint64 (bits, ROW_WORDS); marks, uint64 (ROW_WORDS,);
+        numbers of queries, int64 (QUERIES_AT_ONCE,).
     """
-    e0, e1, e2, e3 = entries[at], entries[at + np.uint64(1)], entries[at + np.uint64(2)], entries[at + np.uint64(3)]
-    at += np.uint64(4)
-    e4, e5, e6, e7 = entries[at], entries[at + np.uint64(1)], entries[at + np.uint64(2)], entries[at + np.uint64(3)]
-    at += np.uint64(4)
-    f0, f1, f2, f3 = entries[at], entries[at + np.uint64(1)], entries[at + np.uint64(2)], entries[at + np.uint64(3)]
-    at += np.uint64(4)
-    f4, f5, f6, f7 = entries[at], entries[at + np.uint64(1)], entries[at + np.uint64(2)], entries[at + np.uint64(3)]
-    at += np.uint64(4)
-    g0, g1, g2, g3 = entries[at], entries[at + np.uint64(1)], entries[at + np.uint64(2)], entries[at + np.uint64(3)]
-    at += np.uint64(4)
-    g4, g5, g6, g7 = entries[at], entries[at + np.uint64(1)], entries[at + np.uint64(2)], entries[at + np.uint64(3)]
-    for place in range(BLOCK_WORDS):
-        word = np.uint64(place)
-        d0 = start + word
-        d1, d2, d3, d4 = d0 + _ROW, d0 + np.uint64(2) * _ROW, d0 + np.uint64(3) * _ROW, d0 + np.uint64(4) * _ROW
-        d5, d6 = d0 + np.uint64(5) * _ROW, d0 + np.uint64(6) * _ROW
-        a0, a1, a2, x0, x1, x2 = _add_eight(t, e0, e1, e2, e3, e4, e5, e6, e7, word, sums[d0], sums[d1], sums[d2])
-        a0, a1, a2, y0, y1, y2 = _add_eight(t, f0, f1, f2, f3, f4, f5, f6, f7, word, a0, a1, a2)
-        sums[d0], sums[d1], sums[d2], z0, z1, z2 = _add_eight(t, g0, g1, g2, g3, g4, g5, g6, g7, word, a0, a1, a2)
-        # Worth 8: nine carries and one from before; 16: five and one; 32: three and one; 64: two and one.
-        s0, c0 = full_add(x0, x1, x2)
-        s1, c1 = full_add(y0, y1, y2)
-        s2, c2 = full_add(z0, z1, z2)
-        s0, c3 = full_add(s0, s1, s2)
-        sums[d3], c4 = _half_add(s0, sums[d3])
-        s0, x0 = full_add(c0, c1, c2)
-        s1, x1 = full_add(c3, c4, sums[d4])
-        sums[d4], x2 = _half_add(s0, s1)
-        s0, c0 = full_add(x0, x1, x2)
-        sums[d5], c1 = _half_add(s0, sums[d5])
-        sums[d6], sums[d0 - _ROW] = full_add(c0, c1, sums[d6])
-    _carry_on(sums, start, np.int64(FEWEST_DIGITS), digits)
+    units = -(-code_length // UNIT_BITS)
+    bits = np.unpackbits(queries.view(np.uint8), axis=1, bitorder="little")[:, : units * UNIT_BITS]
+    bits = np.pad(bits, ((0, 0), (0, units * UNIT_BITS - bits.shape[1]))).reshape(len(queries), units, UNIT_TRIPLES, 3)
+    entries = 8 * np.arange(UNIT_TRIPLES, dtype=np.uint16) + bits @ np.array([1, 2, 4], dtype=np.uint16)
+    digits = max(UNIT_DIGITS, code_length.bit_length())
+    return (
+        np.ascontiguousarray((ENTRY_BYTES * entries).swapaxes(0, 1)),
+        _aligned(TABLE_ROWS),
+        _aligned(QUERIES_AT_ONCE, digits),
+        _aligned(max(units * UNIT_BITS, WORD_CODES * queries.shape[1])),
+        _aligned(1)[0],
+        np.empty(QUERIES_AT_ONCE, dtype=np.int64),
+    )
+
+
+def _aligned(*shape: int) -> NDArray[np.uint64]:
+    """Rows of zeros: a vector that crosses the border of a cache line would take twice as long to load."""
+    words = math.prod(shape) * ROW_WORDS
+    memory = np.zeros(words + ROW_WORDS, dtype=np.uint64)
+    first = (-memory.ctypes.data // 8) % ROW_WORDS
+    return memory[first : first + words].reshape(*shape, ROW_WORDS)
+
+
+def _put(vectors: Vectors, waiting: list[list[Any]], vector: Any, digit: int) -> None:
+    """Let a vector wait to be added to others of its digit: three at a time, so that few are in registers at once."""
+    waiting[digit].append(vector)
+    if len(waiting[digit]) == 3 and digit < UNIT_DIGITS:
+        total, carry = vectors.full_add(*waiting[digit])
+        waiting[digit] = [total]
+        _put(vectors, waiting, carry, digit + 1)
+
+
+def _adder(triples: int) -> Any:
+    """A function that adds the numbers of so many triples to the distances of a block.
+
+    Its arguments:
+        table: with these triples, see `tabulate`.
+        entries: of `working_memory`, flat; those of the query and unit begin
+        at: here.
+        sums: binary digits of distances, a row each, the lowest first; those of the query begin
+        start: at this row.
+        digits: how many there are.
+        more: whether distances so far count; or else they are zeros.
+    """
+
+    def add(_typing: Any, table: Any, entries: Any, at: Any, sums: Any, start: Any, digits: Any, more: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            of_table, of_entries, _, of_sums, *_ = signature.args
+            _, _, at, _, start, digits, more = arguments
+            table, entries, sums = (
+                pointer_to(context, builder, of_array, array)
+                for of_array, array in ((of_table, arguments[0]), (of_entries, arguments[1]), (of_sums, arguments[3]))
+            )
+            vectors = Vectors(context, builder)
+            table = builder.bitcast(table, ir.IntType(8).as_pointer())
+            for word in vectors.parts():
+                waiting = [
+                    [vectors.load_if(more, sums, builder.add(start, start.type(digit)), word)]
+                    for digit in range(UNIT_DIGITS)
+                ] + [[]]
+                for triple in range(triples):
+                    entry = builder.load(builder.gep(entries, [builder.add(at, at.type(triple))]))
+                    row = builder.gep(table, [builder.zext(entry, at.type)])
+                    _put(vectors, waiting, vectors.load(row, at.type(0), word), 0)
+                    _put(vectors, waiting, vectors.load(row, at.type(1), word), 1)
+                for digit in range(UNIT_DIGITS):
+                    if len(waiting[digit]) == 2:
+                        total, carry = builder.xor(*waiting[digit]), builder.and_(*waiting[digit])
+                        waiting[digit] = [total]
+                        _put(vectors, waiting, carry, digit + 1)
+                    vectors.store(waiting[digit][0], sums, builder.add(start, start.type(digit)), word)
+                # At most one of them is set: no distance so far has twice as many as the digits of a unit.
+                carry = reduce(builder.or_, waiting[UNIT_DIGITS])
+                carried = cgutils.alloca_once_value(builder, carry)
+                with cgutils.for_range(builder, digits, start=digits.type(UNIT_DIGITS)) as loop:
+                    row, carry = builder.add(start, loop.index), builder.load(carried)
+                    lower = vectors.load_if(more, sums, row, word)
+                    vectors.store(builder.xor(lower, carry), sums, row, word)
+                    builder.store(builder.and_(lower, carry), carried)
+            return context.get_dummy_value()
+
+        signature = types.void(table, entries, types.int64, sums, types.int64, types.int64, types.boolean)
+        return signature, generate
+
+    return intrinsic(add)
+
+
+add_8, add_16, add_24 = _adder(8), _adder(16), _adder(24)
+
+
+@intrinsic
+def turn(_typing: Any, codes: Any, at: Any, rows: Any, top: Any) -> Any:
+    """Turn a word of the codes of a block on their side: those from place `at` of codes, flat, to rows from `top` on.
+
+    Bit i of rows[top + b, g] is then bit b of the word of code 8 i + g.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        _, at, _, top = arguments
+        codes, rows = (pointer_to(context, builder, signature.args[i], arguments[i]) for i in (0, 2))
+        vectors = Vectors(context, builder)
+        source, target = builder.gep(codes, [at]), builder.gep(rows, [builder.mul(top, top.type(ROW_WORDS))])
+        # A matrix is transposed by swapping two of its quarters, then two quarters of each quarter, and so on: first
+        # among rows that are eight apart, then among eight that follow each other.
+        for memory, spread in ((source, 8), (target, 1)):
+            with cgutils.for_range(builder, top.type(8)) as loop:
+                lowest = loop.index if spread == 8 else builder.mul(loop.index, top.type(8))
+                places = [builder.add(lowest, top.type(spread * row)) for row in range(8)]
+                for word in vectors.parts():
+                    eight = [vectors.load(memory, place, word) for place in places]
+                    for apart in (4, 2, 1):
+                        width = spread * apart
+                        mask = sum(1 << bit for bit in range(64) if not bit & width)
+                        for row in range(8):
+                            if row & apart:
+                                continue
+                            upper, lower = eight[row], eight[row + apart]
+                            shifted = builder.xor(builder.lshr(upper, vectors.constant(width)), lower)
+                            swapped = builder.and_(shifted, vectors.constant(mask))
+                            eight[row + apart] = builder.xor(lower, swapped)
+                            eight[row] = builder.xor(upper, builder.shl(swapped, vectors.constant(width)))
+                    for place, vector in zip(places, eight, strict=True):
+                        vectors.store(vector, target, place, word)
+        return context.get_dummy_value()
+
+    return types.void(codes, types.int64, rows, types.int64), generate
+
+
+@intrinsic
+def tabulate(_typing: Any, rows: Any, first: Any, triples: Any, table: Any) -> Any:
+    """Fill a table with so many triples of rows, flat, from row `first` on."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        _, first, triples, _ = arguments
+        rows, table = (pointer_to(context, builder, signature.args[i], arguments[i]) for i in (0, 3))
+        vectors = Vectors(context, builder)
+        with cgutils.for_range(builder, triples) as loop:
+            bit = builder.add(first, builder.mul(loop.index, first.type(3)))
+            of_triple = builder.mul(loop.index, first.type(16))
+            for word in vectors.parts():
+                differ = [vectors.load(rows, builder.add(bit, bit.type(place)), word) for place in range(3)]
+                same = [builder.not_(vector) for vector in differ]
+                for value in range(8):
+                    three = [(same if value >> place & 1 else differ)[place] for place in range(3)]
+                    for digit, vector in enumerate(vectors.full_add(*three)):
+                        vectors.store(vector, table, builder.add(of_triple, bit.type(2 * value + digit)), word)
+        return context.get_dummy_value()
+
+    return types.void(rows, types.int64, types.int64, table), generate
+
+
+@intrinsic
+def mark_near(_typing: Any, sums: Any, start: Any, digits: Any, limit: Any, marks: Any) -> Any:
+    """Mark the distances of a block that are at most `limit`, see `add_8`, in a row; return whether there is one."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        _, start, digits, limit, _ = arguments
+        sums, marks = (pointer_to(context, builder, signature.args[i], arguments[i]) for i in (0, 4))
+        vectors = Vectors(context, builder)
+        any_near = start.type(0)
+        for word in vectors.parts():
+            # Whether numbers are near enough from a digit down, given whether they are from the digit below.
+            near = cgutils.alloca_once_value(builder, vectors.constant((1 << 64) - 1))
+            with cgutils.for_range(builder, digits) as loop:
+                digit = vectors.load(sums, builder.add(start, loop.index), word)
+                of_limit = builder.sub(start.type(0), builder.and_(builder.lshr(limit, loop.index), start.type(1)))
+                spread = ir.Constant(vectors.type, ir.Undefined)
+                for place in range(vectors.words):
+                    spread = builder.insert_element(spread, of_limit, ir.IntType(32)(place))
+                builder.store(vectors.majority(builder.not_(digit), spread, builder.load(near)), near)
+            found = builder.load(near)
+            vectors.store(found, marks, start.type(0), word)
+            for place in range(vectors.words):
+                any_near = builder.or_(any_near, builder.extract_element(found, ir.IntType(32)(place)))
+        return builder.icmp_unsigned("!=", any_near, any_near.type(0))
+
+    return types.boolean(sums, types.int64, types.int64, types.int64, marks), generate
 
 
 @inner
-def add_few(t: Any, entries: Any, at: Any, sums: Any, start: Any, digits: int) -> None:
-    """Add the numbers of 8 triples to the distances of a block, see `add_many`."""
-    e0, e1, e2, e3 = entries[at], entries[at + np.uint64(1)], entries[at + np.uint64(2)], entries[at + np.uint64(3)]
-    at += np.uint64(4)
-    e4, e5, e6, e7 = entries[at], entries[at + np.uint64(1)], entries[at + np.uint64(2)], entries[at + np.uint64(3)]
-    for place in range(BLOCK_WORDS):
-        word = np.uint64(place)
-        d0 = start + word
-        d1, d2, d3, d4 = d0 + _ROW, d0 + np.uint64(2) * _ROW, d0 + np.uint64(3) * _ROW, d0 + np.uint64(4) * _ROW
-        sums[d0], sums[d1], sums[d2], x0, x1, x2 = _add_eight(
-            t, e0, e1, e2, e3, e4, e5, e6, e7, word, sums[d0], sums[d1], sums[d2]
-        )
-        s0, c0 = full_add(x0, x1, x2)
-        sums[d3], c1 = _half_add(s0, sums[d3])
-        sums[d4], sums[d0 - _ROW] = full_add(c0, c1, sums[d4])
-    _carry_on(sums, start, np.int64(5), digits)
-
-
-@inner
-def _carry_on(sums: Any, start: Any, digit: int, digits: int) -> None:
-    """Add the carries, which stand before the digits, to those from `digit` on."""
-    carries = start - _ROW
-    for higher in range(digit, digits):
-        row = start + np.uint64(higher) * _ROW
-        for place in range(BLOCK_WORDS):
-            word = np.uint64(place)
-            sums[row + word], sums[carries + word] = _half_add(sums[row + word], sums[carries + word])
-
-
-@inner
-def list_marked(
-    sums: Any, start: Any, digits: int, marks: Any, limit: int, first: int, begin: int, stop: int, near: Any
-) -> int:
-    """List those of codes begin..stop of the block from `first` on whose distance is at most `limit`.
+def list_marked(sums: Any, query: int, marks: Any, first: int, begin: int, stop: int, near: Any) -> int:
+    """List those of codes begin..stop of a block that `mark_near` has marked.
 
     Args:
-        sums: see `add_many`,
-        start: likewise,
-        digits: likewise.
-        marks: uint64 (BLOCK_WORDS,), working memory.
-        limit: the largest distance that counts.
+        sums: binary digits of distances, uint64 (queries, digits, ROW_WORDS).
+        query: the query in question.
+        marks: uint64 (ROW_WORDS,).
         first: the first code of the block.
         begin: the first code to list,
         stop: and the one after the last.
@@ -249,33 +257,19 @@ def list_marked(
     Returns:
         How many there are.
     """
-    for place in range(BLOCK_WORDS):
-        marks[place] = NONE
-    for digit in range(digits):
-        # Whether numbers exceed the limit from this digit down, given whether they do from the digit below.
-        row, of_limit = start + np.uint64(digit) * _ROW, ALL if limit >> digit & 1 else NONE
-        for place in range(BLOCK_WORDS):
-            word = np.uint64(place)
-            digit_of, lower = sums[row + word], marks[word]
-            marks[word] = (digit_of & ~of_limit) | (lower & (digit_of | ~of_limit))
-    found = NONE
-    for place in range(BLOCK_WORDS):
-        found |= ~marks[place]
-    if found == NONE:
-        return 0
-    listed = 0
-    for place in range((begin - first) // WORD_CODES, (stop - first + WORD_CODES - 1) // WORD_CODES):
-        word = np.uint64(place)
-        marked = ~marks[word]
-        while marked != NONE:
-            lowest = marked & (~marked + ONE)
-            bit = popcount(lowest - ONE)
-            marked ^= lowest
-            code = first + WORD_CODES * place + np.int64(bit)
-            if begin <= code < stop:
+    listed, of_any = 0, NONE
+    for lane in range(ROW_WORDS):
+        of_any |= marks[lane]
+    while of_any != NONE:
+        lowest = of_any & (~of_any + ONE)
+        bit = popcount(lowest - ONE)
+        of_any ^= lowest
+        for lane in range(ROW_WORDS):
+            code = first + ROW_WORDS * np.int64(bit) + lane
+            if marks[lane] & lowest != NONE and begin <= code < stop:
                 distance = NONE
-                for digit in range(digits):
-                    distance |= ((sums[start + np.uint64(digit) * _ROW + word] >> bit) & ONE) << np.uint64(digit)
+                for digit in range(sums.shape[1]):
+                    distance |= ((sums[query, digit, lane] >> bit) & ONE) << np.uint64(digit)
                 near[listed, CODE], near[listed, DISTANCE] = code, np.int64(distance)
                 listed += 1
     return listed
