@@ -18,11 +18,10 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from deephash_pipeline.retrieval.kernels.compiled import inner, popcount
-from deephash_pipeline.search.kernels.vectors import ROW_WORDS, Vectors, pointer_to
+from deephash_pipeline.search.kernels.vectors import ROW_WORDS, Vectors, intrinsic, pointer_to
 
 WORD_CODES = 64
 BLOCK_CODES = ROW_WORDS * WORD_CODES

@@ -1,7 +1,9 @@
 """Vectors of 64-bit words in kernels: numba knows none, and what LLVM makes of loops adds in four steps, not in two."""
 
+from collections.abc import Callable
 from typing import Any
 
+import numba.extending
 from llvmlite import ir
 from numba.core import cgutils
 
@@ -9,6 +11,11 @@ ROW_WORDS = 8
 """Words of a row: one vector of AVX-512, two of AVX2."""
 # Truth tables of vpternlog.
 _SUM, _MAJORITY = 0x96, 0xE8
+
+
+def intrinsic(function: Callable[..., Any]) -> Any:
+    """Make numba's, which kernels call without the first parameter."""
+    return numba.extending.intrinsic(function)
 
 
 class Vectors:
