@@ -146,6 +146,7 @@ def export_onnx(hasher: ImageHasher, path: str | Path) -> None:
             be written.
 
     Example:
+        >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     export_onnx(ImageHasher.pretrained("digits-48"), f"{folder}/digits.onnx")
         ...     [path.name for path in Path(folder).iterdir()]
