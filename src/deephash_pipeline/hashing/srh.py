@@ -22,20 +22,19 @@ KEPT = 128
 class SRH(ITQ):
     """Spectral regression (Cai, He & Han, ICCV 2007) of a neighbour graph, and ITQ's rotation of what it gives.
 
-    Rows t are centred and of unit length. W joins each to its nearest, by the cube of the cosine, symmetric and
-    normalised by degrees. Regularised regression on W's eigenvectors solves t'Wt a = w (t't + r I) a: functions that
-    vary little between neighbours. Rows by a (w + c), of unit length, lose the length of their principal components
-    and are rotated as in ITQ. The embedding's neighbours are more often of one kind than those of the features, so
-    that with many rows the graph is made again from it.
+    Rows t are centred and scaled to length 1. A graph joins each row to its nearest; W has the cubes of their cosines,
+    symmetric and divided by the roots of the degrees. Spectral regression finds the directions along which neighbours
+    are alike, t'Wt a = w (t't + r I) a. The rows' projections on them, scaled by w + c, are rotated as in ITQ.
 
-    From 2,000 rows r is .3 of the mean variance and c .15; from 500, 3 and 1, closer to plain components, and the graph
-    stays. Below, the result is ITQ's own. No label is read.
+    Neighbours in that embedding are more often of one kind than neighbours by the features. So from 2,000 rows on the
+    graph is made again from it, r is .3 of the mean variance, and c is .15. From 500 rows on there is one graph, r is 3
+    and c is 1, which stays nearer to the features. Fewer rows get ITQ's own codes.
 
     Args:
         code_length: number of bits per code, 1 to min(D, n - 1).
         iterations: as of ITQ.
-        neighbours: of a row in the first graph; twice as many in later ones.
-        rounds: of making the graph again, from 2,000 rows on.
+        neighbours: number of neighbours of a row in the first graph; later ones have twice as many.
+        rounds: number of times that the graph is made again, from 2,000 rows on.
         random_state: seed of the first rotation.
 
     Example:
