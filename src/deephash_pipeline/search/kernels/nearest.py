@@ -19,7 +19,6 @@ from deephash_pipeline.search.kernels.sliced import (
     NONE,
     ONE,
     QUERIES_AT_ONCE,
-    ROW_WORDS,
     UNIT_BITS,
     UNIT_TRIPLES,
     WORD_CODES,
@@ -32,6 +31,7 @@ from deephash_pipeline.search.kernels.sliced import (
     tabulate,
     turn,
 )
+from deephash_pipeline.search.kernels.vectors import ROW_WORDS
 
 # Codes that are compared first: where equal codes are many, these already set a limit.
 FIRST_CODES = 16

@@ -3,10 +3,13 @@
 from typing import Any
 
 from llvmlite import ir
-from numba.core import cgutils
+from numba.core import cgutils as _utilities
+from numba.extending import intrinsic
 
 ROW_WORDS = 8
 """Words of a row: one vector of AVX-512, two of AVX2."""
+# Its functions have no annotations.
+cgutils: Any = _utilities
 # Truth tables of vpternlog.
 _SUM, _MAJORITY = 0x96, 0xE8
 
@@ -63,6 +66,11 @@ class Vectors:
     def majority(self, a: Any, b: Any, c: Any) -> Any:
         """Digits that two of three have."""
         return self.full_add(a, b, c)[1]
+
+
+def instructions(function: Any) -> Any:
+    """A function whose instructions are written as such, see `numba.extending.intrinsic`."""
+    return intrinsic(function)
 
 
 def pointer_to(context: Any, builder: Any, array_type: Any, array: Any) -> Any:
