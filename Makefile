@@ -35,7 +35,7 @@ coverage: $(VENV)/all
 
 # What computes, once more with the instructions of processors without AVX-512, where sums round differently.
 test-avx2: $(VENV)/test
-	OMP_NUM_THREADS=1 ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2 MKL_CBWR=AVX2 \
+	OMP_NUM_THREADS=1 ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2 MKL_CBWR=AVX2 NUMBA_CPU_NAME=haswell NUMBA_CPU_FEATURES= \
 		$(BIN)/python -m pytest -q $(PROCESSES) -m 'not ($(ALONE) or complete)' $(NUMERICAL)
 
 # What starts two nodes of Ray, or of torchrun, on this machine, alone on its cores: services of Ray that starve end by themselves.

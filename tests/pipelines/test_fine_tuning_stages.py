@@ -15,7 +15,7 @@ from deephash_pipeline.deephash import (
 )
 from deephash_pipeline.deephash.fine_tune import compared_features
 from deephash_pipeline.losses import LOSS_PARAMETERS, LOSSES, SimilarityParameters
-from deephash_pipeline.pipelines.fine_tuning.nodes import encode_images, tune
+from deephash_pipeline.pipelines.fine_tuning.nodes import Splits, encode_images, tune
 from deephash_pipeline.pipelines.grid import DEEP_RIVALS
 from deephash_pipeline.pipelines.hash_layer_init.nodes import initialise
 from deephash_pipeline.pipelines.shared.fitting import encode_z
@@ -74,7 +74,7 @@ def test_fine_tuning_starts_from_both_pre_training_stages(initialised, trunk_wei
     layer, encoder, _ = initialised
     parameters = fine_tuning_parameters(learning_rate=1e-12)
     hasher, _ = tune(TRAINING_SET, parameters, RUN, PreTrainedWeights(trunk_weights, layer))
-    tuned = encode_images(hasher, IMAGES, NO_IMAGES, QUERY_IMAGES, "cpu")
+    tuned = encode_images(hasher, EXPERIMENT, Splits(IMAGES, NO_IMAGES, QUERY_IMAGES))
     before = encode_z(encoder, z, z[:0], query_z)
     np.testing.assert_array_equal(tuned.database, before.database)
     np.testing.assert_array_equal(tuned.query, before.query)
@@ -130,7 +130,7 @@ def test_the_loss_of_a_rival_is_taken_by_name_and_trains_all_layers(initialised,
     parameters = FineTuningParameters.model_validate({"training": TRAINING, **block})
     method = block["loss"]["name"]
     hasher, history = tune(TRAINING_SET, parameters, run_of(method), PreTrainedWeights(trunk_weights, initialised[0]))
-    codes = encode_images(hasher, IMAGES, NO_IMAGES, QUERY_IMAGES, "cpu")
+    codes = encode_images(hasher, EXPERIMENT, Splits(IMAGES, NO_IMAGES, QUERY_IMAGES))
     trunk = hasher.trunk.state_dict()
     assert codes.database.shape == (36, 2)
     assert set(trunk) == set(trunk_weights)
@@ -229,7 +229,7 @@ def test_a_loss_of_more_than_u_has_all_bits(name):
 
 def test_random_initialisation_trains_without_pre_training():
     hasher, history = tune(TRAINING_SET, fine_tuning_parameters(), run_of("deephash_random_start"))
-    codes = encode_images(hasher, IMAGES, NO_IMAGES, QUERY_IMAGES, "cpu")
+    codes = encode_images(hasher, EXPERIMENT, Splits(IMAGES, NO_IMAGES, QUERY_IMAGES))
     assert codes.database.shape == (36, 2)
     assert codes.query.shape == (9, 2)
     assert set(history["method"]) == {"deephash_random_start"}

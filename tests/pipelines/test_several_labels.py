@@ -22,7 +22,7 @@ from deephash_pipeline.deephash.training_set import LabelledFeatures
 from deephash_pipeline.images.statistics import pixel_statistics
 from deephash_pipeline.pipelines.baseline_hashing.nodes import make_classifier_baseline
 from deephash_pipeline.pipelines.cnn_pretraining.nodes import pre_train
-from deephash_pipeline.pipelines.fine_tuning.nodes import encode_images, tune
+from deephash_pipeline.pipelines.fine_tuning.nodes import Splits, encode_images, tune
 from deephash_pipeline.pipelines.grid import METHODS
 from deephash_pipeline.pipelines.hash_layer_init.nodes import initialise
 from deephash_pipeline.pipelines.measured_cells.nodes import report_measured_cells
@@ -124,7 +124,7 @@ def test_the_hash_layer_and_the_network_are_trained_on_several_labels(z):
         TRAINING_SET, FineTuningParameters.model_validate({"training": TRAINING}), run_of("deephash_random_start")
     )
     assert np.isfinite(history["loss"]).all()
-    assert len(encode_images(hasher, IMAGES, IMAGES[:0], QUERY_IMAGES, "cpu").query) == len(QUERY_IMAGES)
+    assert len(encode_images(hasher, EXPERIMENT, Splits(IMAGES, IMAGES[:0], QUERY_IMAGES)).query) == len(QUERY_IMAGES)
 
 
 def test_a_cell_is_measured_by_the_number_of_labels_shared(codes):

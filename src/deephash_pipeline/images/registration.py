@@ -79,7 +79,7 @@ class Picture:
         grey: float32 (height, width) in [0, 1], the longer side of `LONGER_SIDE` pixels.
 
     Example:
-        >>> Picture(np.zeros((48, 64), dtype=np.float32)).details.any()
+        >>> bool(Picture(np.zeros((48, 64), dtype=np.float32)).details.any())
         False
     """
 
@@ -136,7 +136,7 @@ def register(one: Picture, other: Picture) -> Registration:
 
     Example:
         >>> scene = np.random.default_rng(0).random((48, 64), dtype=np.float32)
-        >>> register(Picture(scene), Picture(np.ascontiguousarray(scene[::-1]))).correlation > 0.99
+        >>> bool(register(Picture(scene), Picture(np.ascontiguousarray(scene[::-1]))).correlation > 0.99)
         True
     """
     if one.flat or other.flat:

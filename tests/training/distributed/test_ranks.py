@@ -54,7 +54,7 @@ def test_several_processes_train_what_one_does_and_leave_one_checkpoint(alone, s
     expected = losses(alone, stage)
     assert len(expected) == 3 and expected[-1] < expected[0]
     np.testing.assert_allclose(losses(several, stage), expected, atol=TOLERANCE, rtol=0)
-    assert sorted(path.suffix for path in (several / stage).iterdir()) == [".json", ".safetensors"]
+    assert [path.suffix for path in (several / stage).iterdir()] == [".safetensors"]
     one, more = (CheckpointFolder(folder / stage, NEVER).load() for folder in (alone, several))
     assert one.tensors.keys() == more.tensors.keys()
     for name in one.tensors:

@@ -29,7 +29,7 @@ def _fetch(_context: Any, _array: Any, _byte: Any) -> tuple[Any, Callable[..., A
         data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
         address = builder.gep(builder.bitcast(data, cgutils.voidptr_t), [arguments[1]])
         kinds = [cgutils.voidptr_t, *[cgutils.int32_t] * 3]
-        function = cgutils.get_or_insert_function(
+        function = cgutils.get_or_insert_function(  # type: ignore[no-untyped-call]
             builder.module, ir.FunctionType(ir.VoidType(), kinds), "llvm.prefetch.p0"
         )
         builder.call(function, [address, *map(cgutils.int32_t, (0, 3, 1))])

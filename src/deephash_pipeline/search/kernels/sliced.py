@@ -17,11 +17,10 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 from numpy.typing import NDArray
 
 from deephash_pipeline.retrieval.kernels.compiled import inner, popcount
-from deephash_pipeline.search.kernels.vectors import ROW_WORDS, Vectors, intrinsic, pointer_to
+from deephash_pipeline.search.kernels.vectors import ROW_WORDS, Vectors, cgutils, instructions, pointer_to
 
 WORD_CODES = 64
 BLOCK_CODES = ROW_WORDS * WORD_CODES
@@ -145,13 +144,13 @@ def _adder(triples: int) -> Any:
         signature = types.void(table, entries, types.int64, sums, types.int64, types.int64, types.boolean)
         return signature, generate
 
-    return intrinsic(add)
+    return instructions(add)
 
 
 add_8, add_16, add_24 = _adder(8), _adder(16), _adder(24)
 
 
-@intrinsic
+@instructions
 def turn(_typing: Any, codes: Any, at: Any, rows: Any, top: Any) -> Any:
     """Turn a word of the codes of a block on their side: those from place `at` of codes, flat, to rows from `top` on.
 
@@ -189,7 +188,7 @@ def turn(_typing: Any, codes: Any, at: Any, rows: Any, top: Any) -> Any:
     return types.void(codes, types.int64, rows, types.int64), generate
 
 
-@intrinsic
+@instructions
 def tabulate(_typing: Any, rows: Any, first: Any, triples: Any, table: Any) -> Any:
     """Fill a table with so many triples of rows, flat, from row `first` on."""
 
@@ -212,7 +211,7 @@ def tabulate(_typing: Any, rows: Any, first: Any, triples: Any, table: Any) -> A
     return types.void(rows, types.int64, types.int64, table), generate
 
 
-@intrinsic
+@instructions
 def mark_near(_typing: Any, sums: Any, start: Any, digits: Any, limit: Any, marks: Any) -> Any:
     """Mark the distances of a block that are at most `limit`, see `add_8`, in a row; return whether there is one."""
 

@@ -1,21 +1,17 @@
 """Vectors of 64-bit words in kernels: numba knows none, and what LLVM makes of loops adds in four steps, not in two."""
 
-from collections.abc import Callable
 from typing import Any
 
-import numba.extending
 from llvmlite import ir
-from numba.core import cgutils
+from numba.core import cgutils as _utilities
+from numba.extending import intrinsic
 
 ROW_WORDS = 8
 """Words of a row: one vector of AVX-512, two of AVX2."""
+# Its functions have no annotations.
+cgutils: Any = _utilities
 # Truth tables of vpternlog.
 _SUM, _MAJORITY = 0x96, 0xE8
-
-
-def intrinsic(function: Callable[..., Any]) -> Any:
-    """Make numba's, which kernels call without the first parameter."""
-    return numba.extending.intrinsic(function)
 
 
 class Vectors:
@@ -70,6 +66,11 @@ class Vectors:
     def majority(self, a: Any, b: Any, c: Any) -> Any:
         """Digits that two of three have."""
         return self.full_add(a, b, c)[1]
+
+
+def instructions(function: Any) -> Any:
+    """A function whose instructions are written as such, see `numba.extending.intrinsic`."""
+    return intrinsic(function)
 
 
 def pointer_to(context: Any, builder: Any, array_type: Any, array: Any) -> Any:
