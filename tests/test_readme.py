@@ -3,6 +3,7 @@
 import ast
 import re
 import shlex
+import shutil
 from pathlib import Path
 
 import pytest
@@ -31,7 +32,7 @@ def test_a_folder_is_indexed_and_searched(tmp_path, monkeypatch):
         Image.new("RGB", (64, 64), colour).save(tmp_path / "Pictures" / f"{number}.jpg")
     Image.new("RGB", (64, 64), "green").save(tmp_path / "photo.jpg")
     monkeypatch.chdir(tmp_path)
-    build, search, serve = [[part.replace("~", str(tmp_path)) for part in command] for command in COMMANDS]
+    build, search, serve, duplicates = [[part.replace("~", str(tmp_path)) for part in command] for command in COMMANDS]
     assert serve[0] == "serve"
     built = CliRunner().invoke(cli, build)
     assert built.exit_code == 0, built.output
@@ -40,6 +41,10 @@ def test_a_folder_is_indexed_and_searched(tmp_path, monkeypatch):
     assert found.exit_code == 0, found.output
     assert re.findall(r"Pictures/(\d)\.jpg", found.output)[0] == "1"
     assert len(found.output.splitlines()) == 6
+    shutil.copy("Pictures/1.jpg", "Pictures/copy.jpg")
+    copies = CliRunner().invoke(cli, duplicates)
+    assert copies.exit_code == 0, copies.output
+    assert "copy.jpg" in Path("copies.html").read_text()
 
 
 def test_embeddings_are_hashed_and_searched(capsys):

@@ -21,6 +21,7 @@ from deephash_pipeline.pipelines.hash_layer_init.nodes import initialise
 from deephash_pipeline.pipelines.shared.fitting import encode_z
 from tests.pipelines.squares import (
     CLASSES,
+    EXPERIMENT,
     IMAGES,
     LABELS,
     NO_IMAGES,
