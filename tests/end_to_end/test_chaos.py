@@ -71,7 +71,7 @@ def test_artefacts_and_manifests_are_those_of_the_undisturbed_run_and_no_other_f
 def test_a_training_leaves_its_last_two_checkpoints_and_nothing_else(outcome):
     assert outcome.disturbed.checkpoints().keys() == outcome.undisturbed.checkpoints().keys()
     for names in outcome.disturbed.checkpoints().values():
-        assert [name.rpartition(".")[2] for name in names] == ["json", "safetensors"] * 2
+        assert [name.rpartition(".")[2] for name in names] == ["safetensors"] * 2
         assert all(name.startswith(CHECKPOINT) for name in names)
 
 
