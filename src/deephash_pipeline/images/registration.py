@@ -136,7 +136,7 @@ def register(one: Picture, other: Picture) -> Registration:
 
     Example:
         >>> scene = np.random.default_rng(0).random((48, 64), dtype=np.float32)
-        >>> bool(register(Picture(scene), Picture(np.ascontiguousarray(scene[::-1]))).correlation > 0.99)
+        >>> bool(register(Picture(scene), Picture(np.ascontiguousarray(scene[:, ::-1]))).correlation > 0.99)
         True
     """
     if one.flat or other.flat:
