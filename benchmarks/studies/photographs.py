@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from deephash_pipeline.deephash.features import FeatureExtractor
 from deephash_pipeline.hashing import HASH_FUNCTIONS
+from deephash_pipeline.hashing.srh import unit_rows
 from deephash_pipeline.retrieval import count_distances, mean_average_precision, pack_bits
 
 METHODS = ("lsh_centred", "sh", "agh", "itq", "srh")
@@ -61,7 +62,7 @@ def cases(z: NDArray[np.float32], classes: NDArray[np.int64], queries: int, seed
 
 def measured(case: Fitted, seed: int) -> Iterator[tuple[str, float]]:
     """Yield a name and a mAP: of cosines, and of each method and code length."""
-    units = [rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in (case.queries, case.database)]
+    units = [unit_rows(rows) for rows in (case.queries, case.database)]
     order = np.argsort(-(units[0] @ units[1].T), axis=1, kind="stable")
     found = case.labels[order] == case.sought[:, np.newaxis]
     precision = np.cumsum(found, axis=1) / np.arange(1, found.shape[1] + 1)

@@ -56,28 +56,28 @@ def duplicates(
     _check_outputs(outputs, overwrite)
     files, unnamed = list_images(paths)
     others, unnamed_others = list_images(against) if against else ([], [])
-    found = find_duplicates(
-        files, lambda: FeatureExtractor.pretrained(unit_length=True, device=device), level or "default", others
-    )
+    found = find_duplicates(files, lambda: FeatureExtractor.pretrained(device=device), level or "default", others)
     found.skipped[:0] = [*unnamed, *unnamed_others]
-    rows = list(_rows(found))
+    rows = [{"group": number, **row} for number, group in enumerate(_groups(found), start=1) for row in group]
     removable = [photo for group in found.groups for photo in group.removable]
     lines = [absolute_path(photo) for photo in removable]
     contents: dict[Path | None, Callable[[], str]] = {
-        json_file: lambda: json.dumps(_as_json(found, rows), ensure_ascii=False, indent=1) + "\n",
+        json_file: lambda: json.dumps(_as_json(found), ensure_ascii=False, indent=1) + "\n",
         csv_file: lambda: _as_csv(rows),
         html_file: lambda: render_page(found, f"Duplicates in {', '.join(paths)}"),
         remove_list: lambda: "".join(f"{line}\n" for line in lines if "\n" not in line),
     }
-    for file, content in contents.items():
-        if file is not None:
-            write_whole(file, content().encode())
+    # All are made before the first is written.
+    for file, text in [(file, content()) for file, content in contents.items() if file is not None]:
+        write_whole(file, text.encode())
     if rows:
         shown = ("group", "action", "width", "height", "bytes", "modified", "path", "reason")
         print_columns([shown, *([str(row[name]) for name in shown] for row in rows)])
     print_left_out(found.skipped)
     if remove_list is not None:
-        print_left_out_of_list(lines)
+        for line in lines:
+            if "\n" in line:
+                click.echo(f"not in the list: {line!r}: its name has a line break", err=True)
     size = readable_bytes(sum(photo.bytes for photo in removable))
     click.echo(f"{found.pictures} files, {len(found.groups)} groups, {len(removable)} copies of {size}", err=True)
 
@@ -91,36 +91,26 @@ def _check_outputs(outputs: Sequence[Path], overwrite: bool) -> None:
             raise InputError(f"{file} is there: name another file, or add --overwrite")
 
 
-def print_left_out_of_list(lines: Sequence[str]) -> None:
-    """Name paths that are more than one line."""
-    for line in lines:
-        if "\n" in line:
-            click.echo(f"not in the list: {line!r}: its name has a line break", err=True)
-
-
-def _rows(found: Duplicates) -> Iterator[dict[str, Any]]:
-    for number, group in enumerate(found.groups, start=1):
-        for member in group.members:
-            photo = member.photo
-            yield {
-                "group": number,
+def _groups(found: Duplicates) -> Iterator[list[dict[str, Any]]]:
+    for group in found.groups:
+        yield [
+            {
                 "action": member.action,
-                "path": photo.name,
-                "width": photo.width,
-                "height": photo.height,
-                "bytes": photo.bytes,
-                "modified": photo.date,
+                "path": member.photo.name,
+                "width": member.photo.width,
+                "height": member.photo.height,
+                "bytes": member.photo.bytes,
+                "modified": member.photo.date,
                 "agreement": round(member.agreement, 3),
                 "reason": member.reason,
             }
+            for member in group.members
+        ]
 
 
-def _as_json(found: Duplicates, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    groups: dict[int, list[dict[str, Any]]] = {}
-    for row in rows:
-        groups.setdefault(row["group"], []).append({name: value for name, value in row.items() if name != "group"})
+def _as_json(found: Duplicates) -> dict[str, Any]:
     skipped = [{"path": broken.name, "reason": broken.reason} for broken in found.skipped]
-    return {"files": found.pictures, "groups": list(groups.values()), "skipped": skipped}
+    return {"files": found.pictures, "groups": list(_groups(found)), "skipped": skipped}
 
 
 def _as_csv(rows: Sequence[dict[str, Any]]) -> str:

@@ -18,6 +18,7 @@ from scipy.ndimage import gaussian_filter, map_coordinates
 
 LONGER_SIDE = 64
 """In pixels, of the pictures that are compared."""
+LEAST_SIDE = 8
 CANVAS = 128
 ANGLES, RADII = 90, 64
 NEAREST_RADIUS, RADIUS_RANGE = 3.0, 40.0 / 3.0
@@ -105,7 +106,8 @@ class Picture:
     @cached_property
     def spectra(self) -> NDArray[np.complex64]:
         """Transforms of the details of the picture, shrunk by each of the scales."""
-        shrunk = [_details(_resized(self.grey, scale)) for scale in SCALES]
+        height, width = self.grey.shape
+        shrunk = [_details(resized(self.grey, scaled((width, height), scale))) for scale in SCALES]
         transforms: NDArray[np.complex64] = np.stack([fft.rfft2(details, (CANVAS, CANVAS)) for details in shrunk])
         return transforms
 
@@ -143,7 +145,7 @@ def register(one: Picture, other: Picture) -> Registration:
         return Registration(0.0, 1.0)
     best = max(_laid(one, other, motion) for motion in _scales(one, other))
     if best.correlation < CERTAIN:
-        best = max(best, *(_laid(one, other, motion) for motion in _rotations(one, other)), best)
+        best = max([best, *(_laid(one, other, motion) for motion in _rotations(one, other))])
     if HOPELESS < best.correlation < CERTAIN:
         for angle, scale in STEPS:
             for turned, enlarged in ((angle, 1), (-angle, 1), (0, scale), (0, 1 / scale)):
@@ -158,9 +160,24 @@ def _details(grey: NDArray[np.float32]) -> NDArray[np.float32]:
     return np.asarray(details / (np.sqrt(gaussian_filter(details * details, AROUND)) + FLAT), dtype=np.float32)
 
 
-def _resized(grey: NDArray[np.float32], scale: float) -> NDArray[np.float32]:
-    height, width = grey.shape
-    size = (max(8, round(width * scale)), max(8, round(height * scale)))
+def scaled(size: tuple[int, int], scale: float) -> tuple[int, int]:
+    """Sides in pixels times a scale, at least 8 of them.
+
+    Example:
+        >>> scaled((640, 64), 0.1)
+        (64, 8)
+    """
+    first, second = size
+    return max(LEAST_SIDE, round(first * scale)), max(LEAST_SIDE, round(second * scale))
+
+
+def resized(grey: NDArray[np.float32], size: tuple[int, int]) -> NDArray[np.float32]:
+    """Resize a picture (height, width) to a width and a height.
+
+    Example:
+        >>> resized(np.zeros((4, 6), np.float32), (3, 2)).shape
+        (2, 3)
+    """
     return np.asarray(Image.fromarray(grey).resize(size, Image.Resampling.BILINEAR))
 
 

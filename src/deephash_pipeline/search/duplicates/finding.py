@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 
 from deephash_pipeline.common.progress import count_steps
 from deephash_pipeline.hashing import HASH_FUNCTIONS
+from deephash_pipeline.hashing.srh import unit_rows
 from deephash_pipeline.images import perceptual_hash
 from deephash_pipeline.images.batches import ImageShape, SkippedImage, image_batches
-from deephash_pipeline.images.registration import LONGER_SIDE, Picture, register
+from deephash_pipeline.images.registration import LONGER_SIDE, Picture, register, resized, scaled
 from deephash_pipeline.provenance import content_digest
 from deephash_pipeline.retrieval import pack_bits
 from deephash_pipeline.search import ByFeatures, HammingIndex
@@ -41,7 +41,6 @@ PATIENCE = 2
 FLAT = 2.0
 """Standard deviation of the greys, of 255, up to which a picture is like any other of one colour."""
 DECODED_AT_A_TIME = 64
-LEAST_SIDE = 8
 REGISTERED_KEPT = 256
 GREY = np.array([0.299, 0.587, 0.114], dtype=np.float32)
 
@@ -216,24 +215,19 @@ def fingerprints(photos: Sequence[Photo], extractor: Callable[[], "FeatureExtrac
             rows += batch.rows.tolist()
             skipped += [broken._replace(name=photos[broken.row].name) for broken in batch.skipped]
             z = network(batch.pixels)
-            features.append((z / np.maximum(np.linalg.norm(z, axis=1, keepdims=True), 1e-9)).astype(np.float16))
+            features.append(unit_rows(z).astype(np.float16))
             weights = GREY if network.image_shape[0] == len(GREY) else np.ones(1, np.float32)
             grey = np.einsum("nchw,c->nhw", batch.pixels, weights)
             for photo, one in zip((photos[row] for row in batch.rows), grey, strict=True):
-                hashes.append(_resized(one, (perceptual_hash.SIDE, perceptual_hash.SIDE)))
-                scale = LONGER_SIDE / max(photo.width, photo.height)
-                size = (max(LEAST_SIDE, round(photo.width * scale)), max(LEAST_SIDE, round(photo.height * scale)))
-                greys.append(np.rint(_resized(one, size)).astype(np.uint8))
+                hashes.append(resized(one, (perceptual_hash.SIDE, perceptual_hash.SIDE)))
+                size = scaled((photo.width, photo.height), LONGER_SIDE / max(photo.width, photo.height))
+                greys.append(np.rint(resized(one, size)).astype(np.uint8))
             for _ in (*batch.rows, *batch.skipped):
                 advance(f"{len(rows) + len(skipped)} of {len(photos)}")
     joined = np.concatenate(features) if features else np.empty((0, 1), np.float16)
     squares = np.array(hashes, dtype=np.float32).reshape(-1, perceptual_hash.SIDE, perceptual_hash.SIDE)
     packed = perceptual_hash.perceptual_hashes(squares)
     return Fingerprints(np.array(rows, dtype=np.int64), joined, packed, greys, skipped)
-
-
-def _resized(grey: NDArray[np.float32], size: tuple[int, int]) -> NDArray[np.float32]:
-    return np.asarray(Image.fromarray(grey).resize(size, Image.Resampling.BILINEAR))
 
 
 def candidates(prints: Fingerprints, asked: NDArray[np.bool_], among: NDArray[np.bool_]) -> list[tuple[int, list[int]]]:
