@@ -1,6 +1,5 @@
 """The README's examples do what it says, in an empty folder, and it stays short."""
 
-import ast
 import re
 import shlex
 import shutil
@@ -9,6 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from PIL import Image
+from starlette.testclient import TestClient
 
 from deephash_pipeline.cli.main import cli
 
@@ -32,7 +32,9 @@ def test_a_folder_is_indexed_and_searched(tmp_path, monkeypatch):
         Image.new("RGB", (64, 64), colour).save(tmp_path / "Pictures" / f"{number}.jpg")
     Image.new("RGB", (64, 64), "green").save(tmp_path / "photo.jpg")
     monkeypatch.chdir(tmp_path)
-    build, search, serve, duplicates = [[part.replace("~", str(tmp_path)) for part in command] for command in COMMANDS]
+    build, search, serve, duplicates = [
+        [part.replace("~", str(tmp_path)) for part in command] for command in COMMANDS if "--vectors" not in command
+    ]
     assert serve[0] == "serve"
     built = CliRunner().invoke(cli, build)
     assert built.exit_code == 0, built.output
@@ -47,8 +49,24 @@ def test_a_folder_is_indexed_and_searched(tmp_path, monkeypatch):
     assert "copy.jpg" in Path("copies.html").read_text()
 
 
-def test_embeddings_are_hashed_and_searched(capsys):
-    names = {}
-    exec(compile(PYTHON[0], "README.md", "exec"), names)
-    answers = ast.literal_eval(capsys.readouterr().out)
-    assert len(answers) == 5 and answers[0] == (0, 0)
+def test_embeddings_are_indexed_and_served_by_one_command(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    exec(compile(PYTHON[0], "README.md", "exec"), {})
+    [curl] = [shlex.split(line) for line in README.splitlines() if line.startswith("curl ")]
+    url, question = curl[-1], Path(curl[curl.index("-d") + 1].removeprefix("@")).read_bytes()
+    answers = []
+
+    def run(server, sockets):
+        with TestClient(server.config.app, base_url=url) as client:
+            answers.append(client.post(url, content=question, headers={"Content-Type": "application/json"}).json())
+
+    monkeypatch.setattr("uvicorn.Server.run", run)
+    [serve] = [command for command in COMMANDS if "--vectors" in command]
+    # The second time the index is there.
+    for said in ("5,000 vectors of 384 numbers", "http://127.0.0.1"):
+        served = CliRunner().invoke(cli, [*serve, "--port", "0"])
+        assert served.exit_code == 0 and said in served.output.splitlines()[0], served.output
+    for answer in answers:
+        assert [len(answer["results"]), answer["results"][0]["id"]] == [5, "7"]
+        assert answer["results"][0]["cosine"] == pytest.approx(1, abs=1e-3)
+    assert len(answers) == 2

@@ -63,6 +63,7 @@ def test_an_index_of_vectors_is_described_added_to_and_removed_from(command, pla
         ("index build x.index --vectors embeddings.npy --hasher h", "--vectors are indexed alone"),
         ("index build x.index --vectors embeddings.npy --ids none.txt", "none.txt cannot be read"),
         ("index add papers.index --vectors queries.npy", "no ids: name those of the new vectors by --ids"),
+        ("serve papers.index x.index --vectors queries.npy", "--vectors make one INDEX"),
         ("search papers.index", "give either --vectors, a file of them, or --id"),
         ("search papers.index --vectors queries.npy --radius 3", "PHOTO, --radius and --engine are for"),
         ("search papers.index --vectors queries.npy --label topc", "no image has the label `topc`: do you mean `topic"),
@@ -99,6 +100,31 @@ def test_a_service_answers_vectors_with_ids_cosines_and_metadata(client, place):
     assert (about["width"], about["image_shape"]) == (16, None)
 
 
+def test_vectors_are_added_replaced_and_removed_over_http(place, tmp_path):
+    vectors = np.load(place / "embeddings.npy")
+    writer = {"headers": {"Authorization": f"Bearer {TOKEN}"}}
+    years = {"year": [2000 + row % 20 for row in range(400)]}
+    with (
+        VectorIndex.build(tmp_path / "numbered", vectors, metadata=years) as index,
+        TestClient(create_app({"x": index}, ServiceSettings(token=TOKEN)), base_url="http://127.0.0.1") as client,
+    ):
+
+        def add(**new):
+            return client.post("/v1/items", json={"vector": (-vectors[7]).tolist(), **new}, **writer)
+
+        assert client.post("/v1/items", json={"vector": vectors[7].tolist(), "id": "400"}).status_code == 401
+        added = add(id="400", metadata={"year": 2030}, label="new")
+        assert (added.status_code, added.json()["metadata"]) == (201, {"year": 2030, "label": "new"})
+        question = {"vector": (-2 * vectors[7]).tolist(), "k": 1, "where": {"year": {">": 2020}}}
+        assert client.post("/v1/search", json=question).json()["results"][0]["id"] == "400"
+        assert add(id="400").status_code == 409
+        assert add(id="400", replace=True).json()["metadata"] == {}
+        assert "this index has integers" in add().json()["error"]
+        assert client.delete("/v1/items/400", **writer).status_code == 200
+        assert client.delete("/v1/items/400", **writer).status_code == 404
+        assert len(index) == 400
+
+
 @pytest.mark.parametrize(
     ("method", "address", "body", "status", "message"),
     [
@@ -114,8 +140,11 @@ def test_a_service_answers_vectors_with_ids_cosines_and_metadata(client, place):
             "a column 'year' that this index lacks",
         ),
         ("GET", "/v1/items/paper%2F5/thumbnail", None, 404, "no picture"),
+        ("POST", "/v1/items", {"vector": [1] * 15, "id": "x"}, 422, "vector: it has 15 numbers, papers has vectors of"),
+        ("POST", "/v1/items", {"vector": [0] * 16, "id": "x"}, 400, "row 0 has zeros alone"),
+        ("POST", "/v1/items", {"image": "aaaa", "id": "x"}, 422, "has vectors of 16 numbers; send a `vector`"),
     ],
 )
 def test_a_request_that_cannot_be_answered_is_told_why(client, method, address, body, status, message):
-    answer = client.request(method, address, json=body)
+    answer = client.request(method, address, json=body, headers={"Authorization": f"Bearer {TOKEN}"})
     assert answer.status_code == status and message in answer.json()["error"]

@@ -11,7 +11,7 @@ import click
 
 from deephash_pipeline.cli.options import FOLDER, OtherEngine, approximate_option, device_option, engine_option
 from deephash_pipeline.cli.options import opened as open_index
-from deephash_pipeline.cli.vectors import open_vector_index
+from deephash_pipeline.cli.vectors import build_of_vectors, open_vector_index
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.extras import required
 from deephash_pipeline.search.coded import CodedItems
@@ -39,6 +39,7 @@ SECONDS_TO_END = 10
     type=click.Choice(["torch", "onnx"]),
     help="What computes codes; onnx wants INDEX/hasher.onnx of export-onnx, and no PyTorch.",
 )
+@click.option("--vectors", type=FOLDER, help="Make INDEX of this file of vectors first, if it is not there yet.")
 @engine_option
 @approximate_option
 @device_option
@@ -53,6 +54,7 @@ def serve(
     allow_urls: bool,
     max_pending: int,
     runtime: Runtime,
+    vectors: Path | None,
     engine: str | None,
     approximate: bool,
     device: str,
@@ -77,6 +79,10 @@ def serve(
         raise InputError("an index is named twice: name each once")
     if engine is not None and (len(indexes) > 1 or token_file is not None):
         raise InputError("--engine is for one INDEX and without --token-file: change an index and export it again")
+    if vectors is not None and len(indexes) > 1:
+        raise InputError("--vectors make one INDEX: make the others by `index build`")
+    if vectors is not None and not holds_vectors(indexes[0]):
+        build_of_vectors(indexes[0], False, vectors=vectors)
     with ExitStack() as stack:
         listener = stack.enter_context(_listener(host, port))
         opened: dict[str, CodedItems] = {}

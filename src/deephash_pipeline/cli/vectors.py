@@ -82,11 +82,11 @@ def build_of_vectors(folder: Path, anew: bool, **options: Any) -> None:
     from deephash_pipeline.search.vectors import VectorIndex  # noqa: PLC0415
 
     given = read_given(options)
-    chosen = {name: options[name] for name in ("method", "rescore", "recall") if options[name] is not None}
+    chosen = {name: options[name] for name in ("method", "rescore", "recall") if options.get(name) is not None}
     for column in getattr(given.source, "left_out", ()):
         click.echo(f"left out: column {column}: it is no metadata, which are single values", err=True)
     with VectorIndex.build(
-        folder, given.source, given.ids, labels=given.labels, code_length=options["bits"], anew=anew, **chosen
+        folder, given.source, given.ids, labels=given.labels, code_length=options.get("bits"), anew=anew, **chosen
     ) as index:
         click.echo(f"{folder}: {len(index):,} vectors of {given.source.width} numbers, {index!r}")
         for k in MEASURED_K:
@@ -120,8 +120,8 @@ def read_given(options: dict[str, Any]) -> GivenVectors:
     """
     from deephash_pipeline.search.vectors import ParquetVectors, open_vectors  # noqa: PLC0415
 
-    path, ids, labels = options["vectors"], options["ids"], options["labels"]
-    source = open_vectors(path, options["column"], ids)
+    ids, labels = options.get("ids"), options.get("labels")
+    source = open_vectors(options["vectors"], options.get("column"), ids)
     if isinstance(source, ParquetVectors):
         return GivenVectors(source, source.ids, None if labels is None else source.values(labels))
     return GivenVectors(source, *(None if name is None else _lines(Path(name)) for name in (ids, labels)))

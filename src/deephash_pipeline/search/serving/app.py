@@ -5,7 +5,7 @@ import sqlite3
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 from uuid import uuid4
 
 from fastapi import Depends, FastAPI, HTTPException, Query, Request, Response, Security
@@ -22,6 +22,7 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hashers.base import EncodedPixels
+from deephash_pipeline.search import ItemId
 from deephash_pipeline.search.coded import CodedItems
 from deephash_pipeline.search.engines import EngineError
 from deephash_pipeline.search.images import ImageIndex
@@ -45,6 +46,9 @@ from deephash_pipeline.search.serving.schemas import (
 )
 from deephash_pipeline.search.serving.service import Service
 from deephash_pipeline.search.serving.settings import ServiceSettings
+
+if TYPE_CHECKING:
+    from deephash_pipeline.search.vectors import VectorIndex
 
 logger = logging.getLogger(__name__)
 
@@ -187,17 +191,21 @@ def _add_items(app: FastAPI, service: Service) -> None:
         openapi_extra=_body(NewItem, fields),
     )
     async def add_item(request: Request) -> Item:
-        """Add a picture; when this is answered, it is stored for good and found by the next search."""
+        """Add a picture or vector; when this is answered, it is stored for good and found by the next search."""
         with service.admitted():
             content, new = await read_fields(request, NewItem, service.settings)
             name, images = service.named(new)
+            if new.vector is not None:
+                return await run_in_threadpool(_add_vector, name, images, new, service.vector_of(name, new))
+            if new.metadata is not None:
+                raise HTTPException(422, "metadata: it is for vectors; send a `label`")
             encoded, picture = await service.encoded(name, content, keep=True)
             assert picture is not None and isinstance(images, ImageIndex)
             return await run_in_threadpool(_add, name, images, new, picture, encoded)
 
     @app.delete("/v1/items/{item_id:path}", dependencies=[Depends(writer)], responses=PROBLEMS)
     async def remove_item(item_id: str, where: Annotated[Where, Query()]) -> Removed:
-        """Remove a picture from an index; files outside the index stay."""
+        """Remove a picture or vector from an index; files outside the index stay."""
         with service.admitted():
             _, images, known = await run_in_threadpool(service.with_item, where, item_id)
             await run_in_threadpool(images.remove, [known])
@@ -234,12 +242,27 @@ def _add_items(app: FastAPI, service: Service) -> None:
         return described(name, images, images.index.get(known))
 
 
+def _id_of(name: str, items: CodedItems, new: NewItem) -> ItemId:
+    """The id of a new item; one that is there is only for items that replace it."""
+    text = new.id if new.id is not None else f"added/{uuid4().hex}"
+    item_id = items.id_of(text)
+    if item_id in items.index and not new.replace:
+        raise HTTPException(409, f"id: `{text[:200]}` is in {name}; send replace=true, or another id")
+    return item_id
+
+
+def _add_vector(name: str, items: CodedItems, new: NewItem, vector: NDArray[Any]) -> Item:
+    # A service of pictures has none of the packages of hash functions.
+    vectors = cast("VectorIndex", items)
+    item_id = _id_of(name, vectors, new)
+    metadata = {**(new.metadata or {}), **({} if new.label is None else {"label": new.label})}
+    vectors.add(vector, [item_id], {column: [value] for column, value in metadata.items()}, replace=new.replace)
+    return described(name, vectors, vectors.index.get(item_id))
+
+
 def _add(name: str, images: ImageIndex, new: NewItem, picture: Image.Image, encoded: EncodedPixels) -> Item:
-    item_id = new.id if new.id is not None else f"added/{uuid4().hex}"
-    there = item_id in images.index
-    if there and not new.replace:
-        raise HTTPException(409, f"id: `{item_id[:200]}` is in {name}; send replace=true, or another id")
-    before = images.index.get(item_id).metadata.get("path") if there else None
+    item_id = _id_of(name, images, new)
+    before = images.index.get(item_id).metadata.get("path") if item_id in images.index else None
     path = images.keep_picture(picture)
     try:
         images.add_codes([item_id], encoded, [path], [new.label], new.replace)

@@ -35,8 +35,8 @@ class Question(Where):
     )
 
 
-class ImageQuestion(Question):
-    """A search by a picture in base64, or by a vector."""
+class Sent(Where):
+    """A picture in base64, or a vector."""
 
     image: str = Field(
         default="", description="PNG, JPEG, WebP or BMP in base64, also as a data: URL.", examples=["iVBORw0KGgo="]
@@ -47,6 +47,11 @@ class ImageQuestion(Question):
         description="Numbers, in place of `image`, where the index has vectors.",
         examples=[[0.1, -0.2, 0.7]],
     )
+
+
+class ImageQuestion(Question, Sent):
+    """A search by a picture in base64, or by a vector."""
+
     where: dict[str, Any] | None = Field(
         default=None,
         description="Conditions on metadata, where the index has vectors.",
@@ -88,15 +93,17 @@ def addressable(item_id: str) -> str:
     return item_id
 
 
-class NewItem(Where):
-    """A picture to be added, in base64."""
+class NewItem(Sent):
+    """A picture in base64, or a vector, to be added."""
 
-    image: str = Field(description="PNG, JPEG, WebP or BMP in base64, also as a data: URL.", examples=["iVBORw0KGgo="])
     id: Annotated[Name, AfterValidator(addressable)] | None = Field(
         default=None, description="Under which it is found; made up by default.", examples=["cats/7"]
     )
     label: Label | None = Field(default=None, description="Of its class.", examples=["cat"])
-    replace: bool = Field(default=False, description="Whether a picture of the same id gives way.")
+    metadata: dict[str, str | int | float] | None = Field(
+        default=None, description="Of a vector, by column.", examples=[{"year": 2020}]
+    )
+    replace: bool = Field(default=False, description="Whether an item of the same id gives way.")
 
 
 class Item(BaseModel):

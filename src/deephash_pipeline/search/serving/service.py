@@ -22,7 +22,7 @@ from deephash_pipeline.search.coded import CodedItems
 from deephash_pipeline.search.images import ImageIndex
 from deephash_pipeline.search.serving.observing import Metrics
 from deephash_pipeline.search.serving.pictures import read_picture
-from deephash_pipeline.search.serving.schemas import CodesQuestion, ImageQuestion, Question, Where
+from deephash_pipeline.search.serving.schemas import CodesQuestion, Question, Sent, Where
 from deephash_pipeline.search.serving.settings import ServiceSettings
 
 Waiting = tuple[NDArray[np.uint8], Future[EncodedPixels]]
@@ -160,15 +160,15 @@ class Service:
         self.metrics.encoded.labels(name).inc()
         return encoded, read.kept
 
-    def vector_of(self, name: str, question: ImageQuestion) -> NDArray[np.float64]:
+    def vector_of(self, name: str, sent: Sent) -> NDArray[np.float64]:
         """The vector that is sent in place of a picture."""
         width = self.indexes[name].width
-        if question.image or question.url:
+        if sent.image or getattr(sent, "url", None):
             raise HTTPException(422, "vector: give it or a picture, not both")
-        if len(question.vector or ()) != width:
+        if len(sent.vector or ()) != width:
             has = f"vectors of {width} numbers" if width else "pictures; send an image"
-            raise HTTPException(422, f"vector: it has {len(question.vector or ())} numbers, {name} has {has}")
-        return np.array(question.vector)
+            raise HTTPException(422, f"vector: it has {len(sent.vector or ())} numbers, {name} has {has}")
+        return np.array(sent.vector)
 
     def warm_up(self) -> None:
         """Encode and search once: the first time takes seconds."""
