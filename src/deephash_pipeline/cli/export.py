@@ -11,6 +11,7 @@ from deephash_pipeline.search import HammingIndex
 from deephash_pipeline.search.engines import default_name, export_index, open_export
 from deephash_pipeline.search.engines.exporting import ROWS_AT_ONCE
 from deephash_pipeline.search.engines.postgres import PostgresIndex
+from deephash_pipeline.search.replacing import holds_vectors
 
 
 @click.command()
@@ -26,7 +27,7 @@ from deephash_pipeline.search.engines.postgres import PostgresIndex
 @click.option("--name", help="Of the table or collection; by default that of the index.")
 @click.option("--hnsw", is_flag=True, help="Make PostgreSQL's index for approximate searches as well.")
 def export(index: Path, target: tuple[str, str], name: str | None, hnsw: bool) -> None:
-    """Write the codes of INDEX into another engine, and check that it gives the same answers.
+    """Write the codes and vectors of INDEX into another engine, and check that codes find the same there.
 
     Run again, it writes the difference; what was broken off goes on.
     """
@@ -38,7 +39,12 @@ def export(index: Path, target: tuple[str, str], name: str | None, hnsw: bool) -
         open_export(kind, address, name or default_name(index)) as exported,
     ):
         with count_steps("batches", total=-(-len(codes) // ROWS_AT_ONCE)) as advance:
-            report = export_index(codes, exported, advance=lambda done: advance(f"{done:,} of {len(codes):,} items"))
+            report = export_index(
+                codes,
+                exported,
+                advance=lambda done: advance(f"{done:,} of {len(codes):,} items"),
+                vectors=holds_vectors(index),
+            )
         if hnsw:
             assert isinstance(exported, PostgresIndex)
             exported.add_hnsw()

@@ -110,8 +110,8 @@ class ReadableIndex:
             for start in range(0, len(rows), ROWS_AT_ONCE):
                 yield from snapshot.ids_of(rows[start : start + ROWS_AT_ONCE], self._store.kind).tolist()
 
-    def batches(self, size: int) -> Iterator[tuple[NDArray[np.int64], list[Item]]]:
-        """Positions, ascending, and items, so many at a time, as they are when the iteration begins.
+    def batches(self, size: int) -> Iterator[tuple[NDArray[np.int64], list[Item], NDArray[np.float32]]]:
+        """Positions, ascending, items and their features, so many at a time, as they are when the iteration begins.
 
         A position is the number of an item in the order of insertion; another item never gets it.
         """
@@ -120,7 +120,8 @@ class ReadableIndex:
             rows = first + source.rows()
             for start in range(0, len(rows), size):
                 some = rows[start : start + size]
-                yield snapshot.positions_of(some), self._items_at(snapshot, some)
+                features = snapshot.features_of(some, self._store.form)
+                yield snapshot.positions_of(some), self._items_at(snapshot, some), features
 
     def __contains__(self, item_id: object) -> bool:
         """Whether there is an item of this id."""

@@ -249,6 +249,8 @@ class Snapshot:
     def features_of(self, rows: NDArray[np.int64], form: FeatureForm) -> NDArray[np.float32]:
         """Features of some rows, float32 (rows, width)."""
         empty = np.empty((len(rows), form.columns), dtype=form.dtype)
+        if not form.width:
+            return form.real(empty)
         return form.real(self.gathered(rows, lambda items, within: items.features[within], empty))
 
     def without(self, positions: Iterable[int] | NDArray[np.int64]) -> "Snapshot":

@@ -1,18 +1,25 @@
 """An export to a real server answers as the index does."""
 
+import re
 from contextlib import closing
+from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
+from deephash_pipeline.cli.main import cli
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.search import HammingIndex
-from deephash_pipeline.search.engines import milvus
+from deephash_pipeline.search.engines import milvus, open_export
 from deephash_pipeline.search.engines.exporting import export_index
 from deephash_pipeline.search.engines.postgres import PostgresIndex
+from deephash_pipeline.search.vectors import VectorIndex
 from tests.search.brute_force import random_codes
 from tests.search.engines.conftest import small_index
 
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "embeddings.md"
+PYTHON = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 CONDITIONS = [
     {"label": "3"},
     {"label": ["3", "5", "none"]},
@@ -189,6 +196,35 @@ def test_numbers_are_ids_too(connect):
     some = random_codes(np.random.default_rng(3), 4, 48)
     alike(numbered.search(some, 30), target.search(some, 30))
     assert target.get(-5).code.tolist() == numbered.get(-5).code.tolist()
+
+
+@pytest.mark.parametrize(
+    ("engine", "address"), [("postgres", "postgresql://me@db/papers"), ("milvus", "http://milvus:19530")]
+)
+def test_candidates_are_rescored_in_the_engine_as_the_page_says(engine, address, request, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    server = request.getfixturevalue({"postgres": "postgres_url", "milvus": "milvus_uri"}[engine])
+    rng = np.random.default_rng(7)
+    vectors = (rng.normal(size=(900, 16)) @ rng.normal(size=(16, 40))).astype(np.float32)
+    query = vectors[11] + rng.normal(scale=0.1, size=40).astype(np.float32)
+    VectorIndex.build("papers.index", vectors, [f"paper/{row}" for row in range(900)]).close()
+    for written in ("900 written", "0 written"):
+        done = CliRunner().invoke(cli, ["export", "papers.index", "--to", engine, server])
+        assert written in done.output, done.output
+    [example] = [block for block in PYTHON.findall(PAGE.read_text()) if address in block]
+    names = {"query": query, "VectorIndex": VectorIndex, "np": np}
+    exec(example.replace(address, server), names)
+    found = [row if engine == "postgres" else (row["entity"]["id"], row["distance"]) for row in names["rows"]]
+    cosines = vectors @ query / np.linalg.norm(vectors, axis=1) / np.linalg.norm(query)
+    assert [name for name, _ in found] == [f"paper/{row}" for row in np.argsort(-cosines)[:10]]
+    np.testing.assert_allclose([cosine for _, cosine in found], np.sort(cosines)[:-11:-1], atol=0.01)
+    other = HammingIndex(512)
+    other.add(["a"], np.zeros((1, 64), np.uint8))
+    with (
+        open_export(engine, server, "papers_index") as target,
+        pytest.raises(InputError, match="vectors of 40 numbers"),
+    ):
+        export_index(other, target)
 
 
 def test_milvus_lists_the_first_of_more_ties_than_it_answers_with(milvus_uri, monkeypatch):

@@ -35,7 +35,11 @@ class Exported:
 
 
 def export_index(
-    index: HammingIndex, target: ExportedIndex, seed: int = 0, advance: Callable[[int], object] = lambda done: None
+    index: HammingIndex,
+    target: ExportedIndex,
+    seed: int = 0,
+    advance: Callable[[int], object] = lambda done: None,
+    vectors: bool = False,
 ) -> Exported:
     """Make the rows of another engine those of an index.
 
@@ -47,25 +51,26 @@ def export_index(
         target: takes them.
         seed: of the queries that are asked afterwards.
         advance: is called after each batch with the number of items that are done.
+        vectors: whether features go along, in float16, to rescore by.
 
     Raises:
         InputError: the target has codes of another kind, cannot be written, or does not answer as the index does.
     """
     kinds = {isinstance(item_id, str) for item_id in index.sample(1, seed)} if len(index) else {True}
-    form = About(index.code_length, kinds.pop())
+    form = About(index.code_length, kinds.pop(), index.features if vectors else 0)
     if target.about is None:
         target.create(form)
-    elif (target.about.code_length, target.about.text_ids) != (form.code_length, form.text_ids):
+    elif any(getattr(target.about, name) != getattr(form, name) for name in ("code_length", "text_ids", "width")):
         raise InputError(
-            f"{target.place} has codes of {target.about.code_length} bits, or ids of another kind, than the index of "
-            f"{form.code_length}: give another name."
+            f"{target.place} has codes of {target.about.code_length} bits and vectors of {target.about.width} numbers, "
+            f"the index of {form.code_length} and {form.width}, or ids are of another kind: give another name."
         )
     positions, digests = target.stored()
     there = dict(zip(positions.tolist(), digests.tolist(), strict=True))
     kept = written = 0
     exported: list[NDArray[np.int64]] = [np.empty(0, dtype=np.int64)]
-    for some, items in index.batches(ROWS_AT_ONCE):
-        rows = [row_of(position, item) for position, item in zip(some.tolist(), items, strict=True)]
+    for some, items, features in index.batches(ROWS_AT_ONCE):
+        rows = list(map(row_of, some.tolist(), items, features[:, : form.width]))
         new = [row for row in rows if there.get(row.position) != row.digest]
         if new:
             target.put(new)

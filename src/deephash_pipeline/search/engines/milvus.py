@@ -76,7 +76,7 @@ class MilvusIndex(ExportedIndex):
         schema.add_field("key", kinds.INT64, is_primary=True)
         schema.add_field("about", kinds.VARCHAR, max_length=LONGEST_ID)
         schema.add_field("nothing", kinds.BINARY_VECTOR, dim=8)
-        self._create(self.name + ABOUT_SUFFIX, schema, "nothing")
+        self._create(self.name + ABOUT_SUFFIX, schema, nothing="BIN_FLAT")
         schema = self._milvus.MilvusClient.create_schema(auto_id=False)
         schema.add_field("position", kinds.INT64, is_primary=True)
         if about.text_ids:
@@ -86,14 +86,17 @@ class MilvusIndex(ExportedIndex):
         schema.add_field("digest", kinds.INT64)
         schema.add_field("metadata", kinds.JSON)
         schema.add_field("code", kinds.BINARY_VECTOR, dim=-(-about.code_length // PADDED_BITS) * PADDED_BITS)
+        if about.width:
+            schema.add_field("vector", kinds.FLOAT16_VECTOR, dim=about.width)
         if self._asked("has_collection", self.name):
             raise InputError(f"{self.place} was not made by `deephash-pipeline export`: give another name.")
-        self._create(self.name, schema, "code")
+        self._create(self.name, schema, code="BIN_FLAT", **({"vector": "FLAT"} if about.width else {}))
         self.describe(about)
 
-    def _create(self, name: str, schema: Any, vectors: str) -> None:
+    def _create(self, name: str, schema: Any, **kinds: str) -> None:
         index = self._milvus.MilvusClient.prepare_index_params()
-        index.add_index(vectors, index_type="BIN_FLAT", metric_type="HAMMING")
+        for field, kind in kinds.items():
+            index.add_index(field, index_type=kind, metric_type="COSINE" if kind == "FLAT" else "HAMMING")
         self._asked("create_collection", name, schema=schema, index_params=index, consistency_level="Strong")
 
     def describe(self, about: About) -> None:
@@ -130,6 +133,7 @@ class MilvusIndex(ExportedIndex):
         entities = [
             {"position": row.position, "id": row.id, "digest": row.digest}
             | {"metadata": json.loads(row.metadata), "code": row.code + pad}
+            | ({"vector": row.vector} if self.about.width else {})
             for row in rows
         ]
         self._asked("upsert", self.name, entities)
@@ -200,6 +204,7 @@ class MilvusIndex(ExportedIndex):
             "search",
             self.name,
             data=vectors,
+            anns_field="code",
             limit=limit,
             filter=condition,
             output_fields=["id"],

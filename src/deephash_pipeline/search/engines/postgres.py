@@ -70,7 +70,8 @@ class PostgresIndex(ExportedIndex):
                     self._sql(
                         "CREATE TABLE {table} (position bigint PRIMARY KEY, id " + kind + " NOT NULL, "
                         "digest bigint NOT NULL, metadata jsonb NOT NULL, "
-                        f"code bit({about.code_length}) NOT NULL)"
+                        f"code bit({about.code_length}) NOT NULL"
+                        + (f", vector halfvec({about.width}) NOT NULL)" if about.width else ")")
                     )
                 )
                 connection.execute(self._sql("CREATE INDEX ON {table} (id)"))
@@ -104,11 +105,13 @@ class PostgresIndex(ExportedIndex):
             connection.execute(
                 self._sql("DELETE FROM {table} WHERE position = ANY(%s)"), [[row.position for row in rows]]
             )
-            copying = self._sql("COPY {table} (position, id, digest, metadata, code) FROM STDIN")
+            vector = ", vector" if self.about.width else ""
+            copying = self._sql("COPY {table} (position, id, digest, metadata, code" + vector + ") FROM STDIN")
             with connection.cursor() as cursor, cursor.copy(copying) as copy:
                 for row in rows:
                     bits = bits_of(row.code, self.about.code_length)
-                    copy.write_row((row.position, row.id, row.digest, row.metadata, bits))
+                    numbers = [json.dumps(row.vector.tolist())] if vector else []
+                    copy.write_row((row.position, row.id, row.digest, row.metadata, bits, *numbers))
 
     def delete(self, positions: Sequence[int]) -> None:
         """See `ExportedIndex`."""

@@ -14,6 +14,7 @@ from deephash_pipeline.search import Item, ItemId
 from deephash_pipeline.search.filters import Kind
 
 DIGEST_BYTES = 8
+NO_FEATURES = np.empty(0, dtype=np.float16)
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,7 @@ class Row:
         id: what it was added as.
         code: packed bits.
         metadata: its columns, in JSON.
+        vector: float16, its features; of no number where none are exported.
         digest: of all that, 64 bits with a sign; rows of one digest are equal.
     """
 
@@ -32,10 +34,11 @@ class Row:
     id: ItemId
     code: bytes
     metadata: str
+    vector: NDArray[np.float16]
     digest: int
 
 
-def row_of(position: int, item: Item) -> Row:
+def row_of(position: int, item: Item, features: NDArray[np.floating] = NO_FEATURES) -> Row:
     """The row of an item.
 
     Raises:
@@ -51,9 +54,10 @@ def row_of(position: int, item: Item) -> Row:
     except (TypeError, ValueError) as error:
         raise InputError(f"the metadata of {item.id!r} cannot be exported ({error}); leave that column out.") from error
     code = item.code.tobytes()
-    content = json.dumps([position, item.id]).encode() + b"\0" + code + b"\0" + metadata.encode()
+    vector = features.astype("<f2")
+    content = json.dumps([position, item.id]).encode() + b"\0" + code + b"\0" + metadata.encode() + vector.tobytes()
     digest = hashlib.blake2b(content, digest_size=DIGEST_BYTES).digest()
-    return Row(position, item.id, code, metadata, int.from_bytes(digest, "little", signed=True))
+    return Row(position, item.id, code, metadata, vector, int.from_bytes(digest, "little", signed=True))
 
 
 @dataclass(frozen=True)
@@ -63,6 +67,7 @@ class About:
     Attributes:
         code_length: bits per code.
         text_ids: whether ids are strings; otherwise they are 64-bit integers.
+        width: numbers of the vectors beside the codes, 0 for none.
         columns: of metadata.
         values: of every column, the first of its distinct values, ascending.
         kinds: of every column, what it has: `numbers`, `text`.
@@ -72,6 +77,7 @@ class About:
 
     code_length: int
     text_ids: bool
+    width: int = 0
     columns: list[str] = field(default_factory=list)
     values: Mapping[str, list[Any]] = field(default_factory=dict)
     kinds: Mapping[str, list[str]] = field(default_factory=dict)

@@ -94,9 +94,8 @@ def refit(folder: Path, method: str | None = None, labels: bool = False, device:
         if (folder / PICTURES).is_dir():
             shutil.copytree(folder / PICTURES, beside / PICTURES)
         with HammingIndex.open(folder, read_only=True) as old:
-            for _, items in old.batches(AT_A_TIME):
+            for _, items, features in old.batches(AT_A_TIME):
                 names = [str(item.id) for item in items]
-                features = old.features_of(names)
                 codes = pack_bits(encoder.transform(features))
                 metadata = {column: [item.metadata.get(column) for item in items] for column in old.columns}
                 made._add(names, EncodedPixels(codes, features), metadata, replace=False)

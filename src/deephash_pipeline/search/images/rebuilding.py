@@ -56,7 +56,7 @@ def _keep_pictures(place: Path, images: ImageIndex) -> int:
     """Add the images of an index whose pictures are files nowhere else; return how many."""
     assert images.folder is not None
     with HammingIndex.open(place, read_only=True) as old:
-        found = [(item.id, item.metadata) for _, items in old.batches(1000) for item in items]
+        found = [(item.id, item.metadata) for _, items, _ in old.batches(1000) for item in items]
     kept = [
         ListedImage(str(name), Path(metadata["path"]), metadata.get("label"))
         for name, metadata in found

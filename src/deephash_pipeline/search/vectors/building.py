@@ -14,7 +14,7 @@ from deephash_pipeline.hashing import HASH_FUNCTIONS, HashFunction
 from deephash_pipeline.provenance import content_digest
 from deephash_pipeline.retrieval import pack_bits
 from deephash_pipeline.search.answers import ItemId
-from deephash_pipeline.search.features import FeatureType
+from deephash_pipeline.search.features import ROWS_AT_ONCE, FeatureType
 from deephash_pipeline.search.ids import checked_ids
 from deephash_pipeline.search.index import HammingIndex
 from deephash_pipeline.search.replacing import HASH_FUNCTION, replacing_index
@@ -161,13 +161,20 @@ def unit_rows(vectors: NDArray[Any], name: str, rows: NDArray[np.int64]) -> NDAr
         >>> unit_rows(np.array([[3.0, 4.0]]), "vectors", np.array([0]))
         array([[0.6, 0.8]], dtype=float32)
     """
-    # By the largest number first: squares of large or small ones do not fit.
-    peaks = np.abs(vectors).max(axis=1, initial=0)
+    unit = np.empty(vectors.shape, dtype=np.float32)
+    # With numbers of 16 bits numpy computes slowly, and rounds to them.
+    peaks = np.empty(len(vectors), dtype=np.promote_types(vectors.dtype, np.float32))
+    for start in range(0, len(vectors), ROWS_AT_ONCE):
+        some = slice(start, start + ROWS_AT_ONCE)
+        exact = vectors[some].astype(peaks.dtype)
+        peaks[some] = np.abs(exact).max(axis=1, initial=0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            # By the largest number first: squares of large or small ones do not fit.
+            scaled = (exact / peaks[some, np.newaxis]).astype(np.float32)
+            unit[some] = scaled / np.linalg.norm(scaled, axis=1, keepdims=True)
     for broken, what in ((~np.isfinite(peaks), "a number that is not finite"), (peaks == 0, "zeros alone")):
         if broken.any():
             first, more = rows[broken][0], int(broken.sum()) - 1
             others = f", and {more} rows after it" if more else ""
             raise InputError(f"{name}: row {first} has {what}{others}: mend or drop it")
-    scaled: NDArray[np.float32] = (vectors / peaks[:, np.newaxis]).astype(np.float32)
-    scaled /= np.linalg.norm(scaled, axis=1, keepdims=True)
-    return scaled
+    return unit

@@ -100,8 +100,11 @@ class ExactNeighbours:
         own = np.flatnonzero((self.of >= start) & (self.of < start + len(unit)))
         cosines[own, self.of[own] - start] = NOT_THERE
         keep = self.rows.shape[1]
-        all_cosines = np.concatenate([self._cosines, cosines], axis=1)
-        numbers = np.arange(start, start + len(unit))
+        near = np.flatnonzero((cosines > self._cosines.min(axis=1, keepdims=True)).any(axis=0))
+        if not len(near):
+            return
+        all_cosines = np.concatenate([self._cosines, cosines[:, near]], axis=1)
+        numbers = start + near
         best = np.argpartition(-all_cosines, keep - 1, axis=1)[:, :keep]
         self._cosines = np.take_along_axis(all_cosines, best, axis=1)
         new = numbers[np.maximum(best - keep, 0)]
