@@ -49,6 +49,23 @@ def test_what_is_imported_needs_no_other_packages(code, allowed):
     assert finished.returncode == 0, finished.stderr
 
 
+def test_vectors_are_built_and_served_with_the_packages_that_the_page_names(tmp_path):
+    page = (ROOT / "docs" / "embeddings.md").read_text(encoding="utf-8")
+    named = " ".join(re.findall(r"^\$ pip install (?!--)([^#]*)", page, re.MULTILINE)).split()
+    code = f"""
+import sys
+import numpy, uvicorn
+from deephash_pipeline.__main__ import main
+from deephash_pipeline.search.vectors import VectorIndex
+numpy.save(r"{tmp_path}/z.npy", numpy.random.default_rng(0).normal(size=(300, 8)))
+uvicorn.Server.run = lambda server, sockets: print("served")
+sys.argv[1:] = ["serve", r"{tmp_path}/z.index", "--vectors", r"{tmp_path}/z.npy", "--port", "0"]
+main()
+"""
+    finished = with_only(with_what_they_require(named), code)
+    assert finished.stdout.splitlines()[-1:] == ["served"], finished.stderr
+
+
 @pytest.mark.parametrize(("command", "extra"), [(["status"], "pipeline"), (["serve", "."], "serve")])
 def test_a_command_without_its_extra_ends_in_one_line_with_the_remedy(command, extra):
     finished = with_only(

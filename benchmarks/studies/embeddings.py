@@ -1,8 +1,8 @@
 """Codes of embeddings, with and without rescoring: `python -m benchmarks.studies.embeddings --features FILE.npy`.
 
 Rows held out search the others: recall of the exact cosine's nearest by every hash function of vectors, alone and with
-int8 vectors that bring candidates into order, beside faiss's indexes of floats. Times are CPU milliseconds of one query
-at a time on one thread, without encoding.
+int8 vectors that bring candidates into order, beside indexes of faiss and usearch. Times are CPU milliseconds of one
+query at a time on one thread, without encoding.
 """
 
 import sys
@@ -76,9 +76,10 @@ def measured_codes(method: str, bits: int, database: Floats, queries: Floats, tr
     return row
 
 
-def measured_faiss(database: Floats, queries: Floats, truth: Rows) -> list[dict[str, str]]:
-    """Rows of the table of faiss's indexes of floats."""
+def measured_others(database: Floats, queries: Floats, truth: Rows) -> list[dict[str, str]]:
+    """Rows of the table of faiss's and usearch's indexes of vectors."""
     import faiss  # noqa: PLC0415 - the document is shown without it
+    import usearch.index  # noqa: PLC0415
 
     faiss.omp_set_num_threads(1)
     width = database.shape[1]
@@ -88,16 +89,38 @@ def measured_faiss(database: Floats, queries: Floats, truth: Rows) -> list[dict[
     inverted.nprobe = 8
     quantised = faiss.IndexRefineFlat(faiss.IndexPQ(width, 64, 8, faiss.METRIC_INNER_PRODUCT))
     quantised.k_factor = OVERSAMPLING[-1]
+
+    class Usearch:
+        """usearch's graph with the calls of faiss."""
+
+        def __init__(self, kind: str) -> None:
+            form = {"dtype": kind, "connectivity": 32, "expansion_search": 100}
+            self.index = usearch.index.Index(ndim=width, metric="cos", **form)
+
+        def train(self, database: Floats) -> None:
+            """It learns nothing."""
+
+        def add(self, database: Floats) -> None:
+            """See faiss."""
+            self.index.add(np.arange(len(database)), database, threads=1)
+
+        def search(self, queries: Floats, count: int) -> tuple[Any, Rows]:
+            """See faiss."""
+            found = self.index.search(queries, count, threads=1)
+            return found.distances, found.keys.astype(np.int64).reshape(len(queries), -1)
+
     rows = []
     for name, index, size in (
-        ("flat", faiss.IndexFlatIP(width), 4 * width),
-        ("IVF, 64 lists, 8 searched", inverted, 4 * width + 8),
-        ("HNSW, 32 links, efSearch 100", hnsw, 4 * width + 4 * 64),
-        ("PQ of 64 bytes, 10 x refined by floats", quantised, 4 * width + 64),
+        ("faiss flat", faiss.IndexFlatIP(width), 4 * width),
+        ("faiss IVF, 64 lists, 8 searched", inverted, 4 * width + 8),
+        ("faiss HNSW, 32 links, efSearch 100", hnsw, 4 * width + 4 * 64),
+        ("faiss PQ of 64 bytes, 10 x refined by floats", quantised, 4 * width + 64),
+        ("usearch, 32 links, 100 expanded, float32", Usearch("f32"), 4 * width + 4 * 64),
+        ("usearch, 32 links, 100 expanded, int8", Usearch("i8"), width + 4 * 64),
     ):
         index.train(database)
         index.add(database)
-        row = {"faiss": name, "bytes": f"{size:,}"}
+        row = {"index": name, "bytes": f"{size:,}"}
         for count in COUNTS:
             row[f"recall@{count}"] = f"{recall(index.search(queries, count)[1], truth[:, :count]):.3f}"
         taken = milliseconds(lambda query, index=index: index.search(queries[query : query + 1], COUNTS[0]))
@@ -128,7 +151,7 @@ def _measure(settings: Settings) -> Results:
         for count in COUNTS
     }
     tables["time"] = [{name: row[name] for name in row if name in names or name.startswith("ms")} for row in rows]
-    tables["faiss"] = measured_faiss(database, queries, truth)
+    tables["others"] = measured_others(database, queries, truth)
     tables["data"] = (
         f"{len(database):,} vectors of {source.width:,} numbers are searched by {len(queries):,} others; int8 vectors "
         f"take {source.width + 4:,} bytes each."
@@ -142,7 +165,7 @@ EMBEDDINGS = Benchmark(
     _measure,
     settings={"features": str(Path("features.npy")), "queries": 800},
     quick={"queries": 200},
-    distributions=("numpy", "numba", "faiss-cpu"),
+    distributions=("numpy", "numba", "faiss-cpu", "usearch"),
     document=PROJECT / "docs" / "embeddings.md",
 )
 

@@ -211,6 +211,13 @@ def test_queries_of_another_width_are_refused(folder, vectors):
             index.search_by_id(1000, 3)
 
 
+def test_numbers_of_16_bits_are_divided_as_those_of_32(vectors):
+    rows = np.arange(len(vectors))
+    given = (100 * vectors).astype(np.float16)
+    unit = building.unit_rows(given, "z", rows)
+    np.testing.assert_array_equal(unit, building.unit_rows(given.astype(np.float32), "z", rows))
+
+
 @given(arrays(np.float32, (3, 5), elements=st.floats(-1e3, 1e3, width=32)))
 def test_int8_features_keep_length_and_nearly_the_direction(real):
     form = FeatureForm(5, "int8")
