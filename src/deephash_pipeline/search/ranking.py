@@ -53,7 +53,7 @@ def nearest_rows(
         >>> nearest_rows(queries, [part], code_length=8, k=2)
         (array([[0, 1]]), array([[0, 1]], dtype=int32))
     """
-    wanted = min(k, sum(part.allowed_count() for part in parts))
+    wanted = min(k, sum(part.allowed_count for part in parts))
     if not wanted or not len(queries):
         shape = (len(queries), wanted)
         return np.empty(shape, dtype=np.int64), np.empty(shape, dtype=np.int32)
@@ -152,13 +152,13 @@ def rows_within(
 
 
 def _for_kernels(part: SearchedPart) -> Part:
-    groups = part.groups
-    return groups.words, groups.codes, groups.starts, groups.rows, part.allowed, part.by_code, part.first_row
+    groups, of_use = part.groups, part.codes_of_use
+    return groups.words, groups.codes, groups.starts, groups.rows, part.allowed, of_use, part.by_code, part.first_row
 
 
 def _with_rare_rows_alone(part: SearchedPart) -> SearchedPart:
     """Replace a part of which few rows may be found by a copy of those."""
-    if not len(part.allowed) or part.allowed_count() * RARE > part.size:
+    if not len(part.allowed) or part.allowed_count * RARE > part.size:
         return part
     rows = rows_in(part.allowed, part.size)
     alone = CodeGroups(
