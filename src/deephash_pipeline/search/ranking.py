@@ -25,7 +25,7 @@ SLICED_CODES = 512
 # Memory for the keys and counts of the queries that are answered at a time.
 NUMBERS_AT_ONCE = 1 << 23
 SPARE_KEYS = 512
-# Of fewer rows than one in so many, the codes are copied and searched alone.
+# Of fewer rows than one in so many, the codes are copied and searched alone; of up to half, for that many queries.
 RARE = 32
 # Without its compiler, numba would run the kernels as Python, number by number.
 COMPILED = not getattr(numba.config, "DISABLE_JIT", 0)
@@ -89,7 +89,7 @@ def _nearest_of_some(
     counts, firm, listed = np.zeros((3, len(queries), code_length + 1), dtype=np.int64)
     status = np.zeros((len(queries), STATUS), dtype=np.int64)
     status[:, 0] = code_length
-    searched = [_with_rare_rows_alone(part) for part in parts]
+    searched = [_with_rare_rows_alone(part, len(queries)) for part in parts]
     found: Found = (keys, counts, firm, status)
 
     def answer(first: int, stop: int) -> None:
@@ -156,9 +156,10 @@ def _for_kernels(part: SearchedPart) -> Part:
     return groups.words, groups.codes, groups.starts, groups.rows, part.allowed, of_use, part.by_code, part.first_row
 
 
-def _with_rare_rows_alone(part: SearchedPart) -> SearchedPart:
-    """Replace a part of which few rows may be found by a copy of those."""
-    if not len(part.allowed) or part.allowed_count * RARE > part.size:
+def _with_rare_rows_alone(part: SearchedPart, queries: int) -> SearchedPart:
+    """Replace a part of which few rows may be found by a copy of those, if that takes less than to pass over others."""
+    copied = part.allowed_count * max(2, RARE // queries)
+    if not len(part.allowed) or copied > part.groups.codes:
         return part
     rows = rows_in(part.allowed, part.size)
     alone = CodeGroups(
