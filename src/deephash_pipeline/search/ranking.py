@@ -159,7 +159,7 @@ def _for_kernels(part: SearchedPart) -> Part:
 def _with_rare_rows_alone(part: SearchedPart, queries: int) -> SearchedPart:
     """Replace a part of which few rows may be found by a copy of those, if that takes less than to pass over others."""
     copied = part.allowed_count * max(2, RARE // queries)
-    if not len(part.allowed) or copied > part.groups.codes:
+    if not part.size or not len(part.allowed) or copied > part.groups.codes:
         return part
     rows = rows_in(part.allowed, part.size)
     alone = CodeGroups(
