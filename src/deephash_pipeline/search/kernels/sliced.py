@@ -32,7 +32,7 @@ TABLE_ROWS = UNIT_TRIPLES * 8 * 2
 """Of a triple in a table: eight values, two digits."""
 ENTRY_BYTES = 2 * 8 * ROW_WORDS
 """Of a value of a triple."""
-QUERIES_AT_ONCE = 128
+QUERIES_AT_ONCE = 256
 """Queries that pass a block side by side: what is known of their distances stays in the cache."""
 CODE, DISTANCE = 0, 1
 """Columns of a list of near codes."""
