@@ -8,7 +8,7 @@ from 1,024 bits on of three tenths of the codes. With `--huge 100000000` a third
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -72,7 +72,7 @@ def draw(case: Case, items: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     return pool[rng.zipf(1.3, items) % case.distinct], pool[rng.integers(0, case.distinct, QUERIES)]
 
 
-def in_turn(searches: dict[str, Callable[[], Any]], rounds: int, queries: int) -> tuple[dict[str, float], list[Any]]:
+def in_turn(searches: Mapping[str, Callable[[], Any]], rounds: int, queries: int) -> tuple[dict[str, float], list[Any]]:
     """Time searches in turn: CPU milliseconds a query, and what each returned."""
     methods = [Method(name, run, calls_lasting(run, SECONDS_OF_A_MEASUREMENT)) for name, run in searches.items()]
     timings = interleaved(methods, rounds)
