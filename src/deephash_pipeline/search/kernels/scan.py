@@ -159,8 +159,8 @@ def scan_chunk(
             marked &= of_use[first // WORD_CODES + group]
         while marked != NONE:
             lowest = marked & (~marked + ONE)
-            place = group * WORD_CODES + np.int64(popcount(lowest - ONE))
-            near[listed, CODE], near[listed, DISTANCE] = first + place, np.int64(distances[place])
+            code = group * WORD_CODES + np.int64(popcount(lowest - ONE))
+            near[listed, CODE], near[listed, DISTANCE] = first + code, np.int64(distances[code])
             listed += 1
             marked ^= lowest
     return listed
