@@ -25,8 +25,8 @@ SLICED_CODES = 512
 # Memory for the keys and counts of the queries that are answered at a time.
 NUMBERS_AT_ONCE = 1 << 23
 SPARE_KEYS = 512
-# Of fewer rows than one in so many, the codes are copied and searched alone; of up to half, for that many queries.
-RARE = 32
+# For so many queries, codes are copied and searched alone where at most half of the rows may be found.
+COPYING_QUERIES = 32
 # Without its compiler, numba would run the kernels as Python, number by number.
 COMPILED = not getattr(numba.config, "DISABLE_JIT", 0)
 
@@ -158,8 +158,8 @@ def _for_kernels(part: SearchedPart) -> Part:
 
 def _with_rare_rows_alone(part: SearchedPart, queries: int) -> SearchedPart:
     """Replace a part of which few rows may be found by a copy of those, if that takes less than to pass over others."""
-    copied = part.allowed_count * max(2, RARE // queries)
-    if not part.size or not len(part.allowed) or copied > part.groups.codes:
+    many = 2 * part.allowed_count > part.groups.codes
+    if many or queries < COPYING_QUERIES or not part.size or not len(part.allowed):
         return part
     rows = rows_in(part.allowed, part.size)
     alone = CodeGroups(
