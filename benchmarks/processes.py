@@ -30,11 +30,14 @@ def process_bytes(entry: Literal["VmRSS", "VmHWM", "RssAnon"], process: int | Li
     return 1024 * int(status.split(f"{entry}:")[1].split()[0])
 
 
-def in_new_process(function: str, *arguments: object) -> Any:
-    """Call a function of numbers and words, ``module:name``, in a process that has done nothing else."""
+def in_new_process(function: str, *arguments: object, **environment: str) -> Any:
+    """Call a function of numbers and words, ``module:name``, in a process that has done nothing else.
+
+    Further variables of its environment may be given.
+    """
     module, _, name = function.partition(":")
     program = f"import json, sys; from {module} import {name}; print(json.dumps({name}(*json.loads(sys.argv[1]))))"
-    return _printed(program, json.dumps(arguments))
+    return _printed(program, json.dumps(arguments), **environment)
 
 
 def _printed(program: str, argument: str, **environment: str) -> Any:

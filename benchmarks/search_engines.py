@@ -43,12 +43,13 @@ class FaissIndex:
 class UsearchArray:
     """usearch's exact search of an array, which is faster than exact search of its index."""
 
-    def __init__(self, codes: Codes) -> None:
-        self.codes, self.usearch = rows_of_width(codes, WIDTH), import_module("usearch.index")
+    def __init__(self, codes: Codes, width: int = WIDTH) -> None:
+        self.width, self.codes = width, rows_of_width(codes, width)
+        self.usearch = import_module("usearch.index")
 
     def search(self, codes: Codes, k: int) -> Answers:
         """Find the k nearest."""
-        queries, found = rows_of_width(codes, WIDTH), []
+        queries, found = rows_of_width(codes, self.width), []
         for first in range(0, len(queries), QUERIES_AT_ONCE):
             some, hamming = queries[first : first + QUERIES_AT_ONCE], self.usearch.MetricKind.Hamming
             found.append(self.usearch.search(self.codes, some, k, hamming, exact=True, threads=1))

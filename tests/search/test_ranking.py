@@ -3,6 +3,7 @@ import os
 import subprocess
 import sys
 from contextlib import contextmanager
+from unittest.mock import patch
 
 import numba
 import numpy as np
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deephash_pipeline.retrieval.codes import code_words
+from deephash_pipeline.search import ranking
 from deephash_pipeline.search.parts import EVERY_ROW, CodeGroups, SearchedPart, bitmap_of, group_codes
 from deephash_pipeline.search.ranking import nearest_rows, rows_within
 from tests.search.brute_force import distances_between, nearest, random_codes
@@ -46,10 +48,11 @@ def parts_of(rng, codes, borders, grouped, allowed):
     k=st.sampled_from([1, 2, 10, 300, 20_000]),
     engine=st.sampled_from(["auto", "scan", "sliced", "plain"]),
     number=st.sampled_from([1, 2]),
+    copying=st.sampled_from([1, 32]),
 )
 @settings(max_examples=60, deadline=None)
 def test_the_nearest_rows_are_those_of_brute_force(
-    seed, code_length, items, different, grouped, share, k, engine, number
+    seed, code_length, items, different, grouped, share, k, engine, number, copying
 ):
     rng = np.random.default_rng(seed)
     codes, queries = random_codes(rng, items, code_length, different), random_codes(rng, 5, code_length)
@@ -60,7 +63,7 @@ def test_the_nearest_rows_are_those_of_brute_force(
     distances = distances_between(queries, codes)
     rows = np.arange(items) if allowed is None else np.flatnonzero(allowed)
 
-    with threads(number):
+    with threads(number), patch.object(ranking, "COPYING_QUERIES", copying):
         found, found_distances = nearest_rows(code_words(queries), parts, code_length, k, engine)
     expected, expected_distances = nearest(distances, rows, k)
     np.testing.assert_array_equal(found, expected)

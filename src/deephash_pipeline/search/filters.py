@@ -11,6 +11,8 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.search.ledger import Ledger, quoted
 
 Where = Mapping[str, Any]
+Condition = tuple[str, tuple[Any, ...]]
+"""An expression in SQL, and the values of its question marks."""
 OPERATORS = ("<", "<=", ">", ">=", "!=")
 Kind = Literal["numbers", "text", "bytes"]
 SQLITE_TYPES: dict[Kind, tuple[str, ...]] = {"numbers": ("integer", "real"), "text": ("text",), "bytes": ("blob",)}
@@ -58,7 +60,7 @@ def kind_of(value: str | int | float | bytes) -> Kind:
     return "text" if isinstance(value, str) else "bytes" if isinstance(value, bytes) else "numbers"
 
 
-def condition_of(where: Where, columns: Sequence[str], has_kind: HasKind) -> tuple[str, tuple[Any, ...]]:
+def condition_of(where: Where, columns: Sequence[str], has_kind: HasKind) -> Condition:
     """Translate a condition to SQL: the expression, and the values of its question marks.
 
     Args:
@@ -191,15 +193,18 @@ class Conditions:
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
         self._kinds: set[tuple[str, Kind]] = set()
-        self._known: dict[tuple[str, tuple[Any, ...]], NDArray[np.int64]] = {}
+        self._known: dict[Condition, NDArray[np.int64]] = {}
 
-    def positions(self, where: Where) -> NDArray[np.int64]:
-        """Positions of the items, also of some that are removed, for which a condition holds: int64, ascending.
+    def named(self, where: Where) -> Condition:
+        """A condition as SQL.
 
         Raises:
             InputError: if a column is unknown, or the condition has another form.
         """
-        condition = condition_of(where, self._ledger.columns(), self.has_kind)
+        return condition_of(where, self._ledger.columns(), self.has_kind)
+
+    def positions(self, condition: Condition) -> NDArray[np.int64]:
+        """Positions of the items, also of some that are removed, for which a condition holds: int64, ascending."""
         known = self._known.pop(condition, np.empty(0, dtype=np.int64))
         # Those after the last known one: what lies between, the condition does not hold for.
         new = self._ledger.positions_where(*condition, after=int(known[-1]) if len(known) else -1)

@@ -1,12 +1,13 @@
 """A part of an index: codes that do not change any more, stored once each, with the rows of their items."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from deephash_pipeline.search.kernels.grouping import list_rows, number_codes
+from deephash_pipeline.search.kernels.grouping import list_rows, mark_codes, number_codes
 
 NO_ROWS: NDArray[np.uint32] = np.empty(0, dtype=np.uint32)
 EVERY_ROW: NDArray[np.uint64] = np.empty(0, dtype=np.uint64)
@@ -74,7 +75,7 @@ class SearchedPart:
     Example:
         >>> groups = group_codes(np.array([[7, 1]], dtype=np.uint64))
         >>> part = SearchedPart(groups, size=2, first_row=0, allowed=bitmap_of(np.array([1]), size=2))
-        >>> part.allowed_count(), part.by_code
+        >>> part.allowed_count, part.by_code
         (1, False)
     """
 
@@ -88,9 +89,19 @@ class SearchedPart:
         """Whether its rows are found by their codes, see `kernels.nearest.Part`."""
         return len(self.groups.code_of) > 0 and not len(self.allowed)
 
+    @cached_property
     def allowed_count(self) -> int:
         """How many rows may be found."""
         return int(np.bitwise_count(self.allowed).sum()) if len(self.allowed) else self.size
+
+    @cached_property
+    def codes_of_use(self) -> NDArray[np.uint64]:
+        """Bitmap of the codes that have a row that may be found; empty if all have."""
+        if not len(self.allowed) or not len(self.groups.starts):
+            return self.allowed
+        of_use = np.zeros(-(-self.groups.codes // WORD_ROWS), dtype=np.uint64)
+        mark_codes(self.groups.starts, self.groups.rows, self.allowed, of_use)
+        return of_use
 
 
 def bitmap_of(rows: NDArray[np.integer[Any]], size: int) -> NDArray[np.uint64]:

@@ -25,8 +25,8 @@ SLICED_CODES = 512
 # Memory for the keys and counts of the queries that are answered at a time.
 NUMBERS_AT_ONCE = 1 << 23
 SPARE_KEYS = 512
-# Of fewer rows than one in so many, the codes are copied and searched alone.
-RARE = 32
+# For so many queries, codes are copied and searched alone where at most half of the rows may be found.
+COPYING_QUERIES = 32
 # Without its compiler, numba would run the kernels as Python, number by number.
 COMPILED = not getattr(numba.config, "DISABLE_JIT", 0)
 
@@ -53,7 +53,7 @@ def nearest_rows(
         >>> nearest_rows(queries, [part], code_length=8, k=2)
         (array([[0, 1]]), array([[0, 1]], dtype=int32))
     """
-    wanted = min(k, sum(part.allowed_count() for part in parts))
+    wanted = min(k, sum(part.allowed_count for part in parts))
     if not wanted or not len(queries):
         shape = (len(queries), wanted)
         return np.empty(shape, dtype=np.int64), np.empty(shape, dtype=np.int32)
@@ -89,7 +89,7 @@ def _nearest_of_some(
     counts, firm, listed = np.zeros((3, len(queries), code_length + 1), dtype=np.int64)
     status = np.zeros((len(queries), STATUS), dtype=np.int64)
     status[:, 0] = code_length
-    searched = [_with_rare_rows_alone(part) for part in parts]
+    searched = [_with_rare_rows_alone(part, len(queries)) for part in parts]
     found: Found = (keys, counts, firm, status)
 
     def answer(first: int, stop: int) -> None:
@@ -152,13 +152,14 @@ def rows_within(
 
 
 def _for_kernels(part: SearchedPart) -> Part:
-    groups = part.groups
-    return groups.words, groups.codes, groups.starts, groups.rows, part.allowed, part.by_code, part.first_row
+    groups, of_use = part.groups, part.codes_of_use
+    return groups.words, groups.codes, groups.starts, groups.rows, part.allowed, of_use, part.by_code, part.first_row
 
 
-def _with_rare_rows_alone(part: SearchedPart) -> SearchedPart:
-    """Replace a part of which few rows may be found by a copy of those."""
-    if not len(part.allowed) or part.allowed_count() * RARE > part.size:
+def _with_rare_rows_alone(part: SearchedPart, queries: int) -> SearchedPart:
+    """Replace a part of which few rows may be found by a copy of those, if that takes less than to pass over others."""
+    many = 2 * part.allowed_count > part.groups.codes
+    if many or queries < COPYING_QUERIES or not part.size or not len(part.allowed):
         return part
     rows = rows_in(part.allowed, part.size)
     alone = CodeGroups(

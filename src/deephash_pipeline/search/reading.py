@@ -328,14 +328,17 @@ class ReadableIndex:
         """The present state, and its parts as far as conditions hold."""
         if where is None:
             snapshot = self._store.current()
-            return snapshot, snapshot.parts()
+            return snapshot, snapshot.parts
         with self._store.lock:
             while True:
                 snapshot = self._store.current()
-                positions = self._conditions.positions(where)
+                condition = self._conditions.named(where)
+                if condition in snapshot.searched:
+                    return snapshot, snapshot.searched[condition]
+                positions = self._conditions.positions(condition)
                 # Merging forgets the metadata of removed items: those of this snapshot would seem to have none.
                 if not self._store.merged_by_another():
-                    return snapshot, snapshot.parts_at(positions)
+                    return snapshot, snapshot.parts_at(condition, positions)
 
     def _rows(
         self, ids: Sequence[ItemId] | NDArray[Any], snapshot: Snapshot | None = None

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 
 from deephash_pipeline.search.answers import Ids, ItemId
 from deephash_pipeline.search.features import FeatureForm
+from deephash_pipeline.search.filters import CONDITIONS_KEPT, Condition
 from deephash_pipeline.search.ids import INTEGER, MISSING
 from deephash_pipeline.search.parts import (
     EVERY_ROW,
@@ -175,11 +177,11 @@ class Snapshot:
 
     Attributes:
         sources: segments in the order of insertion, the tail after them.
-        filtered: parts to search, by condition; filled as conditions are asked for.
+        searched: parts to search, by condition, of the latest ones; only to be touched under the store's lock.
     """
 
     sources: tuple[Source, ...]
-    filtered: dict[Any, list[SearchedPart]] = field(default_factory=dict)
+    searched: dict[Condition, list[SearchedPart]] = field(default_factory=dict)
 
     @property
     def count(self) -> int:
@@ -191,21 +193,30 @@ class Snapshot:
         """Number of the first row of every source, and of all rows, int64 (sources + 1,)."""
         return np.concatenate(([0], np.cumsum([source.items.size for source in self.sources], dtype=np.int64)))
 
+    @cached_property
     def parts(self) -> list[SearchedPart]:
         """What to search without a condition."""
-        return [
-            SearchedPart(source.items.groups, source.items.size, int(first), source.present)
-            for source, first in zip(self.sources, self.first_rows[:-1], strict=True)
-        ]
+        return self._parts(source.present for source in self.sources)
 
-    def parts_at(self, positions: NDArray[np.int64]) -> list[SearchedPart]:
-        """What to search when only items at some positions, ascending, may be found."""
-        parts = []
-        for source, first in zip(self.sources, self.first_rows[:-1], strict=True):
-            rows = source.items.rows_of(positions) if source.items.size else np.empty(0, dtype=np.int64)
-            allowed = bitmap_of(rows[source.has(rows)], source.items.size)
-            parts.append(SearchedPart(source.items.groups, source.items.size, int(first), allowed))
-        return parts
+    def parts_at(self, condition: Condition, positions: NDArray[np.int64]) -> list[SearchedPart]:
+        """What to search when only items at the positions of a condition, ascending, may be found; it is kept."""
+        rows = [
+            items.rows_of(positions) if items.size else np.empty(0, dtype=np.int64)
+            for items in (source.items for source in self.sources)
+        ]
+        self.searched[condition] = self._parts(
+            bitmap_of(some[source.has(some)], source.items.size)
+            for source, some in zip(self.sources, rows, strict=True)
+        )
+        if len(self.searched) > CONDITIONS_KEPT:
+            del self.searched[next(iter(self.searched))]
+        return self.searched[condition]
+
+    def _parts(self, allowed: Iterable[NDArray[np.uint64]]) -> list[SearchedPart]:
+        return [
+            SearchedPart(source.items.groups, source.items.size, int(first), bitmap)
+            for source, first, bitmap in zip(self.sources, self.first_rows[:-1], allowed, strict=True)
+        ]
 
     def gathered(self, rows: NDArray[np.int64], get: Any, like: NDArray[Any]) -> NDArray[Any]:
         """Collect get(items, rows within) over all sources, into an array like `like` whose rows belong to `rows`."""

@@ -74,3 +74,21 @@ def list_rows(code_of: NDArray[np.uint32], starts: NDArray[np.uint32], rows: NDA
     for row in range(len(code_of)):
         rows[place[code_of[row]]] = row
         place[code_of[row]] += np.uint32(1)
+
+
+@kernel
+def mark_codes(starts: NDArray[np.uint32], rows: NDArray[np.uint32], allowed: Any, of_use: NDArray[np.uint64]) -> None:
+    """Mark the codes that have a row that is allowed.
+
+    Args:
+        starts: of `list_rows`,
+        rows: likewise.
+        allowed: bitmap of rows, uint64.
+        of_use: bitmap of codes, uint64 zeros, written.
+    """
+    for code in range(len(starts) - 1):
+        for place in range(np.int64(starts[code]), np.int64(starts[code + 1])):
+            row = np.int64(rows[place])
+            if (allowed[row >> 6] >> np.uint64(row & 63)) & np.uint64(1):
+                of_use[code >> 6] |= np.uint64(1) << np.uint64(code & 63)
+                break

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from deephash_pipeline.retrieval.kernels.compiled import inner, kernel
 from deephash_pipeline.search.kernels.keys import KEYS, ROW_BITS, ROW_MASK, sort_keys
 from deephash_pipeline.search.kernels.nearest import Found, Part, is_allowed
-from deephash_pipeline.search.kernels.scan import LONG_CHUNK_CODES, chunk_of, scan_chunk
-from deephash_pipeline.search.kernels.sliced import CODE, DISTANCE
+from deephash_pipeline.search.kernels.scan import CHUNK_CODES, scan_chunk
+from deephash_pipeline.search.kernels.sliced import CODE, DISTANCE, WORD_CODES
 
 
 @inner
@@ -67,7 +67,7 @@ def list_items(
         answers: int64 (queries, number of answers), written: rows of the index.
         distances: int32 (queries, number of answers), written.
     """
-    _, _, starts, rows, allowed, by_code, first_row = part
+    _, _, starts, rows, allowed, _, by_code, first_row = part
     keys, counts, _, status = found
     wanted = answers.shape[1]
     spare = np.empty(wanted, dtype=np.int64)
@@ -124,15 +124,15 @@ def count_within(
         keys: int64, written from ends[query] on; empty for counting alone.
         ends: int64 (queries,), raised by the number of items found.
     """
-    words, codes, starts, rows, allowed, _, first_row = part
-    distances = np.empty(LONG_CHUNK_CODES, dtype=np.uint64)
-    near = np.empty((LONG_CHUNK_CODES, 2), dtype=np.int64)
-    chunk = chunk_of(len(words))
-    for first in range(0, codes, chunk):
+    words, codes, starts, rows, allowed, of_use, _, first_row = part
+    distances, marks = np.empty(CHUNK_CODES, dtype=np.uint64), np.empty(CHUNK_CODES // WORD_CODES, dtype=np.uint64)
+    near = np.empty((CHUNK_CODES, 2), dtype=np.int64)
+    for first in range(0, codes, CHUNK_CODES):
         # Queries in turn, a chunk stays in the cache.
         for query in range(first_query, stop_query):
-            stop = min(first + chunk, codes)
-            for listed in range(scan_chunk(words, first, stop, queries, query, radius, distances, near)):
+            stop = min(first + CHUNK_CODES, codes)
+            found = scan_chunk(words, first, stop, queries, query, radius, of_use, distances, marks, near)
+            for listed in range(found):
                 code, distance = near[listed, CODE], near[listed, DISTANCE]
                 start = np.int64(starts[code]) if len(starts) else code
                 end = np.int64(starts[code + 1]) if len(starts) else code + 1

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from deephash_pipeline.retrieval.kernels.compiled import inner, kernel
 from deephash_pipeline.search.kernels.keys import KEYS, LIMIT, NEARER, ROW_BITS, lower_limit, make_room
-from deephash_pipeline.search.kernels.scan import LONG_CHUNK_CODES, chunk_of, scan_chunk
+from deephash_pipeline.search.kernels.scan import CHUNK_CODES, scan_chunk
 from deephash_pipeline.search.kernels.sliced import (
     BLOCK_CODES,
     CODE,
@@ -28,17 +28,20 @@ from deephash_pipeline.search.kernels.sliced import (
     add_24,
     list_marked,
     mark_near,
+    mark_of_use,
     tabulate,
     turn,
 )
 from deephash_pipeline.search.kernels.vectors import ROW_WORDS
 
 # Codes that are compared first: where equal codes are many, these already set a limit.
-FIRST_CODES = 16
+FIRST_CODES = 64
 # What several queries scan before any of them goes on.
 SCANNED_WORDS = 1 << 15
 
-Part = tuple[NDArray[np.uint64], int, NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint64], bool, int]
+Part = tuple[
+    NDArray[np.uint64], int, NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint64], NDArray[np.uint64], bool, int
+]
 """A part of an index, as kernels take it:
 
 - codes, uint64 (words, at least so many), in the order of their first items;
@@ -47,6 +50,7 @@ Part = tuple[NDArray[np.uint64], int, NDArray[np.uint32], NDArray[np.uint32], ND
   order;
 - rows: uint32 (items,), rows of the part in the order of their codes, then their own; empty likewise;
 - allowed: uint64, bitmap of the rows that may be found; empty if all may;
+- of_use: likewise, of the codes that have such a row;
 - by_code: whether keys have codes, which takes no look at `rows`; only if all rows may be found;
 - first_row: number of the part's first row in the index.
 """
@@ -79,14 +83,11 @@ def _accept(
         row: Any = code
         items: Any = 1
         certain = 1
-        if len(starts) == 0:
-            if not is_allowed(allowed, code):
-                continue
-        elif len(allowed) == 0:
+        if len(starts) and len(allowed) == 0:
             items = min(k, np.int64(starts[code + 1]) - np.int64(starts[code]))
             if not by_code:
                 row = np.int64(rows[starts[code]])
-        else:
+        elif len(starts):
             start, items = np.int64(starts[code]), 0
             for of_code in range(start, np.int64(starts[code + 1])):
                 if is_allowed(allowed, np.int64(rows[of_code])):
@@ -96,8 +97,6 @@ def _accept(
                     items += 1
                     if items == k:
                         break
-            if items == 0:
-                continue
         if status[query, KEYS] == keys.shape[1]:
             make_room(k, keys[query], counts[query], status[query])
         keys[query, status[query, KEYS]] = distance << ROW_BITS | (first_row + row)
@@ -120,14 +119,14 @@ def _begin(first_query: int, stop_query: int, first_row: int, k: int, counts: An
 
 @inner
 def _scan_codes(
-    first: int, stop: int, queries: Any, words: Any, starts: Any, rows: Any, allowed: Any, by_code: bool,
-    first_row: int, k: int, query: int, keys: Any, counts: Any, firm: Any, status: Any, distances: Any, near: Any,
+    first: int, stop: int, queries: Any, words: Any, starts: Any, rows: Any, allowed: Any, of_use: Any, by_code: bool,
+    first_row: int, k: int, query: int, keys: Any, counts: Any, firm: Any, status: Any, distances: Any, marks: Any,
+    near: Any,
 ) -> None:  # fmt: skip
     """Let a query walk codes first..stop, a chunk at a time."""
-    chunk = chunk_of(len(words))
     while first < stop and status[query, LIMIT] >= 0:
-        end = min(stop, first + (chunk if first else FIRST_CODES))
-        listed = scan_chunk(words, first, end, queries, query, status[query, LIMIT], distances, near)
+        end = min(stop, first + min(CHUNK_CODES, max(FIRST_CODES, first)))
+        listed = scan_chunk(words, first, end, queries, query, status[query, LIMIT], of_use, distances, marks, near)
         if listed:
             _accept(near, listed, starts, rows, allowed, by_code, first_row, k, query, keys, counts, firm, status)
         first = end
@@ -145,19 +144,19 @@ def scan_part(first_query: int, stop_query: int, queries: NDArray[np.uint64], pa
         k: how many items to find, at least 1.
         found: what is known of the queries, written.
     """
-    words, codes, starts, rows, allowed, by_code, first_row = part
+    words, codes, starts, rows, allowed, of_use, by_code, first_row = part
     keys, counts, firm, status = found
-    distances = np.empty(LONG_CHUNK_CODES, dtype=np.uint64)
-    near = np.empty((LONG_CHUNK_CODES, 2), dtype=np.int64)
+    distances, marks = np.empty(CHUNK_CODES, dtype=np.uint64), np.empty(CHUNK_CODES // WORD_CODES, dtype=np.uint64)
+    near = np.empty((CHUNK_CODES, 2), dtype=np.int64)
     _begin(first_query, stop_query, first_row, k, counts, firm, status)
     # So many codes stay in the cache for the next query; a single one walks them all.
     several = stop_query - first_query > 1
-    block = max(LONG_CHUNK_CODES, SCANNED_WORDS // len(words) if several else codes)
+    block = max(CHUNK_CODES, SCANNED_WORDS // len(words) // WORD_CODES * WORD_CODES if several else codes)
     for first in range(0, codes, block):
         for query in range(first_query, stop_query):
             _scan_codes(
-                first, min(first + block, codes), queries, words, starts, rows, allowed, by_code, first_row,
-                k, query, keys, counts, firm, status, distances, near,
+                first, min(first + block, codes), queries, words, starts, rows, allowed, of_use, by_code, first_row,
+                k, query, keys, counts, firm, status, distances, marks, near,
             )  # fmt: skip
 
 
@@ -185,7 +184,7 @@ def slice_part(
         working: of `working_memory`, for these queries.
     """
     keys, counts, firm, status = found
-    words, codes, starts, rows, allowed, by_code, first_row = part
+    words, codes, starts, rows, allowed, of_use, by_code, first_row = part
     entries, table, sums, planes, marks, active = working
     units, digits = len(entries), sums.shape[1]
     near = np.empty((BLOCK_CODES, 2), dtype=np.int64)
@@ -208,6 +207,7 @@ def slice_part(
                     for code in range(stop - first):
                         planes[top + code // ROW_WORDS, code % ROW_WORDS] = words[word, first + code]
                     turn(planes, top * ROW_WORDS, planes, top)
+            mark_of_use(of_use, first, marks[1])
             for unit in range(units):
                 triples = min(UNIT_TRIPLES, (code_length - unit * UNIT_BITS + 2) // 3)
                 tabulate(planes, unit * UNIT_BITS, (triples + 7) // 8 * 8, table)
@@ -228,7 +228,7 @@ def slice_part(
                     begin, end = first, stop if first else min(FIRST_CODES, stop)
                     while begin < stop and status[query, LIMIT] >= 0:
                         if mark_near(sums, place_of * digits, digits, status[query, LIMIT], marks):
-                            listed = list_marked(sums, place_of, marks, first, begin, end, near)
+                            listed = list_marked(sums, place_of, marks[0], first, begin, end, near)
                             _accept(
                                 near, listed, starts, rows, allowed, by_code, first_row, k,
                                 query, keys, counts, firm, status,

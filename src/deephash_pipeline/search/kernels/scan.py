@@ -1,27 +1,101 @@
-"""How far codes are from a query, by popcounts, a chunk of codes at a time.
+"""Which codes are near enough to a query, by popcounts in vector registers, a chunk of codes at a time.
 
-Words of equal place lie side by side, so that a vector holds a word of several codes. Of eight words, carry-save adders
-(Harley and Seal) make four whose ones count 1, 1, 2 and 4: half the popcounts, which cost most on processors without an
-instruction for vectors of them. The words of a chunk are read in long runs, as fast as the memory gives them.
+Words of equal place lie side by side, so that a vector holds a word of several codes. Up to eight words of a code are
+read side by side and ahead of time, as fast as the memory gives them; only the near codes are marked. Where the
+processor counts no ones of vectors, carry-save adders (Harley and Seal) make of eight words four whose ones count 1, 1,
+2 and 4: half the work.
 """
 
+from functools import reduce
 from typing import Any
 
 import numpy as np
+from llvmlite import ir
+from numba import types
 from numpy.typing import NDArray
 
 from deephash_pipeline.retrieval.kernels.compiled import inner, popcount
 from deephash_pipeline.search.kernels.sliced import CODE, DISTANCE, NONE, ONE, WORD_CODES
+from deephash_pipeline.search.kernels.vectors import ROW_WORDS, Vectors, cgutils, instructions, pointer_to
 
-# Codes of one to seven words, and of more.
-CHUNK_CODES, LONG_CHUNK_CODES = 512, 2048
-WIDE_WORDS = 8
+CHUNK_CODES = 1024
+"""A multiple of 64: marks of codes are words."""
+SIDE_BY_SIDE = 8
+# How far ahead memory is fetched.
+CODES_AHEAD = 256
 
 
-@inner
-def chunk_of(words: int) -> int:
-    """How many codes of so many words make a chunk."""
-    return CHUNK_CODES if words < WIDE_WORDS else LONG_CHUNK_CODES
+def _counter(words: int) -> Any:
+    """A function that adds so many words of codes to their distances from a query, and marks the near ones.
+
+    Its arguments:
+        codes: flat; the first word of the first code is
+        at: here.
+        stride: from one word of a code to its next.
+        rows: how many times eight codes there are.
+        queries: flat; the first word of the query is
+        of_query: here.
+        distances: uint64, one for each code; changed.
+        more: whether distances so far count; or else they are zeros.
+        limit: the largest distance that counts.
+        marks: uint64, written: bit i of word w is set if code 64 w + i is at most that far.
+    """
+
+    def add(
+        _typing: Any, codes: Any, at: Any, stride: Any, rows: Any, queries: Any, of_query: Any,
+        distances: Any, more: Any, limit: Any, marks: Any,
+    ) -> Any:  # fmt: skip
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            _, at, stride, rows, _, of_query, _, more, limit, _ = arguments
+            codes, queries, distances, marks = (
+                pointer_to(context, builder, signature.args[place], arguments[place]) for place in (0, 4, 6, 9)
+            )
+            vectors = Vectors(context, builder)
+            marks, mark = builder.bitcast(marks, ir.IntType(8).as_pointer()), ir.IntType(vectors.words)
+            places = [at.type(place) for place in range(words)]
+            wanted = [vectors.spread(builder.load(builder.gep(queries, [builder.add(of_query, p)]))) for p in places]
+            begins = [builder.gep(codes, [builder.add(at, builder.mul(stride, place))]) for place in places]
+            farthest = vectors.spread(limit)
+            with cgutils.for_range(builder, rows) as loop:
+                soon = builder.add(builder.mul(loop.index, at.type(ROW_WORDS)), at.type(CODES_AHEAD))
+                for begin in begins:
+                    vectors.fetch(begin, soon)
+                near: Any = ir.IntType(8)(0)
+                for part in vectors.parts():
+                    differ = [
+                        builder.xor(vectors.load(begin, loop.index, part), bits)
+                        for begin, bits in zip(begins, wanted, strict=True)
+                    ]
+                    before = vectors.load_if(more, distances, loop.index, part)
+                    total = reduce(builder.add, _ones(vectors, differ), before)
+                    vectors.store(total, distances, loop.index, part)
+                    of_part = builder.bitcast(builder.icmp_signed("<=", total, farthest), mark)
+                    wide = builder.zext(of_part, near.type) if vectors.words < ROW_WORDS else of_part
+                    near = builder.or_(near, builder.shl(wide, near.type(part)))
+                builder.store(near, builder.gep(marks, [loop.index]))
+            return context.get_dummy_value()
+
+        number = types.int64
+        return types.void(
+            codes, number, number, number, queries, number, distances, types.boolean, number, marks
+        ), generate
+
+    return instructions(add)
+
+
+def _ones(vectors: Vectors, differ: list[Any]) -> list[Any]:
+    """Vectors that add up to how many ones there are."""
+    if vectors.counts or len(differ) < SIDE_BY_SIDE:
+        return [vectors.popcount(vector) for vector in differ]
+    ones, twos0 = vectors.full_add(*differ[:3])
+    more, twos1 = vectors.full_add(*differ[3:6])
+    ones, twos2 = vectors.full_add(ones, more, differ[6])
+    twos, fours = vectors.full_add(twos0, twos1, twos2)
+    worth = ((ones, 0), (differ[7], 0), (twos, 1), (fours, 2))
+    return [vectors.builder.shl(vectors.popcount(vector), vectors.constant(shift)) for vector, shift in worth]
+
+
+_count_1, _count_2, _count_4, _count_8 = _counter(1), _counter(2), _counter(4), _counter(SIDE_BY_SIDE)
 
 
 @inner
@@ -32,113 +106,61 @@ def scan_chunk(
     queries: NDArray[np.uint64],
     query: int,
     limit: int,
+    of_use: NDArray[np.uint64],
     distances: NDArray[np.uint64],
+    marks: NDArray[np.uint64],
     near: NDArray[np.int64],
 ) -> int:
-    """List those of codes first..stop whose distance from a query is at most `limit`.
+    """List those of codes first..stop that are of use and whose distance from a query is at most `limit`.
 
     Args:
         words: codes, uint64 (words, codes).
-        first: the first code,
-        stop: and the one after the last; at most LONG_CHUNK_CODES in all.
+        first: the first code, a multiple of 64,
+        stop: and the one after the last; at most CHUNK_CODES in all.
         queries: codes, uint64 (queries, words).
         query: which of them.
         limit: the largest distance that counts.
-        distances: uint64 (LONG_CHUNK_CODES,), working memory.
-        near: int64 (LONG_CHUNK_CODES, 2), written: codes and distances.
+        of_use: bitmap of the codes to list; empty if all are.
+        distances: uint64 (CHUNK_CODES,), working memory.
+        marks: uint64 (CHUNK_CODES / 64,), working memory.
+        near: int64 (CHUNK_CODES, 2), written: codes and distances.
 
     Returns:
         How many there are.
     """
-    size, start, row = np.uint64(stop - first), np.uint64(first), np.uint64(query)
-    word: Any = np.int64(0)
-    length = queries.shape[1]
-    farthest, least = np.uint64(limit), ~NONE
-    if length == 1:
-        bits = queries[row, NONE]
-        for place in range(size):
-            distance = popcount(words[NONE, start + place] ^ bits)
-            distances[place] = distance
-            least = min(least, distance)
-    else:
-        if length < WIDE_WORDS:
-            _set_two_words(words, start, size, queries, row, distances)
-            word = 2
+    length, stride, size = len(words), words.shape[1], stop - first
+    rows = size // ROW_WORDS
+    marks[(size - 1) // WORD_CODES] = NONE
+    word = 0
+    while word < length:
+        at, of_query, left = word * stride + first, query * length + word, length - word
+        if left >= SIDE_BY_SIDE:
+            _count_8(words, at, stride, rows, queries, of_query, distances, word > 0, limit, marks)
+            word += SIDE_BY_SIDE
+        elif left >= 4:
+            _count_4(words, at, stride, rows, queries, of_query, distances, word > 0, limit, marks)
+            word += 4
+        elif left >= 2:
+            _count_2(words, at, stride, rows, queries, of_query, distances, word > 0, limit, marks)
+            word += 2
         else:
-            for place in range(size):
-                distances[place] = NONE
-        while word < length:
-            if word + 8 <= length:
-                _add_eight_words(words, np.uint64(word), start, size, queries, row, distances)
-                word += 8
-            else:
-                _add_word(words, np.uint64(word), start, size, queries, row, distances)
-                word += 1
-        for place in range(size):
-            least = min(least, distances[place])
-    return _list_near(distances, first, stop - first, farthest, near) if least <= farthest else 0
-
-
-@inner
-def _add_word(words: Any, word: Any, start: Any, size: Any, queries: Any, query: Any, distances: Any) -> None:
-    bits = queries[query, word]
-    for place in range(size):
-        distances[place] += popcount(words[word, start + place] ^ bits)
-
-
-@inner
-def _set_two_words(words: Any, start: Any, size: Any, queries: Any, query: Any, distances: Any) -> None:
-    bits0, bits1 = queries[query, NONE], queries[query, ONE]
-    for place in range(size):
-        code = start + place
-        distances[place] = popcount(words[NONE, code] ^ bits0) + popcount(words[ONE, code] ^ bits1)
-
-
-@inner
-def _full_add(a: Any, b: Any, c: Any) -> Any:
-    either = a ^ b
-    return either ^ c, (a & b) | (either & c)
-
-
-@inner
-def _add_eight_words(words: Any, word: Any, start: Any, size: Any, queries: Any, query: Any, distances: Any) -> None:
-    w0, w1, w2, w3 = word, word + np.uint64(1), word + np.uint64(2), word + np.uint64(3)
-    w4, w5, w6, w7 = word + np.uint64(4), word + np.uint64(5), word + np.uint64(6), word + np.uint64(7)
-    b0, b1, b2, b3 = queries[query, w0], queries[query, w1], queries[query, w2], queries[query, w3]
-    b4, b5, b6, b7 = queries[query, w4], queries[query, w5], queries[query, w6], queries[query, w7]
-    for place in range(size):
-        code = start + place
-        ones, twos0 = _full_add(words[w0, code] ^ b0, words[w1, code] ^ b1, words[w2, code] ^ b2)
-        more, twos1 = _full_add(words[w3, code] ^ b3, words[w4, code] ^ b4, words[w5, code] ^ b5)
-        ones, twos2 = _full_add(ones, more, words[w6, code] ^ b6)
-        twos, fours = _full_add(twos0, twos1, twos2)
-        distances[place] += (
-            popcount(ones)
-            + popcount(words[w7, code] ^ b7)
-            + (popcount(twos) << np.uint64(1))
-            + (popcount(fours) << np.uint64(2))
-        )
-
-
-@inner
-def _list_near(distances: Any, chunk: int, size: int, farthest: Any, near: Any) -> Any:
-    """List those codes of a chunk that are near enough, with their distances; return how many there are."""
-    listed: Any = np.int64(0)
-    for first in range(0, size, WORD_CODES):
-        start, of_word = np.uint64(first), np.uint64(min(WORD_CODES, size - first))
-        # Mostly one code of a chunk is near: the least of 64 distances is found faster than 64 marks are made.
-        least = farthest + ONE
-        for place in range(of_word):
-            least = min(least, distances[start + place])
-        if least > farthest:
-            continue
-        marked = NONE
-        for place in range(of_word):
-            marked |= np.uint64(distances[start + place] <= farthest) << place
+            _count_1(words, at, stride, rows, queries, of_query, distances, word > 0, limit, marks)
+            word += 1
+    for place in range(rows * ROW_WORDS, size):
+        distances[place] = NONE
+        for word in range(length):
+            distances[place] += popcount(words[word, first + place] ^ queries[query, word])
+        if np.int64(distances[place]) <= limit:
+            marks[place // WORD_CODES] |= ONE << np.uint64(place % WORD_CODES)
+    listed = 0
+    for group in range((size + WORD_CODES - 1) // WORD_CODES):
+        marked = marks[group]
+        if len(of_use):
+            marked &= of_use[first // WORD_CODES + group]
         while marked != NONE:
             lowest = marked & (~marked + ONE)
-            code = first + np.int64(popcount(lowest - ONE))
-            near[listed, CODE], near[listed, DISTANCE] = chunk + code, np.int64(distances[code])
+            code = group * WORD_CODES + np.int64(popcount(lowest - ONE))
+            near[listed, CODE], near[listed, DISTANCE] = first + code, np.int64(distances[code])
             listed += 1
             marked ^= lowest
     return listed

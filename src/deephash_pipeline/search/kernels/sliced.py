@@ -32,13 +32,15 @@ TABLE_ROWS = UNIT_TRIPLES * 8 * 2
 """Of a triple in a table: eight values, two digits."""
 ENTRY_BYTES = 2 * 8 * ROW_WORDS
 """Of a value of a triple."""
-QUERIES_AT_ONCE = 128
+QUERIES_AT_ONCE = 256
 """Queries that pass a block side by side: what is known of their distances stays in the cache."""
 CODE, DISTANCE = 0, 1
 """Columns of a list of near codes."""
 
 NONE = np.uint64(0)
 ONE = np.uint64(1)
+_EVERY_EIGHTH = np.uint64(0x0101_0101_0101_0101)
+_TOGETHER = np.uint64(0x0102_0408_1020_4080)
 
 Working = tuple[
     NDArray[np.uint16],
@@ -57,8 +59,8 @@ def working_memory(queries: NDArray[np.uint64], code_length: int) -> Working:
     Returns:
         Where in the tables the numbers for queries begin, in bytes, uint16 (units, n, UNIT_TRIPLES); the table of a
         unit, uint64 (TABLE_ROWS, ROW_WORDS); the binary digits of the distances of some queries, uint64
-        (QUERIES_AT_ONCE, digits, ROW_WORDS); the rows of a block, uint64 (bits, ROW_WORDS); marks, uint64 (ROW_WORDS,);
-        numbers of queries, int64 (QUERIES_AT_ONCE,).
+        (QUERIES_AT_ONCE, digits, ROW_WORDS); the rows of a block, uint64 (bits, ROW_WORDS); marks of codes
+        that are near and of those that are of use, uint64 (2, ROW_WORDS); numbers of queries, int64 (QUERIES_AT_ONCE,).
     """
     units = -(-code_length // UNIT_BITS)
     bits = np.unpackbits(queries.view(np.uint8), axis=1, bitorder="little")[:, : units * UNIT_BITS]
@@ -70,7 +72,7 @@ def working_memory(queries: NDArray[np.uint64], code_length: int) -> Working:
         _aligned(TABLE_ROWS),
         _aligned(QUERIES_AT_ONCE, digits),
         _aligned(max(units * UNIT_BITS, WORD_CODES * queries.shape[1])),
-        _aligned(1)[0],
+        _aligned(2),
         np.empty(QUERIES_AT_ONCE, dtype=np.int64),
     )
 
@@ -213,7 +215,7 @@ def tabulate(_typing: Any, rows: Any, first: Any, triples: Any, table: Any) -> A
 
 @instructions
 def mark_near(_typing: Any, sums: Any, start: Any, digits: Any, limit: Any, marks: Any) -> Any:
-    """Mark the distances of a block that are at most `limit`, see `add_8`, in a row; return whether there is one."""
+    """Mark the codes of a block that are of use and at most `limit` away, see `add_8`; return whether there is one."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         _, start, digits, limit, _ = arguments
@@ -226,17 +228,33 @@ def mark_near(_typing: Any, sums: Any, start: Any, digits: Any, limit: Any, mark
             with cgutils.for_range(builder, digits) as loop:
                 digit = vectors.load(sums, builder.add(start, loop.index), word)
                 of_limit = builder.sub(start.type(0), builder.and_(builder.lshr(limit, loop.index), start.type(1)))
-                spread = ir.Constant(vectors.type, ir.Undefined)
-                for place in range(vectors.words):
-                    spread = builder.insert_element(spread, of_limit, ir.IntType(32)(place))
-                builder.store(vectors.majority(builder.not_(digit), spread, builder.load(near)), near)
-            found = builder.load(near)
+                below = builder.load(near)
+                builder.store(vectors.majority(builder.not_(digit), vectors.spread(of_limit), below), near)
+            found = builder.and_(builder.load(near), vectors.load(marks, start.type(1), word))
             vectors.store(found, marks, start.type(0), word)
             for place in range(vectors.words):
                 any_near = builder.or_(any_near, builder.extract_element(found, ir.IntType(32)(place)))
         return builder.icmp_unsigned("!=", any_near, any_near.type(0))
 
     return types.boolean(sums, types.int64, types.int64, types.int64, marks), generate
+
+
+@inner
+def mark_of_use(of_use: Any, first: int, marks: Any) -> None:
+    """Turn marks of the codes of a block on their side, as `turn` does with the codes.
+
+    Args:
+        of_use: bitmap of codes, uint64; empty if all are of use.
+        first: the first code of the block.
+        marks: uint64 (ROW_WORDS,), written: bit i of word g is that of code 8 i + g.
+    """
+    begin = first // WORD_CODES
+    for lane in range(ROW_WORDS):
+        marks[lane] = NONE if len(of_use) else ~NONE
+        for word in range(begin, min(begin + ROW_WORDS, len(of_use))):
+            # The product brings every eighth bit together in the highest byte.
+            eight = ((of_use[word] >> np.uint64(lane)) & _EVERY_EIGHTH) * _TOGETHER >> np.uint64(56)
+            marks[lane] |= eight << np.uint64(8 * (word - begin))
 
 
 @inner

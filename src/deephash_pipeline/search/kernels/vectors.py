@@ -19,7 +19,9 @@ class Vectors:
 
     def __init__(self, context: Any, builder: Any) -> None:
         self.builder = builder
-        self.ternary = "+avx512f" in context.codegen().magic_tuple()[2]
+        features = context.codegen().magic_tuple()[2]
+        self.ternary = "+avx512f" in features
+        self.counts = "+avx512vpopcntdq" in features
         self.words = ROW_WORDS if self.ternary else ROW_WORDS // 2
         self.type = ir.VectorType(ir.IntType(64), self.words)
 
@@ -51,6 +53,26 @@ class Vectors:
     def constant(self, word: int) -> Any:
         """A vector of equal words."""
         return self.type([word] * self.words)
+
+    def spread(self, word: Any) -> Any:
+        """A vector of a word that is known later."""
+        vector = ir.Constant(self.type, ir.Undefined)
+        first = self.builder.insert_element(vector, word, ir.IntType(32)(0))
+        every = ir.Constant(ir.VectorType(ir.IntType(32), self.words), [0] * self.words)
+        return self.builder.shuffle_vector(first, vector, every)
+
+    def popcount(self, vector: Any) -> Any:
+        """Number of ones in each word."""
+        name, kind = f"llvm.ctpop.v{self.words}i64", ir.FunctionType(self.type, [self.type])
+        return self.builder.call(cgutils.get_or_insert_function(self.builder.module, kind, name), [vector])
+
+    def fetch(self, memory: Any, word: Any) -> None:
+        """Have a word, which need not exist, brought into the second-level cache."""
+        number, byte = ir.IntType(32), ir.IntType(8).as_pointer()
+        kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+        fetch = cgutils.get_or_insert_function(self.builder.module, kind, "llvm.prefetch.p0i8")
+        place = self.builder.bitcast(self.builder.gep(memory, [word]), byte)
+        self.builder.call(fetch, [place, number(0), number(2), number(1)])
 
     def full_add(self, a: Any, b: Any, c: Any) -> tuple[Any, Any]:
         """Add three binary digits: the digit of the sum, and the carry."""
