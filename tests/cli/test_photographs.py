@@ -93,7 +93,7 @@ def test_a_fit_reads_no_picture_and_keeps_what_is_known_of_each(command, colours
     result = command("index", "refit", colours.parent / "x.index", "--labels", "folder")
     assert result.exit_code == 0, result.output
     hasher, again, codes, same = stored(colours)
-    assert hasher.description.method == "itq_cca"
+    assert hasher.description.method == "srh"
     assert (again, same.tolist()) == (names, features.tolist())
     assert not np.array_equal(codes, before)
     warm = np.array(["warm" in name for name in names])
