@@ -32,8 +32,8 @@ class SRH(ITQ):
     are more often of one kind than neighbours by the features, so the graph is made again from it.
 
     A ridge r of 1,000 rows of mean variance serves rows like those of the fit, one of 8,000 rows serves others. The
-    mean of both metrics is embedded, and ITQ's rotation takes K bits from its 2 K leading directions. Fewer than 500
-    rows without labels get ITQ's own codes.
+    mean of both metrics is embedded (of the first alone with labels), and ITQ's rotation takes K bits from its 2 K
+    leading directions. Fewer than 500 rows without labels get ITQ's own codes.
 
     Args:
         code_length: number of bits per code, 1 to min(D, n - 1).
@@ -75,7 +75,7 @@ class SRH(ITQ):
             embedded = embed(rows, (vectors * values)[:, :KEPT])
             smooth = neighbour_graph(embedded, 2 * self.neighbours, labels).smoothness(rows)
         metric = np.zeros_like(scatter)
-        for ridge, constant in (NEAR, FAR):
+        for ridge, constant in (NEAR,) if self.supervised else (NEAR, FAR):
             values, vectors = spectral_regression(smooth, scatter, ridge / len(rows))
             embedding = vectors * (values + constant / len(rows))
             metric += embedding @ embedding.T / np.vdot(embedding, scatter @ embedding)
