@@ -93,7 +93,8 @@ def refit(folder: Path, method: str | None = None, labels: bool = False, device:
             else:
                 ids = [name for name, label in zip(ids, known, strict=True) if label is not None]
                 known = [label for label in known if label is not None]
-            numbers = {label: number for number, label in enumerate(sorted({*known} - {None}))}
+            names = sorted({label for label in known if label is not None})
+            numbers = {name: number for number, name in enumerate(names)}
             classes = np.array([numbers.get(label, -1) for label in known])
         encoder, about = learned(function, images.hasher.extractor, images.index.features_of(ids), classes)
         hasher = ImageHasher(images.hasher.trunk, encoder, about, device)
