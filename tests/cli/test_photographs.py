@@ -93,7 +93,7 @@ def test_a_fit_reads_no_picture_and_keeps_what_is_known_of_each(command, colours
     result = command("index", "refit", colours.parent / "x.index", "--labels", "folder")
     assert result.exit_code == 0, result.output
     hasher, again, codes, same = stored(colours)
-    assert hasher.description.method == "itq_cca"
+    assert hasher.description.method == "srh"
     assert (again, same.tolist()) == (names, features.tolist())
     assert not np.array_equal(codes, before)
     warm = np.array(["warm" in name for name in names])
@@ -102,6 +102,16 @@ def test_a_fit_reads_no_picture_and_keeps_what_is_known_of_each(command, colours
     assert apart[np.ix_(warm, warm)].mean() < apart[np.ix_(warm, ~warm)].mean()
     kept.rename(colours)
     assert "140 there already, 140 images" in build(command, colours).output
+
+
+def test_pictures_without_a_label_are_learned_from_beside_those_with_one(command, colours):
+    paths = sorted(colours.rglob("*.png"))
+    lines = (f"{path},{path.parent.name if row % 2 else ''}\n" for row, path in enumerate(paths))
+    listing = colours / "listing.csv"
+    listing.write_text("path,label\n" + "".join(lines))
+    result = command("index", "build", colours.parent / "x.index", listing, "--bits", 64, "--labels", "folder")
+    assert result.exit_code == 0, result.output
+    assert "fitted on 140 of its images" in result.output
 
 
 def test_a_search_is_brought_into_the_order_of_the_features(command, colours, extractor):

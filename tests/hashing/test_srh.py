@@ -3,27 +3,34 @@
 import numpy as np
 
 from deephash_pipeline.hashing import ITQ, SRH
-from deephash_pipeline.hashing.srh import neighbour_graph, spectral_regression, unit_rows
+from deephash_pipeline.hashing.srh import neighbour_graph, second_moment, spectral_regression, unit_rows
 
 ROWS = unit_rows(np.random.default_rng(3).normal(size=(60, 6)))
 
 
 def test_graph_and_its_regression_are_those_of_the_formulas() -> None:
     cosines = ROWS.astype(np.float64) @ ROWS.T
+    classes = np.append(np.full(40, -1), np.arange(20) % 3)
     graph = np.zeros_like(cosines)
     for row, to_others in enumerate(cosines):
         nearest = [other for other in np.argsort(-to_others) if other != row][:5]
         graph[row, nearest] = np.maximum(to_others[nearest], 0) ** 3
+    known = (classes[:, None] >= 0) & (classes >= 0)
+    same = known & (classes[:, None] == classes)
+    graph[known & ~same] = 0
     graph = (graph + graph.T) / 2
+    graph += graph.sum(axis=1).mean() * same / np.maximum(same.sum(axis=1), 1)
     graph /= np.sqrt(np.outer(graph.sum(axis=1), graph.sum(axis=1)))
-    found = neighbour_graph(ROWS, 5)
-    np.testing.assert_allclose(found.toarray(), graph, atol=1e-6)
+    found = neighbour_graph(ROWS, 5, classes)
+    np.testing.assert_allclose((found.neighbours + found.members @ found.members.T).toarray(), graph, atol=1e-6)
 
-    values, vectors = spectral_regression(ROWS, found, 0.3)
-    scatter = ROWS.T.astype(np.float64) @ ROWS
+    smooth, scatter = ROWS.T.astype(np.float64) @ graph @ ROWS, second_moment(ROWS)
+    np.testing.assert_allclose(found.smoothness(ROWS), smooth, atol=1e-5)
+    np.testing.assert_allclose(scatter, ROWS.T.astype(np.float64) @ ROWS, atol=1e-5)
+    values, vectors = spectral_regression(smooth, scatter, 0.3)
     metric = scatter + 0.3 * np.trace(scatter) / 6 * np.eye(6)
     np.testing.assert_allclose(vectors.T @ metric @ vectors, np.eye(6), atol=1e-5)
-    by_value = vectors.T @ ROWS.T @ graph @ ROWS @ vectors
+    by_value = vectors.T @ smooth @ vectors
     np.testing.assert_allclose(np.maximum(np.diag(by_value), 0), values, atol=1e-5)
     np.testing.assert_allclose(by_value, np.diag(np.diag(by_value)), atol=1e-5)
 
@@ -33,15 +40,33 @@ def test_few_rows_give_the_codes_of_itq() -> None:
     np.testing.assert_array_equal(SRH(12).fit(rows).transform(rows), ITQ(12).fit(rows).transform(rows))
 
 
-def test_neighbours_of_noisy_clusters_get_near_codes() -> None:
+KINDS = np.arange(2000) % 20
+
+
+def noisy_clusters(noise: float) -> np.ndarray:
     generator = np.random.default_rng(5)
-    kinds = np.arange(2000) % 20
-    rows = 3 * generator.normal(size=(20, 40))[kinds] + 4.5 * generator.normal(size=(2000, 40))
+    return 3 * generator.normal(size=(20, 40))[KINDS] + noise * generator.normal(size=(2000, 40))
 
-    def agreement(codes: np.ndarray) -> float:
-        signs = np.where(codes, 1.0, -1.0)
-        nearest = np.argsort(-(signs @ signs.T), axis=1, kind="stable")[:, :50]
-        return float((kinds[nearest] == kinds[:, None]).mean())
 
-    plain, ours = (agreement(method(16).fit(rows).transform(rows)) for method in (ITQ, SRH))
+def agreement(codes: np.ndarray, kinds: np.ndarray) -> float:
+    signs = np.where(codes, 1.0, -1.0)
+    nearest = np.argsort(-(signs @ signs.T), axis=1, kind="stable")[:, :50]
+    return float((kinds[nearest] == kinds[:, None]).mean())
+
+
+def test_neighbours_of_noisy_clusters_get_near_codes() -> None:
+    rows = noisy_clusters(4.5)
+    plain, ours = (agreement(method(16).fit(rows).transform(rows), KINDS) for method in (ITQ, SRH))
     assert ours > plain + 0.02
+
+
+def test_classes_that_are_known_help_and_rows_without_one_count_too() -> None:
+    rows = noisy_clusters(7)
+    known = KINDS < 10
+    without, with_classes = (
+        SRH(16, supervised=labels is not None).fit(rows, labels).transform(rows)
+        for labels in (None, np.where(known, KINDS, -1))
+    )
+    assert agreement(with_classes[known], KINDS[known]) > agreement(without[known], KINDS[known]) + 0.02
+    plain = agreement(ITQ(16).fit(rows).transform(rows)[~known], KINDS[~known])
+    assert agreement(with_classes[~known], KINDS[~known]) > plain

@@ -50,15 +50,18 @@ class ITQ(LinearHashFunction):
         return {**hyperplanes_through(centre, directions @ rotation), "objective": objective}
 
     def _learn_rotation(self, components: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The rotation (K, K) and the objective's course (iterations + 1,), from V, the principal components (n, K)."""
-        rotation = random_rotation(self.code_length, self.random_state)
+        """The rotation (m, K) and the objective's course (iterations + 1,), from V, the principal components (n, m).
+
+        Of m > K components R has K orthonormal columns, and the objective is that of all m with zeros for m - K bits.
+        """
+        rotation = random_rotation(components.shape[1], self.random_state)[:, : self.code_length]
         correlation = _correlate_with_signs(components, rotation)
-        # ||B - V R||^2 = ||B||^2 + ||V||^2 - 2 tr(R' V' B): the last term alone changes, and needs K x K matrices only.
-        constant = components.size + np.vdot(components, components)
+        # ||B - V R||^2 = ||B||^2 + ||V||^2 - 2 tr(R' V' B): the last term alone changes, and needs m x K matrices only.
+        constant = len(components) * self.code_length + np.vdot(components, components)
         objective = [constant - 2 * np.vdot(rotation, correlation)]
         for _ in range(self.iterations):
             # Procrustes: with V' B = L S P', tr(R' V' B) is largest at R = L P'.
-            left, _, right_transposed = np.linalg.svd(correlation)
+            left, _, right_transposed = np.linalg.svd(correlation, full_matrices=False)
             rotation = left @ right_transposed
             correlation = _correlate_with_signs(components, rotation)
             objective.append(constant - 2 * np.vdot(rotation, correlation))
@@ -77,7 +80,7 @@ def random_rotation(size: int, random_state: int) -> NDArray[np.float64]:
 
 
 def _correlate_with_signs(components: NDArray[np.float64], rotation: NDArray[np.float64]) -> NDArray[np.float64]:
-    """V' B with B = sgn(V R), shape (K, K), for V of shape (n, K); B exists one block of rows at a time."""
+    """V' B with B = sgn(V R), shape (m, K), for V of shape (n, m); B exists one block of rows at a time."""
     correlation = np.zeros_like(rotation)
     for rows in row_blocks(components):
         signs = np.where(components[rows] @ rotation >= 0, 1.0, -1.0)

@@ -58,20 +58,23 @@ def with_signs_fixed(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(vectors * np.where(leading < 0, -1.0, 1.0))
 
 
-def one_direction_per_bit(z: NDArray[Any], centre: NDArray[np.float64], code_length: int) -> NDArray[np.float64]:
-    """The `code_length` leading principal directions, shape (D, code_length).
+def one_direction_per_bit(
+    z: NDArray[Any], centre: NDArray[np.float64], code_length: int, at_most: int | None = None
+) -> NDArray[np.float64]:
+    """The `code_length` leading principal directions, shape (D, code_length), or up to `at_most` of them.
 
     Args:
         z: features, shape (n, D).
         centre: their mean, shape (D,).
         code_length: the number of directions needed.
+        at_most: the number of directions wanted; None for those needed.
 
     Raises:
         InputError: `z` varies along fewer directions; at most min(D, n - 1) are possible.
     """
     found = min(z.shape[1], z.shape[0] - 1)
     if code_length <= found:
-        directions = principal_directions(z, centre, code_length)
+        directions = principal_directions(z, centre, at_most or code_length)
         found = directions.shape[1]
     if code_length > found:
         raise InputError(

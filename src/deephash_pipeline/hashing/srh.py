@@ -1,6 +1,6 @@
 """SRH: hyperplanes regressed on the spectrum of a graph of neighbours, then rotated as ITQ does."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +13,14 @@ from deephash_pipeline.hashing.linear import feature_mean, hyperplanes_through, 
 from deephash_pipeline.hashing.principal_directions import one_direction_per_bit, with_signs_fixed
 from deephash_pipeline.hashing.rows import require_different_rows, row_blocks
 
-FEWEST, MANY = 500, 2000
-"""Rows below which the graph says less than variance does, and from which it may be trusted: measured."""
+FEWEST = 500
+"""Rows below which a graph without labels says less than variance does: measured."""
 KEPT = 128
 """Dimensions of the embedding whose neighbours make the next graph."""
+NEAR, FAR = (1000, 400), (8000, 2000)
+"""The ridge and the constant, times the number of rows: for rows like those of the fit, and for others."""
+AT_LEAST = 2048
+"""Rows of a block, of which a matrix D x D is summed."""
 
 
 class SRH(ITQ):
@@ -24,17 +28,19 @@ class SRH(ITQ):
 
     Rows t are centred and scaled to length 1. A graph joins each row to its nearest; W has the cubes of their cosines,
     symmetric and divided by the roots of the degrees. Spectral regression finds the directions along which neighbours
-    are alike, t'Wt a = w (t't + r I) a. The rows' projections on them, scaled by w + c, are rotated as in ITQ.
+    are alike, t'Wt a = w (t't + r I) a. The rows are projected on them, scaled by w + c. Neighbours in that embedding
+    are more often of one kind than neighbours by the features, so the graph is made again from it.
 
-    Neighbours in that embedding are more often of one kind than neighbours by the features. So from 2,000 rows on the
-    graph is made again from it, r is .3 of the mean variance, and c is .15. From 500 rows on there is one graph, r is 3
-    and c is 1, which stays nearer to the features. Fewer rows get ITQ's own codes.
+    A ridge r of 1,000 rows of mean variance serves rows like those of the fit, one of 8,000 rows serves others. The
+    mean of both metrics is embedded (of the first alone with labels), and ITQ's rotation takes K bits from its 2 K
+    leading directions. Fewer than 500 rows without labels get ITQ's own codes.
 
     Args:
         code_length: number of bits per code, 1 to min(D, n - 1).
         iterations: as of ITQ.
         neighbours: number of neighbours of a row in the first graph; later ones have twice as many.
-        rounds: number of times that the graph is made again, from 2,000 rows on.
+        rounds: number of times that the graph is made again.
+        supervised: join all rows of a class too, and no two of different classes; class -1 is of rows without one.
         random_state: seed of the first rotation.
 
     Example:
@@ -48,26 +54,53 @@ class SRH(ITQ):
     reference = "Cai, He & Han, Spectral regression for efficient regularized subspace learning, ICCV 2007"
     neighbours: PositiveInt = 10
     rounds: NonNegativeInt = 3
+    supervised: bool = False
+
+    def _validated_training_set(self, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        z, labels = super()._validated_training_set(X, y)
+        return z, labels - int(len(labels) > 0 and np.any(np.asarray(y) == -1))
 
     def _learn(self, z: NDArray[Any], labels: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
-        if len(z) < FEWEST:
-            return super()._learn(z, labels)
+        if not len(labels):
+            if len(z) < FEWEST:
+                return super()._learn(z, labels)
+            labels = np.full(len(z), -1)
         require_different_rows(z, "direction of variance")
         centre = feature_mean(z)
         rows = unit_rows(z - centre)
-        ridge, constant, rounds = (0.3, 0.15, self.rounds) if len(z) >= MANY else (3.0, 1.0, 0)
-        graph = neighbour_graph(rows, self.neighbours)
-        for _ in range(rounds):
-            values, vectors = spectral_regression(rows, graph, ridge)
-            embedded = unit_rows(project(rows, (vectors * values)[:, :KEPT]))
-            graph = neighbour_graph(embedded, 2 * self.neighbours)
-        values, vectors = spectral_regression(rows, graph, ridge)
-        embedding = vectors * (values + constant)
-        embedded = unit_rows(project(rows, embedding))
+        scatter = second_moment(rows)
+        smooth = neighbour_graph(rows, self.neighbours, labels).smoothness(rows)
+        for _ in range(self.rounds):
+            values, vectors = spectral_regression(smooth, scatter, NEAR[0] / len(rows))
+            embedded = embed(rows, (vectors * values)[:, :KEPT])
+            smooth = neighbour_graph(embedded, 2 * self.neighbours, labels).smoothness(rows)
+        metric = np.zeros_like(scatter)
+        for ridge, constant in (NEAR,) if self.supervised else (NEAR, FAR):
+            values, vectors = spectral_regression(smooth, scatter, ridge / len(rows))
+            embedding = vectors * (values + constant / len(rows))
+            metric += embedding @ embedding.T / np.vdot(embedding, scatter @ embedding)
+        lengths, axes = eigh(metric)
+        embedding = with_signs_fixed(axes * np.sqrt(np.maximum(lengths, 0)))
+        embedded = embed(rows, embedding)
         origin = np.zeros(embedded.shape[1])
-        directions = one_direction_per_bit(embedded, origin, self.code_length)
+        directions = one_direction_per_bit(embedded, origin, self.code_length, at_most=2 * self.code_length)
         rotation, objective = self._learn_rotation(project(embedded, directions))
         return {**hyperplanes_through(centre, embedding @ directions @ rotation), "objective": objective}
+
+
+class Graph(NamedTuple):
+    """W = neighbours + members . members', (n, n): without a block of n_c x n_c for each class."""
+
+    neighbours: csr_array
+    members: csr_array
+
+    def smoothness(self, rows: NDArray[np.float32]) -> NDArray[np.float64]:
+        """Compute t'Wt of rows t (n, D), shape (D, D)."""
+        of_classes = (self.members.T @ rows).astype(np.float64)
+        total: NDArray[np.float64] = of_classes.T @ of_classes
+        for block in row_blocks(rows, at_least=AT_LEAST):
+            total += rows[block].astype(np.float64).T @ (self.neighbours[block] @ rows)
+        return (total + total.T) / 2
 
 
 def unit_rows(rows: NDArray[Any]) -> NDArray[np.float32]:
@@ -76,36 +109,53 @@ def unit_rows(rows: NDArray[Any]) -> NDArray[np.float32]:
     return np.asarray(rows / np.where(lengths > 0, lengths, 1), dtype=np.float32)
 
 
-def neighbour_graph(rows: NDArray[np.float32], neighbours: int) -> csr_array:
-    """W: cubes of cosines of `rows` (n, D), of unit length, with their nearest; symmetric, normalised, (n, n)."""
+def embed(rows: NDArray[np.float32], embedding: NDArray[np.float64]) -> NDArray[np.float32]:
+    """Rows (n, D) times an embedding (D, m), divided by their lengths."""
+    return np.concatenate([unit_rows(rows[block] @ embedding) for block in row_blocks(rows)])
+
+
+def second_moment(rows: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Compute t't of rows t (n, D), shape (D, D)."""
+    total = np.zeros((rows.shape[1], rows.shape[1]))
+    for block in row_blocks(rows, at_least=AT_LEAST):
+        part = rows[block].astype(np.float64)
+        total += part.T @ part
+    return total
+
+
+def neighbour_graph(rows: NDArray[np.float32], neighbours: int, labels: NDArray[np.int64]) -> Graph:
+    """Join `rows` (n, D), of unit length, to their nearest by the cubes of cosines, and to all of their class.
+
+    A row's edges to its class weigh as much in all as those of a mean row to its neighbours. Neighbours of another
+    class are left out. Class -1 is of rows without one.
+    """
     from sklearn.neighbors import NearestNeighbors  # noqa: PLC0415 - a fifth of a second, for every command
 
     # Exact, block by block: memory holds no n x n matrix.
     neighbours = min(neighbours, len(rows) - 1)
     distances, nearest = NearestNeighbors(n_neighbors=neighbours, algorithm="brute").fit(rows).kneighbors()
     weights = np.maximum(1 - distances.astype(np.float64) ** 2 / 2, 0) ** 3
+    own, others = labels[:, np.newaxis], labels[nearest]
+    weights[(own != others) & (own >= 0) & (others >= 0)] = 0
     starts = np.arange(0, weights.size + 1, neighbours)
     graph = csr_array((weights.ravel(), nearest.ravel(), starts), shape=(len(rows), len(rows)))
     graph = (graph + graph.T) / 2
-    degrees = graph.sum(axis=1)
+    known = np.flatnonzero(labels >= 0)
+    sizes = np.bincount(labels[known], minlength=1)
+    shares = np.sqrt(graph.sum() / len(rows) / sizes[labels[known]])
+    members = csr_array((shares, (known, labels[known])), shape=(len(rows), len(sizes)))
+    degrees = graph.sum(axis=1) + members @ members.sum(axis=0)
     scale = diags_array(1 / np.sqrt(np.where(degrees > 0, degrees, 1)))
-    return csr_array(scale @ graph @ scale)
+    return Graph(csr_array(scale @ graph @ scale), csr_array(scale @ members))
 
 
 def spectral_regression(
-    rows: NDArray[np.float32], graph: csr_array, ridge: float
+    smooth: NDArray[np.float64], scatter: NDArray[np.float64], ridge: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Solve t'Wt a = w (t't + r I) a, r = `ridge` times the mean of t't's diagonal; the largest w first, none below 0.
 
     Returns:
         w, shape (D,), and a, shape (D, D), one vector a column.
     """
-    dimension = rows.shape[1]
-    smooth, scatter = np.zeros((dimension, dimension)), np.zeros((dimension, dimension))
-    for block in row_blocks(rows, at_least=2048):
-        part = rows[block].astype(np.float64)
-        smooth += part.T @ (graph[block] @ rows)
-        scatter += part.T @ part
-    scatter[np.diag_indices(dimension)] += ridge * np.trace(scatter) / dimension
-    values, vectors = eigh((smooth + smooth.T) / 2, scatter)
+    values, vectors = eigh(smooth, scatter + ridge * np.trace(scatter) / len(scatter) * np.eye(len(scatter)))
     return np.maximum(values[::-1], 0), with_signs_fixed(vectors[:, ::-1])

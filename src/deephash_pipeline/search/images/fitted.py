@@ -9,7 +9,7 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.deephash import ImageHasher
 from deephash_pipeline.deephash.feature_hash import learned
 from deephash_pipeline.hashers.base import EncodedPixels
-from deephash_pipeline.hashing import HASH_FUNCTIONS
+from deephash_pipeline.hashing import HASH_FUNCTIONS, SRH
 from deephash_pipeline.retrieval import pack_bits
 from deephash_pipeline.search import HammingIndex
 from deephash_pipeline.search.images.index import ImageIndex
@@ -21,7 +21,8 @@ MOST = 20_000
 """Pictures that one is fitted on, drawn at random from more."""
 GROWN = 2
 """Times as many pictures as at the last fit are worth another."""
-WITHOUT_LABELS, WITH_LABELS = "srh", "itq_cca"
+USUAL = "srh"
+"""Hash function that is fitted, with labels or without."""
 SHIPPED = "photographs"
 """Benchmark of the hashers for photographs that come with the package."""
 AT_A_TIME = 1024
@@ -60,8 +61,9 @@ def refit(folder: Path, method: str | None = None, labels: bool = False, device:
 
     Args:
         folder: directory of the index; it stays as it is until the new one takes its place.
-        method: key of `deephash_pipeline.hashing.HASH_FUNCTIONS`; None for the usual one, with labels or without.
-        labels: whether images of one label are to have codes near to each other.
+        method: key of `deephash_pipeline.hashing.HASH_FUNCTIONS`; None for the usual one.
+        labels: whether images of one label are to have codes near to each other. Only `srh` learns from images without
+            a label besides.
         device: PyTorch device of the hasher.
 
     Returns:
@@ -70,7 +72,7 @@ def refit(folder: Path, method: str | None = None, labels: bool = False, device:
     Raises:
         InputError: the index keeps no features or has too few pictures, or the method does not suit.
     """
-    method = method or (WITH_LABELS if labels else WITHOUT_LABELS)
+    method = method or USUAL
     if method not in HASH_FUNCTIONS:
         raise InputError(f"unknown hash function `{method}`: `deephash-pipeline methods` names them")
     with ImageIndex.open(folder, read_only=True, device=device) as images:
@@ -86,8 +88,14 @@ def refit(folder: Path, method: str | None = None, labels: bool = False, device:
         classes = None
         if labels:
             known = [item.get("label") for item in images.index.metadata(ids)]
-            ids = [name for name, label in zip(ids, known, strict=True) if label is not None]
-            _, classes = np.unique([label for label in known if label is not None], return_inverse=True)
+            if isinstance(function, SRH):
+                function.supervised = True
+            else:
+                ids = [name for name, label in zip(ids, known, strict=True) if label is not None]
+                known = [label for label in known if label is not None]
+            names = sorted({label for label in known if label is not None})
+            numbers = {name: number for number, name in enumerate(names)}
+            classes = np.array([numbers.get(label, -1) for label in known])
         encoder, about = learned(function, images.hasher.extractor, images.index.features_of(ids), classes)
         hasher = ImageHasher(images.hasher.trunk, encoder, about, device)
     with replacing_index(folder) as beside, ImageIndex.create(beside, hasher, features=True) as made:
