@@ -184,3 +184,12 @@ def test_codes_of_an_older_index_are_kept(command, folder, index, encoded):
     write_digits(folder, range(60, 61))
     assert "1 added, 60 there already" in command("index", "build", index, *DIGITS, folder).output
     assert encoded == ["0060.png"]
+
+
+def test_several_copies_of_a_file_of_the_index_are_added(command, folder, index):
+    first = pictures(folder)[0]
+    for number in range(3):
+        shutil.copy(first, folder / f"copy {number}.png")
+    result = command("index", "build", index, *DIGITS, folder)
+    assert result.exit_code == 0, result.output
+    assert contents(index) == expected(folder)

@@ -11,7 +11,8 @@ from PIL import Image
 from deephash_pipeline.deephash import FeatureExtractor, ImageHasher
 from deephash_pipeline.deephash.feature_hash import learned
 from deephash_pipeline.hashing import ITQ
-from deephash_pipeline.search.images import ImageIndex, fitted
+from deephash_pipeline.search.images import ImageIndex, distinct, fitted
+from tests.cli.conftest import write_digits
 from tests.cli.test_search import one_line
 
 SIZE = (32, 32)
@@ -159,3 +160,42 @@ def test_what_cannot_be_fitted_is_refused_in_one_line(command, colours, built):
     assert "unknown hash function `iqt`" in one_line(command("index", "refit", index, "--method", "iqt"))
     assert "`itq_cca` learns from labels" in one_line(command("index", "refit", index, "--method", "itq_cca"))
     assert "`index refit" in one_line(build(command, colours, "--labels", "folder"))
+
+
+def test_copies_of_what_is_shown_are_hidden(command, colours, extractor, monkeypatch):
+    first, second = sorted(colours.rglob("*.png"))[:2]
+    for number in range(3):
+        (colours / f"copy {number}.png").write_bytes(first.read_bytes())
+        # Other bytes, and features that are near.
+        Image.open(second).resize((30, 30)).save(colours / f"small {number}.png")
+    build(command, colours)
+
+    def found(k, *options):
+        result = command("search", colours.parent / "x.index", first, "-k", k, "--json", *options)
+        return [row["path"] for row in json.loads(result.output)]
+
+    everything = found(1000)
+    z = dict(zip(everything, extractor.features(everything), strict=True))
+    rows = np.stack(list(z.values()))
+    # By a network that was not trained, pictures are far nearer than photographs are.
+    near = float(np.quantile(1 - rows @ rows.T, 0.1))
+    monkeypatch.setattr(distinct, "NEAR", near)
+    shown = found(1000, "--distinct")
+    expected = []
+    for name in everything:
+        if not any(z[name] @ z[other] >= 1 - near for other in expected):
+            expected.append(name)
+    assert shown == expected
+    assert 10 < len(shown) <= len(everything) - 6
+    # Those that are hidden make room for others.
+    assert found(8, "--distinct") == expected[:8]
+
+
+def test_without_features_only_files_of_equal_bytes_are_copies(command, tmp_path):
+    write_digits(tmp_path / "photos", range(20))
+    for path in sorted((tmp_path / "photos").rglob("*.png"))[:5]:
+        (tmp_path / "photos" / path.name).write_bytes(path.read_bytes())
+    command("index", "build", tmp_path / "x.index", tmp_path / "photos", "--hasher", "pretrained:digits-48")
+    photo = next((tmp_path / "photos").rglob("*.png"))
+    shown = json.loads(command("search", tmp_path / "x.index", photo, "-k", 25, "--distinct", "--json").output)
+    assert len({os.path.basename(row["path"]) for row in shown}) == len(shown) == 20

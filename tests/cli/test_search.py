@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import socket
+import time
 from pathlib import Path
 
 import numpy as np
@@ -324,6 +325,38 @@ def test_a_service_on_an_address_of_ipv6_answers_there(command, built, monkeypat
     printed, found = served(monkeypatch, command, statuses, built, "--host", "::1", *allowed)
     assert printed.startswith("http://[::1]:")
     assert found == [200, 200, 200, 200, 400]
+
+
+def test_a_service_that_watches_a_folder_finds_what_is_new_and_not_what_is_gone(
+    command, index, photos, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("deephash_pipeline.cli.serve.SECONDS_BETWEEN_LOOKS", 0.05)
+    folder = tmp_path / "watched"
+    shutil.copytree(photos / "3", folder)
+    seven = next((photos / "7").glob("*.png"))
+
+    def ids(client, expected):
+        for _ in range(600):
+            items = client.get("/v1/items?count=1000", headers={"host": "localhost"}).json()
+            if (found := {item["id"] for item in items if item["id"].startswith(str(folder))}) == expected:
+                break
+            time.sleep(0.05)
+        return found
+
+    def watched(client):
+        pictures = {str(path) for path in folder.glob("*.png")} - {str(folder / "broken.png")}
+        gone = min(pictures)
+        seen = [ids(client, pictures) == pictures]
+        os.remove(gone)
+        shutil.copy(seven, folder / "new.png")
+        now = pictures - {gone} | {str(folder / "new.png")}
+        return [*seen, ids(client, now) == now]
+
+    _, found = served(monkeypatch, command, watched, index, "--watch", folder)
+    assert found == [True, True]
+    with ImageIndex.open(index) as images:
+        assert [name for name in images if str(photos) in name]
+    assert "is for one INDEX" in one_line(command("serve", index, photos, "--port", 0, "--watch", folder))
 
 
 def test_a_service_that_cannot_start_says_why(command, built, tmp_path):

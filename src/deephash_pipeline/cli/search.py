@@ -36,6 +36,7 @@ from deephash_pipeline.search.images import (
     searched_folders,
 )
 from deephash_pipeline.search.images.changes import OF_THE_FILE, gone
+from deephash_pipeline.search.images.distinct import distinct
 from deephash_pipeline.search.images.fitted import fewest, has_outgrown, hasher_of, is_shipped, refit
 from deephash_pipeline.search.images.updating import Missing
 from deephash_pipeline.search.replacing import holds_vectors
@@ -215,6 +216,7 @@ def _print_facts(facts: dict[str, Any], as_json: bool) -> None:
 @click.option("--radius", type=int, help="Find all at most so many bits away, at most k of them.")
 @click.option("--label", "labels", multiple=True, help="Only of this label; may be repeated.")
 @click.option("--rescore", is_flag=True, help="Bring the nearest into the order of the features that INDEX keeps.")
+@click.option("--distinct", "only_distinct", is_flag=True, help="Hide copies of pictures that come before.")
 @click.option("--vectors", type=FOLDER, help="Search an index of vectors by those in a file.")
 @click.option("--recall", type=float, help="Of a search by vectors, in place of what the index was built for.")
 @json_option
@@ -229,6 +231,7 @@ def search(
     radius: int | None,
     labels: Sequence[str],
     rescore: bool,
+    only_distinct: bool,
     vectors: Path | None,
     recall: float | None,
     as_json: bool,
@@ -241,8 +244,8 @@ def search(
     In an index of vectors, find those most like --vectors, by cosine.
     """
     if holds_vectors(index):
-        if photo or radius is not None or engine or approximate:
-            raise InputError(f"{index} has vectors: PHOTO, --radius and --engine are for images")
+        if photo or radius is not None or only_distinct or engine or approximate:
+            raise InputError(f"{index} has vectors: PHOTO, --radius, --distinct and --engine are for images")
         rows, expected = found_vectors(index, VectorSearch(vectors, name, k, labels, recall))
         _print_rows(rows, as_json)
         click.echo(expected, err=True)
@@ -256,11 +259,14 @@ def search(
         raise InputError("--rescore is for a photo: leave it out with --id")
     with opened(index, device if photo else "cpu", OtherEngine(engine, approximate)) as images:
         where = images.labelled(labels) if labels else None
-        if name is not None:
-            answers = images.search_by_id(name, k, where)
-        else:
+
+        def ask(k: int) -> Answers:
+            if name is not None:
+                return images.search_by_id(name, k, where)
             assert photo is not None
-            answers = images.search(photo, k, where, rescore)
+            return images.search(photo, k, where, rescore)
+
+        answers = distinct(images.index, ask, k) if only_distinct else ask(k)
         rows = _rows(images, answers, radius)
     _print_rows(rows, as_json, ("distance", "label", "id"))
     if approximate and not as_json:

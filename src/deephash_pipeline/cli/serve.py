@@ -2,8 +2,9 @@
 
 import logging
 import socket
-from collections.abc import Sequence
-from contextlib import ExitStack
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -15,11 +16,13 @@ from deephash_pipeline.cli.vectors import build_of_vectors, open_vector_index
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.extras import required
 from deephash_pipeline.search.coded import CodedItems
+from deephash_pipeline.search.images import ImageIndex, bring_up_to_date, list_images, searched_folders
 from deephash_pipeline.search.images.stored import Runtime
 from deephash_pipeline.search.replacing import holds_vectors
 
 ANYWHERE = ("0.0.0.0", "::")
 SECONDS_TO_END = 10
+SECONDS_BETWEEN_LOOKS = 10.0
 
 
 @click.command()
@@ -40,6 +43,7 @@ SECONDS_TO_END = 10
     help="What computes codes; onnx wants INDEX/hasher.onnx of export-onnx, and no PyTorch.",
 )
 @click.option("--vectors", type=FOLDER, help="Make INDEX of this file of vectors first, if it is not there yet.")
+@click.option("--watch", multiple=True, help="Folder to whose state INDEX is kept; may be repeated.")
 @engine_option
 @approximate_option
 @device_option
@@ -55,6 +59,7 @@ def serve(
     max_pending: int,
     runtime: Runtime,
     vectors: Path | None,
+    watch: Sequence[str],
     engine: str | None,
     approximate: bool,
     device: str,
@@ -79,10 +84,13 @@ def serve(
         raise InputError("an index is named twice: name each once")
     if engine is not None and (len(indexes) > 1 or token_file is not None):
         raise InputError("--engine is for one INDEX and without --token-file: change an index and export it again")
+    if watch and (len(indexes) > 1 or engine is not None or vectors is not None or holds_vectors(indexes[0])):
+        raise InputError("--watch is for one INDEX of images and without --engine: keep others by `index build`")
     if vectors is not None and len(indexes) > 1:
         raise InputError("--vectors make one INDEX: make the others by `index build`")
     if vectors is not None and not holds_vectors(indexes[0]):
         build_of_vectors(indexes[0], False, vectors=vectors)
+    read_only = settings.token is None and not watch
     with ExitStack() as stack:
         listener = stack.enter_context(_listener(host, port))
         opened: dict[str, CodedItems] = {}
@@ -90,10 +98,13 @@ def serve(
             names = (folder.name, str(folder), str(folder.resolve()))
             name = next(name for name in names if name and name not in opened)
             if holds_vectors(folder) and engine is None and not approximate:
-                opened[name] = stack.enter_context(open_vector_index(folder, settings.token is None))
+                opened[name] = stack.enter_context(open_vector_index(folder, read_only))
                 continue
-            index = open_index(folder, device, OtherEngine(engine, approximate), settings.token is None, runtime)
+            index = open_index(folder, device, OtherEngine(engine, approximate), read_only, runtime)
             opened[name] = stack.enter_context(index)
+            if watch:
+                list_images(watch)
+                stack.enter_context(_watched(index, watch))
         config = uvicorn.Config(
             create_app(opened, settings),
             http=partial(GuardedProtocol, seconds=settings.seconds),
@@ -107,6 +118,35 @@ def serve(
         click.echo(f"http://{_in_url(host)}:{listener.getsockname()[1]}/ (Ctrl-C ends)")
         _log_plainly()
         uvicorn.Server(config).run(sockets=[listener])
+
+
+@contextmanager
+def _watched(index: ImageIndex, paths: Sequence[str]) -> Iterator[None]:
+    """Bring an index to the state of some folders, again and again until the block ends."""
+    ended = threading.Event()
+
+    def watch() -> None:
+        said = ""
+        while not ended.is_set():
+            try:
+                report = bring_up_to_date(index, list_images(paths)[0], searched_folders(paths))
+                counts = (report.added, len(report.changed), report.renamed, report.removed)
+                line = "{} added, {} changed, {} renamed, {} removed".format(*counts) if any(counts) else ""
+            except (InputError, OSError) as error:
+                line = f"not brought to the state of {', '.join(paths)}: {error}"
+            if line and (line != said or not line.startswith("not ")):
+                click.echo(line, err=True)
+            said = line
+            ended.wait(SECONDS_BETWEEN_LOOKS)
+
+    watching = threading.Thread(target=watch, name="watching", daemon=True)
+    watching.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        # What is encoded after that is encoded again by the next service.
+        watching.join(SECONDS_TO_END)
 
 
 def _in_url(host: str) -> str:

@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.search.engines import EngineError
-from deephash_pipeline.search.images import ImageIndex
+from deephash_pipeline.search.images import ImageIndex, list_images
 from deephash_pipeline.search.serving import ServiceSettings, create_app
 from deephash_pipeline.search.serving.service import BatchingEncoder
 from tests.search.serving.pictures import ADDRESS, WRITER, in_base64, picture
@@ -50,6 +50,23 @@ def test_answers_are_those_of_the_index(client, index):
     answers = index.search(Image.open(io.BytesIO(picture(11))), k=60)[0]
     found = client.post("/v1/search", **upload(picture(11), k=60)).json()["results"]
     assert [(result["id"], result["distance"]) for result in found] == answers
+
+
+def test_copies_are_hidden_where_that_is_asked(client, index, photos, tmp_path):
+    for number in range(3):
+        (tmp_path / f"{number}.png").write_bytes((photos.parent / THREE).read_bytes())
+    index.add_files(list_images([tmp_path / f"{number}.png" for number in range(3)])[0])
+    found = {
+        asked: [
+            row["id"]
+            for row in client.post("/v1/search", **upload(picture(11), k=63, distinct=asked)).json()["results"]
+        ]
+        for asked in (False, True)
+    }
+    assert len(found[False]) == 63
+    assert found[True] == [name for name in found[False] if not name.startswith(str(tmp_path))]
+    by_id = client.get(f"/v1/search/{quote(THREE, safe='')}?k=63&distinct=true").json()["results"]
+    assert len(by_id) == 60  # one of the three copies stands for them
 
 
 def test_distances_are_the_bits_that_differ(client):

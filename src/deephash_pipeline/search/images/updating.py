@@ -130,8 +130,11 @@ def _copy(images: "ImageIndex", changes: Changes, report: AddedImages) -> None:
     """Store images under the codes of items with the same content."""
     for start in range(0, len(changes.copies), COPIED_AT_A_TIME):
         some, sources = zip(*changes.copies[start : start + COPIED_AT_A_TIME], strict=True)
-        codes = np.stack([item.code for item in images.index.items(list(sources))])
-        features = images._own().features_of(list(sources)) if images._own().features else None
+        # Several may have the content of one.
+        known = list(dict.fromkeys(sources))
+        rows = [known.index(source) for source in sources]
+        codes = np.stack([item.code for item in images.index.items(known)])[rows]
+        features = images._own().features_of(known)[rows] if images._own().features else None
         new = sum(image.id not in images.index for image in some)
         images.store(EncodedPixels(codes, features), some)
         report.added += new

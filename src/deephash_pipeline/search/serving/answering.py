@@ -1,7 +1,8 @@
 """Questions to an index -> answers as `schemas` has them."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -15,6 +16,7 @@ from deephash_pipeline.search.coded import CodedItems
 from deephash_pipeline.search.engines import EngineError
 from deephash_pipeline.search.engines.rows import bits_of, code_of_bits
 from deephash_pipeline.search.images import ImageIndex
+from deephash_pipeline.search.images.distinct import distinct
 from deephash_pipeline.search.replacing import PICTURES
 from deephash_pipeline.search.serving.schemas import (
     CodesAnswers,
@@ -41,16 +43,20 @@ def answer(
     """
     began = time.perf_counter()
     where = {**(getattr(question, "where", None) or {}), **(images.labelled(question.label) if question.label else {})}
+    if question.distinct and images.width:
+        raise InputError(f"distinct: it is for pictures, {name} has vectors")
+    ask: Callable[[int], Answers]
     for attempt in range(ATTEMPTS):
         try:
             if item_id is not None:
-                query, found = images.index.get(item_id).code, images.search_by_id(item_id, question.k, where or None)
+                query, ask = images.index.get(item_id).code, partial(images.search_by_id, item_id, where=where or None)
             else:
                 assert asked is not None
                 if images.width:
-                    query, found = images.encode(asked)[0], images.search(asked, question.k, where or None)
+                    query, ask = images.encode(asked)[0], partial(images.search, asked, where=where or None)
                 else:
-                    query, found = asked, images.index.search(asked[np.newaxis], question.k, where or None)
+                    query, ask = asked, partial(images.index.search, asked[np.newaxis], where=where or None)
+            found = distinct(images.index, ask, question.k) if question.distinct else ask(question.k)
             nearest = _within(found, question.radius)
             items = images.index.items([answered for answered, _, _ in nearest])
             break

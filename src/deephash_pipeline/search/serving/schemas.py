@@ -33,6 +33,7 @@ class Question(Where):
     label: list[Label] | None = Field(
         default=None, max_length=1000, description="Only of these labels.", examples=[["3"]]
     )
+    distinct: bool = Field(default=False, description="Whether to hide copies of pictures that come before.")
 
 
 class Sent(Where):
