@@ -61,11 +61,6 @@ def line_and_markers(style: MethodStyle, marker_size: int) -> dict[str, object]:
     }
 
 
-def code_length_dashes(code_lengths: list[int]) -> dict[int, str]:
-    """Plotly line dash of each code length, for figures in which one method has a curve per code length."""
-    return {code_length: _DASHES[rank % len(_DASHES)] for rank, code_length in enumerate(sorted(code_lengths))}
-
-
 def report_template() -> go.layout.Template:
     """Plotly template of the report: quiet grid, system fonts, legend below, legible at a width of 900 pixels."""
     axis = {
