@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.codes import rows_of_width
 from benchmarks.documents import PROJECT, Benchmark, Results, Settings
 from benchmarks.index_folders import BATCH, NEIGHBOURS, measure_in_new_process
 from benchmarks.measuring import Method, calls_lasting, interleaved, require_packages, use_one_thread
 from benchmarks.search_engines import measure_engines
-from benchmarks.studies.search_indexes import rows_of_width
 from deephash_pipeline.search import HammingIndex
 
 DISTINCT_TRAINED_CODES = 2767
