@@ -116,7 +116,7 @@ def curves_in_panels(
         curves: a row for each point, in the order in which points are joined; the column `method` has keys.
         display_names: display name of each method key; its order gives colours and legend.
         groups: heading of each group to its methods; other methods share a last panel.
-        marker_size: in pixels.
+        marker_size: size of markers in pixels.
         **columns: columns ``x``, ``y``, ``customdata`` and, for error bars, ``error_y``.
 
     Raises:

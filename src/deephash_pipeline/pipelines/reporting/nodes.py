@@ -43,9 +43,9 @@ def tabulate_metrics(
     """Lay out the metrics of all cells.
 
     Args:
-        metrics: of the cells.
-        unseen: of the cells that were run on the same benchmark with unseen classes, by their files' names.
-        references: of what is no code, see the pipeline `references`, by their files' names.
+        metrics: metrics of the cells.
+        unseen: metrics of the cells that were run on the same benchmark with unseen classes, by their files' names.
+        references: metrics of what is no code, see the pipeline `references`, by their files' names.
         experiment: says which benchmark it is.
         names: method -> name, of all methods that may be among the cells.
 
