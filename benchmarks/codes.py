@@ -5,6 +5,7 @@ from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.retrieval import LabelledCodes, pack_bits
+from deephash_pipeline.retrieval.codes import code_words
 
 RANDOM, TRAINED = "random", "trained"
 # Share of bits that differ from the prototype: most items keep near the least, a few are lost altogether.
@@ -42,3 +43,8 @@ def synthetic_codes(  # noqa: PLR0913 (what measurements vary)
 def first_queries(codes: LabelledCodes, count: int) -> LabelledCodes:
     """The same database with only the first `count` queries."""
     return codes._replace(query_codes=codes.query_codes[:count], query_labels=codes.query_labels[:count])
+
+
+def rows_of_width(codes: NDArray[np.uint8], width: int) -> NDArray[np.uint8]:
+    """Packed codes in contiguous rows of `width` bytes, zeros at the end."""
+    return np.ascontiguousarray(code_words(codes).view(np.uint8)[:, :width])

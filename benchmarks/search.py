@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks import near_pairs
+from benchmarks.codes import rows_of_width
 from benchmarks.documents import PROJECT, Benchmark, Results, Settings
 from benchmarks.index_folders import NEIGHBOURS, measure_in_new_process
 from benchmarks.measuring import Method, calls_lasting, interleaved, require_packages, use_one_thread
 from benchmarks.processes import in_new_process
 from benchmarks.search_engines import UsearchArray, measure_engines
-from benchmarks.studies.search_indexes import rows_of_width
 from deephash_pipeline.search import HammingIndex
 from deephash_pipeline.search.filters import Where
 

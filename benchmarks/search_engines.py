@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.codes import rows_of_width
 from benchmarks.index_folders import CODE_LENGTH, NEIGHBOURS, codes_of, seconds_of
-from benchmarks.studies.search_indexes import rows_of_width
 from deephash_pipeline.search import Answers, HammingIndex
 from deephash_pipeline.search.engines import export_index
 from deephash_pipeline.search.engines.exported import ExportedIndex

@@ -157,7 +157,7 @@ def create_replicate(replicate: int) -> Pipeline:
     """
     from deephash_pipeline.pipelines.grid import CLASSIFIER_BASELINE, replicated
 
-    grid, of_grid = list(replicated(replicate)), joined_datasets() | {"hash_layer_init_history"}
+    grid, of_grid = list(replicated(replicate)), joined_datasets()
     name = replicate_name(replicate)
     classifier_cell = CLASSIFIER_BASELINE.model_copy(update={"replicate": replicate}).parameter
     shared = {
@@ -191,7 +191,7 @@ def joined_datasets() -> set[str]:
     """Name what is made from all cells of a grid."""
     of_reporting = _module("reporting")
     return {
-        *("fine_tuning_history", "all_metrics", "all_metrics_origin", "precision_recall_curves"),
+        *("all_metrics", "all_metrics_origin", "precision_recall_curves"),
         *(*of_reporting.TABLES, *of_reporting.FIGURES, "report"),
     }
 

@@ -11,7 +11,6 @@ from benchmarks.evaluation import EVALUATION
 from benchmarks.large_database import LARGE_DATABASE
 from benchmarks.loss import LOSS
 from benchmarks.search import SEARCH
-from benchmarks.studies.approximate_search import APPROXIMATE_SEARCH
 from benchmarks.studies.embeddings import EMBEDDINGS
 from benchmarks.studies.large_batch import LARGE_BATCH
 from benchmarks.studies.reranking import RERANKING
@@ -22,7 +21,7 @@ from benchmarks.training_loop import TRAINING_LOOP
 from deephash_pipeline.common.errors import InputError
 
 TIMINGS = (EVALUATION, LARGE_DATABASE, LOSS, SEARCH, TRAINING_LOOP)
-STUDIES = (APPROXIMATE_SEARCH, EMBEDDINGS, LARGE_BATCH, RERANKING, SERVICE, SHALLOW_BASELINES, VERDICTS)
+STUDIES = (EMBEDDINGS, LARGE_BATCH, RERANKING, SERVICE, SHALLOW_BASELINES, VERDICTS)
 DOCUMENT = "# Title\n\n<!-- a: begin -->\nold\n<!-- a: end -->\n\n<!-- b: begin -->\nstays\n<!-- b: end -->\n"
 
 

@@ -26,11 +26,9 @@ PAGES = sorted(
 TEXT = {page.relative_to(ROOT).as_posix(): page.read_text(encoding="utf-8") for page in PAGES}
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\((?![a-z]+:|#)([^)#\s]+)")
-# tests/retrieval runs this page, with its command lines.
-RUN_ELSEWHERE = "docs/evaluate-your-own-codes.md"
 # Its methods are made in tests/end_to_end, which run its commands.
 OF_NEW_METHODS = "docs/add-a-method.md"
-EXAMPLES = [page for page, text in TEXT.items() if ">>>" in text and page != RUN_ELSEWHERE]
+EXAMPLES = [page for page, text in TEXT.items() if ">>>" in text]
 
 
 def commands(text):

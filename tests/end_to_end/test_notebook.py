@@ -40,7 +40,7 @@ def test_the_notebook_names_no_benchmark_but_in_its_first_cell(notebook):
 
 def test_the_notebook_shows_tables_figures_and_pictures(outputs):
     shown = [output.data for output in outputs if "data" in output]
-    assert sum(PLOTLY in data for data in shown) == 6
+    assert sum(PLOTLY in data for data in shown) == 5
     assert sum("image/png" in data for data in shown) == 1
     assert sum("data:image/png;base64," in data.get("text/html", "") for data in shown) == 1
     assert sum("<table" in data.get("text/html", "") for data in shown) == 4

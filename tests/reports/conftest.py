@@ -78,17 +78,3 @@ def curves():
                 )
             )
     return pd.concat(frames, ignore_index=True)
-
-
-@pytest.fixture
-def history():
-    rows = [
-        {"method": "trunk", "stage": "softmax_pre_training", "epoch": epoch, "loss": 2 / epoch, "learning_rate": 0.01}
-        for epoch in (1, 2, 3)
-    ]
-    for code_length in (12, 32):
-        for epoch in (1, 2):
-            common = {"code_length": code_length, "epoch": epoch, "loss": 1 / epoch}
-            rows.append({"method": "deephash_pretrained", "stage": "hash_layer_initialisation", **common})
-            rows.append({"method": "deephash", "stage": "fine_tuning", "true_loss": 0.9, **common})
-    return pd.DataFrame(rows).assign(validation_accuracy=float("nan"))

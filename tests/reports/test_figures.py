@@ -1,12 +1,10 @@
 import numpy as np
-import pandas as pd
 import pytest
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.pipelines.grid import METHOD_GROUPS, METHODS
 from deephash_pipeline.reports.figures import figure_map_by_code_length, figure_precision_recall
 from deephash_pipeline.reports.panels import method_styles
-from deephash_pipeline.reports.training_curves import figure_training_curves
 
 
 def panel_titles(figure):
@@ -85,11 +83,10 @@ def test_curves_of_an_unnamed_method_are_refused(curves, display_names, groups):
         figure_precision_recall(curves, display_names, groups)
 
 
-def test_methods_keep_their_colour_in_all_figures(metrics, curves, history, display_names, groups):
+def test_methods_keep_their_colour_in_all_figures(metrics, curves, display_names, groups):
     figures = [
         figure_map_by_code_length(metrics, display_names, groups),
         figure_precision_recall(curves, display_names, groups, code_length=12),
-        figure_training_curves(history, display_names),
     ]
     for method in ("itq", "deephash"):
         colours = {
@@ -131,68 +128,9 @@ def test_every_colour_stands_out_from_the_light_and_the_dark_page(page):
         assert (lighter + 0.05) / (darker + 0.05) > 2.7
 
 
-def test_training_curves_name_every_method_once_in_the_legend(history, display_names):
-    figure = figure_training_curves(history, display_names)
-    assert [trace.name for trace in figure.data if trace.showlegend] == [
-        "Shared trunk",
-        "DeepHash (pre-training)",
-        "DeepHash (fine-tuning)",
-    ]
-
-
-def test_the_line_style_of_a_training_curve_is_its_code_length_and_stands_beside_the_figure(history, display_names):
-    figure = figure_training_curves(history, display_names)
-    styles = {
-        (trace.hovertemplate.split(",")[0], trace.line.dash) for trace in figure.data if "bits" in trace.hovertemplate
-    }
-    assert styles == {("12 bits", "solid"), ("32 bits", "dash")}
-    assert "solid 12 bits, dash 32 bits" in figure.layout.meta["how_to_read"]
-
-
-def test_training_curves_of_hidden_methods_wait_for_a_click_and_do_not_stretch_the_axes(history, display_names):
-    rival = history[history["stage"] == "fine_tuning"].assign(method="itq", loss=[1e3, 1e-3, 1e3, 1e-3])
-    assert figure_training_curves(pd.concat([history, rival]), display_names).layout.yaxis4.type == "log"
-    figure = figure_training_curves(pd.concat([history, rival]), display_names, hidden=["itq"])
-    assert {trace.name for trace in figure.data if trace.visible == "legendonly"} == {"ITQ"}
-    assert [trace.name for trace in figure.data if trace.showlegend].count("ITQ") == 1
-    assert figure.layout.yaxis4.type is None
-
-
-def test_training_curves_have_a_panel_for_each_recorded_quantity_of_a_stage(history, display_names):
-    titles = [annotation.text for annotation in figure_training_curves(history, display_names).layout.annotations]
-    assert titles == [
-        "Softmax pre-training: loss",
-        "Softmax pre-training: learning rate",
-        "Hash-layer initialisation: loss",
-        "Fine-tuning: loss",
-        "Fine-tuning: true loss",
-    ]
-
-
-def test_training_curves_accept_nullable_integer_code_lengths(history, display_names):
-    nullable = history.astype({"code_length": "Int64"})
-    assert figure_training_curves(nullable, display_names) == figure_training_curves(history, display_names)
-
-
-def test_only_a_learning_rate_over_decades_gets_a_logarithmic_axis(history, display_names):
-    def axis_types():
-        figure = figure_training_curves(history, display_names)
-        return figure.layout.yaxis.type, figure.layout.yaxis2.type
-
-    assert axis_types() == (None, None)
-    history.loc[history["stage"] == "softmax_pre_training", "learning_rate"] = [1.0, 1e-2, 1e-4]
-    assert axis_types() == (None, "log")
-
-
-def test_a_history_without_metrics_is_refused(history, display_names):
-    with pytest.raises(InputError, match="train for at least one epoch"):
-        figure_training_curves(history[["method", "code_length", "stage", "epoch"]], display_names)
-
-
-def test_every_figure_says_how_to_read_it(metrics, curves, history, display_names, groups):
+def test_every_figure_says_how_to_read_it(metrics, curves, display_names, groups):
     for figure in (
         figure_map_by_code_length(metrics, display_names, groups),
         figure_precision_recall(curves, display_names, groups),
-        figure_training_curves(history, display_names),
     ):
         assert len(figure.layout.meta["how_to_read"]) > 40

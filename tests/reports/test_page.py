@@ -10,7 +10,6 @@ import pytest
 from deephash_pipeline.reports.figures import figure_map_by_code_length, figure_precision_recall
 from deephash_pipeline.reports.page import Report, render_report
 from deephash_pipeline.reports.tables import by_other_protocols, comparison_table, map_table, protocols_table
-from deephash_pipeline.reports.training_curves import figure_training_curves
 from deephash_pipeline.retrieval.protocols import PROTOCOLS
 
 ATTRIBUTES_THAT_LOAD = {"src", "href", "srcset", "data", "poster", "action"}
@@ -55,7 +54,7 @@ def test_a_sentence_names_the_highest_of_the_methods_and_says_of_how_many_seeds(
 
 
 @pytest.fixture
-def render(metrics, curves, history, display_names, groups):
+def render(metrics, curves, display_names, groups):
     def render_with(benchmark="cifar10", title="Codes for small images", **changes):
         arguments = {
             "benchmark": benchmark,
@@ -68,7 +67,6 @@ def render(metrics, curves, history, display_names, groups):
             "figures": {
                 "map_by_code_length": figure_map_by_code_length(metrics, display_names, groups),
                 "precision_recall": figure_precision_recall(curves, display_names, groups),
-                "training_curves": figure_training_curves(history, display_names),
             },
             "gallery": '<div class="gallery"><img src="data:image/png;base64,AAAA" alt="seven"></div>',
             "made_with": {"Version": "1.2.3"},
@@ -110,7 +108,7 @@ def test_other_protocols_stand_below_in_tables_of_their_own(render, metrics, dis
 
 def test_every_figure_stands_under_its_title_with_how_to_read_it(render, metrics, display_names, groups):
     reader = PageReader(render())
-    assert len(reader.figures) == 3
+    assert len(reader.figures) == 2
     assert "Mean average precision by code length" in reader.text
     assert figure_map_by_code_length(metrics, display_names, groups).layout.meta["how_to_read"] in reader.text
     assert all("text" not in figure["layout"].get("title", {}) for figure in reader.figures)
@@ -215,7 +213,7 @@ def test_a_name_pointed_at_fades_all_other_curves_of_its_figure(render, tmp_path
     """
     drawn = seen_by_a_browser(render(), tmp_path, script=script)
     traces = re.findall(r'<g class="trace scatter \w+( faded)?"[^>]*data-name="([^"]*)"', drawn)
-    assert len(traces) == 15
+    assert len(traces) == 7
     of_the_map = traces[:5]
     assert {name for faded, name in of_the_map if not faded} == {"ITQ"}
     assert not any(faded for faded, _ in traces[5:])
@@ -228,7 +226,7 @@ def test_panels_stand_beside_each_other_or_on_a_phone_one_below_the_other(render
     drawn = seen_by_a_browser(page, tmp_path, width=width)
     figures = PageReader(page).figures
     assert len(re.findall(r'class="[^"]*svg-container', drawn)) == len(figures)
-    assert len(re.findall(r'<g class="trace scatter', drawn)) == sum(len(figure["data"]) for figure in figures) == 15
+    assert len(re.findall(r'<g class="trace scatter', drawn)) == sum(len(figure["data"]) for figure in figures) == 7
     assert "fill: rgb(36, 41, 47)" in drawn
     first_figure = drawn[drawn.index('id="map_by_code_length"') : drawn.index('id="precision_recall"')]
     backgrounds = re.findall(r'<rect class="bg" x="([\d.]+)" y="([\d.]+)"', first_figure)

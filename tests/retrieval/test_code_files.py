@@ -1,5 +1,3 @@
-import io
-import zipfile
 from typing import Any
 
 import numpy as np
@@ -7,7 +5,7 @@ import pytest
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.retrieval import count_distances, pack_bits, retrieval_metrics
-from deephash_pipeline.retrieval.code_files import labelled_codes, read_labelled_codes
+from deephash_pipeline.retrieval.code_files import labelled_codes
 from tests.retrieval.random_codes import (
     BITS,
     CLASSES,
@@ -144,70 +142,3 @@ def test_what_is_no_codes_and_labels_is_refused_in_one_line(arrays, message):
         count_distances(*labelled_codes(**arrays))
     assert message in str(error.value)
     assert "\n" not in str(error.value)
-
-
-@pytest.mark.parametrize("code_length", [12, np.int64(12), np.array([12], dtype=np.uint8)])
-def test_a_file_holds_the_arrays_and_the_code_length(tmp_path, code_length):
-    for number, arrays in enumerate((BITS, SIGNS, {**BYTES, "code_length": code_length})):
-        path = tmp_path / f"{number}.npz"
-        np.savez(path, **arrays)
-        assert_packed(read_labelled_codes(path)._asdict())
-
-
-@pytest.mark.parametrize(
-    ("arrays", "message"),
-    [
-        (
-            {"zeros": np.zeros(1), "query_codes": QUERY_BITS},
-            "has no query_labels, database_codes, database_labels but query_codes, zeros; name the arrays query_codes, "
-            "query_labels, database_codes, database_labels and, for packed bytes, code_length.",
-        ),
-        ({}, "has no query_codes, query_labels, database_codes, database_labels but nothing at all; name the arrays"),
-        ({**BYTES, "code_length": [12, 12]}, "is not one number; give the bits per code."),
-        ({**BYTES, "code_length": "12"}, "code_length is '12'; give a whole number"),
-        ({**BITS, "query_labels": QUERY_LABELS.astype(object)}, "is damaged or no .npz of numbers"),
-    ],
-)
-def test_a_file_of_other_arrays_is_refused_with_what_it_holds(tmp_path, arrays, message):
-    np.savez(tmp_path / "codes.npz", **arrays)
-    with pytest.raises(InputError) as error:
-        read_labelled_codes(tmp_path / "codes.npz")
-    assert message in str(error.value)
-
-
-def test_a_path_to_no_npz_is_refused(tmp_path):
-    path = tmp_path / "codes.npz"
-    with pytest.raises(InputError, match="cannot be read: No such file or directory"):
-        read_labelled_codes(path)
-    with pytest.raises(InputError, match="cannot be read: Is a directory"):
-        read_labelled_codes(tmp_path)
-    with path.open("wb") as file:
-        np.save(file, QUERY_BITS)
-    with pytest.raises(InputError, match=r"holds a single array; put query_codes, .* into one file"):
-        read_labelled_codes(path)
-
-
-@pytest.mark.parametrize("compressed", [False, True])
-@pytest.mark.parametrize("rows", [10**9, 10**12, 10**18])
-def test_a_header_that_claims_more_than_the_file_has_is_refused(tmp_path, rows, compressed):
-    header = io.BytesIO()
-    np.lib.format.write_array_header_1_0(header, {"descr": "|u1", "fortran_order": False, "shape": (rows, 12)})
-    path = tmp_path / "codes.npz"
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED) as archive:
-        for name in SIGNS:
-            archive.writestr(f"{name}.npy", header.getvalue() + bytes(100))
-    with pytest.raises(InputError, match=r"is damaged or no .npz of numbers; write it with numpy.savez"):
-        read_labelled_codes(path)
-    path.write_bytes(header.getvalue() + bytes(100))
-    with pytest.raises(InputError, match=r"is damaged or no .npz of numbers; write it with numpy.savez"):
-        read_labelled_codes(path)
-
-
-def test_a_damaged_file_is_refused(tmp_path):
-    path = tmp_path / "codes.npz"
-    np.savez_compressed(path, **SIGNS)
-    whole = path.read_bytes()
-    for content in (b"", b"no archive", whole[: len(whole) // 2], whole.replace(whole[60:90], bytes(30))):
-        path.write_bytes(content)
-        with pytest.raises(InputError, match=r"is damaged or no .npz of numbers; write it with numpy.savez"):
-            read_labelled_codes(path)

@@ -124,7 +124,7 @@ def within_stages(namespaces: list[str], pipeline: Pipeline) -> list[str]:
 
     Args:
         namespaces: as given, of stages, methods or cells.
-        pipeline: that runs.
+        pipeline: pipeline that runs.
 
     Raises:
         InputError: the pipeline has no such namespace.

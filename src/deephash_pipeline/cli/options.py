@@ -37,7 +37,7 @@ class OtherEngine(NamedTuple):
     """Where codes are searched, if not in the index.
 
     Attributes:
-        url: of `--engine`; None for the index itself.
+        url: URL of `--engine`; None for the index itself.
         approximate: whether near images may be missing.
     """
 

@@ -166,7 +166,7 @@ class VectorSearch(NamedTuple):
         name: id of an item, or None.
         k: how many to find.
         labels: only of these.
-        recall: that is wanted.
+        recall: recall that is wanted.
     """
 
     queries: Path | None

@@ -22,16 +22,16 @@ class HasherDescription(BaseModel):
     Attributes:
         network: as in `deephash_pipeline.networks.build_trunk`.
         trunk: fields of `deephash_pipeline.networks.TrunkParameters`, for a network of torchvision or timm.
-        image_shape: of the images it was trained on: channels, height, width.
+        image_shape: image shape of the images it was trained on: channels, height, width.
         code_length: bits.
         method: key of the method that made it, such as ``deephash``.
         encoder: key of `deephash_pipeline.hashing.ENCODERS`.
-        class_names: of the training images.
+        class_names: class names of the training images.
         statistics: ``mean`` and ``standard_deviation`` of each channel of the training images, in units of [0, 1].
         benchmark: name of the data.
-        seed: of the experiment.
+        seed: seed of the experiment.
         training_images: how many there were; None where a file of an earlier version does not say.
-        notice: whose pictures and weights it was made from, and their licences.
+        notice: notice naming whose pictures and weights it was made from, and their licences.
         runtime: what computes its features; codes of the other may differ in a bit of a thousand codes.
         code_version: ``version`` of the package and, where known, ``git_commit`` and ``git_dirty``.
 
@@ -120,7 +120,7 @@ class BaseHasher(ABC):
 
     Attributes:
         batch_size: images decoded at a time; memory grows with it and not with the number of images.
-        threads: that decode; None for a few more than there are cores.
+        threads: number of threads that decode; None for a few more than there are cores.
 
     Example:
         >>> class Brightness(BaseHasher):

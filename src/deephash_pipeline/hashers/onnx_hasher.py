@@ -32,7 +32,7 @@ class OnnxHasher(BaseHasher):
     those of an `ImageHasher`.
 
     Args:
-        session: of ONNX Runtime.
+        session: session of ONNX Runtime.
         description: what is stored in the file.
         made_from: digest of the hasher's safetensors file.
 
@@ -114,7 +114,7 @@ def session_of(model: Path | bytes, threads: int = 0) -> Any:
 
     Args:
         model: the file.
-        threads: that compute; 0 for one a core.
+        threads: number of threads that compute; 0 for one a core.
 
     Raises:
         InputError: ONNX Runtime is not installed.

@@ -73,7 +73,7 @@ def image_batches(
     Memory stays flat however many images there are: of a generator two batches are taken at a time.
 
     Args:
-        images: in one of these forms.
+        images: images in one of these forms.
 
             - Paths of files, contents of files as bytes, or images of Pillow, see `decode_image`: one, or any
               iterable.
@@ -93,7 +93,7 @@ def image_batches(
         batch_size: images in a batch, the last excepted.
         errors: ``raise`` for an error that names the first broken image, ``skip`` to leave broken images out and to
             report them with the batch.
-        threads: that decode; None for a few more than there are cores.
+        threads: number of threads that decode; None for a few more than there are cores.
 
     Yields:
         Batches in order; none where there is no image.

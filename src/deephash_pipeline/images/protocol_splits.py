@@ -24,10 +24,10 @@ def split_by_protocol(
     """Make the three sets of a benchmark; no image is in two of them.
 
     Args:
-        collection: of the source.
-        parameters: of the draws; where the protocol fixes the sets they stay at their defaults.
+        collection: collection of the source.
+        parameters: parameters of the draws; where the protocol fixes the sets they stay at their defaults.
         seed: number that decides the draws.
-        protocol: that the codes will be evaluated by.
+        protocol: protocol that the codes will be evaluated by.
 
     Returns:
         "training", "validation" (possibly of no image) and "query".

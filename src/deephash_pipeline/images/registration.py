@@ -43,7 +43,7 @@ class Registration(NamedTuple):
     """How two pictures agree where one lies on the other.
 
     Attributes:
-        correlation: of their details, -1..1; 1 for equal pictures.
+        correlation: correlation of their details, -1..1; 1 for equal pictures.
         changed: share of the overlap with details that are not those of the other picture, 0..1.
 
     Example:

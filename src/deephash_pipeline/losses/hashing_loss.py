@@ -41,7 +41,7 @@ class HashingLoss(_OfFields, ABC):
     their annotations; the labels of a training set are given to `__post_init__` alone.
 
     Attributes:
-        display_name: in tables and figures, of the method that trains with this loss.
+        display_name: name in tables and figures, of the method that trains with this loss.
         reference: authors, title, venue and year of the paper.
         needs: keywords of the constructor that follow from a training set; `build_loss` supplies them.
         classification_head: what a softmax layer of the network, which such a loss is given the logits of, reads:
@@ -78,7 +78,7 @@ class HashingLoss(_OfFields, ABC):
             outputs: u, floating, shape (batch, code_length); or (u, logits) for a loss with a `classification_head`,
                 logits of shape (batch, classes); or (u, z) for one that `reads_features`, z of shape
                 (batch, z_dimension).
-            labels: of any type of integers, shape (batch,), classes numbered from 0; or, for a loss with
+            labels: class labels of any type of integers, shape (batch,), classes numbered from 0; or, for a loss with
                 `several_labels`, uint8 or bool of shape (batch, classes), 1 where an image has the label.
             indices_tuple: must be None; trainers of pytorch-metric-learning pass it.
 

@@ -22,9 +22,9 @@ class SimilarityParameters(BaseModel):
     """How much of a code keeps the similarities that pre-training has found.
 
     Attributes:
-        share: of the bits, the first of the code; 0 for none, the paper's.
+        share: share of the bits, the first of the code; 0 for none, the paper's.
         of: what images are compared by: ``z``, or the ``logits`` of the softmax layer over it.
-        weight: of the similarities, beside the loss of the other bits.
+        weight: weight of the similarities, beside the loss of the other bits.
 
     Example:
         >>> SimilarityParameters(share=0.5).bits_of(48)
@@ -54,7 +54,7 @@ class SimilarityBits(nn.Module):
         loss: on u alone.
         features: x of the training set, floating, shape (samples, dimension).
         bits: number of the first bits, less than the code length.
-        weight: of the similarities.
+        weight: weight of the similarities.
 
     Example:
         >>> from deephash_pipeline.losses import ExponentiatedLoss

@@ -35,7 +35,7 @@ class State:
     Attributes:
         kind: see `Kind`.
         reason: why it is not fresh, so that "`itq.b12.codes` " may stand before it.
-        digest: of its content, if it is known.
+        digest: digest of its content, if it is known.
         cause: if it was made from one that is stale itself, the first such and why it is, as "`name`, which ...".
     """
 
@@ -67,7 +67,7 @@ class Step:
     """A node of the graph; what takes longer is looked up when it is asked for.
 
     Attributes:
-        name: of the node.
+        name: name of the node.
         outputs: names of the artefacts that it makes.
         find_inputs: names the artefacts that it reads.
         read_parameters: gives dotted name -> value of the parameters that this run gives to it.

@@ -24,14 +24,14 @@ class Origin:
     """What an artefact is made from and by.
 
     Attributes:
-        node: that makes it.
+        node: node that makes it.
         sources: module -> digest of its source, for the modules that the node reaches.
         inputs: name -> digest of the artefacts that the node reads.
         parameters: dotted name -> value of those that the node receives.
         ancestors: name -> digest of the artefacts that the inputs were made from, up to the raw images.
         inherited: dotted name -> value of the parameters that their nodes received.
         code: version and commit of the package, versions of Python and PyTorch.
-        command: that was given.
+        command: command line that was given.
         resolved: dotted name -> what a parameter of ``auto`` was where the node ran, or one of those before it.
     """
 
@@ -61,9 +61,9 @@ class Manifest:
     """What is known of an artefact.
 
     Attributes:
-        name: of the dataset in the catalog.
-        size: of its file, in bytes.
-        digest: of the content of its file.
+        name: name of the dataset in the catalog.
+        size: size of its file, in bytes.
+        digest: digest of the content of its file.
         origin: what it was made from and by.
     """
 

@@ -63,8 +63,8 @@ class _Definition(NamedTuple):
     """What a name is in its module.
 
     Attributes:
-        text: of its code.
-        names: that it names.
+        text: text of its code.
+        names: names that it uses.
     """
 
     text: str

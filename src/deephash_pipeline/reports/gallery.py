@@ -58,7 +58,7 @@ class GalleryParameters:
     Attributes:
         queries: rows at most; fewer if there are fewer queries.
         neighbours: database images per row at most.
-        seed: of the drawn queries and of the order of ties.
+        seed: seed of the drawn queries and of the order of ties.
 
     Example:
         >>> GalleryParameters(queries=3).neighbours
@@ -86,7 +86,7 @@ def retrieval_gallery(
     classes. Only the images that are shown are read, so both stacks may be memory-mapped.
 
     Args:
-        queries: that may be shown.
+        queries: queries that may be shown.
         database: what they search.
         class_names: name of each label.
         code_length: bits.

@@ -66,7 +66,7 @@ class Report:
 
     Attributes:
         benchmark: its name, as the paper's metrics are looked up by.
-        protocol: that the cells were measured by.
+        protocol: protocol that the cells were measured by.
         summary: facts at the top of the page, label to text.
         map_table: as `tables.map_table` returns it.
         methods: display names of the methods; other rows of `map_table` are references.

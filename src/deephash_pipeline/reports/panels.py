@@ -61,11 +61,6 @@ def line_and_markers(style: MethodStyle, marker_size: int) -> dict[str, object]:
     }
 
 
-def code_length_dashes(code_lengths: list[int]) -> dict[int, str]:
-    """Plotly line dash of each code length, for figures in which one method has a curve per code length."""
-    return {code_length: _DASHES[rank % len(_DASHES)] for rank, code_length in enumerate(sorted(code_lengths))}
-
-
 def report_template() -> go.layout.Template:
     """Plotly template of the report: quiet grid, system fonts, legend below, legible at a width of 900 pixels."""
     axis = {
@@ -121,7 +116,7 @@ def curves_in_panels(
         curves: a row for each point, in the order in which points are joined; the column `method` has keys.
         display_names: display name of each method key; its order gives colours and legend.
         groups: heading of each group to its methods; other methods share a last panel.
-        marker_size: in pixels.
+        marker_size: size of markers in pixels.
         **columns: columns ``x``, ``y``, ``customdata`` and, for error bars, ``error_y``.
 
     Raises:

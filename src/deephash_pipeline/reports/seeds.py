@@ -25,7 +25,7 @@ def seeds_table(scores: Scores, display_names: Mapping[str, str], parameters: Si
     Args:
         scores: mAP of every seed.
         display_names: display name of each method key; its order is that of the rows.
-        parameters: of the test.
+        parameters: parameters of the test.
 
     Returns:
         A row for each cell: method (display name), code_length, mean, standard_deviation (n - 1; NaN of one seed),
@@ -60,8 +60,8 @@ def with_verdicts(table: pd.DataFrame, parameters: SignificanceParameters) -> pd
     """Compare the methods of each environment, protocol and code length, by what the table holds of their seeds.
 
     Args:
-        table: with the columns mean, standard_deviation and seeds, and those that tell what is compared, if any.
-        parameters: of the test.
+        table: table with the columns mean, standard_deviation and seeds, and those that tell what is compared, if any.
+        parameters: parameters of the test.
 
     Returns:
         The table with the columns of `AgainstBest`, replaced if they are there.
@@ -78,9 +78,9 @@ def seeds_page(table: pd.DataFrame, benchmark: str, parameters: SignificancePara
     """Write the comparison as Markdown: a table of methods by code lengths for each protocol.
 
     Args:
-        table: of `seeds_table`, with the column ``protocol``.
+        table: table of `seeds_table`, with the column ``protocol``.
         benchmark: name.
-        parameters: that the table was made with.
+        parameters: parameters that the table was made with.
     """
     parts = [
         f"# Several seeds on {benchmark}\n",
@@ -109,7 +109,7 @@ def figure_seeds(
     Drawn is the last protocol: that of held-out images where there are such.
 
     Args:
-        table: of `seeds_table`, with the column ``protocol``.
+        table: table of `seeds_table`, with the column ``protocol``.
         display_names: display name of each method key; its order gives colours and legend.
         groups: heading of each group to its methods.
     """

@@ -42,7 +42,7 @@ def with_stored_curves(table: pd.DataFrame, stored: pd.DataFrame) -> pd.DataFram
     """Take the curves of methods that have none from the table of precision and recall that is replaced.
 
     Args:
-        table: of `precision_recall_table`.
+        table: table of `precision_recall_table`.
         stored: the former one as read from its CSV.
     """
     stored = stored.assign(**{name: pd.to_numeric(stored[name], errors="coerce") for name in ("precision", "recall")})
@@ -76,7 +76,7 @@ def with_classifier_baselines(results: Results, table: pd.DataFrame) -> dict[str
 
     Args:
         results: metrics of the cells that were run.
-        table: of `classifier_baselines_table`.
+        table: table of `classifier_baselines_table`.
     """
     cells = {
         benchmark: [cell for cell in of_benchmark if cell["method"] != CLASSIFIER_BASELINE]

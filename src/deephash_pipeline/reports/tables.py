@@ -183,7 +183,7 @@ def citations(table: pd.DataFrame) -> dict[str, str]:
     """Put what the paper cites into words: each method's values and their code lengths, which are not always ours.
 
     Args:
-        table: with the columns `method`, `code_length` and `cited`, of one benchmark.
+        table: table with the columns `method`, `code_length` and `cited`, of one benchmark.
 
     Returns:
         Method to its values, of those methods only that the paper cites.
@@ -210,11 +210,11 @@ class ByProtocol:
     """Cells measured by one protocol, one metric of them.
 
     Attributes:
-        heading: for readers.
+        heading: heading for readers.
         database: what was searched, in words.
         queries: number of queries.
         database_size: number of images searched.
-        table: of `map_table`.
+        table: table of `map_table`.
     """
 
     heading: str
@@ -228,8 +228,8 @@ def protocols_table(metrics: Iterable[CellMetrics], unseen: Iterable[CellMetrics
     """All cells by all protocols, in long form.
 
     Args:
-        metrics: of the cells of a benchmark, with those by the protocol beside.
-        unseen: of the cells of the same benchmark with unseen classes, as far as they were run.
+        metrics: metrics of the cells of a benchmark, with those by the protocol beside.
+        unseen: metrics of the cells of the same benchmark with unseen classes, as far as they were run.
 
     Returns:
         Frame with columns `protocol`, `method` (key), `code_length`, mAP over the whole database and among the first
@@ -246,7 +246,7 @@ def by_other_protocols(table: pd.DataFrame, display_names: Mapping[str, str]) ->
     """Lay out what the table of mAP does not show.
 
     Args:
-        table: of `protocols_table`.
+        table: table of `protocols_table`.
         display_names: display name of each method key.
 
     Returns:

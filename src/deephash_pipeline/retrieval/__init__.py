@@ -20,7 +20,7 @@ Counting comes first and is dear, the metrics follow from the counts and are che
 """
 
 from deephash_pipeline.retrieval.by_hits import average_precision_at_by_hits, mean_average_precision_at_by_hits
-from deephash_pipeline.retrieval.code_files import LabelledCodes, labelled_codes, read_labelled_codes
+from deephash_pipeline.retrieval.code_files import LabelledCodes, labelled_codes
 from deephash_pipeline.retrieval.codes import (
     MAXIMUM_CODE_LENGTH,
     CodeSets,
@@ -51,7 +51,6 @@ from deephash_pipeline.retrieval.metrics import (
     retrieval_metrics,
 )
 from deephash_pipeline.retrieval.real_valued import real_valued_metrics
-from deephash_pipeline.retrieval.stable_order import stable_order_average_precision
 
 __all__ = [
     "MAXIMUM_CODE_LENGTH",
@@ -82,11 +81,9 @@ __all__ = [
     "precision_recall_by_radius",
     "precision_recall_by_rank",
     "precision_within_radius",
-    "read_labelled_codes",
     "real_valued_metrics",
     "recall_at",
     "retrieval_metrics",
-    "stable_order_average_precision",
     "unpack_bits",
     "wap_at",
 ]

@@ -4,20 +4,14 @@ They keep codes as signs -1/+1, as bits or as packed bytes, and labels as class 
 zero among signs is refused: it is the sign of zero, which is neither bit and would be half a bit of distance.
 """
 
-import zipfile
-import zlib
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.lib.npyio import NpzFile
 from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.retrieval.array_files import open_arrays
 from deephash_pipeline.retrieval.codes import BITS_PER_BYTE, check_code_length
 
-ARRAYS = ("query_codes", "query_labels", "database_codes", "database_labels")
 ROWS_AT_A_TIME = 1 << 16
 
 
@@ -97,74 +91,6 @@ def labelled_codes(
             # One class number per item says the same, and is counted fastest.
             query_classes, database_classes = (np.argmax(classes, axis=1) for classes in both)
     return LabelledCodes(query_bytes, query_classes, database_bytes, database_classes, query_length)
-
-
-def read_labelled_codes(path: Path | str, labels: Path | str | None = None) -> LabelledCodes:
-    """Read an `.npz` with the arguments of `labelled_codes` under their names; `code_length` may be left out.
-
-    Args:
-        path: of the file; or of the ``codes.npz`` of a run, which has no labels.
-        labels: for those, the folder with ``query/labels.npy`` and ``training/labels.npy``.
-
-    Raises:
-        InputError: if the file is not there or is no `.npz`, an array is missing, or the arrays have another form.
-
-    Example:
-        >>> from tempfile import TemporaryDirectory
-        >>> signs, classes = np.array([[1, -1, 1], [1, 1, 1]]), np.array([0, 1])
-        >>> with TemporaryDirectory() as folder:
-        ...     np.savez(Path(folder, "codes.npz"), **dict(zip(ARRAYS, (signs, classes, signs, classes), strict=True)))
-        ...     read_labelled_codes(Path(folder, "codes.npz")).code_length
-        3
-    """
-    try:
-        arrays = _arrays_of_run(path, Path(labels)) if labels is not None else _arrays(path)
-    except InputError:
-        raise
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}; write it with numpy.savez.") from error
-    except (EOFError, ValueError, zipfile.BadZipFile, zlib.error) as error:
-        # A file of Python objects is distinguished from a damaged one only by the text of numpy's error.
-        raise InputError(f"{path} is damaged or no .npz of numbers; write it with numpy.savez.") from error
-    return labelled_codes(**arrays)
-
-
-def _arrays_of_run(path: Path | str, labels: Path) -> dict[str, Any]:
-    file = open_arrays(path)
-    if not isinstance(file, NpzFile):
-        raise InputError(f"{path} is no codes.npz of a run; leave out --labels, which is for those.")
-    with file:
-        if not {"query", "database", "code_length"} <= set(file):
-            raise InputError(f"{path} is no codes.npz of a run; leave out --labels, which is for those.")
-        arrays: dict[str, Any] = {f"{name}_codes": file[name] for name in ("query", "database")}
-        arrays["code_length"] = int(file["code_length"])
-    for name, split in (("query", "query"), ("database", "training")):
-        arrays[f"{name}_labels"] = open_arrays(labels / split / "labels.npy")
-    return arrays
-
-
-def _arrays(path: Path | str) -> dict[str, Any]:
-    file = open_arrays(path)
-    if not isinstance(file, NpzFile):
-        raise InputError(f"{path} holds a single array; put {', '.join(ARRAYS)} into one file with numpy.savez.")
-    with file:
-        missing = [name for name in ARRAYS if name not in file]
-        if {"query", "database", "validation"} <= set(file):
-            raise InputError(
-                f"{path} is the file of a run and has no labels; add --labels data/02_intermediate/<name>."
-            )
-        if missing:
-            raise InputError(
-                f"{path} has no {', '.join(missing)} but {', '.join(sorted(file)) or 'nothing at all'}; "
-                f"name the arrays {', '.join(ARRAYS)} and, for packed bytes, code_length."
-            )
-        arrays: dict[str, Any] = {name: file[name] for name in ARRAYS}
-        if "code_length" in file:
-            code_length = file["code_length"]
-            if not isinstance(code_length, np.ndarray) or code_length.size != 1:
-                raise InputError(f"code_length in {path} is not one number; give the bits per code.")
-            arrays["code_length"] = code_length.item()
-    return arrays
 
 
 def _code_length(codes: NDArray[Any], name: str, code_length: int | None) -> int:

@@ -89,7 +89,7 @@ def label_names(labels: NDArray[Any], class_names: Sequence[str]) -> list[str]:
 
     Args:
         labels: class numbers (n,), or multi-hot (n, classes).
-        class_names: of the classes.
+        class_names: names of the classes.
 
     Example:
         >>> label_names(np.array([[1, 1], [0, 0]], dtype=np.uint8), ["sky", "sea"])

@@ -149,7 +149,7 @@ def chance_level(query_labels: NDArray[Any], database_labels: NDArray[Any]) -> f
 
     Args:
         query_labels: whole numbers, (queries,); or bool, or uint8 of 0 and 1, (queries, classes).
-        database_labels: of the same kind, for the items.
+        database_labels: database labels of the same kind, for the items.
 
     Returns:
         The mean over the queries that have a relevant item in the database; nan if there is none.

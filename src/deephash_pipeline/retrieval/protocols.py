@@ -15,7 +15,7 @@ class Protocol:
     """How codes are evaluated.
 
     Attributes:
-        name: in the configuration, in metrics and reports.
+        name: name in the configuration, in metrics and reports.
         database: the sets that queries search; ``validation`` are the images that no training has seen.
         described: the database in words.
         sizes: number of images of each set where the protocol fixes them; a benchmark with others is refused.

@@ -35,17 +35,17 @@ class TuningParameters(Parameters):
     """A search, the same for every method.
 
     Attributes:
-        trials: of each method.
-        epoch_share: of the epochs that a method's training has, in every trial.
-        learning_rate: of the trunk.
-        head_rate_factor: of what lies above the trunk, as a multiple of `learning_rate`.
-        weight_decay: of all weights.
-        scale: of u, for methods whose hash layer sets one.
+        trials: number of trials of each method.
+        epoch_share: share of the epochs that a method's training has, in every trial.
+        learning_rate: learning rate of the trunk.
+        head_rate_factor: learning rate of what lies above the trunk, as a multiple of `learning_rate`.
+        weight_decay: weight decay of all weights.
+        scale: scale of u, for methods whose hash layer sets one.
         decades: how far a weight of the method's own loss may lie from the authors', in powers of ten.
         sampler: ``tpe``, the tree-structured Parzen estimator (Bergstra et al. 2011), or ``random``.
         random_trials: drawn at random before ``tpe`` begins to learn.
-        trials_before_pruning: whose medians the first trial that may be stopped is compared with.
-        epochs_before_pruning: that every trial makes, as a share of its epochs.
+        trials_before_pruning: number of trials whose medians the first trial that may be stopped is compared with.
+        epochs_before_pruning: share of its epochs that every trial makes.
 
     Example:
         >>> TuningParameters(trials=4, sampler="random").epoch_share

@@ -50,7 +50,7 @@ class HeldOutScore:
     Attributes:
         asking: images that ask.
         searched: images that are searched.
-        training_set: whose pixel statistics images are normalised by.
+        training_set: training set whose pixel statistics images are normalised by.
     """
 
     asking: LabelledImages
@@ -76,9 +76,9 @@ class TrialJob:
 
     Attributes:
         training_set: what is learned from.
-        score: of a network, on images that are no queries.
+        score: score of a network, on images that are no queries.
         method: its parameters as they are configured; what is searched is replaced.
-        start: of pre-training; the same for all methods.
+        start: starting point of pre-training; the same for all methods.
         run: network, code length, seed, device. No checkpoints: a trial is short, and is repeated.
         tuning: the search.
     """
@@ -103,7 +103,7 @@ class Outcome:
 
     Attributes:
         state: ``complete``; ``pruned``, stopped early; ``failed``, its loss ceased to be finite.
-        scores: by epoch, counted from 1.
+        scores: scores by epoch, counted from 1.
         seconds: it took.
 
     Example:
@@ -124,8 +124,8 @@ class Watch:
     """Reports each epoch's score, and stops a trial that falls below the median.
 
     Args:
-        trial: of Optuna, in a study with the trials to compare with.
-        score: of a network.
+        trial: trial of Optuna, in a study with the trials to compare with.
+        score: score of a network.
     """
 
     def __init__(self, trial: optuna.Trial, score: HeldOutScore) -> None:

@@ -40,7 +40,7 @@ def draw_pairs(labels: NDArray[np.int64], partners: int, generator: np.random.Ge
 
     Args:
         labels: classes (n,), or multi-hot (n, classes).
-        partners: of each kind; a row has more where others have drawn it.
+        partners: number of partners of each kind; a row has more where others have drawn it.
         generator: source of the draws.
 
     Example:
@@ -91,7 +91,7 @@ def infer_bits(
             graph cut finds the best there is.
         blocks: rows (members,) of each block; every row in at least one.
         passes: over all blocks, each in another order.
-        generator: of the orders.
+        generator: generator of the orders.
 
     Returns:
         b, -1 and 1, shape (n,).

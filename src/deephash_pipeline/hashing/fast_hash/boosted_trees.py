@@ -64,9 +64,9 @@ def boost(
     Args:
         z: features, shape (n, D).
         bits: -1 and 1, shape (n,).
-        weights: of the rows at the beginning, at least 0, shape (n,); if all are 0, all rows weigh the same.
-        size: of the ensemble.
-        generator: of these draws.
+        weights: weights of the rows at the beginning, at least 0, shape (n,); if all are 0, all rows weigh the same.
+        size: size of the ensemble.
+        generator: generator of these draws.
 
     Example:
         >>> z = np.array([[0.0], [1.0], [2.0], [3.0]], dtype=np.float32)
@@ -136,8 +136,8 @@ def add_votes(z: NDArray[np.float32], feature: NDArray[np.int32], value: NDArray
 
     Args:
         z: features, shape (n, D).
-        feature: of `Ensemble`, shape (ensembles, trees, nodes).
-        value: of `Ensemble`, same shape.
+        feature: features of `Ensemble`, shape (ensembles, trees, nodes).
+        value: value of `Ensemble`, same shape.
 
     Returns:
         float64 (n, ensembles).

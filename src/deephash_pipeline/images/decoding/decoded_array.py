@@ -46,7 +46,7 @@ class DecodedArray:
         folder: where they lie; best on the disk of the finished arrays.
 
     Attributes:
-        digests: of the pixels of each row; `PENDING` where the row is not decoded or its file is broken.
+        digests: digests of the pixels of each row; `PENDING` where the row is not decoded or its file is broken.
 
     Example:
         >>> from tempfile import TemporaryDirectory

@@ -71,7 +71,7 @@ def dense_sift(images: NDArray[np.uint8], parameters: SiftBagParameters) -> Iter
     Args:
         images: uint8 of shape (n, channels, height, width); may be memory-mapped, then they are read one by one.
             Colours are averaged.
-        parameters: of the grid and its patches.
+        parameters: parameters of the grid and its patches.
 
     Returns:
         For each image an array float32 of shape (patches, 128), its rows of Euclidean length 1. Patches of low contrast
@@ -94,8 +94,8 @@ def fit_vocabulary(images: NDArray[np.uint8], parameters: SiftBagParameters, see
 
     Args:
         images: the training images, as for `dense_sift`.
-        parameters: of the grid, its patches and the vocabulary.
-        seed: of the sample of images, of their descriptors and of the clustering.
+        parameters: parameters of the grid, its patches and the vocabulary.
+        seed: seed of the sample of images, of their descriptors and of the clustering.
 
     Returns:
         Words, float32 of shape (`parameters.words`, 128).
@@ -141,7 +141,7 @@ def bag_of_words(
     Args:
         images: as for `dense_sift`.
         vocabulary: what `fit_vocabulary` returned for these parameters.
-        parameters: of the grid, its patches and the vocabulary.
+        parameters: parameters of the grid, its patches and the vocabulary.
         device: where descriptors are compared with words.
 
     Returns:

@@ -62,8 +62,8 @@ def read_csv(path: Path | str, columns: set[str]) -> pd.DataFrame:
     Commas, semicolons or tabs stand between its fields, as in its first line, or as a line ``sep=;`` before that says.
 
     Args:
-        path: of the CSV, on a disk or in an object store.
-        columns: that it must have, written in whatever case.
+        path: path of the CSV, on a disk or in an object store.
+        columns: columns that it must have, written in whatever case.
 
     Returns:
         Its fields without blanks around them; columns named as in `columns`, `label` and `split`.

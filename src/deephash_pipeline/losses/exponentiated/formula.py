@@ -41,7 +41,7 @@ class LossAndGradient(NamedTuple):
     """What one pass over the pairs of a batch gives.
 
     Attributes:
-        value: of the surrogate (Eqn 10), scalar of u's type.
+        value: value of the surrogate (Eqn 10), scalar of u's type.
         gradient: of the value with respect to u, the partial code product being a constant; shape and type of u.
         true_loss: Eqn (6) on the signs, mean over pairs, scalar of u's type.
 
@@ -60,9 +60,9 @@ class PairSums(NamedTuple):
     """Sums over the ordered pairs of a batch; floats, or scalar tensors.
 
     Attributes:
-        exponential: of w E.
-        signed_product: of w E Y P.
-        surrogate: of F (2 sigma(x) - 1), over all bits too.
+        exponential: sum of w E.
+        signed_product: sum of w E Y P.
+        surrogate: sum of F (2 sigma(x) - 1), over all bits too.
     """
 
     exponential: Any

@@ -40,13 +40,13 @@ class Batch(NamedTuple):
     Attributes:
         u: (code_length, samples filled up with zeros to a multiple of `COLUMNS_AT_ONCE`).
         minus_magnitude: -|u|, of the same shape.
-        gradient: of the same shape.
+        gradient: gradient of the same shape.
         codes: signs of u as words, uint64 (words, samples).
         labels: int64, (samples,).
         product: P by number of differing bits, (code_length + 1,).
         exponentials: w E by Y = -1 and Y = 1 and by number of differing bits, (2, code_length + 1).
-        cosh: of 1 / code_length.
-        sinh: of 1 / code_length.
+        cosh: hyperbolic cosine of 1 / code_length.
+        sinh: hyperbolic sine of 1 / code_length.
         exponent_scale: beta log2(e).
     """
 

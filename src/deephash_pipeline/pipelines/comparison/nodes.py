@@ -33,9 +33,9 @@ def compare_methods(
 
     Args:
         codes: ``<method>/b<bits>/codes.npz``, ``<method>/b<bits>/r<replicate>/codes.npz`` to the codes of a cell.
-        labels: of the three sets.
-        protocol: that the methods are compared by; by the one beside it they are compared too.
-        parameters: of the test.
+        labels: class labels of the three sets.
+        protocol: protocol that the methods are compared by; by the one beside it they are compared too.
+        parameters: parameters of the test.
         names: method -> name, in the order of the rows.
 
     Returns:

@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from kedro.pipeline import Pipeline
 
 from deephash_pipeline.common.cell import Cell
-from deephash_pipeline.pipelines.evaluation.nodes import collect_metrics
+from deephash_pipeline.pipelines.evaluation.nodes import collect_metrics, join_curves
 from deephash_pipeline.pipelines.shared.bundles import node, of_cell
-from deephash_pipeline.pipelines.shared.histories import join_histories
 from deephash_pipeline.pipelines.shared.measuring import measuring_nodes
 
 
@@ -26,6 +25,6 @@ def create_pipeline(grid: Sequence[Cell]) -> Pipeline:
         [
             *(of_cell(template, cell) for cell in grid),
             node(collect_metrics, metrics, "all_metrics"),
-            node(join_histories, curves, "precision_recall_curves", "join_curves"),
+            node(join_curves, curves, "precision_recall_curves"),
         ]
     )

@@ -8,7 +8,6 @@ from deephash_pipeline.common.cell import Cell
 from deephash_pipeline.pipelines.fine_tuning.nodes import Splits, encode_images, tune
 from deephash_pipeline.pipelines.grid import DEEP_RIVALS, FINE_TUNINGS, PRE_TRAINING, RANDOM_START
 from deephash_pipeline.pipelines.shared.bundles import Bundle, node, of_cell
-from deephash_pipeline.pipelines.shared.histories import joining_node
 from deephash_pipeline.pipelines.shared.inputs import CELL_RUN, PRE_TRAINED, TRAINING_SET
 
 IMAGES = Bundle(Splits, ("training_images", "validation_images", "query_images"))
@@ -46,4 +45,4 @@ def create_pipeline(grid: Sequence[Cell]) -> Pipeline:
         )
         for cell in tuned
     ]
-    return Pipeline([*instances, joining_node(tuned, "fine_tuning_history")])
+    return Pipeline(instances)

@@ -9,7 +9,6 @@ from deephash_pipeline.pipelines.grid import PRE_TRAINING
 from deephash_pipeline.pipelines.hash_layer_init.nodes import initialise
 from deephash_pipeline.pipelines.shared.bundles import node, of_cell
 from deephash_pipeline.pipelines.shared.fitting import encoding_node
-from deephash_pipeline.pipelines.shared.histories import joining_node
 from deephash_pipeline.pipelines.shared.inputs import CELL_RUN, TRAINING_FEATURES
 
 
@@ -22,7 +21,4 @@ def create_pipeline(grid: Sequence[Cell]) -> Pipeline:
     """
     inputs = (TRAINING_FEATURES, "params:hash_layer_init", CELL_RUN)
     template = Pipeline([node(initialise, inputs, ["hash_layer", "encoder", "history"]), encoding_node()])
-    pre_trained = [cell for cell in grid if cell.method == PRE_TRAINING]
-    return Pipeline(
-        [*(of_cell(template, cell) for cell in pre_trained), joining_node(pre_trained, "hash_layer_init_history")]
-    )
+    return Pipeline([of_cell(template, cell) for cell in grid if cell.method == PRE_TRAINING])

@@ -10,7 +10,7 @@ from plotly.graph_objects import Figure
 from deephash_pipeline.common.cell import Cell
 from deephash_pipeline.deephash.experiment import Experiment
 from deephash_pipeline.deephash.training_set import LabelledImages, TrainingSet
-from deephash_pipeline.pipelines.grid import DEEP_RIVALS, METHOD_GROUPS
+from deephash_pipeline.pipelines.grid import METHOD_GROUPS
 from deephash_pipeline.pipelines.shared.reporting import ReportingParameters
 from deephash_pipeline.pipelines.shared.searching import LabelSets, searched, searched_images
 from deephash_pipeline.provenance import Origin
@@ -25,7 +25,6 @@ from deephash_pipeline.reports.tables import (
     metrics_table,
     protocols_table,
 )
-from deephash_pipeline.reports.training_curves import figure_training_curves
 from deephash_pipeline.retrieval import CodeSets
 from deephash_pipeline.retrieval.protocols import require_protocol
 
@@ -44,9 +43,9 @@ def tabulate_metrics(
     """Lay out the metrics of all cells.
 
     Args:
-        metrics: of the cells.
-        unseen: of the cells that were run on the same benchmark with unseen classes, by their files' names.
-        references: of what is no code, see the pipeline `references`, by their files' names.
+        metrics: metrics of the cells.
+        unseen: metrics of the cells that were run on the same benchmark with unseen classes, by their files' names.
+        references: metrics of what is no code, see the pipeline `references`, by their files' names.
         experiment: says which benchmark it is.
         names: method -> name, of all methods that may be among the cells.
 
@@ -72,11 +71,6 @@ def draw_map_by_code_length(metrics: list[Metrics], names: dict[str, str]) -> Fi
 def draw_precision_recall(curves: pd.DataFrame, parameters: ReportingParameters, names: dict[str, str]) -> Figure:
     """Draw precision against recall as the search radius grows, the paper's figure 5."""
     return figure_precision_recall(curves, names, METHOD_GROUPS, parameters.precision_recall_code_length)
-
-
-def draw_training_curves(names: dict[str, str], *histories: pd.DataFrame) -> Figure:
-    """Draw what was watched in both pre-training stages and in fine-tuning, epoch by epoch."""
-    return figure_training_curves(pd.concat(histories, ignore_index=True), names, hidden=DEEP_RIVALS)
 
 
 class ImageSets(NamedTuple):
@@ -131,7 +125,6 @@ class ReportContent(NamedTuple):
     protocols_table: pd.DataFrame
     map_by_code_length: Figure
     precision_recall: Figure
-    training_curves: Figure
     gallery: str
 
 
@@ -162,7 +155,7 @@ def write_report(
         "Gallery": f"{measured.names[gallery_cell.method]}, {gallery_cell.code_length} bits",
         **parameters.written,
     }
-    figures = {name: getattr(content, name) for name in ("map_by_code_length", "precision_recall", "training_curves")}
+    figures = {name: getattr(content, name) for name in ("map_by_code_length", "precision_recall")}
     report = Report(
         experiment.benchmark,
         protocol,

@@ -10,7 +10,6 @@ from deephash_pipeline.pipelines.reporting.nodes import (
     draw_gallery,
     draw_map_by_code_length,
     draw_precision_recall,
-    draw_training_curves,
     tabulate_metrics,
     write_report,
 )
@@ -18,7 +17,7 @@ from deephash_pipeline.pipelines.shared.bundles import Bundle, node
 from deephash_pipeline.pipelines.shared.inputs import QUERIES, TRAINING_SET, VALIDATION_SET
 
 TABLES = ["map_table", "metrics_table", "comparison_table", "protocols_table"]
-FIGURES = ["figure_map_by_code_length", "figure_precision_recall", "figure_training_curves"]
+FIGURES = ["figure_map_by_code_length", "figure_precision_recall"]
 
 CONTENT = Bundle(ReportContent, ("map_table", "comparison_table", "protocols_table", *FIGURES, "gallery"))
 SETS = Bundle(ImageSets, (QUERIES, TRAINING_SET, VALIDATION_SET))
@@ -26,7 +25,7 @@ MEASURED = Bundle(MeasuredCells, ("all_metrics", "all_metrics_origin", NAMES_OF_
 
 
 def create_pipeline() -> Pipeline:
-    """Metrics, curves, histories, images and codes -> tables, figures, gallery -> report.
+    """Metrics, curves, images and codes -> tables, figures, gallery -> report.
 
     Read besides, as far as they were run: unseen_cells, the metrics of the same benchmark with unseen classes; and
     references, those of real-valued z and of product quantisation.
@@ -44,11 +43,6 @@ def create_pipeline() -> Pipeline:
                 draw_precision_recall,
                 ["precision_recall_curves", "params:reporting", NAMES_OF_PAPER],
                 "figure_precision_recall",
-            ),
-            node(
-                draw_training_curves,
-                [NAMES_OF_PAPER, "pre_training_history", "hash_layer_init_history", "fine_tuning_history"],
-                "figure_training_curves",
             ),
             node(
                 draw_gallery,

@@ -50,8 +50,8 @@ def fit_hash_function(
         training_z: features, float32 of shape (n, z_dimension).
         training_labels: class of each, int64 of shape (n,); or 0 and 1, uint8 of shape (n, classes).
         cell: method, code length and replicate.
-        parameters: of all methods.
-        seed: of the experiment.
+        parameters: parameters of all methods.
+        seed: seed of the experiment.
 
     Raises:
         InputError: the method learns from labels, and all images are of one class.

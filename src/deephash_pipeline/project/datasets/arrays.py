@@ -31,7 +31,7 @@ class NumpyDataset(AtomicFileDataset[NDArray[Any]]):
     Args:
         filepath: where the file lies.
         mmap_mode: ``r`` maps the file into memory instead of reading it: for images and features.
-        metadata: for Kedro-Viz.
+        metadata: metadata for Kedro-Viz.
     """
 
     def __init__(

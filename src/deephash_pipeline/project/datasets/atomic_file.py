@@ -105,7 +105,7 @@ class AtomicFileDataset(AbstractDataset[Content, Content], Generic[Content]):
 
     Args:
         filepath: where the file lies, relative to the project, or an address such as ``s3://bucket/codes.npz``.
-        metadata: for Kedro-Viz (``layer``).
+        metadata: metadata for Kedro-Viz (``layer``).
     """
 
     def __init__(self, filepath: str, metadata: dict[str, Any] | None = None) -> None:
@@ -198,7 +198,7 @@ class AtomicDataset(AtomicFileDataset[Any]):
     Args:
         filepath: where the file lies, relative to the project.
         dataset: entry of that class as in a catalog, without ``filepath``.
-        metadata: for Kedro-Viz (``layer``, ``preview_args``).
+        metadata: metadata for Kedro-Viz (``layer``, ``preview_args``).
 
     Raises:
         DatasetError: there is no such class, or it does not take these arguments.

@@ -18,8 +18,8 @@ class IndexDataset(AtomicFileDataset[Any]):
     when the same cell is saved again.
 
     Args:
-        filepath: of the hasher's file in the index's folder, relative to the project.
-        metadata: for Kedro-Viz (``layer``).
+        filepath: path of the hasher's file in the index's folder, relative to the project.
+        metadata: metadata for Kedro-Viz (``layer``).
     """
 
     def __init__(self, filepath: str, metadata: dict[str, Any] | None = None) -> None:

@@ -24,8 +24,8 @@ class ReadOnlyDataset(AbstractDataset[NoReturn, Content], Generic[Content]):
     """A dataset that is no node's output, and counts as there whether or not its file is.
 
     Args:
-        filepath: of the file or folder, relative to the project.
-        metadata: for Kedro-Viz (``layer``).
+        filepath: path of the file or folder, relative to the project.
+        metadata: metadata for Kedro-Viz (``layer``).
 
     Attributes:
         written_by: who writes it.
@@ -81,9 +81,9 @@ class CheckpointsDataset(ReadOnlyDataset[CheckpointFolder]):
     """A folder of checkpoints: loading hands it to the training, which writes and reads it by itself.
 
     Args:
-        filepath: of the folder, relative to the project.
+        filepath: path of the folder, relative to the project.
         seconds_between: checkpoints are made no more often than this; 0 means at every step.
-        metadata: for Kedro-Viz (``layer``).
+        metadata: metadata for Kedro-Viz (``layer``).
 
     Raises:
         InputError: `seconds_between` is no number of seconds.
@@ -119,12 +119,12 @@ class FilesDataset(ReadOnlyDataset[dict[str, Any]]):
 
     Args:
         filepath: the folder, relative to the project.
-        pattern: of the files below it, as in `pathlib.Path.glob`.
+        pattern: pattern of the files below it, as in `pathlib.Path.glob`.
         dataset: entry of a catalog that reads one of them, without ``filepath``.
         tracked: whether what is read counts as that which a result was made from. Not so for files that the reader
             itself replaces.
         exclude: pattern of paths below the folder that are left out, as in `fnmatch.fnmatch`.
-        metadata: for Kedro-Viz.
+        metadata: metadata for Kedro-Viz.
     """
 
     written_by = "the runs that make the files"
@@ -179,7 +179,7 @@ class ImageSourceDataset(ReadOnlyDataset[ImageCollection]):
         source: fields of one of `deephash_pipeline.images.sources.registry`, chosen by ``kind``.
         memory: file that remembers the digest of the raw files, by default beside the arrays of the benchmark:
             ``data/02_intermediate/<last part of filepath>/raw_images.verified``.
-        metadata: for Kedro-Viz.
+        metadata: metadata for Kedro-Viz.
     """
 
     written_by = "whoever gives the images, or the download"

@@ -49,8 +49,8 @@ class ProjectGraph:
     """The nodes of some pipelines as the steps of a `Lineage`.
 
     Args:
-        nodes: of the graph. What others make is a source.
-        catalog: with the parameters of this run.
+        nodes: nodes of the graph. What others make is a source.
+        catalog: catalog with the parameters of this run.
 
     Attributes:
         nodes: all of them, each once.
@@ -208,7 +208,7 @@ def nodes_to_run(pipeline: Pipeline, catalog: Catalog, stale_allowed: bool = Fal
 
     Args:
         pipeline: one that makes all it needs, such as ``full``.
-        catalog: with the parameters of this run.
+        catalog: catalog with the parameters of this run.
         stale_allowed: whether what is stale or without a manifest stays as it is.
 
     Returns:

@@ -24,7 +24,7 @@ class RunDisplay:
     """Shows cells done of all, the time that has passed, and the nodes that run and where they are.
 
     Args:
-        schedule: of the run.
+        schedule: schedule of the run.
         console: where to draw; standard error by default.
     """
 

@@ -34,10 +34,10 @@ class Job:
 
     Attributes:
         project: the folder that paths of the catalog are relative to.
-        catalog: with the parameters of the run.
-        hooks: that work where a node runs.
-        run_id: of Kedro's session.
-        log_level: of this package.
+        catalog: catalog with the parameters of the run.
+        hooks: hooks that work where a node runs.
+        run_id: identifier of the run of Kedro's session.
+        log_level: level of the log of this package.
     """
 
     project: Path
@@ -98,7 +98,7 @@ def run_node(job: Job, node: Node, thread_count: int = 1) -> None:
     """Run one node in this process and store what it makes, with manifests: what every worker does, wherever it is.
 
     Args:
-        job: of the run.
+        job: job of the run.
         node: one of it, whose inputs are stored.
         thread_count: threads to compute on.
     """

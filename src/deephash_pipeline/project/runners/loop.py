@@ -34,7 +34,7 @@ class Loop:
         schedule: which node starts next.
         workers: where nodes run.
         stop: whether somebody has asked for the end.
-        hooks: by the names of `HOOKS`, those of Kedro that belong to where the run was started.
+        hooks: hooks by the names of `HOOKS`, those of Kedro that belong to where the run was started.
     """
 
     def __init__(

@@ -31,8 +31,8 @@ class RayRunner(GridRunner):
     All machines must see the project's folder under the same path, and its `data`, unless that is in an object store.
 
     Args:
-        address: of the cluster, ``auto`` for the one that this machine is a node of, or ``ray://host:port``; None for
-            one on this machine.
+        address: address of the cluster, ``auto`` for the one that this machine is a node of, or ``ray://host:port``;
+            None for one on this machine.
         gpus: share of a CUDA device for nodes that compute on it, where the cluster has devices; others see none. With
             ``experiment.devices`` a number above 1, so many devices.
         options: see `GridRunner`.
@@ -88,7 +88,7 @@ class RayTasks(Workers):
 
     Args:
         ray: the module, connected.
-        job: of the run.
+        job: job of the run.
         gpus: see `RayRunner`.
     """
 

@@ -48,7 +48,7 @@ class GridRunner(AbstractRunner):
         workers: how many nodes run side by side at most; as many as there are cores by default.
         on_error: whether nodes that do not need a failed one still run (``continue``), or no more start (``stop``).
         skipping: whether to leave out nodes whose outputs are up to date.
-        is_async: of Kedro's interface.
+        is_async: argument of Kedro's interface.
 
     Raises:
         InputError: less than one worker, or `is_async`.

@@ -73,9 +73,9 @@ def needs_of(node: Node, catalog: Catalog, cores: int) -> Needs:
     """Say what a node needs, whose inputs are stored.
 
     Args:
-        node: of any pipeline.
-        catalog: with its datasets.
-        cores: of the machine.
+        node: node of any pipeline.
+        catalog: catalog with its datasets.
+        cores: number of cores of the machine.
     """
     # What reads images and the experiment may run the network, which takes all cores if it is large.
     is_large = not {*IMAGES}.isdisjoint(node.inputs) and _is_large(_experiment(node, catalog, "network"))
@@ -98,7 +98,7 @@ def steps_to_the_end(nodes: Sequence[Node]) -> dict[str, int]:
     """Give for each node, by name, how many nodes are on the longest way from it to the end of a pipeline.
 
     Args:
-        nodes: of the pipeline, each after those that it needs.
+        nodes: nodes of the pipeline, each after those that it needs.
     """
     steps: dict[str, int] = {}
     after: dict[str, int] = {}
@@ -171,7 +171,7 @@ class Schedule:
     """The nodes of a run: ready, running, done, failed, or not to be run because of a failure.
 
     Args:
-        pipeline: with all its nodes still to be run.
+        pipeline: pipeline with all its nodes still to be run.
         capacity: what nodes may take up together.
         needs_of: says what a node needs, once its inputs are stored.
         stop_on_error: whether the run ends where a node fails, and what does not need it is not run either.

@@ -64,9 +64,9 @@ class ThisProcess(Workers):
     """Runs a node at once, where the run was started, with all hooks.
 
     Args:
-        catalog: of the run.
-        hook_manager: of the run.
-        run_id: of Kedro's session.
+        catalog: catalog of the run.
+        hook_manager: manager of hooks of the run.
+        run_id: identifier of the run of Kedro's session.
         receive: gets how far a node has come.
     """
 
@@ -93,8 +93,8 @@ class WorkerProcesses(Workers):
     """Processes that are started when they are needed, and again when one was killed.
 
     Args:
-        job: of the run.
-        number: of processes at most.
+        job: job of the run.
+        number: number of processes at most.
         receive: gets how far a node has come, in any thread.
         devices: CUDA devices, of which each process sees one; empty for those that all see.
     """

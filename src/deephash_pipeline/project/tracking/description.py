@@ -44,9 +44,9 @@ def run_tags(run_params: Mapping[str, Any], project: Path, parameters: Mapping[s
     """Say where, how and from what code a run is made, and by a digest which other commands are the same one.
 
     Args:
-        run_params: of Kedro's session.
+        run_params: parameters of Kedro's session.
         project: folder of the project, inside a repository if there is one.
-        parameters: that the run consumes.
+        parameters: parameters that the run consumes.
     """
     import torch  # noqa: PLC0415 - as late as MLflow
 

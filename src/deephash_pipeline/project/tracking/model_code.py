@@ -29,7 +29,7 @@ class HasherModel(PythonModel):
         """Hash images.
 
         Args:
-            context: of MLflow.
+            context: context of MLflow.
             model_input: a column ``image``, the bytes of PNG, JPEG, WebP or BMP files.
             params: none are known.
 

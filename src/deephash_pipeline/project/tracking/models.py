@@ -65,9 +65,9 @@ def log_model(store: MlflowStore, hasher: ImageHasher, name: str) -> tuple[str, 
     """Save a hasher among the models of an experiment, and register it.
 
     Args:
-        store: of the experiment.
+        store: store of the experiment.
         hasher: a fitted one.
-        name: of the registered model; it gets its next version.
+        name: name of the registered model; it gets its next version.
 
     Returns:
         Address of the version, such as ``models:/digits-deephash-b48/1``, and the folder of the model.

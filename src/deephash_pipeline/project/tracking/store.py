@@ -54,7 +54,7 @@ class MlflowStore:
 
         Args:
             name: as it is shown.
-            tags: of the run; `PARENT_TAG` makes it a child.
+            tags: tags of the run; `PARENT_TAG` makes it a child.
             start: seconds since the epoch, now by default.
 
         Returns:
@@ -163,7 +163,7 @@ class OpenRun:
     """The parent run of a `kedro run`, in its store.
 
     Attributes:
-        store: of all runs.
+        store: store of all runs.
         parent: identifier of the run.
         children: cell -> identifier of its child run, of those that are open.
     """

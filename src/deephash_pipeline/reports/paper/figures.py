@@ -22,7 +22,7 @@ def paper_figure_map(table: pd.DataFrame, display_names: Mapping[str, str]) -> g
     """Draw 'mAP against bits': measured curves, and the published values as open markers without a line.
 
     Args:
-        table: of `paper_tables.code_lengths_table`.
+        table: table of `paper_tables.code_lengths_table`.
         display_names: display name of each method key; its order gives colours and legend.
     """
     figure = _four_panels(table, "measured", "Mean average precision by code length, measured and published")
@@ -82,7 +82,7 @@ def paper_figure_precision_recall(table: pd.DataFrame, display_names: Mapping[st
     """Draw 'precision-recall': precision against recall as the Hamming radius grows.
 
     Args:
-        table: of `precision_recall_table`.
+        table: table of `precision_recall_table`.
         display_names: display name of each method key; its order gives colours and legend.
         code_length: bits.
     """

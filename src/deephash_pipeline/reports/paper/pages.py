@@ -40,7 +40,7 @@ def compared_page(title: str, table: pd.DataFrame, results: Results, *, beside: 
 
     Args:
         title: heading of the page.
-        table: of `paper_tables`, with the columns `benchmark`, `method`, `code_length`, `measured`, `published`,
+        table: table of `paper_tables`, with the columns `benchmark`, `method`, `code_length`, `measured`, `published`,
             and maybe `feature` and `cited`.
         results: metrics of the cells that were run.
         beside: link to the page that has the paper's main code lengths; this one then has only the others.
@@ -77,7 +77,7 @@ def precision_recall_page(title: str, curves: pd.DataFrame, results: Results) ->
 
     Args:
         title: heading of the page.
-        curves: of `paper_figures.precision_recall_table`, with text for readers.
+        curves: curves of `paper_figures.precision_recall_table`, with text for readers.
         results: metrics of the cells that were run.
     """
     parts = [
@@ -104,7 +104,7 @@ def unseen_page(title: str, table: pd.DataFrame, results: Results, baseline: str
 
     Args:
         title: heading of the page.
-        table: of `paper_tables.unseen_table`.
+        table: table of `paper_tables.unseen_table`.
         results: metrics of the cells that were run.
         baseline: display name of the 1-of-C code, which stands below the table.
     """

@@ -138,7 +138,7 @@ def unseen_table(results: Results, display_names: Mapping[str, str], code_length
     Args:
         results: metrics of the cells that were run.
         display_names: display name of each method key, in the order of the rows.
-        code_lengths: of the grid, in bits.
+        code_lengths: code lengths of the grid, in bits.
 
     Returns:
         Frame with columns `method`, `code_length`, `training_database`, `held_out_database`, `unseen_classes`; a row

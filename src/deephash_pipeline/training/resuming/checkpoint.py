@@ -39,7 +39,7 @@ class TrainingState:
     """A training between two steps.
 
     Attributes:
-        tensors: by name; those of the module, of the optimiser, of the current epoch's sums.
+        tensors: tensors by name; those of the module, of the optimiser, of the current epoch's sums.
         progress: epoch, step, history, the states of optimiser and schedule; numbers, texts, lists and dictionaries.
         configuration: what must not change on the way, as flat dotted names and values.
     """
