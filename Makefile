@@ -9,7 +9,7 @@ PROCESSES := -n 2 --dist loadgroup --no-loadscope-reorder
 ALONE := cluster or chaos
 # What computes, without those of its tests that kill processes.
 NUMERICAL := $(wildcard $(addprefix tests/,losses retrieval hashing networks search training)) \
-	$(addprefix --ignore=tests/,search/encoding search/engines search/images search/serving search/test_durability.py training/resuming/test_interruption.py training/distributed/test_stopping_ranks.py)
+	$(addprefix --ignore=tests/,search/encoding search/engines search/images search/serving search/test_durability.py training/resuming/test_interruption.py)
 BENCHMARK = $(if $(ENV),$(ENV),digits)
 # One word for Kedro, Kedro-Viz and MLflow; every one of them honours it.
 export DO_NOT_TRACK := true

@@ -16,7 +16,6 @@ HUGE = "9999999999999999999999"
 
 WRONG = [
     ("experiment.device", ["3"]),
-    ("experiment.devices", ["0", "-1", "all", "1.5"]),
     ("experiment.seed", ["abc", "-1", "1.5", "9223372036854775808", HUGE, "null", "[]"]),
     ("experiment.effort", ["0", "2", "abc", "-1", ".nan", ".inf"]),
     ("experiment.network", ["../lenet", "LeNet", "3", "null"]),

@@ -48,7 +48,7 @@ def test_a_lost_machine_costs_the_steps_since_the_last_checkpoint(tmp_path):
     for folder in (alone, together):
         folder.mkdir()
     # A checkpoint at each of its 36 steps.
-    training = ("-m", digits_on_ranks.__name__, together, 1, 0, EPOCHS)
+    training = ("-m", digits_on_ranks.__name__, together, 0, EPOCHS)
     port = free_port()
     agents = [machine(port, *training, host=host) for host in (True, False)]
     try:
@@ -63,7 +63,7 @@ def test_a_lost_machine_costs_the_steps_since_the_last_checkpoint(tmp_path):
         for agent in agents:
             agent.kill()
             agent.wait()
-    digits_on_ranks.main(alone, 1, NEVER, EPOCHS)
+    digits_on_ranks.main(alone, NEVER, EPOCHS)
     one, several = (json.loads((folder / "histories.json").read_text()) for folder in (alone, together))
     for stage in one:
         assert [row["epoch"] for row in several[stage]] == list(range(1, EPOCHS + 1))

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.progress import reported_to
-from deephash_pipeline.deephash import FineTuningParameters, LabelledImages, PreTrainedWeights, Run
+from deephash_pipeline.deephash import FineTuningParameters, LabelledImages, PreTrainedWeights
 from deephash_pipeline.deephash.fine_tune import build_network
 from deephash_pipeline.losses import LOSS_PARAMETERS
 from deephash_pipeline.pipelines.grid import TUNED_METHODS
@@ -205,13 +205,6 @@ def test_trials_of_another_configuration_count_for_nothing(searched):
     longer = DPSH.model_copy(update={"training": DPSH.training.model_copy(update={"epochs": 2})})
     found = search(job(TUNING.model_copy(update={"trials": 1}), longer), storage)
     assert found["epochs"].tolist() == [1]
-
-
-def test_trials_are_trained_on_one_device_each():
-    several = run_of("dpsh")
-    experiment = several.experiment.model_copy(update={"devices": 2})
-    shared = job(run=Run(experiment, several.cell))
-    assert run_trial(shared, {"training.learning_rate": 0.01}, []).state == "complete"
 
 
 def test_a_trial_after_the_median_of_earlier_ones_is_stopped_early():

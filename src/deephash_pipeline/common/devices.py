@@ -46,26 +46,6 @@ def resolve_device(device: str) -> torch.device:
     return resolved
 
 
-def resolve_devices(devices: int | str, device: torch.device) -> int:
-    """Turn ``auto`` into the number of CUDA devices where training runs on CUDA, else into 1.
-
-    Raises:
-        InputError: more CUDA devices than there are, or several where one is named by its index.
-
-    Example:
-        >>> resolve_devices("auto", torch.device("cpu"))
-        1
-    """
-    there = torch.cuda.device_count() if device.type == "cuda" else None
-    if devices == "auto":
-        return there if there and device.index is None else 1
-    if there is not None and int(devices) > there:
-        raise InputError(f"`devices` is {devices}, but there are {there}: use auto")
-    if int(devices) > 1:
-        require_no_index(device)
-    return int(devices)
-
-
 def resolve_precision(precision: str, device: torch.device) -> str:
     """Turn ``auto`` into ``bfloat16`` where a device multiplies that by itself, else into ``float32``.
 

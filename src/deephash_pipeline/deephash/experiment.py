@@ -2,17 +2,17 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 import pandas as pd
 import torch
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from deephash_pipeline.common.cell import Cell, seed_of_replicate
 from deephash_pipeline.common.devices import resolve_device
 from deephash_pipeline.networks import NETWORKS, Trunk, TrunkParameters, build_trunk, require_network, usual_input
 from deephash_pipeline.networks.layers import Shape
-from deephash_pipeline.training import CheckpointFolder, TrainingParameters, TrainingRun, resolve_devices
+from deephash_pipeline.training import CheckpointFolder, TrainingParameters, TrainingRun
 
 
 class Experiment(BaseModel):
@@ -25,8 +25,6 @@ class Experiment(BaseModel):
         trunk: for a network of torchvision or timm.
         seed: every random draw derives from it; those of a cell's replicate from `seed_of_replicate`.
         device: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
-        devices: how many of them share the training of a network with a trunk; ``auto`` takes all CUDA devices there
-            are. On the CPU, so many processes.
         effort: share of the configured epochs that every training makes, at least one: 0.1 for a quick look. Below 1
             learning rates are halved, for a short warm-up reaches the peak before the weights have settled.
 
@@ -42,7 +40,6 @@ class Experiment(BaseModel):
     trunk: TrunkParameters = TrunkParameters()
     seed: int = Field(ge=0, lt=2**63)
     device: str = "auto"
-    devices: PositiveInt | Literal["auto"] = 1
     effort: float = Field(default=1.0, gt=0, le=1)
 
     @model_validator(mode="after")
@@ -112,11 +109,6 @@ class StageRun:
         """Where it computes."""
         return self.experiment.torch_device
 
-    @property
-    def devices(self) -> int:
-        """How many devices share it."""
-        return resolve_devices(self.experiment.devices, self.device)
-
     def configuration(self, parameters: StageParameters) -> dict[str, Any]:
         """What makes a training what it is, as dotted names and values, to be compared with that of a checkpoint.
 
@@ -145,8 +137,8 @@ class ClassifierRun(StageRun):
 
     Example:
         >>> run = ClassifierRun(Experiment(benchmark="digits", network="lenet", seed=42, device="cpu"))
-        >>> run.name, run.device, run.devices
-        ('cnn_pretraining', device(type='cpu'), 1)
+        >>> run.name, run.device
+        ('cnn_pretraining', device(type='cpu'))
     """
 
     checkpoints: CheckpointFolder | None = None
@@ -210,7 +202,6 @@ def engine_run(
     parameters: StageParameters,
     seed: int,
     after_epoch: Callable[[], dict[str, float]] | None = None,
-    devices: int = 1,
 ) -> TrainingRun:
     """Describe a run to the training engine.
 
@@ -224,7 +215,6 @@ def engine_run(
         run.name,
         seed,
         run.device,
-        devices=devices,
         after_epoch=after_epoch,
         checkpoints=run.checkpoints,
         configuration=run.configuration(parameters),

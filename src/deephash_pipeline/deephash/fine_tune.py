@@ -191,7 +191,7 @@ def fine_tune(
         objective,
         LabelledInputs(inputs, training_set.labels),
         run.experiment.training(parameters.training),
-        engine_run(run, parameters, seed_of(run), measured, run.devices),
+        engine_run(run, parameters, seed_of(run), measured),
     )
     network.cpu()
     hasher = ImageHasher.assemble(trunk.cpu(), hash_layer_encoder(network.hash_layer), training_set, run)

@@ -127,7 +127,7 @@ def pretrain(
         classification_objective(training_set.labels),
         LabelledInputs(inputs, training_set.labels),
         experiment.training(parameters.training),
-        engine_run(run, parameters, seed, after_epoch, run.devices),
+        engine_run(run, parameters, seed, after_epoch),
     )
     network.cpu()
     return PreTrained(network.trunk.state_dict(), network.softmax.state_dict(), pd.DataFrame(history))

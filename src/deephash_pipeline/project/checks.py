@@ -12,7 +12,7 @@ from kedro.pipeline import Pipeline
 from pydantic import BaseModel, ValidationError
 
 from deephash_pipeline.common.cell import FIELD, SEEDS
-from deephash_pipeline.common.devices import resolve_device, resolve_devices
+from deephash_pipeline.common.devices import resolve_device
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.parameters import faults_in_one_line, refuse_booleans_for_numbers
 from deephash_pipeline.deephash.experiment import Experiment
@@ -75,7 +75,7 @@ class SoundRun:
             )
         if experiment.trunk.weights is not None and not (project / experiment.trunk.weights).is_file():
             raise InputError(f"`experiment.trunk.weights`: there is no file {experiment.trunk.weights}: name one")
-        resolve_devices(experiment.devices, resolve_device(experiment.device))
+        resolve_device(experiment.device)
 
 
 def refuse_unread(parameters: Mapping[str, Any]) -> None:

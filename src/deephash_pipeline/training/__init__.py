@@ -1,11 +1,10 @@
 """The training engine: knows a network, an objective and a supply of inputs by their interfaces only."""
 
-from deephash_pipeline.common.devices import resolve_device, resolve_devices
-from deephash_pipeline.training.distributed.launch import train
+from deephash_pipeline.common.devices import resolve_device
 from deephash_pipeline.training.gradients import FollowsProgress, HasMetrics, Objective, TrunkAndHead
 from deephash_pipeline.training.inference import outputs_in_blocks
 from deephash_pipeline.training.inputs import ArrayInputs, Inputs, LabelledInputs
-from deephash_pipeline.training.loop import TrainingDiverged
+from deephash_pipeline.training.loop import TrainingDiverged, train
 from deephash_pipeline.training.objectives import BinaryCrossEntropy, CrossEntropy, classification_objective
 from deephash_pipeline.training.parameters import TrainingParameters, TrainingRun
 from deephash_pipeline.training.resuming.checkpoint import CheckpointFolder
@@ -34,7 +33,6 @@ __all__ = [
     "first_batch",
     "outputs_in_blocks",
     "resolve_device",
-    "resolve_devices",
     "stop_requests",
     "train",
 ]

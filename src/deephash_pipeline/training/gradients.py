@@ -19,10 +19,10 @@ from torch import Tensor, nn
 
 from deephash_pipeline.common.devices import to_device
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.training.distributed.ranks import gather, own_part, sum_gradients, take_from_first_rank
 from deephash_pipeline.training.dropout import replace_dropout
 from deephash_pipeline.training.inputs import LabelledInputs
 from deephash_pipeline.training.parameters import TrainingParameters
+from deephash_pipeline.training.ranks import gather, own_part, sum_gradients, take_from_first_rank
 
 Objective: TypeAlias = Callable[[Any, Tensor], Tensor]
 """Maps (outputs, labels) to the scalar to minimise, as PyTorch's losses do. A module is moved to the device."""

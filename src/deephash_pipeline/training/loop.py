@@ -13,11 +13,11 @@ from deephash_pipeline.common.devices import freed_memory_is_kept, resolve_preci
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.progress import count_steps
 from deephash_pipeline.common.randomness import derive_seed
-from deephash_pipeline.training.distributed.ranks import any_rank, join_ranks, rank, share_state, take_from_first_rank
 from deephash_pipeline.training.gradients import BatchGradients, FollowsProgress, LearnsCodes, Objective
 from deephash_pipeline.training.inference import outputs_in_blocks
 from deephash_pipeline.training.inputs import LabelledInputs
 from deephash_pipeline.training.parameters import TrainingParameters, TrainingRun
+from deephash_pipeline.training.ranks import any_rank, join_ranks, rank, share_state, take_from_first_rank
 from deephash_pipeline.training.resuming.continuation import Continuation
 from deephash_pipeline.training.resuming.interruption import stop_requests
 from deephash_pipeline.training.resuming.state import History, Training
@@ -48,16 +48,45 @@ class TrainingDiverged(InputError):
         return str(self.args[0])
 
 
-def train_here(
+def train(
     module: nn.Module,
     objective: Objective,
     training_set: LabelledInputs,
     parameters: TrainingParameters,
     run: TrainingRun,
 ) -> History:
-    """Train in this process, alone or as one of those that ``torchrun`` or `train` has started.
+    """Minimise an objective over a training set, in place.
 
-    Arguments, result and errors are those of `deephash_pipeline.training.train`; `devices` of the run is not read.
+    With checkpoints, a training that was interrupted goes on after the last step that was saved and ends with the
+    weights it would have had, bit for bit; one that had finished only gives its result again. Under ``torchrun`` every
+    process takes its part of each batch through the trunk.
+
+    Args:
+        module: maps a batch of inputs to the objective's first argument; moved to the run's device, left in evaluation
+            mode.
+        objective: maps (outputs, labels) to a loss and metrics to watch.
+        training_set: what is learned from.
+        parameters: optimiser, schedule and sampler.
+        run: name, seed, device, checkpoints, and what is measured after each epoch.
+
+    Returns:
+        One dictionary an epoch: ``epoch`` (from 1), ``learning_rate``, ``loss`` and the means of the watched metrics.
+
+    Raises:
+        InputError: labels and inputs of different number, fewer inputs than one batch, or an unfinished training of
+            another configuration in the checkpoints; under torchrun, smaller batches than processes.
+        TrainingDiverged: non-finite loss.
+        TrainingInterrupted: SIGTERM or Ctrl-C; a checkpoint of the last whole step is there.
+
+    Example:
+        >>> from deephash_pipeline.training import ArrayInputs, CrossEntropy
+        >>> labels = np.arange(32) % 2
+        >>> inputs = ArrayInputs(np.eye(2, dtype=np.float32)[labels], torch.device("cpu"))
+        >>> parameters = TrainingParameters(epochs=3, batch_size=8, learning_rate=0.5)
+        >>> training_set, run = LabelledInputs(inputs, labels), TrainingRun("two classes", seed=0)
+        >>> history = train(nn.Linear(2, 2), CrossEntropy(), training_set, parameters, run)
+        >>> [row["epoch"] for row in history], history[-1]["loss"] < history[0]["loss"]
+        ([1, 2, 3], True)
     """
     inputs, labels, device = training_set.inputs, training_set.labels, run.device
     if len(labels) != len(inputs):

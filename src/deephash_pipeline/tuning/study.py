@@ -114,7 +114,7 @@ def configuration_digest(job: TrialJob) -> str:
     """Digest all that makes a search what it is, except how many trials it has."""
     space = search_space(job.method, job.tuning)
     described = {
-        "experiment": job.run.experiment.model_dump(mode="json", exclude={"device", "devices"}),
+        "experiment": job.run.experiment.model_dump(mode="json", exclude={"device"}),
         "cell": job.run.name,
         # Without what is searched, so that the winner may be put into the configuration.
         "method": {

@@ -180,6 +180,6 @@ def _trial_among(earlier: Sequence[FrozenTrial], values: dict[str, float], job: 
 
 
 def _of_a_trial(run: Run) -> Run:
-    # Its epochs are already those of a trial, and several devices would want checkpoints.
-    experiment = run.experiment.model_copy(update={"effort": 1.0, "devices": 1})
+    # Its epochs are already those of a trial.
+    experiment = run.experiment.model_copy(update={"effort": 1.0})
     return Run(experiment, run.cell)

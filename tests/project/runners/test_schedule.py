@@ -49,24 +49,11 @@ def node(schedule, name):
     return next(node for node in schedule.nodes if node.name == f"stage.{name}")
 
 
-@pytest.mark.parametrize(
-    ("device", "devices", "spread"),
-    [
-        ("auto", 1, True),
-        ("cuda", 1, True),
-        ("cuda:1", 1, False),
-        ("cpu", 1, False),
-        ("auto", "auto", False),
-        ("cuda", 2, False),
-    ],
-)
-def test_nodes_are_spread_over_devices_unless_a_training_takes_several_or_one_is_named(
-    device, devices, spread, monkeypatch
-):
+@pytest.mark.parametrize(("device", "places"), [("auto", 8), ("cuda", 8), ("cuda:1", 4), ("cpu", None)])
+def test_nodes_are_spread_over_devices_unless_one_is_named(device, places, monkeypatch):
     monkeypatch.setattr("deephash_pipeline.project.runners.schedule.devices_of_machine", lambda: ("0", "1"))
-    catalog = DataCatalog({"params:experiment": MemoryDataset({"device": device, "devices": devices})})
-    assert cuda_devices(catalog) == (("0", "1") if spread else ())
-    places = {"cpu": None, "cuda:1": 4}.get(device, 8 if devices == 1 else 4)
+    catalog = DataCatalog({"params:experiment": MemoryDataset({"device": device})})
+    assert cuda_devices(catalog) == (("0", "1") if places == 8 else ())
     assert places_on_devices(catalog) == places
 
 
@@ -120,7 +107,7 @@ def test_one_line_says_what_is_done_what_runs_and_for_how_long(clock):
 
 
 def test_a_large_network_takes_all_cores_in_what_reads_images_and_nowhere_else():
-    catalog = DataCatalog({"params:experiment": MemoryDataset({"network": "resnet18", "devices": 1})})
+    catalog = DataCatalog({"params:experiment": MemoryDataset({"network": "resnet18"})})
 
     def threads(*inputs):
         return needs_of(Node(len, inputs=list(inputs), outputs="out", name="node"), catalog, cores=8).threads

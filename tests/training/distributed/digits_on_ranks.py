@@ -1,4 +1,4 @@
-"""Trains LeNet on the embedded digits, both stages: python -m ... digits_on_ranks folder devices seconds epochs.
+"""Trains LeNet on the embedded digits, both stages: python -m ... digits_on_ranks folder seconds epochs.
 
 In double precision: in single, the last bit, which depends on the processor, puts a training on another path after a
 few steps, in one process as in several. Checkpoints are so many seconds apart. Started with RANK set, as torchrun does,
@@ -34,8 +34,8 @@ from deephash_pipeline.training import (
     TrainingRun,
     train,
 )
-from deephash_pipeline.training.distributed.ranks import join_ranks, rank
 from deephash_pipeline.training.gradients import BatchGradients
+from deephash_pipeline.training.ranks import join_ranks, rank
 from tests.training.double_inputs import DoubleInputs
 
 CPU = torch.device("cpu")
@@ -75,14 +75,14 @@ def parameters(epochs, **changes):
     return TrainingParameters(**{**settings, "epochs": epochs, **changes})
 
 
-def train_both_stages(folder, devices, seconds_between, epochs):
-    """Pre-train and fine-tune, on as many devices each; give both histories."""
+def train_both_stages(folder, seconds_between, epochs):
+    """Pre-train and fine-tune; give both histories."""
     inputs, labels = inputs_and_labels()
     network = softmax_network()
     histories = {}
     # The gradient of the hashing loss jumps where a sign changes: large steps multiply differences in the last bit.
     stages = (("pre-training", CrossEntropy(), 0.02), ("fine-tuning", HASHING, 0.001))
-    for (name, objective, learning_rate), number in zip(stages, devices, strict=True):
+    for name, objective, learning_rate in stages:
         if name == "fine-tuning":
             network = hash_network(network.trunk.state_dict())
         histories[name] = train(
@@ -90,7 +90,7 @@ def train_both_stages(folder, devices, seconds_between, epochs):
             objective,
             LabelledInputs(inputs, labels),
             parameters(epochs, learning_rate=learning_rate),
-            TrainingRun(name, 5, devices=number, checkpoints=CheckpointFolder(folder / name, seconds_between)),
+            TrainingRun(name, 5, checkpoints=CheckpointFolder(folder / name, seconds_between)),
         )
     return histories
 
@@ -112,13 +112,11 @@ def gradients_of_first_step():
     return found
 
 
-def main(folder, devices, seconds_between, epochs):
-    """Do all of it, on so many devices or on those of each stage, and write what was found."""
+def main(folder, seconds_between, epochs):
+    """Do all of it, and write what was found."""
     join_ranks(CPU)
     gradients = gradients_of_first_step()
-    histories = train_both_stages(
-        folder, devices if isinstance(devices, tuple) else (devices,) * 2, seconds_between, epochs
-    )
+    histories = train_both_stages(folder, seconds_between, epochs)
     if rank() == 0:
         save_file(gradients, folder / "gradients.safetensors")
         (folder / "histories.json").write_text(json.dumps(histories))
@@ -126,7 +124,7 @@ def main(folder, devices, seconds_between, epochs):
 
 if __name__ == "__main__":
     try:
-        main(Path(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]), int(sys.argv[4]))
+        main(Path(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3]))
     except InputError as error:
         sys.stderr.write(f"Error: {error}\n")
         sys.exit(getattr(error, "exit_code", 1))

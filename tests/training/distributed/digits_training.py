@@ -1,33 +1,18 @@
-"""The embedded digits for several processes: the script that trains them, and the arguments of `train`."""
+"""Starts the script that trains the embedded digits in several processes."""
 
 import os
 import socket
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 
-import torch
-
-from deephash_pipeline.training import CrossEntropy, LabelledInputs, TrainingRun
 from tests.training.distributed import digits_on_ranks
-from tests.training.double_inputs import DoubleInputs
 
 ROOT = Path(__file__).resolve().parents[3]
 STAGES = ("pre-training", "fine-tuning")
-CPU = torch.device("cpu")
 SECONDS_TO_WAIT = 600.0
 NEVER = 1e9
-
-
-class SlowInputs(DoubleInputs):
-    """Inputs that give a test time to do something between two steps."""
-
-    def batch(self, indices, seed=None, first=0):
-        if seed is not None:
-            time.sleep(1)
-        return super().batch(indices, seed, first)
 
 
 def until(condition):
@@ -52,23 +37,3 @@ def start(*arguments, **environment):
         stderr=subprocess.STDOUT,
         text=True,
     )
-
-
-def digits(devices=1, checkpoints=None, **changes):
-    """Arguments of `train`."""
-    inputs, labels = digits_on_ranks.inputs_and_labels()
-    return {
-        "module": digits_on_ranks.softmax_network(),
-        "objective": CrossEntropy(),
-        "training_set": LabelledInputs(inputs, labels),
-        "parameters": digits_on_ranks.parameters(8),
-        "run": TrainingRun("digits", 1, devices=devices, checkpoints=checkpoints),
-        **changes,
-    }
-
-
-def slow_digits(**changes):
-    """The same training, slowly."""
-    arguments = digits(**changes)
-    training_set = arguments["training_set"]
-    return {**arguments, "training_set": replace(training_set, inputs=SlowInputs(training_set.inputs.inputs))}

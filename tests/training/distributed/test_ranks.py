@@ -10,35 +10,28 @@ from safetensors.torch import load_file
 from torch import nn
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.training import CheckpointFolder, TrainingDiverged, TrainingRun, resolve_devices, train
-from deephash_pipeline.training.distributed import ranks
+from deephash_pipeline.training import CheckpointFolder, TrainingDiverged, ranks
 from tests.training.distributed import digits_on_ranks
-from tests.training.distributed.digits_training import NEVER, SECONDS_TO_WAIT, STAGES, digits, free_port, start
+from tests.training.distributed.digits_training import NEVER, SECONDS_TO_WAIT, STAGES, free_port, start
 
 TOLERANCE = 1e-12
 """Of double precision: parts of a batch are added up in another order, and that is all."""
-
-TORCHRUN = pytest.param("torchrun", marks=pytest.mark.complete)
 
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory):
     """What one process has found."""
     folder = tmp_path_factory.mktemp("alone")
-    digits_on_ranks.main(folder, 1, NEVER, 3)
+    digits_on_ranks.main(folder, NEVER, 3)
     return folder
 
 
-@pytest.fixture(scope="module", params=["started here", TORCHRUN])
-def several(request, tmp_path_factory):
-    """What three processes that `train` has started have found, or two of torchrun."""
+@pytest.fixture(scope="module")
+def several(tmp_path_factory):
+    """What three processes have found, which do not divide a batch of 128 equally."""
     folder = tmp_path_factory.mktemp("several")
-    if request.param == "started here":
-        # Which do not divide a batch of 128 equally; for the stage whose loss needs the whole batch.
-        digits_on_ranks.main(folder, (1, 3), NEVER, 3)
-        return folder
-    meeting = {"WORLD_SIZE": 2, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port()}
-    running = [start(folder, 1, NEVER, 3, RANK=rank, LOCAL_RANK=rank, **meeting) for rank in range(2)]
+    meeting = {"WORLD_SIZE": 3, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port()}
+    running = [start(folder, NEVER, 3, RANK=rank, LOCAL_RANK=rank, **meeting) for rank in range(3)]
     for process in running:
         output, _ = process.communicate(timeout=SECONDS_TO_WAIT)
         assert process.returncode == 0, output
@@ -61,8 +54,6 @@ def test_several_processes_train_what_one_does_and_leave_one_checkpoint(alone, s
         torch.testing.assert_close(more.tensors[name], one.tensors[name], rtol=0, atol=TOLERANCE)
 
 
-# Processes of torchrun compute it within; those that `train` starts are held by the curve below.
-@pytest.mark.parametrize("several", [TORCHRUN], indirect=True)
 @pytest.mark.parametrize("loss", ["softmax", "hashing"])
 def test_several_processes_find_the_gradient_of_one_at_the_first_step(alone, several, loss):
     one, more = (
@@ -75,45 +66,16 @@ def test_several_processes_find_the_gradient_of_one_at_the_first_step(alone, sev
     assert float((more - one).norm() / one.norm()) <= TOLERANCE
 
 
-def test_a_batch_with_less_than_an_image_for_each_is_refused_before_anything_starts(tmp_path):
-    arguments = digits(devices=129, checkpoints=CheckpointFolder(tmp_path, NEVER))
-    with pytest.raises(InputError, match="`batch_size` 128 has less than one image for each of 129 devices: use fewer"):
-        train(**arguments)
+def test_a_batch_with_less_than_an_image_for_each_is_refused(monkeypatch):
+    monkeypatch.setattr(ranks, "world_size", lambda: 129)
+    with pytest.raises(InputError, match="`batch_size` 128 has less than one image for each of 129 processes: start"):
+        ranks.own_part(128)
 
 
-def test_several_devices_without_checkpoints_are_refused():
-    with pytest.raises(InputError, match="needs checkpoints: leave out `devices`"):
-        train(**digits(devices=2))
-
-
-def test_processes_within_processes_are_refused(tmp_path, monkeypatch):
+def test_one_device_by_its_index_is_not_several(monkeypatch):
     monkeypatch.setenv("RANK", "0")
-    with pytest.raises(InputError, match="`devices` is 2 in a process that torchrun has started: leave it at 1"):
-        train(**digits(devices=2, checkpoints=CheckpointFolder(tmp_path, NEVER)))
-
-
-def test_one_device_by_its_index_is_not_several(tmp_path, monkeypatch):
-    run = TrainingRun("digits", 1, torch.device("cuda:1"), devices=2, checkpoints=CheckpointFolder(tmp_path, NEVER))
     with pytest.raises(InputError, match="device `cuda:1` is one, and several processes each take their own: use cuda"):
-        train(**{**digits(), "run": run})
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
-    with pytest.raises(InputError, match="device `cuda:1` is one"):
-        resolve_devices(2, torch.device("cuda:1"))
-
-
-@pytest.mark.parametrize(
-    ("devices", "device", "number"),
-    [("auto", "cuda", 4), ("auto", "cuda:1", 1), ("auto", "cpu", 1), (3, "cuda", 3), (2, "cpu", 2), (1, "cuda:1", 1)],
-)
-def test_auto_is_all_cuda_devices_there_are(monkeypatch, devices, device, number):
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
-    assert resolve_devices(devices, torch.device(device)) == number
-
-
-def test_more_cuda_devices_than_there_are_is_refused(monkeypatch):
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
-    with pytest.raises(InputError, match="`devices` is 2, but there are 1: use auto"):
-        resolve_devices(2, torch.device("cuda"))
+        ranks.join_ranks(torch.device("cuda:1"))
 
 
 def test_one_process_is_the_whole_of_all_ranks():

@@ -31,8 +31,8 @@ from deephash_pipeline.provenance.sources import sources
 
 Catalog = CatalogProtocol[Any, Any]
 
-WHERE_IT_RUNS = ("experiment.device", "experiment.devices")
-"""Parameters that say where something is computed, not what."""
+WHERE_IT_RUNS = "experiment.device"
+"""A parameter that says where something is computed, not what."""
 
 EXPERIMENT, AUTO = "params:experiment", "auto"
 PRECISION = ".training.precision"
@@ -189,7 +189,7 @@ class ProjectGraph:
             # A run is refused whose file is not there; here it may be looked at all the same.
             with suppress(OSError, TypeError):
                 received[name] = file_digest(Path(received[name]))
-        return {name: value for name, value in received.items() if name not in WHERE_IT_RUNS}
+        return {name: value for name, value in received.items() if name != WHERE_IT_RUNS}
 
     def _read_parameter(self, name: str, model: type[BaseModel] | None) -> Any:
         value = self._catalog.load(name)

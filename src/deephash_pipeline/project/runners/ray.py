@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import uuid4
 
 import cloudpickle
@@ -19,7 +19,7 @@ from deephash_pipeline.common.ray_cluster import connected, is_there
 from deephash_pipeline.project.freshness.graph import Catalog
 from deephash_pipeline.project.runners.job import Failure, Job, attempt
 from deephash_pipeline.project.runners.runner import GridRunner
-from deephash_pipeline.project.runners.schedule import Capacity, Needs, devices_asked_for, trains, uses_device
+from deephash_pipeline.project.runners.schedule import Capacity, Needs, device_asked_for, uses_device
 from deephash_pipeline.project.runners.workers import Receive, WorkerLost, Workers
 
 PROBE_SECONDS = 120
@@ -33,8 +33,7 @@ class RayRunner(GridRunner):
     Args:
         address: address of the cluster, ``auto`` for the one that this machine is a node of, or ``ray://host:port``;
             None for one on this machine.
-        gpus: share of a CUDA device for nodes that compute on it, where the cluster has devices; others see none. With
-            ``experiment.devices`` a number above 1, so many devices.
+        gpus: share of a CUDA device for nodes that compute on it, where the cluster has devices; others see none.
         options: see `GridRunner`.
     """
 
@@ -70,17 +69,8 @@ class RayRunner(GridRunner):
 
     def open_workers(self, catalog: Catalog, hook_manager: Any, run_id: str | None, receive: Receive) -> Workers:
         """Send the run to the cluster, once."""
-        device, devices = devices_asked_for(catalog)
-        share = 0.0 if device == "cpu" else self.gpus
-        gpus = Gpus(share, max(share, devices) if share and devices not in (1, "auto") else share)
+        gpus = 0.0 if device_asked_for(catalog) == "cpu" else self.gpus
         return RayTasks(self._ray, Job.of(catalog, hook_manager.get_plugins(), run_id), gpus)
-
-
-class Gpus(NamedTuple):
-    """What nodes that compute on a device ask a machine for: a share of one, and a training perhaps several."""
-
-    share: float
-    of_a_training: float
 
 
 class RayTasks(Workers):
@@ -92,27 +82,28 @@ class RayTasks(Workers):
         gpus: see `RayRunner`.
     """
 
-    def __init__(self, ray: Any, job: Job, gpus: Gpus) -> None:
+    def __init__(self, ray: Any, job: Job, gpus: float) -> None:
         self._ray = ray
         self._job = ray.put(cloudpickle.dumps(job))
         self._task = self._on_a_device = ray.remote(_attempt)
         self._gpus = gpus
-        if gpus.share and ray.cluster_resources().get("GPU"):
+        if gpus and ray.cluster_resources().get("GPU"):
             # Workers that have opened a device would keep it, so each has one task; others would see all devices.
-            self._on_a_device = ray.remote(num_gpus=gpus.share, max_calls=1)(_attempt)
+            self._on_a_device = ray.remote(num_gpus=gpus, max_calls=1)(_attempt)
             self._task = ray.remote(runtime_env={"env_vars": {"CUDA_VISIBLE_DEVICES": ""}})(_attempt)
         self._under_way: dict[str, Any] = {}
 
     def submit(self, node: Node, needs: Needs) -> Future[None]:
         """Have the cluster run a node, on the first machine that has room for it."""
         alive = [each["Resources"] for each in self._ray.nodes() if each["Alive"]]
-        gpus = self._gpus.of_a_training if trains(node) else self._gpus.share
         task = (self._on_a_device if uses_device(node) else self._task).options(
             name=node.name,
             # What no machine has would wait for ever.
             num_cpus=min(needs.threads, max((int(each.get("CPU", 0)) for each in alive), default=1) or 1),
             memory=min(needs.memory, max((int(each.get("memory", 0)) for each in alive), default=0)),
-            num_gpus=min(gpus, max((each.get("GPU", 0) for each in alive), default=0)) if uses_device(node) else 0,
+            num_gpus=min(self._gpus, max((each.get("GPU", 0) for each in alive), default=0))
+            if uses_device(node)
+            else 0,
             # The runner itself sends it again.
             max_retries=0,
         )

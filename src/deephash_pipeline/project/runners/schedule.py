@@ -85,8 +85,7 @@ def needs_of(node: Node, catalog: Catalog, cores: int) -> Needs:
         if isinstance(dataset, AtomicFileDataset):
             with suppress(OSError):
                 memory += COPIES_OF_INPUTS * dataset.filepath.stat().st_size
-    processes = _experiment(node, catalog, "devices")
-    return Needs(cores if is_large else processes if isinstance(processes, int) else 1, memory)
+    return Needs(cores if is_large else 1, memory)
 
 
 def cell_of(node: Node) -> str:
@@ -119,34 +118,27 @@ def available_memory() -> int:
     return int(psutil.virtual_memory().available)
 
 
-def devices_asked_for(catalog: Catalog) -> tuple[str | None, Any]:
-    """Give `device` and `devices` of a run's experiment; of a run without one, None and 1."""
-    experiment = catalog.load(EXPERIMENT) if EXPERIMENT in catalog else {}
-    return _entry(experiment, "device"), _entry(experiment, "devices") or 1
+def device_asked_for(catalog: Catalog) -> str | None:
+    """Give the `device` of a run's experiment; None of a run without one."""
+    device: str | None = _entry(catalog.load(EXPERIMENT) if EXPERIMENT in catalog else {}, "device")
+    return device
 
 
 def cuda_devices(catalog: Catalog) -> tuple[str, ...]:
     """Name the CUDA devices that nodes are spread over, one for each node.
 
-    None where the run computes on the CPU, on a device that it names by its index, or on several in each training.
+    None where the run computes on the CPU, or on a device that it names by its index.
     """
-    device, devices = devices_asked_for(catalog)
-    return devices_of_machine() if device in ("auto", "cuda") and devices == 1 else ()
+    return devices_of_machine() if device_asked_for(catalog) in ("auto", "cuda") else ()
 
 
 def places_on_devices(catalog: Catalog) -> int | None:
     """Say how many nodes may compute on the CUDA devices of this machine at a time; None where none does."""
-    device, devices = devices_asked_for(catalog)
+    device = device_asked_for(catalog)
     there = 0 if device in ("cpu", None) else len(devices_of_machine())
     if not there:
         return None
-    of_a_training = there if devices == "auto" or ":" in str(device) else devices
-    return max(1, there // of_a_training) * NODES_ON_A_DEVICE
-
-
-def trains(node: Node) -> bool:
-    """Say whether a node is a training, which keeps checkpoints and may take several devices."""
-    return any(name.endswith("checkpoints") for name in node.inputs)
+    return NODES_ON_A_DEVICE * (1 if ":" in str(device) else there)
 
 
 def uses_device(node: Node) -> bool:

@@ -160,7 +160,6 @@ class _Worker:
 
     def __init__(self, job: bytes, device: str | None) -> None:
         self._pipe, theirs = multiprocessing.Pipe()
-        # Not a daemon: a training on several devices starts processes of its own.
         self.process = multiprocessing.get_context("forkserver").Process(target=_serve, args=(theirs, job, device))
         with fork_server.environment():
             self.process.start()

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.training.distributed.ranks import any_rank, rank
 from deephash_pipeline.training.inputs import LabelledInputs
 from deephash_pipeline.training.parameters import TrainingParameters, TrainingRun
+from deephash_pipeline.training.ranks import any_rank, rank
 from deephash_pipeline.training.resuming.checkpoint import TrainingState, first_difference, raw_bytes, weights_digest
 from deephash_pipeline.training.resuming.interruption import StopRequest, TrainingInterrupted
 from deephash_pipeline.training.resuming.state import Training

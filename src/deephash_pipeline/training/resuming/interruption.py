@@ -8,7 +8,7 @@ from multiprocessing import parent_process
 from types import FrameType
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.training.distributed.ranks import world_size
+from deephash_pipeline.training.ranks import world_size
 
 
 class TrainingInterrupted(InputError):

@@ -56,7 +56,9 @@ def part_of(batch_size: int, ranks: int, rank: int) -> slice:
         [slice(0, 42, None), slice(42, 85, None), slice(85, 128, None)]
     """
     if batch_size < ranks:
-        raise InputError(f"`batch_size` {batch_size} has less than one image for each of {ranks} devices: use fewer")
+        raise InputError(
+            f"`batch_size` {batch_size} has less than one image for each of {ranks} processes: start fewer"
+        )
     return slice(rank * batch_size // ranks, (rank + 1) * batch_size // ranks)
 
 

@@ -1,1 +1,0 @@
-"""One training on several devices."""
