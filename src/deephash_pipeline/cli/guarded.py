@@ -123,8 +123,8 @@ def within_stages(namespaces: list[str], pipeline: Pipeline) -> list[str]:
     """Put the stages before namespaces of cells: ``itq`` means ``baseline_hashing.itq`` and ``evaluation.itq``.
 
     Args:
-        namespaces: as given, of stages, methods or cells.
-        pipeline: that runs.
+        namespaces: names as given, of stages, methods or cells.
+        pipeline: the pipeline that runs.
 
     Raises:
         InputError: the pipeline has no such namespace.

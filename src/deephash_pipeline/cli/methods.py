@@ -16,8 +16,8 @@ class Method(NamedTuple):
     """What there is to know of a method before it is run.
 
     Attributes:
-        key: in commands, parameters and files.
-        name: in tables and figures.
+        key: name in commands, parameters and files.
+        name: name in tables and figures.
         kind: what is learned, and on what.
         needs: what it reads beside the images.
         paper: where it comes from.

@@ -203,9 +203,9 @@ def open_catalog(
 
     Args:
         env: environment; None for the one that runs without a name.
-        parameters: beside those of the environment.
+        parameters: parameters beside those of the environment.
         conf_source: folder of the configuration; None for the project's.
-        names: of the pipelines whose nodes say which types parameters have.
+        names: names of the pipelines whose nodes say which types parameters have.
 
     Raises:
         InputError: a parameter cannot be used.

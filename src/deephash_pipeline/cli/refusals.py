@@ -110,8 +110,8 @@ def check_options(options: Mapping[str, Any], pipeline: Pipeline) -> None:
     """Look at the options of a run that Kedro would answer with a traceback, or pass over.
 
     Args:
-        options: of Kedro's ``run``.
-        pipeline: that runs.
+        options: options of Kedro's ``run``, by name.
+        pipeline: the pipeline that runs.
 
     Raises:
         InputError: one names what is not there.
@@ -153,7 +153,7 @@ def explained(links: Sequence[BaseException], environment: str | None) -> InputE
 
     Args:
         links: an error and its causes.
-        environment: of the run.
+        environment: name of the run's environment.
 
     Returns:
         What is wrong and the remedy; None if that is not known.

@@ -114,7 +114,7 @@ def threads(number: int) -> Iterator[None]:
     variables cannot see to it: numba's OpenMP threads, once started, set PyTorch's number.
 
     Args:
-        number: of threads; numba has no more than there are cores.
+        number: number of threads; numba has no more than there are cores.
 
     Example:
         >>> with threads(1):

@@ -68,7 +68,7 @@ def check_parameters(
 
     Args:
         model: what `parameters_model` made.
-        values: by name.
+        values: values by name.
         owner: whose they are, for the message.
         strict: whether to refuse values of other types instead of converting them.
 

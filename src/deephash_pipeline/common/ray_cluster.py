@@ -28,9 +28,9 @@ def connected(address: str | None, cpus: int | None = None) -> Iterator[Any]:
     """Give the module ``ray``, connected.
 
     Args:
-        address: of the cluster, ``auto`` for the one that this machine is a node of, or ``ray://host:port``; None for
-            one on this machine, on the loopback device alone, unless ``RAY_ADDRESS`` names one.
-        cpus: of a cluster on this machine; None for all cores.
+        address: address of the cluster, ``auto`` for the one that this machine is a node of, or ``ray://host:port``;
+            None for one on this machine, on the loopback device alone, unless ``RAY_ADDRESS`` names one.
+        cpus: cores of a cluster on this machine; None for all cores.
 
     Raises:
         InputError: Ray is not installed, or there is no cluster at the address.

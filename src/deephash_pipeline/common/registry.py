@@ -16,7 +16,7 @@ class Registry(Mapping[str, Entry_co]):
 
     Args:
         places: name -> place.
-        package: that the modules are relative to: ``__package__``.
+        package: package that the modules are relative to: ``__package__``.
         others: tables whose entries come first.
 
     Example:

@@ -71,8 +71,8 @@ def reached(address: str | Path, **options: Any) -> Iterator[tuple[Any, str]]:
     """Give the file system of an address, and its path there; what goes wrong with a store is one line.
 
     Args:
-        address: of a file or folder.
-        options: of the file system, as its package names them.
+        address: path or URL of a file or folder.
+        options: options of the file system, as its package names them.
 
     Raises:
         InputError: the store's package is not installed, it cannot be reached, or refuses.

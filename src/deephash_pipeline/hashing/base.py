@@ -203,7 +203,7 @@ class HashFunction(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Encoder): 
         random_state: seed of every random draw in `fit`, an integer of at least 0; methods that draw nothing ignore it.
 
     Attributes:
-        display_name: of the method, in tables and figures.
+        display_name: name of the method in tables and figures.
         reference: the paper that the method comes from, in one line.
         supervised: whether `fit` needs classes.
         several_labels: whether a row may have any number of labels; rows that share one are then similar.

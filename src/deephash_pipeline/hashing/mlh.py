@@ -49,7 +49,7 @@ class MLH(LinearHashFunction):
         radius_share: rho, the largest Hamming distance of similar codes, as a share of the code length, to be rounded.
         similar_share: share of each batch's pairs that are of one class.
         batch_size: pairs in a batch.
-        learning_rate: of the first stages; the bold driver sets it from then on.
+        learning_rate: step size of the first stages; the bold driver sets it from then on.
         momentum: share of the last move that is made again; half of it in the first stage.
         weight_decay: strength of the pull of all weights to zero.
         balance: strength of the pull of each bit's mean projection to zero.

@@ -62,7 +62,7 @@ def augment(images: Tensor, parameters: AugmentationParameters, seed: int, first
     Args:
         images: floating point, shape (b, c, h, w), on any device.
         parameters: what may happen; where nothing may, `images` itself is returned.
-        seed: of the moves; an image's own depend on it and on the number of the image.
+        seed: seed of the moves; an image's own depend on it and on the number of the image.
         first: number of the first image, so that a batch in pieces is moved like the whole.
 
     Returns:
@@ -153,7 +153,7 @@ def random_crop(images: Tensor, size: tuple[int, int], seed: int, first: int = 0
     Args:
         images: shape (b, c, h, w), of any type.
         size: height and width of a window, at most those of the images.
-        seed: of the places; that of an image depends on it and on the number of the image.
+        seed: seed of the places; that of an image depends on it and on the number of the image.
         first: number of the first image, so that a batch in pieces is cut like the whole.
 
     Returns:

@@ -74,7 +74,7 @@ class ImageInputs:
 
         Args:
             indices: int64 of shape (batch,).
-            seed: of the augmentation; None for the images as they are.
+            seed: seed of the augmentation; None for the images as they are.
             first: number of the first of them in the whole batch, if this is a piece of one.
         """
         batch = self._decoded(indices)

@@ -25,9 +25,9 @@ def split_by_protocol(
 
     Args:
         collection: of the source.
-        parameters: of the draws; where the protocol fixes the sets they stay at their defaults.
+        parameters: sizes of the draws; where the protocol fixes the sets they stay at their defaults.
         seed: number that decides the draws.
-        protocol: that the codes will be evaluated by.
+        protocol: protocol that the codes will be evaluated by.
 
     Returns:
         "training", "validation" (possibly of no image) and "query".

@@ -55,9 +55,9 @@ def split_collection(collection: ImageCollection, parameters: SplitParameters, s
     """Make the three splits of a benchmark; no image is in two of them.
 
     Args:
-        collection: with the split "all", or with "training" and "query" (a "validation" of its own is kept).
+        collection: images with the split "all", or with "training" and "query" (a "validation" of its own is kept).
         parameters: see `SplitParameters`.
-        seed: of the draws; one for the queries and one for the validation images are derived from it.
+        seed: seed of the draws; one for the queries and one for the validation images are derived from it.
 
     Returns:
         "training", "validation" (possibly of no image) and "query". Labels are indices into `split_class_names`.

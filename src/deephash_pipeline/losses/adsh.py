@@ -22,7 +22,7 @@ class ADSH(SampleCodesLoss):
 
     Args:
         code_length: bits.
-        labels: of the training set.
+        labels: labels of the training set.
         gamma: 200 in the authors' code.
 
     Example:

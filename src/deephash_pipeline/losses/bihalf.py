@@ -18,7 +18,7 @@ class BiHalf(HashingLoss):
     Metrics: those of `code_metrics` for u.
 
     Args:
-        gamma: of the pull of u to b; 6 in the authors' code.
+        gamma: weight of the pull of u to b; 6 in the authors' code.
 
     Example:
         >>> loss = BiHalf(gamma=0)

@@ -22,7 +22,7 @@ class CIBHash(HashingLoss):
 
     Args:
         temperature: tau; 0.3 in the authors' code.
-        divergence_weight: of the divergence; 0.001 there.
+        divergence_weight: weight of the divergence; 0.001 there.
 
     Example:
         >>> loss = CIBHash(temperature=1.0)

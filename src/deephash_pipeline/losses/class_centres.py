@@ -134,7 +134,7 @@ class ClassCentresLoss(HashingLoss):
 
     Attributes:
         choose_centres: makes them, see `hash_centres`.
-        centres: of -1 and 1, no two rows alike, float32 (classes, code_length).
+        centres: codes of -1 and 1, no two rows alike, float32 (classes, code_length).
     """
 
     needs = ("code_length", "classes", "random_state")

@@ -21,7 +21,7 @@ class CNNH(HashingLoss):
 
     Args:
         code_length: bits.
-        labels: of the training set, integers of shape (samples,), classes numbered from 0.
+        labels: labels of the training set, integers of shape (samples,), classes numbered from 0.
         random_state: seed of the factorisation.
 
     Attributes:
@@ -69,9 +69,9 @@ class CNNHPlus(CNNH):
 
     Args:
         code_length: this and what follows as for `CNNH`.
-        labels: of the training set.
+        labels: labels of the training set.
         random_state: seed of the factorisation.
-        label_weight: of the cross-entropy of the labels, beside the regression to the codes.
+        label_weight: weight of the cross-entropy of the labels, beside the regression to the codes.
 
     Example:
         >>> loss = CNNHPlus(code_length=8, labels=[0, 0, 1, 1, 2])

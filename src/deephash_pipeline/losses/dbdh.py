@@ -13,7 +13,7 @@ class DBDH(HashingLoss):
     sample costs the square of the mean of h over its bits. Metrics: those of `code_metrics` for h.
 
     Args:
-        balance_weight: of the square; 0.1 in DeepHash-pytorch.
+        balance_weight: weight of the square; 0.1 in DeepHash-pytorch.
 
     Example:
         >>> import torch

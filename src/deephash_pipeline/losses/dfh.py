@@ -31,11 +31,11 @@ class DFH(SampleCodesLoss):
 
     Args:
         code_length: bits.
-        labels: of the training set.
+        labels: labels of the training set.
         margin: m; 0 in the authors' code.
         centre_weight: mu; 1 there.
-        separation_weight: of the second of the three means; 1 there.
-        centre_quantisation_weight: of the third; 1 there.
+        separation_weight: weight of the second of the three means; 1 there.
+        centre_quantisation_weight: weight of the third; 1 there.
         quantisation_weight: eta; 0.5 there.
 
     Attributes:

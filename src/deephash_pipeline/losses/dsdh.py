@@ -22,7 +22,7 @@ class DSDH(SampleCodesLoss):
 
     Args:
         code_length: bits.
-        labels: of the training set.
+        labels: labels of the training set.
         label_weight: mu.
         ridge: nu.
         quantisation_weight: eta, of the sum over bits of (b - u)^2.

@@ -15,8 +15,8 @@ class DSHSD(HashingLoss):
     Metrics: those of `code_metrics` for h, and the ``accuracy`` of the softmax layer.
 
     Args:
-        contrast_weight: of the contrastive loss; 0.05 in DeepHash-pytorch.
-        margin_per_bit: of the contrastive loss, over the code length; 2 there.
+        contrast_weight: weight of the contrastive loss; 0.05 in DeepHash-pytorch.
+        margin_per_bit: margin of the contrastive loss, over the code length; 2 there.
 
     Example:
         >>> import torch

@@ -41,7 +41,7 @@ class HashingLoss(_OfFields, ABC):
     their annotations; the labels of a training set are given to `__post_init__` alone.
 
     Attributes:
-        display_name: in tables and figures, of the method that trains with this loss.
+        display_name: name in tables and figures of the method that trains with this loss.
         reference: authors, title, venue and year of the paper.
         needs: keywords of the constructor that follow from a training set; `build_loss` supplies them.
         classification_head: what a softmax layer of the network, which such a loss is given the logits of, reads:

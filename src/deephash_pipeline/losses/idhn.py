@@ -19,9 +19,9 @@ class IDHN(HashingLoss):
     are hard. Metrics: those of `code_metrics` for h.
 
     Args:
-        likelihood_slope: of t; 5 in the authors' code.
-        soft_weight: of the squared error, over the code length; 0.1 there.
-        quantisation_weight: of the mean of | |h| - 1 | over samples and bits; 0.1 there.
+        likelihood_slope: slope of t; 5 in the authors' code.
+        soft_weight: weight of the squared error, over the code length; 0.1 there.
+        quantisation_weight: weight of the mean of | |h| - 1 | over samples and bits; 0.1 there.
 
     Example:
         >>> loss = IDHN(quantisation_weight=0)

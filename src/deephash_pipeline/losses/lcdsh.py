@@ -21,7 +21,7 @@ class LCDSH(HashingLoss):
     weight (sigma(theta) - sigma(b_i . b_j / 2))^2, b = sign(u) a constant. Metrics: those of `code_metrics` for u.
 
     Args:
-        locality_weight: of the square; 3 in DeepHash-pytorch.
+        locality_weight: weight of the square; 3 in DeepHash-pytorch.
 
     Example:
         >>> import torch

@@ -21,7 +21,7 @@ class MDSH(ClassCentresLoss):
         code_length: bits.
         classes: number of classes.
         random_state: seed of the centres.
-        weight: of the whole; 10 in the authors' code.
+        weight: weight of the whole loss; 10 in the authors' code.
 
     Attributes:
         centres: float32 of shape (classes, code_length), of -1 and 1.

@@ -22,9 +22,9 @@ class PSLDH(ClassCentresLoss):
         code_length: bits.
         classes: number of classes.
         random_state: seed of the centres where they are drawn.
-        slope: of the products; 0.2 in the authors' code.
+        slope: slope of the products; 0.2 in the authors' code.
         margin: over the code length; 0.2 there.
-        quantisation_weight: of the sum over bits, a mean over samples; 0.01 there.
+        quantisation_weight: weight of the sum over bits, a mean over samples; 0.01 there.
 
     Attributes:
         centres: float32 of shape (classes, code_length), of -1 and 1.

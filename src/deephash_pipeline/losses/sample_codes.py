@@ -29,10 +29,10 @@ class SampleCodesLoss(HashingLoss):
 
     Args:
         code_length: bits.
-        labels: of the training set: class numbers (samples,), or multi-hot (samples, classes).
+        labels: labels of the training set: class numbers (samples,), or multi-hot (samples, classes).
 
     Attributes:
-        codes: of -1 and 1, float32 (samples, code_length); zeros before the first epoch.
+        codes: codes of -1 and 1, float32 (samples, code_length); zeros before the first epoch.
         has_label: 1 where an image has a label, float32 (images, classes).
     """
 
@@ -54,7 +54,7 @@ class SampleCodesLoss(HashingLoss):
         """Solve for the codes.
 
         Args:
-            u: of the training set without augmentation, (samples, code_length).
+            u: outputs for the training set without augmentation, (samples, code_length).
         """
         u = at_least_float32(u)
         self.codes = self.solved(self.codes.clone() if self.codes.any() else signs(u), u)

@@ -17,7 +17,7 @@ class CounterBasedDropout(nn.Module):
     """Dropout (inverted, like `torch.nn.Dropout`) that masks a sample by a seed and the sample's number.
 
     Args:
-        probability: of a unit to be dropped.
+        probability: probability that a unit is dropped.
         layer: number of the layer, so that two layers drop different units.
 
     Example:
@@ -44,7 +44,7 @@ class CounterBasedDropout(nn.Module):
         """Say where the next batch belongs.
 
         Args:
-            seed: of the step.
+            seed: seed of the step.
             first: number of the batch's first sample in the whole batch.
         """
         self.seed.fill_(derive_seed(seed, "dropout", self.layer))

@@ -171,8 +171,8 @@ class BatchGradients:
         """Replace the gradients of the parameters by those of a batch.
 
         Args:
-            indices: of the whole batch, int64 (batch,); where the objective compares views, of one of each.
-            seed: of all that is drawn for it.
+            indices: rows of the whole batch, int64 (batch,); where the objective compares views, of one of each.
+            seed: seed of all that is drawn for it.
 
         Returns:
             The loss and the metrics of the objective, detached; the same on every rank.

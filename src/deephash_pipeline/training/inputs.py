@@ -66,7 +66,7 @@ class LabelledInputs:
     """A training set as the loop takes it.
 
     Attributes:
-        inputs: of the network.
+        inputs: inputs of the network.
         labels: int64 of shape (samples,), or uint8 of shape (samples, classes).
 
     Example:

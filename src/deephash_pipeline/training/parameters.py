@@ -69,8 +69,8 @@ class TrainingRun:
     """One training, as opposed to its parameters, which many may share.
 
     Attributes:
-        name: in progress and errors, such as ``"deephash.b48"``.
-        seed: of the order of images, of their augmentation and of dropout.
+        name: name in progress and errors, such as ``"deephash.b48"``.
+        seed: seed of the order of images, of their augmentation and of dropout.
         device: where to compute; without an index under ``torchrun``.
         after_epoch: more metrics for the history, measured on anything but queries.
         checkpoints: where to save and look for checkpoints; None for nowhere.

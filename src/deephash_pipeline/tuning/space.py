@@ -35,15 +35,15 @@ class TuningParameters(Parameters):
     """A search, the same for every method.
 
     Attributes:
-        trials: of each method.
-        epoch_share: of the epochs that a method's training has, in every trial.
-        learning_rate: of the trunk.
+        trials: number of trials of each method.
+        epoch_share: share of the epochs that a method's training has, in every trial.
+        learning_rate: bounds for the learning rate of the trunk.
         head_rate_factor: of what lies above the trunk, as a multiple of `learning_rate`.
-        weight_decay: of all weights.
-        scale: of u, for methods whose hash layer sets one.
+        weight_decay: bounds for the L2 penalty on all weights.
+        scale: bounds for the scale of u, for methods whose hash layer sets one.
         decades: how far a weight of the method's own loss may lie from the authors', in powers of ten.
         sampler: ``tpe``, the tree-structured Parzen estimator (Bergstra et al. 2011), or ``random``.
-        random_trials: drawn at random before ``tpe`` begins to learn.
+        random_trials: number of trials drawn at random before ``tpe`` begins to learn.
         trials_before_pruning: whose medians the first trial that may be stopped is compared with.
         epochs_before_pruning: that every trial makes, as a share of its epochs.
 

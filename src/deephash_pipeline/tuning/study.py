@@ -167,7 +167,7 @@ def best_trials(trials: pd.DataFrame) -> pd.DataFrame:
     """Choose the best of each method's trials that were not stopped early; of equal ones the first.
 
     Args:
-        trials: of several methods, as `trials_table` lays them out, with the column ``method``.
+        trials: frame of trials of several methods, as `trials_table` lays them out, with the column ``method``.
 
     Returns:
         A row for each method, in the order of the trials.

@@ -76,7 +76,7 @@ class TrialJob:
 
     Attributes:
         training_set: what is learned from.
-        score: of a network, on images that are no queries.
+        score: measures a network, on images that are no queries.
         method: its parameters as they are configured; what is searched is replaced.
         start: of pre-training; the same for all methods.
         run: network, code length, seed, device. No checkpoints: a trial is short, and is repeated.
@@ -103,7 +103,7 @@ class Outcome:
 
     Attributes:
         state: ``complete``; ``pruned``, stopped early; ``failed``, its loss ceased to be finite.
-        scores: by epoch, counted from 1.
+        scores: scores by epoch, counted from 1.
         seconds: it took.
 
     Example:
@@ -124,8 +124,8 @@ class Watch:
     """Reports each epoch's score, and stops a trial that falls below the median.
 
     Args:
-        trial: of Optuna, in a study with the trials to compare with.
-        score: of a network.
+        trial: Optuna's trial, in a study with the trials to compare with.
+        score: measures a network.
     """
 
     def __init__(self, trial: optuna.Trial, score: HeldOutScore) -> None:
@@ -152,7 +152,7 @@ def run_trial(job: TrialJob, values: dict[str, float], earlier: Sequence[FrozenT
 
     Args:
         job: what all trials have in common.
-        values: drawn, by dotted name.
+        values: drawn values by dotted name.
         earlier: finished trials, whose medians this one is compared with.
     """
     began = perf_counter()

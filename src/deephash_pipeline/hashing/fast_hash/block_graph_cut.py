@@ -91,7 +91,7 @@ def infer_bits(
             graph cut finds the best there is.
         blocks: rows (members,) of each block; every row in at least one.
         passes: over all blocks, each in another order.
-        generator: of the orders.
+        generator: draws the orders.
 
     Returns:
         b, -1 and 1, shape (n,).

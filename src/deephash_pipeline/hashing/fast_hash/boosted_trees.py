@@ -64,9 +64,9 @@ def boost(
     Args:
         z: features, shape (n, D).
         bits: -1 and 1, shape (n,).
-        weights: of the rows at the beginning, at least 0, shape (n,); if all are 0, all rows weigh the same.
-        size: of the ensemble.
-        generator: of these draws.
+        weights: weights of the rows at the beginning, at least 0, shape (n,); if all are 0, all rows weigh the same.
+        size: number of trees of the ensemble.
+        generator: makes these draws.
 
     Example:
         >>> z = np.array([[0.0], [1.0], [2.0], [3.0]], dtype=np.float32)

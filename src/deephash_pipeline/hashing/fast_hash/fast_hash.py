@@ -29,8 +29,8 @@ class FastHash(HashFunction):
 
     Args:
         code_length: number of bits per code, 1 to 4,096.
-        trees: of each bit.
-        depth: of a tree.
+        trees: number of trees of each bit.
+        depth: levels of a tree.
         features_per_split: how many features a split looks at, drawn anew.
         partners: similar and dissimilar rows that each row is compared with, drawn once.
         passes: over the blocks, for each bit.

@@ -34,7 +34,7 @@ class RawFolder:
     """A folder of image files, and what they are to be decoded to.
 
     Attributes:
-        root: of the raw files.
+        root: folder of the raw files.
         image_size: height and width to decode to, in pixels.
         channels: 1 for grey, 3 for colour.
 

@@ -95,7 +95,7 @@ def fit_vocabulary(images: NDArray[np.uint8], parameters: SiftBagParameters, see
     Args:
         images: the training images, as for `dense_sift`.
         parameters: of the grid, its patches and the vocabulary.
-        seed: of the sample of images, of their descriptors and of the clustering.
+        seed: seed of the sample of images, of their descriptors and of the clustering.
 
     Returns:
         Words, float32 of shape (`parameters.words`, 128).

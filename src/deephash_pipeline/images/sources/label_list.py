@@ -140,7 +140,7 @@ def list_label_lists(
     Args:
         raw: the folder where paths begin, and what its files are decoded to.
         lists: split name -> list below the folder.
-        class_names: of the columns, or a file below the folder with a name on each line; None to number them.
+        class_names: names of the columns, or a file below the folder with a name on each line; None to number them.
 
     Returns:
         The splits, rows in the order of the lists. Labels are multi-hot; or, where every image of every list has

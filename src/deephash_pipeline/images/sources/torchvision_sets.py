@@ -70,10 +70,10 @@ def read_torchvision(
     """Read a data set of torchvision, whose training images are the split "training" and test images "query".
 
     Args:
-        name: of the class in `torchvision.datasets`.
+        name: name of the class in `torchvision.datasets`.
         folder: what torchvision calls `root`.
         download: fetch what is missing; what arrives with another MD5 than the published one is refused.
-        class_names: of the labels 0, 1, ...; None for torchvision's.
+        class_names: names of the labels 0, 1, ...; None for torchvision's.
 
     Returns:
         Images (n, 1, 28, 28), or (n, 3, 32, 32) of CIFAR; ids are "<split>/<position in the data set>".

@@ -38,7 +38,7 @@ def loss_and_gradient(u: Tensor, labels: Tensor, departures: Departures) -> Loss
     Args:
         u: float32 or float64 on the CPU, shape (batch, code_length).
         labels: int64, shape (batch,).
-        departures: from the paper.
+        departures: switches for departures from the paper.
     """
     code_length = u.shape[1]
     u_array, labels_array = u.numpy(), np.ascontiguousarray(labels.numpy())

@@ -134,7 +134,7 @@ def loss_and_gradient(u: Tensor, labels: Tensor, departures: Departures) -> Loss
     Args:
         u: float32 on a CUDA device, shape (batch, code_length).
         labels: int64 on the same device, shape (batch,).
-        departures: from the paper.
+        departures: switches for departures from the paper.
     """
     batch, code_length = u.shape
     tiles = max(1, triton.cdiv(batch, TILE))

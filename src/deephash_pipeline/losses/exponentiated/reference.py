@@ -242,7 +242,7 @@ def loss_and_gradient(u: Tensor, labels: Tensor, departures: Departures) -> Loss
     Args:
         u: shape (batch, code_length).
         labels: shape (batch,).
-        departures: from the paper.
+        departures: switches for departures from the paper.
 
     Example:
         >>> u, labels = torch.tensor([[1.0, -1.0], [1.0, 1.0]]), torch.tensor([0, 0])

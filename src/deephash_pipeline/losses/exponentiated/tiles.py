@@ -37,7 +37,7 @@ def loss_and_gradient(u: Tensor, supervision: Tensor, departures: Departures) ->
     Args:
         u: floating, shape (batch, code_length).
         supervision: Y of Eqn (1), values in {-1, 0, 1}, symmetric, shape (batch, batch). Pairs with 0 do not count.
-        departures: from the paper.
+        departures: switches for departures from the paper.
     """
     batch, code_length = u.shape
     b = signs(u)

@@ -39,7 +39,7 @@ class TrainingState:
     """A training between two steps.
 
     Attributes:
-        tensors: by name; those of the module, of the optimiser, of the current epoch's sums.
+        tensors: tensors by name; those of the module, of the optimiser, of the current epoch's sums.
         progress: epoch, step, history, the states of optimiser and schedule; numbers, texts, lists and dictionaries.
         configuration: what must not change on the way, as flat dotted names and values.
     """
@@ -58,9 +58,9 @@ class CheckpointFolder:
     """The checkpoints of one training.
 
     Args:
-        folder: made when the first checkpoint is saved.
+        folder: directory, made when the first checkpoint is saved.
         seconds_between: a training that is asked to saves no more often than this, in seconds; 0 means at every step.
-        provenance: to be stored along, such as the commit; only `CODE` and `FORCED` are compared.
+        provenance: facts to be stored along, such as the commit; only `CODE` and `FORCED` are compared.
 
     Example:
         >>> import tempfile, torch

@@ -19,7 +19,7 @@ class Progress:
     """How far a training has come.
 
     Attributes:
-        learning_rate: that the current epoch began with.
+        learning_rate: rate that the current epoch began with.
         last_good: state of the module after the last epoch with a finite loss.
         epoch: the current one, from 1.
         step: batches of it that are done.
