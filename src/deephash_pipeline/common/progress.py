@@ -65,7 +65,7 @@ def part(name: str) -> Iterator[None]:
     """Have computations inside the block report where they are as in a part of something larger.
 
     Args:
-        name: of the part, put before where the computation is, such as ``"trial 3 of 20"``.
+        name: name of the part, put before where the computation is, such as ``"trial 3 of 20"``.
 
     Example:
         >>> with reported_to(lambda steps: print(steps.where)), part("trial 3 of 20"):

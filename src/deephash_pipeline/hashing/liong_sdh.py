@@ -50,7 +50,8 @@ class LiongSDH(HashFunction):
         scatter_weight: alpha, of the scatter of classes within that.
         orthogonality_weight: lambda_2, of ||W'W - I||^2 of each layer.
         decay: lambda_3, of the squares of weights and biases.
-        iterations: of L-BFGS. The paper descends along the gradient, with a step size that it does not state.
+        iterations: iterations of L-BFGS. The paper descends along the gradient, with a step size that it does not
+            state.
         random_state: ignored.
 
     Attributes:

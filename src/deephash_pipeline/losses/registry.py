@@ -71,8 +71,8 @@ def build_loss(
     Args:
         parameters: its own, a model of `LOSS_PARAMETERS`.
         code_length: bits.
-        labels: of the training set: int64 of shape (samples,), classes numbered from 0; or uint8 (samples, classes), 1
-            where an image has the label.
+        labels: labels of the training set: int64 of shape (samples,), classes numbered from 0; or uint8 (samples,
+            classes), 1 where an image has the label.
         random_state: seed of all that is drawn.
 
     Raises:

@@ -152,7 +152,7 @@ def run_trial(job: TrialJob, values: dict[str, float], earlier: Sequence[FrozenT
 
     Args:
         job: what all trials have in common.
-        values: drawn, by dotted name.
+        values: drawn values by dotted name.
         earlier: finished trials, whose medians this one is compared with.
     """
     began = perf_counter()

@@ -141,8 +141,8 @@ def list_table(path: Path, image_size: int, channels: Channels, label_separator:
     r"""List the images of a CSV without decoding any.
 
     Args:
-        path: of the CSV; its rows are `path` (from the folder of the CSV), `label` (the name of a class, or several)
-            and perhaps `split` (training or train, validation, valid or val, query or test).
+        path: path of the CSV; its rows are `path` (from the folder of the CSV), `label` (the name of a class, or
+            several) and perhaps `split` (training or train, validation, valid or val, query or test).
         image_size: height and width to decode to, in pixels.
         channels: 1 for grey, 3 for colour.
         label_separator: what stands between the labels of an image in the column `label`, such as ";"; None where each

@@ -58,9 +58,9 @@ class CheckpointFolder:
     """The checkpoints of one training.
 
     Args:
-        folder: made when the first checkpoint is saved.
+        folder: directory, made when the first checkpoint is saved.
         seconds_between: a training that is asked to saves no more often than this, in seconds; 0 means at every step.
-        provenance: to be stored along, such as the commit; only `CODE` and `FORCED` are compared.
+        provenance: facts to be stored along, such as the commit; only `CODE` and `FORCED` are compared.
 
     Example:
         >>> import tempfile, torch
