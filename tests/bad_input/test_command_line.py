@@ -31,7 +31,7 @@ NAMES = [
     ("--runner=...", "unknown runner `...`", "ParallelRunner"),
     ("--pipelines=evaluation,foo", "unknown pipeline `foo`", "full_at_32_bits"),
     ("--pipeline=foo", "unknown pipeline `foo`", "full_at_32_bits"),
-    ("--pipelines=fine_tuning,field", "pipelines fine_tuning, field join different cells", "run each by itself"),
+    ("--pipelines=evaluation,field", "pipelines evaluation, field join different cells", "run each by itself"),
     ("--namespaces=itq,foo", "unknown namespace `foo`", "itq.b48"),
     ("--namespaces=itq.b49", "unknown namespace `itq.b49`", "itq.b48"),
     ("--pipelines=reporting --namespaces=itq.b48", "unknown namespace `itq.b48`", "a stage"),

@@ -65,7 +65,7 @@ def test_an_index_of_vectors_is_described_added_to_and_removed_from(command, pla
         ("index add papers.index --vectors queries.npy", "no ids: name those of the new vectors by --ids"),
         ("serve papers.index x.index --vectors queries.npy", "--vectors make one INDEX"),
         ("search papers.index", "give either --vectors, a file of them, or --id"),
-        ("search papers.index --vectors queries.npy --radius 3", "PHOTO, --radius and --engine are for"),
+        ("search papers.index --vectors queries.npy --radius 3", "PHOTO, --radius, --distinct and --engine are for"),
         ("search papers.index --vectors queries.npy --label topc", "no image has the label `topc`: do you mean `topic"),
     ],
 )

@@ -1,7 +1,9 @@
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.typing import NDArray
 from sklearn.exceptions import DataConversionWarning
+from typing_extensions import TypeAliasType, TypeVar
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.hashing import (
@@ -17,6 +19,7 @@ from deephash_pipeline.hashing import (
     principal_directions,
     rows,
 )
+from deephash_pipeline.hashing.base import StoredArray, _OfFields, learned
 from deephash_pipeline.hashing.rows import VALUES_PER_BLOCK
 
 METHODS = list(HASH_FUNCTIONS.values())
@@ -226,3 +229,15 @@ def test_arrays_that_are_not_finite_are_refused(z):
     arrays = LSH(12).fit(z).arrays()
     with pytest.raises(InputError, match=r"^array threshold of LSH contains NaN or infinity"):
         LSH.from_arrays(12, arrays | {"threshold": np.full(12, np.nan)})
+
+
+def test_arrays_are_declared_alike_with_every_numpy():
+    number = TypeVar("number", bound=np.generic)
+    of_numpy_2_5 = TypeAliasType("of_numpy_2_5", np.ndarray[tuple[int, ...], np.dtype[number]], type_params=(number,))
+
+    class TwoArrays(_OfFields):
+        projection_: NDArray[np.float32] = learned("features", "code_length")
+        threshold_: of_numpy_2_5[np.float64] = learned("code_length")
+
+    assert TwoArrays.stored["projection"] == StoredArray(("features", "code_length"), np.float32)
+    assert TwoArrays.stored["threshold"] == StoredArray(("code_length",), np.float64)

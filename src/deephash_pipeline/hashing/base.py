@@ -59,6 +59,12 @@ def learned(*axes: str, init: Literal[False] = False) -> Any:
     return field(init=init, metadata={"axes": axes})
 
 
+def _number_of(annotation: Any) -> Any:
+    """float32 of NDArray[float32], which is ndarray[..., dtype[float32]] or, in NumPy 2.5, an alias of one argument."""
+    arguments = get_args(annotation)
+    return _number_of(arguments[-1]) if arguments else annotation
+
+
 @dataclass_transform(eq_default=False, kw_only_default=True, field_specifiers=(field, learned))
 class _OfFields:
     """Makes of the annotated attributes of its subclasses the keywords of their constructors, and `stored`."""
@@ -67,7 +73,7 @@ class _OfFields:
         super().__init_subclass__(**options)
         dataclass(eq=False, repr=False, kw_only=True)(cls)
         cls.stored = {  # type: ignore[attr-defined]
-            array.name.removesuffix("_"): StoredArray(array.metadata["axes"], get_args(get_args(array.type)[1])[0])
+            array.name.removesuffix("_"): StoredArray(array.metadata["axes"], _number_of(array.type))
             for array in fields(cls)  # type: ignore[arg-type]
             if array.metadata
         }
