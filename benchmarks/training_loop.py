@@ -36,7 +36,7 @@ from deephash_pipeline.training import (
     resolve_device,
     train,
 )
-from deephash_pipeline.training.inference import block_size
+from deephash_pipeline.training.inference import BLOCK
 
 DEVICE, LAST_PART = resolve_device("auto"), "optimiser"
 PARTS = ("data", "forward", "backward", "loss", "optimiser", "other")
@@ -158,8 +158,7 @@ class Bench:
     def encode_bare(self) -> float:
         """Seconds of as many images through the same network on random tensors."""
         trunk = build_trunk(self.case.network).to(DEVICE).eval()
-        size = block_size(trunk)
-        blocks = [self.random_tensor(min(size, self.images - start)) for start in range(0, self.images, size)]
+        blocks = [self.random_tensor(min(BLOCK, self.images - start)) for start in range(0, self.images, BLOCK)]
         return _second_call(lambda: deque(map(trunk, blocks), maxlen=0))
 
     def share_of_products(self) -> float:
