@@ -75,6 +75,20 @@ def test_a_command_without_its_extra_ends_in_one_line_with_the_remedy(command, e
     assert re.search(REMEDY.format(extra), finished.stderr)
 
 
+def test_folders_of_photographs_need_the_extra_photos_alone(tmp_path):
+    photos = with_what_they_require(PROJECT["project"]["optional-dependencies"]["photos"])
+    finished = with_only(
+        LIBRARY | photos,
+        f"""
+import sys
+sys.argv[1:] = ["index", "build", r"{tmp_path}/pictures.index", "nowhere"]
+from deephash_pipeline.__main__ import main; main()
+""",
+    )
+    assert finished.stderr.startswith("Error: nowhere is not there"), finished.stderr
+    assert finished.returncode == 1
+
+
 def test_a_module_without_its_extra_says_which():
     extras = dict.fromkeys(["reports", "tuning", "search.encoding", "images.descriptors.sift_bag"], "pipeline")
     extras["search.serving"] = "serve"

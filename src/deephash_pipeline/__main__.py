@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import NoReturn
 
@@ -12,6 +13,9 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.extras import missing
 from deephash_pipeline.common.project_folder import project_root, template
 
+WITHOUT_KEDRO = {"duplicates": "duplicates", "index": "search", "pairs": "pairs", "search": "search", "serve": "serve"}
+"""Modules of the commands that work on folders and files alone, not in a project."""
+
 
 def main() -> None:
     """Run a command; options without the name of one are those of ``run``."""
@@ -20,7 +24,7 @@ def main() -> None:
         given = ["run", *given]
     if given and given[0] == "serve":
         # Where nothing but a service runs there may be neither Kedro nor PyTorch.
-        serve(given[1:])
+        run_alone(given[0], given[1:])
         return
     if given and given[0] == "run":
         try:
@@ -35,7 +39,10 @@ def main() -> None:
         configure_project(Path(__file__).parent.name)
         from deephash_pipeline.cli.main import cli  # noqa: PLC0415 - Kedro's commands want a configured project
     except ModuleNotFoundError as error:
-        _end(missing(error, "pipeline"))
+        if error.name != "kedro" or not given or given[0] not in WITHOUT_KEDRO:
+            _end(missing(error, "pipeline"))
+        run_alone(given[0], given[1:])
+        return
     except KeyboardInterrupt:
         click.echo("Error: interrupted", err=True)
         sys.exit(130)
@@ -43,12 +50,11 @@ def main() -> None:
     cli(given, prog_name="deephash-pipeline")
 
 
-def serve(arguments: Sequence[str]) -> None:
-    """Run ``deephash-pipeline serve``."""
+def run_alone(name: str, arguments: Sequence[str]) -> None:
+    """Run a command of `WITHOUT_KEDRO`."""
     try:
-        from deephash_pipeline.cli import serve as module  # noqa: PLC0415 - see `main`
-
-        module.serve(arguments, prog_name="deephash-pipeline serve")
+        command = getattr(import_module(f"deephash_pipeline.cli.{WITHOUT_KEDRO[name]}"), name)
+        command(arguments, prog_name=f"deephash-pipeline {name}")
     except InputError as error:
         _end(error)
 

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from deephash_pipeline.cli.project import hasher_of_run
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.extras import required
 from deephash_pipeline.deephash import ImageHasher
 
 PRETRAINED = "pretrained:"
@@ -26,7 +26,8 @@ def named_hasher(name: str, device: str = "auto") -> ImageHasher:
         return ImageHasher.pretrained(name.removeprefix(PRETRAINED), device)
     if is_cell(name):
         benchmark, _, cell = name.partition("/")
-        return hasher_of_run(benchmark, cell).to(device)
+        hasher: ImageHasher = required("deephash_pipeline.cli.project", "pipeline").hasher_of_run(benchmark, cell)
+        return hasher.to(device)
     if not Path(name).exists() and not name.endswith(".safetensors"):
         raise InputError(f"no hasher `{name}`: give a .safetensors file, pretrained:digits-48, or mnist/deephash.b48")
     return ImageHasher.load(name, device)
