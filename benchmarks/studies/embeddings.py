@@ -24,7 +24,8 @@ from deephash_pipeline.search.vectors import open_vectors
 from deephash_pipeline.search.vectors.building import unit_rows
 
 COUNTS = (10, 100)
-OVERSAMPLING = (2, 4, 10)
+OVERSAMPLING = {10: (4, 10), 100: (10,)}
+MOST = 10
 TIMED = 200
 LENGTHS = (64, 128, 256, 512, 1024, 2048, 4096)
 LONGEST = {"itq": 512}
@@ -57,18 +58,18 @@ def measured_codes(method: str, bits: int, database: Floats, queries: Floats, tr
     index = HammingIndex(bits, database.shape[1], "int8")
     index.add(np.arange(len(database)), pack_bits(function.transform(database)), features=database)
     codes = pack_bits(function.transform(queries))
-    rows, scores = index.candidates(codes, COUNTS[-1] * OVERSAMPLING[-1], ByFeatures(queries))
+    rows, scores = index.candidates(codes, COUNTS[-1] * MOST, ByFeatures(queries))
     row = {"method": f"`{method}`", "bits": f"{bits:,}", "bytes": f"{codes.shape[1]}"}
     for count in COUNTS:
         row[f"@{count}, alone"] = f"{recall(rows[:, :count], truth[:, :count]):.3f}"
-        for factor in OVERSAMPLING:
+        for factor in OVERSAMPLING[count]:
             order = np.argsort(scores[:, : factor * count], axis=1, kind="stable")[:, :count]
             found = np.take_along_axis(rows, order, axis=1)
             row[f"@{count}, {factor} x"] = f"{recall(found, truth[:, :count]):.3f}"
-    shortlist = OVERSAMPLING[-1] * COUNTS[0]
+    shortlist = MOST * COUNTS[0]
     one = [slice(query, query + 1) for query in range(TIMED)]
     row["ms"] = three_digits(milliseconds(lambda query: index.search(codes[one[query]], COUNTS[0])))
-    row[f"ms, {OVERSAMPLING[-1]} x"] = three_digits(
+    row[f"ms, {MOST} x"] = three_digits(
         milliseconds(
             lambda query: index.search(codes[one[query]], COUNTS[0], None, ByFeatures(queries[one[query]], shortlist))
         )
@@ -88,7 +89,7 @@ def measured_others(database: Floats, queries: Floats, truth: Rows) -> list[dict
     inverted = faiss.IndexIVFFlat(faiss.IndexFlatIP(width), width, 64, faiss.METRIC_INNER_PRODUCT)
     inverted.nprobe = 8
     quantised = faiss.IndexRefineFlat(faiss.IndexPQ(width, 64, 8, faiss.METRIC_INNER_PRODUCT))
-    quantised.k_factor = OVERSAMPLING[-1]
+    quantised.k_factor = MOST
 
     class Usearch:
         """usearch's graph with the calls of faiss."""
@@ -142,15 +143,9 @@ def _measure(settings: Settings) -> Results:
         for method, bits in product(("pca_rotation", "itq", "rotation"), LENGTHS)
         if bits <= LONGEST.get(method, LENGTHS[-1]) and (method == "rotation" or bits <= source.width)
     ]
-    rows = [measured_codes(method, bits, database, queries, truth) for method, bits in cells]
-    names = ("method", "bits", "bytes")
     tables: dict[str, Any] = {
-        f"recall at {count}": [
-            {name: row[name] for name in row if name in names or name.startswith(f"@{count},")} for row in rows
-        ]
-        for count in COUNTS
+        "codes": [measured_codes(method, bits, database, queries, truth) for method, bits in cells]
     }
-    tables["time"] = [{name: row[name] for name in row if name in names or name.startswith("ms")} for row in rows]
     tables["others"] = measured_others(database, queries, truth)
     tables["data"] = (
         f"{len(database):,} vectors of {source.width:,} numbers are searched by {len(queries):,} others; int8 vectors "
