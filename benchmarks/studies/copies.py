@@ -1,11 +1,14 @@
 """Copies that are found, by edit and share of false pairs: `python -m benchmarks.studies.copies PATHS`.
 
+Beside our codes: pHash, the cosine of the features, dHash (imagehash) and PDQ (pdqhash).
+
 Of 300 photographs drawn from PATHS every edit is compared with all photographs there are. A pair whose originals are
 nearer than .05 in cosine is neither right nor wrong. Caltech-101 has copies that are farther: the pairs that count as
 false at the usual level are listed, to be looked at.
 """
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable
 from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -89,6 +92,28 @@ def hamming(one: NDArray[np.uint8], other: NDArray[np.uint8]) -> NDArray[np.floa
     return distances
 
 
+def peers(files: Iterable[Path | str]) -> dict[str, NDArray[np.uint8]]:
+    """Codes of other people's hashes, (files, ways to turn a picture, bytes); the first is of the picture as it is."""
+    import imagehash  # noqa: PLC0415 - the study alone needs them
+    import pdqhash  # noqa: PLC0415
+
+    codes: dict[str, list[NDArray[np.uint8]]] = {"dHash 64": [], "PDQ 256": []}
+    taken = dict.fromkeys(codes, 0.0)
+    for file in files:
+        with Image.open(file) as opened:
+            picture = opened.convert("RGB")
+        began = time.process_time()
+        turned = (picture, ImageOps.mirror(picture))
+        codes["dHash 64"].append(np.stack([np.packbits(imagehash.dhash(one).hash) for one in turned]))
+        between = time.process_time()
+        codes["PDQ 256"].append(np.packbits(pdqhash.compute_dihedral(np.asarray(picture))[0], axis=1))
+        taken["dHash 64"] += between - began
+        taken["PDQ 256"] += time.process_time() - between
+    for name, seconds in taken.items():
+        click.echo(f"{name}: {1000 * seconds / len(codes[name]):.2f} ms a picture, decoding apart", err=True)
+    return {name: np.stack(rows) for name, rows in codes.items()}
+
+
 def distances(edits: finding.Fingerprints, originals: finding.Fingerprints) -> dict[str, NDArray[np.float32]]:
     """Of each edit to each original, by several methods."""
     raw = [prints.features.astype(np.float32) for prints in (edits, originals)]
@@ -126,6 +151,7 @@ def main(paths: tuple[str, ...], originals: int) -> None:
     extractor = FeatureExtractor.pretrained(device="cpu")
     photos, _ = finding._photos(list_images(paths)[0], ())
     database = finding.fingerprints(photos, lambda: extractor)
+    originals_by = peers(photo.path for photo in photos)
     drawn = np.random.default_rng(0).permutation(len(photos))[:originals]
     z = database.features.astype(np.float32)
     same = 1 - z[drawn] @ z.T < SAME
@@ -140,6 +166,9 @@ def main(paths: tuple[str, ...], originals: int) -> None:
             edited = [finding.read_photo(str(file), file) for file in files]
             prints = finding.fingerprints(edited, lambda: extractor)
             found[edit] = distances(prints, database)
+            for peer, codes in peers(files).items():
+                turned = [hamming(codes[:, way], originals_by[peer][:, 0]) for way in range(codes.shape[1])]
+                found[edit][peer] = np.minimum.reduce(turned)
             click.echo(f"{edit} measured", err=True)
     right = (np.arange(len(drawn)), drawn)
     for method in found["mirror"]:
