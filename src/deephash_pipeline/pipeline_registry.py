@@ -15,6 +15,7 @@ from deephash_pipeline.common.cell import (
     FIELD,
     FIELD_AT_A_GLANCE,
     FULL_AT_A_GLANCE,
+    LONG_CODES,
     SEEDS,
     SHOWN_CODE_LENGTH,
     Cell,
@@ -77,8 +78,9 @@ def register_pipelines() -> dict[str, Pipeline]:
     ``full`` has the methods of the paper's tables. ``field`` has all there are: it shares the cells of ``full``, and
     what it joins and reports has names and files of its own. ``full_at_32_bits`` is a quick run, and the picture that
     ``make viz`` opens with: with five code lengths the codes that walk between the stages hide the stages.
-    ``field_at_32_bits`` is that of all methods. ``without_labels`` is what images without labels can have: codes of
-    the methods that learn from features alone, and no evaluation.
+    ``field_at_32_bits`` is that of all methods, ``long_codes`` has them at 64 and 128 bits, for ``measured_cells``.
+    ``without_labels`` is what images without labels can have: codes of the methods that learn from features alone, and
+    no evaluation.
 
     Kedro asks for them several times in a command; they are made once.
     """
@@ -97,6 +99,7 @@ def create_pipelines() -> dict[str, Pipeline]:
         **{name: DeferredPipeline(partial(create_other, name)) for name in OTHERS},
         FIELD: DeferredPipeline(_create_field),
         FIELD_AT_A_GLANCE: DeferredPipeline(partial(_create_field, at_a_glance=True)),
+        LONG_CODES: DeferredPipeline(_create_long_codes),
         SEEDS: DeferredPipeline(_create_seeds),
         "without_labels": DeferredPipeline(_create_without_labels),
         "__default__": full,
@@ -119,6 +122,14 @@ def _create_field(at_a_glance: bool = False) -> Pipeline:
     from deephash_pipeline.pipelines.grid import CODE_LENGTHS, cells
 
     return create_stages(list(cells(code_lengths=[SHOWN_CODE_LENGTH] if at_a_glance else CODE_LENGTHS)), FIELD)
+
+
+def _create_long_codes() -> Pipeline:
+    from deephash_pipeline.pipelines.grid import LONG_CODE_LENGTHS, cells
+
+    grid = list(cells(code_lengths=LONG_CODE_LENGTHS))
+    stages = Pipeline([create_stage(stage, grid) for stage in STAGES if stage != "reporting"])
+    return stages - stages.only_nodes_with_outputs(*joined_datasets() & stages.all_outputs())
 
 
 def _create_seeds() -> Pipeline:

@@ -137,7 +137,7 @@ def hashing_stage(cell):
 
 
 def test_each_stage_can_be_run_alone_and_all_together(pipelines):
-    assert set(pipelines) == {*STAGES, *OTHERS, *GRIDS, "seeds", "without_labels", "__default__"}
+    assert set(pipelines) == {*STAGES, *OTHERS, *GRIDS, "long_codes", "seeds", "without_labels", "__default__"}
 
 
 def test_what_runs_without_a_name_is_the_full_pipeline(pipelines):

@@ -12,7 +12,7 @@ from kedro.framework.session import KedroSession
 from kedro.pipeline import Pipeline
 
 from deephash_pipeline.cli.refusals import joined, split_params
-from deephash_pipeline.common.cell import FIELD, FIELD_AT_A_GLANCE, FULL_AT_A_GLANCE
+from deephash_pipeline.common.cell import FIELD, FIELD_AT_A_GLANCE, FULL_AT_A_GLANCE, LONG_CODES
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.project_folder import project_root
 from deephash_pipeline.project.checks import SoundRun
@@ -26,7 +26,7 @@ from deephash_pipeline.provenance.lock import RunLock
 
 logger = logging.getLogger(__name__)
 
-WHOLE = {"__default__", "full", FULL_AT_A_GLANCE, FIELD, FIELD_AT_A_GLANCE, "without_labels"}
+WHOLE = {"__default__", "full", FULL_AT_A_GLANCE, FIELD, FIELD_AT_A_GLANCE, LONG_CODES, "without_labels"}
 """Pipelines that make all they need from raw images."""
 
 NARROWING = (

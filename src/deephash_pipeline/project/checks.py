@@ -11,7 +11,7 @@ from kedro.framework.project import pipelines
 from kedro.pipeline import Pipeline
 from pydantic import BaseModel, ValidationError
 
-from deephash_pipeline.common.cell import FIELD, SEEDS
+from deephash_pipeline.common.cell import FIELD, LONG_CODES, SEEDS
 from deephash_pipeline.common.devices import resolve_device
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.parameters import faults_in_one_line, refuse_booleans_for_numbers
@@ -22,7 +22,7 @@ from deephash_pipeline.project.freshness.graph import BENCHMARK_FILE, Catalog, f
 from deephash_pipeline.retrieval.protocols import require_protocol
 
 LARGEST = 2**63
-AT_ALL_LENGTHS = {"full", "__default__", FIELD, SEEDS, "without_labels"}
+AT_ALL_LENGTHS = {"full", "__default__", FIELD, LONG_CODES, SEEDS, "without_labels"}
 
 
 class SoundRun:
