@@ -21,20 +21,27 @@ BLOCK = 1024
 BLOCKS = 60
 
 
+def jpeg(draws: np.random.Generator, size: tuple[int, int], grain: float) -> bytes:
+    """Smooth random colours, with the grain of a sensor: its standard deviation of 255."""
+    coarse = Image.fromarray(draws.integers(0, 256, (60, 80, 3), dtype=np.uint8))
+    pixels = np.asarray(coarse.resize(size, Image.Resampling.BICUBIC)) + grain * draws.standard_normal((*size[::-1], 1))
+    file = io.BytesIO()
+    Image.fromarray(np.clip(pixels, 0, 255).astype(np.uint8)).save(file, "JPEG", quality=90)
+    return file.getvalue()
+
+
 def main() -> None:
     """Print the rates."""
     torch.set_num_threads(1)
     draws = np.random.default_rng(SEED)
-    coarse = Image.fromarray(draws.integers(0, 256, (60, 80, 3), dtype=np.uint8))
-    file = io.BytesIO()
-    coarse.resize((500, 375), Image.Resampling.BICUBIC).save(file, "JPEG", quality=90)
-    for size in (32, 227):
+    for size, shape, grain in ((32, (500, 375), 0), (227, (500, 375), 0), (224, (4000, 3000), 6)):
+        file = jpeg(draws, shape, grain)
         began = time.process_time()
         for _ in range(PHOTOS):
-            decode_image(io.BytesIO(file.getvalue()), size, 3)
+            decode_image(io.BytesIO(file), size, 3)
         seconds = time.process_time() - began
-        kilobytes = len(file.getvalue()) // 1000
-        print(f"JPEG of 500 x 375, {kilobytes} kB, to {size} pixels: {PHOTOS / seconds:.0f} a second")
+        name = " x ".join(map(str, shape))
+        print(f"JPEG of {name}, {len(file) // 1000} kB, to {size} pixels: {PHOTOS / seconds:.0f} a second")
     trunk = build_trunk("caffenet", (3, 256, 256)).eval()
     images = torch.rand(32, 3, *trunk.image_size)
     with torch.inference_mode():
