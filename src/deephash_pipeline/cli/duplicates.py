@@ -16,7 +16,7 @@ from deephash_pipeline.common.stores import write_whole
 from deephash_pipeline.deephash import FeatureExtractor
 from deephash_pipeline.search.duplicates import Duplicates, find_duplicates
 from deephash_pipeline.search.duplicates.finding import Level
-from deephash_pipeline.search.duplicates.page import absolute_path, readable_bytes, render_page
+from deephash_pipeline.search.duplicates.page import absolute_path, embedded, readable_bytes, render_page
 from deephash_pipeline.search.images import list_images
 
 FILE = click.Path(path_type=Path, dir_okay=False)
@@ -64,7 +64,7 @@ def duplicates(
     contents: dict[Path | None, Callable[[], str]] = {
         json_file: lambda: json.dumps(_as_json(found), ensure_ascii=False, indent=1) + "\n",
         csv_file: lambda: _as_csv(rows),
-        html_file: lambda: render_page(found, f"Duplicates in {', '.join(paths)}"),
+        html_file: lambda: render_page(found, f"Duplicates in {', '.join(paths)}", embedded, absolute_path),
         remove_list: lambda: "".join(f"{line}\n" for line in lines if "\n" not in line),
     }
     # All are made before the first is written.

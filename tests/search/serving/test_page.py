@@ -1,21 +1,16 @@
 """The page, in a browser without network but for the service."""
 
 import re
-import shutil
-import subprocess
-import threading
-import time
 from html.parser import HTMLParser
 
 import pytest
-import uvicorn
 from fastapi.responses import HTMLResponse
 
 from deephash_pipeline.search.serving import ServiceSettings, create_app
 from deephash_pipeline.search.serving.app import PAGE
-from tests.search.serving.pictures import ADDRESS, TOKEN, in_base64, picture
+from tests.search.serving.browser import dumped, in_a_browser, running
+from tests.search.serving.pictures import TOKEN, in_base64, picture
 
-in_a_browser = pytest.mark.skipif(shutil.which("chromium") is None, reason="needs Chromium")
 SEVEN = in_base64(picture(70, size=40))
 
 
@@ -62,28 +57,15 @@ def browse(build, tmp_path):
             const inside = this.contentDocument.documentElement.outerHTML; this.remove();
             document.body.appendChild(document.createElement('template')).innerHTML = inside; }, 5000)"></iframe>""")
 
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, access_log=False))
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    while not server.started:
-        time.sleep(0.02)
-    port = server.servers[0].sockets[0].getsockname()[1]
+    with running(app) as service:
 
-    def browse(address, during=""):
-        nonlocal script
-        script = during
-        command = [
-            *("chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
-            *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
-            *("--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1", "--virtual-time-budget=10000"),
-            *(f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", f"{ADDRESS}:{port}{address}"),
-        ]
-        dumped = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=120, check=True).stdout
-        return Tiles(re.sub(r"<script.*?</script>", "", dumped, flags=re.DOTALL))
+        def browse(address, during=""):
+            nonlocal script
+            script = during
+            dump = dumped(f"{service}{address}", tmp_path / "profile")
+            return Tiles(re.sub(r"<script.*?</script>", "", dump, flags=re.DOTALL))
 
-    yield browse
-    server.should_exit = True
-    thread.join()
+        yield browse
     first.close()
     second.close()
 

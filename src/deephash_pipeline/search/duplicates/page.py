@@ -1,6 +1,7 @@
-"""Groups of duplicates as one HTML page that needs neither network nor any other file."""
+"""Groups of duplicates as one HTML page: a file that needs no other, or a page of the service."""
 
 import base64
+from collections.abc import Callable, Mapping
 from io import BytesIO
 from pathlib import Path
 
@@ -17,12 +18,21 @@ LONGER_SIDE, QUALITY = 240, 80
 UNITS = ("bytes", "kB", "MB", "GB", "TB")
 
 
-def render_page(found: Duplicates, title: str) -> str:
+def render_page(
+    found: Duplicates | None,
+    title: str,
+    thumbnail: Callable[[Photo], str],
+    name: Callable[[Photo], str],
+    service: Mapping[str, str | int] | None = None,
+) -> str:
     """Show each group side by side, with marks of what to keep that can be changed and saved as a list.
 
     Args:
-        found: the groups; thumbnails of the pictures become part of the page.
+        found: the groups; None while they are looked for.
         title: its heading.
+        thumbnail: gives the address of a small picture, or ``data:``; empty for none.
+        name: gives the line of a picture in the list.
+        service: of a page that a service shows: the ``index``, the ``level``, and how many ``pictures`` it has.
     """
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent),
@@ -32,7 +42,7 @@ def render_page(found: Duplicates, title: str) -> str:
         lstrip_blocks=True,
     )
     return environment.get_template(TEMPLATE).render(
-        found=found, title=title, thumbnail=thumbnail, readable=readable_bytes, absolute=absolute_path
+        found=found, title=title, thumbnail=thumbnail, name=name, service=service, readable=readable_bytes
     )
 
 
@@ -41,7 +51,7 @@ def absolute_path(photo: Photo) -> str:
     return str(Path(photo.name).absolute())
 
 
-def thumbnail(photo: Photo) -> str:
+def embedded(photo: Photo) -> str:
     """A small JPEG as a data URI; empty if the file cannot be read any more."""
     scale = min(1.0, LONGER_SIDE / max(photo.width, photo.height))
     size = max(1, round(photo.height * scale)), max(1, round(photo.width * scale))

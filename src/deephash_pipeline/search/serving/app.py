@@ -5,12 +5,13 @@ import sqlite3
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from urllib.parse import urlencode
 from uuid import uuid4
 
 from fastapi import Depends, FastAPI, HTTPException, Query, Request, Response, Security
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import HTMLResponse, JSONResponse
+from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from numpy.typing import NDArray
 from PIL import Image
@@ -273,10 +274,29 @@ def _add(name: str, images: ImageIndex, new: NewItem, picture: Image.Image, enco
     return described(name, images, images.index.get(item_id))
 
 
+class DuplicatesOf(Where):
+    """What the page of duplicates is asked."""
+
+    level: Literal["strict", "default", "loose"] = "default"
+    again: bool = False
+
+
 def _add_state(app: FastAPI, service: Service) -> None:
     @app.get("/", include_in_schema=False)
     def page() -> HTMLResponse:
         return HTMLResponse(PAGE.read_text("utf-8"), headers={"Content-Security-Policy": PAGE_POLICY})
+
+    @app.get("/duplicates", include_in_schema=False)
+    def duplicates(where: Annotated[DuplicatesOf, Query()]) -> Response:
+        name, images = service.named(where)
+        if not isinstance(images, ImageIndex):
+            raise HTTPException(422, f"index: {name} has vectors; duplicates are of pictures")
+        if where.again:
+            service.duplicates.page(name, images, where.level, again=True)
+            # So that the page that shows itself anew does not look again.
+            return RedirectResponse(f"/duplicates?{urlencode({'index': name, 'level': where.level})}", 303)
+        content = service.duplicates.page(name, images, where.level, again=False)
+        return HTMLResponse(content, headers={"Content-Security-Policy": PAGE_POLICY})
 
     @app.get("/v1/indexes", responses=PROBLEMS)
     def list_indexes() -> list[IndexInfo]:

@@ -7,6 +7,8 @@ import threading
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from anyio import CapacityLimiter, to_thread
@@ -24,6 +26,9 @@ from deephash_pipeline.search.serving.observing import Metrics
 from deephash_pipeline.search.serving.pictures import read_picture
 from deephash_pipeline.search.serving.schemas import CodesQuestion, Question, Sent, Where
 from deephash_pipeline.search.serving.settings import ServiceSettings
+
+if TYPE_CHECKING:
+    from deephash_pipeline.search.serving.duplicates import DuplicateSearches
 
 Waiting = tuple[NDArray[np.uint8], Future[EncodedPixels]]
 
@@ -169,6 +174,21 @@ class Service:
             has = f"vectors of {width} numbers" if width else "pictures; send an image"
             raise HTTPException(422, f"vector: it has {len(sent.vector or ())} numbers, {name} has {has}")
         return np.array(sent.vector)
+
+    @cached_property
+    def duplicates(self) -> "DuplicateSearches":
+        """Searches for copies, which need more packages than the service does.
+
+        Raises:
+            InputError: these are not installed.
+        """
+        try:
+            from deephash_pipeline.search.serving.duplicates import DuplicateSearches  # noqa: PLC0415
+        except ImportError as error:
+            raise InputError(
+                f"duplicates need {error.name}, which is not here: pip install 'deephash-pipeline[photos,serve]'"
+            ) from error
+        return DuplicateSearches()
 
     def warm_up(self) -> None:
         """Encode and search once: the first time takes seconds."""
