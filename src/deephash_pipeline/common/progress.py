@@ -170,17 +170,21 @@ def _bar(description: str, total: int, done: int, where: str, console: Console) 
 
 
 def _lines(description: str, total: int, done: int) -> Callable[[str], None]:
-    began = last = time.monotonic()
-    done_before = done
+    last = time.monotonic()
+    first: float | None = None
+    before = 0
 
     def advance(where: str) -> None:
-        nonlocal done, last
+        nonlocal done, last, first, before
         done += 1
         now = time.monotonic()
+        # What comes before the first step, such as imports, says nothing of the others.
+        if first is None:
+            first, before = now, done
         if now - last >= SECONDS_BETWEEN_LINES:
             last = now
-            left = (now - began) / (done - done_before) * (total - done)
-            logger.info("%s: %s, %s left", description, where, duration(left))
+            left = f", {duration((now - first) / (done - before) * (total - done))} left" if done > before else ""
+            logger.info("%s: %s%s", description, where, left)
 
     return advance
 
