@@ -132,6 +132,21 @@ def test_a_picture_may_be_named_by_its_url(browse):
 
 
 @in_a_browser
+def test_copies_are_hidden_where_that_is_marked(browse):
+    shown = browse(
+        "/scripted#index=first.index&id=photos%2F3%2F0003.png",
+        """started.then(() => {
+            $("distinct").click();
+            const names = () => performance.getEntries().map(entry => entry.name);
+            setTimeout(() => { $("known-labels").dataset.asked = names(); }, 3000);
+        });""",
+    )
+    [asked] = [one for one in shown.ids["known-labels"]["data-asked"].split(",") if "distinct=true" in one]
+    assert "/v1/search/photos%2F3%2F0003.png?" in asked
+    assert len(shown.tiles) == 24
+
+
+@in_a_browser
 def test_keys_move_and_a_click_searches_by_a_result(browse):
     shown = browse(
         "/scripted#index=first.index",
