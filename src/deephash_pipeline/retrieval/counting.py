@@ -5,14 +5,13 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.retrieval.codes import check_code_length, check_code_shape, check_codes, code_words
 from deephash_pipeline.retrieval.histograms import DistanceHistograms, GradedHistograms
 from deephash_pipeline.retrieval.kernels.compiled import in_threads
-from deephash_pipeline.retrieval.kernels.histograms import BLOCK_ITEMS, BLOCK_WORDS, count_at_least, difference_tables
+from deephash_pipeline.retrieval.kernels.histograms import BLOCK_ITEMS, BLOCK_WORDS, count_items, difference_tables
 from deephash_pipeline.retrieval.kernels.sharing import count_sharing
 from deephash_pipeline.retrieval.labels import check_label_pair
 
@@ -70,9 +69,8 @@ def count_distances(
         codes = check_codes(np.asarray(database_codes[shard])[order], code_length, "database_codes")
         tables = difference_tables(code_words(codes), code_length)
         shared = (query_words, tables, starts, stops, len(codes), code_length, counts)
-        in_threads(partial(_run, count_at_least, shared), len(query_codes))
-    counts = _exact(counts, code_length)
-    return DistanceHistograms(all=counts[0], relevant=counts[1])
+        in_threads(partial(_run, count_items, shared), len(query_codes))
+    return DistanceHistograms(*counts[:, :, : code_length + 1])
 
 
 def count_shared_labels(
@@ -122,9 +120,8 @@ def count_shared_labels(
         maps.view(np.uint8)[:, : packed.shape[1]] = packed
         shared = (query_words, tables, maps, carried, ends, len(codes), code_length, counts)
         in_threads(partial(_run, count_sharing, shared), len(query_words))
-    counts = _exact(counts, code_length)
     counts[0] -= counts[1:].sum(axis=0)
-    return GradedHistograms(counts)
+    return GradedHistograms(counts[:, :, : code_length + 1])
 
 
 def _run(kernel: Any, shared: tuple[Any, ...], first_query: int, stop_query: int) -> None:
@@ -139,26 +136,6 @@ def _shards(items: int) -> Iterator[slice]:
 def _no_counts(kinds: int, queries: int, code_length: int) -> NDArray[np.int64]:
     # The kernel counts eight distances at a time.
     return np.zeros((kinds, queries, (code_length // 8 + 1) * 8), dtype=np.int64)
-
-
-def _exact(counts: NDArray[np.int64], code_length: int) -> NDArray[np.int64]:
-    """Turn counts (kinds, queries, padded) by "at least these binary digits" into counts by distance, in place."""
-    in_threads(lambda start, stop: _count_exactly(start, stop, code_length, counts), counts.shape[1])
-    return counts[:, :, : code_length + 1]
-
-
-@njit(cache=True, nogil=True)
-def _count_exactly(first_query: int, stop_query: int, code_length: int, counts: NDArray[np.int64]) -> None:
-    """Inclusion and exclusion."""
-    for kind in range(counts.shape[0]):
-        for query in range(first_query, stop_query):
-            of_query = counts[kind, query]
-            step = 1
-            while step <= code_length:
-                for s in range(code_length + 1 - step):
-                    if not s & step:
-                        of_query[s] -= of_query[s + step]
-                step *= 2
 
 
 def _order_of(labels: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -5,10 +5,11 @@ For a query, a block of the bit-sliced database goes through three steps:
 1. Bits come in threes. In how many of three bits an item differs from the query is a number of two binary digits, and
    there are only 8 triples a query can have: the numbers are tabulated, and no comparison is left to do.
 2. Full adders sum the numbers of all triples. Then a *plane*, a row of words, holds one binary digit of all distances.
-3. For every s = 0..K, the items whose distance has at least the binary digits of s are those in all of its planes: an
-   `and`, and a popcount. Inclusion and exclusion turn these counts into the number of items at each distance.
+3. The items at eight distances that follow each other are an `and` of the higher digits. Where there are any, those
+   that have at least the lower digits of each are another `and`, and a popcount. Inclusion and exclusion turn these
+   counts into the number of items at each distance.
 
-No distance is ever written down and no counter is indexed by one, so the time does not depend on the codes.
+No distance is ever written down, and no counter is indexed by one.
 """
 
 import math
@@ -33,8 +34,8 @@ BITS_PER_ADDITION = 3 * TRIPLES_PER_ADDITION
 NONE = np.uint64(0)
 ALL = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
 VECTOR_WORDS = 8
-# Rows of working memory: the binary digits of a distance, enough for 4,096 bits and more, and three more.
-CARRIES, MARKED, NARROWED, ROWS = 13, 14, 15, 16
+# Rows of working memory: the binary digits of a distance, enough for 4,096 bits and more, and four more.
+CARRIES, MARKED, NARROWED, EIGHT, ROWS = 13, 14, 15, 16, 17
 
 # Where the rows start. Indices are unsigned: those need no test for counting from the end, and so loops vectorise.
 _START = tuple(np.uint64(row * BLOCK_WORDS) for row in range(ROWS))
@@ -184,38 +185,33 @@ def mark(start: int, stop: int, planes: Any) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def _items_with(planes: Any, word: Any, free3: Any, free4: Any, free5: Any) -> Any:
-    items = planes[_START[NARROWED] + word] & (planes[_START[3] + word] | free3)
-    return items & (planes[_START[4] + word] | free4) & (planes[_START[5] + word] | free5)
-
-
-@njit(cache=True, nogil=True)
 def count_marked(planes: Any, first: Any, stop_word: Any, code_length: int, counts: Any) -> None:
-    """Add to counts[s] the number of marked items whose distance has at least the binary digits of s, s = 0..K."""
+    """Add to counts[s] the number of marked items at the distance s, s = 0..K."""
     for s in range(0, code_length + 1, 8):
-        # A digit that s does not have may be anything: `or` with ones.
+        # The items at eight distances that follow each other: of a block, most often none.
         if s % 64 == 0:
             for word in range(first, stop_word):
                 planes[_START[NARROWED] + word] = planes[_START[MARKED] + word]
             digit = 6
             while code_length >> digit:
-                free = NONE if s >> digit & 1 else ALL
+                flip = NONE if s >> digit & 1 else ALL
                 for word in range(first, stop_word):
-                    planes[_START[NARROWED] + word] &= planes[_START[digit] + word] | free
+                    planes[_START[NARROWED] + word] &= planes[_START[digit] + word] ^ flip
                 digit += 1
-        free3 = NONE if s & 8 else ALL
-        free4 = NONE if s & 16 else ALL
-        free5 = NONE if s & 32 else ALL
+        flip3 = NONE if s & 8 else ALL
+        flip4 = NONE if s & 16 else ALL
+        flip5 = NONE if s & 32 else ALL
         n0 = n1 = n2 = n3 = n4 = n5 = n6 = n7 = NONE
-        if s == code_length:
-            for word in range(first, stop_word):
-                n0 += popcount(_items_with(planes, word, free3, free4, free5))
-            counts[s] += n0
-            break
         for word in range(first, stop_word):
-            items = _items_with(planes, word, free3, free4, free5)
-            p0, p1, p2 = planes[word], planes[_START[1] + word], planes[_START[2] + word]
+            items = planes[_START[NARROWED] + word] & (planes[_START[3] + word] ^ flip3)
+            items &= (planes[_START[4] + word] ^ flip4) & (planes[_START[5] + word] ^ flip5)
+            planes[_START[EIGHT] + word] = items
             n0 += popcount(items)
+        if n0 == NONE:
+            continue
+        for word in range(first, stop_word):
+            items = planes[_START[EIGHT] + word]
+            p0, p1, p2 = planes[word], planes[_START[1] + word], planes[_START[2] + word]
             n1 += popcount(items & p0)
             n2 += popcount(items & p1)
             n3 += popcount(items & p1 & p0)
@@ -223,13 +219,14 @@ def count_marked(planes: Any, first: Any, stop_word: Any, code_length: int, coun
             n5 += popcount(items & p2 & p0)
             n6 += popcount(items & p2 & p1)
             n7 += popcount(items & p2 & p1 & p0)
-        counts[s] += n0
-        counts[s + 1] += n1
-        counts[s + 2] += n2
-        counts[s + 3] += n3
-        counts[s + 4] += n4
-        counts[s + 5] += n5
-        counts[s + 6] += n6
+        # Inclusion and exclusion: those were the items with at least the binary digits of 0..7.
+        counts[s] += n0 - n1 - n2 + n3 - n4 + n5 + n6 - n7
+        counts[s + 1] += n1 - n3 - n5 + n7
+        counts[s + 2] += n2 - n3 - n6 + n7
+        counts[s + 3] += n3 - n7
+        counts[s + 4] += n4 - n5 - n6 + n7
+        counts[s + 5] += n5 - n7
+        counts[s + 6] += n6 - n7
         counts[s + 7] += n7
 
 
@@ -255,7 +252,7 @@ def entries_of(query_words: Any, first_query: int, stop_query: int, triples: int
 
 
 @njit(cache=True, nogil=True)
-def count_at_least(
+def count_items(
     first_query: int,
     stop_query: int,
     query_words: NDArray[np.uint64],
@@ -266,7 +263,7 @@ def count_at_least(
     code_length: int,
     counts: NDArray[np.int64],
 ) -> None:
-    """Add to counts[:, q, s] the items, all and relevant, whose distance from q has at least the digits of s.
+    """Add to counts[:, q, s] the items, all and relevant, at the distance s from q.
 
     Args:
         first_query: the first of the queries to count for,

@@ -77,10 +77,10 @@ def count_sharing(
     code_length: int,
     counts: NDArray[np.int64],
 ) -> None:
-    """Add to counts[r, q, s] the items that share r labels with q, at a distance with at least the digits of s.
+    """Add to counts[r, q, s] the items that share r labels with q, at the distance s.
 
     Args:
-        first_query: this and what is not named here as for `count_at_least`.
+        first_query: this and what is not named here as for `count_items`.
         stop_query: one after the last query.
         query_words: codes.
         tables: of `difference_tables`.
