@@ -15,13 +15,12 @@ from benchmarks.studies.embeddings import EMBEDDINGS
 from benchmarks.studies.large_batch import LARGE_BATCH
 from benchmarks.studies.reranking import RERANKING
 from benchmarks.studies.service import SERVICE
-from benchmarks.studies.shallow_baselines import SHALLOW_BASELINES
 from benchmarks.studies.verdicts import VERDICTS
 from benchmarks.training_loop import TRAINING_LOOP
 from deephash_pipeline.common.errors import InputError
 
 TIMINGS = (EVALUATION, LARGE_DATABASE, LOSS, SEARCH, TRAINING_LOOP)
-STUDIES = (EMBEDDINGS, LARGE_BATCH, RERANKING, SERVICE, SHALLOW_BASELINES, VERDICTS)
+STUDIES = (EMBEDDINGS, LARGE_BATCH, RERANKING, SERVICE, VERDICTS)
 DOCUMENT = "# Title\n\n<!-- a: begin -->\nold\n<!-- a: end -->\n\n<!-- b: begin -->\nstays\n<!-- b: end -->\n"
 
 
