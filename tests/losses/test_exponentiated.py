@@ -12,10 +12,10 @@ from deephash_pipeline.losses import ExponentiatedLoss, supervision_matrix
 FAITHFUL = ExponentiatedLoss()
 
 
-def slow_loss(u, supervision, frozen_codes=None):
-    """Eqns (3)-(10) as three nested loops; `frozen_codes` are the b of the partial code product."""
+def slow_loss(u, supervision):
+    """Eqns (3)-(10) as three nested loops."""
     batch, code_length = u.shape
-    b = (u >= 0).double() * 2 - 1 if frozen_codes is None else frozen_codes
+    b = (u >= 0).double() * 2 - 1
     total, pairs = 0.0, 0
     for i in range(batch):
         for j in range(batch):
@@ -50,26 +50,6 @@ def test_value_equals_the_triple_loop_of_the_paper(seed, batch, code_length, cla
     assert FAITHFUL.metrics["u_standard_deviation"].isfinite()
 
 
-@pytest.mark.parametrize("code_length", [1, 5])
-def test_gradients_for_w_and_z_equal_central_differences_of_the_frozen_surrogate(code_length):
-    generator = torch.Generator().manual_seed(code_length)
-    z = torch.rand(6, 4, generator=generator, dtype=torch.float64, requires_grad=True)
-    w = torch.randn(4, code_length, generator=generator, dtype=torch.float64, requires_grad=True)
-    supervision = supervision_matrix(torch.tensor([0, 0, 1, 1, 2, 0])).double()
-    FAITHFUL(z @ w, supervision).backward()
-    frozen = ((z @ w) >= 0).double() * 2 - 1
-    step = 1e-5
-    for tensor in (w, z):
-        for index in range(tensor.numel()):
-            values = []
-            for sign in (1, -1):
-                moved = tensor.detach().clone()
-                moved.view(-1)[index] += sign * step
-                u = (z @ moved if tensor is w else moved @ w).detach()
-                values.append(slow_loss(u, supervision, frozen))
-            assert abs((values[0] - values[1]) / (2 * step) - tensor.grad.reshape(-1)[index].item()) < 1e-7
-
-
 def test_unit_scale_is_the_paper_gradient_times_k_over_sinh():
     u, supervision, _ = random_batch(3, 8, 12, 3)
     gradients = []
@@ -98,9 +78,3 @@ def test_saturated_products_are_counted():
     for scale, share in ((40, 1), (0.01, 0)):
         FAITHFUL(u.sign() * scale, labels)
         assert FAITHFUL.metrics["saturated_share"] == share
-
-
-def test_true_loss_of_independent_codes_is_near_one():
-    u, _, labels = random_batch(7, 400, 48, 10)
-    FAITHFUL(u, labels)
-    assert FAITHFUL.metrics["true_loss"].item() == pytest.approx(1.0, abs=0.02)

@@ -18,11 +18,6 @@ def random_batch(seed, batch, code_length):
     return u, torch.randint(3, (batch,), generator=generator)
 
 
-def test_the_code_product_is_one_minus_twice_the_share_of_differing_bits():
-    b = reference.hash_codes(torch.tensor([[0.3, -1.0, 0.0, 2.0], [0.1, 1.0, -5.0, 4.0]]))
-    assert reference.code_product(b).tolist() == [[1, 0], [0, 1]]
-
-
 def test_without_a_bit_the_code_product_is_that_of_the_other_bits():
     u, _ = random_batch(0, 5, 7)
     b = reference.hash_codes(u)
