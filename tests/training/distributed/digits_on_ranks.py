@@ -6,6 +6,7 @@ it is one process of several. What rank 0 has found it writes into the folder.
 """
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -120,6 +121,12 @@ def main(folder, seconds_between, epochs):
     if rank() == 0:
         save_file(gradients, folder / "gradients.safetensors")
         (folder / "histories.json").write_text(json.dumps(histories))
+
+
+def as_rank(environment, *arguments):
+    """Be one process of several."""
+    os.environ.update(environment)
+    main(*arguments)
 
 
 if __name__ == "__main__":
