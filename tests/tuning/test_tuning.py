@@ -14,7 +14,6 @@ from deephash_pipeline.common.progress import reported_to
 from deephash_pipeline.deephash import FineTuningParameters, LabelledImages, PreTrainedWeights
 from deephash_pipeline.deephash.fine_tune import build_network
 from deephash_pipeline.losses import LOSS_PARAMETERS
-from deephash_pipeline.pipelines.grid import TUNED_METHODS
 from deephash_pipeline.pipelines.tuning.nodes import Study, TunedCell, search_parameters
 from deephash_pipeline.retrieval.protocols import PROTOCOLS
 from deephash_pipeline.training import TrainingInterrupted
@@ -258,10 +257,6 @@ def test_the_winners_are_a_configuration_of_the_group_that_methods_are_configure
 def test_without_a_finished_trial_there_is_no_winner():
     with pytest.raises(InputError, match=r"dpsh: no trial came to its end"):
         best_trials(rows("dpsh", ("pruned", 0.9)))
-
-
-def test_every_method_that_is_tuned_is_a_loss_or_a_way_to_use_deephashs():
-    assert {method for method in TUNED_METHODS if not method.startswith("deephash")} <= set(LOSS_PARAMETERS)
 
 
 @pytest.mark.parametrize("protocol", [name for name, own in PROTOCOLS.items() if "validation" in own.database])
