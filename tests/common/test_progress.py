@@ -3,27 +3,11 @@
 import io
 import logging
 import re
-import signal
 
-import numpy as np
 import pytest
-import torch
 from rich.console import Console
-from torch import nn
 
 from deephash_pipeline.common import progress
-from deephash_pipeline.training import (
-    ArrayInputs,
-    CheckpointFolder,
-    CrossEntropy,
-    LabelledInputs,
-    TrainingInterrupted,
-    TrainingParameters,
-    TrainingRun,
-    train,
-)
-
-CPU = torch.device("cpu")
 
 
 class Clock:
@@ -121,53 +105,3 @@ def test_who_listens_receives_steps_in_place_of_the_console(clock, caplog):
     assert received[-1] == ("deephash.b48", 1000, 1000, "epoch 2 of 2")
     assert len(received) < 250
     assert caplog.messages == drawn(console) == []
-
-
-# A training.
-
-
-class Interrupting(CrossEntropy):
-    """Every step takes a while; one of them asks training to stop."""
-
-    def __init__(self, clock, last_step=None):
-        super().__init__()
-        self.clock, self.last_step, self.steps = clock, last_step, 0
-
-    def forward(self, *arguments):
-        self.clock.now += 31
-        self.steps += 1
-        if self.steps == self.last_step:
-            signal.raise_signal(signal.SIGTERM)
-        return super().forward(*arguments)
-
-
-def trained(objective, checkpoints):
-    """Twenty epochs of two steps."""
-    parameters = TrainingParameters(epochs=20, batch_size=8, learning_rate=0.1, schedule="one_cycle")
-    inputs = ArrayInputs(np.zeros((16, 4), np.float32), CPU)
-    torch.manual_seed(0)
-    network = nn.Linear(4, 3)
-    training_set = LabelledInputs(inputs, np.zeros(16, np.int64))
-    train(network, objective, training_set, parameters, TrainingRun("digits", checkpoints=checkpoints))
-
-
-def test_a_log_names_the_epoch_within_it_and_counts_on_where_training_is_resumed(tmp_path, clock, caplog):
-    def lines():
-        return [record.message for record in caplog.records if record.name == progress.__name__]
-
-    caplog.set_level(logging.INFO, "deephash_pipeline")
-    checkpoints = CheckpointFolder(tmp_path, 1e9)
-    with pytest.raises(TrainingInterrupted):
-        trained(Interrupting(clock, last_step=27), checkpoints)
-    assert lines()[:3] == [
-        "digits: epoch 1 of 20, 20 min 9 s left",
-        "digits: epoch 1 of 20, 19 min 38 s left",
-        "digits: epoch 2 of 20, 19 min 7 s left",
-    ]
-    caplog.clear()
-    trained(Interrupting(clock), checkpoints)
-    assert lines()[0] == "digits: epoch 14 of 20, 6 min 12 s left"
-    assert lines()[-1] == "digits: epoch 20 of 20, 0 s left"
-    caplog.clear()
-    trained(Interrupting(clock), checkpoints)
-    assert lines() == []

@@ -25,7 +25,6 @@ from deephash_pipeline.hashing.base import StoredArray, _OfFields, learned
 from deephash_pipeline.hashing.rows import VALUES_PER_BLOCK
 
 METHODS = list(HASH_FUNCTIONS.values())
-UNSUPERVISED = [method for method in METHODS if not method.supervised]
 # One of those that make bits of features by the same function.
 ENCODING_ALIKE = list({method._encode_block: method for method in METHODS}.values())
 SUPERVISED = [method for method in METHODS if method.supervised]
@@ -53,12 +52,6 @@ def test_the_same_seed_gives_the_same_arrays(method, z, labels, quick):
 def test_another_seed_gives_another_projection(method, z, labels, quick):
     first, other = (quick(method, 12, seed).fit(z, labels).arrays()["projection"] for seed in (5, 6))
     assert not np.array_equal(first, other)
-
-
-@pytest.mark.parametrize("method", UNSUPERVISED)
-def test_labels_do_not_change_an_unsupervised_method(method, z):
-    labels = np.arange(len(z)) % 10
-    np.testing.assert_array_equal(method(12).fit(z).transform(z), method(12).fit(z, labels).transform(z))
 
 
 @pytest.mark.parametrize("method", ENCODING_ALIKE)

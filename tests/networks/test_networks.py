@@ -145,15 +145,6 @@ def test_a_divided_layer_makes_each_bit_of_its_own_slice_of_linear_features():
     torch.testing.assert_close(layer(z), torch.stack(bits, dim=1))
 
 
-def test_the_weights_of_a_divided_layer_are_trained_and_kept():
-    layer = hash_layer(features_per_bit=5)
-    layer(torch.rand(7, 20)).square().sum().backward()
-    assert {name for name, weight in layer.named_parameters() if weight.grad.any()} == {"features", "slices"}
-    other = build_hash_layer(20, 8, layer.parameters_, seed=4)
-    other.load_state_dict(layer.state_dict())
-    assert torch.equal(other.directions(), layer.directions())
-
-
 def test_a_classifier_beside_the_hash_layer_gives_logits_in_training_and_leaves_the_code_alone():
     trunk, images = build_trunk("lenet"), torch.rand(4, 1, 28, 28)
     layer = HashLayer(500, 12, HashLayerParameters(), seed=0)

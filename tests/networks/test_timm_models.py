@@ -1,6 +1,5 @@
 """Models of timm are trunks like torchvision's: pooled features, their own size, weights from a package."""
 
-import sys
 from unittest.mock import Mock
 
 import numpy as np
@@ -81,12 +80,6 @@ def test_unknown_models_and_weights_are_refused_in_one_line(name):
     with pytest.raises(InputError, match="timm has no") as refused:
         require_network(name)
     assert "\n" not in str(refused.value)
-
-
-def test_without_timm_the_refusal_names_the_extra(monkeypatch):
-    monkeypatch.setitem(sys.modules, "timm", None)
-    with pytest.raises(InputError, match=r"pip install 'deephash-pipeline\[photos\]'"):
-        require_network("timm/tf_efficientnet_lite0")
 
 
 @pytest.mark.complete

@@ -1,5 +1,3 @@
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -15,8 +13,6 @@ from tests.retrieval.random_codes import (
     QUERY_BITS,
     QUERY_LABELS,
 )
-
-Arrays = dict[str, Any]
 
 CODES, LABELS = ("query_codes", "database_codes"), ("query_labels", "database_labels")
 SIGNS = {**BITS, **{name: np.where(BITS[name], 1.0, -1.0) for name in CODES}}

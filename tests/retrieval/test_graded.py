@@ -1,6 +1,5 @@
 """Metrics of graded relevance are means over all orders of ties, and their counts those of a plain loop."""
 
-from collections.abc import Sequence
 from fractions import Fraction
 from functools import partial
 from itertools import chain, permutations, product
@@ -26,9 +25,6 @@ from deephash_pipeline.retrieval import (
     wap_at,
 )
 from deephash_pipeline.retrieval.kernels.histograms import BLOCK_ITEMS
-
-Grades = Sequence[Sequence[int]]
-"""Graded relevance of the items at distance 0, 1, ..."""
 
 EXAMPLE = [[2, 0, 1], [], [1, 0, 0, 3], [0, 2]]
 

@@ -139,12 +139,6 @@ def test_every_trial_draws_values_of_its_own(searched):
         assert trials[name].nunique() == len(trials)
 
 
-def test_trials_are_in_a_database_of_optuna(searched):
-    storage, trials = searched
-    (summary,) = optuna.get_all_study_summaries(f"sqlite:///{storage}")
-    assert summary.n_trials == len(trials)
-
-
 def test_a_finished_search_only_gives_its_trials_again(searched):
     storage, trials = searched
     pd.testing.assert_frame_equal(search(job(), storage), trials)

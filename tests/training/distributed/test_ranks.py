@@ -7,7 +7,6 @@ import pickle
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file
 from torch import nn
 
 from deephash_pipeline.common.errors import InputError
@@ -59,18 +58,6 @@ def test_several_processes_train_what_one_does_and_leave_one_checkpoint(alone, s
     assert one.tensors.keys() == more.tensors.keys()
     for name in one.tensors:
         torch.testing.assert_close(more.tensors[name], one.tensors[name], rtol=0, atol=TOLERANCE)
-
-
-@pytest.mark.parametrize("loss", ["softmax", "hashing"])
-def test_several_processes_find_the_gradient_of_one_at_the_first_step(alone, several, loss):
-    one, more = (
-        torch.cat(
-            [value.double().flatten() for name, value in sorted(load_file(path).items()) if name.startswith(loss)]
-        )
-        for path in (folder / "gradients.safetensors" for folder in (alone, several))
-    )
-    assert one.abs().max() > 0
-    assert float((more - one).norm() / one.norm()) <= TOLERANCE
 
 
 def test_a_batch_with_less_than_an_image_for_each_is_refused(monkeypatch):

@@ -167,11 +167,6 @@ def test_an_error_inside_is_not_hidden_by_a_request_to_stop():
         _ = 1 / 0
 
 
-def test_without_a_signal_nothing_happens():
-    with stop_requests() as stop:
-        assert not stop
-
-
 def test_a_signal_that_is_ignored_stays_ignored():
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
