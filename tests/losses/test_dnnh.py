@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from deephash_pipeline.losses import DNNH
 from deephash_pipeline.losses.dnnh import soft_bits
+from tests.losses.batches import random_batch
 
 
 def slow_soft_bit(value, epsilon):
@@ -36,12 +37,6 @@ def slow_loss(u, labels, epsilon, margin):
     return sum(costs) / max(len(costs), 1)
 
 
-def random_batch(seed, batch, code_length, classes):
-    generator = torch.Generator().manual_seed(seed)
-    u = torch.randn(batch, code_length, generator=generator, dtype=torch.float64) * 2
-    return u, torch.randint(classes, (batch,), generator=generator)
-
-
 @settings(max_examples=40, deadline=None)
 @given(
     st.integers(0, 10_000),
@@ -53,7 +48,7 @@ def random_batch(seed, batch, code_length, classes):
 )
 def test_value_equals_the_loop_over_triplets(seed, batch, code_length, classes, epsilon, settled):
     """With all bits settled or none: a mixture has distances that are equal but for rounding."""
-    u, labels = random_batch(seed, batch, code_length, classes)
+    u, labels = random_batch(seed, batch, code_length, classes, scale=2)
     if settled:
         u = u.sign() * 40
     elif epsilon < 0.5:

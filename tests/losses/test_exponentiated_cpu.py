@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.losses import ExponentiatedLoss
 from deephash_pipeline.losses.exponentiated import reference
+from tests.losses.batches import random_batch
 
 FAITHFUL = ExponentiatedLoss()
 LOSSES = [
@@ -20,12 +21,6 @@ LOSSES = [
         ("unit", 1.0, True),
     )
 ]
-
-
-def random_batch(seed, batch, code_length, classes=4, scale=1.0):
-    generator = torch.Generator().manual_seed(seed)
-    u = torch.randn(batch, code_length, generator=generator, dtype=torch.float64) * scale
-    return u, torch.randint(-classes, classes, (batch,), generator=generator)
 
 
 def assert_agree(found, expected, u, loss):

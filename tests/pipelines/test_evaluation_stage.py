@@ -117,11 +117,6 @@ def test_validation_images_of_other_classes_choose_nothing():
     assert mean_average_precision(count_query_distances(codes, labels, "unseen")) == 1
 
 
-def test_codes_of_other_images_are_refused():
-    with pytest.raises(InputError, match="not those of the images"):
-        count_query_distances(noisy_codes(QUERY_LABELS), LabelSets(QUERY_LABELS, LABELS[:-1], QUERY_LABELS), "paper")
-
-
 def test_curves_by_radius_and_by_rank_are_of_the_same_ranking():
     _, curves = measured(NO_LABELS)
     assert list(curves) == ["method", "code_length", "kind", "point", "precision", "recall"]

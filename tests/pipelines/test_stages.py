@@ -20,7 +20,6 @@ from tests.pipelines.squares import (
     EXPERIMENT,
     IMAGES,
     LABELS,
-    NO_IMAGES,
     NO_LABELS,
     NO_SET,
     QUERY_IMAGES,
@@ -99,10 +98,6 @@ def test_z_of_an_image_is_the_same_alone_and_among_others(z, trunk_weights):
     assert z.shape == (36, 500)
     assert z.dtype == np.float32
     np.testing.assert_allclose(alone[0], z[5], rtol=1e-4, atol=1e-5)
-
-
-def test_no_images_have_no_z_of_the_same_width(trunk_weights):
-    assert extract_features(NO_IMAGES, STATISTICS, trunk_weights, EXPERIMENT).shape == (0, 500)
 
 
 # Hash functions on z.

@@ -223,13 +223,6 @@ def test_an_objective_that_follows_progress_receives_before_each_step_how_much_i
     assert objective.received == pytest.approx([step / steps for step in range(steps)])
 
 
-def test_the_mean_metrics_of_after_epoch_join_the_history():
-    x, labels = blobs()
-    measured = TrainingRun("test", 1, after_epoch=lambda: {"validation": 0.5})
-    history = train(linear(), CrossEntropy(), labelled(x, labels), parameters(), measured)
-    assert history[0]["validation"] == 0.5
-
-
 @pytest.mark.parametrize(("device", "remedy"), [("gpu", "unknown device `gpu`"), ("cuda:99", "`cuda:99` is not there")])
 def test_a_device_that_is_not_there_is_refused(device, remedy):
     with pytest.raises(InputError, match=remedy):

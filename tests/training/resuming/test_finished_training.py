@@ -32,13 +32,6 @@ def test_a_finished_training_gives_its_result_again_without_a_step(tmp_path, cap
     assert any("finished before" in record.getMessage() for record in caplog.records)
 
 
-def test_an_unfinished_training_is_never_taken_for_a_finished_one(tmp_path):
-    with pytest.raises(Killed):
-        fine_tune(KilledAfterSaving(tmp_path, saves=8))
-    with pytest.raises(AssertionError, match="a step was taken"):
-        fine_tune(CheckpointFolder(tmp_path, 30), NeverAsked())
-
-
 def test_a_resumed_training_says_how_much_of_it_is_done(tmp_path):
     with pytest.raises(Killed):
         fine_tune(KilledAfterSaving(tmp_path, saves=5))
