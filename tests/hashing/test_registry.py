@@ -5,7 +5,7 @@ import pytest
 from pydantic import ValidationError
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.hashing import ENCODERS, HASH_FUNCTIONS, load_encoder, parameters_model
+from deephash_pipeline.hashing import HASH_FUNCTIONS, load_encoder, parameters_model
 from tests.configuration import ENVIRONMENTS, configured
 
 BENCHMARKS = sorted(set(ENVIRONMENTS) - {"digits", "digits_held_out", "digits_unseen"})
@@ -20,16 +20,6 @@ def test_every_hash_function_is_made_and_rebuilt_by_its_name(kind, z, labels, qu
     assert codes.shape == (300, 12)
     assert codes.dtype == np.bool_
     np.testing.assert_array_equal(rebuilt.transform(z), codes)
-
-
-@pytest.mark.parametrize("kind", ENCODERS)
-def test_every_encoder_is_rebuilt_from_arrays_of_the_axes_it_declares(kind):
-    sizes = {"features": 5, "code_length": 4}
-    arrays = {
-        name: np.zeros([sizes.get(axis, 3) for axis in array.axes], array.dtype)
-        for name, array in ENCODERS[kind].stored.items()
-    }
-    assert load_encoder(kind, 4, arrays).transform(np.ones((6, 5))).shape == (6, 4)
 
 
 @pytest.mark.parametrize("method", HASH_FUNCTIONS.values())

@@ -134,15 +134,6 @@ def test_the_number_of_threads_does_not_matter():
     assert_equal(count(problem), one.all, one.relevant)
 
 
-def test_labels_may_be_of_any_integer_type():
-    problem = random_problem(seed=6, queries=5, items=50, code_length=12)._replace(query_labels=np.arange(5))
-    expected = count(problem)
-    small = problem._replace(
-        query_labels=problem.query_labels.astype(np.uint8), database_labels=problem.database_labels.astype(np.uint64)
-    )
-    assert_equal(count(small), expected.all, expected.relevant)
-
-
 def test_labels_beyond_the_digits_of_a_float_stay_apart():
     bits = np.zeros((2, 8), dtype=bool)
     large = np.array([2**60, 2**60 + 1])

@@ -76,11 +76,6 @@ def test_the_scale_of_u_is_searched_where_the_hash_layer_sets_one():
     assert "hash_layer.scale" not in search_space(FineTuningParameters.model_validate(given), TuningParameters())
 
 
-def test_a_weight_stays_within_the_bounds_of_its_keyword():
-    dnnh = FineTuningParameters.model_validate({"training": TRAINING, "loss": {"name": "dnnh"}})
-    assert search_space(dnnh, TuningParameters())["loss.epsilon"].high == 0.5
-
-
 @pytest.mark.parametrize("loss", ["orthohash", "psldh"])
 def test_a_winner_at_the_end_of_its_range_is_still_accepted_when_it_is_rounded(loss):
     method = FineTuningParameters.model_validate({"training": TRAINING, "loss": {"name": loss}})
