@@ -127,12 +127,6 @@ def small_parameters():
 
 
 @pytest.fixture(scope="session")
-def small_runtime_parameters():
-    """The same for a session that no command line has begun."""
-    return nested_parameters(SMALL)
-
-
-@pytest.fixture(scope="session")
 def small_run(project, kedro, small_parameters):
     """Run all stages once, on few images and for few epochs, for every test that looks at results."""
     finished = kedro(project, "run", "--pipelines=full", small_parameters)

@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
 
-from benchmarks.codes import MISLABELLED_SHARE, first_queries, synthetic_codes
-from deephash_pipeline.common.errors import InputError
+from benchmarks.codes import MISLABELLED_SHARE, synthetic_codes
 from deephash_pipeline.retrieval import check_codes, distinct_codes, unpack_bits
 
 
@@ -27,19 +26,3 @@ def test_trained_codes_gather_at_prototypes_except_the_mislabelled():
     nearest = distances.min(axis=0)
     assert np.median(nearest) <= 3 and nearest.max() > 15
     assert distinct_codes(drawn.database_codes) < 3500
-
-
-def test_random_codes_do_not_gather():
-    assert distinct_codes(synthetic_codes("random", 2, 64, 1, 4000).database_codes) == 4000
-
-
-def test_first_queries_leave_the_database_whole():
-    drawn = synthetic_codes("random", 2, 12, 9, 30)
-    few = first_queries(drawn, 4)
-    assert len(few.query_codes) == len(few.query_labels) == 4
-    assert few.database_codes is drawn.database_codes
-
-
-def test_other_codes_are_refused():
-    with pytest.raises(InputError, match="codes is 'learned'"):
-        synthetic_codes("learned", 2, 12, 1, 10)

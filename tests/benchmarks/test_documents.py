@@ -6,7 +6,7 @@ import re
 import pytest
 
 from benchmarks import documents
-from benchmarks.documents import Benchmark, markdown_table, replaced_between_markers, three_digits
+from benchmarks.documents import Benchmark, replaced_between_markers
 from benchmarks.evaluation import EVALUATION
 from benchmarks.large_database import LARGE_DATABASE
 from benchmarks.loss import LOSS
@@ -66,20 +66,6 @@ def test_a_document_shows_the_tables_for_which_it_has_markers_and_always_the_run
     assert "A machine." in shown and "| x |" in shown and "| y |" not in shown
     with pytest.raises(InputError, match="must contain <!-- some run: begin -->"):
         some.shown_in(markers.format("a"), results)
-
-
-def test_a_table_has_a_line_for_each_row():
-    assert markdown_table([{"x": 1, "y": "2"}, {"y": 4, "x": 3}]).splitlines() == [
-        "| x | y |",
-        "| --- | --- |",
-        "| 1 | 2 |",
-        "| 3 | 4 |",
-    ]
-
-
-def test_numbers_have_three_digits():
-    numbers = (0.0001234, 0.9995, 12.34, 123.4, 12345.0)
-    assert list(map(three_digits, numbers)) == ["0.000123", "1.00", "12.3", "123", "12,300"]
 
 
 def numbers(number):

@@ -66,12 +66,6 @@ def test_tables_scale_rivals_to_all_queries_and_name_the_worst_cell(cell):
     assert "`argsort loop` / ours" not in text
 
 
-def test_cells_of_one_thread_and_lengths_without_a_floor_have_tables_too(cell):
-    one_thread = {name: of for name, of in cell["seconds"].items() if "two threads" not in name}
-    text = rendered([{**cell, "seconds": one_thread, "code_length": 20}])
-    assert "one thread / two threads" not in text and "/ floor, 48 bits" not in text
-
-
 def test_statements_are_timed_one_after_the_other_in_two_processes_with_one_cache():
     mark = "import tempfile; tempfile.mkstemp(dir=os.environ['NUMBA_CACHE_DIR'])"
     sleep = "time.sleep(0.2 if len(os.listdir(os.environ['NUMBA_CACHE_DIR'])) == 1 else 0)"

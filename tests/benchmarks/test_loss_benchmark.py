@@ -56,10 +56,6 @@ def test_tables_have_ratios_to_ours_and_whether_aims_are_reached(cell):
     assert text["device"] == "Not measured: no CUDA device."
 
 
-def test_results_without_the_size_of_the_aims_say_so(cell):
-    assert rendered([cell])["aims"] == "Not measured at the size of the aims."
-
-
 def test_a_device_is_compared_with_the_time_of_its_arithmetic(cell):
     # 3 pairs of 16 bits, two special functions each, 16 a cycle: 6 cycles; 12 others at 128 a cycle take less.
     text = rendered([cell], {**DEVICE, "seconds": 12e-3, "mebibytes": 7.0})

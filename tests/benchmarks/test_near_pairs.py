@@ -2,12 +2,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from benchmarks.near_pairs import Case, compare, draw
-
-
-def test_codes_have_the_bytes_of_their_length():
-    assert draw(Case(64, 8), 100).shape == (100, 8)
-    assert draw(Case(64, 8, clustered=False), 100).shape == (100, 8)
+from benchmarks.near_pairs import Case, compare
 
 
 @pytest.mark.skipif(find_spec("faiss") is None, reason="faiss is not installed: `make .venv/bench` installs it")

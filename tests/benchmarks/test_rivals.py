@@ -5,7 +5,6 @@ import pytest
 
 from benchmarks.codes import synthetic_codes
 from benchmarks.rivals import RIVALS, count_without_compiler
-from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.retrieval import LabelledCodes, average_precision_bounds, count_distances, pack_bits
 
 ITEMS = 40
@@ -82,8 +81,3 @@ def test_counts_without_a_compiler_are_those_of_the_kernel(code_length):
     counted, expected = count_without_compiler(benchmark), count_distances(*benchmark)
     assert np.array_equal(counted.all, expected.all)
     assert np.array_equal(counted.relevant, expected.relevant)
-
-
-def test_codes_of_more_than_64_bits_are_refused():
-    with pytest.raises(InputError, match="up to 64 bits"):
-        count_without_compiler(synthetic_codes("random", 2, 65, 1, 10))

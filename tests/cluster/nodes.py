@@ -5,8 +5,6 @@ import signal
 import time
 from pathlib import Path
 
-import numpy as np
-
 from deephash_pipeline.common.errors import InputError
 
 
@@ -47,7 +45,3 @@ def wait_for_interruption(text):
         Path("interrupted.txt").touch()
         raise
     return {}
-
-
-def pixels(text):
-    return np.arange(len(text))

@@ -3,27 +3,11 @@
 import io
 import logging
 import re
-import signal
 
-import numpy as np
 import pytest
-import torch
 from rich.console import Console
-from torch import nn
 
 from deephash_pipeline.common import progress
-from deephash_pipeline.training import (
-    ArrayInputs,
-    CheckpointFolder,
-    CrossEntropy,
-    LabelledInputs,
-    TrainingInterrupted,
-    TrainingParameters,
-    TrainingRun,
-    train,
-)
-
-CPU = torch.device("cpu")
 
 
 class Clock:
@@ -124,6 +108,7 @@ def test_who_listens_receives_steps_in_place_of_the_console(clock, caplog):
     assert received[-1] == ("deephash.b48", 1000, 1000, "epoch 2 of 2")
     assert len(received) < 250
     assert caplog.messages == drawn(console) == []
+<<<<<<< HEAD
 
 
 # A training.
@@ -174,3 +159,5 @@ def test_a_log_names_the_epoch_within_it_and_counts_on_where_training_is_resumed
     caplog.clear()
     trained(Interrupting(clock), checkpoints)
     assert lines() == []
+=======
+>>>>>>> tests

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.utils.validation import check_is_fitted
 
@@ -67,12 +66,6 @@ def test_a_training_with_checkpoints_is_not_repeated(tmp_path):
     np.testing.assert_array_equal(first.encode(IMAGES), again.encode(IMAGES))
 
 
-def test_it_is_an_estimator_with_parameters():
-    copy = clone(DeepHash(code_length=24, network="cifar10_full", effort=0.5))
-    assert copy.get_params()["network"] == "cifar10_full"
-    assert copy.set_params(code_length=32).code_length == 32
-
-
 def test_before_it_is_fitted_it_says_so():
     with pytest.raises(InputError, match="has learned nothing yet: call fit"):
         DeepHash().encode(IMAGES[:3])
@@ -87,11 +80,24 @@ def test_before_it_is_fitted_it_says_so():
         ([], [], "labels of at least two"),
         (IMAGES[:3], ["a", None, "b"], "labels are missing"),
         (IMAGES[:3], [0.0, np.nan, 1.0], "labels are missing"),
+        (IMAGES[:3], 2 * np.eye(3, dtype=int), "labels of several columns are 0 or 1"),
     ],
 )
 def test_what_cannot_be_learned_from_is_refused(images, labels, message):
     with pytest.raises(InputError, match=message):
         DeepHash(effort=0.01).fit(images, labels)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"network": "lenett"}, "^DeepHash: unknown network `lenett`.* such as resnet18$"),
+        ({"code_length": 0}, "^code_length is 0 bits; choose one from 1 to 4096"),
+    ],
+)
+def test_parameters_that_cannot_be_are_refused_before_any_training(parameters, message):
+    with pytest.raises(InputError, match=message):
+        DeepHash(**parameters).fit(IMAGES[:100], DIGITS.target[:100])
 
 
 def test_codes_stay_those_that_were_learned_where_a_parameter_is_set_afterwards(fitted):
@@ -108,18 +114,6 @@ def test_a_hasher_that_cannot_be_written_is_refused_in_one_line(fitted, tmp_path
     for path in (tmp_path / "file" / "x.safetensors", tmp_path / ("x" * 300)):
         with pytest.raises(InputError, match="cannot be written"):
             fitted.save(path)
-
-
-def test_an_unknown_network_is_refused_in_one_line():
-    with pytest.raises(InputError, match="unknown network `lenett`") as caught:
-        DeepHash(network="lenett").fit(IMAGES[:100], DIGITS.target[:100])
-    assert str(caught.value).startswith("DeepHash: unknown network `lenett`")
-    assert str(caught.value).endswith("such as resnet18")
-
-
-def test_a_code_length_that_no_code_has_is_refused_before_any_training():
-    with pytest.raises(InputError, match=r"^code_length is 0 bits; choose one from 1 to 4096"):
-        DeepHash(code_length=0).fit(IMAGES[:100], DIGITS.target[:100])
 
 
 @pytest.mark.parametrize(

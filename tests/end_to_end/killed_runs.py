@@ -3,7 +3,6 @@
 import hashlib
 import os
 import random
-import re
 import shutil
 import signal
 import sqlite3
@@ -21,7 +20,6 @@ import psutil
 from tests.conftest import ROOT, SMALL, copied_project
 from tests.end_to_end.killer import (
     ALL_IS_MADE,
-    ASKED,
     BEGINS,
     FOLDER,
     GROUP,
@@ -54,8 +52,6 @@ COMMAND = ["run", "--pipelines=full_at_32_bits", "--workers=2"]
 # One thread, as equal bytes are promised for an equal number of them.
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", "NUMBA_THREADING_LAYER": "workqueue", "DO_NOT_TRACK": "true", "COLUMNS": "200"}
 CHECKPOINT = "checkpoint-"
-FIRST_TRAINING = "cnn_pretraining."
-NUMBER = re.compile(rf"{CHECKPOINT}(\d+)")
 OF_RUN = 5
 """One kill of so many is of the run, by turns with all that it has started and of its process alone."""
 SECONDS_TO_END = 30
@@ -69,13 +65,11 @@ class Ending:
     Attributes:
         hits: what came true of the plan meanwhile, by number.
         status: exit status; negative for a process that a signal has ended.
-        last_line: of the output.
         left: processes that were still there some time after.
     """
 
     hits: dict[int, Hit]
     status: int
-    last_line: str
     left: int
 
 
@@ -139,9 +133,8 @@ class Project:
         finally:
             left = wait_for_end(process.pid)
         self.log += output
-        lines = output.splitlines() or [""]
         hits = {number: hit for number, hit in come_true(self.kills).items() if number not in before}
-        return Ending(hits, process.returncode, lines[-1], left)
+        return Ending(hits, process.returncode, left)
 
     def made(self):
         """What it has made; see `made`."""
@@ -193,7 +186,7 @@ def processes_of(session):
 
 
 def plan(moments, number, draw):
-    """Draw kills from the moments of an undisturbed run, and a request to stop by each signal that makes one.
+    """Draw kills from the moments of an undisturbed run.
 
     The last kill is of a run that has made everything, but not come to its end. Half of the others are of trainings,
     spread over the stages; the rest over all nodes of all stages.
@@ -204,35 +197,13 @@ def plan(moments, number, draw):
         for at, moment in enumerate(moments)
         if moment.node and (moment.event != IS_REMOVED or _comes_again(moments, at))
     ]
-    requests, reserved = _requests([moment for moment in certain if CHECKPOINT in moment.file], draw)
-    free = [moment for moment in certain if moment not in reserved]
-    drawn = _spread([moment for moment in free if CHECKPOINT in moment.file], number - number // 2, draw)
-    drawn += _spread([moment for moment in free if moment not in drawn], number // 2, draw)
+    drawn = _spread([moment for moment in certain if CHECKPOINT in moment.file], number - number // 2, draw)
+    drawn += _spread([moment for moment in certain if moment not in drawn], number // 2, draw)
     victims = islice(cycle([WORKER] * (OF_RUN - 1) + [None]), number)
     of_run = cycle([GROUP, RUN])
     kills = [Kill(moment, victim or next(of_run)) for moment, victim in zip(drawn, victims, strict=False)]
     last = [moment for moment in moments if moment.event == ALL_IS_MADE]
-    return [*kills, *(Kill(moment, RUN) for moment in last), *requests]
-
-
-def _requests(of_trainings, draw):
-    """Draw requests to stop in pre-training, beside which little runs, each before its last step.
-
-    Returns:
-        The requests, and the moments up to the stop, which no kill may hit.
-    """
-    steps = {
-        moment: int(NUMBER.findall(moment.file)[0]) for moment in of_trainings if moment.node.startswith(FIRST_TRAINING)
-    }
-    # The last checkpoint is not made by a step, but when all are made.
-    earlier = range(1, max(steps.values()) - 1)
-    first = draw.choice(earlier[:-2])
-    requests, reserved = [], set()
-    for step, victim, number in zip((first, draw.choice(earlier[first + 1 :])), (RUN, GROUP), ASKED, strict=True):
-        begun = [moment for moment, at in steps.items() if at == step and moment.event == BEGINS]
-        requests.append(Kill(draw.choice(begun), victim, number))
-        reserved |= {moment for moment, at in steps.items() if at in (step, step + 1)}
-    return requests, reserved
+    return [*kills, *(Kill(moment, RUN) for moment in last)]
 
 
 def _comes_again(moments, at):
@@ -292,8 +263,7 @@ def run_both(folder, number, seed, whole):
     write_plan(disturbed.kills, kills)
     endings = [disturbed.run()]
     while endings[-1].status:
-        stopped = {-signal.SIGKILL, *(128 + asked for asked in ASKED)}
-        if not endings[-1].hits or endings[-1].status not in stopped:
+        if not endings[-1].hits or endings[-1].status != -signal.SIGKILL:
             raise RuntimeError(disturbed.log)
         endings.append(disturbed.run())
     return Outcome(undisturbed, disturbed, kills, endings)

@@ -26,11 +26,9 @@ ALL_IS_MADE, STARTS = "all is made", "starts"
 BEGINS, IN_THE_MIDST, IS_NAMED, IS_REMOVED = "begins", "in the midst", "is named", "is removed"
 WORKER, RUN, GROUP = "worker", "run", "group"
 """What is killed: the process of the node, the one that the command is, or all that it has started as well."""
-ASKED_TO_STOP = "asked to stop"
 LOSSES_OF_A_NODE = 2
 """How often a run starts a node again whose worker is lost; then it is the run that is killed, not one more worker."""
 SECONDS_OF_PATIENCE = 120
-ASKED = (signal.SIGTERM, signal.SIGINT)
 NUMBERS = re.compile(r"\.\d+(?=\.\w+$|$)|-[0-9a-f]{32}")
 """What tells the temporary files of one process from those of another."""
 
@@ -52,17 +50,15 @@ class Moment:
 
 @dataclass(frozen=True)
 class Kill:
-    """A signal at a moment.
+    """SIGKILL at a moment.
 
     Attributes:
         moment: when.
         victim: who gets it.
-        number: of the signal.
     """
 
     moment: Moment
     victim: str
-    number: int = signal.SIGKILL
 
 
 def write_plan(folder, kills):
@@ -227,37 +223,18 @@ class _Watch:
             mark = os.open(self._folder / str(number), os.O_CREAT | os.O_EXCL | os.O_WRONLY)
         except FileExistsError:
             return
-        hit = Hit(ASKED_TO_STOP if kill.number in ASKED else victim, self._run, self.node)
-        os.write(mark, json.dumps(asdict(hit)).encode())
+        os.write(mark, json.dumps(asdict(Hit(victim, self._run, self.node))).encode())
         os.close(mark)
-        if kill.number in ASKED:
-            self._ask(kill)
-        elif victim == GROUP:
-            os.killpg(os.getpgid(self._run), kill.number)
+        if victim == GROUP:
+            os.killpg(os.getpgid(self._run), signal.SIGKILL)
         else:
-            os.kill(self._run if victim == RUN else os.getpid(), kill.number)
+            os.kill(self._run if victim == RUN else os.getpid(), signal.SIGKILL)
             self._await_the_end()
 
     def _await_the_end(self):
         """Go no further than the planned moment at which the run was killed: the next run is to come to it."""
         self._is_over = True
         time.sleep(SECONDS_OF_PATIENCE)
-
-    def _ask(self, kill):
-        """Ask the run to stop, as the terminal does, and go on when this process has heard of it from the run."""
-        heard = []
-        of_training = signal.signal(signal.SIGTERM, lambda number, frame: heard.append(frame))
-        assert callable(of_training), "requests to stop are for trainings"
-        if kill.victim == GROUP:
-            os.killpg(os.getpgid(self._run), kill.number)
-        else:
-            os.kill(self._run, kill.number)
-        patience = time.monotonic() + SECONDS_OF_PATIENCE
-        while not heard:
-            assert time.monotonic() < patience, "the run has not passed the request on"
-            time.sleep(0.01)
-        signal.signal(signal.SIGTERM, of_training)
-        of_training(signal.SIGTERM, heard[0])
 
 
 KILLER = Killer(os.getpid())

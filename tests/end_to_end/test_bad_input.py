@@ -3,7 +3,6 @@
 import itertools
 import json
 import shutil
-import struct
 from pathlib import Path
 
 import numpy as np
@@ -13,42 +12,8 @@ from PIL import Image
 
 from tests.end_to_end.refused_runs import finished, refused, run, the_error
 
-IMAGES = np.random.default_rng(0).integers(256, size=(40, 28, 28)).astype(np.uint8)
-LABELS = (np.arange(40) % 10).astype(np.uint8)
-RAW = Path("data/01_raw/mnist/MNIST/raw")
-TRAINING_IMAGES = RAW / "train-images-idx3-ubyte"
-TRAINING_LABELS = RAW / "train-labels-idx1-ubyte"
-QUERY_IMAGES = RAW / "t10k-images-idx3-ubyte"
-QUERY_LABELS = RAW / "t10k-labels-idx1-ubyte"
 IMAGE_FILES = Path("data/01_raw/images")
 OWN_IMAGES = ("--env=images", "--pipelines=data_ingestion")
-INGESTION = ("--env=mnist", "--pipelines=data_ingestion", "--params=data_ingestion.training_count=40")
-
-
-@pytest.fixture
-def raw_files(here):
-    """Four small IDX files that fit each other."""
-    (here / RAW).mkdir(parents=True, exist_ok=True)
-    for path, array in (
-        (TRAINING_IMAGES, IMAGES),
-        (TRAINING_LABELS, LABELS),
-        (QUERY_IMAGES, IMAGES[:10]),
-        (QUERY_LABELS, LABELS[:10]),
-    ):
-        (here / path).write_bytes(idx_bytes(array))
-
-
-def idx_bytes(array):
-    return bytes([0, 0, 8, array.ndim]) + struct.pack(f">{array.ndim}I", *array.shape) + array.tobytes()
-
-
-# Raw files.
-
-
-@pytest.mark.usefixtures("raw_files")
-def test_whole_raw_files_are_accepted(here):
-    finished(*INGESTION)
-    assert np.load(here / "data/02_intermediate/mnist/training/images.npy").shape == (40, 1, 28, 28)
 
 
 # Files of images.
@@ -136,10 +101,3 @@ def test_a_diverged_training_keeps_its_last_good_weights_apart(here):
     models = here / "data/06_models/digits"
     assert [path.name for path in models.rglob("*.safetensors")] == ["cnn_pretraining.safetensors"]
     assert (models / "last_good" / "cnn_pretraining.safetensors").is_file()
-
-
-@pytest.mark.usefixtures("here")
-def test_a_stage_without_the_one_before_it_names_the_file_and_what_makes_it():
-    error = refused("--pipelines=hash_layer_init", "--env=mnist")
-    assert "data/" in error
-    assert "kedro run --pipelines=full" in error or "run the stage that makes it for mnist" in error

@@ -46,12 +46,6 @@ def test_the_notebook_shows_tables_figures_and_pictures(outputs):
     assert sum("<table" in data.get("text/html", "") for data in shown) == 4
 
 
-def test_the_notebook_finds_the_stored_figure_from_counts(outputs):
-    printed = "".join(output.text for output in outputs if output.output_type == "stream" and output.name == "stdout")
-    assert "mAP 0." in printed
-    assert "with the ties in the worst and in the best order" in printed
-
-
 def test_the_notebook_encodes_and_searches_as_the_run_did(outputs, finished_project):
     table = outputs[-1].data["text/html"]
     found = [int(distance) for distance in re.findall(r"<th>\d+</th>\s*<td>(\d+)</td>", table)]

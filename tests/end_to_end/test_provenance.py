@@ -1,6 +1,5 @@
 """What is stale never becomes a number: the ways in which it did, tried on a finished run from the command line."""
 
-import json
 import re
 import shutil
 import time
@@ -11,11 +10,8 @@ from click.testing import CliRunner
 from kedro.framework.startup import bootstrap_project
 
 from deephash_pipeline.cli import guarded as cli
-from deephash_pipeline.provenance.manifest import manifest_path
 from deephash_pipeline.search.images import ImageIndex
 from tests.end_to_end.refused_runs import finished, refused, stored
-
-METRICS = Path("data/07_model_output/digits/metrics.json")
 
 
 @pytest.fixture(scope="module")
@@ -46,52 +42,6 @@ def test_everything_is_as_it_was_after_a_second_run_of_the_whole(copy, small_par
     assert stored(copy) == before
     assert "Mean average precision on digits" in result.output
     assert time.monotonic() - begun < 60
-
-
-@pytest.mark.complete
-def test_a_deleted_file_is_missed_by_status_and_made_again_alone(copy, small_parameters):
-    before = stored(copy)
-    codes = copy / "data/07_model_output/digits/itq/b12/codes.npz"
-    content = codes.read_bytes()
-    codes.unlink()
-    result = CliRunner().invoke(cli.status, (small_parameters,))
-    assert "missing: `itq.b12.codes` is not there" in result.output
-    assert "1 missing" in result.output
-    finished("--pipelines=full", small_parameters)
-    assert codes.read_bytes() == content
-    changed = {path for path, written in stored(copy).items() if before.get(path) != written}
-    assert changed == {codes, manifest_path(codes)}
-
-
-def test_codes_of_another_method_are_not_evaluated(copy, small_parameters):
-    folder = copy / "data/07_model_output/digits"
-    kept = (folder / "itq/b12/codes.npz").read_bytes()
-    shutil.copy(folder / "ksh/b12/codes.npz", folder / "itq/b12/codes.npz")
-    assert "`itq.b12.codes` is damaged" in refused("--pipelines=evaluation", small_parameters)
-    (folder / "itq/b12/codes.npz").write_bytes(kept)
-
-
-@pytest.mark.complete
-def test_one_cell_with_other_epochs_does_not_get_among_the_others(copy, small_parameters):
-    cell = ("--pipelines=fine_tuning", "--namespaces=deephash.b12")
-    finished(*cell, f"{small_parameters},fine_tuning.deephash.training.epochs=2")
-    error = refused("--pipelines=evaluation", small_parameters)
-    assert "`deephash.b12.codes`" in error
-    assert "fine_tuning.deephash.training.epochs 2, this run has 1" in error
-    finished("--pipelines=full", small_parameters)
-    manifest = json.loads(manifest_path(copy / "data/06_models/digits/deephash/b12/hasher.safetensors").read_text())
-    assert manifest["content"]["origin"]["parameters"]["fine_tuning.deephash.training.epochs"] == 1
-
-
-@pytest.mark.complete
-def test_images_split_with_another_seed_do_not_get_under_the_old_classifier(copy, finished_project, small_parameters):
-    finished("--pipelines=data_ingestion", f"{small_parameters},experiment.seed=7")
-    for seed, stage in ((42, "feature_extraction"), (42, "evaluation"), (7, "feature_extraction"), (7, "evaluation")):
-        error = refused(f"--pipelines={stage}", f"{small_parameters},experiment.seed={seed}")
-        assert f"was made with seed {49 - seed}, this run has {seed}" in error
-    finished("--pipelines=data_ingestion", small_parameters)
-    assert "Mean average precision on digits" in finished("--pipelines=full", small_parameters).output
-    assert (copy / METRICS).read_bytes() == (finished_project / METRICS).read_bytes()
 
 
 def test_a_report_that_used_what_is_stale_says_so(copy, small_parameters):

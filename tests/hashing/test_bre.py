@@ -167,32 +167,6 @@ def test_rows_are_paired_with_a_twentieth_of_those_learned_from(z):
     assert first_objective(0.05) == pytest.approx(first_objective(1.0) / 20, rel=0.1)
 
 
-def test_codes_ignore_the_distance_from_the_centre(z, labels):
-    exact = np.round(z.astype(np.float64) * 256) / 256
-    hash_function = BRE(24).fit(exact, labels)
-    moved = exact.mean(axis=0) + np.linspace(0.1, 7, 300)[:, np.newaxis] * (exact - exact.mean(axis=0))
-    np.testing.assert_array_equal(hash_function.transform(exact), hash_function.transform(moved))
-
-
-def test_uncentred_hyperplanes_pass_through_the_origin(z, labels):
-    hash_function = BRE(12, centre=False).fit(z, labels)
-    assert not hash_function.threshold_.any()
-
-
-def test_labels_matter_in_the_supervised_mode_only(z, labels):
-    def codes(supervised, labels):
-        return BRE(12, supervised=supervised).fit(z, labels).transform(z)
-
-    assert (codes(True, labels) != codes(True, labels // 2)).any()
-    np.testing.assert_array_equal(codes(False, labels), codes(False, None))
-
-
-def test_a_single_pair_of_rows_is_enough():
-    z = np.array([[1.0, 0.0], [0.0, 1.0]])
-    codes = BRE(8, pair_share=1.0, tolerance=0.0).fit(z, np.array([0, 1])).transform(z)
-    assert (codes[0] != codes[1]).all()
-
-
 def test_a_single_class_in_the_rows_learned_from_is_refused(z):
     labels = np.zeros(300, dtype=np.int64)
     labels[np.random.default_rng(0).permutation(300)[-1]] = 1

@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deephash_pipeline.hashing import ITQ, PCAH
+from deephash_pipeline.hashing import ITQ
 
 
 def slow_transcription(z, code_length, seed, iterations):
@@ -38,12 +38,3 @@ def test_the_objective_never_rises(seed, rows, features, code_length):
     z = np.random.default_rng(seed).normal(size=(rows, features)) * np.linspace(3.0, 0.1, features)
     objective = ITQ(code_length, random_state=seed).fit(z).objective_
     assert (np.diff(objective) <= 1e-9 * objective[0]).all()
-
-
-def test_fifty_iterations_are_the_default(z):
-    assert ITQ(4).fit(z).objective_.shape == (51,)
-
-
-def test_the_rotation_is_orthogonal(z):
-    rotation = PCAH(12).fit(z).projection_.T.astype(np.float64) @ ITQ(12).fit(z).projection_
-    np.testing.assert_allclose(rotation.T @ rotation, np.eye(12), atol=1e-6)

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from scipy.linalg import eig
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.hashing.anchors import gaussian_kernels, signs, squared_distances
-from deephash_pipeline.hashing.ksh import KSH, Similarity, draw_in_turn, spectral_start
+from deephash_pipeline.hashing.anchors import signs, squared_distances
+from deephash_pipeline.hashing.ksh import KSH, Similarity, draw_in_turn
 
 LABELS = np.arange(300) % 5
 SMALL = {"anchors": 15, "labelled_samples": 100}
@@ -95,15 +95,6 @@ def test_codes_equal_those_of_a_slow_transcription(z):
     np.testing.assert_allclose(coefficients, projection, rtol=1e-4, atol=1e-4 * np.abs(projection).max())
 
 
-def test_anchors_are_training_rows_and_decay_is_half_the_inverse_mean_squared_distance(z):
-    hash_function = KSH(2, **SMALL).fit(z, LABELS)
-    rows = {tuple(anchor) for anchor in hash_function.anchors_.tolist()}
-    assert len(rows) == 15
-    assert rows <= {tuple(row) for row in z.tolist()}
-    mean = np.mean([math.dist(row, anchor) ** 2 for row in z.tolist() for anchor in hash_function.anchors_.tolist()])
-    np.testing.assert_allclose(hash_function.decay_, 1 / (2 * mean), rtol=1e-12)
-
-
 def test_distances_are_never_negative_however_sums_round():
     rows = np.random.default_rng(2).lognormal(sigma=3.0, size=(100, 500)).astype(np.float32)
     distances = squared_distances(rows, rows)
@@ -128,24 +119,6 @@ def test_similarity_in_factors_equals_the_matrix(seed, samples, code_length, bit
     # With bits all numbers are whole, and sums of them exact.
     bit = signs(values)
     assert factored.agreement(bit) == bit @ matrix @ bit
-
-
-@settings(max_examples=10, deadline=None)
-@given(seed=st.integers(0, 2**32), code_length=st.integers(1, 12))
-def test_no_bit_agrees_less_with_what_is_left_than_its_spectral_start(seed, code_length):
-    generator = np.random.default_rng(seed)
-    labels = np.arange(80) % 4
-    z = generator.normal(size=(4, 6))[labels] + generator.normal(size=(80, 6))
-    hash_function = KSH(code_length, anchors=10, random_state=seed).fit(z, labels)
-    kernels = gaussian_kernels(z, hash_function.anchors_, hash_function.decay_)
-    kernels -= kernels.mean(axis=0)
-    # In the order the samples were learned in, as sums of their kernels round accordingly.
-    order = draw_in_turn(labels, 80, np.random.default_rng(seed))
-    kernels, similarity = kernels[order], Similarity(labels[order], code_length)
-    for bit in np.where(hash_function.transform(z[order]), 1.0, -1.0).T:
-        start = signs(kernels @ spectral_start(kernels, similarity))
-        assert similarity.agreement(bit) >= similarity.agreement(start)
-        similarity.deflate(bit)
 
 
 @settings(max_examples=50, deadline=None)

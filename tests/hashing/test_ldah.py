@@ -85,16 +85,6 @@ def test_pairs_are_uniform_over_all_that_exist():
         np.testing.assert_allclose(counts, 10_000, atol=600)
 
 
-@pytest.mark.parametrize("classes", [2, pytest.param(10, marks=pytest.mark.complete)])
-def test_one_direction_fewer_than_classes_tells_something(classes):
-    generator = np.random.default_rng(3)
-    labels = np.arange(2000) % classes
-    z = 2 * generator.normal(size=(classes, 20))[labels] + generator.normal(size=(2000, 20))
-    eigenvalues = LDAH(20).fit(z, labels).eigenvalue_
-    assert (eigenvalues[: classes - 1] < 0.5).all()
-    np.testing.assert_allclose(eigenvalues[classes - 1 :], 1.0, atol=0.1)
-
-
 def test_features_that_say_nothing_new_change_no_code(z):
     padded = np.concatenate([z, np.zeros((300, 3)), np.full((300, 1), 7.0), z[:, :2] - z[:, 2:4]], axis=1)
     plain, with_more = LDAH(4, **FEW_PAIRS).fit(z, LABELS), LDAH(4, **FEW_PAIRS).fit(padded, LABELS)

@@ -37,23 +37,6 @@ def test_codes_equal_those_of_a_slow_transcription(code_length, z):
     assert np.mean(codes == slow_transcription(exact, queries, code_length)) > 0.9995
 
 
-def test_codes_longer_than_the_features_use_higher_modes(z):
-    hash_function = SpectralHashing(64).fit(z[:, :3])
-    longest_axis = hash_function.frequency_[hash_function.axis_ == 0]
-    np.testing.assert_allclose(longest_axis, longest_axis[0] * np.arange(1, len(longest_axis) + 1))
-    assert hash_function.transform(z[:, :3]).shape == (300, 64)
-
-
-def test_the_slowest_wave_cuts_the_longest_range_in_the_middle():
-    z = np.zeros((11, 2))
-    z[:, 0] = np.arange(11.0) * 4
-    z[0, 1] = 1.0
-    bits = SpectralHashing(1).fit(z).transform(z)[:, 0]
-    assert bits.sum() in (5, 6)
-    assert len(set(bits[:5])) == len(set(bits[6:])) == 1
-    assert bits[0] != bits[-1]
-
-
 def test_adding_a_constant_feature_or_an_offset_changes_no_code(z):
     exact = np.round(z.astype(np.float64) * 256) / 256
     moved = np.concatenate([exact + 16.0, np.full((300, 2), 7.0)], axis=1)

@@ -50,14 +50,6 @@ def test_the_factors_of_ksh_give_the_matrix_of_pairs():
     assert similarity.agreement(np.ones(6)) == pytest.approx(wanted.sum())
 
 
-def test_columns_of_one_label_each_are_the_matrix_of_classes():
-    classes = np.array([0, 1, 1, 2, 0])
-    one_hot = np.eye(3, dtype=np.int64)[classes]
-    for row in np.eye(5):
-        expected = Similarity(classes, 4).multiply(row)
-        np.testing.assert_allclose(Similarity(one_hot, 4).multiply(row), expected, atol=1e-12)
-
-
 def test_faulty_columns_of_labels_are_refused_in_one_line():
     z = np.random.default_rng(0).normal(size=(6, 4))
     labels = LABELS.astype(np.uint8)

@@ -54,12 +54,6 @@ def agreement(codes: np.ndarray, kinds: np.ndarray) -> float:
     return float((kinds[nearest] == kinds[:, None]).mean())
 
 
-def test_neighbours_of_noisy_clusters_get_near_codes() -> None:
-    rows = noisy_clusters(4.5)
-    plain, ours = (agreement(method(16).fit(rows).transform(rows), KINDS) for method in (ITQ, SRH))
-    assert ours > plain + 0.02
-
-
 def test_classes_that_are_known_help_and_rows_without_one_count_too() -> None:
     rows = noisy_clusters(7)
     known = KINDS < 10

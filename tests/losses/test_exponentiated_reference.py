@@ -8,45 +8,9 @@ from hypothesis import strategies as st
 from deephash_pipeline.losses import ExponentiatedLoss, supervision_matrix
 from deephash_pipeline.losses.exponentiated import reference
 from deephash_pipeline.losses.exponentiated.formula import Departures
+from tests.losses.batches import random_batch
 
 SIMILAR, DISSIMILAR = torch.ones(1, 1).double(), -torch.ones(1, 1).double()
-
-
-def random_batch(seed, batch, code_length):
-    generator = torch.Generator().manual_seed(seed)
-    u = torch.randn(batch, code_length, generator=generator, dtype=torch.float64)
-    return u, torch.randint(3, (batch,), generator=generator)
-
-
-def test_the_code_product_is_one_minus_twice_the_share_of_differing_bits():
-    b = reference.hash_codes(torch.tensor([[0.3, -1.0, 0.0, 2.0], [0.1, 1.0, -5.0, 4.0]]))
-    assert reference.code_product(b).tolist() == [[1, 0], [0, 1]]
-
-
-def test_without_a_bit_the_code_product_is_that_of_the_other_bits():
-    u, _ = random_batch(0, 5, 7)
-    b = reference.hash_codes(u)
-    for k in range(7):
-        others = torch.cat([b[:, :k], b[:, k + 1 :]], dim=1)
-        torch.testing.assert_close(reference.partial_code_product(b)[:, :, k], others @ others.T / 7)
-
-
-@pytest.mark.parametrize("y", [SIMILAR, DISSIMILAR, torch.zeros(1, 1).double()], ids=["similar", "dissimilar", "zero"])
-@pytest.mark.parametrize("code_length", [1, 12, 48])
-def test_c_and_c_prime_make_the_factor_of_a_bit_linear(y, code_length):
-    c, c_prime = reference.constants(y, code_length)
-    for bit_product in (-1, 1):
-        torch.testing.assert_close(c + c_prime * bit_product, torch.exp(-y * bit_product / code_length))
-
-
-@settings(max_examples=20, deadline=None)
-@given(st.integers(0, 10_000), st.integers(1, 8), st.integers(1, 12))
-def test_where_all_bits_are_saturated_the_approximation_is_the_loss_itself(seed, batch, bits):
-    u, labels = random_batch(seed, batch, bits)
-    u, y = torch.where(u >= 0, 40.0, -40.0).double(), supervision_matrix(labels).double()
-    approximate = reference.approximate_atomic_loss(u, y)
-    exact = reference.atomic_loss(reference.hash_codes(u), y)
-    torch.testing.assert_close(reference.mean_over_bits(approximate), exact, rtol=1e-12, atol=0)
 
 
 def test_weights_of_pairs_add_up_to_one_and_balanced_ones_to_a_half_for_either_kind():

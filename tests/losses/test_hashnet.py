@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deephash_pipeline.losses import HashNet
+from tests.losses.batches import random_batch
 
 
 def slow_loss(u, labels, beta, slope):
@@ -26,9 +27,7 @@ def slow_loss(u, labels, beta, slope):
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10_000), st.integers(1, 7), st.integers(2, 6), st.integers(1, 4), st.floats(0, 0.99))
 def test_value_equals_the_double_loop_of_the_paper(seed, batch, code_length, classes, progress):
-    generator = torch.Generator().manual_seed(seed)
-    u = torch.randn(batch, code_length, generator=generator, dtype=torch.float64)
-    labels = torch.randint(classes, (batch,), generator=generator)
+    u, labels = random_batch(seed, batch, code_length, classes)
     hashnet = HashNet()
     hashnet.set_progress(progress)
     beta = math.sqrt(1 + 0.005 * (10_000 * progress))

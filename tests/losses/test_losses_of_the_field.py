@@ -251,6 +251,12 @@ def test_the_gradient_is_that_of_finite_differences(name):
     assert torch.autograd.gradcheck(lambda u: loss(u, labels), (0.6 + u.abs()).mul(u.sign()).requires_grad_())
 
 
+def test_codes_are_watched_by_their_distance_from_u():
+    loss = built("dpsh")
+    loss(torch.tensor([[0.5, -2.0], [1.0, 0.0]]), torch.tensor([0, 1]))
+    assert loss.metrics["quantisation_error"].item() == pytest.approx((0.25 + 1 + 0 + 1) / 4)
+
+
 @pytest.mark.parametrize("name", SEVERAL)
 def test_a_class_as_a_row_of_zeros_and_a_one_gives_the_same_loss(name):
     u, labels, _ = drawn(2, 9, several=False)

@@ -55,16 +55,6 @@ def test_the_first_bits_know_nothing_of_labels_and_the_last_nothing_of_similarit
     assert not torch.equal(before[:, :2], other_features[:, :2])
 
 
-def test_random_hyperplanes_through_the_mean_have_these_code_products():
-    hyperplanes = torch.randn(5, 200_000, generator=GENERATOR, dtype=torch.float64)
-    bits = torch.sign((FEATURES - FEATURES.mean(0)) @ hyperplanes)
-    u = 60 * bits[BATCH]
-    made = SimilarityBits(ExponentiatedLoss(), FEATURES, bits=199_990, weight=1.0)
-    made.set_batch(BATCH)
-    made(u, LABELS)
-    assert made.metrics["similarity_error"] < 1e-4
-
-
 @pytest.mark.parametrize("weight", [1.0, 1e4])
 def test_two_equal_images_have_a_finite_gradient(weight):
     u = U.clone().requires_grad_()

@@ -1,20 +1,16 @@
 import numpy as np
 import pytest
 
-from deephash_pipeline.common.cell import Cell
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.pipelines.shared.measuring import (
-    Histograms,
-    count_beside_distances,
     count_query_distances,
     count_validation_distances,
-    measure_retrieval,
 )
 from deephash_pipeline.pipelines.shared.searching import LabelSets
 from deephash_pipeline.retrieval import CodeSets, count_distances, mean_average_precision, pack_bits
 from deephash_pipeline.retrieval.protocols import PROTOCOLS
+from tests.pipelines.squares import measured_codes
 
-CELL = Cell(method="deephash", code_length=12)
 LABELS = np.arange(36, dtype=np.int64) % 3
 QUERY_LABELS = np.arange(9, dtype=np.int64) % 3
 NO_LABELS = np.empty(0, dtype=np.int64)
@@ -30,17 +26,7 @@ def perfect_codes(*label_sets):
 
 def measured(validation_labels, protocol="paper"):
     codes = perfect_codes(LABELS, validation_labels, QUERY_LABELS)
-    return measured_codes(codes, validation_labels, protocol)
-
-
-def measured_codes(codes, validation_labels, protocol="paper"):
-    labels = LabelSets(QUERY_LABELS, LABELS, validation_labels)
-    histograms = Histograms(
-        count_query_distances(codes, labels, protocol),
-        count_beside_distances(codes, labels, protocol),
-        count_validation_distances(codes, labels),
-    )
-    return measure_retrieval(histograms, codes, labels, protocol, CELL)
+    return measured_codes(codes, LabelSets(QUERY_LABELS, LABELS, validation_labels), protocol)
 
 
 def test_the_metrics_of_a_cell_say_what_was_measured_on_what():
@@ -56,15 +42,9 @@ def test_the_metrics_of_a_cell_say_what_was_measured_on_what():
     assert metrics["mean_bit_balance"] == pytest.approx(1 / 3)
 
 
-def test_there_is_no_validation_figure_without_validation_images():
-    metrics, _ = measured(NO_LABELS)
-    assert metrics["validation_mean_average_precision"] is None
-    assert metrics["mean_average_precision"] == 1
-
-
 def test_the_validation_figure_knows_nothing_of_the_queries():
     codes = perfect_codes(LABELS, (QUERY_LABELS + 1) % 3, QUERY_LABELS)
-    metrics, _ = measured_codes(codes, QUERY_LABELS)
+    metrics, _ = measured_codes(codes, LabelSets(QUERY_LABELS, LABELS, QUERY_LABELS))
     assert metrics["mean_average_precision"] == 1
     assert metrics["validation_mean_average_precision"] < 0.5
 
@@ -96,7 +76,7 @@ def map_over(sets, codes, validation_labels):
 def test_queries_search_the_sets_that_the_protocol_names(protocol):
     validation = np.arange(15, dtype=np.int64) % 3
     codes = noisy_codes(validation)
-    metrics, _ = measured_codes(codes, validation, protocol)
+    metrics, _ = measured_codes(codes, LabelSets(QUERY_LABELS, LABELS, validation), protocol)
     assert metrics["protocol"] == protocol
     expected = map_over(PROTOCOLS[protocol].database, codes, validation)
     assert metrics["mean_average_precision"] == pytest.approx(expected, abs=1e-12)
@@ -110,8 +90,8 @@ def test_the_protocol_beside_is_measured_under_its_own_name(protocol):
     validation = np.arange(15, dtype=np.int64) % 3
     codes = noisy_codes(validation)
     beside = str(PROTOCOLS[protocol].beside)
-    metrics, _ = measured_codes(codes, validation, protocol)
-    alone, _ = measured_codes(codes, validation, beside)
+    metrics, _ = measured_codes(codes, LabelSets(QUERY_LABELS, LABELS, validation), protocol)
+    alone, _ = measured_codes(codes, LabelSets(QUERY_LABELS, LABELS, validation), beside)
     own = {name.removeprefix(f"{beside}_"): value for name, value in metrics.items() if name.startswith(f"{beside}_")}
     assert own == {name: alone[name] for name in own}
     assert {"mean_average_precision", "mean_average_precision_at_1000_by_hits", "chance_level"} <= set(own)
@@ -135,11 +115,6 @@ def test_validation_images_of_other_classes_choose_nothing():
     codes = perfect_codes(LABELS, QUERY_LABELS, QUERY_LABELS)
     assert not len(count_validation_distances(codes, labels).all)
     assert mean_average_precision(count_query_distances(codes, labels, "unseen")) == 1
-
-
-def test_codes_of_other_images_are_refused():
-    with pytest.raises(InputError, match="not those of the images"):
-        count_query_distances(noisy_codes(QUERY_LABELS), LabelSets(QUERY_LABELS, LABELS[:-1], QUERY_LABELS), "paper")
 
 
 def test_curves_by_radius_and_by_rank_are_of_the_same_ranking():

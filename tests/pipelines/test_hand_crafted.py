@@ -7,17 +7,15 @@ import torch
 from kedro.io import DataCatalog, MemoryDataset
 from kedro.pipeline import Pipeline
 from kedro.runner import SequentialRunner
-from pydantic import ValidationError
 
 from deephash_pipeline.common.cell import Cell
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.deephash import Experiment, HashLayerInitParameters, LabelledFeatures, Run, initialise_hash_layer
-from deephash_pipeline.deephash.initialise import moments
 from deephash_pipeline.images.descriptors.gist import GistParameters, gist
 from deephash_pipeline.images.descriptors.hand_crafted import DESCRIPTORS, HandCraftedParameters
 from deephash_pipeline.pipeline_registry import register_pipelines
 from deephash_pipeline.pipelines.descriptor_extraction.nodes import describe_images, learn_vocabulary
-from deephash_pipeline.pipelines.grid import METHODS, cells, compared_cells, on_descriptor
+from deephash_pipeline.pipelines.grid import METHODS, compared_cells, on_descriptor
 from deephash_pipeline.pipelines.hand_crafted.nodes import initialise_on_descriptor, tabulate_features
 from deephash_pipeline.pipelines.shared.fitting import BaselineParameters
 
@@ -101,12 +99,6 @@ def test_nothing_of_hand_crafted_features_runs_in_the_full_pipeline():
         }
 
 
-def test_a_cell_on_the_descriptor_is_no_cell_of_the_grid():
-    assert not {cell.namespace for cell in ON_DESCRIPTORS} & {cell.namespace for cell in cells()}
-    assert {cell.namespace for cell in compared_cells()} < {cell.namespace for cell in cells()}
-    assert {cell.method.removeprefix("descriptor_") for cell in ON_DESCRIPTORS} <= set(METHODS)
-
-
 def test_a_cell_on_the_descriptor_is_made_alone_by_its_namespace():
     for cell in ON_DESCRIPTORS:
         made = STAGES["hand_crafted"].only_nodes_with_namespaces([f"hand_crafted.{cell.namespace}"]).all_outputs()
@@ -168,16 +160,6 @@ def test_gist_needs_no_words():
     np.testing.assert_array_equal(described, expected)
 
 
-def test_words_are_drawn_from_the_seed_of_the_experiment():
-    first, again, other = (
-        learn_vocabulary(TRAINING_IMAGES, choose("sift_bag"), EXPERIMENT.model_copy(update={"seed": seed}))
-        for seed in (7, 7, 8)
-    )
-    assert first.shape == (40, 128)
-    np.testing.assert_array_equal(first, again)
-    assert (first != other).any()
-
-
 def test_no_images_have_no_descriptors_of_the_same_width(descriptor):
     words = learn_vocabulary(TRAINING_IMAGES, choose(descriptor), EXPERIMENT)
     described, none = (
@@ -191,12 +173,6 @@ def test_no_images_have_no_descriptors_of_the_same_width(descriptor):
 def test_words_of_another_descriptor_are_refused_with_the_remedy():
     with pytest.raises(InputError, match="fit it again"):
         describe_images(TRAINING_IMAGES, np.empty((0, 128), np.float32), choose("sift_bag"), EXPERIMENT)
-
-
-@pytest.mark.parametrize("wrong", [{"descriptor": "hog"}, {"descriptors": "gist"}, {"gist": {"block": 4}}])
-def test_an_unknown_descriptor_or_setting_is_refused(wrong):
-    with pytest.raises(ValidationError, match=r"descriptor|block"):
-        HandCraftedParameters.model_validate(wrong)
 
 
 # Stage 2.
@@ -219,14 +195,6 @@ def test_the_hash_layer_on_a_descriptor_is_that_of_the_standardised_descriptor()
     )
     assert (encoder.transform(raw) == expected.transform(standardised)).mean() > 0.99
     assert set(history["method"]) == {"descriptor_deephash_pretrained"}
-
-
-def test_a_constant_feature_has_deviation_one():
-    constant = np.full((4000, 2), 0.1, dtype=np.float32)
-    constant[:, 1] = np.arange(4000)
-    mean, deviation = moments(constant)
-    np.testing.assert_allclose(mean, [0.1, 1999.5], rtol=1e-6)
-    np.testing.assert_allclose(deviation, [1, np.arange(4000).std()])
 
 
 # Published figures.

@@ -5,7 +5,6 @@ import shutil
 import numpy as np
 import pandas as pd
 import pytest
-from kedro.framework.project import pipelines
 from kedro.framework.session import KedroSession
 from kedro.framework.startup import bootstrap_project
 
@@ -138,15 +137,6 @@ def test_what_was_measured_is_kept_where_its_artefacts_are_gone_and_replaced_whe
         ("KSH", 48): 0.7,
     }
     assert "1-of-C code of the classifier, 10 bits: 0.9877" in (again / "map_of_all_methods.md").read_text("utf-8")
-
-
-def test_other_pipelines_are_registered_and_no_part_of_the_full_one(written):
-    name = "paper_tables"
-    assert all(node.namespace == name and node.tags == {name} for node in pipelines[name].nodes)
-    assert not set(pipelines[name].nodes) & set(pipelines["full"].nodes)
-    with KedroSession.create(written.parents[2]) as session:
-        catalog = session.load_context().catalog
-        assert catalog.describe_datasets([name])[name]["defaults"] == {}
 
 
 def test_hand_crafted_features_and_cells_are_those_that_their_pipeline_makes():

@@ -11,10 +11,8 @@ from deephash_pipeline.deephash import (
     Experiment,
     LabelledImages,
     PreTrainingParameters,
-    Run,
     TrainingSet,
 )
-from deephash_pipeline.deephash.estimator import DeepHash
 from deephash_pipeline.deephash.fine_tune import FineTuningParameters
 from deephash_pipeline.deephash.initialise import HashLayerInitParameters
 from deephash_pipeline.deephash.pretrain import extract_features
@@ -27,42 +25,24 @@ from deephash_pipeline.pipelines.grid import METHODS
 from deephash_pipeline.pipelines.hash_layer_init.nodes import initialise
 from deephash_pipeline.pipelines.measured_cells.nodes import report_measured_cells
 from deephash_pipeline.pipelines.shared.fitting import BaselineParameters, fit_hash_function
-from deephash_pipeline.pipelines.shared.measuring import (
-    Histograms,
-    count_beside_distances,
-    count_query_distances,
-    count_validation_distances,
-    measure_retrieval,
-)
 from deephash_pipeline.pipelines.shared.reporting import ReportingParameters
 from deephash_pipeline.pipelines.shared.searching import LabelSets
 from deephash_pipeline.reports.gallery import CodedImages, GalleryParameters, retrieval_gallery
 from deephash_pipeline.retrieval import CodeSets, count_shared_labels, graded_metrics, pack_bits
+from tests.pipelines.squares import CLASSES, EXPERIMENT, TRAINING, bars, measured_codes, run_of
 
-EXPERIMENT = Experiment(benchmark="bars", network="lenet", seed=7, device="cpu")
-CLASSES = ["left", "middle", "right"]
-TRAINING = {"epochs": 2, "batch_size": 12, "learning_rate": 0.01}
 CODE_LENGTH = 12
 
 
-def bars(count, seed):
-    generator = np.random.default_rng(seed)
+def two_bars(count, seed):
     labels = np.array([(1, 0, 0), (0, 1, 1), (1, 1, 0), (0, 0, 1)], dtype=np.uint8)[np.arange(count) % 4]
-    images = generator.integers(0, 90, size=(count, 1, 28, 28)).astype(np.uint8)
-    for image, of_image in zip(images, labels, strict=True):
-        for label in np.flatnonzero(of_image):
-            image[0, 4:24, 9 * label : 9 * label + 8] += 150
-    return images, labels
+    return bars([np.flatnonzero(of_image) for of_image in labels], seed), labels
 
 
-IMAGES, LABELS = bars(36, seed=0)
-QUERY_IMAGES, QUERY_LABELS = bars(8, seed=1)
+IMAGES, LABELS = two_bars(36, seed=0)
+QUERY_IMAGES, QUERY_LABELS = two_bars(8, seed=1)
 TRAINING_SET = TrainingSet(IMAGES, LABELS, pixel_statistics(IMAGES), CLASSES)
 QUERIES = LabelledImages(QUERY_IMAGES, QUERY_LABELS)
-
-
-def run_of(method):
-    return Run(EXPERIMENT, Cell(method=method, code_length=CODE_LENGTH))
 
 
 @pytest.fixture(scope="module")
@@ -103,14 +83,9 @@ def test_hash_functions_of_pairs_and_unsupervised_ones_learn_from_several_labels
     assert encoder.transform(z).shape == (36, CODE_LENGTH)
 
 
-def test_methods_of_classes_refuse_several_labels_in_one_line(classifier, z):
-    with pytest.raises(InputError, match="this method needs one label an image"):
-        fit_hash_function(z, LABELS, Cell(method="liong_sdh", code_length=8), BaselineParameters({}), EXPERIMENT.seed)
+def test_the_code_of_the_classifier_needs_one_label_an_image(classifier):
     with pytest.raises(InputError, match="1-of-C code of the classifier needs one label an image"):
         make_classifier_baseline(classifier[1], LABELS)
-    parameters = FineTuningParameters.model_validate({"training": TRAINING, "loss": {"name": "greedy_hash"}})
-    with pytest.raises(InputError, match="greedy_hash: this method needs one label an image"):
-        tune(TRAINING_SET, parameters, run_of("greedy_hash"))
 
 
 def test_the_hash_layer_and_the_network_are_trained_on_several_labels(z):
@@ -129,12 +104,7 @@ def test_the_hash_layer_and_the_network_are_trained_on_several_labels(z):
 
 def test_a_cell_is_measured_by_the_number_of_labels_shared(codes):
     labels = LabelSets(LABELS[30:], LABELS, LABELS[20:30])
-    counted = Histograms(
-        count_query_distances(codes, labels, "paper"),
-        count_beside_distances(codes, labels, "paper"),
-        count_validation_distances(codes, labels),
-    )
-    metrics, _ = measure_retrieval(counted, codes, labels, "paper", Cell(method="itq", code_length=CODE_LENGTH))
+    metrics, _ = measured_codes(codes, labels, cell=Cell(method="itq", code_length=CODE_LENGTH))
     graded = count_shared_labels(codes.query, labels.query, codes.database, labels.training, CODE_LENGTH)
     for name, value in graded_metrics(graded).items():
         assert metrics[name] == value
@@ -161,10 +131,3 @@ def test_the_gallery_names_all_labels_of_an_image_and_frames_it_green_if_it_shar
         GalleryParameters(neighbours=3),
     )
     assert "middle, right" in html
-
-
-def test_the_estimator_learns_from_columns_of_labels():
-    with pytest.raises(InputError, match="labels of several columns are 0 or 1"):
-        DeepHash(CODE_LENGTH, network="lenet").fit(IMAGES, 2 * LABELS)
-    with pytest.raises(InputError, match="36 images but 3 labels"):
-        DeepHash(CODE_LENGTH, network="lenet").fit(IMAGES, LABELS[:3])

@@ -1,5 +1,4 @@
 import numpy as np
-import pytest
 import torch
 from kedro.io import DataCatalog, MemoryDataset
 from kedro.runner import SequentialRunner
@@ -21,19 +20,14 @@ from tests.pipelines.squares import (
     EXPERIMENT,
     IMAGES,
     LABELS,
-    NO_IMAGES,
     NO_LABELS,
+    NO_SET,
     QUERY_IMAGES,
     QUERY_LABELS,
     STATISTICS,
     TRAINING,
     TRAINING_SET,
 )
-
-
-def bits_of(codes, code_length):
-    return unpack_bits(codes, code_length)
-
 
 # Data ingestion.
 
@@ -75,6 +69,13 @@ def test_pre_training_watches_validation_images_where_there_are_some():
     assert history["validation_accuracy"].between(0, 1).all()
 
 
+def test_the_classifier_has_a_place_for_classes_that_training_has_not_seen():
+    given = TrainingSet(IMAGES, LABELS, STATISTICS, [*CLASSES, "unseen"])
+    parameters = PreTrainingParameters.model_validate({"training": TRAINING})
+    _, softmax, _ = pre_train(given, NO_SET, parameters, ClassifierRun(EXPERIMENT))
+    assert len(softmax["bias"]) == 4
+
+
 def test_of_more_validation_than_training_images_a_sample_is_watched(monkeypatch):
     watched = []
 
@@ -99,18 +100,7 @@ def test_z_of_an_image_is_the_same_alone_and_among_others(z, trunk_weights):
     np.testing.assert_allclose(alone[0], z[5], rtol=1e-4, atol=1e-5)
 
 
-def test_no_images_have_no_z_of_the_same_width(trunk_weights):
-    assert extract_features(NO_IMAGES, STATISTICS, trunk_weights, EXPERIMENT).shape == (0, 500)
-
-
 # Hash functions on z.
-
-
-@pytest.mark.parametrize("method", ["lsh", "pcah", "itq", "sh"])
-def test_a_method_is_fitted_at_the_code_length_of_its_cell(z, method):
-    cell = Cell(method=method, code_length=16)
-    encoder = fit_hash_function(z, LABELS, cell, BaselineParameters.model_validate({}), EXPERIMENT.seed)
-    assert encoder.transform(z).shape == (36, 16)
 
 
 def test_the_seed_of_the_experiment_decides_the_code(z):
@@ -136,16 +126,12 @@ def test_database_and_queries_are_hashed_by_the_same_function(z):
     assert codes.code_length == 12
     np.testing.assert_array_equal(codes.database, codes.query[::-1])
     np.testing.assert_array_equal(codes.validation, codes.database[:7])
-    np.testing.assert_array_equal(bits_of(codes.database, 12), encoder.transform(z))
-
-
-def test_no_validation_images_have_no_codes(z):
-    assert encode_z(LSH(12).fit(z), z, z[:0], z).validation.shape == (0, 2)
+    np.testing.assert_array_equal(unpack_bits(codes.database, 12), encoder.transform(z))
 
 
 def test_the_code_of_the_classifier_baseline_is_one_at_the_predicted_class(z, softmax_weights):
     baseline = make_classifier_baseline(softmax_weights, LABELS)
-    bits = bits_of(encode_z(baseline, z, z[:0], z).query, len(CLASSES))
+    bits = unpack_bits(encode_z(baseline, z, z[:0], z).query, len(CLASSES))
     logits = torch.from_numpy(z) @ softmax_weights["weight"].T + softmax_weights["bias"]
     assert isinstance(baseline, OneOfC)
     assert (bits.sum(axis=1) == 1).all()

@@ -163,14 +163,6 @@ def test_the_images_that_scale_a_random_hash_layer_go_through_the_trunk_in_chunk
     torch.testing.assert_close(scales[1], scales[0])
 
 
-def test_of_images_larger_than_the_network_the_centre_is_encoded():
-    images, labels = shades(32)
-    weights, _, _ = trained_classifier(images, labels, stage_one(), experiment())
-    statistics = pixel_statistics(images)
-    z = extract_features(images, statistics, weights, experiment())
-    np.testing.assert_array_equal(z, extract_features(images[:, :, 2:30, 2:30], statistics, weights, experiment()))
-
-
 @pytest.mark.parametrize("side", [16, 40])
 def test_a_network_for_larger_images_than_those_stored_is_refused_before_it_trains(side):
     images, labels = shades(side)

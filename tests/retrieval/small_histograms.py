@@ -1,13 +1,8 @@
 """Histograms of few distances: given by hand, or counted from random codes."""
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from deephash_pipeline.retrieval import DistanceHistograms, count_distances, pack_bits
-
-Groups = Sequence[tuple[int, int]]
-"""Items and relevant items at distance 0, 1, ..."""
 
 
 def histograms_of(*queries):

@@ -1,5 +1,3 @@
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -15,8 +13,6 @@ from tests.retrieval.random_codes import (
     QUERY_BITS,
     QUERY_LABELS,
 )
-
-Arrays = dict[str, Any]
 
 CODES, LABELS = ("query_codes", "database_codes"), ("query_labels", "database_labels")
 SIGNS = {**BITS, **{name: np.where(BITS[name], 1.0, -1.0) for name in CODES}}
@@ -109,32 +105,22 @@ def first_set_to(value):
     ("arrays", "message"),
     [
         (changed("query_codes", first_set_to(0)), "query_codes has both 0 and -1: the sign of 0 is neither bit"),
-        (changed("database_codes", first_set_to(0)), "database_codes has both 0 and -1: the sign of 0 is neither"),
         (changed("query_codes", lambda _: QUERY_BITS.astype(float)), "query_codes with database_codes has both 0"),
         (changed("database_codes", first_set_to(0.5)), "database_codes holds 0.5; give bits, signs -1 and +1"),
         (changed("database_codes", first_set_to(np.nan)), "database_codes holds nan; give bits"),
         (changed("query_codes", lambda codes: codes[0]), "query_codes must be a two-dimensional array"),
-        (changed("query_codes", lambda codes: codes[:, :0]), "query_codes must be a two-dimensional array"),
         (changed("query_codes", lambda codes: codes.astype(str)), "query_codes must be a two-dimensional array"),
         (changed("query_codes", lambda codes: codes[:, :9]), "query_codes has 9 bits and database_codes 12"),
-        (changed("query_codes", lambda codes: np.tile(codes, 400)), "4800 bits; choose one from 1 to 4096"),
-        (changed("query_codes", lambda codes: codes[:0]), "query_labels has 7 entries for 0 codes"),
         ({**SIGNS, "code_length": 16}, "float64 with 12 columns; code_length = 16 takes 16 bits or, as uint8, 2"),
-        ({**BYTES, "code_length": 20}, "uint8 with 2 columns; code_length = 20 takes 20 bits or, as uint8, 3 packed"),
         ({**BYTES, "code_length": 9}, "query_codes has bits set beyond code_length = 9"),
         ({**BYTES, "code_length": 12.0}, "code_length is 12.0; give a whole number"),
-        ({**BYTES, "code_length": 0}, "code_length is 0 bits"),
-        (changed("query_labels", lambda labels: labels[:-1]), "query_labels has 6 entries for 7 codes"),
         (changed("query_labels", lambda labels: labels / 2), "query_labels"),
         (changed("query_labels", lambda labels: labels[:, None]), "int64 of shape (7, 1); give one class number per"),
-        (changed("query_labels", lambda labels: labels[:, None, None]), "query_labels must be an array of one class"),
-        (changed("query_labels", lambda labels: np.eye(CLASSES)[labels]), "query_labels"),
         (changed("query_labels", lambda labels: np.eye(CLASSES)[labels] * 2), "shape (7, 4) holds 2.0; give one class"),
         (
             {**SIGNS, **{name: np.eye(CLASSES + i)[BITS[name]] for i, name in enumerate(LABELS)}},
             "labels",
         ),
-        (changed("query_labels", lambda labels: labels.astype(str)), "query_labels"),
     ],
 )
 def test_what_is_no_codes_and_labels_is_refused_in_one_line(arrays, message):

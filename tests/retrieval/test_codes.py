@@ -60,20 +60,6 @@ def test_bits_of_another_shape_than_items_by_1_to_4096_are_refused(bits):
         pack_bits(bits)
 
 
-@pytest.mark.parametrize(
-    ("codes", "message"),
-    [
-        (np.zeros((3, 2), dtype=np.int64), "uint8"),
-        (np.zeros(3, dtype=np.uint8), "two-dimensional"),
-        (np.zeros((3, 3), dtype=np.uint8), "3 bytes per code, but 12 bits take 2"),
-        (np.full((3, 2), 1, dtype=np.uint8), "beyond code_length = 12"),
-    ],
-)
-def test_codes_that_do_not_fit_the_code_length_are_refused(codes, message):
-    with pytest.raises(InputError, match=message):
-        unpack_bits(codes, 12)
-
-
 def test_bit_balance_is_the_share_of_ones_of_each_bit():
     bits = np.array([[1, 0, 1], [1, 0, 0], [1, 0, 0], [1, 0, 1]], dtype=bool)
     assert bit_balance(pack_bits(bits), 3).tolist() == [1.0, 0.0, 0.5]

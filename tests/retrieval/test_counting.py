@@ -69,16 +69,6 @@ def test_items_that_share_one_of_several_labels_are_relevant(seed, queries, item
     assert_equal(count(problem), *count_one_by_one(problem))
 
 
-def test_one_of_several_labels_counts_like_a_single_label():
-    problem = random_problem(seed=8, queries=70, items=BLOCK_ITEMS + 700, code_length=24, classes=4)
-    single = count(problem)
-    one_hot = problem._replace(
-        query_labels=problem.query_labels[:, None] == np.arange(4),
-        database_labels=problem.database_labels[:, None] == np.arange(4),
-    )
-    assert_equal(count(one_hot), single.all, single.relevant)
-
-
 @pytest.mark.parametrize("items", [1, BLOCK_ITEMS - 1, BLOCK_ITEMS, BLOCK_ITEMS + 1, 3 * BLOCK_ITEMS + 3])
 def test_counts_are_right_on_both_sides_of_a_block_boundary(items):
     problem = random_problem(seed=items, queries=4, items=items, code_length=65, classes=2)
@@ -142,15 +132,6 @@ def test_the_number_of_threads_does_not_matter():
     one = count(problem)
     numba.set_num_threads(2)
     assert_equal(count(problem), one.all, one.relevant)
-
-
-def test_labels_may_be_of_any_integer_type():
-    problem = random_problem(seed=6, queries=5, items=50, code_length=12)._replace(query_labels=np.arange(5))
-    expected = count(problem)
-    small = problem._replace(
-        query_labels=problem.query_labels.astype(np.uint8), database_labels=problem.database_labels.astype(np.uint64)
-    )
-    assert_equal(count(small), expected.all, expected.relevant)
 
 
 def test_labels_beyond_the_digits_of_a_float_stay_apart():

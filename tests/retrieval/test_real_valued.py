@@ -50,18 +50,6 @@ def test_codes_as_features_have_the_metrics_of_the_codes(several):
     assert found["queries_without_relevant_items"] > 0
 
 
-def test_equal_items_are_tied_wherever_they_stand():
-    generator = np.random.default_rng(2)
-    items = np.repeat(generator.normal(size=(5, 300)).astype(np.float32), 100, axis=0)
-    labels = generator.integers(0, 4, 500)
-    queries, query_labels = generator.normal(size=(6, 300)), np.arange(6) % 4
-    order = generator.permutation(500)
-    one, other = (
-        real_valued_metrics(queries, query_labels, items[rows], labels[rows]) for rows in (np.arange(500), order)
-    )
-    assert one == pytest.approx(other, abs=1e-12)
-
-
 def test_features_of_another_length_are_refused_in_one_line():
     with pytest.raises(InputError, match=r"^queries have shape \(2, 3\) and items \(4, 5\): give"):
         real_valued_metrics(np.zeros((2, 3)), np.zeros(2, int), np.zeros((4, 5)), np.zeros(4, int))

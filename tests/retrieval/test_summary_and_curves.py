@@ -21,7 +21,6 @@ from deephash_pipeline.retrieval import (
     retrieval_metrics,
 )
 from deephash_pipeline.retrieval.groups import BLOCK_QUERIES
-from deephash_pipeline.retrieval.metrics import mean_average_precision
 from tests.retrieval.small_histograms import histograms_of, random_histograms
 
 
@@ -43,21 +42,6 @@ def test_the_curve_by_rank_is_the_mean_of_the_figures_at_each_rank(queries):
     recall = [recall_at(histograms, int(k))[evaluated].mean() for k in ranks]
     np.testing.assert_allclose(curve.precision, precision, rtol=1e-13)
     np.testing.assert_allclose(curve.recall, recall, rtol=1e-13)
-
-
-def test_queries_without_relevant_items_do_not_change_a_curve():
-    with_item, without = [(1, 1), (4, 1)], [(5, 0), (0, 0)]
-    alone, both = histograms_of(with_item), histograms_of(with_item, without)
-    for one, two in (
-        (precision_recall_by_radius(alone), precision_recall_by_radius(both)),
-        (precision_recall_by_rank(alone, np.arange(1, 6)), precision_recall_by_rank(both, np.arange(1, 6))),
-    ):
-        np.testing.assert_array_equal(one.precision, two.precision)
-        np.testing.assert_array_equal(one.recall, two.recall)
-
-
-def test_the_chance_level_of_ten_equal_classes_of_5000_is_a_tenth_and_a_bit():
-    assert chance_level(np.arange(10), np.repeat(np.arange(10), 5000)) == pytest.approx(0.1002, abs=5e-5)
 
 
 def test_the_chance_level_is_the_score_of_equal_codes():
@@ -90,12 +74,6 @@ def test_the_summary_means_over_queries_with_relevant_items_and_counts_the_other
         "queries_without_relevant_items": 7,
         "database_size": 200,
     }
-
-
-def test_the_mean_leaves_out_queries_without_relevant_items():
-    histograms = random_histograms()
-    assert mean_average_precision(histograms) == retrieval_metrics(histograms)["mean_average_precision"]
-    assert math.isnan(mean_average_precision(histograms_of([(2, 0), (1, 0)])))
 
 
 def test_the_summary_is_undefined_but_complete_when_no_query_has_a_relevant_item():

@@ -77,13 +77,6 @@ def test_each_epoch_visits_every_image_at_most_once_in_a_new_order():
     assert not np.array_equal(*epochs)
 
 
-def test_an_epochs_order_does_not_depend_on_the_epochs_before_it():
-    alone = list(epoch_batches(50, parameters(), 3, 9))
-    for epoch in range(1, 9):
-        list(epoch_batches(50, parameters(), 3, epoch))
-    assert np.array_equal(alone, list(epoch_batches(50, parameters(), 3, 9)))
-
-
 def test_random_skip_strides_through_one_fixed_order_by_one_to_201_images():
     size = 100_000
     skipping = parameters(sampler="random_skip", batch_size=100)
@@ -230,13 +223,6 @@ def test_an_objective_that_follows_progress_receives_before_each_step_how_much_i
     assert objective.received == pytest.approx([step / steps for step in range(steps)])
 
 
-def test_the_mean_metrics_of_after_epoch_join_the_history():
-    x, labels = blobs()
-    measured = TrainingRun("test", 1, after_epoch=lambda: {"validation": 0.5})
-    history = train(linear(), CrossEntropy(), labelled(x, labels), parameters(), measured)
-    assert history[0]["validation"] == 0.5
-
-
 @pytest.mark.parametrize(("device", "remedy"), [("gpu", "unknown device `gpu`"), ("cuda:99", "`cuda:99` is not there")])
 def test_a_device_that_is_not_there_is_refused(device, remedy):
     with pytest.raises(InputError, match=remedy):
@@ -248,14 +234,6 @@ def test_auto_is_the_cpu_where_there_is_no_accelerator(monkeypatch):
     assert resolve_device("auto") == CPU
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     assert resolve_device("auto").type == "cuda"
-
-
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-def test_a_cuda_device_learns_the_same_classes():
-    x, labels = blobs()
-    device = torch.device("cuda")
-    history = train(linear(), CrossEntropy(), labelled(x, labels, device), parameters(), TrainingRun("test", 1, device))
-    assert history[-1]["accuracy"] > 0.9
 
 
 @pytest.mark.parametrize(

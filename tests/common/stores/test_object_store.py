@@ -1,7 +1,6 @@
 """Object stores, against moto's S3 server on the loopback device: encoding, datasets, and what must be on a disk."""
 
 import os
-import threading
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +8,7 @@ import pytest
 from kedro.io import DatasetError
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.common.stores import exists, names_in, read_bytes, walk, write_whole
+from deephash_pipeline.common.stores import names_in, read_bytes, walk, write_whole
 from deephash_pipeline.project.datasets import (
     AtomicDataset,
     CheckpointsDataset,
@@ -93,16 +92,6 @@ def test_a_picture_costs_one_request_whatever_its_name(pictures, hasher, tmp_pat
     assert all('"GET ' in request for request in asked)
 
 
-def test_a_list_in_a_store_names_pictures_there(stored_pictures, hasher, code_of, tmp_path):
-    write_whole(f"{stored_pictures}/some.csv", b"path,label\n0/00.png,zero\n0/missing.png,none\n")
-    source = Source(f"{stored_pictures}/some.csv")
-    report = encode_source(hasher, source, tmp_path, workers=EncodingWorkers(1, device="cpu"))
-    assert (report.images, report.broken_count) == (1, 1)
-    [made] = CodeFolder(tmp_path)
-    assert (made.names, made.labels) == (["0/00.png"], ["zero"])
-    assert made.codes.tolist() == [code_of["0/00.png"]]
-
-
 def test_shards_are_streamed_from_a_store(pictures, hasher, code_of, tmp_path):
     write_tar(tmp_path / "shard.tar", {name: pictures[name] for name in sorted(pictures)[:5]})
     write_whole(f"{BUCKET}/shards/shard.tar", (tmp_path / "shard.tar").read_bytes())
@@ -165,27 +154,6 @@ def test_a_manifest_is_stored_beside_and_what_is_not_its_file_is_refused():
     assert in_store(f"{BUCKET}/nowhere.npy").state(graph, "codes").kind is Kind.MISSING
 
 
-def test_readers_see_the_former_file_or_the_new_one_never_a_part():
-    dataset = NumpyDataset(f"{BUCKET}/arrays/changing.npy")
-    dataset.save(np.zeros(1000))
-    ended = threading.Event()
-
-    def write():
-        for value in range(1, 15):
-            NumpyDataset(f"{BUCKET}/arrays/changing.npy").save(np.full(1000, value))
-        ended.set()
-
-    writer = threading.Thread(target=write)
-    writer.start()
-    seen = []
-    while not ended.is_set():
-        values = set(dataset.load().tolist())
-        assert len(values) == 1
-        seen += values
-    writer.join()
-    assert seen == sorted(seen)
-
-
 @pytest.mark.parametrize(
     ("make", "what"),
     [
@@ -212,9 +180,3 @@ def test_a_store_that_cannot_be_reached_is_one_line(address, message):
         NumpyDataset(address).load()
     # Kedro puts the dataset in a line before; the command shows the cause alone.
     assert "\n" not in str(refused.value.__cause__ or refused.value)
-
-
-def test_a_folder_of_a_store_exists_as_soon_as_it_has_a_file():
-    assert not exists(f"{BUCKET}/new")
-    write_whole(f"{BUCKET}/new/a.txt", b"a")
-    assert exists(f"{BUCKET}/new")

@@ -134,14 +134,12 @@ def test_the_file_says_what_the_hasher_says(exported, digits):
     assert (repr(hasher), hasher.code_length) == ("OnnxHasher(deephash, 48 bits, lenet, digits)", 48)
 
 
-@pytest.mark.parametrize("kind", ["cut", "text", "another model", "no images", "flipped weight", "missing", "folder"])
+@pytest.mark.parametrize("kind", ["cut", "another model", "no images", "flipped weight", "missing"])
 def test_what_is_no_hasher_is_refused_in_one_line_with_its_name(kind, exported, tmp_path):
     path = tmp_path / "hasher.onnx"
     match kind:
         case "cut":
             path.write_bytes(exported.read_bytes()[:1000])
-        case "text":
-            path.write_text("a letter")
         case "another model":
             model = onnx.load(exported)
             del model.metadata_props[:]
@@ -155,8 +153,6 @@ def test_what_is_no_hasher_is_refused_in_one_line_with_its_name(kind, exported, 
         case "flipped weight":
             weights = max((part.raw_data for part in onnx.load(exported).graph.initializer), key=len)
             path.write_bytes(exported.read_bytes().replace(weights, bytes([weights[0] ^ 1]) + weights[1:]))
-        case "folder":
-            path.mkdir()
     with pytest.raises(InputError, match=r"hasher\.onnx .*export-onnx") as caught:
         OnnxHasher.load(path)
     assert "\n" not in str(caught.value)

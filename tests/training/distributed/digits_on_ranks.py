@@ -6,12 +6,11 @@ it is one process of several. What rank 0 has found it writes into the folder.
 """
 
 import json
+import os
 import sys
 from pathlib import Path
 
-import numpy as np
 import torch
-from safetensors.torch import save_file
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.images.augmentation import AugmentationParameters
@@ -34,7 +33,6 @@ from deephash_pipeline.training import (
     TrainingRun,
     train,
 )
-from deephash_pipeline.training.gradients import BatchGradients
 from deephash_pipeline.training.ranks import join_ranks, rank
 from tests.training.double_inputs import DoubleInputs
 
@@ -95,31 +93,18 @@ def train_both_stages(folder, seconds_between, epochs):
     return histories
 
 
-def gradients_of_first_step():
-    """Of both losses, for one batch."""
-    inputs, labels = inputs_and_labels()
-    found = {}
-    for name, network, objective in (
-        ("softmax", softmax_network(), CrossEntropy()),
-        ("hashing", hash_network(softmax_network().trunk.state_dict()), HASHING),
-    ):
-        network.train().to(memory_format=torch.channels_last)
-        compute = BatchGradients(network, objective, LabelledInputs(inputs, labels), parameters(1), CPU)
-        loss, _ = compute(np.random.default_rng(3).permutation(IMAGES)[:128], 11)
-        found[f"{name}.loss"] = loss
-        for parameter, value in network.named_parameters():
-            found[f"{name}.{parameter}"] = value.grad.contiguous()
-    return found
-
-
 def main(folder, seconds_between, epochs):
     """Do all of it, and write what was found."""
     join_ranks(CPU)
-    gradients = gradients_of_first_step()
     histories = train_both_stages(folder, seconds_between, epochs)
     if rank() == 0:
-        save_file(gradients, folder / "gradients.safetensors")
         (folder / "histories.json").write_text(json.dumps(histories))
+
+
+def as_rank(environment, *arguments):
+    """Be one process of several."""
+    os.environ.update(environment)
+    main(*arguments)
 
 
 if __name__ == "__main__":

@@ -116,14 +116,9 @@ def sha256(module):
     return digest.hexdigest()
 
 
-def learning(**changes):
-    """Changes of the parameters as what can be kept by `cache`."""
-    return tuple(sorted(changes.items()))
-
-
 @cache
-def uninterrupted(changes=()):
-    return fine_tune(**dict(changes))
+def uninterrupted():
+    return fine_tune()
 
 
 def exactly(history):

@@ -22,11 +22,6 @@ JSON_VALUES = st.recursive(
 # What is stored.
 
 
-def test_where_there_is_nothing_there_is_no_checkpoint(tmp_path):
-    assert CheckpointFolder(tmp_path / "not there", 0).load() is None
-    assert not (tmp_path / "not there").exists()
-
-
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_tensors_come_back_bit_for_bit(tmp_path, dtype):
     generator = torch.Generator().manual_seed(0)

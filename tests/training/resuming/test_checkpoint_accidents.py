@@ -17,67 +17,20 @@ from tests.training.resuming.saved_states import a_folder, last, names, same, st
 # Damage.
 
 
-def truncate(path):
-    path.write_bytes(path.read_bytes()[:-7])
-
-
-def flip_a_bit(path):
-    content = bytearray(path.read_bytes())
-    content[-3] ^= 1
-    path.write_bytes(content)
-
-
-def flip_a_bit_of_the_header(path):
-    content = bytearray(path.read_bytes())
-    content[content.index(b'\\"step\\": ') + 10] ^= 1
-    path.write_bytes(content)
-
-
-def garble(path):
-    path.write_bytes(bytes(range(256)) * 10)
-
-
-def empty(path):
-    path.write_bytes(b"")
-
-
-def replace_by_json_of_another_kind(path):
-    path.write_text("[1, 2, 3]")
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [truncate, flip_a_bit, flip_a_bit_of_the_header, garble, empty, replace_by_json_of_another_kind],
-    ids=lambda f: f.__name__,
-)
-def test_a_damaged_checkpoint_gives_way_to_the_one_before_with_a_warning(tmp_path, caplog, damage):
-    a_folder(tmp_path, 1, 2)
-    damage(last(tmp_path))
-    assert same(CheckpointFolder(tmp_path, 0).load(), state(1))
-    (record,) = caplog.records
-    assert record.levelname == "WARNING"
-    assert "checkpoint-000000002" in record.getMessage()
-
-
-def test_a_checkpoint_that_is_cut_anywhere_or_changed_in_any_byte_is_never_taken_for_another(tmp_path, caplog):
+def test_a_checkpoint_cut_anywhere_or_changed_in_any_byte_gives_way_to_the_one_before_with_a_warning(tmp_path, caplog):
     a_folder(tmp_path, 1, 2)
     path = last(tmp_path)
     content = path.read_bytes()
     damaged = [content[:length] for length in range(len(content))]
     damaged += [content[:at] + bytes([content[at] ^ 1 << at % 8]) + content[at + 1 :] for at in range(len(content))]
-    states = (state(1), state(2))
-    found = []
     for bytes_ in damaged:
+        caplog.clear()
         path.write_bytes(bytes_)
-        loaded = CheckpointFolder(tmp_path, 0).load()
-        found.append(next(number for number, whole in enumerate(states, start=1) if same(loaded, whole)))
-    assert found.count(2) == 0
-
-
-def test_if_all_are_damaged_one_line_names_the_folder_and_the_remedy(tmp_path):
-    a_folder(tmp_path, 1, 2)
-    for path in tmp_path.glob("*"):
-        truncate(path)
+        assert same(CheckpointFolder(tmp_path, 0).load(), state(1))
+        (record,) = caplog.records
+        assert record.levelname == "WARNING"
+        assert path.name in record.getMessage()
+    path.with_name("checkpoint-000000001.safetensors").write_bytes(b"")
     with pytest.raises(InputError, match="delete the folder to start over") as caught:
         CheckpointFolder(tmp_path, 0).load()
     assert str(tmp_path) in str(caught.value)
@@ -86,12 +39,12 @@ def test_if_all_are_damaged_one_line_names_the_folder_and_the_remedy(tmp_path):
 
 def test_a_damaged_checkpoint_does_not_count_as_one_of_the_two_that_are_kept(tmp_path):
     a_folder(tmp_path, 1, 2)
-    garble(last(tmp_path))
+    last(tmp_path).write_bytes(b"garbage")
     folder = CheckpointFolder(tmp_path, 0)
     folder.load()
     folder.save(state(3))
     assert len(names(tmp_path)) == 2
-    garble(last(tmp_path))
+    last(tmp_path).write_bytes(b"garbage")
     assert CheckpointFolder(tmp_path, 0).load().progress["step"] == 1
 
 
@@ -209,14 +162,6 @@ def test_a_process_killed_while_it_removes_everything_finds_the_last_one_or_noth
     found = [CheckpointFolder(copy, 0).load() for copy in snapshots]
     assert [state.progress["step"] if state else 0 for state in found] == [2, 0]
     assert names(folder.folder) == []
-
-
-def test_what_was_half_written_is_swept(tmp_path):
-    folder = a_folder(tmp_path, 1, 2)
-    (tmp_path / ".checkpoint-000000003.machine-0123.safetensors").write_bytes(b"half")
-    folder.load()
-    folder.save(state(3))
-    assert names(tmp_path) == [f"checkpoint-00000000{number}.safetensors" for number in (2, 3)]
 
 
 def test_a_full_disk_is_reported_in_one_line_and_the_checkpoints_before_stay(tmp_path, monkeypatch):

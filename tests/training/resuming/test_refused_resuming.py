@@ -83,11 +83,13 @@ def test_a_finished_training_of_another_configuration_starts_anew_and_says_so(tm
     assert len(list(tmp_path.iterdir())) == 1
 
 
-def test_a_refusal_gives_both_values(tmp_path):
+def test_a_refusal_gives_both_values_or_says_which_is_lacking(tmp_path):
     with pytest.raises(Killed):
         fine_tune(KilledAfterSaving(tmp_path, saves=1))
     with pytest.raises(InputError, match=r"`training.learning_rate` 0.05 instead of 0.04"):
         fine_tune(CheckpointFolder(tmp_path, 0), learning_rate=0.04)
+    with pytest.raises(InputError, match=r"`loss.sharpness` not given instead of None"):
+        fine_tune(CheckpointFolder(tmp_path, 0), configuration={"loss.sharpness": None})
 
 
 def test_a_training_of_automatic_precision_goes_on_in_the_one_it_began_in(tmp_path, monkeypatch):
@@ -105,13 +107,6 @@ def test_a_training_of_automatic_precision_goes_on_in_the_one_it_began_in(tmp_pa
         CheckpointFolder(tmp_path, 30), precision="bfloat16", configuration={"training.precision": "bfloat16"}
     )
     assert goes_on == fine_tune(precision="bfloat16")
-
-
-def test_a_refusal_says_which_value_one_of_them_lacks(tmp_path):
-    with pytest.raises(Killed):
-        fine_tune(KilledAfterSaving(tmp_path, saves=1))
-    with pytest.raises(InputError, match=r"`loss.sharpness` not given instead of None"):
-        fine_tune(CheckpointFolder(tmp_path, 0), configuration={"loss.sharpness": None})
 
 
 def test_of_a_large_training_set_evenly_chosen_inputs_are_compared(monkeypatch):

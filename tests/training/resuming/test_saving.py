@@ -3,11 +3,11 @@
 import numpy as np
 import torch
 from torch import nn
+from torch.nn import functional
 
 from deephash_pipeline.training import (
     ArrayInputs,
     CheckpointFolder,
-    CrossEntropy,
     LabelledInputs,
     TrainingParameters,
     TrainingRun,
@@ -15,55 +15,28 @@ from deephash_pipeline.training import (
 )
 from deephash_pipeline.training.resuming import continuation
 
-CPU = torch.device("cpu")
-
-
-class FakeClock:
-    """Seconds that pass only where a test says so."""
-
-    def __init__(self, monkeypatch):
-        self.now = 0.0
-        monkeypatch.setattr(continuation.time, "monotonic", lambda: self.now)
-
-
-class TimedSaves(CheckpointFolder):
-    """Keeps nothing but the time of each save, which takes a while."""
-
-    def __init__(self, folder, seconds_between, clock, seconds):
-        super().__init__(folder, seconds_between)
-        self.clock, self.seconds, self.times = clock, seconds, []
-
-    def save(self, state):
-        self.times.append(self.clock.now)
-        self.clock.now += self.seconds
-
-
-class TickingLoss(nn.Module):
-    """Every step takes a second."""
-
-    def __init__(self, clock):
-        super().__init__()
-        self.clock = clock
-
-    def forward(self, logits, labels):
-        self.clock.now += 1
-        return CrossEntropy()(logits, labels)
-
 
 def times_of_saves(tmp_path, monkeypatch, seconds_between, seconds_to_save, steps):
-    clock = FakeClock(monkeypatch)
-    folder = TimedSaves(tmp_path, seconds_between, clock, seconds_to_save)
-    torch.manual_seed(0)
-    x, labels = np.zeros((16, 4), np.float32), np.zeros(16, np.int64)
+    """When a training saves itself, each of whose steps takes a second."""
+    now, times = 0.0, []
+    folder = CheckpointFolder(tmp_path, seconds_between)
+
+    def save(state):
+        nonlocal now
+        times.append(now)
+        now += seconds_to_save
+
+    def tick(logits, labels):
+        nonlocal now
+        now += 1
+        return functional.cross_entropy(logits, labels)
+
+    monkeypatch.setattr(continuation.time, "monotonic", lambda: now)
+    monkeypatch.setattr(folder, "save", save)
+    inputs = LabelledInputs(ArrayInputs(np.zeros((16, 4), np.float32), torch.device("cpu")), np.zeros(16, np.int64))
     settings = TrainingParameters(epochs=steps, batch_size=16, learning_rate=0.1, schedule="one_cycle")
-    train(
-        nn.Linear(4, 3),
-        TickingLoss(clock),
-        LabelledInputs(ArrayInputs(x, CPU), labels),
-        settings,
-        TrainingRun("test", checkpoints=folder),
-    )
-    return folder.times
+    train(nn.Linear(4, 3), tick, inputs, settings, TrainingRun("test", checkpoints=folder))
+    return times
 
 
 def test_a_checkpoint_is_made_as_often_as_was_asked_and_at_the_end(tmp_path, monkeypatch):
