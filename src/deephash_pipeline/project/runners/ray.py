@@ -20,7 +20,7 @@ from deephash_pipeline.project.freshness.graph import Catalog
 from deephash_pipeline.project.runners.job import Failure, Job, attempt
 from deephash_pipeline.project.runners.runner import GridRunner
 from deephash_pipeline.project.runners.schedule import Capacity, Needs, device_asked_for, uses_device
-from deephash_pipeline.project.runners.workers import Receive, WorkerLost, Workers
+from deephash_pipeline.project.runners.workers import WorkerLost, Workers
 
 PROBE_SECONDS = 120
 
@@ -67,7 +67,7 @@ class RayRunner(GridRunner):
         super().check(pipeline, catalog)
         _refuse_hidden_folders(self._ray, Path.cwd())
 
-    def open_workers(self, catalog: Catalog, hook_manager: Any, run_id: str | None, receive: Receive) -> Workers:
+    def open_workers(self, catalog: Catalog, hook_manager: Any, run_id: str | None) -> Workers:
         """Send the run to the cluster, once."""
         gpus = 0.0 if device_asked_for(catalog) == "cpu" else self.gpus
         return RayTasks(self._ray, Job.of(catalog, hook_manager.get_plugins(), run_id), gpus)
