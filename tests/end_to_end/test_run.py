@@ -102,7 +102,7 @@ def test_mlflow_holds_the_figures_of_the_catalog(finished_project):
 @pytest.fixture
 def codes_alone(finished_project, tmp_path):
     """A copy of the finished project with labels and codes, but without images, features, models and figures."""
-    kept = shutil.ignore_patterns("images.npy", "0[13468]_*", "metrics.json", "*.csv", "query_histograms.npz", ".viz")
+    kept = shutil.ignore_patterns("images.npy", "0[13468]_*", "metrics.json", "*.csv", ".viz")
     return Path(shutil.copytree(finished_project, tmp_path / "codes alone", ignore=kept))
 
 

@@ -3,13 +3,7 @@ import pytest
 
 from deephash_pipeline.common.cell import Cell
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.pipelines.shared.measuring import (
-    Histograms,
-    count_beside_distances,
-    count_query_distances,
-    count_validation_distances,
-    measure_retrieval,
-)
+from deephash_pipeline.pipelines.shared.measuring import measure_retrieval
 from deephash_pipeline.pipelines.shared.searching import LabelSets
 from deephash_pipeline.retrieval import CodeSets, count_distances, mean_average_precision, pack_bits
 from deephash_pipeline.retrieval.protocols import PROTOCOLS
@@ -34,13 +28,7 @@ def measured(validation_labels, protocol="paper"):
 
 
 def measured_codes(codes, validation_labels, protocol="paper"):
-    labels = LabelSets(QUERY_LABELS, LABELS, validation_labels)
-    histograms = Histograms(
-        count_query_distances(codes, labels, protocol),
-        count_beside_distances(codes, labels, protocol),
-        count_validation_distances(codes, labels),
-    )
-    return measure_retrieval(histograms, codes, labels, protocol, CELL)
+    return measure_retrieval(codes, LabelSets(QUERY_LABELS, LABELS, validation_labels), protocol, CELL)
 
 
 def test_the_metrics_of_a_cell_say_what_was_measured_on_what():
@@ -72,7 +60,7 @@ def test_the_validation_figure_knows_nothing_of_the_queries():
 def test_queries_of_classes_that_the_database_lacks_are_refused():
     codes = perfect_codes(LABELS, NO_LABELS, QUERY_LABELS)
     with pytest.raises(InputError, match="set protocol to another"):
-        count_query_distances(codes, LabelSets(QUERY_LABELS + 3, LABELS, NO_LABELS), "paper")
+        measure_retrieval(codes, LabelSets(QUERY_LABELS + 3, LABELS, NO_LABELS), "paper", CELL)
 
 
 # Protocols.
@@ -133,13 +121,15 @@ def test_nothing_is_measured_beside_where_there_is_nothing_to_search():
 def test_validation_images_of_other_classes_choose_nothing():
     labels = LabelSets(QUERY_LABELS + 3, LABELS, QUERY_LABELS + 3)
     codes = perfect_codes(LABELS, QUERY_LABELS, QUERY_LABELS)
-    assert not len(count_validation_distances(codes, labels).all)
-    assert mean_average_precision(count_query_distances(codes, labels, "unseen")) == 1
+    metrics, _ = measure_retrieval(codes, labels, "unseen", CELL)
+    assert metrics["validation_mean_average_precision"] is None
+    assert metrics["mean_average_precision"] == 1
 
 
 def test_codes_of_other_images_are_refused():
     with pytest.raises(InputError, match="not those of the images"):
-        count_query_distances(noisy_codes(QUERY_LABELS), LabelSets(QUERY_LABELS, LABELS[:-1], QUERY_LABELS), "paper")
+        labels = LabelSets(QUERY_LABELS, LABELS[:-1], QUERY_LABELS)
+        measure_retrieval(noisy_codes(QUERY_LABELS), labels, "paper", CELL)
 
 
 def test_curves_by_radius_and_by_rank_are_of_the_same_ranking():

@@ -65,7 +65,6 @@ FILES = [
     ("cnnh_plus.b16.hasher", "06_models/digits/cnnh_plus/b16/hasher.safetensors"),
     ("deephash_faithful.b48.history", "06_models/digits/deephash_faithful/b48/history.csv"),
     ("deephash.b12.codes", "07_model_output/digits/deephash/b12/codes.npz"),
-    ("sh.b32.validation_histograms", "07_model_output/digits/sh/b32/validation_histograms.npz"),
     ("deephash_random_start.b16.metrics", "07_model_output/digits/deephash_random_start/b16/metrics.json"),
     ("sh.b32.curves", "07_model_output/digits/sh/b32/precision_recall.csv"),
     ("all_metrics", "07_model_output/digits/metrics.json"),
@@ -188,10 +187,7 @@ def test_dataset_names_are_the_same_in_a_stage_and_in_the_full_pipeline(pipeline
 @pytest.mark.parametrize("cell", AT_ONE_LENGTH, ids=names_of)
 def test_a_cell_is_evaluated_alone_by_its_namespace(pipelines, cell, name):
     selected = pipelines[name].only_nodes_with_namespaces([f"evaluation.{cell.namespace}"])
-    assert selected.all_outputs() == {
-        f"{cell.namespace}.{name}"
-        for name in ("query_histograms", "beside_histograms", "validation_histograms", "metrics", "curves")
-    }
+    assert selected.all_outputs() == {f"{cell.namespace}.{name}" for name in ("metrics", "curves")}
 
 
 @pytest.mark.parametrize("cell", AT_ONE_LENGTH, ids=names_of)

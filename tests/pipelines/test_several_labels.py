@@ -27,13 +27,7 @@ from deephash_pipeline.pipelines.grid import METHODS
 from deephash_pipeline.pipelines.hash_layer_init.nodes import initialise
 from deephash_pipeline.pipelines.measured_cells.nodes import report_measured_cells
 from deephash_pipeline.pipelines.shared.fitting import BaselineParameters, fit_hash_function
-from deephash_pipeline.pipelines.shared.measuring import (
-    Histograms,
-    count_beside_distances,
-    count_query_distances,
-    count_validation_distances,
-    measure_retrieval,
-)
+from deephash_pipeline.pipelines.shared.measuring import measure_retrieval
 from deephash_pipeline.pipelines.shared.reporting import ReportingParameters
 from deephash_pipeline.pipelines.shared.searching import LabelSets
 from deephash_pipeline.reports.gallery import CodedImages, GalleryParameters, retrieval_gallery
@@ -129,12 +123,7 @@ def test_the_hash_layer_and_the_network_are_trained_on_several_labels(z):
 
 def test_a_cell_is_measured_by_the_number_of_labels_shared(codes):
     labels = LabelSets(LABELS[30:], LABELS, LABELS[20:30])
-    counted = Histograms(
-        count_query_distances(codes, labels, "paper"),
-        count_beside_distances(codes, labels, "paper"),
-        count_validation_distances(codes, labels),
-    )
-    metrics, _ = measure_retrieval(counted, codes, labels, "paper", Cell(method="itq", code_length=CODE_LENGTH))
+    metrics, _ = measure_retrieval(codes, labels, "paper", Cell(method="itq", code_length=CODE_LENGTH))
     graded = count_shared_labels(codes.query, labels.query, codes.database, labels.training, CODE_LENGTH)
     for name, value in graded_metrics(graded).items():
         assert metrics[name] == value
