@@ -5,12 +5,8 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from deephash_pipeline.common.fork_server import start_if_wanted
 from deephash_pipeline.project.context import ProjectContext
 from deephash_pipeline.project.environments import ExtendingConfigLoader
-
-# Workers' imports take as long as those of the command, on another core.
-start_if_wanted(sys.argv)
 
 if "kedro_viz.api.apps" in sys.modules:
     # This process is to serve Kedro-Viz.

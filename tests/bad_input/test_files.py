@@ -15,7 +15,6 @@ from deephash_pipeline.project.datasets import (
     CodesDataset,
     EncoderDataset,
     HasherDataset,
-    HistogramsDataset,
     NumpyDataset,
     TensorsDataset,
 )
@@ -25,7 +24,6 @@ DATASETS = {
     "array.npy": NumpyDataset,
     "mapped.npy": lambda path: NumpyDataset(path, mmap_mode="r"),
     "codes.npz": CodesDataset,
-    "histograms.npz": HistogramsDataset,
     "encoder.safetensors": EncoderDataset,
     "tensors.safetensors": TensorsDataset,
     "hasher.safetensors": HasherDataset,

@@ -1,13 +1,12 @@
 """A full disk, too little memory and signals are explained in one line."""
 
 import errno
-import sys
 
 import pytest
 from kedro.framework.cli.utils import LazyGroup
 
 from deephash_pipeline.cli import cli
-from deephash_pipeline.cli.guarded import causes, one_line_errors
+from deephash_pipeline.cli.guarded import causes
 from deephash_pipeline.cli.refusals import explained
 
 MACHINE = [
@@ -38,16 +37,6 @@ def test_what_the_machine_refuses_is_explained(error, named):
 def test_a_bug_is_not_explained_away():
     for bug in (TypeError("no"), KeyError("x"), OSError("no number"), AssertionError("no")):
         assert explained(list(causes(bug)), None) is None
-
-
-@pytest.mark.usefixtures("here")
-def test_a_run_that_is_stopped_outside_a_training_says_so(capsys):
-    with pytest.raises(SystemExit) as stopped:
-        one_line_errors(lambda: sys.exit(143))()
-    assert stopped.value.code == 143
-    assert capsys.readouterr().err.splitlines() == [
-        "Error: stopped by SIGTERM: the same command goes on with what is not made yet"
-    ]
 
 
 def test_ctrl_c_during_imports_is_one_line(monkeypatch, capsys):

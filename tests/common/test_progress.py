@@ -93,18 +93,11 @@ def test_durations_read_like_those_of_people(seconds, text):
     assert progress.duration(seconds) == text
 
 
-def test_who_listens_receives_steps_in_place_of_the_console(clock, caplog):
-    received = []
+def test_a_process_that_another_has_started_draws_nothing_on_the_terminal_they_share(clock, caplog, monkeypatch):
     console = on_a_terminal(clock)
-    with (
-        caplog.at_level(logging.INFO, "deephash_pipeline"),
-        progress.reported_to(received.append),
-        progress.count_steps("deephash.b48", 1000, where="epoch 1 of 2", console=console) as advance,
-    ):
-        for _ in range(1000):
-            clock.now += 0.1
-            advance("epoch 2 of 2")
-    assert received[0] == ("deephash.b48", 0, 1000, "epoch 1 of 2")
-    assert received[-1] == ("deephash.b48", 1000, 1000, "epoch 2 of 2")
-    assert len(received) < 250
-    assert caplog.messages == drawn(console) == []
+    monkeypatch.setattr("multiprocessing.parent_process", lambda: "the run")
+    with caplog.at_level(logging.INFO, "deephash_pipeline"):
+        for _ in progress.track(range(2), "gist", 2, console):
+            clock.now += 40
+    assert drawn(console) == []
+    assert caplog.messages == ["gist: 1 of 2", "gist: 2 of 2, 0 s left"]

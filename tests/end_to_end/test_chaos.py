@@ -71,9 +71,15 @@ def test_a_training_leaves_its_last_two_checkpoints_and_nothing_else(outcome):
         assert all(name.startswith(CHECKPOINT) for name in names)
 
 
-def test_mlflow_shows_one_finished_run_with_one_of_each_cell(outcome):
-    assert outcome.disturbed.tracked_runs() == outcome.undisturbed.tracked_runs()
-    assert {status for _, status in outcome.disturbed.tracked_runs()} == {"FINISHED"}
+def test_mlflow_shows_one_finished_run_with_one_of_each_cell_and_no_run_at_work(outcome):
+    disturbed = outcome.disturbed.tracked_runs()
+    # What a cell had logged before a kill is logged again in the run that ends.
+    finished = {run for run in disturbed if run[1] == "FINISHED"}
+    assert finished == set(outcome.undisturbed.tracked_runs())
+    assert {status for _, status in disturbed} == {"FINISHED", "KILLED"}
+    assert [name for name, _ in finished if " " in name] == [
+        name for name, status in disturbed if status == "FINISHED" and " " in name
+    ]
 
 
 def test_no_process_has_outlived_its_run(outcome):

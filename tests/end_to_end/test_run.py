@@ -79,6 +79,26 @@ def test_mlflow_holds_one_parent_and_a_child_for_each_cell(finished_project):
     assert found == sorted((cell.method, str(cell.code_length or 10)) for cell in GRID)
 
 
+@pytest.fixture
+def codes_alone(finished_project, tmp_path):
+    """A copy of the finished project with labels and codes, but without images, features, models and figures."""
+    kept = shutil.ignore_patterns("images.npy", "0[13468]_*", "metrics.json", "*.csv", ".viz")
+    return Path(shutil.copytree(finished_project, tmp_path / "codes alone", ignore=kept))
+
+
+@pytest.mark.complete
+def test_evaluation_runs_on_cached_codes_alone(finished_project, codes_alone, small_runtime_parameters):
+    before = tracked(codes_alone)
+    bootstrap_project(codes_alone)
+    with KedroSession.create(codes_alone, runtime_params=small_runtime_parameters) as session:
+        session.run(pipeline_names=["evaluation"])
+    metrics = Path("data/07_model_output/digits/metrics.json")
+    assert (codes_alone / metrics).read_bytes() == (finished_project / metrics).read_bytes()
+    after = tracked(codes_alone)
+    assert len(after[0]) == len(before[0]) + 1
+    assert len(after[1]) == len(before[1]) + len(GRID)
+
+
 def test_the_same_seed_gives_the_same_codes_when_a_cell_is_trained_alone(
     finished_project, small_parameters, tmp_path, monkeypatch
 ):

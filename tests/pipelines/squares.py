@@ -5,13 +5,7 @@ import numpy as np
 from deephash_pipeline.common.cell import Cell
 from deephash_pipeline.deephash import Experiment, LabelledImages, Run, TrainingSet
 from deephash_pipeline.images.statistics import pixel_statistics
-from deephash_pipeline.pipelines.shared.measuring import (
-    Histograms,
-    count_beside_distances,
-    count_query_distances,
-    count_validation_distances,
-    measure_retrieval,
-)
+from deephash_pipeline.pipelines.shared.measuring import measure_retrieval
 
 EXPERIMENT = Experiment(benchmark="squares", network="lenet", seed=7, device="cpu")
 CLASSES = ["left", "middle", "right"]
@@ -44,12 +38,7 @@ TRAINING = {"epochs": 2, "batch_size": 12, "learning_rate": 0.01}
 
 def measured_codes(codes, labels, protocol="paper", cell=None):
     """Metrics and curves of codes."""
-    counted = Histograms(
-        count_query_distances(codes, labels, protocol),
-        count_beside_distances(codes, labels, protocol),
-        count_validation_distances(codes, labels),
-    )
-    return measure_retrieval(counted, codes, labels, protocol, cell or Cell(method="deephash", code_length=12))
+    return measure_retrieval(codes, labels, protocol, cell or Cell(method="deephash", code_length=12))
 
 
 def run_of(method, code_length=12):

@@ -1,4 +1,4 @@
-"""Several seeds, compared: from codes to the table, the page and the figure."""
+"""Several seeds, compared: from codes to the table and the page."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.deephash import Run
 from deephash_pipeline.deephash.experiment import ClassifierRun
 from deephash_pipeline.deephash.fine_tune import build_network
-from deephash_pipeline.pipelines.comparison.nodes import compare_methods, draw_comparison, map_of_seeds
+from deephash_pipeline.pipelines.comparison.nodes import compare_methods, map_of_seeds
 from deephash_pipeline.pipelines.grid import METHODS
 from deephash_pipeline.pipelines.shared.fitting import BaselineParameters, fit_hash_function
 from deephash_pipeline.pipelines.shared.searching import LabelSets
@@ -116,13 +116,6 @@ def test_the_page_shows_spread_seeds_and_ties(table):
     assert "±" not in csq
     (deephash,) = (line for line in lines if line.startswith(f"| {METHODS['deephash']} |"))
     assert deephash.count("**") == 2
-
-
-def test_the_figure_has_an_error_bar_for_each_cell_of_several_seeds(table):
-    drawn = {trace.name: trace for trace in draw_comparison(table, METHODS).data}
-    assert set(drawn) == {"ITQ", "CSQ", "LSH", METHODS["deephash"]}
-    assert drawn["ITQ"].error_y.array[0] > 0
-    assert drawn["CSQ"].error_y.array[0] == 0
 
 
 def test_codes_of_other_images_and_no_codes_are_refused():

@@ -2,10 +2,6 @@ import numpy as np
 import pytest
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.pipelines.shared.measuring import (
-    count_query_distances,
-    count_validation_distances,
-)
 from deephash_pipeline.pipelines.shared.searching import LabelSets
 from deephash_pipeline.retrieval import CodeSets, count_distances, mean_average_precision, pack_bits
 from deephash_pipeline.retrieval.protocols import PROTOCOLS
@@ -52,7 +48,7 @@ def test_the_validation_figure_knows_nothing_of_the_queries():
 def test_queries_of_classes_that_the_database_lacks_are_refused():
     codes = perfect_codes(LABELS, NO_LABELS, QUERY_LABELS)
     with pytest.raises(InputError, match="set protocol to another"):
-        count_query_distances(codes, LabelSets(QUERY_LABELS + 3, LABELS, NO_LABELS), "paper")
+        measured_codes(codes, LabelSets(QUERY_LABELS + 3, LABELS, NO_LABELS))
 
 
 # Protocols.
@@ -113,8 +109,15 @@ def test_nothing_is_measured_beside_where_there_is_nothing_to_search():
 def test_validation_images_of_other_classes_choose_nothing():
     labels = LabelSets(QUERY_LABELS + 3, LABELS, QUERY_LABELS + 3)
     codes = perfect_codes(LABELS, QUERY_LABELS, QUERY_LABELS)
-    assert not len(count_validation_distances(codes, labels).all)
-    assert mean_average_precision(count_query_distances(codes, labels, "unseen")) == 1
+    metrics, _ = measured_codes(codes, labels, "unseen")
+    assert metrics["validation_mean_average_precision"] is None
+    assert metrics["mean_average_precision"] == 1
+
+
+def test_codes_of_other_images_are_refused():
+    with pytest.raises(InputError, match="not those of the images"):
+        labels = LabelSets(QUERY_LABELS, LABELS[:-1], QUERY_LABELS)
+        measured_codes(noisy_codes(QUERY_LABELS), labels)
 
 
 def test_curves_by_radius_and_by_rank_are_of_the_same_ranking():

@@ -102,7 +102,7 @@ def test_nothing_of_hand_crafted_features_runs_in_the_full_pipeline():
 def test_a_cell_on_the_descriptor_is_made_alone_by_its_namespace():
     for cell in ON_DESCRIPTORS:
         made = STAGES["hand_crafted"].only_nodes_with_namespaces([f"hand_crafted.{cell.namespace}"]).all_outputs()
-        assert {f"{cell.namespace}.{name}" for name in ("encoder", "codes", "query_histograms", "metrics")} <= made
+        assert {f"{cell.namespace}.{name}" for name in ("encoder", "codes", "metrics")} <= made
         assert all(name.startswith(f"{cell.namespace}.") for name in made)
 
 

@@ -147,10 +147,7 @@ def test_evaluation_needs_codes_and_labels_alone(pipelines):
 @pytest.mark.parametrize("cell", AT_ONE_LENGTH, ids=names_of)
 def test_a_cell_is_evaluated_alone_by_its_namespace(pipelines, cell, name):
     selected = pipelines[name].only_nodes_with_namespaces([f"evaluation.{cell.namespace}"])
-    assert selected.all_outputs() == {
-        f"{cell.namespace}.{name}"
-        for name in ("query_histograms", "beside_histograms", "validation_histograms", "metrics", "curves")
-    }
+    assert selected.all_outputs() == {f"{cell.namespace}.{name}" for name in ("metrics", "curves")}
 
 
 @pytest.mark.parametrize("cell", AT_ONE_LENGTH, ids=names_of)

@@ -46,13 +46,6 @@ class PageReader(HTMLParser):
                 self.best.append(text)
 
 
-def test_a_sentence_names_the_highest_of_the_methods_and_says_of_how_many_seeds(render):
-    page = " ".join(PageReader(render()).text)
-    text = re.sub(r"\s+", " ", page)
-    assert "At 32 bits, ITQ has the highest mAP, 0.2800; at 12 bits, DeepHash (fine-tuning) has the highest" in text
-    assert "one training with one seed" in text
-
-
 @pytest.fixture
 def render(metrics, curves, display_names, groups):
     def render_with(benchmark="cifar10", title="Codes for small images", **changes):
@@ -193,14 +186,6 @@ def seen_by_a_browser(page, folder, width=1000, script="", dark=False):
 
 
 in_a_browser = pytest.mark.skipif(shutil.which("chromium") is None, reason="needs Chromium")
-
-
-@in_a_browser
-def test_a_browser_draws_bars_of_one_code_length(render, metrics, display_names, groups, tmp_path):
-    cells = [cell for cell in metrics if cell["code_length"] in (10, 12)]
-    page = render(figures={"map": figure_map_by_code_length(cells, display_names, groups)})
-    drawn = seen_by_a_browser(page, tmp_path, width=390)
-    assert len(re.findall(r'<g class="point"', drawn)) == 5
 
 
 @in_a_browser

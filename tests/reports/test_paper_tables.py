@@ -1,18 +1,12 @@
 import math
-import re
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from deephash_pipeline.pipelines.grid import CODE_LENGTHS, METHODS, PAPER_METHODS
-from deephash_pipeline.reports.paper.figures import (
-    paper_figure_map,
-    paper_figure_precision_recall,
-    precision_recall_table,
-)
-from deephash_pipeline.reports.paper.pages import compared_page, precision_recall_page, unseen_page
-from deephash_pipeline.reports.paper.published import cited_map, published_map
+from deephash_pipeline.reports.paper.pages import compared_page
+from deephash_pipeline.reports.paper.published import cited_map
 from deephash_pipeline.reports.paper.tables import (
     BENCHMARKS,
     FEATURE_METHODS,
@@ -22,9 +16,8 @@ from deephash_pipeline.reports.paper.tables import (
     code_lengths_table,
     features_table,
     for_readers,
-    unseen_table,
 )
-from deephash_pipeline.reports.stored_tables import with_stored_curves, with_stored_metrics
+from deephash_pipeline.reports.stored_tables import with_stored_metrics
 
 PAPER = {method: METHODS[method] for method in PAPER_METHODS}
 NAMES = {method: name for method, name in PAPER.items() if method != "one_of_c"}
@@ -162,116 +155,6 @@ def test_hand_crafted_features_without_the_networks_are_not_called_not_run():
     assert section(page, "CIFAR10").lstrip().startswith("Sizes not recorded")
 
 
-def test_the_figure_of_map_draws_lines_where_something_was_measured_and_open_markers_where_published():
-    table = code_lengths_table(RESULTS, NAMES, CODE_LENGTHS)
-    figure = paper_figure_map(table, NAMES)
-    titles = [annotation.text for annotation in figure.layout.annotations]
-    assert titles == ["MNIST: not run", "CIFAR10: 5 of 100 cells run", "Kaggle-Face: not run", "SUN397: not run"]
-    lines = [trace for trace in figure.data if trace.mode == "lines+markers"]
-    assert {trace.name for trace in lines} == {NAMES[key] for key in ("itq", "deephash", "liong_sdh", "cnnh")}
-    assert {trace.yaxis for trace in lines} == {"y2"}
-    itq = next(trace for trace in lines if trace.name == "ITQ")
-    assert (list(itq.x), list(itq.y)) == ([12, 16], [0.31, 0.32])
-    markers = [trace for trace in figure.data if trace.mode == "markers" and trace.x[0] is not None]
-    assert all(trace.marker.symbol.endswith("-open") for trace in markers)
-    assert {trace.yaxis for trace in markers} == {"y", "y2", "y3", "y4"}
-    mnist = next(trace for trace in markers if trace.name == "KSH" and trace.yaxis == "y")
-    assert list(mnist.y) == [published_map("mnist", "ksh", length) for length in (12, 24, 48)]
-    assert not {trace.name for trace in markers} & {NAMES[key] for key in ("cnnh", "liong_sdh", "dnnh", "cnnh_plus")}
-
-
-def test_a_method_is_in_the_legend_once_and_as_it_was_measured():
-    figure = paper_figure_map(code_lengths_table(RESULTS, NAMES, CODE_LENGTHS), NAMES)
-    entries = [trace for trace in figure.data if trace.showlegend is not False]
-    assert len({trace.name for trace in entries}) == len(entries)
-    assert next(trace for trace in entries if trace.name == "ITQ").mode == "lines+markers"
-    ranks = {trace.name: trace.legendrank for trace in entries}
-    in_order = [ranks[name] for name in NAMES.values() if name in ranks]
-    assert in_order == sorted(in_order)
-
-
-@pytest.fixture
-def drawn(curves):
-    """The curves of three benchmarks' worth of nothing and one of something, at 32 bits."""
-    return precision_recall_table({"mnist": curves[curves["code_length"] == 32]}, NAMES)
-
-
-def test_precision_and_recall_of_what_was_run_and_a_row_for_what_was_not(drawn):
-    ran = drawn.dropna(subset=["precision"])
-    assert set(ran["benchmark"]) == {"MNIST"}
-    assert set(ran["method"]) == {"LSH", "ITQ"}
-    assert ran.groupby("method")["radius"].apply(list).to_dict() == {name: list(range(33)) for name in ("LSH", "ITQ")}
-    assert len(drawn) - len(ran) == 4 * len(NAMES) - 2
-    shown = for_readers(drawn)
-    assert (shown["precision"] == NOT_RUN).sum() == 4 * len(NAMES) - 2
-    page = precision_recall_page("Curves", shown, {"mnist": [cell("itq", 32, 0.28)]})
-    assert re.search("^Not run: .*CSQ", section(page, "MNIST"), re.MULTILINE)
-    assert section(page, "CIFAR10").lstrip().startswith("Not run")
-
-
-def test_a_radius_within_which_nothing_lies_is_not_called_not_run(curves):
-    curves = curves[(curves["code_length"] == 32) & (curves["point"] > 2)]
-    shown = for_readers(precision_recall_table({"mnist": curves}, NAMES))
-    assert "| ITQ | nothing found | \N{EN DASH}" in precision_recall_page("Curves", shown, {})
-
-
-def test_the_figure_of_curves_leaves_panels_that_were_not_run_empty_with_their_axes(drawn):
-    figure = paper_figure_precision_recall(drawn, NAMES, 32)
-    assert [annotation.text for annotation in figure.layout.annotations] == [
-        "MNIST: 2 of 20 methods run",
-        *(f"{name}: not run" for name in ("CIFAR10", "Kaggle-Face", "SUN397")),
-    ]
-    assert {trace.yaxis for trace in figure.data if trace.name} == {"y"}
-    assert {trace.yaxis for trace in figure.data} == {"y", "y2", "y3", "y4"}
-    assert len(figure.to_json()) < 50_000
-
-
-def of_protocol(protocol, scores, **beside):
-    sizes = {"protocol": protocol, "queries": 3000, "database_size": 15000, "chance_level": 0.3335}
-    return [
-        {"method": method, "code_length": 10 if method == "one_of_c" else 12, "mean_average_precision": score}
-        | sizes
-        | beside
-        for method, score in scores.items()
-    ]
-
-
-def test_three_protocols_stand_side_by_side():
-    held_out = {"mean_average_precision": 0.2, "database_size": 500, "chance_level": 0.1}
-    beside = {f"held_out_{name}": value for name, value in held_out.items()}
-    results = {
-        "cifar10": of_protocol("paper", {"itq": 0.3}, **beside),
-        "cifar10_unseen": of_protocol("unseen", {"itq": 0.4, "one_of_c": 0.5}),
-    }
-    table = unseen_table(results, PAPER, CODE_LENGTHS)
-    protocols = ["training_database", "held_out_database", "unseen_classes"]
-    by_cell = table.set_index(["method", "code_length"])
-    assert by_cell.loc[("ITQ", 12), protocols].tolist() == [0.3, 0.2, 0.4]
-    assert by_cell.loc[("KSH", 12), protocols].isna().all()
-    assert len(table) == len(NAMES) * len(CODE_LENGTHS) + 1
-    page = unseen_page("Unseen", table, results, METHODS["one_of_c"])
-    assert "| ITQ | 0.3000 | 0.2000 | 0.4000 | not run |" in page
-    assert "\nNot run: LSH," in page
-    assert "1-of-C code of the classifier, 10 bits: training not run, held out not run, unseen classes 0.5000." in page
-    assert "- Held out: 3,000 queries, database of 500 images, chance 0.1000." in page
-    assert "- Unseen classes: 3,000 queries, database of 15,000 images, chance 0.3335." in page
-
-
-def test_what_was_measured_by_another_protocol_is_in_no_column_of_the_papers():
-    for protocol in ("held_out", "cifar10_1", "cifar10_2"):
-        results = {"cifar10": of_protocol(protocol, {"itq": 0.3})}
-        assert all_methods_table(results, NAMES)["measured"].isna().all()
-        assert unseen_table(results, PAPER, CODE_LENGTHS).iloc[:, 2:].isna().all(axis=None)
-
-
-def test_protocols_that_were_not_run_say_so():
-    table = unseen_table({}, PAPER, CODE_LENGTHS)
-    assert table.iloc[:, 2:].isna().all(axis=None)
-    page = unseen_page("Unseen", table, {}, METHODS["one_of_c"])
-    assert "- Held out: not run." in page
-    assert "- Unseen classes: not run." in page
-
-
 def test_a_table_keeps_what_was_stored_where_nothing_is_measured_and_no_row_that_is_gone():
     stored = for_readers(all_methods_table(RESULTS, NAMES))
     kept = with_stored_metrics(all_methods_table({}, NAMES), stored)
@@ -280,13 +163,3 @@ def test_a_table_keeps_what_was_stored_where_nothing_is_measured_and_no_row_that
     assert rows_of(again, "CIFAR10", "ITQ", 12)[["measured", "difference"]].to_numpy().tolist() == [[0.5, 0.5 - 0.2711]]
     renamed = with_stored_metrics(all_methods_table({}, NAMES), stored.assign(method="a former name"))
     assert renamed["measured"].isna().all()
-
-
-def test_curves_are_kept_whole_or_replaced_whole(drawn, curves):
-    stored = for_readers(drawn)
-    nothing = precision_recall_table({}, NAMES)
-    pd.testing.assert_frame_equal(for_readers(with_stored_curves(nothing, stored)), stored)
-    itq = curves[(curves["code_length"] == 32) & (curves["method"] == "itq") & (curves["point"] > 1)]
-    again = with_stored_curves(precision_recall_table({"mnist": itq}, NAMES), stored).dropna(subset=["precision"])
-    radii = again.groupby("method")["radius"].apply(list).to_dict()
-    assert radii == {"LSH": list(range(33)), "ITQ": list(range(2, 33))}

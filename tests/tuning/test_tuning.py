@@ -10,7 +10,6 @@ import pytest
 from pydantic import ValidationError
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.common.progress import reported_to
 from deephash_pipeline.deephash import FineTuningParameters, LabelledImages, PreTrainedWeights
 from deephash_pipeline.deephash.fine_tune import build_network
 from deephash_pipeline.losses import LOSS_PARAMETERS
@@ -175,14 +174,6 @@ def test_a_search_that_is_asked_to_stop_names_the_trial_that_begins_anew(tmp_pat
     assert caught.value.exit_code == 128 + signal.SIGTERM
     (summary,) = optuna.get_all_study_summaries(f"sqlite:///{tmp_path / 'study.db'}")
     assert summary.n_trials == 0
-
-
-def test_a_search_says_in_which_trial_it_is(tmp_path):
-    received = []
-    with reported_to(received.append):
-        search(job(TUNING.model_copy(update={"trials": 2})), tmp_path / "study.db")
-    assert received[0].where == "trial 1 of 2, epoch 1 of 2"
-    assert received[-1].where.startswith("trial 2 of 2, epoch ")
 
 
 def test_trials_of_another_configuration_count_for_nothing(searched):

@@ -53,7 +53,6 @@ HELP = {
     "runner": "ParallelRunner, the default on several cores, SequentialRunner or "
     "deephash_pipeline.project.runners.RayRunner.",
 }
-STOPPED = 128 + signal.SIGTERM
 PYDANTIC_DETAILS = re.compile(r"\[type=[^\n]*|For further information visit \S+")
 
 
@@ -74,10 +73,6 @@ def one_line_errors(command: Callable[..., Any] | None) -> Callable[..., Any]:
             if "runner" in options:
                 options = checked_run(options)
             return command(**options)
-        except SystemExit as stopped:
-            if stopped.code == STOPPED:
-                click.echo("Error: stopped by SIGTERM: the same command goes on with what is not made yet", err=True)
-            raise
         except KeyboardInterrupt as interruption:
             # Outside trainings, which stop after a step: for click it is exit code 1, for a shell 130.
             reported = click.ClickException("interrupted: the same command goes on with what is not made yet")

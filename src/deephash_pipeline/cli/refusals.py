@@ -124,6 +124,8 @@ def check_options(options: Mapping[str, Any], pipeline: Pipeline) -> None:
     if unknown:
         raise InputError(f"unknown tag `{unknown[0]}`: choose among {', '.join(sorted(tags))}")
     given = {option: options[option] for option in FILTERS if options.get(option)}
+    if not given:
+        return
     try:
         pipeline.filter(**given)
     except ValueError as error:

@@ -1,13 +1,12 @@
 """The fork server: a process that has imported what workers need, and has no threads.
 
-It imports for several seconds, as the command does that wants it. So it is started before most of that is imported
-here: this module imports nothing of this project.
+It imports for several seconds, while the run that wants it looks at what is up to date.
 """
 
 import multiprocessing
 import os
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing import forkserver, resource_tracker
 
@@ -16,7 +15,6 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_
 # So that no library starts threads when it is imported, which a fork would not copy; nor numba later, for whose threads
 # a worker that is killed would leave a semaphore behind.
 ENVIRONMENT = dict.fromkeys(THREADS, "1")
-WHOLE: tuple[set[str], ...] = (set(), {"--pipelines=full"}, {"--pipelines=field"})
 
 
 def start() -> None:
@@ -30,18 +28,6 @@ def start() -> None:
             forkserver.ensure_running()
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, former)
-
-
-def start_if_wanted(arguments: Sequence[str]) -> None:
-    """Start it if a command's arguments are those of a whole run, which uses all cores.
-
-    Example:
-        >>> start_if_wanted(["kedro", "registry", "list"])
-    """
-    command, options = arguments[1:2], {option for option in arguments[2:] if not option.startswith("--env=")}
-    workers = os.environ.get("DEEPHASH_WORKERS") or os.cpu_count()
-    if list(command) == ["run"] and options in WHOLE and str(workers) != "1":
-        start()
 
 
 @contextmanager

@@ -1,10 +1,11 @@
 """Progress of long computations: a bar on a terminal, a line now and then in a log; both say how much time is left."""
 
 import logging
+import multiprocessing
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
@@ -13,72 +14,11 @@ logger = logging.getLogger(__name__)
 
 SECONDS_BETWEEN_LINES = 30.0
 SECONDS_BETWEEN_FRAMES = 0.1
-SECONDS_BETWEEN_REPORTS = 0.5
 
 SPEED_ESTIMATE_PERIOD = 3600.0
 """Seconds over which a bar averages its speed. By rich's default, 30, no time is left where a step takes longer."""
 
 Item = TypeVar("Item")
-
-
-class Steps(NamedTuple):
-    """How far a computation has come.
-
-    Attributes:
-        description: what computes, such as ``"deephash.b48"``.
-        done: steps that are done.
-        total: all of them.
-        where: such as ``"epoch 14 of 20"``.
-    """
-
-    description: str
-    done: int
-    total: int
-    where: str
-
-
-class _Listener:
-    """Who receives steps in place of the console; one for the process."""
-
-    receive: Callable[[Steps], None] | None = None
-
-
-@contextmanager
-def reported_to(receive: Callable[[Steps], None]) -> Iterator[None]:
-    """Have computations inside the block call `receive` now and then instead of showing their own progress.
-
-    Example:
-        >>> with reported_to(lambda steps: print(steps.description, steps.done, "of", steps.total)):
-        ...     total = sum(track([1, 2], "numbers", total=2))
-        numbers 0 of 2
-        numbers 2 of 2
-    """
-    former, _Listener.receive = _Listener.receive, receive
-    try:
-        yield
-    finally:
-        _Listener.receive = former
-
-
-@contextmanager
-def part(name: str) -> Iterator[None]:
-    """Have computations inside the block report where they are as in a part of something larger.
-
-    Args:
-        name: name of the part, put before where the computation is, such as ``"trial 3 of 20"``.
-
-    Example:
-        >>> with reported_to(lambda steps: print(steps.where)), part("trial 3 of 20"):
-        ...     total = sum(track([1, 2], "numbers", total=2))
-        trial 3 of 20, 0 of 2
-        trial 3 of 20, 2 of 2
-    """
-    receive = _Listener.receive
-    if receive is None:
-        yield
-        return
-    with reported_to(lambda steps: receive(steps._replace(where=f"{name}, {steps.where}"))):
-        yield
 
 
 def track(items: Iterable[Item], description: str, total: int, console: Console | None = None) -> Iterator[Item]:
@@ -122,28 +62,12 @@ def count_steps(
         ...         advance("epoch 1 of 1")
     """
     console = console or Console(stderr=True)
-    if _Listener.receive is not None:
-        yield _reports(_Listener.receive, Steps(description, done, total, where))
-    elif console.is_terminal:
+    # Workers, which are other processes, share the terminal of the run; their lines are logged where it was started.
+    if console.is_terminal and multiprocessing.parent_process() is None:
         with _bar(description, total, done, where, console) as advance:
             yield advance
     else:
         yield _lines(description, total, done)
-
-
-def _reports(receive: Callable[[Steps], None], steps: Steps) -> Callable[[str], None]:
-    receive(steps)
-    done, reported = steps.done, time.monotonic()
-
-    def advance(where: str) -> None:
-        nonlocal done, reported
-        done += 1
-        now = time.monotonic()
-        if done == steps.total or now - reported >= SECONDS_BETWEEN_REPORTS:
-            reported = now
-            receive(Steps(steps.description, done, steps.total, where))
-
-    return advance
 
 
 @contextmanager

@@ -62,8 +62,3 @@ def connected(address: str | None, cpus: int | None = None) -> Iterator[Any]:
         yield ray
     finally:
         ray.shutdown()
-
-
-def is_there(path: str) -> bool:
-    """Say whether the machine that this runs on sees a path."""
-    return os.path.exists(path)

@@ -11,18 +11,18 @@ from kedro.framework.project import pipelines
 from kedro.pipeline import Pipeline
 from pydantic import BaseModel, ValidationError
 
-from deephash_pipeline.common.cell import FIELD, LONG_CODES, SEEDS
+from deephash_pipeline.common.cell import FIELD_AT_A_GLANCE
 from deephash_pipeline.common.devices import resolve_device
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.parameters import faults_in_one_line, refuse_booleans_for_numbers
 from deephash_pipeline.deephash.experiment import Experiment
+from deephash_pipeline.pipeline_registry import OTHERS
 from deephash_pipeline.pipelines.grid import grid_parameters
 from deephash_pipeline.project.datasets.atomic_file import AtomicFileDataset
 from deephash_pipeline.project.freshness.graph import BENCHMARK_FILE, Catalog, flatten
 from deephash_pipeline.retrieval.protocols import require_protocol
 
 LARGEST = 2**63
-AT_ALL_LENGTHS = {"full", "__default__", FIELD, LONG_CODES, SEEDS, "without_labels"}
 
 
 class SoundRun:
@@ -97,7 +97,7 @@ def refuse_unread(parameters: Mapping[str, Any]) -> None:
 
 def parameters_read() -> set[str]:
     """Name the parameters that any pipeline reads, which are the same at all code lengths; not those of the grid."""
-    inputs = set[str]().union(*(pipelines[name].inputs() for name in pipelines if name not in AT_ALL_LENGTHS))
+    inputs = set[str]().union(*(pipelines[name].inputs() for name in (FIELD_AT_A_GLANCE, *OTHERS)))
     return {name.removeprefix("params:") for name in inputs - grid_parameters().keys() if name.startswith("params:")}
 
 

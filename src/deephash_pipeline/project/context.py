@@ -22,11 +22,13 @@ class ProjectContext(KedroContext):
         if self._pipelines_to_validate is None:
             # For a notebook or Kedro-Viz. Kedro would make all pipelines there are, to look at the types they expect.
             self._pipelines_to_validate = [FIELD_AT_A_GLANCE]
+        # Stated so, they are read from their files once, not at each of the three times that they are asked for.
+        self.config_loader["parameters"] = given = self.config_loader["parameters"]
         try:
             validated: dict[str, Any] = super()._get_validated_params()
         except ParameterValidationError as error:
             raise InputError(each_fault_once(str(error))) from error
-        for name, value in self.config_loader["parameters"].items():
+        for name, value in given.items():
             refuse_booleans_for_numbers({name: value}, validated, "parameters")
         return validated
 

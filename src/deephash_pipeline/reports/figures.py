@@ -21,18 +21,14 @@ from deephash_pipeline.reports.cells import (
     shared_chance_level,
 )
 from deephash_pipeline.reports.panels import (
-    GROUP_COLOURS,
     REFERENCE_COLOUR,
     add_row_to_legends,
     add_to_panel,
     by_group,
     curves_in_panels,
-    report_template,
     told,
 )
 
-_BAR_HEIGHT = 26
-_CHANCE = "Chance"
 _SCORE = "mean_average_precision"
 _TIE_BOUNDS = ("mean_average_precision_pessimistic", "mean_average_precision_optimistic")
 
@@ -42,8 +38,7 @@ def figure_map_by_code_length(
 ) -> go.Figure:
     """Mean average precision against code length, one curve per method (the paper's figure of mAP scores).
 
-    Each group of methods has a panel, whose axis starts where its data does. Of one code length there is no curve: its
-    cells are bars, the best on top.
+    Each group of methods has a panel, whose axis starts where its data does. Of one code length there are points.
 
     Args:
         metrics: metrics of the cells, in any order.
@@ -56,8 +51,6 @@ def figure_map_by_code_length(
     given = list(metrics)
     cells = grid_cells(given, display_names)
     lengths = sorted({cell_code_length(cell) for cell in cells})
-    if len(lengths) == 1:
-        return _bars(given, cells, display_names, groups)
     figure = curves_in_panels(
         pd.DataFrame(
             {
@@ -79,7 +72,7 @@ def figure_map_by_code_length(
     )
     baseline, reference = classifier_baseline_cell(given), ""
     if baseline is not None:
-        reference = "Grey line: the classifier's own 1-of-C code, which does not depend on the code length. "
+        reference = "Grey: the classifier's own 1-of-C code, which does not depend on the code length. "
         add_row_to_legends(figure)
         for panel, methods in enumerate(by_group([str(cell["method"]) for cell in cells], groups).values()):
             ends = [cell_code_length(cell) for cell in cells if cell["method"] in methods]
@@ -138,65 +131,6 @@ def figure_precision_recall(
     )
 
 
-def _bars(
-    given: Sequence[CellMetrics],
-    cells: Sequence[CellMetrics],
-    display_names: Mapping[str, str],
-    groups: Mapping[str, Collection[str]],
-) -> go.Figure:
-    bars: list[tuple[str, str, float, str]] = []
-    for heading, methods in by_group([str(cell["method"]) for cell in cells], groups).items():
-        for cell in cells:
-            if cell["method"] in methods:
-                low, high = (cell_metric(cell, bound) for bound in _TIE_BOUNDS)
-                ties = f"<br>by order of ties: {low:.4f} to {high:.4f}"
-                name = display_names[str(cell["method"])]
-                bars.append((heading, name, cell_metric(cell, _SCORE), ties))
-    baseline = classifier_baseline_cell(given)
-    if baseline is not None:
-        score = cell_metric(baseline, _SCORE)
-        bars.append(("References", _baseline_name(baseline, display_names), score, ""))
-    bars.append(("References", _CHANCE, shared_chance_level(given), ""))
-
-    headings = list(dict.fromkeys(heading for heading, *_ in bars))
-    colours = dict(zip(headings, GROUP_COLOURS, strict=False)) | {"References": REFERENCE_COLOUR}
-    figure = go.Figure()
-    for heading in headings:
-        _, names, scores, ties_of = zip(*(bar for bar in bars if bar[0] == heading), strict=True)
-        figure.add_bar(
-            orientation="h",
-            x=scores,
-            y=names,
-            customdata=ties_of,
-            name=heading,
-            text=[f"{score:.4f}" for score in scores],
-            textposition="outside",
-            cliponaxis=False,
-            marker_color=colours[heading],
-            hovertemplate="%{y}: %{x:.4f}%{customdata}",
-        )
-    plot_height = _BAR_HEIGHT * len(bars)
-    figure.update_layout(
-        template=report_template(),
-        height=plot_height + 160,
-        margin_t=60,
-        margin_b=100,
-        margin_r=60,
-        legend_y=-55 / plot_height,
-        bargap=0.3,
-        meta={"panel_height": plot_height},
-    )
-    in_order = [name for _, name, score, _ in sorted(bars, key=lambda bar: bar[2])]
-    figure.update_yaxes(categoryorder="array", categoryarray=in_order, ticks="", showgrid=False)
-    figure.update_xaxes(title_text="Mean average precision", rangemode="tozero")
-    return told(
-        figure,
-        f"Mean average precision at {cell_code_length(cells[0])} bits",
-        "The best on top. Higher is better: 1 means that all images of the query's class precede all others. Grey bars "
-        "are references: chance (all codes equal) and, if it was measured, the classifier's own 1-of-C code.",
-    )
-
-
 def _baseline_name(cell: CellMetrics, display_names: Mapping[str, str]) -> str:
     return f"{method_name(CLASSIFIER_BASELINE, display_names)} ({cell_code_length(cell)} bits)"
 
@@ -206,7 +140,7 @@ def _level(baseline: CellMetrics, display_names: Mapping[str, str], ends: Sequen
         x=ends,
         y=[cell_metric(baseline, _SCORE)] * 2,
         name=_baseline_name(baseline, display_names),
-        mode="lines",
+        mode="lines+markers",
         line={"color": REFERENCE_COLOUR, "dash": "longdash", "width": 1.8},
         hovertemplate="%{y:.4f}",
     )

@@ -105,7 +105,6 @@ def render_report(title: str, report: Report) -> str:
         title=title,
         benchmark=report.benchmark,
         summary=report.summary,
-        highest=_highest(report.map_table, report.methods),
         code_lengths=list(report.map_table.columns),
         protocol=report.protocol,
         map_rows=_rows(report.map_table, report.methods),
@@ -121,21 +120,6 @@ def render_report(title: str, report: Report) -> str:
         notes=report.notes,
         plotly_js=Markup(get_plotlyjs()),
     )
-
-
-def _highest(table: pd.DataFrame, methods: Collection[str]) -> str:
-    """Name the methods with the highest metric at the longest and the shortest code length, as it is printed."""
-    competing = table[table.index.isin([*methods])]
-    said = []
-    for length in dict.fromkeys((table.columns[-1], table.columns[0])):
-        printed = competing[length].dropna().map(_number)
-        if not printed.empty:
-            top = printed.max()
-            methods = [str(method) for method in printed.index[printed == top]]
-            verb = "has" if len(methods) == 1 else "share"
-            said.append(f"at {length} bits, {' and '.join(methods)} {verb} the highest mAP, {top}")
-    text = "; ".join(said)
-    return text[:1].upper() + text[1:]
 
 
 def _rows(table: pd.DataFrame, methods: Collection[str], kinds: Sequence[str] = ()) -> list[TableRow]:

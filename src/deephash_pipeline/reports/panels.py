@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -17,8 +16,6 @@ _DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 _SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x", "star", "triangle-down")
 
 REFERENCE_COLOUR = "#8a8f98"
-GROUP_COLOURS = _COLOURS
-"""Of groups of methods, in figures that do not tell their methods apart by colour."""
 
 _SANS_SERIF = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 
@@ -61,41 +58,6 @@ def line_and_markers(style: MethodStyle, marker_size: int) -> dict[str, object]:
     }
 
 
-def report_template() -> go.layout.Template:
-    """Plotly template of the report: quiet grid, system fonts, legend below, legible at a width of 900 pixels."""
-    axis = {
-        "gridcolor": "#e4e7eb",
-        "linecolor": "#9aa1ab",
-        "zeroline": False,
-        "showline": True,
-        "ticks": "outside",
-        "tickcolor": "#9aa1ab",
-        "ticklen": 4,
-        "title": {"font": {"size": 14}, "standoff": 10},
-        "automargin": True,
-    }
-    return go.layout.Template(
-        layout={
-            "font": {"family": _SANS_SERIF, "size": 13, "color": "#24292f"},
-            "title": {"x": 0, "xref": "paper", "xanchor": "left", "font": {"size": 18}},
-            "paper_bgcolor": "#ffffff",
-            "plot_bgcolor": "#ffffff",
-            "xaxis": axis,
-            "yaxis": axis,
-            "hovermode": "closest",
-            "legend": {
-                "orientation": "h",
-                "x": 0,
-                "xanchor": "left",
-                "yanchor": "top",
-                "font": {"size": 13},
-                "itemwidth": 44,
-            },
-            "margin": {"l": 60, "r": 20, "t": 60, "b": 50},
-        }
-    )
-
-
 _PANEL_HEIGHT = 320
 _ABOVE = 80
 _AXIS = 70
@@ -117,7 +79,7 @@ def curves_in_panels(
         display_names: display name of each method key; its order gives colours and legend.
         groups: heading of each group to its methods; other methods share a last panel.
         marker_size: size of markers in pixels.
-        **columns: columns ``x``, ``y``, ``customdata`` and, for error bars, ``error_y``.
+        **columns: columns ``x``, ``y`` and ``customdata``.
 
     Raises:
         InputError: a method is unnamed.
@@ -130,19 +92,23 @@ def curves_in_panels(
     styles = method_styles(display_names)
     for panel, own in enumerate(methods.values()):
         place = {"x": figure.get_subplot(1, panel + 1).xaxis.domain[0], "y": -_AXIS / _PANEL_HEIGHT}
-        figure.update_layout({_legend(panel): {"orientation": "v", "xanchor": "left", "yanchor": "top", **place}})
+        figure.update_layout(
+            {_legend(panel): {"orientation": "v", "xanchor": "left", "yanchor": "top", "itemwidth": 44, **place}}
+        )
         for method in own:
             points = curves[curves["method"] == method]
-            values: dict[str, Any] = {name: points[column].to_numpy() for name, column in columns.items()}
-            if "error_y" in values:
-                values["error_y"] = {"type": "data", "array": values["error_y"], "visible": True}
+            values = {name: points[column].to_numpy() for name, column in columns.items()}
             look = line_and_markers(styles[method], marker_size)
             add_to_panel(figure, panel, go.Scatter(name=display_names[method], **values, **look))
     below = _AXIS + _LEGEND_ROW * max(map(len, methods.values()), default=0)
-    return figure.update_annotations(font_size=14).update_layout(
-        template=report_template(),
+    axis = {"showline": True, "zeroline": False, "ticks": "outside", "automargin": True}
+    figure.update_annotations(font_size=14).update_xaxes(axis).update_yaxes(axis)
+    return figure.update_layout(
+        template="plotly_white",
+        font={"family": _SANS_SERIF, "size": 13},
+        hovermode="closest",
         height=_ABOVE + _PANEL_HEIGHT + below,
-        margin={"t": _ABOVE, "b": below},
+        margin={"l": 60, "r": 20, "t": _ABOVE, "b": below},
         meta={"panel_height": _PANEL_HEIGHT},
     )
 

@@ -1,14 +1,12 @@
-"""Tables and a figure of several seeds: means, standard deviations, and which methods are worse than the best."""
+"""Tables of several seeds: means, standard deviations, and which methods are worse than the best."""
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
-import plotly.graph_objects as go
 
-from deephash_pipeline.reports.panels import curves_in_panels, told
 from deephash_pipeline.reports.paper.pages import markdown_table
 from deephash_pipeline.retrieval.protocols import require_protocol
 from deephash_pipeline.tuning.significance import SignificanceParameters, compare_with_best
@@ -99,42 +97,6 @@ def seeds_page(table: pd.DataFrame, benchmark: str, parameters: SignificancePara
         parts.append(markdown_table(["method", *(f"{length} bits" for length in lengths)], rows))
     parts.append("Written by `kedro run --pipelines=comparison`.\n")
     return "\n".join(parts)
-
-
-def figure_seeds(
-    table: pd.DataFrame, display_names: Mapping[str, str], groups: Mapping[str, Collection[str]]
-) -> go.Figure:
-    """Mean mAP against code length with error bars of one standard deviation over seeds, a panel for each group.
-
-    Drawn is the last protocol: that of held-out images where there are such.
-
-    Args:
-        table: table of `seeds_table`, with the column ``protocol``.
-        display_names: display name of each method key; its order gives colours and legend.
-        groups: heading of each group to its methods.
-    """
-    protocol = require_protocol(str(table["protocol"].iloc[-1]))
-    drawn = table[table["protocol"] == protocol.name].sort_values("code_length")
-    keys = {name: method for method, name in display_names.items()}
-    figure = curves_in_panels(
-        drawn.assign(method=drawn["method"].map(keys), error=drawn["standard_deviation"].fillna(0)),
-        display_names,
-        groups,
-        marker_size=7,
-        x="code_length",
-        y="mean",
-        error_y="error",
-        customdata=["seeds", "standard_deviation"],
-    )
-    figure.update_traces(hovertemplate="%{x} bits: %{y:.4f} ± %{customdata[1]:.4f}, %{customdata[0]} seeds")
-    figure.update_xaxes(title_text="Code length (bits)", tickvals=sorted(drawn["code_length"].unique()))
-    figure.update_yaxes(title_text="Mean average precision", col=1)
-    return told(
-        figure,
-        "Several seeds",
-        f"Means over seeds; the database is {protocol.described}. Error bars are one standard deviation of the seeds; "
-        "a method with one seed has none.",
-    )
 
 
 def cell_text(row: "pd.Series[Any]") -> str:

@@ -10,7 +10,6 @@ _BASELINE_METRICS = [
     *("code_length", "protocol", "mean_average_precision", "queries", "database_size", "chance_level"),
     *("held_out_mean_average_precision", "held_out_database_size", "held_out_chance_level"),
 ]
-_MEASURED = ["measured", "training_database", "held_out_database", "unseen_classes"]
 
 
 def with_stored_metrics(table: pd.DataFrame, stored: pd.DataFrame) -> pd.DataFrame:
@@ -29,29 +28,13 @@ def with_stored_metrics(table: pd.DataFrame, stored: pd.DataFrame) -> pd.DataFra
         >>> with_stored_metrics(table, stored)["measured"].tolist()
         [0.3446, 0.6]
     """
-    keys, measured = ([name for name in names if name in table] for names in (_KEYS, _MEASURED))
-    former = stored.set_index(keys)[measured].apply(pd.to_numeric, errors="coerce")
+    keys = [name for name in _KEYS if name in table]
+    former = stored.set_index(keys)[["measured"]].apply(pd.to_numeric, errors="coerce")
     filled = table.set_index(keys)
-    filled[measured] = filled[measured].fillna(former)
+    filled[["measured"]] = filled[["measured"]].fillna(former)
     if "difference" in filled:
         filled["difference"] = filled["measured"] - filled["published"]
     return filled.reset_index()[list(table)]
-
-
-def with_stored_curves(table: pd.DataFrame, stored: pd.DataFrame) -> pd.DataFrame:
-    """Take the curves of methods that have none from the table of precision and recall that is replaced.
-
-    Args:
-        table: table of `precision_recall_table`.
-        stored: the former one as read from its CSV.
-    """
-    stored = stored.assign(**{name: pd.to_numeric(stored[name], errors="coerce") for name in ("precision", "recall")})
-    former = dict(list(stored.dropna(subset=["precision"]).groupby(["benchmark", "method"])))
-    curves = [
-        former.get((benchmark, method), curve) if curve["precision"].isna().all() else curve
-        for (benchmark, method), curve in table.groupby(["benchmark", "method"], sort=False)
-    ]
-    return pd.concat(curves, ignore_index=True)[list(table)].astype(table.dtypes)
 
 
 def classifier_baselines_table(results: Results, stored: pd.DataFrame | None = None) -> pd.DataFrame:

@@ -19,7 +19,6 @@ from optuna.samplers import BaseSampler, RandomSampler, TPESampler
 from optuna.trial import FrozenTrial, TrialState
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.common.progress import part
 from deephash_pipeline.common.randomness import derive_seed
 from deephash_pipeline.training import TrainingInterrupted
 from deephash_pipeline.tuning.space import SCORE, TuningParameters, nested, rounded, search_space
@@ -63,8 +62,7 @@ def search(job: TrialJob, storage: Path) -> pd.DataFrame:
     while (number := len(earlier := study.get_trials(deepcopy=False))) < tuning.trials:
         values = drawn(earlier, space, tuning, derive_seed(seed, number))
         try:
-            with part(f"trial {number + 1} of {tuning.trials}"):
-                outcome = run_trial(job, values, earlier)
+            outcome = run_trial(job, values, earlier)
         except TrainingInterrupted as interrupted:
             where = f"{job.run.name}: interrupted in trial {number + 1} of {tuning.trials}"
             raise TrainingInterrupted(f"{where}; the same command begins it anew", *interrupted.args[1:]) from None

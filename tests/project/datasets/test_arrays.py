@@ -3,9 +3,9 @@ import pytest
 from kedro.io import DatasetError
 
 from deephash_pipeline.common.stores import temporary_name
-from deephash_pipeline.project.datasets import CodesDataset, HistogramsDataset, NumpyDataset
+from deephash_pipeline.project.datasets import CodesDataset, NumpyDataset
 from deephash_pipeline.provenance.lock import sweep
-from deephash_pipeline.retrieval import CodeSets, count_distances, count_shared_labels, pack_bits
+from deephash_pipeline.retrieval import CodeSets, pack_bits
 
 ARRAYS = [
     np.arange(2 * 1 * 3 * 4, dtype=np.uint8).reshape(2, 1, 3, 4),
@@ -136,24 +136,3 @@ def test_equal_codes_give_equal_files(tmp_path):
         saved = CodeSets(codes(generator, 9, 24), codes(generator, 2, 24), codes(generator, 3, 24), code_length=24)
         CodesDataset(str(tmp_path / name)).save(saved)
     assert (tmp_path / "first.npz").read_bytes() == (tmp_path / "second.npz").read_bytes()
-
-
-def test_histograms_come_back_as_they_were(tmp_path):
-    generator = np.random.default_rng(0)
-    labels = generator.integers(3, size=50)
-    saved = count_distances(codes(generator, 6, 16), labels[:6], codes(generator, 50, 16), labels, 16)
-    dataset = HistogramsDataset(str(tmp_path / "histograms.npz"))
-    dataset.save(saved)
-    loaded = dataset.load()
-    np.testing.assert_array_equal(loaded.all, saved.all)
-    np.testing.assert_array_equal(loaded.relevant, saved.relevant)
-
-
-def test_histograms_of_graded_relevance_keep_their_grades(tmp_path):
-    generator = np.random.default_rng(0)
-    labels = generator.random((50, 4)) < 0.4
-    saved = count_shared_labels(codes(generator, 6, 16), labels[:6], codes(generator, 50, 16), labels, 16)
-    dataset = HistogramsDataset(str(tmp_path / "histograms.npz"))
-    dataset.save(saved)
-    loaded = dataset.load()
-    np.testing.assert_array_equal(loaded.counts, saved.counts)

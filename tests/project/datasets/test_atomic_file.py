@@ -11,7 +11,6 @@ from kedro.io import DatasetError
 from deephash_pipeline.project.datasets import (
     CodesDataset,
     EncoderDataset,
-    HistogramsDataset,
     NumpyDataset,
     TensorsDataset,
 )
@@ -23,7 +22,6 @@ FILE_DATASETS = [
     (CodesDataset, "codes.npz"),
     (EncoderDataset, "encoder.safetensors"),
     (text_dataset, "page.html"),
-    (HistogramsDataset, "histograms.npz"),
     (json_dataset, "document.json"),
     (NumpyDataset, "array.npy"),
     (plotly_dataset, "figure.json"),

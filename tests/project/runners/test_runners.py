@@ -10,7 +10,7 @@ import pytest
 from kedro.pipeline import Node, Pipeline
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.project.runners import ParallelRunner, SequentialRunner
+from deephash_pipeline.project.runners import ParallelRunner, SequentialRunner, loop
 from deephash_pipeline.project.runners.loop import NodesFailed
 from deephash_pipeline.training import TrainingInterrupted
 from tests.project.runners.toys import (
@@ -66,6 +66,16 @@ def test_nodes_in_a_row_run_where_the_run_was_started(run, tmp_path):
     catalog = a_catalog(tmp_path, "made")
     run(ParallelRunner(workers=2), pipeline(made=speak), catalog)
     assert catalog.load("made") == {"pid": os.getpid()}
+
+
+def test_now_and_then_a_line_says_what_is_done_and_what_is_at_work(run, tmp_path, caplog, monkeypatch):
+    monkeypatch.setattr(loop, "SECONDS_BETWEEN_LINES", 0.0)
+    catalog = a_catalog(tmp_path, "made", "other")
+    with caplog.at_level(logging.INFO, "deephash_pipeline"):
+        run(SequentialRunner(), pipeline(made=add_one, other=add_one), catalog)
+    said = [message for message in caplog.messages if "at work" in message]
+    assert [line.partition(" after")[0] for line in said] == ["1 of 2 nodes", "2 of 2 nodes"]
+    assert [line.partition("; ")[2] for line in said] == ["at work: other", "at work: none"]
 
 
 # A failed node.
@@ -140,25 +150,17 @@ def test_a_node_whose_process_is_killed_every_time_ends_in_one_line(run, tmp_pat
 
 def test_all_trainings_stop_at_a_whole_step_and_are_named_in_one_line(run, tmp_path):
     catalog = a_catalog(tmp_path, "first", "second")
-    started = set()
-
-    def receive(node, steps):
-        if steps.done:
-            started.add(node.name)
+    started = [tmp_path / name / "began" for name in ("first.b12", "second.b12")]
 
     def interrupt():
         end = time.monotonic() + 600
-        while len(started) < 2 and time.monotonic() < end:
+        while not all(path.exists() for path in started) and time.monotonic() < end:
             time.sleep(0.05)
         os.kill(os.getpid(), signal.SIGTERM)
 
-    class Interrupted(ParallelRunner):
-        def open_workers(self, catalog, hook_manager, run_id, _):
-            return super().open_workers(catalog, hook_manager, run_id, receive)
-
     threading.Thread(target=interrupt, daemon=True).start()
     with pytest.raises(TrainingInterrupted) as caught:
-        run(Interrupted(workers=2), pipeline(first=train_first, second=train_second), catalog)
+        run(ParallelRunner(workers=2), pipeline(first=train_first, second=train_second), catalog)
     message = str(caught.value)
     assert message.startswith("interrupted: ")
     assert message.endswith("; the same command goes on from there")

@@ -1,12 +1,9 @@
-"""The order of nodes, the room there is for them, and what is shown of it."""
+"""The order of nodes, and the room there is for them."""
 
 import pytest
 from kedro.io import DataCatalog, MemoryDataset
 from kedro.pipeline import Node, Pipeline
 
-from deephash_pipeline.common.progress import Steps
-from deephash_pipeline.project.runners import display
-from deephash_pipeline.project.runners.display import RunDisplay
 from deephash_pipeline.project.runners.schedule import (
     Capacity,
     Needs,
@@ -17,14 +14,6 @@ from deephash_pipeline.project.runners.schedule import (
 )
 
 ONE = Needs(threads=1, memory=10)
-
-
-@pytest.fixture
-def clock(monkeypatch):
-    """The display's clock, which stands still until it is set."""
-    clock = type("Clock", (), {"now": 0.0, "monotonic": lambda self: self.now})()
-    monkeypatch.setattr(display, "time", clock)
-    return clock
 
 
 def cell(method, *names):
@@ -90,20 +79,6 @@ def test_what_needs_a_failed_node_is_left_out():
     for name in ("lsh.b12.fit", "mlh.b12.fit"):
         schedule.finish(node(schedule, name))
     assert set(started(schedule)) == {"lsh.b12.encode", "mlh.b12.encode"}
-
-
-def test_one_line_says_what_is_done_what_runs_and_for_how_long(clock):
-    schedule = Schedule(CELLS, Capacity(threads=2, memory=100), lambda node: ONE)
-    shown = RunDisplay(schedule)
-    assert shown.line() == "0 of 3 cells after 0 s"
-    started(schedule)
-    shown.receive(node(schedule, "csq.b12.fine_tune"), Steps("csq.b12", 0, 10, "epoch 1 of 10"))
-    assert shown.line() == "0 of 3 cells after 0 s; csq.b12 epoch 1 of 10; lsh.b12 fit"
-    for name in ("fit", "encode"):
-        schedule.finish(node(schedule, f"lsh.b12.{name}"))
-        schedule.start_next()
-    clock.now = 200.0
-    assert shown.line() == "1 of 3 cells after 3 min 20 s; csq.b12 epoch 1 of 10; mlh.b12 fit"
 
 
 def test_a_large_network_takes_all_cores_in_what_reads_images_and_nowhere_else():

@@ -73,14 +73,28 @@ def speak(start):
     return {"pid": os.getpid()}
 
 
+class Begun(CrossEntropy):
+    """Notes that its training has begun."""
+
+    def __init__(self, folder):
+        super().__init__()
+        self.folder = folder
+
+    def forward(self, *arguments):
+        (self.folder / "began").touch()
+        return super().forward(*arguments)
+
+
 def train_for_long(start, name):
     inputs = ArrayInputs(np.zeros((64, 4), np.float32), torch.device("cpu"))
     # By the default schedule training ends where the loss stands still.
     parameters = TrainingParameters(epochs=10**6, batch_size=8, learning_rate=0.1, schedule="one_cycle")
-    checkpoints = CheckpointFolder(Path(start["folder"]) / name, 1e9)
+    folder = Path(start["folder"]) / name
+    folder.mkdir()
+    checkpoints = CheckpointFolder(folder, 1e9)
     labels = np.zeros(64, np.int64)
     run = TrainingRun(name, checkpoints=checkpoints)
-    train(nn.Linear(4, 3), CrossEntropy(), LabelledInputs(inputs, labels), parameters, run)
+    train(nn.Linear(4, 3), Begun(folder), LabelledInputs(inputs, labels), parameters, run)
     return {}
 
 

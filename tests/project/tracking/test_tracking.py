@@ -47,12 +47,6 @@ def test_a_run_is_a_parent_with_parameters_tags_and_artifacts_and_each_cell_a_ch
     assert client().get_experiment_by_name("parent").tags["mlflow.experimentKind"] == "custom_model_development"
 
 
-def test_a_run_of_no_nodes_is_none(project, client):
-    run(project, stored_catalog("nothing"), Pipeline([]))
-    experiment = client().get_experiment_by_name("nothing")
-    assert experiment is None or not client().search_runs([experiment.experiment_id])
-
-
 def test_histories_become_metrics_by_epoch(project, client):
     staged = HISTORY.assign(stage="fine_tuning", code_length=12)
     catalog = stored_catalog("histories", pre_training_history=HISTORY, **{"itq.b12.history": staged})

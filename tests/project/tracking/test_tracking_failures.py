@@ -15,7 +15,6 @@ from unittest.mock import MagicMock
 
 import pandas as pd
 import pytest
-from kedro.io import MemoryDataset
 from kedro.pipeline import Node, Pipeline
 from mlflow import MlflowClient
 
@@ -33,7 +32,6 @@ def stop(seed):
 
 
 STOPPED = Pipeline([Node(stop, "params:seed", "report", name="stop")])
-KILLED = Pipeline([CELL, Pipeline([Node(lambda curves, seed: stop(seed), ["itq.b12.curves", "params:seed"], "last")])])
 
 
 def test_a_failed_run_is_marked_with_its_error(project, client):
@@ -70,37 +68,20 @@ def test_an_interrupted_run_is_closed_when_the_next_begins(project, client):
     hook.after_pipeline_run(pipeline=PIPELINE, catalog=stored_catalog("afterwards"))
 
 
-def test_the_same_command_goes_on_in_the_run_that_was_killed(project, client):
-    def begin(seed, nothing_to_do=False):
-        catalog = stored_catalog("killed")
-        catalog["params:seed"] = MemoryDataset(seed)
+def test_what_a_killed_run_has_left_open_is_closed_when_the_next_begins(project, client):
+    def begin():
         hooks.append(MlflowTracking())
-        hooks[-1].before_pipeline_run({"project_path": str(project)}, PIPELINE, catalog)
-        if nothing_to_do:
-            hooks[-1].after_pipeline_run(PIPELINE, catalog)
-            return ""
-        hooks[-1].before_node_run(PIPELINE.nodes[0])
+        hooks[-1].before_pipeline_run({"project_path": str(project)}, PIPELINE, stored_catalog("killed"))
         opened = hooks[-1]._opened()
-        return opened.parent
+        return opened.parent, opened.child("itq.b12", None)
 
-    def status(run):
-        return str(client().get_run(run).info.status)
+    def statuses(found):
+        return [str(client().get_run(run).info.status) for run in found]
 
     hooks = []
-    first = begin(seed=1)
-    again = begin(seed=1)
-    other = begin(seed=2)
-    assert again == first
-    assert other != first
-    hooks[1].on_pipeline_error(TrainingInterrupted("stopped after step 3", 15))
-    assert status(first) == "KILLED"
-    assert begin(seed=1) == first
-    assert status(first) == "RUNNING"
-    hooks[-1].on_pipeline_error(ZeroDivisionError("a mistake"))
-    last = begin(seed=1)
-    assert last != first
-    begin(seed=1, nothing_to_do=True)
-    assert status(last) == "FINISHED"
+    killed, following = begin(), begin()
+    assert set(killed).isdisjoint(following)
+    assert (statuses(killed), statuses(following)) == (["KILLED"] * 2, ["RUNNING"] * 2)
     for hook in hooks:
         hook._close("KILLED")
 
@@ -186,19 +167,6 @@ def test_a_cell_whose_files_cannot_be_read_leaves_no_run_open(project, tmp_path,
     assert ["could not log itq.b12.metrics" in record.getMessage() for record in caplog.records] == [True]
 
 
-def test_what_a_killed_run_has_logged_is_not_logged_twice(project, client):
-    catalog = stored_catalog("resumed", **{"itq.b12.history": HISTORY})
-    run(project, catalog, KILLED)
-    parent, (child,) = runs(client(), "resumed")
-    assert (parent.info.status, child.info.status) == ("KILLED", "FINISHED")
-    run(project, catalog, KILLED)
-    (again,) = runs(client(), "resumed")[1]
-    assert (again.info.run_id, again.info.start_time) == (child.info.run_id, child.info.start_time)
-    assert again.info.end_time == child.info.end_time
-    for key in ("mean_average_precision", "training/loss"):
-        assert len(client().get_metric_history(child.info.run_id, key)) == {"training/loss": 2}.get(key, 1)
-
-
 def test_a_cell_that_was_still_training_is_killed_with_its_run(project, client):
     training = Pipeline(
         [Node(lambda seed: HISTORY, "params:seed", "history", name="train")],
@@ -210,10 +178,9 @@ def test_a_cell_that_was_still_training_is_killed_with_its_run(project, client):
     assert (parent.info.status, child.info.status) == ("KILLED", "KILLED")
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.complete)])
-def test_a_signal_outside_training_ends_the_run_as_killed(project, number):
-    program = f"""
-import os, sys, threading
+def test_ctrl_c_outside_training_ends_the_run_as_killed(project):
+    program = """
+import os, signal, sys, threading
 from pathlib import Path
 from kedro.pipeline import Node, Pipeline
 from tests.project.tracking.tracked_runs import run, stored_catalog
@@ -221,22 +188,16 @@ from tests.project.tracking.tracked_runs import run, stored_catalog
 def wait(seed):
     # Python's own exit code for Ctrl-C is lost if another thread imports something meanwhile.
     for thread in threading.enumerate():
-        if {number == signal.SIGINT} and thread.name.startswith("mlflow"):
+        if thread.name.startswith("mlflow"):
             thread.join()
-    os.kill(os.getpid(), {int(number)})
+    os.kill(os.getpid(), signal.SIGINT)
 
 wait = Node(wait, "params:seed", "report", name="wait")
-run(Path(sys.argv[1]), stored_catalog("signal{int(number)}"), Pipeline([wait]))
+run(Path(sys.argv[1]), stored_catalog("interrupted by hand"), Pipeline([wait]))
 """
     root = Path(__file__).resolve().parents[3]
     command = [sys.executable, "-c", program, str(project)]
     ended = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=120, check=False)
-    assert ended.returncode in (128 + number, -number), ended.stderr
+    assert ended.returncode in (128 + signal.SIGINT, -signal.SIGINT), ended.stderr
     client = MlflowClient(f"sqlite:///{project / 'mlflow.db'}")
-    assert runs(client, f"signal{int(number)}")[0].info.status == "KILLED"
-
-
-def test_after_a_run_sigterm_is_handled_as_before(project):
-    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
-    run(project, stored_catalog("handled"))
-    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    assert runs(client, "interrupted by hand")[0].info.status == "KILLED"

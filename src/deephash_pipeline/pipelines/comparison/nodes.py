@@ -4,12 +4,11 @@ from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
-from plotly.graph_objects import Figure
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.pipelines.grid import FURTHER_REPLICATES, METHOD_GROUPS, cells, replicated
+from deephash_pipeline.pipelines.grid import FURTHER_REPLICATES, cells, replicated
 from deephash_pipeline.pipelines.shared.searching import LabelSets, finds_anything, searched
-from deephash_pipeline.reports.seeds import Scores, figure_seeds, seeds_table
+from deephash_pipeline.reports.seeds import Scores, seeds_table
 from deephash_pipeline.retrieval import CodeSets, average_precision_at, count_distances
 from deephash_pipeline.retrieval.protocols import Protocol, require_protocol
 from deephash_pipeline.tuning.significance import SignificanceParameters
@@ -76,8 +75,3 @@ def map_of_seeds(codes: Mapping[str, CodeSets], labels: LabelSets, protocol: Pro
     if not scores:
         raise InputError("there are no codes to compare: run some cells first, and `--pipelines=seeds` for more seeds")
     return scores
-
-
-def draw_comparison(table: pd.DataFrame, names: dict[str, str]) -> Figure:
-    """Draw mean mAP against code length with the deviations of the seeds."""
-    return figure_seeds(table, names, METHOD_GROUPS)

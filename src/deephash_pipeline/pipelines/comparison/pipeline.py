@@ -2,7 +2,7 @@
 
 from kedro.pipeline import Pipeline
 
-from deephash_pipeline.pipelines.comparison.nodes import compare_methods, draw_comparison
+from deephash_pipeline.pipelines.comparison.nodes import compare_methods
 from deephash_pipeline.pipelines.grid import NAMES
 from deephash_pipeline.pipelines.shared.bundles import node
 from deephash_pipeline.pipelines.shared.searching import LABEL_SETS
@@ -10,7 +10,7 @@ from deephash_pipeline.reports.seeds import seeds_page
 
 
 def create_pipeline() -> Pipeline:
-    """codes_of_seeds (those that are there), labels -> compare_methods -> seeds_table -> page, figure."""
+    """codes_of_seeds (those that are there), labels -> compare_methods -> seeds_table -> page."""
     return Pipeline(
         [
             node(
@@ -24,6 +24,5 @@ def create_pipeline() -> Pipeline:
                 "seeds_page",
                 "write_page",
             ),
-            node(draw_comparison, ["seeds_table", NAMES], "figure_seeds"),
         ]
     )

@@ -7,7 +7,7 @@ from kedro.pipeline import Pipeline
 from deephash_pipeline.common.cell import Cell
 from deephash_pipeline.pipelines.evaluation.nodes import collect_metrics, join_curves
 from deephash_pipeline.pipelines.shared.bundles import node, of_cell
-from deephash_pipeline.pipelines.shared.measuring import measuring_nodes
+from deephash_pipeline.pipelines.shared.measuring import measuring_node
 
 
 def create_pipeline(grid: Sequence[Cell]) -> Pipeline:
@@ -15,10 +15,10 @@ def create_pipeline(grid: Sequence[Cell]) -> Pipeline:
 
     ::
 
-        codes, labels -> count_distances -> query_histograms -> measure -> <cell>.metrics, <cell>.curves
+        codes, labels -> measure -> <cell>.metrics, <cell>.curves
         <cell>.metrics -> collect_metrics -> all_metrics; <cell>.curves -> join_curves -> precision_recall_curves
     """
-    template = Pipeline(measuring_nodes())
+    template = Pipeline([measuring_node()])
     metrics = [f"{cell.namespace}.metrics" for cell in grid]
     curves = [f"{cell.namespace}.curves" for cell in grid]
     return Pipeline(

@@ -8,7 +8,7 @@ from deephash_pipeline.pipelines.hand_crafted.nodes import initialise_on_descrip
 from deephash_pipeline.pipelines.shared.bundles import node, of_cell
 from deephash_pipeline.pipelines.shared.fitting import encoding_node, fitting_node
 from deephash_pipeline.pipelines.shared.inputs import CELL_RUN, TRAINING_FEATURES
-from deephash_pipeline.pipelines.shared.measuring import measuring_nodes
+from deephash_pipeline.pipelines.shared.measuring import measuring_node
 
 SPLITS = ("training", "validation", "query")
 
@@ -19,7 +19,7 @@ def create_pipeline() -> Pipeline:
     ::
 
         training_descriptor, labels -> fit or initialise -> <cell>.encoder -> encode -> <cell>.codes
-        codes, labels -> count_distances -> query_histograms -> measure -> <cell>.metrics, <cell>.curves
+        codes, labels -> measure -> <cell>.metrics, <cell>.curves
         <cell>.metrics, evaluated_cells -> tabulate_features -> hand_crafted_table
     """
     grid = list(compared_cells())
@@ -33,7 +33,7 @@ def _on_descriptor(cell: Cell) -> Pipeline:
     """From the descriptor, where the template has z, to the figures."""
     learn = _initialise() if cell.method == PRE_TRAINING else fitting_node("params:cell_on_z")
     return of_cell(
-        Pipeline([learn, encoding_node(), *measuring_nodes()]),
+        Pipeline([learn, encoding_node(), measuring_node()]),
         on_descriptor(cell),
         {f"{split}_z": f"{split}_descriptor" for split in SPLITS},
         # Each method has the parameters that it has on z, and the same seed.

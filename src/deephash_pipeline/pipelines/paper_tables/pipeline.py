@@ -1,20 +1,19 @@
-"""Beside the stages: the paper's tables and figures, out of what the runs of all benchmarks have left."""
+"""Beside the stages: the paper's tables, out of what the runs of all benchmarks have left."""
 
 from kedro.pipeline import Pipeline
 
 from deephash_pipeline.pipelines.grid import NAMES_OF_PAPER
-from deephash_pipeline.pipelines.paper_tables.nodes import BASELINES, CURVES, TITLES, write_paper_tables
+from deephash_pipeline.pipelines.paper_tables.nodes import BASELINES, TITLES, write_paper_tables
 from deephash_pipeline.pipelines.shared.bundles import node
 
 WRITTEN = (
     f"{BASELINES}_rows",
     *(f"{name}_{kind}" for name in TITLES for kind in ("rows", "page")),
-    *(f"{name}_figure" for name in ("map_against_bits", CURVES)),
 )
 
 
 def create_pipeline() -> Pipeline:
-    """Write each table as rows (CSV) and page (Markdown) and, if drawn, as a figure.
+    """Write each table as rows (CSV) and page (Markdown).
 
     ::
 
@@ -22,7 +21,6 @@ def create_pipeline() -> Pipeline:
     """
     inputs = [
         "metrics_of_benchmarks",
-        "curves_of_benchmarks",
         "hand_crafted_of_benchmarks",
         "stored_paper_tables",
         NAMES_OF_PAPER,

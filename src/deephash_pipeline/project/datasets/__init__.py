@@ -7,7 +7,6 @@ from deephash_pipeline.project.datasets.arrays import (
     CodesDataset,
     EncoderDataset,
     HasherDataset,
-    HistogramsDataset,
     NumpyDataset,
     TensorsDataset,
 )
@@ -28,7 +27,6 @@ __all__ = [
     "EncoderDataset",
     "FilesDataset",
     "HasherDataset",
-    "HistogramsDataset",
     "ImageSourceDataset",
     "IndexDataset",
     "NumpyDataset",

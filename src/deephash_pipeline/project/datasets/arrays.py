@@ -17,7 +17,7 @@ from torch import Tensor
 from deephash_pipeline.deephash.hasher import ImageHasher
 from deephash_pipeline.hashing import ENCODERS, Encoder, load_encoder
 from deephash_pipeline.project.datasets.atomic_file import AtomicFileDataset
-from deephash_pipeline.retrieval import CodeSets, DistanceHistograms, GradedHistograms
+from deephash_pipeline.retrieval import CodeSets
 
 SETS = ("database", "validation", "query")
 
@@ -79,25 +79,6 @@ class CodesDataset(AtomicFileDataset[CodeSets]):
 
     def _write(self, path: Path, content: CodeSets) -> None:
         np.savez(path, **{name: getattr(content, name) for name in SETS}, code_length=content.code_length)
-
-
-class HistogramsDataset(AtomicFileDataset[DistanceHistograms | GradedHistograms]):
-    """Distance histograms of one cell in an ``.npz`` file, as int32 to halve it (a count is at most the database).
-
-    Those of graded relevance are one array, `counts`; others are two, `all` and `relevant`.
-    """
-
-    def _read(self, path: Path) -> DistanceHistograms | GradedHistograms:
-        with np.load(path, allow_pickle=False) as arrays:
-            if "counts" in arrays:
-                return GradedHistograms(arrays["counts"].astype(np.int64))
-            return DistanceHistograms(all=arrays["all"].astype(np.int64), relevant=arrays["relevant"].astype(np.int64))
-
-    def _write(self, path: Path, content: DistanceHistograms | GradedHistograms) -> None:
-        if isinstance(content, GradedHistograms):
-            np.savez(path, counts=content.counts.astype(np.int32))
-            return
-        np.savez(path, all=content.all.astype(np.int32), relevant=content.relevant.astype(np.int32))
 
 
 class TensorsDataset(AtomicFileDataset[dict[str, Tensor]]):

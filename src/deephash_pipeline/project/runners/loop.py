@@ -1,6 +1,7 @@
 """The loop of a run: starts nodes as there is room for them, calls hooks, and deals with errors and signals."""
 
 import logging
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 from kedro.pipeline.node import Node
 
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.progress import duration
 from deephash_pipeline.project.runners.schedule import Schedule
 from deephash_pipeline.project.runners.workers import WorkerLost, Workers
 from deephash_pipeline.training import StopRequest, TrainingInterrupted
@@ -21,6 +23,8 @@ ATTEMPTS = 3
 
 SECONDS_BETWEEN_LOOKS = 0.05
 """How long a signal may wait for a worker that is to hear of it."""
+
+SECONDS_BETWEEN_LINES = 20.0
 
 
 class NodesFailed(InputError):
@@ -49,6 +53,7 @@ class Loop:
         self.errors: dict[Node, BaseException] = {}
         self.interrupted: list[TrainingInterrupted] = []
         self.stopping = False
+        self.began = self.said = time.monotonic()
 
     def run(self) -> None:
         """Run all nodes that can run.
@@ -71,6 +76,7 @@ class Loop:
             self._start_nodes()
             for node, error in ended:
                 self._call_hooks(node, error)
+            self._say_how_far()
         self._raise_what_happened()
 
     def _start_nodes(self) -> None:
@@ -109,6 +115,14 @@ class Loop:
             self.hooks["after_node_run"](node=node, outputs={})
         elif node in self.errors:
             self.hooks["on_node_error"](node=node, error=error)
+
+    def _say_how_far(self) -> None:
+        now = time.monotonic()
+        if now - self.said >= SECONDS_BETWEEN_LINES:
+            self.said = now
+            running = ", ".join(node.name for node in self.futures.values()) or "none"
+            done, all_nodes = len(self.schedule.done), len(self.schedule.nodes)
+            logger.info("%d of %d nodes after %s; at work: %s", done, all_nodes, duration(now - self.began), running)
 
     def _raise_what_happened(self) -> None:
         number = self.stop.signal_number

@@ -4,25 +4,19 @@ Nothing of Ray is imported before a run begins.
 """
 
 from concurrent.futures import Future
-from contextlib import suppress
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import cloudpickle
 from kedro.pipeline import Pipeline
 from kedro.pipeline.node import Node
 
-from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.common.ray_cluster import connected, is_there
+from deephash_pipeline.common.ray_cluster import connected
 from deephash_pipeline.project.freshness.graph import Catalog
 from deephash_pipeline.project.runners.job import Failure, Job, attempt
 from deephash_pipeline.project.runners.runner import GridRunner
 from deephash_pipeline.project.runners.schedule import Capacity, Needs, device_asked_for, uses_device
-from deephash_pipeline.project.runners.workers import Receive, WorkerLost, Workers
-
-PROBE_SECONDS = 120
+from deephash_pipeline.project.runners.workers import WorkerLost, Workers
 
 
 class RayRunner(GridRunner):
@@ -47,8 +41,7 @@ class RayRunner(GridRunner):
         """Run a pipeline, or what of it is not up to date.
 
         Raises:
-            InputError: there is no Ray or no cluster, a machine does not see the project, or a dataset would live in
-                memory.
+            InputError: there is no Ray or no cluster, or a dataset would live in memory.
         """
         with connected(self.address, self.workers) as ray:
             self._ray = ray
@@ -62,12 +55,7 @@ class RayRunner(GridRunner):
         there = self._ray.cluster_resources()
         return Capacity(self.workers or max(1, int(there.get("CPU", 1))), int(there.get("memory", 0)))
 
-    def check(self, pipeline: Pipeline, catalog: Catalog) -> None:
-        """Refuse what one node makes and the next could not read, in memory or on a disk that its machine has not."""
-        super().check(pipeline, catalog)
-        _refuse_hidden_folders(self._ray, Path.cwd())
-
-    def open_workers(self, catalog: Catalog, hook_manager: Any, run_id: str | None, receive: Receive) -> Workers:
+    def open_workers(self, catalog: Catalog, hook_manager: Any, run_id: str | None) -> Workers:
         """Send the run to the cluster, once."""
         gpus = 0.0 if device_asked_for(catalog) == "cpu" else self.gpus
         return RayTasks(self._ray, Job.of(catalog, hook_manager.get_plugins(), run_id), gpus)
@@ -153,33 +141,3 @@ def _loaded(job: bytes) -> Job:
     """Load the job of a run once in each worker, as its hooks keep what they have found out."""
     loaded: Job = cloudpickle.loads(job)
     return loaded
-
-
-def _refuse_hidden_folders(ray: Any, project: Path) -> None:
-    """Raise InputError if a machine of the cluster does not see the folder that this one writes to."""
-    others = [node for node in ray.nodes() if node["Alive"]]
-    if len(others) < 2:
-        return
-    strategy = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
-    probe = project / f".seen-{uuid4().hex}"
-    probe.touch()
-    try:
-        look = ray.remote(num_cpus=0)(is_there)
-        seen = [
-            look.options(scheduling_strategy=strategy(node["NodeID"], soft=False)).remote(str(probe)) for node in others
-        ]
-        for node, looked in zip(others, seen, strict=True):
-            # A machine that was lost a moment ago counts as alive until the cluster has noticed.
-            with suppress(ray.exceptions.TaskUnschedulableError, ray.exceptions.NodeDiedError):
-                if ray.get(looked, timeout=PROBE_SECONDS):
-                    continue
-                raise InputError(
-                    f"machine {node['NodeManagerAddress']} does not see {project}: mount it there under the same path, "
-                    "from a disk that all machines share"
-                )
-    except ray.exceptions.GetTimeoutError as error:
-        raise InputError(
-            f"a machine of the cluster does not answer within {PROBE_SECONDS} s: see `ray status`"
-        ) from error
-    finally:
-        probe.unlink(missing_ok=True)

@@ -20,7 +20,6 @@ from deephash_pipeline.common import fork_server
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.project.freshness import POLICY, nodes_to_run
 from deephash_pipeline.project.freshness.graph import Catalog
-from deephash_pipeline.project.runners.display import RunDisplay
 from deephash_pipeline.project.runners.job import Job, WorksInWorkers
 from deephash_pipeline.project.runners.loop import HOOKS, Loop
 from deephash_pipeline.project.runners.schedule import (
@@ -32,7 +31,7 @@ from deephash_pipeline.project.runners.schedule import (
     needs_of,
     places_on_devices,
 )
-from deephash_pipeline.project.runners.workers import Receive, ThisProcess, WorkerProcesses, Workers
+from deephash_pipeline.project.runners.workers import ThisProcess, WorkerProcesses, Workers
 from deephash_pipeline.training import StopRequest, stop_requests
 
 logger = logging.getLogger(__name__)
@@ -71,8 +70,8 @@ class GridRunner(AbstractRunner):
         self.skipping = skipping
 
     @abstractmethod
-    def open_workers(self, catalog: Catalog, hook_manager: Any, run_id: str | None, receive: Receive) -> Workers:
-        """Get the places ready where nodes are to run, and have `receive` told how far they have come."""
+    def open_workers(self, catalog: Catalog, hook_manager: Any, run_id: str | None) -> Workers:
+        """Get the places ready where nodes are to run."""
 
     @abstractmethod
     def capacity(self, catalog: Catalog) -> Capacity:
@@ -138,11 +137,9 @@ class GridRunner(AbstractRunner):
         schedule = Schedule(
             pipeline, self.capacity(catalog), lambda node: needs_of(node, catalog, cores), self.on_error == "stop"
         )
-        display = RunDisplay(schedule)
         with (
             self.interruptions() as stop,
-            display.shown(),
-            closing(self.open_workers(catalog, hook_manager, run_id, display.receive)) as workers,
+            closing(self.open_workers(catalog, hook_manager, run_id)) as workers,
         ):
             Loop(schedule, workers, stop, hooks).run()
 
@@ -160,10 +157,10 @@ class ParallelRunner(GridRunner):
         """Count cores, free memory and, where the run computes on CUDA, places on its devices."""
         return Capacity(self.workers or count_cores(), available_memory(), places_on_devices(catalog))
 
-    def open_workers(self, catalog: Catalog, hook_manager: Any, run_id: str | None, receive: Receive) -> Workers:
+    def open_workers(self, catalog: Catalog, hook_manager: Any, run_id: str | None) -> Workers:
         """Make a pool of processes."""
         job = Job.of(catalog, hook_manager.get_plugins(), run_id)
-        return WorkerProcesses(job, self.capacity(catalog).threads, receive, cuda_devices(catalog))
+        return WorkerProcesses(job, self.capacity(catalog).threads, cuda_devices(catalog))
 
     def _run(self, pipeline: Pipeline, catalog: Catalog, hook_manager: Any = None, run_id: str | None = None) -> None:
         if len(pipeline.nodes) == len(pipeline.grouped_nodes):
@@ -180,9 +177,9 @@ class SequentialRunner(GridRunner):
         """Give room for one node."""
         return Capacity(1, available_memory(), nodes=1)
 
-    def open_workers(self, catalog: Catalog, hook_manager: Any, run_id: str | None, receive: Receive) -> Workers:
+    def open_workers(self, catalog: Catalog, hook_manager: Any, run_id: str | None) -> Workers:
         """Use this process."""
-        return ThisProcess(catalog, hook_manager, run_id, receive)
+        return ThisProcess(catalog, hook_manager, run_id)
 
     def hooks_of_node(self, hook_manager: Any, name: str) -> Any:
         """Give no hook: Kedro calls all of them where the node runs."""

@@ -15,11 +15,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from functools import partial
 from logging.handlers import QueueHandler
 from multiprocessing import connection
 from queue import Empty, SimpleQueue
-from typing import Any, TypeAlias
+from typing import Any
 
 import cloudpickle
 from kedro.pipeline.node import Node
@@ -29,13 +28,9 @@ from deephash_pipeline.common import fork_server
 from deephash_pipeline.common.child_process import end_with_parent
 from deephash_pipeline.common.devices import threads
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.common.progress import Steps, reported_to
 from deephash_pipeline.project.freshness.graph import Catalog
 from deephash_pipeline.project.runners.job import Failure, Job, attempt
 from deephash_pipeline.project.runners.schedule import Needs
-
-Receive: TypeAlias = Callable[[Node, Steps], None]
-"""Is told how far a node has come, in any thread."""
 
 
 class WorkerLost(InputError):
@@ -67,17 +62,16 @@ class ThisProcess(Workers):
         catalog: catalog of the run.
         hook_manager: manager of hooks of the run.
         run_id: identifier of the run of Kedro's session.
-        receive: gets how far a node has come.
     """
 
-    def __init__(self, catalog: Catalog, hook_manager: Any, run_id: str | None, receive: Receive) -> None:
-        self._catalog, self._hook_manager, self._run_id, self._receive = catalog, hook_manager, run_id, receive
+    def __init__(self, catalog: Catalog, hook_manager: Any, run_id: str | None) -> None:
+        self._catalog, self._hook_manager, self._run_id = catalog, hook_manager, run_id
 
     def submit(self, node: Node, needs: Needs) -> Future[None]:
         """Run a node."""
         future: Future[None] = Future()
         try:
-            with threads(needs.threads), reported_to(partial(self._receive, node)):
+            with threads(needs.threads):
                 Task(node, self._catalog, False, hook_manager=self._hook_manager, run_id=self._run_id).execute()
         except Exception as error:
             future.set_exception(error)
@@ -95,13 +89,11 @@ class WorkerProcesses(Workers):
     Args:
         job: job of the run.
         number: number of processes at most.
-        receive: gets how far a node has come, in any thread.
         devices: CUDA devices, of which each process sees one; empty for those that all see.
     """
 
-    def __init__(self, job: Job, number: int, receive: Receive, devices: tuple[str, ...] = ()) -> None:
+    def __init__(self, job: Job, number: int, devices: tuple[str, ...] = ()) -> None:
         self._job = cloudpickle.dumps(job)
-        self._receive = receive
         self._devices = devices
         self._idle: SimpleQueue[_Worker] = SimpleQueue()
         self._all: list[_Worker] = []
@@ -134,7 +126,7 @@ class WorkerProcesses(Workers):
 
     def _run(self, node: Node, thread_count: int) -> None:
         worker = self._take()
-        failure = worker.run(node, thread_count, self._receive)
+        failure = worker.run(node, thread_count)
         self._idle.put(worker)
         if failure is not None:
             raise failure.error()
@@ -165,7 +157,7 @@ class _Worker:
             self.process.start()
         theirs.close()
 
-    def run(self, node: Node, thread_count: int, receive: Receive) -> Failure | None:
+    def run(self, node: Node, thread_count: int) -> Failure | None:
         """Run a node.
 
         Raises:
@@ -175,9 +167,7 @@ class _Worker:
             self._pipe.send_bytes(pickle.dumps((node, thread_count)))
             while True:
                 message = pickle.loads(self._pipe.recv_bytes())
-                if isinstance(message, Steps):
-                    receive(node, message)
-                elif isinstance(message, logging.LogRecord):
+                if isinstance(message, logging.LogRecord):
                     logging.getLogger(message.name).handle(message)
                 else:
                     assert message is None or isinstance(message, Failure)
@@ -229,10 +219,9 @@ def _serve(pipe: connection.Connection, job: bytes, device: str | None) -> None:
 
     logging.getLogger().handlers[:] = [_ToPipe(send)]
     loaded: Job = cloudpickle.loads(job)
-    with reported_to(send):
-        while True:
-            try:
-                node, thread_count = pickle.loads(pipe.recv_bytes())
-            except EOFError:
-                return
-            send(attempt(loaded, node, thread_count))
+    while True:
+        try:
+            node, thread_count = pickle.loads(pipe.recv_bytes())
+        except EOFError:
+            return
+        send(attempt(loaded, node, thread_count))

@@ -1,7 +1,5 @@
 """What a run is described by in MLflow: its tags and the parameters that it consumes."""
 
-import hashlib
-import json
 import math
 import platform
 import shlex
@@ -18,7 +16,7 @@ from kedro.pipeline import Pipeline
 
 from deephash_pipeline.project.datasets.atomic_file import AtomicFileDataset
 from deephash_pipeline.project.freshness.graph import flatten, is_parameter
-from deephash_pipeline.project.tracking.store import CONFIGURATION_TAG, Metric
+from deephash_pipeline.project.tracking.store import Metric
 from deephash_pipeline.provenance import code_version
 from deephash_pipeline.provenance.manifest import DamagedError, read_manifest
 
@@ -40,17 +38,16 @@ def benchmark_of(catalog: DataCatalog) -> str:
     return next((parameters[key] for key in BENCHMARK_PARAMETERS if key in parameters), UNNAMED_BENCHMARK)
 
 
-def run_tags(run_params: Mapping[str, Any], project: Path, parameters: Mapping[str, str]) -> dict[str, str]:
-    """Say where, how and from what code a run is made, and by a digest which other commands are the same one.
+def run_tags(run_params: Mapping[str, Any], project: Path) -> dict[str, str]:
+    """Say where, how and from what code a run is made.
 
     Args:
         run_params: parameters of Kedro's session.
         project: folder of the project, inside a repository if there is one.
-        parameters: parameters that the run consumes.
     """
     import torch  # noqa: PLC0415 - as late as MLflow
 
-    tags = {
+    return {
         COMMAND_TAG: shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])[:LONGEST_TAG],
         "mlflow.source.type": "LOCAL",
         "pipeline": ",".join(run_params.get("pipeline_names") or ["__default__"]),
@@ -60,9 +57,6 @@ def run_tags(run_params: Mapping[str, Any], project: Path, parameters: Mapping[s
         **{f"version.{package}": version(package) for package in PACKAGES},
         **{CODE_TAGS[key]: value for key, value in code_version(project).items() if key in CODE_TAGS},
     }
-    same = {**parameters, **{key: tags[key] for key in ("pipeline", "environment")}, "command": tags[COMMAND_TAG]}
-    digest = hashlib.sha256(json.dumps(same, sort_keys=True).encode()).hexdigest()
-    return tags | {CONFIGURATION_TAG: digest}
 
 
 def consumed_parameters(pipeline: Pipeline, catalog: DataCatalog) -> dict[str, str]:

@@ -2,24 +2,18 @@
 
 A cell's history and metrics are logged as soon as a node has made them, by the process that the run was started in;
 where a run only reads what an earlier one has made, at its end. MLflow takes seconds to start: it does so in a thread,
-while nodes begin. A run of no nodes is none to MLflow, unless it ends one that was interrupted. Tracking is never worth
-a training: what fails here is a warning.
+while nodes begin. Tracking is never worth a training: what fails here is a warning.
 """
 
 import atexit
 import logging
-import signal
-import sys
-import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
-from types import FrameType
-from typing import Any, TypeAlias
+from typing import Any
 
 from kedro.framework.hooks import hook_impl
 from kedro.io import DataCatalog
@@ -51,8 +45,6 @@ PAGES = ("report", "gallery")
 TABLE_SUFFIX = "_table"
 SCORE = "mean_average_precision"
 
-Handler: TypeAlias = signal.Handlers | Callable[[int, FrameType | None], None]
-
 
 class MlflowTracking:
     """Writes every run to `mlflow.db` and `mlartifacts/` in the project's root, from whatever folder it is started."""
@@ -61,8 +53,7 @@ class MlflowTracking:
         self._begin(set())
 
     def _begin(self, cells: set[str]) -> None:
-        self._open: Callable[..., OpenRun | None] | None = None
-        self._opening: Future[OpenRun | None] | None = None
+        self._opening: Future[OpenRun] | None = None
         self._cells = cells
         self._started: dict[str, float] = {}
         self._began: dict[str, float] = {}
@@ -79,18 +70,13 @@ class MlflowTracking:
             project = Path(run_params["project_path"]).resolve()
             benchmark = benchmark_of(catalog)
             parameters = consumed_parameters(pipeline, catalog)
-            tags = run_tags(run_params, project, parameters) | {"benchmark": benchmark}
+            tags = run_tags(run_params, project) | {"benchmark": benchmark}
             self._begin(set(filter(None, map(_cell, pipeline.datasets()))))
-            self._open = partial(OpenRun.open, project, parameters, tags)
-            # An interrupted run reaches no hook: left open, it would be shown as running for ever.
-            atexit.register(self._close, "KILLED")
-            _exchange_sigterm(signal.SIG_DFL, _exit)
-
-    def _begin_to_open(self, new: bool) -> None:
-        if self._open is not None:
             thread = ThreadPoolExecutor(1, "mlflow")
-            self._opening, self._open = thread.submit(self._open, new=new), None
+            self._opening = thread.submit(OpenRun.open, project, parameters, tags)
             thread.shutdown(wait=False)
+            # An interrupted run reaches no hook.
+            atexit.register(self._close, "KILLED")
 
     def _opened(self) -> OpenRun | None:
         """Give the parent run, as soon as it is open; None if there is none, or no more."""
@@ -101,8 +87,7 @@ class MlflowTracking:
 
     @hook_impl
     def before_node_run(self, node: Node) -> None:
-        """Note when a node begins; open the run with the first."""
-        self._begin_to_open(new=True)
+        """Note when a node begins."""
         self._started[node.name] = time.time()
 
     @hook_impl
@@ -122,7 +107,6 @@ class MlflowTracking:
     @hook_impl
     def after_pipeline_run(self, pipeline: Pipeline, catalog: DataCatalog) -> None:
         """Log what the run has read, and what cells were made from; close the run."""
-        self._begin_to_open(new=False)
         for name in sorted(pipeline.datasets()):
             self._log(name, catalog, {})
         with _only_a_warning("log the digests"):
@@ -194,13 +178,11 @@ class MlflowTracking:
         return opened.child(cell, self._began.get(cell))
 
     def _close(self, status: str) -> None:
-        self._open = None
         opened, self._opening = self._opened(), None
         with _only_a_warning("close the run"):
             if opened is not None:
                 opened.log_scores(self._scores)
                 opened.close(status)
-        _exchange_sigterm(_exit, signal.SIG_DFL)
 
 
 def _content(name: str, catalog: DataCatalog, outputs: Mapping[str, Any]) -> Any:
@@ -220,17 +202,6 @@ def _only_a_warning(action: str) -> Iterator[None]:
         logger.warning(
             "MLflow could not %s, and the run goes on without it: %s: %s", action, type(error).__name__, said
         )
-
-
-def _exit(number: int, _frame: FrameType | None) -> None:
-    """End the process by way of Python's exit, so that runs are closed, with a shell's code for the signal."""
-    sys.exit(128 + number)
-
-
-def _exchange_sigterm(there: Handler, new: Handler) -> None:
-    """Set the handler of SIGTERM where another is there, in the main thread: Python can do so in no other."""
-    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) == there:
-        signal.signal(signal.SIGTERM, new)
 
 
 def _cell(dataset: str) -> str | None:

@@ -15,16 +15,13 @@ from deephash_pipeline.pipelines.grid import CLASSIFIER_BASELINE
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
-    from mlflow.entities import Run
 
 DATABASE = "mlflow.db"
 ARTIFACTS = "mlartifacts"
-INTERRUPTED = ("RUNNING", "KILLED")
 
 # By this scheme `mlflow server --artifacts-destination` finds the files wherever the project has been moved to.
 _SERVED = "mlflow-artifacts:/"
 
-CONFIGURATION_TAG = "configuration"
 PARENT_TAG = "mlflow.parentRunId"
 
 Metric: TypeAlias = tuple[str, float, int]
@@ -46,8 +43,6 @@ class MlflowStore:
         # Without the tag MLflow opens the experiment on its page for language models.
         tags = {"mlflow.experimentKind": "custom_model_development"}
         self._experiment = found.experiment_id if found else self._client.create_experiment(experiment, _SERVED, tags)
-        self._runs: dict[str, Run] = {}
-        """As they were made here, or found here when they were resumed."""
 
     def open(self, name: str, tags: Mapping[str, str], start: float | None = None) -> str:
         """Make a run.
@@ -61,29 +56,12 @@ class MlflowStore:
             Its identifier.
         """
         started = _milliseconds(start or time.time())
-        made = self._client.create_run(self._experiment, started, dict(tags), name)
-        self._runs[made.info.run_id] = made
-        return str(made.info.run_id)
+        return str(self._client.create_run(self._experiment, started, dict(tags), name).info.run_id)
 
-    def resume(self, configuration: str) -> str | None:
-        """Reopen the last run if the same command was interrupted before its end: its curves go on in the same run."""
-        found = self._client.search_runs(
-            [self._experiment],
-            f"tags.{CONFIGURATION_TAG} = '{configuration}'",
-            max_results=1,
-            order_by=["attributes.start_time DESC"],
-        )
-        if not found or found[0].info.status not in INTERRUPTED:
-            return None
-        run = self._runs[found[0].info.run_id] = found[0]
-        self._client.update_run(run.info.run_id, status="RUNNING")
-        return str(run.info.run_id)
-
-    def children(self, parent: str) -> dict[str, str]:
-        """Identifiers of the child runs that an interrupted run has left, by name."""
-        found = self._client.search_runs([self._experiment], f"tags.`{PARENT_TAG}` = '{parent}'")
-        self._runs |= {run.info.run_id: run for run in found}
-        return {str(run.info.run_name): str(run.info.run_id) for run in found}
+    def end_killed_runs(self) -> None:
+        """Close what an earlier process has left open when it was killed: it would be shown as running for ever."""
+        for run in self._client.search_runs([self._experiment], "attributes.status = 'RUNNING'"):
+            self.close(run.info.run_id, "KILLED")
 
     def log(
         self,
@@ -92,7 +70,7 @@ class MlflowStore:
         parameters: Mapping[str, str] | None = None,
         tags: Mapping[str, str] | None = None,
     ) -> None:
-        """Log metrics, parameters and tags, of a resumed run only the metrics that it does not have.
+        """Log metrics, parameters and tags.
 
         One call for all of them: in every call MLflow looks the run up and waits for the disk. MLflow itself splits
         what is too many for one batch.
@@ -100,18 +78,14 @@ class MlflowStore:
         from mlflow.entities import Metric as MlflowMetric  # noqa: PLC0415 - as late as MLflow
         from mlflow.entities import Param, RunTag  # noqa: PLC0415
 
-        given = list(metrics)
-        there = self._runs[run].data.metrics
-        last = {name: value for name, value, _ in given}
-        given = [metric for metric in given if there.get(metric[0]) != last[metric[0]]]
         now = _milliseconds(time.time())
-        logged = [MlflowMetric(name, float(value), now, step) for name, value, step in given]
+        logged = [MlflowMetric(name, float(value), now, step) for name, value, step in metrics]
         given_parameters = [Param(key, value) for key, value in (parameters or {}).items()]
         self._client.log_batch(run, logged, given_parameters, [RunTag(*tag) for tag in (tags or {}).items()])
 
     def write(self, run: str, name: str, text: str) -> None:
         """Store a text as an artifact of a run."""
-        folder = self._folder(self._runs[run].info.artifact_uri)
+        folder = self._artifacts / run / "artifacts"
         folder.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")
 
@@ -148,14 +122,13 @@ class MlflowStore:
         return self._artifacts / uri.removeprefix(_SERVED)
 
     def close(self, run: str, status: str) -> None:
-        """End a run now; a child that had finished before its parent was interrupted keeps its times.
+        """End a run now.
 
         Args:
             run: its identifier.
             status: ``FINISHED``, ``FAILED`` or ``KILLED``.
         """
-        if self._runs[run].info.status != "FINISHED":
-            self._client.set_terminated(run, status)
+        self._client.set_terminated(run, status)
 
 
 @dataclass
@@ -173,18 +146,10 @@ class OpenRun:
     children: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def open(
-        cls, project: Path, parameters: Mapping[str, str], tags: Mapping[str, str], new: bool = True
-    ) -> "OpenRun | None":
-        """Open the last run again if it was the same and was interrupted; else a new one, or none if `new` is false."""
-        if not new and not (project / DATABASE).exists():
-            return None
+    def open(cls, project: Path, parameters: Mapping[str, str], tags: Mapping[str, str]) -> "OpenRun":
+        """Open a new run. No other of the benchmark is at work: each has its lock."""
         store = MlflowStore(project, tags["benchmark"])
-        run = store.resume(tags[CONFIGURATION_TAG])
-        if run is not None:
-            return cls(store, run, store.children(run))
-        if not new:
-            return None
+        store.end_killed_runs()
         run = store.open(f"{tags['pipeline']} {tags['environment']}", tags)
         store.log(run, parameters=parameters)
         return cls(store, run)

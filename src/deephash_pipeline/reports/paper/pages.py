@@ -10,9 +10,7 @@ from deephash_pipeline.reports.paper.tables import (
     BENCHMARKS,
     NOT_PRINTED,
     NOT_RUN,
-    UNSEEN_COLUMNS,
     Results,
-    cells_of_column,
     for_readers,
 )
 from deephash_pipeline.reports.tables import citations
@@ -29,10 +27,6 @@ PROTOCOL = (
     "Test images search the training images, as in the paper; mAP is [tie-aware](../../evaluation.md). In brackets: "
     f'the value that Mu & Liu print. "{NOT_RUN}": not measured here. The CSV has every value.\n'
 )
-
-SHOWN_RADIUS = 2
-
-SHORTEST_AND_LONGEST = (min(MAIN_CODE_LENGTHS), max(MAIN_CODE_LENGTHS))
 
 
 def compared_page(title: str, table: pd.DataFrame, results: Results, *, beside: str | None = None) -> str:
@@ -65,72 +59,10 @@ def compared_page(title: str, table: pd.DataFrame, results: Results, *, beside: 
             continue
         own = own.assign(mAP=own["measured"] + own["published"].map(_in_brackets))
         if "feature" not in own:
-            parts.append(_wide(own, code_lengths, {"mAP": ""}, cited.get(name, {})))
+            parts.append(_wide(own, code_lengths, cited.get(name, {})))
             continue
         for feature, half in own.groupby("feature", sort=False):
-            parts += [f"### {feature}\n", _wide(half, code_lengths, {"mAP": ""}, {})]
-    return _page(title, parts)
-
-
-def precision_recall_page(title: str, curves: pd.DataFrame, results: Results) -> str:
-    """Write precision and recall within a radius, a section for each benchmark.
-
-    Args:
-        title: heading of the page.
-        curves: curves of `paper_figures.precision_recall_table`, with text for readers.
-        results: metrics of the cells that were run.
-    """
-    parts = [
-        "Test images search the training images, as in the paper, which prints no numbers for this figure. The CSV "
-        "beside this page has every radius.\n"
-    ]
-    for benchmark, name in BENCHMARKS.items():
-        rows, missing = [], []
-        for method, of_method in curves[curves["benchmark"] == name].groupby("method", sort=False):
-            if of_method["radius"].isna().all():
-                missing.append(str(method))
-                continue
-            within = of_method[of_method["radius"] == SHOWN_RADIUS][["precision", "recall"]].to_numpy().tolist()
-            rows.append([method, *(within[0] if within else ("nothing found", NOT_PRINTED))])
-        parts += [f"## {name}\n", _measured_on(benchmark, results.get(benchmark, ()), bool(rows))]
-        if rows:
-            header = ["method", f"precision within {SHOWN_RADIUS} bits", "recall"]
-            parts += [markdown_table(header, rows), *_not_run(missing)]
-    return _page(title, parts)
-
-
-def unseen_page(title: str, table: pd.DataFrame, results: Results, baseline: str) -> str:
-    """Write CIFAR-10's mAP by three protocols.
-
-    Args:
-        title: heading of the page.
-        table: table of `paper_tables.unseen_table`.
-        results: metrics of the cells that were run.
-        baseline: display name of the 1-of-C code, which stands below the table.
-    """
-    headers = {"training_database": "training", "held_out_database": "held out", "unseen_classes": "unseen classes"}
-    parts = [
-        "mAP where queries search the training set (the paper's protocol), held-out images of the same classes, or "
-        f'classes that no training has seen. "{NOT_RUN}": not measured here. The CSV beside this page has all code '
-        "lengths.\n"
-    ]
-    for column, what in (("held_out_database", "Held out"), ("unseen_classes", "Unseen classes")):
-        shown = cells_of_column(results, column)
-        if not shown:
-            parts.append(f"- {what}: {NOT_RUN}.")
-            continue
-        cell, prefix = shown[0][0], UNSEEN_COLUMNS[column][2]
-        parts.append(
-            f"- {what}: {cell_metric(cell, 'queries'):,.0f} queries, database of "
-            f"{cell_metric(cell, f'{prefix}database_size'):,.0f} images, chance "
-            f"{cell_metric(cell, f'{prefix}chance_level'):.4f}."
-        )
-    on_grid = table["code_length"].isin(SHORTEST_AND_LONGEST) & (table["method"] != baseline)
-    parts += ["", _wide(for_readers(table[on_grid]), SHORTEST_AND_LONGEST, headers, {})]
-    for row in for_readers(table[table["method"] == baseline]).to_dict("records"):
-        scores = ", ".join(f"{header} {row[column]}" for column, header in headers.items())
-        parts.append(f"{baseline}, {row['code_length']} bits: {scores}.\n")
-    parts.append("In which precision each column was trained: [CIFAR-10](../cifar10.md).\n")
+            parts += [f"### {feature}\n", _wide(half, code_lengths, {})]
     return _page(title, parts)
 
 
@@ -151,19 +83,14 @@ def _measured_on(benchmark: str, cells: Sequence[CellMetrics], ran: bool) -> str
     return f"{text}\n"
 
 
-def _wide(
-    shown: pd.DataFrame, code_lengths: Sequence[int], headers: Mapping[str, str], cited: Mapping[str, str]
-) -> str:
-    """A row for each method that was run, some columns for each code length, and what is cited below."""
-    names = [f": {name}" if name else "" for name in headers.values()]
-    header = ["method", *(f"{length}{name}" for length in code_lengths for name in names)]
-    cells = shown.set_index(["method", "code_length"])[list(headers)].to_dict(orient="index")
-    rows = [
-        [method, *(cells[method, length][column] for length in code_lengths for column in headers)]
-        for method in dict.fromkeys(shown["method"])
-    ]
+def _wide(shown: pd.DataFrame, code_lengths: Sequence[int], cited: Mapping[str, str]) -> str:
+    """A row for each method that was run, a column for each code length, and what is cited below."""
+    cells = shown.set_index(["method", "code_length"])["mAP"]
+    rows = [[method, *(cells[method, length] for length in code_lengths)] for method in dict.fromkeys(shown["method"])]
     missing = [row[0] for row in rows if all(cell.startswith(NOT_RUN) for cell in row[1:])]
-    parts = [markdown_table(header, [row for row in rows if row[0] not in missing]), *_not_run(missing)]
+    parts = [markdown_table(["method", *code_lengths], [row for row in rows if row[0] not in missing])]
+    if missing:
+        parts.append(f"{NOT_RUN.capitalize()}: {', '.join(missing)}.\n")
     if cited:
         parts.append(f"{CITED_HEADING}: {'; '.join(f'{method} {text}' for method, text in cited.items())}.\n")
     return "\n".join(parts)
@@ -173,11 +100,7 @@ def _in_brackets(printed: str) -> str:
     return "" if printed == NOT_PRINTED else f" ({printed})"
 
 
-def _not_run(methods: Sequence[str]) -> list[str]:
-    return [f"{NOT_RUN.capitalize()}: {', '.join(methods)}.\n"] if methods else []
-
-
-def markdown_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+def markdown_table(header: Sequence[object], rows: Iterable[Sequence[object]]) -> str:
     """Write a table as Markdown."""
     lines = [header, ["---"] * len(header), *rows]
     return "".join(f"| {' | '.join(map(str, line))} |\n" for line in lines)

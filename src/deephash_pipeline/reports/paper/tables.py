@@ -36,13 +36,6 @@ FEATURE_METHODS = ("lsh", "itq", "bre", "mlh", "ksh", "deephash_pretrained")
 NOT_RUN = "not run"
 NOT_PRINTED = "\N{EN DASH}"
 
-UNSEEN_COLUMNS = {
-    "training_database": ("cifar10", "paper", ""),
-    "held_out_database": ("cifar10", "paper", "held_out_"),
-    "unseen_classes": ("cifar10_unseen", "unseen", ""),
-}
-"""Column of the table of unseen classes -> benchmark, protocol of its cells, and what stands before their metrics."""
-
 FeatureScores: TypeAlias = Mapping[tuple[str, int], float]
 """Name of a method and code length -> mAP."""
 
@@ -132,48 +125,6 @@ def features_of_benchmark(
     return pd.DataFrame(rows, columns=["feature", "method", "code_length", "measured", "published", "difference"])
 
 
-def unseen_table(results: Results, display_names: Mapping[str, str], code_lengths: Iterable[int]) -> pd.DataFrame:
-    """CIFAR-10 by three protocols, of which the paper has the first.
-
-    Args:
-        results: metrics of the cells that were run.
-        display_names: display name of each method key, in the order of the rows.
-        code_lengths: code lengths of the grid, in bits.
-
-    Returns:
-        Frame with columns `method`, `code_length`, `training_database`, `held_out_database`, `unseen_classes`; a row
-        for each cell of the grid, and for the 1-of-C code where it was measured.
-    """
-    scores = {
-        column: {
-            (display_names[str(cell["method"])], cell_code_length(cell)): cell_metric(cell, metric)
-            for cell, metric in cells_of_column(results, column)
-        }
-        for column in UNSEEN_COLUMNS
-    }
-    grid = {
-        (name, length)
-        for method, name in display_names.items()
-        if method != CLASSIFIER_BASELINE
-        for length in code_lengths
-    }
-    order = {name: position for position, name in enumerate(display_names.values())}
-    cells = sorted(grid.union(*scores.values()), key=lambda cell: (order[cell[0]], cell[1]))
-    table = pd.DataFrame(cells, columns=["method", "code_length"])
-    for column, of_cells in scores.items():
-        table[column] = [of_cells.get(cell, math.nan) for cell in cells]
-    return table
-
-
-def cells_of_column(results: Results, column: str) -> list[tuple[CellMetrics, str]]:
-    """Give the cells that a column of the table of unseen classes shows, each with the name of its mAP."""
-    benchmark, protocol, prefix = UNSEEN_COLUMNS[column]
-    metric = f"{prefix}mean_average_precision"
-    return [
-        (cell, metric) for cell in results.get(benchmark, ()) if cell_protocol(cell).name == protocol and metric in cell
-    ]
-
-
 def for_readers(table: pd.DataFrame) -> pd.DataFrame:
     """Turn the numbers of a table into text of four digits.
 
@@ -186,7 +137,7 @@ def for_readers(table: pd.DataFrame) -> pd.DataFrame:
         0    ITQ  not run    0.2711
     """
     shown = table.copy()
-    for column in shown.columns.difference(["benchmark", "feature", "method", "code_length", "radius"], sort=False):
+    for column in shown.columns.difference(["benchmark", "feature", "method", "code_length"], sort=False):
         missing = NOT_PRINTED if column in ("published", "difference", "cited") else NOT_RUN
         form = "{:+.4f}" if column == "difference" else "{:.4f}"
         shown[column] = [missing if math.isnan(value) else form.format(value) for value in table[column]]
