@@ -3,6 +3,8 @@ import shutil
 from pathlib import Path
 
 import pandas as pd
+import pytest
+from kedro.framework.session import KedroSession
 from kedro.framework.startup import bootstrap_project
 from mlflow import MlflowClient
 
