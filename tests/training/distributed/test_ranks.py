@@ -36,7 +36,9 @@ def several(tmp_path_factory, fork_server):
     running = []
     for number in map(str, range(3)):
         environment = {**meeting, "RANK": number, "LOCAL_RANK": number}
-        running.append(PROCESSES.Process(target=digits_on_ranks.as_rank, args=(environment, folder, NEVER, EPOCHS)))
+        arguments = (environment, folder, NEVER, EPOCHS)
+        # What waits for one that has failed ends with this process.
+        running.append(PROCESSES.Process(target=digits_on_ranks.as_rank, args=arguments, daemon=True))
         running[-1].start()
     for process in running:
         process.join(SECONDS_TO_WAIT)
