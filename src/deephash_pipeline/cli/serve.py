@@ -94,19 +94,24 @@ def serve(
     with ExitStack() as stack:
         listener = stack.enter_context(_listener(host, port))
         opened: dict[str, CodedItems] = {}
+
+        def open_one(folder: Path) -> CodedItems:
+            if holds_vectors(folder) and engine is None and not approximate:
+                return open_vector_index(folder, read_only)
+            return open_index(folder, device, OtherEngine(engine, approximate), read_only, runtime)
+
+        again = {}
         for folder in indexes:
             names = (folder.name, str(folder), str(folder.resolve()))
             name = next(name for name in names if name and name not in opened)
-            if holds_vectors(folder) and engine is None and not approximate:
-                opened[name] = stack.enter_context(open_vector_index(folder, read_only))
-                continue
-            index = open_index(folder, device, OtherEngine(engine, approximate), read_only, runtime)
-            opened[name] = stack.enter_context(index)
+            again[name] = partial(open_one, folder)
+            opened[name] = index = stack.enter_context(open_one(folder))
             if watch:
+                assert isinstance(index, ImageIndex)
                 list_images(watch)
                 stack.enter_context(_watched(index, watch))
         config = uvicorn.Config(
-            create_app(opened, settings),
+            create_app(opened, settings, again),
             http=partial(GuardedProtocol, seconds=settings.seconds),
             h11_max_incomplete_event_size=MOST_HEADER_BYTES,
             log_level="warning",

@@ -42,6 +42,11 @@ class CodedItems(Closing, ABC):
         """Number of items."""
         return len(self.index)
 
+    @property
+    def is_replaced(self) -> bool:
+        """Whether its folder has another index by now."""
+        return isinstance(self.index, HammingIndex) and self.index.is_replaced
+
     def _own(self) -> HammingIndex:
         """The index itself, where its items may be changed."""
         if not isinstance(self.index, HammingIndex):

@@ -17,7 +17,7 @@ from deephash_pipeline.search.parts import SearchedPart
 from deephash_pipeline.search.ranking import Engine, nearest_rows, rows_within
 from deephash_pipeline.search.reranking import Reranking, scores_of
 from deephash_pipeline.search.snapshots import Snapshot
-from deephash_pipeline.search.store import Store
+from deephash_pipeline.search.store import Store, identity_of
 
 ROWS_AT_ONCE = 65_536
 
@@ -58,6 +58,12 @@ class ReadableIndex:
     def read_only(self) -> bool:
         """Whether changes are refused."""
         return self._store.read_only
+
+    @property
+    def is_replaced(self) -> bool:
+        """Whether another index has taken its place in the folder; this one goes on with what it had."""
+        there = identity_of(self._store.folder)
+        return self.read_only and there not in (None, self._store.identity)
 
     @property
     def made_by(self) -> str | None:

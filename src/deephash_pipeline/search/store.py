@@ -53,6 +53,15 @@ MERGED_BYTES = 2**28
 ATTEMPTS = 20
 
 
+def identity_of(folder: Path | None) -> tuple[int, int] | None:
+    """What tells the index in a folder from one that takes its place; None where there is none."""
+    try:
+        status = None if folder is None else (folder / LEDGER).stat()
+    except FileNotFoundError:
+        return None
+    return status and (status.st_dev, status.st_ino)
+
+
 class Store:
     """The items of an index.
 
@@ -76,6 +85,7 @@ class Store:
     ) -> None:
         self.folder = folder
         self.read_only = read_only
+        self.identity = identity_of(folder)
         self.lock = threading.RLock()
         self._compacting = False
         self._writer = WriterLock(folder) if folder is not None and not read_only else None

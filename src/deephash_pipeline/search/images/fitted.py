@@ -72,7 +72,23 @@ def refit(folder: Path, method: str | None = None, labels: bool = False, device:
     Raises:
         InputError: the index keeps no features or has too few pictures, or the method does not suit.
     """
-    method = method or USUAL
+    # Who writes the index is told before the work.
+    with replacing_index(folder) as beside:
+        hasher = _fitted(folder, method or USUAL, labels, device)
+        with ImageIndex.create(beside, hasher, features=True) as made:
+            if (folder / PICTURES).is_dir():
+                shutil.copytree(folder / PICTURES, beside / PICTURES)
+            with HammingIndex.open(folder, read_only=True) as old:
+                for _, items, features in old.batches(AT_A_TIME):
+                    names = [str(item.id) for item in items]
+                    codes = pack_bits(hasher.encoder.transform(features))
+                    metadata = {column: [item.metadata.get(column) for item in items] for column in old.columns}
+                    made._add(names, EncodedPixels(codes, features), metadata, replace=False)
+            made.compact()
+    return hasher
+
+
+def _fitted(folder: Path, method: str, labels: bool, device: str) -> ImageHasher:
     if method not in HASH_FUNCTIONS:
         raise InputError(f"unknown hash function `{method}`: `deephash-pipeline methods` names them")
     with ImageIndex.open(folder, read_only=True, device=device) as images:
@@ -81,31 +97,19 @@ def refit(folder: Path, method: str | None = None, labels: bool = False, device:
             raise InputError(f"{folder} keeps no features to fit on: build an index without --hasher")
         if len(images) < (needed := fewest(images.hasher.code_length)):
             raise InputError(f"{folder} has {len(images)} pictures, and {needed} are needed to fit a hash function")
-        function = HASH_FUNCTIONS[method](images.hasher.code_length)
+        bits = images.hasher.code_length
+        function = SRH(bits, supervised=labels) if method == USUAL else HASH_FUNCTIONS[method](bits)
         if function.supervised and not labels:
             raise InputError(f"`{method}` learns from labels: add --labels folder")
         ids = images.index.sample(MOST, seed=0)
         classes = None
         if labels:
             known = [item.get("label") for item in images.index.metadata(ids)]
-            if isinstance(function, SRH):
-                function.supervised = True
-            else:
+            if method != USUAL:
                 ids = [name for name, label in zip(ids, known, strict=True) if label is not None]
                 known = [label for label in known if label is not None]
             names = sorted({label for label in known if label is not None})
             numbers = {name: number for number, name in enumerate(names)}
             classes = np.array([numbers.get(label, -1) for label in known])
         encoder, about = learned(function, images.hasher.extractor, images.index.features_of(ids), classes)
-        hasher = ImageHasher(images.hasher.trunk, encoder, about, device)
-    with replacing_index(folder) as beside, ImageIndex.create(beside, hasher, features=True) as made:
-        if (folder / PICTURES).is_dir():
-            shutil.copytree(folder / PICTURES, beside / PICTURES)
-        with HammingIndex.open(folder, read_only=True) as old:
-            for _, items, features in old.batches(AT_A_TIME):
-                names = [str(item.id) for item in items]
-                codes = pack_bits(encoder.transform(features))
-                metadata = {column: [item.metadata.get(column) for item in items] for column in old.columns}
-                made._add(names, EncodedPixels(codes, features), metadata, replace=False)
-        made.compact()
-    return hasher
+        return ImageHasher(images.hasher.trunk, encoder, about, device)

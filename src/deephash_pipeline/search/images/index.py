@@ -119,6 +119,12 @@ class ImageIndex(CodedItems):
             if isinstance(index, HammingIndex):
                 require_maker(index, path)
             return opened
+        except InputError:
+            index.close()
+            if isinstance(index, HammingIndex) and index.is_replaced:
+                # Its hasher is that of the new one.
+                return cls.open(folder, read_only, device, runtime)
+            raise
         except BaseException:
             index.close()
             raise

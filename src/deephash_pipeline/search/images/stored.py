@@ -88,7 +88,7 @@ def require_maker(index: HammingIndex, folder: Path) -> None:
     digest, made_by = content_digest(folder / HASHER), index.made_by
     if made_by is None and not index.read_only:
         index.mark(digest)
-    elif made_by not in (None, digest):
+    elif made_by not in (None, digest) or index.is_replaced:
         raise InputError(
             f"{folder / HASHER} is not the hasher that made the codes of this index: put that one back, or build "
             "images into another folder"

@@ -132,7 +132,8 @@ def _copy(images: "ImageIndex", changes: Changes, report: AddedImages) -> None:
         some, sources = zip(*changes.copies[start : start + COPIED_AT_A_TIME], strict=True)
         # Several may have the content of one.
         known = list(dict.fromkeys(sources))
-        rows = [known.index(source) for source in sources]
+        row_of = {source: row for row, source in enumerate(known)}
+        rows = [row_of[source] for source in sources]
         codes = np.stack([item.code for item in images.index.items(known)])[rows]
         features = images._own().features_of(known)[rows] if images._own().features else None
         new = sum(image.id not in images.index for image in some)

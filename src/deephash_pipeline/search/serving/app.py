@@ -1,8 +1,9 @@
 """The service: routes, and what joins them."""
 
+import asyncio
 import logging
 import sqlite3
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+SECONDS_BETWEEN_LOOKS = 1.0
 PAGE = Path(__file__).with_name("page.html")
 PAGE_POLICY = (
     "default-src 'none'; img-src 'self' blob: data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
@@ -64,13 +66,18 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
 }
 
 
-def create_app(image_indexes: Mapping[str, CodedItems], settings: ServiceSettings | None = None) -> FastAPI:
+def create_app(
+    image_indexes: Mapping[str, CodedItems],
+    settings: ServiceSettings | None = None,
+    open_again: Mapping[str, Callable[[], CodedItems]] | None = None,
+) -> FastAPI:
     """Make the service.
 
     Args:
         image_indexes: by the names they are asked by; open for writing if the settings have a token. They are not
             closed.
         settings: limits.
+        open_again: by name, opens the index that has taken the place of one, as `refit` makes it.
 
     Raises:
         InputError: there is no index.
@@ -82,12 +89,19 @@ def create_app(image_indexes: Mapping[str, CodedItems], settings: ServiceSetting
         >>> app.title
         'Search by image'
     """
-    service = Service(image_indexes, settings or ServiceSettings())
+    service = Service(image_indexes, settings or ServiceSettings(), open_again)
+
+    async def follow() -> None:
+        while True:
+            await asyncio.sleep(SECONDS_BETWEEN_LOOKS)
+            await run_in_threadpool(service.follow)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         await run_in_threadpool(service.warm_up)
+        following = asyncio.create_task(follow())
         yield
+        following.cancel()
         await run_in_threadpool(service.close)
 
     # The pages that FastAPI would serve at /docs load scripts from elsewhere.
@@ -153,10 +167,10 @@ def _add_search(app: FastAPI, service: Service) -> None:
             name, images = service.named(question)
             asked: NDArray[Any]
             if question.vector is None:
-                encoded, _ = await service.encoded(name, content)
+                encoded, _ = await service.encoded(name, images, content)
                 asked = encoded.codes[0]
             else:
-                asked = service.vector_of(name, question)
+                asked = service.vector_of(name, images.width, question)
             if question.where is not None and not images.width:
                 raise HTTPException(422, "where: it is for vectors; send a `label`")
             return await run_in_threadpool(answer, name, images, question, asked)
@@ -197,10 +211,11 @@ def _add_items(app: FastAPI, service: Service) -> None:
             content, new = await read_fields(request, NewItem, service.settings)
             name, images = service.named(new)
             if new.vector is not None:
-                return await run_in_threadpool(_add_vector, name, images, new, service.vector_of(name, new))
+                vector = service.vector_of(name, images.width, new)
+                return await run_in_threadpool(_add_vector, name, images, new, vector)
             if new.metadata is not None:
                 raise HTTPException(422, "metadata: it is for vectors; send a `label`")
-            encoded, picture = await service.encoded(name, content, keep=True)
+            encoded, picture = await service.encoded(name, images, content, keep=True)
             assert picture is not None and isinstance(images, ImageIndex)
             return await run_in_threadpool(_add, name, images, new, picture, encoded)
 

@@ -8,7 +8,6 @@ import os
 import sqlite3
 import time
 from collections.abc import Mapping
-from functools import partial
 from http import HTTPStatus
 from typing import Any
 
@@ -46,8 +45,9 @@ class Metrics:
         self.pending = Gauge("deephash_pending", "Requests being worked on or waiting.", registry=self.registry)
         self.encoded = Counter("deephash_encoded_images", "Pictures encoded.", ("index",), registry=self.registry)
         images = Gauge("deephash_images", "Images of an index.", ("index",), registry=self.registry)
-        for name, index in indexes.items():
-            images.labels(name).set_function(partial(len, index))
+        for name in indexes:
+            # Another may take its place.
+            images.labels(name).set_function(lambda name=name: len(indexes[name]))
 
 
 class Observed:

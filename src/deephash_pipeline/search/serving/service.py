@@ -1,10 +1,12 @@
 """What the routes of the service share: indexes, encoders, limits."""
 
 import asyncio
+import logging
 import os
 import queue
+import sqlite3
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import cached_property
@@ -29,6 +31,8 @@ from deephash_pipeline.search.serving.settings import ServiceSettings
 
 if TYPE_CHECKING:
     from deephash_pipeline.search.serving.duplicates import DuplicateSearches
+
+logger = logging.getLogger(__name__)
 
 Waiting = tuple[NDArray[np.uint8], Future[EncodedPixels]]
 
@@ -104,18 +108,25 @@ class Service:
     Args:
         indexes: by the names they are asked by.
         settings: limits.
+        open_again: opens an index whose place another has taken.
     """
 
-    def __init__(self, indexes: Mapping[str, CodedItems], settings: ServiceSettings) -> None:
+    def __init__(
+        self,
+        indexes: Mapping[str, CodedItems],
+        settings: ServiceSettings,
+        open_again: Mapping[str, Callable[[], CodedItems]] | None = None,
+    ) -> None:
         if not indexes:
             raise InputError("no index is given: name at least one")
         self.indexes, self.settings = dict(indexes), settings
-        self.metrics = Metrics(indexes)
-        self.encoders = {
-            name: BatchingEncoder(images.hasher, settings.batch_size)
-            for name, images in self.indexes.items()
-            if isinstance(images, ImageIndex)
-        }
+        self.open_again = dict(open_again or {})
+        self.metrics = Metrics(self.indexes)
+        self.encoders: dict[CodedItems, BatchingEncoder] = {}
+        for images in self.indexes.values():
+            self._begin(images)
+        self._again: list[CodedItems] = []
+        self._said = ""
         self.pending = 0
         self.decoding = CapacityLimiter(os.cpu_count() or 1)
 
@@ -152,22 +163,22 @@ class Service:
             self.pending -= 1
             self.metrics.pending.set(self.pending)
 
-    async def encoded(self, name: str, content: bytes, keep: bool = False) -> tuple[EncodedPixels, Image.Image | None]:
+    async def encoded(
+        self, name: str, images: CodedItems, content: bytes, keep: bool = False
+    ) -> tuple[EncodedPixels, Image.Image | None]:
         """The code and features of a picture and, if asked, what the index is to keep of it, by other threads."""
-        images = self.indexes[name]
         if not isinstance(images, ImageIndex):
             raise HTTPException(422, f"image: {name} has vectors of {images.width} numbers; send a `vector`")
         shape = images.hasher.description.image_shape
         arguments = (content, shape, self.settings.most_pixels, keep)
         # A large picture takes a hundred megabytes while it is decoded.
         read = await to_thread.run_sync(read_picture, *arguments, limiter=self.decoding)
-        encoded = await asyncio.wrap_future(self.encoders[name].submit(read.pixels))
+        encoded = await asyncio.wrap_future(self.encoders[images].submit(read.pixels))
         self.metrics.encoded.labels(name).inc()
         return encoded, read.kept
 
-    def vector_of(self, name: str, sent: Sent) -> NDArray[np.float64]:
-        """The vector that is sent in place of a picture."""
-        width = self.indexes[name].width
+    def vector_of(self, name: str, width: int, sent: Sent) -> NDArray[np.float64]:
+        """The vector that is sent in place of a picture to an index of vectors of so many numbers."""
         if sent.image or getattr(sent, "url", None):
             raise HTTPException(422, "vector: give it or a picture, not both")
         if len(sent.vector or ()) != width:
@@ -192,14 +203,50 @@ class Service:
 
     def warm_up(self) -> None:
         """Encode and search once: the first time takes seconds."""
-        for name, images in self.indexes.items():
-            if not isinstance(images, ImageIndex):
-                images.search(np.ones(images.width), 1)
+        for images in self.indexes.values():
+            self._warm_up(images)
+
+    def _warm_up(self, images: CodedItems) -> None:
+        if not isinstance(images, ImageIndex):
+            images.search(np.ones(images.width), 1)
+            return
+        black = np.zeros(images.hasher.description.image_shape, dtype=np.uint8)
+        images.index.search(self.encoders[images].submit(black).result().codes, 1)
+
+    def _begin(self, images: CodedItems) -> None:
+        if isinstance(images, ImageIndex):
+            self.encoders[images] = BatchingEncoder(images.hasher, self.settings.batch_size)
+
+    def follow(self) -> None:
+        """Open indexes whose place others have taken; requests that have begun are answered by what was there."""
+        for name, open_again in self.open_again.items():
+            images = self.indexes[name]
+            try:
+                if not images.is_replaced:
+                    continue
+                again = open_again()
+            except (InputError, OSError, sqlite3.Error) as error:
+                if str(error) != self._said:
+                    logger.error(f"{name} stays as it was: {error}")
+                self._said = str(error)
                 continue
-            black = np.zeros(images.hasher.description.image_shape, dtype=np.uint8)
-            images.index.search(self.encoders[name].submit(black).result().codes, 1)
+            self._again.append(again)
+            self._begin(again)
+            self._warm_up(again)
+            self.indexes[name] = again
+            # No request takes longer, and codes are searched in the index that they are of.
+            ending = threading.Timer(2 * self.settings.seconds, self._end, [images])
+            ending.daemon = True
+            ending.start()
+
+    def _end(self, images: CodedItems) -> None:
+        if images in self.encoders:
+            self.encoders.pop(images).close()
+        images.close()
 
     def close(self) -> None:
-        """End the threads."""
+        """End the threads, and close what was opened here."""
         for encoder in self.encoders.values():
             encoder.close()
+        for images in self._again:
+            images.close()
