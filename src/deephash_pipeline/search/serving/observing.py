@@ -47,7 +47,10 @@ class Metrics:
         images = Gauge("deephash_images", "Images of an index.", ("index",), registry=self.registry)
         for name in indexes:
             # Another may take its place.
-            images.labels(name).set_function(lambda name=name: len(indexes[name]))
+            def count(name: str = name) -> float:
+                return len(indexes[name])
+
+            images.labels(name).set_function(count)
 
 
 class Observed:
