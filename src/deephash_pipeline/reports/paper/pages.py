@@ -85,7 +85,7 @@ def _measured_on(benchmark: str, cells: Sequence[CellMetrics], ran: bool) -> str
 
 def _wide(shown: pd.DataFrame, code_lengths: Sequence[int], cited: Mapping[str, str]) -> str:
     """A row for each method that was run, a column for each code length, and what is cited below."""
-    cells = shown.set_index(["method", "code_length"])["mAP"]
+    cells = shown.set_index(["method", "code_length"])["mAP"].to_dict()
     rows = [[method, *(cells[method, length] for length in code_lengths)] for method in dict.fromkeys(shown["method"])]
     missing = [row[0] for row in rows if all(cell.startswith(NOT_RUN) for cell in row[1:])]
     parts = [markdown_table(["method", *code_lengths], [row for row in rows if row[0] not in missing])]
