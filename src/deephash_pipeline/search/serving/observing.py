@@ -8,6 +8,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Mapping
+from functools import partial
 from http import HTTPStatus
 from typing import Any
 
@@ -47,7 +48,11 @@ class Metrics:
         images = Gauge("deephash_images", "Images of an index.", ("index",), registry=self.registry)
         for name in indexes:
             # Another may take its place.
-            images.labels(name).set_function(lambda name=name: len(indexes[name]))
+            images.labels(name).set_function(partial(_count, indexes, name))
+
+
+def _count(indexes: Mapping[str, CodedItems], name: str) -> int:
+    return len(indexes[name])
 
 
 class Observed:
