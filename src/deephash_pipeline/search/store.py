@@ -59,7 +59,7 @@ def identity_of(folder: Path | None) -> tuple[int, int] | None:
         status = None if folder is None else (folder / LEDGER).stat()
     except FileNotFoundError:
         return None
-    return status and (status.st_dev, status.st_ino)
+    return None if status is None else (status.st_dev, status.st_ino)
 
 
 class Store:
