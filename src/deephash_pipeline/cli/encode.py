@@ -53,8 +53,7 @@ def encode(
         images_per_block,
     )
     there = f", {report.there} there already" if report.there else ""
-    changed = f", {report.changed} made again of images that have changed" if report.changed else ""
-    click.echo(f"{output}: {report.images} images encoded, files of codes: {report.blocks}{there}{changed}")
+    click.echo(f"{output}: {report.images} images encoded, files of codes: {report.blocks}{there}")
     if report.broken_count <= len(report.broken):
         print_left_out(report.broken)
     else:
