@@ -76,7 +76,7 @@ def test_a_killed_worker_ends_the_command_in_one_line_and_the_same_command_goes_
     killer.start()
     arguments = (hasher, Source(str(folder)), tmp_path / "codes", EncodingWorkers(2, device="cpu"), 2)
     try:
-        with pytest.raises(InputError, match="a worker was killed.*the same command goes on") as refused:
+        with pytest.raises(InputError, match=r"a worker was killed.*the same command goes on") as refused:
             encode_source(*arguments)
     finally:
         ended.set()
