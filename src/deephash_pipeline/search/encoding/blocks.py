@@ -114,16 +114,16 @@ def _of_parquet(block: Block, source: Source) -> Iterator[NamedImage]:
     with reached(joined(source.root, block.shard)) as (filesystem, path), filesystem.open(path, "rb") as file:
         table = pyarrow.parquet.ParquetFile(file)
         there = table.schema_arrow.names
-        columns = [name for name in (source.image_column, source.id_column, source.label_column) if name in there]
+        columns = [name for name in (source.image_column, "id", "label") if name in there]
         rows = count(block.first_row)
         for batch in table.iter_batches(AT_A_TIME, row_groups=list(block.row_groups), columns=columns):
             for row in batch.to_pylist():
                 number = next(rows)
                 image = row[source.image_column]
                 content = image.get("bytes") if isinstance(image, dict) else image
-                label = row.get(source.label_column)
+                label = row.get("label")
                 yield NamedImage(
-                    str(row.get(source.id_column, f"{block.shard}:{number}")),
+                    str(row.get("id", f"{block.shard}:{number}")),
                     content if isinstance(content, bytes) else b"",
                     None if label is None else str(label),
                 )
@@ -149,25 +149,8 @@ class Work:
     device: str
 
 
-@dataclass(frozen=True)
-class EncodedBlock:
-    """What became of a block.
-
-    Attributes:
-        images: how many were encoded.
-        broken: those that were left out.
-
-    Example:
-        >>> EncodedBlock(images=1024, broken=()).images
-        1024
-    """
-
-    images: int
-    broken: tuple[Broken, ...]
-
-
-def encode_block(block: Block, work: Work) -> EncodedBlock:
-    """Encode a block on one thread and write its codes.
+def encode_block(block: Block, work: Work) -> tuple[int, list[Broken]]:
+    """Encode a block on one thread and write its codes; tell how many images it has, and which are left out.
 
     Raises:
         InputError: the source, the hasher or the folder of codes cannot be reached.
@@ -175,7 +158,7 @@ def encode_block(block: Block, work: Work) -> EncodedBlock:
     torch.set_num_threads(1)
     made = codes_of(block, work.source, _hasher(work.codes, work.hasher, work.device))
     CodeFolder(work.codes).write(block.digest, made)
-    return EncodedBlock(len(made.names), tuple(made.broken))
+    return len(made.names), made.broken
 
 
 def codes_of(block: Block, source: Source, hasher: ImageHasher) -> CodeBlock:

@@ -12,10 +12,10 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.progress import count_steps
 from deephash_pipeline.common.stores import is_remote, local_path
 from deephash_pipeline.deephash import ImageHasher
-from deephash_pipeline.search.encoding.blocks import EncodedBlock, Work
+from deephash_pipeline.search.encoding.blocks import Work
 from deephash_pipeline.search.encoding.code_folder import Broken, CodeFolder, Encoding
 from deephash_pipeline.search.encoding.listing import Block, Source
-from deephash_pipeline.search.encoding.workers import encode_locally, encode_on_ray
+from deephash_pipeline.search.encoding.workers import Encoded, encode_locally, encode_on_ray
 
 IMAGES_PER_BLOCK = 1024
 MOST_BROKEN = 1000
@@ -65,7 +65,7 @@ class EncodingWorkers:
     address: str | None = None
     device: str = "auto"
 
-    def encode(self, blocks: Iterator[Block], work: Work) -> Iterator[EncodedBlock]:
+    def encode(self, blocks: Iterator[Block], work: Work) -> Iterator[Encoded]:
         """Encode blocks; yield them as they end."""
         if self.engine == "ray":
             return encode_on_ray(blocks, work, self.count, self.address)
@@ -129,10 +129,10 @@ def encode_source(
     work = Work(source, codes.address, made_from.hasher, workers.device)
     report = EncodingReport(len(blocks), len(blocks) - len(waiting))
     with count_steps("blocks", report.blocks, report.there) as advance:
-        for encoded in workers.encode(iter(waiting), work):
-            report.images += encoded.images
-            report.broken_count += len(encoded.broken)
-            report.broken += encoded.broken[: MOST_BROKEN - len(report.broken)]
+        for images, broken in workers.encode(iter(waiting), work):
+            report.images += images
+            report.broken_count += len(broken)
+            report.broken += broken[: MOST_BROKEN - len(report.broken)]
             advance(f"{report.images:,} images")
     codes.sweep()
     return report

@@ -54,7 +54,6 @@ def add_encoded(images: ImageIndex, codes: CodeFolder) -> AddedImages:
             report.added += len(rows) - len(changed)
             report.changed += [block.names[row] for row in changed]
             report.there += len(there) - len(changed)
-            report.codes.count(block.codes)
             report.skipped += [SkippedImage(0, broken.name, broken.reason) for broken in block.broken]
             advance(f"{report.added + report.there:,} images")
     return report

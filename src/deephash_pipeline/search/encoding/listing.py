@@ -83,9 +83,8 @@ class Source:
     Attributes:
         address: of a folder, which may be in an object store, of a list of paths (.txt, or .csv with a column `path`
             and perhaps `label`), of a tar shard or a Parquet file; or a glob of shards.
-        image_column: of Parquet files; it has contents of image files, or structs with a field `bytes`.
-        id_column: of Parquet files; where it is missing, ids are ``<file>:<row>``.
-        label_column: of Parquet files, if it is there.
+        image_column: of Parquet files; it has contents of image files, or structs with a field `bytes`. Columns
+            `id` and `label` may be there too; without the first, ids are ``<file>:<row>``.
 
     Example:
         >>> from tempfile import TemporaryDirectory
@@ -98,8 +97,6 @@ class Source:
 
     address: str
     image_column: str = "image"
-    id_column: str = "id"
-    label_column: str = "label"
 
     @property
     def root(self) -> str:

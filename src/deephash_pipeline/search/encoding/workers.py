@@ -7,15 +7,18 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from itertools import islice
-from typing import Any
+from typing import Any, TypeAlias
 
 from deephash_pipeline.common.child_process import end_with_parent
 from deephash_pipeline.common.devices import cuda_devices
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.ray_cluster import connected
-from deephash_pipeline.search.encoding.blocks import EncodedBlock, Work, encode_block
+from deephash_pipeline.search.encoding.blocks import Work, encode_block
+from deephash_pipeline.search.encoding.code_folder import Broken
 from deephash_pipeline.search.encoding.listing import Block
 
+Encoded: TypeAlias = tuple[int, list[Broken]]
+"""How many images of a block are encoded, and which are not."""
 AHEAD = 2
 """Blocks for each worker that are under way or wait beside it."""
 RETRIES = 20
@@ -24,7 +27,7 @@ GPU_SHARE = 0.25
 """Of a device for each task of Ray: one decodes while another's images are on it."""
 
 
-def encode_locally(blocks: Iterator[Block], work: Work, workers: int) -> Iterator[EncodedBlock]:
+def encode_locally(blocks: Iterator[Block], work: Work, workers: int) -> Iterator[Encoded]:
     """Encode blocks, each in one of some processes; yield them as they end.
 
     Several CUDA devices are shared out among the workers.
@@ -52,9 +55,7 @@ def encode_locally(blocks: Iterator[Block], work: Work, workers: int) -> Iterato
         pool.shutdown(cancel_futures=True)
 
 
-def encode_on_ray(
-    blocks: Iterator[Block], work: Work, workers: int | None, address: str | None
-) -> Iterator[EncodedBlock]:
+def encode_on_ray(blocks: Iterator[Block], work: Work, workers: int | None, address: str | None) -> Iterator[Encoded]:
     """Encode blocks on a Ray cluster; yield them as they end.
 
     Nodes may come and go: a block is a task of one core, begun anew where its node is lost.
@@ -77,10 +78,10 @@ def encode_on_ray(
         task = ray.remote(**options)(encode_block)
         under_way = set()
 
-        def submitted(block: Block) -> Future[EncodedBlock]:
+        def submitted(block: Block) -> Future[Encoded]:
             reference = task.remote(block, shared)
             under_way.add(reference)
-            future: Future[EncodedBlock] = reference.future()
+            future: Future[Encoded] = reference.future()
             future.add_done_callback(lambda _: under_way.discard(reference))
             return future
 
@@ -100,10 +101,10 @@ def encode_on_ray(
 
 
 def _as_they_end(
-    blocks: Iterator[Block], submit: Callable[[Block], Future[EncodedBlock]], room: Callable[[], int]
-) -> Iterator[EncodedBlock]:
+    blocks: Iterator[Block], submit: Callable[[Block], Future[Encoded]], room: Callable[[], int]
+) -> Iterator[Encoded]:
     """Submit as many blocks as there is room for; yield what becomes of them."""
-    under_way: set[Future[EncodedBlock]] = set()
+    under_way: set[Future[Encoded]] = set()
     while True:
         under_way |= set(map(submit, islice(blocks, max(0, room() - len(under_way)))))
         if not under_way:
