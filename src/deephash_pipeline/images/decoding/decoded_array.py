@@ -89,7 +89,8 @@ class DecodedArray:
 
     def _decoded(self, pending: list[int], array: IO[bytes], digests: IO[bytes]) -> Iterator[tuple[int, str | None]]:
         paths = (self._files.root / self._files.names[row] for row in pending)
-        for batch in image_batches(paths, self._files.shape[1:], ROWS_AT_ONCE, errors="skip"):
+        shape = (self._files.channels, self._files.image_size, self._files.image_size)
+        for batch in image_batches(paths, shape, ROWS_AT_ONCE, errors="skip"):
             for place, pixels in zip(batch.rows.tolist(), batch.pixels, strict=True):
                 row = pending[place]
                 self.digests[row] = digest(pixels.tobytes())
