@@ -175,13 +175,12 @@ def check_distinct_ids(splits: dict[str, ImageSet]) -> None:
 
 def _check_split(name: str, split: ImageSet, classes: int) -> None:
     images, labels = split.images, split.labels
-    several = labels.ndim == 2
-    sound = (images.dtype, images.ndim) == (np.uint8, 4) and len(images) == len(labels) == len(split.ids)
-    if several:
+    sound = images.dtype == np.uint8 and images.ndim == 4 and len(images) == len(labels) == len(split.ids)
+    if labels.ndim == 2:
         sound = sound and labels.dtype == np.uint8 and labels.shape[1] == classes and labels.max(initial=0) <= 1
     else:
-        sound = sound and (labels.dtype, labels.ndim) == (np.int64, 1)
-        sound = sound and labels.min(initial=0) >= 0 and labels.max(initial=0) < classes
+        sound = sound and labels.dtype == np.int64 and labels.ndim == 1
+        sound = sound and 0 <= labels.min(initial=0) and labels.max(initial=0) < classes
     if not sound:
         raise InputError(
             f"the split {name!r} has images of {images.dtype} {images.shape}, labels of {labels.dtype} {labels.shape} "
