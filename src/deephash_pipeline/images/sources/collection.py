@@ -180,7 +180,7 @@ def _check_split(name: str, split: ImageSet, classes: int) -> None:
         sound = sound and labels.dtype == np.uint8 and labels.shape[1] == classes and labels.max(initial=0) <= 1
     else:
         sound = sound and labels.dtype == np.int64 and labels.ndim == 1
-        sound = sound and 0 <= labels.min(initial=0) and labels.max(initial=0) < classes
+        sound = sound and labels.min(initial=0) >= 0 and labels.max(initial=0) < classes
     if not sound:
         raise InputError(
             f"the split {name!r} has images of {images.dtype} {images.shape}, labels of {labels.dtype} {labels.shape} "

@@ -106,7 +106,8 @@ def read_torchvision(
             images = np.repeat(images, 3, axis=1)
         labels = np.array([label for _, label in data], dtype=np.int64)
         splits[split] = ImageSet(images, labels, [f"{split}/{row:05d}" for row in range(len(labels))])
-    return ImageCollection(splits, list(class_names or getattr(data, "classes", EMOTIONS)))
+    own: Sequence[str] = getattr(data, "classes", EMOTIONS)
+    return ImageCollection(splits, list(own if class_names is None else class_names))
 
 
 def download_cifar10(folder: Path) -> Iterator[str]:
