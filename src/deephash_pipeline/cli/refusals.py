@@ -16,7 +16,7 @@ from kedro.framework.cli.utils import _split_params, split_string
 from kedro.framework.project import LOGGING, pipelines
 from kedro.pipeline import Pipeline
 from kedro.pipeline.pipeline import OutputNotUniqueError
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from deephash_pipeline.common.errors import InputError
@@ -165,9 +165,9 @@ def configuration_fault(environment: str | None) -> str | None:
     for folder in folders:
         for path in sorted(path for path in Path("conf", folder).rglob("*") if path.suffix in (".yml", ".yaml")):
             try:
-                content = OmegaConf.load(io.StringIO(path.read_bytes().decode()))
+                content = OmegaConf.to_container(OmegaConf.load(io.StringIO(path.read_bytes().decode())))
                 # OmegaConf takes text alone for a name without a value.
-                if not isinstance(content, DictConfig) or [*OmegaConf.to_container(content).values()] == [None]:
+                if not isinstance(content, dict) or [*content.values()] == [None]:
                     raise ValueError("it has no names with values, as in `name: value`")
             except (yaml.YAMLError, OmegaConfBaseException, OSError, ValueError, RecursionError) as error:
                 return f"{path} cannot be read ({' '.join(str(error).split())}): mend it, in UTF-8"
