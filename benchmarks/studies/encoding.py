@@ -115,7 +115,7 @@ def bare(folder: Path, codes: Path, hasher: ImageHasher) -> None:
     paths = sorted(folder.rglob("*.png"))
     encode_source(hasher, Source(str(folder)), codes, workers=EncodingWorkers(1, device="cpu"))
     made = CodeFolder(codes).encoding
-    work = Work(made.source, str(codes), made.listing, made.hasher, "cpu")
+    work = Work(made.source, str(codes), made.hasher, "cpu")
     ratios = []
     for turn in range(ROUNDS + 1):
         began = time.process_time()

@@ -59,7 +59,7 @@ def main() -> None:
         seconds = time.process_time() - began
         index.close()
         stored = sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
-        CodeFolder(folder).write(0, "", CodeBlock(names, np.zeros((BLOCK, 6), np.uint8), [None] * BLOCK, []))
+        CodeFolder(folder).write("0a" * 16, CodeBlock(names, np.zeros((BLOCK, 6), np.uint8), [None] * BLOCK, []))
         codes = next(Path(folder).glob("codes-*")).stat().st_size
     count = BLOCK * BLOCKS
     print(f"index: {count / seconds:.0f} images a second, {stored / count:.0f} bytes an image on disk")

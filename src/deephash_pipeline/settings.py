@@ -27,10 +27,10 @@ def _hooks() -> tuple[Any, ...]:
     # ruff: noqa: PLC0415
     from deephash_pipeline.project.checks import SoundRun
     from deephash_pipeline.project.freshness import Provenance
-    from deephash_pipeline.project.hooks import LastGoodWeights, ResultTable
+    from deephash_pipeline.project.hooks import ResultTable
     from deephash_pipeline.project.tracking import MlflowTracking
 
-    return ResultTable(), MlflowTracking(), LastGoodWeights(), Provenance(), SoundRun()
+    return ResultTable(), MlflowTracking(), Provenance(), SoundRun()
 
 
 HOOKS = LateHooks()

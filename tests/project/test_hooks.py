@@ -3,21 +3,7 @@
 from kedro.io import DataCatalog, MemoryDataset
 from kedro.pipeline import Node, Pipeline
 
-from deephash_pipeline.project.hooks import ResultTable, _where_to_look
-
-PAGE = "data/08_reporting/mnist/report.html"
-
-
-def test_a_clone_is_looked_at_by_make_and_another_project_by_the_commands(tmp_path, monkeypatch):
-    (tmp_path / "conf" / "base").mkdir(parents=True)
-    monkeypatch.chdir(tmp_path)
-    report, pipelines, runs = _where_to_look(PAGE, "mnist", make=True)
-    assert report.endswith(f" {PAGE}")
-    assert " kedro viz run --env=mnist " in pipelines
-    assert " mlflow server --backend-store-uri sqlite:///mlflow.db " in runs
-    (tmp_path / "Makefile").touch()
-    lines = list(_where_to_look(PAGE, "mnist", make=True))
-    assert all(f"make {verb} ENV=mnist" in line for verb, line in zip(("report", "viz", "mlflow"), lines, strict=True))
+from deephash_pipeline.project.hooks import ResultTable
 
 
 def test_a_run_of_cells_ends_with_their_map_and_the_command_that_puts_all_beside_each_other(capsys):

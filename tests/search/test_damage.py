@@ -108,21 +108,6 @@ def test_digests_follow_every_change(folder):
         assert index.search(code, 1, {"label": 1}).ids.tolist() == [["new"]]
 
 
-def test_an_index_of_the_first_format_is_read_and_gets_digests_from_its_next_writer(whole, folder):
-    with closing(sqlite3.connect(folder / "index.sqlite")) as connection:
-        connection.execute('ALTER TABLE metadata DROP COLUMN "digest of this row"')
-        connection.execute("DELETE FROM settings WHERE name IN ('rows', 'described', 'digest')")
-        connection.execute("UPDATE settings SET value = 1 WHERE name = 'format'")
-        connection.commit()
-    assert answers(folder) == answers(whole)
-    assert answers(folder, read_only=False) == answers(whole)
-    with closing(sqlite3.connect(folder / "index.sqlite")) as connection:
-        connection.execute("UPDATE metadata SET label = '8' WHERE position = 9")
-        connection.commit()
-    with pytest.raises(InputError, match="is damaged"):
-        answers(folder)
-
-
 def test_a_folder_of_segments_that_is_missing_is_named_where_items_were_in_it(whole, folder):
     (folder / "segments").rmdir()
     assert answers(folder) == answers(folder, read_only=False) == answers(whole)

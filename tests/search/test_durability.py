@@ -151,20 +151,6 @@ def test_a_lock_that_cannot_be_taken_is_refused_in_a_line(folder):
         HammingIndex.open(folder)
 
 
-def test_the_log_of_an_index_that_is_changed_often_grows_once(tmp_path):
-    folder = tmp_path / "index"
-    with HammingIndex.create(folder, CODE_LENGTH) as index, HammingIndex.open(folder, read_only=True) as reader:
-        lengths = set()
-        for item in range(40):
-            index.add([item], code_of(item), {"label": [item % 3]})
-            assert reader.search(code_of(item), 1)[0][0][1] == 0
-            if item >= 8:
-                lengths.add((folder / "index.sqlite-wal").stat().st_size)
-        assert len(lengths) == 1
-    with HammingIndex.open(folder) as index:
-        assert list(index) == list(range(40))
-
-
 def test_a_second_writer_is_refused_until_the_first_is_done(folder):
     with HammingIndex.open(folder):
         with pytest.raises(InputError, match=f"is being written by process {os.getpid()}"):
@@ -237,25 +223,6 @@ def test_an_item_that_another_process_forgets_within_a_search_is_not_taken_for_o
         monkeypatch.setattr(reader._conditions, "positions", positions_after_a_change)
         assert 7000 not in [item for item, _ in ask()]
     reader.close()
-
-
-def test_compaction_in_the_background_keeps_what_is_added_and_removed_meanwhile(folder):
-    with HammingIndex.open(folder) as index:
-        index.add(range(5000, 10_000), codes_of(range(5000, 10_000)))
-        index.remove(range(100))
-        done = index.compact(background=True)
-        item = 20_000
-        while not done.done() or item < 20_010:
-            index.add([item], code_of(item))
-            index.remove([item - 19_900])
-            item += 1
-        done.result()
-        added, removed = range(20_000, item), range(100, item - 19_900)
-        expected = [*range(removed.stop, 10_000), *added]
-        assert list(index) == expected
-    with HammingIndex.open(folder) as index:
-        assert list(index) == expected
-        assert index.search(codes_of([removed.stop]), 1)[0] == [(removed.stop, 0)]
 
 
 @pytest.mark.parametrize("items", [1, 6000])

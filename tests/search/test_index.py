@@ -227,3 +227,15 @@ def test_a_folder_in_use_or_without_an_index_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="is not empty"):
         HammingIndex.create(tmp_path, 8)
+
+
+def test_compacting_one_segment_forgets_what_was_removed():
+    index = HammingIndex(48)
+    index.add(range(5000), np.random.default_rng(0).integers(0, 256, (5000, 6), dtype=np.uint8))
+    index.remove(range(100))
+    index.compact()
+    assert {name: index.info()[name] for name in ("items", "removed", "segments")} == {
+        "items": 4900,
+        "removed": 0,
+        "segments": 1,
+    }

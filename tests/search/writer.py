@@ -31,7 +31,7 @@ def change_until_killed(folder, seed, said):
     present = list(index)
     next_id = max(present, default=0) + 1 + 1000 * seed
     while True:
-        action = rng.choice(["add", "add", "bulk", "remove", "compact", "background"])
+        action = rng.choice(["add", "add", "bulk", "remove", "compact"])
         if action in ("add", "bulk"):
             ids = list(range(next_id, next_id + (120 if action == "bulk" else int(rng.integers(1, 8)))))
             next_id += len(ids)
@@ -46,12 +46,3 @@ def change_until_killed(folder, seed, said):
             say("removed", *ids)
         elif action == "compact":
             index.compact()
-        elif action == "background":
-            merged = index.compact(background=True)
-            ids = [next_id]
-            next_id += 1
-            say("adding", *ids)
-            index.add(ids, codes_of(ids), {"label": [item % 3 for item in ids]})
-            present += ids
-            say("added", *ids)
-            merged.result()

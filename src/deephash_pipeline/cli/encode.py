@@ -23,8 +23,6 @@ from deephash_pipeline.search.encoding.encode import IMAGES_PER_BLOCK
     "--images-per-block", type=click.IntRange(1), help=f"Images that one file has.  [default: {IMAGES_PER_BLOCK}]"
 )
 @click.option("--image-column", default="image", show_default=True, help="Of Parquet files.")
-@click.option("--id-column", default="id", show_default=True, help="Of Parquet files; else <file>:<row>.")
-@click.option("--label-column", default="label", show_default=True, help="Of Parquet files, if it is there.")
 @device_option
 def encode(
     hasher: str,
@@ -35,8 +33,6 @@ def encode(
     address: str | None,
     images_per_block: int | None,
     image_column: str,
-    id_column: str,
-    label_column: str,
     device: str,
 ) -> None:
     """Encode the images of SOURCE with HASHER into files of codes, exactly once each.
@@ -47,14 +43,13 @@ def encode(
     """
     report = encode_source(
         named_hasher(hasher, "cpu"),
-        Source(source, image_column, id_column, label_column),
+        Source(source, image_column),
         output,
         EncodingWorkers(workers, "ray" if engine == "ray" else "local", address, device),
         images_per_block,
     )
     there = f", {report.there} there already" if report.there else ""
-    changed = f", {report.changed} made again of images that have changed" if report.changed else ""
-    click.echo(f"{output}: {report.images} images encoded, files of codes: {report.blocks}{there}{changed}")
+    click.echo(f"{output}: {report.images} images encoded, files of codes: {report.blocks}{there}")
     if report.broken_count <= len(report.broken):
         print_left_out(report.broken)
     else:

@@ -1,10 +1,10 @@
 """Options and configuration that no run can be made of, explained in one line before a session begins."""
 
 import errno
+import io
 import operator
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,7 @@ from kedro.framework.cli.utils import _split_params, split_string
 from kedro.framework.project import LOGGING, pipelines
 from kedro.pipeline import Pipeline
 from kedro.pipeline.pipeline import OutputNotUniqueError
-from kedro.runner import AbstractRunner
-from kedro.utils import load_obj
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from deephash_pipeline.common.errors import InputError
@@ -116,13 +114,9 @@ def check_options(options: Mapping[str, Any], pipeline: Pipeline) -> None:
     Raises:
         InputError: one names what is not there.
     """
-    check_runner(options.get("runner"))
-    if options.get("load_versions"):
-        raise InputError("--load-versions: no dataset of this project has versions; leave it out")
-    tags = {tag for node in pipeline.nodes for tag in node.tags}
-    unknown = sorted(set(options.get("tags") or ()) - tags)
-    if unknown:
-        raise InputError(f"unknown tag `{unknown[0]}`: choose among {', '.join(sorted(tags))}")
+    runner = options.get("runner")
+    if runner not in (None, *RUNNERS, *RUNNERS.values()):
+        raise InputError(f"unknown runner `{runner}`: use one of {', '.join(RUNNERS.values())}")
     given = {option: options[option] for option in FILTERS if options.get(option)}
     if not given:
         return
@@ -133,21 +127,6 @@ def check_options(options: Mapping[str, Any], pipeline: Pipeline) -> None:
         raise InputError(
             f"{error} ({asked}): `kedro registry describe full` lists nodes, `kedro catalog describe-datasets` datasets"
         ) from error
-
-
-def check_runner(name: str | None) -> None:
-    """Refuse what is no runner.
-
-    Raises:
-        InputError: no class of this name runs pipelines.
-    """
-    if name is None:
-        return
-    found = None
-    with suppress(ImportError, AttributeError, TypeError, ValueError):
-        found = load_obj(name, "kedro.runner")
-    if not isinstance(found, type) or not issubclass(found, AbstractRunner):
-        raise InputError(f"unknown runner `{name}`: use one of {', '.join(RUNNERS)}")
 
 
 def explained(links: Sequence[BaseException], environment: str | None) -> InputError | None:
@@ -188,18 +167,12 @@ def configuration_fault(environment: str | None) -> str | None:
     for folder in folders:
         for path in sorted(path for path in Path("conf", folder).rglob("*") if path.suffix in (".yml", ".yaml")):
             try:
-                content = OmegaConf.create(path.read_bytes().decode())
-            except OSError as error:
-                return f"{path} cannot be read ({error.strerror}): mend its permissions"
-            except AssertionError:
-                # So OmegaConf ends on a number or a date alone.
-                content = None
-            except (yaml.YAMLError, OmegaConfBaseException, ValueError, RecursionError) as error:
-                return f"{path}: {' '.join(str(error).split())}: mend the YAML, in UTF-8"
-            # OmegaConf takes text alone for a name without a value.
-            alone = isinstance(content, DictConfig) and len(content) == 1 and next(iter(content.values())) is None
-            if alone or not isinstance(content, DictConfig):
-                return f"{path} has no names with values: write `name: value`"
+                content = OmegaConf.to_container(OmegaConf.load(io.StringIO(path.read_bytes().decode())))
+                # OmegaConf takes text alone for a name without a value.
+                if not isinstance(content, dict) or [*content.values()] == [None]:
+                    raise ValueError("it has no names with values, as in `name: value`")
+            except (yaml.YAMLError, OmegaConfBaseException, OSError, ValueError, RecursionError) as error:
+                return f"{path} cannot be read ({' '.join(str(error).split())}): mend it, in UTF-8"
             if path.name == "globals.yml" and content.get(EXTENDS) not in (None, *folders):
                 folders.append(str(content[EXTENDS]))
     return None

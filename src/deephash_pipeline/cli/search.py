@@ -304,8 +304,6 @@ def _report(folder: Path, images: ImageIndex, report: AddedImages, unnamed: Sequ
     changed += f", {report.removed} gone and removed" if report.removed else ""
     click.echo(f"{folder}: {report.added} added{there}{changed}, {len(images)} images, {images.hasher!r}")
     print_left_out([*unnamed, *report.skipped])
-    if warning := report.codes.warning(images.hasher.description):
-        click.echo(f"warning: {warning}", err=True)
     if not (report.added or report.there or report.changed or report.renamed):
         raise InputError(f"nothing was added to {folder}: mend what is left out, or name other images")
 

@@ -195,8 +195,8 @@ def names_in(address: str | Path) -> Iterator[str]:
 def walk(address: str | Path) -> Iterator[str]:
     """Yield the names of all files below a folder, without what is hidden: of a folder its files first, by name.
 
-    Linked folders are entered, each folder once. A folder that cannot be listed, or is an index, is yielded itself, and
-    so is a link that leads nowhere. A folder at a time is in memory.
+    Linked folders are entered, each folder once, and none above the one that is walked. A folder that cannot be listed,
+    or is an index, is yielded itself, and so is a link that leads nowhere. A folder at a time is in memory.
 
     Example:
         >>> from tempfile import TemporaryDirectory
@@ -218,7 +218,8 @@ def walk(address: str | Path) -> Iterator[str]:
 
 
 def _walk(root: str) -> Iterator[str]:
-    waiting, entered = [""], set()
+    waiting = [""]
+    entered = {(status.st_dev, status.st_ino) for status in map(os.stat, Path(os.path.realpath(root)).parents)}
     while waiting:
         below = waiting.pop()
         place = os.path.join(root, below)

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Collection, Iterator, Mapping
-from glob import escape
 from pathlib import Path
 from typing import Any
 
@@ -36,12 +35,10 @@ class SoundRun:
             InputError: one of them cannot be used.
         """
         self.check_parameters(catalog, Path(run_params["project_path"]))
-        # A catalog entry that cannot be made into a dataset says so here, before anything is written.
-        datasets = {name: catalog.get(name) for name in pipeline.datasets() if name in catalog}
-        free = {name: datasets[name] for name in sorted(pipeline.inputs()) if name in datasets}
-        for dataset in free.values():
-            if isinstance(dataset, AtomicFileDataset) and not dataset.filepath.exists():
-                refuse_what_others_have(dataset.filepath)
+        for name in pipeline.datasets():
+            if name in catalog:
+                # A catalog entry that cannot be made into a dataset says so here, before anything is written.
+                catalog.get(name)
 
     def check_parameters(self, catalog: Catalog, project: Path) -> None:
         """Look at all parameters and the experiment.
@@ -130,21 +127,3 @@ def check_numbers(parameters: Mapping[str, Any]) -> None:
                 continue
             if not math.isfinite(number) or (isinstance(number, int) and abs(number) >= LARGEST):
                 raise InputError(f"`{name}` is {number}: numbers are finite, and whole ones fit into 64 bits")
-
-
-def refuse_what_others_have(path: Path) -> None:
-    """Say of a missing ``data/<layer>/<benchmark>/...`` which other benchmark has it.
-
-    Raises:
-        InputError: one has.
-    """
-    layer = next((folder for folder in path.parents if folder.parent.name == "data"), None)
-    if layer is None:
-        return
-    own, *rest = path.relative_to(layer).parts
-    others = [found.relative_to(layer).parts[0] for found in sorted(layer.glob("/".join(["*", *map(escape, rest)])))]
-    if others:
-        raise InputError(
-            f"{path} is not there, but {others[0]} has one: add --env={others[0]}, or run the stage that makes it for "
-            f"{own}"
-        )

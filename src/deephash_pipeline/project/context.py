@@ -1,18 +1,13 @@
 """Kedro's context, with the parameters by the names that the configuration gives them."""
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kedro.framework.context import KedroContext
-from kedro.validation.exceptions import ParameterValidationError
 from pydantic import BaseModel, RootModel
 
 from deephash_pipeline.common.cell import FIELD_AT_A_GLANCE
-from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.parameters import refuse_booleans_for_numbers
-
-FAULT = re.compile(r"^- Parameter '(.+?)': (.*?)(?=^- Parameter |\Z)", re.DOTALL | re.MULTILINE)
 
 
 class ProjectContext(KedroContext):
@@ -24,10 +19,7 @@ class ProjectContext(KedroContext):
             self._pipelines_to_validate = [FIELD_AT_A_GLANCE]
         # Stated so, they are read from their files once, not at each of the three times that they are asked for.
         self.config_loader["parameters"] = given = self.config_loader["parameters"]
-        try:
-            validated: dict[str, Any] = super()._get_validated_params()
-        except ParameterValidationError as error:
-            raise InputError(each_fault_once(str(error))) from error
+        validated: dict[str, Any] = super()._get_validated_params()
         for name, value in given.items():
             refuse_booleans_for_numbers({name: value}, validated, "parameters")
         return validated
@@ -37,22 +29,6 @@ class ProjectContext(KedroContext):
 
         named_parameters = {f"params:{name}": value for name, value in named(self.params)}
         return {"parameters": self.params, **named_parameters, **grid_parameters()}
-
-
-def each_fault_once(message: str) -> str:
-    r"""Say once what is wrong with several parameters, such as of all methods that share a value of globals.yml.
-
-    >>> each_fault_once("Parameter validation failed:\n- Parameter 'a': too small\n- Parameter 'b': too small")
-    "Parameter 'a' and 1 more, b: too small"
-    """
-    groups: dict[str, list[str]] = {}
-    for name, fault in FAULT.findall(message):
-        # What was given may be shown with the rest of its block.
-        groups.setdefault(" ".join(fault.split()), []).append(name)
-    return "; ".join(
-        f"Parameter '{names[0]}'{f' and {len(names) - 1} more, ' if names[1:] else ''}{', '.join(names[1:])}: {fault}"
-        for fault, names in groups.items()
-    )
 
 
 def named(parameters: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:

@@ -1,10 +1,9 @@
-"""Kedro hooks: what a run prints at its end, and the last good weights of a training that diverged."""
+"""What a run prints at its end."""
 
-import logging
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from typing import Any, Self
+from typing import Any
 
 from kedro.framework.hooks import hook_impl
 from kedro.io import CatalogProtocol
@@ -13,30 +12,10 @@ from rich.console import Console
 from rich.table import Table
 
 from deephash_pipeline.common.cell import FIELD, MEASURED_CELLS
-from deephash_pipeline.common.project_folder import project_root
-from deephash_pipeline.training import TrainingDiverged
-
-logger = logging.getLogger(__name__)
 
 REPORTED = ("", f"{FIELD}.", f"{MEASURED_CELLS}.")
 """What stands before `map_table` and `report`."""
 METRICS = ".metrics"
-
-
-class LastGoodWeights:
-    """Keeps what a training had learned before its loss ceased to be finite."""
-
-    def in_worker(self) -> Self:
-        """Give the hook for another process, where the training is."""
-        return self
-
-    @hook_impl
-    def on_node_error(self, error: Exception, catalog: CatalogProtocol[Any, Any]) -> None:
-        """Save the weights that the error carries."""
-        if isinstance(error, TrainingDiverged):
-            dataset = catalog[f"{error.description}.last_good_weights"]
-            dataset.save(error.weights)
-            logger.info("%s: the weights of the last good epoch are in %s", error.description, dataset)
 
 
 class ResultTable:
@@ -63,7 +42,7 @@ class ResultTable:
             table.add_row(*(_printed(value) if isinstance(value, float) else str(value) for value in row))
         console.print(table)
         page = f"data/08_reporting/{benchmark}/{prefix.replace('.', '/')}report.html"
-        for line in _where_to_look(page, run_params.get("env"), make=not prefix):
+        for line in _where_to_look(page, run_params.get("env")):
             console.print(line, soft_wrap=True)
 
 
@@ -85,15 +64,8 @@ def _scores(names: Iterable[str], catalog: CatalogProtocol[Any, Any], env: str |
         yield f"All cells beside each other: kedro run --pipelines={MEASURED_CELLS}{f' --env={env}' if env else ''}"
 
 
-def _where_to_look(page: str, environment: str | None, make: bool) -> Iterator[str]:
-    """Yield a line for the report, the pipelines and the runs; a project that `new` has made has no Makefile."""
-    if (project_root() / "Makefile").is_file():
-        env = f" ENV={environment}" if environment else ""
-        yield f"Report      make report{env}   ({page})" if make else f"Report      {page}"
-        yield f"Pipelines   make viz{env}      (http://127.0.0.1:4141)"
-        yield f"MLflow      make mlflow{env}   (http://127.0.0.1:5000)"
-        return
-    env = f" --env={environment}" if environment else ""
+def _where_to_look(page: str, environment: str | None) -> Iterator[str]:
+    """Yield a line for the report, the pipelines and the runs."""
     yield f"Report      {page}"
-    yield f"Pipelines   kedro viz run{env}   (http://127.0.0.1:4141)"
+    yield f"Pipelines   kedro viz run{f' --env={environment}' if environment else ''}   (http://127.0.0.1:4141)"
     yield "MLflow      mlflow server --backend-store-uri sqlite:///mlflow.db --artifacts-destination mlartifacts"

@@ -13,7 +13,7 @@ from deephash_pipeline.search.answers import Answers, ItemId
 from deephash_pipeline.search.filters import Where
 from deephash_pipeline.search.index import HammingIndex
 from deephash_pipeline.search.searchable import Closing, Searchable
-from deephash_pipeline.search.texts import Texts, one_form, spellings, texts, unknown
+from deephash_pipeline.search.texts import Texts, one_form, texts, unknown
 
 
 class CodedItems(Closing, ABC):
@@ -103,13 +103,11 @@ class CodedItems(Closing, ABC):
             if label not in self._seen_labels and not self._has(label):
                 raise unknown(label, self.labels())
             self._seen_labels.add(label)
-        return {"label": [form for label in wanted for form in spellings(label)]}
+        return {"label": wanted}
 
     def _has(self, label: str) -> bool:
         anything = np.zeros((1, -(-self.index.code_length // 8)), dtype=np.uint8)
-        return "label" in self.index.columns and bool(
-            self.index.search(anything, 1, {"label": spellings(label)}).ids.size
-        )
+        return "label" in self.index.columns and bool(self.index.search(anything, 1, {"label": label}).ids.size)
 
     def __iter__(self) -> Iterator[ItemId]:
         """Ids in the order of insertion."""

@@ -3,7 +3,7 @@
 import os
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -11,10 +11,6 @@ from zlib import crc32
 from deephash_pipeline.common.errors import InputError
 
 BUSY_SECONDS = 30.0
-# SQLite begins its log again after a thousand pages and one transaction; who makes few changes needs no room for them.
-LOG_PAGES = 1024
-CHECKPOINT_PAGES = 1000
-CHANGES_BEFORE_ROOM = 8
 NOT_DAMAGE = (
     *(sqlite3.SQLITE_PERM, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_READONLY),
     *(sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL, sqlite3.SQLITE_CANTOPEN),
@@ -32,7 +28,6 @@ class Database:
 
     def __init__(self, path: Path | None, read_only: bool = False) -> None:
         self.path = path
-        self._changes = 0
         place = ":memory:" if path is None else f"{path.absolute().as_uri()}?"
         if path is not None and read_only and _cannot_change(path):
             # SQLite cannot make its shared memory there, and needs none.
@@ -97,30 +92,9 @@ class Database:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
             raise
-        self._changes += not reading
-        if self._changes == CHANGES_BEFORE_ROOM and self.path is not None:
-            with suppress(sqlite3.OperationalError):
-                self._make_room_in_log()
 
     def settle(self) -> None:
         """Do what is to be done at the end of every transaction that writes."""
-
-    def _make_room_in_log(self) -> None:
-        """Lengthen the log before it is needed.
-
-        A transaction that makes a file longer waits for the file system's own journal too. Without waiting for the
-        disk, the log is filled by changes of a number that nothing reads, and then begins anew at its old length.
-        """
-        self.execute("PRAGMA wal_autocheckpoint=0")
-        # In WAL mode this waits at checkpoints alone, so what was acknowledged stays on the disk.
-        self.execute("PRAGMA synchronous=NORMAL")
-        try:
-            for number in range(LOG_PAGES):
-                self.execute(f"PRAGMA user_version={number}")
-            self.execute("PRAGMA wal_checkpoint(PASSIVE)")
-        finally:
-            self.execute("PRAGMA synchronous=FULL")
-            self.execute(f"PRAGMA wal_autocheckpoint={CHECKPOINT_PAGES}")
 
     def version(self) -> int:
         """A number that changes when another connection has changed the database."""

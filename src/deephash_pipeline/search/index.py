@@ -1,9 +1,7 @@
 """`HammingIndex`: binary codes that are searched exactly, added to and removed from, in memory or in a folder."""
 
 import sqlite3
-import threading
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
@@ -172,35 +170,14 @@ class HammingIndex(ReadableIndex, Closing):
         with self._writing() as store:
             store.mark(made_by)
 
-    def compact(self, background: bool = False) -> Future[None]:
-        """Merge all items into one segment without those removed; searches, additions and removals go on meanwhile.
-
-        Args:
-            background: whether to return at once; the work then goes on in a thread.
-
-        Returns:
-            A future that is done when the work is.
+    def compact(self) -> None:
+        """Merge all items into one segment without those removed; searches go on meanwhile.
 
         Raises:
-            InputError: if the index is read-only; in the future, if it is being compacted already.
+            InputError: if the index is read-only.
         """
-        with self._writing():
-            pass
-        future: Future[None] = Future()
-
-        def work() -> None:
-            try:
-                self._store.compact()
-                future.set_result(None)
-            except BaseException as error:
-                future.set_exception(error)
-
-        if background:
-            threading.Thread(target=work, name="compaction").start()
-        else:
-            work()
-            future.result()
-        return future
+        with self._writing() as store:
+            store.compact()
 
     @contextmanager
     def _writing(self) -> Iterator[Store]:

@@ -105,12 +105,7 @@ class Ledger(Database):
         with self.transaction(reading=True):
             settings = self.settings()
             found = (self._digest_of_settings(), self._sum_of_rows())
-            # The first format had no digests.
-            if (
-                self.path is not None
-                and settings.get("format") != 1
-                and (settings.get(DIGEST), settings.get(ROWS)) != found
-            ):
+            if self.path is not None and (settings.get(DIGEST), settings.get(ROWS)) != found:
                 raise self.damaged("rows are not those that were written")
 
     def _sum_of_rows(self) -> int:
@@ -123,13 +118,12 @@ class Ledger(Database):
         """Look at all metadata, once: those of some items are looked at when they are read."""
         if self._metadata_are_whole:
             return
-        if ROW_DIGEST in self._columns():
-            ((described, there, others),) = self.rows(
-                f"SELECT (SELECT value FROM settings WHERE name = '{DESCRIBED}'), COUNT(*), "
-                f"TOTAL({named(ROW_DIGEST)} IS NOT ({self._digest_of_metadata()})) FROM metadata"
-            )
-            if others or described != there:
-                raise self.damaged("metadata are not those that were written")
+        ((described, there, others),) = self.rows(
+            f"SELECT (SELECT value FROM settings WHERE name = '{DESCRIBED}'), COUNT(*), "
+            f"TOTAL({named(ROW_DIGEST)} IS NOT ({self._digest_of_metadata()})) FROM metadata"
+        )
+        if others or described != there:
+            raise self.damaged("metadata are not those that were written")
         self._metadata_are_whole = True
 
     def _digest_of_metadata(self) -> str:
@@ -137,15 +131,6 @@ class Ledger(Database):
         starts = range(0, len(pairs), COLUMNS_AT_ONCE)
         some = [", ".join([POSITION, *pairs[start : start + COLUMNS_AT_ONCE]]) for start in starts]
         return " + ".join(["0", *(f"digest_of({columns})" for columns in some)])
-
-    def upgrade(self, version: int) -> None:
-        """Give digests to an index of the first format, which had none."""
-        with self.transaction():
-            self.execute(f"ALTER TABLE metadata ADD COLUMN {named(ROW_DIGEST)} INTEGER")
-            self.execute(f"UPDATE metadata SET {named(ROW_DIGEST)} = {self._digest_of_metadata()}")
-            ((described,),) = self.rows("SELECT COUNT(*) FROM metadata")
-            for name, value in {"format": version, ROWS: self._sum_of_rows(), DESCRIBED: described}.items():
-                self.set(name, value)
 
     def settings(self) -> dict[str, Any]:
         """All settings by name."""

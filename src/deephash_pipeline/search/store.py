@@ -37,8 +37,6 @@ LEDGER = INDEX_FILE
 SEGMENTS = "segments"
 MADE_BY = "made_by"
 FORMAT = 2
-# Without digests of rows; a writer adds them.
-FORMER_FORMAT = 1
 # Features of another type than float16.
 FORMAT_WITH_TYPE = 3
 FEATURE_TYPE = "feature_type"
@@ -87,7 +85,6 @@ class Store:
         self.read_only = read_only
         self.identity = identity_of(folder)
         self.lock = threading.RLock()
-        self._compacting = False
         self._writer = WriterLock(folder) if folder is not None and not read_only else None
         try:
             self.ledger = Ledger(folder / LEDGER if folder is not None else None, read_only)
@@ -100,8 +97,6 @@ class Store:
                     flush(folder)
             settings = self._checked_settings()
             self.ledger.verify()
-            if settings["format"] == FORMER_FORMAT and not read_only:
-                self.ledger.upgrade(FORMAT)
             self.code_length = int(settings["code_length"])
             self.form = FeatureForm(int(settings["width"]), settings.get(FEATURE_TYPE, FeatureForm.kind))
             self.words = -(-self.code_length // 64)
@@ -123,7 +118,7 @@ class Store:
 
     def _checked_settings(self) -> dict[str, Any]:
         settings = self.ledger.settings()
-        if settings.get("format") not in (FORMAT, FORMER_FORMAT, FORMAT_WITH_TYPE):
+        if settings.get("format") not in (FORMAT, FORMAT_WITH_TYPE):
             raise InputError(
                 f"{self.folder} has the format {settings.get('format')}, this version reads {FORMAT_WITH_TYPE}; "
                 "build it anew."
@@ -246,25 +241,10 @@ class Store:
         self.snapshot = self.snapshot.without(positions)
 
     def compact(self) -> None:
-        """Make one segment of all items; others may search, and add and remove, until the last moment."""
-        with self.lock:
-            if self._compacting:
-                raise InputError("this index is being compacted already; wait until that is done.")
-            tail = self.snapshot.sources[-1]
-            if tail.items.size:
-                self._merge([tail])
-            sources = self.snapshot.sources[:-1]
-            if len(sources) < 2 and not any(source.removed for source in sources):
-                return
-            self._compacting = True
-        try:
-            segment = self._built([source.items.contents_of(source.rows()) for source in sources if source.count])
-            with self.lock:
-                with self.ledger.transaction():
-                    self._replace(sources, segment)
-                self._swap(sources, segment)
-        finally:
-            self._compacting = False
+        """Make one segment of all items; `lock` is taken, and searches go on."""
+        sources = [source for source in self.snapshot.sources if source.items.size]
+        if len(sources) > 1 or any(source.removed or isinstance(source.items, SeenTail) for source in sources):
+            self._merge(sources)
 
     def _merge(self, sources: Sequence[Source]) -> None:
         segment = self._built([source.items.contents_of(source.rows()) for source in sources if source.count])
@@ -279,7 +259,7 @@ class Store:
         total = kept[0].items.size
         bytes_each = 8 * self.words + self.form.columns * self.form.dtype.itemsize
         most = min(MERGED_ITEMS, MERGED_BYTES // bytes_each)
-        while sources and not self._compacting and total + sources[-1].items.size <= most:
+        while sources and total + sources[-1].items.size <= most:
             total += sources[-1].items.size
             kept.insert(0, sources.pop())
         return [source for source in kept if source.items.size]
@@ -318,7 +298,6 @@ class Store:
         self._loaded = {segment.name: segment for segment in segments}
         if any(isinstance(source.items, SeenTail) for source in old):
             self._start_tail()
-        # What was removed while the segment was built is removed from it too.
         _, removed = self.ledger.removed_after(0)
         self.snapshot = snapshot_of(segments, self._tail.seen(), removed)
         self._delete_files(gone)

@@ -56,16 +56,6 @@ def one_form(label: str) -> str:
     return unicodedata.normalize("NFC", label)
 
 
-def spellings(label: str) -> list[str]:
-    """The forms in which an index may have a label: earlier versions stored what they were given.
-
-    Example:
-        >>> len(spellings("café")), spellings("cat")
-        (2, ['cat'])
-    """
-    return list(dict.fromkeys((label, unicodedata.normalize("NFD", label))))
-
-
 def unknown(label: str, known: Sequence[str]) -> InputError:
     """What is to be raised where no image has a label.
 

@@ -4,7 +4,6 @@ import subprocess
 import sys
 import textwrap
 import threading
-from types import SimpleNamespace
 from unittest.mock import Mock
 
 import numpy as np
@@ -12,6 +11,7 @@ import pytest
 from PIL import Image
 
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.images import batches
 from deephash_pipeline.images.decoding import decoded_array
 from deephash_pipeline.images.decoding.decode import decode_image
 from deephash_pipeline.images.decoding.decoded_array import DIGEST_BYTES, PENDING, DecodedArray, digest
@@ -40,7 +40,7 @@ def decoded_names(monkeypatch):
         names.append(path.name)
         return decode_image(path, image_size, channels)
 
-    monkeypatch.setattr(decoded_array, "decode_image", note)
+    monkeypatch.setattr(batches, "decode_image", note)
     return names
 
 
@@ -80,26 +80,27 @@ def test_what_was_whole_when_the_process_was_killed_is_not_decoded_again(files, 
     child = f"""
         import os, signal, threading
         from pathlib import Path
+        from deephash_pipeline.images import batches
         from deephash_pipeline.images.decoding import decoded_array
         from deephash_pipeline.images.decoding.image_files import ImageFiles
 
-        decode_image, calls, lock = decoded_array.decode_image, [], threading.Lock()
+        decode_image, calls, lock = batches.decode_image, [], threading.Lock()
 
-        def decode_twenty(*arguments):
+        def decode_thirty(*arguments):
             with lock:
                 calls.append(arguments)
-                if len(calls) > 20:
+                if len(calls) > 30:
                     os.kill(os.getpid(), {int(signal.SIGKILL)})
             return decode_image(*arguments)
 
-        decoded_array.decode_image = decode_twenty
+        batches.decode_image, decoded_array.ROWS_AT_ONCE = decode_thirty, 4
         files = ImageFiles(Path({str(files.root)!r}), {files.names!r}, 8, 3)
         list(decoded_array.DecodedArray(files, "training", Path({str(folder_of(files))!r})).decode())
         """
     killed = subprocess.run([sys.executable, "-c", textwrap.dedent(child)], check=False, capture_output=True)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     pending = [name for name, known in zip(files.names, stored_digests(files), strict=True) if known == PENDING]
-    assert COUNT - 20 <= len(pending) < COUNT
+    assert COUNT - 30 <= len(pending) < COUNT
     working = decode(files)
     assert sorted(decoded_names) == pending
     np.testing.assert_array_equal(working.whole_images(), expected(files))
@@ -187,7 +188,7 @@ def test_several_images_are_decoded_at_once(files, monkeypatch):
             together.wait()
         return decode_image(path, image_size, channels)
 
-    monkeypatch.setattr(decoded_array, "decode_image", decode_with_another)
+    monkeypatch.setattr(batches, "decode_image", decode_with_another)
     decode(files)
 
 
@@ -203,16 +204,14 @@ def test_what_is_decoded_is_kept_when_the_run_is_interrupted(files, decoded_name
     assert len(decoded_names) == COUNT - whole
 
 
-def test_too_small_a_disk_is_reported_before_decoding(files, monkeypatch):
-    monkeypatch.setattr(decoded_array.shutil, "disk_usage", lambda _: SimpleNamespace(free=1000))
-    with pytest.raises(InputError, match=r"training\.npy needs 0\.0 GB, but 0\.0 GB are free"):
-        decode(files)
-
-
-def test_a_disk_that_fills_up_is_reported_in_one_line(files, monkeypatch):
-    monkeypatch.setattr(decoded_array.os, "pwrite", lambda _file, content, _offset: len(content) - 1)
-    with pytest.raises(InputError, match=r"cannot be written \(no space left on device\)"):
-        decode(files)
+def test_a_disk_that_fills_up_is_reported_in_one_line(files):
+    working = decode(files)
+    with (
+        open("/dev/full", "wb", buffering=0) as full,
+        pytest.raises(InputError, match=r"cannot be written .*No space left"),
+        decoded_array._written(files.root),
+    ):
+        list(working._decoded([0], full, full))
 
 
 def test_a_disk_that_fills_up_while_whole_images_are_copied_is_reported_in_one_line(files, monkeypatch):

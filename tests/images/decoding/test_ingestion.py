@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.images.decoding import decoded_array
+from deephash_pipeline.images import batches
 from deephash_pipeline.images.decoding.image_files import ImageFiles
 from deephash_pipeline.images.decoding.ingestion import BrokenImage, decode_splits
 from deephash_pipeline.images.sources.collection import ImageSet
@@ -107,7 +107,7 @@ def test_images_twice_in_one_split_are_no_fault(tmp_path, root, splits, caplog):
 def test_what_is_decoded_serves_every_later_run(splits, tmp_path, monkeypatch):
     finished = NumpyDataset(str(tmp_path / "images.npy"), mmap_mode="r")
     finished.save(decode_splits(splits, CLASSES, 0, tmp_path / "decoded")[0]["training"].images)
-    monkeypatch.setattr(decoded_array, "decode_image", Mock(side_effect=AssertionError("decoded again")))
+    monkeypatch.setattr(batches, "decode_image", Mock(side_effect=AssertionError("decoded again")))
     again = decode_splits(splits, CLASSES, 0, tmp_path / "decoded")[0]["training"].images
     finished.save(again)
     np.testing.assert_array_equal(finished.load(), np.array(again))

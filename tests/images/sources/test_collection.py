@@ -19,16 +19,16 @@ def test_a_sound_collection_is_accepted():
 
 
 @pytest.mark.parametrize("field", ["labels", "ids"])
-def test_a_count_that_differs_is_named_with_the_split_and_both_counts(field):
+def test_a_count_that_differs_is_refused_with_the_split(field):
     whole = image_set([0, 1, 1])
     short = replace(whole, **{field: getattr(whole, field)[:2]})
-    with pytest.raises(InputError, match=f"'training' has 3 images but 2 {field}"):
+    with pytest.raises(InputError, match=r"'training' has images of uint8 \(3, 2, 2, 2\), labels .*: give .* n ids"):
         ImageCollection({"training": short}, ["cat", "dog"])
 
 
 @pytest.mark.parametrize("label", [-1, 2])
 def test_a_label_outside_the_classes_is_refused(label):
-    with pytest.raises(InputError, match=r"'query' run from .*2\s*classes"):
+    with pytest.raises(InputError, match=rf"'query' has .* from .*{label} .*below 2, the number of classes"):
         ImageCollection({"training": image_set([0, 1]), "query": image_set([label], "b")}, ["cat", "dog"])
 
 
@@ -55,7 +55,7 @@ def test_images_that_are_not_bytes_are_refused():
 
 def test_labels_that_are_not_int64_are_refused():
     narrow = image_set([0, 1])
-    with pytest.raises(InputError, match="labels of the split 'training' are uint8"):
+    with pytest.raises(InputError, match=r"'training' has .* labels of uint8 \(2,\)"):
         ImageCollection({"training": replace(narrow, labels=narrow.labels.astype(np.uint8))}, ["cat", "dog"])
 
 

@@ -40,7 +40,6 @@ def test_all_wrong_parameters_are_reported_at_once():
     [
         ({"kind": "folder", "image_size": 4, "channels": 1}, "train is missing: put images into"),
         ({"kind": "csv", "image_size": 4, "channels": 1}, r"images\.csv is missing: put it there"),
-        ({"kind": "fer2013"}, r"fer2013\.csv is missing: put it there"),
         ({"kind": "torchvision", "name": "KMNIST"}, "torchvision cannot read KMNIST"),
     ],
 )

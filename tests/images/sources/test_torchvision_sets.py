@@ -8,7 +8,7 @@ import threading
 
 import numpy as np
 import pytest
-from torchvision.datasets import CIFAR10
+from torchvision.datasets import CIFAR10, FER2013
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.images.sources.torchvision_sets import read_torchvision
@@ -103,3 +103,23 @@ def test_a_truncated_file_is_reported_in_one_line(tmp_path):
         with pytest.raises(InputError, match=r"torchvision cannot read FashionMNIST .*delete its files") as caught:
             read_torchvision("FashionMNIST", tmp_path, download)
         assert "\n" not in str(caught.value)
+
+
+def test_faces_of_kaggle_are_read_and_grey_is_repeated(tmp_path, monkeypatch):
+    images = np.random.default_rng(0).integers(256, size=(9, 48, 48)).astype(np.uint8)
+    emotions, usages = [*range(7), 3, 6], ["Training"] * 7 + ["PublicTest", "PrivateTest"]
+    rows = [
+        f"{emotion},{' '.join(map(str, image.ravel()))},{usage}"
+        for emotion, image, usage in zip(emotions, images, usages, strict=True)
+    ]
+    file = tmp_path / "fer2013" / "fer2013.csv"
+    file.parent.mkdir()
+    file.write_text("\n".join(["emotion,pixels,Usage", *rows]))
+    with pytest.raises(InputError, match=r"cannot read FER2013 .*not found in .* or corrupted"):
+        read_torchvision("FER2013", tmp_path)
+    checksum = hashlib.md5(file.read_bytes()).hexdigest()
+    monkeypatch.setitem(FER2013._RESOURCES, "fer", (file.name, checksum))
+    collection = read_torchvision("FER2013", tmp_path, channels=3)
+    np.testing.assert_array_equal(collection.splits["query"].images, np.repeat(images[7:, np.newaxis], 3, axis=1))
+    assert collection.splits["query"].labels.tolist() == [3, 6]
+    assert collection.class_names[3] == "happy"

@@ -1,6 +1,5 @@
 """What a source is listed as, and read from: folders, lists, tar shards, Parquet."""
 
-import gzip
 import os
 
 import pyarrow
@@ -10,7 +9,6 @@ import pytest
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.search.encoding import Source
 from deephash_pipeline.search.encoding.blocks import codes_of
-from deephash_pipeline.search.encoding.listing import Block
 from tests.search.encoding.conftest import BROKEN, write_tar
 
 
@@ -26,7 +24,6 @@ def encoded(source, hasher, images_per_block=16):
 
 def test_blocks_of_a_folder_are_its_names_in_order_so_many_at_a_time(folder, pictures):
     blocks = list(Source(str(folder)).blocks(16))
-    assert [block.number for block in blocks] == [0, 1, 2]
     assert [len(block.entries) for block in blocks] == [16, 16, 8]
     assert [entry.name for block in blocks for entry in block.entries] == sorted(pictures)
 
@@ -113,16 +110,6 @@ def test_a_shard_that_ends_in_the_middle_gives_what_is_before_and_is_listed(byte
     assert broken == {"CUT.TAR"}
 
 
-def test_a_compressed_shard_is_read_like_another_and_its_middle_is_no_end(tmp_path, pictures, hasher):
-    write_tar(tmp_path / "whole.tar", {name: pictures[name] for name in ("0/00.png", "0/03.png")})
-    compressed = gzip.compress((tmp_path / "whole.tar").read_bytes())
-    (tmp_path / "whole.tgz").write_bytes(compressed)
-    (tmp_path / "cut.tgz").write_bytes(compressed[:-20])
-    codes, _, broken = encoded(Source(f"{tmp_path}/*.tgz"), hasher)
-    assert {name for name in codes if name.startswith("whole")} == {"whole.tgz/0/00.png", "whole.tgz/0/03.png"}
-    assert broken == {"cut.tgz"}
-
-
 def parquet(path, pictures, rows_per_group, **columns):
     names = sorted(pictures)
     images = [{"bytes": pictures[name], "path": name} for name in names]
@@ -148,11 +135,6 @@ def test_parquet_with_a_column_of_ids_has_these_and_one_that_comes_again_is_left
     assert "id 0" in codes
     assert "id 0" in broken
     assert len(codes) == 37
-
-
-def test_a_block_survives_its_line_of_json(folder):
-    for block in Source(str(folder)).blocks(16):
-        assert Block.of_line(block.line()) == block
 
 
 @pytest.mark.parametrize(

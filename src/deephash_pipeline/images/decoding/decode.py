@@ -64,8 +64,7 @@ def decode_image(
     Args:
         image: path of a file in one of `formats.FORMATS`, or one that is open; no other format is opened, whatever
             the name, and no pipe or device. Or an image of Pillow, which is left as it is; one that is opened and not
-            yet read gives the same pixels as its file. (Of a PNG that Pillow has read, the transparent value of 2, 4 or
-            3 times 16 bits is lost.)
+            yet read gives the same pixels as its file.
         image_size: height and width in pixels, one number where they are equal; other images are resized bilinearly,
             their aspect given up as in Caffe's `convert_imageset`. None for the image's own size.
         channels: 1 for grey, 3 for colour.

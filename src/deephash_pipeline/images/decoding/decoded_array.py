@@ -10,26 +10,24 @@ import hashlib
 import io
 import logging
 import os
-import shutil
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from itertools import chain
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.progress import track
-from deephash_pipeline.images.decoding.decode import BrokenImageError, decode_image
+from deephash_pipeline.images.batches import image_batches
 from deephash_pipeline.images.decoding.image_files import ImageFiles
 
 logger = logging.getLogger(__name__)
 
 DIGEST_BYTES = 16
 PENDING = bytes(DIGEST_BYTES)
-ROWS_PER_TASK = 16
+ROWS_AT_ONCE = 64
 
 
 def digest(pixels: bytes) -> bytes:
@@ -82,21 +80,30 @@ class DecodedArray:
         with _written(self._array):
             if not self._resume():
                 self._start()
-        pool = ThreadPoolExecutor()
         with _written(self._array), self._array.open("r+b") as array, self._digests.open("r+b") as digests:
+            pending = [row for row, known in enumerate(self.digests) if known != digest(self._stored(array, row))]
+            rows = self._decoded(pending, array, digests)
+            for row, reason in track(rows, f"decoding {self._split}", total=len(pending)):
+                if reason is not None:
+                    yield row, reason
 
-            def finish_rows(start: int) -> list[tuple[int, str | None]]:
-                rows = range(start, min(start + ROWS_PER_TASK, len(self._files)))
-                return [(row, self._finish_row(row, array.fileno(), digests.fileno())) for row in rows]
-
-            finished = pool.map(finish_rows, range(0, len(self._files), ROWS_PER_TASK))
-            rows = chain.from_iterable(finished)
-            try:
-                for row, reason in track(rows, f"decoding {self._split}", total=len(self._files)):
-                    if reason is not None:
-                        yield row, reason
-            finally:
-                pool.shutdown(cancel_futures=True)
+    def _decoded(self, pending: list[int], array: IO[bytes], digests: IO[bytes]) -> Iterator[tuple[int, str | None]]:
+        paths = (self._files.root / self._files.names[row] for row in pending)
+        shape = (self._files.channels, self._files.image_size, self._files.image_size)
+        for batch in image_batches(paths, shape, ROWS_AT_ONCE, errors="skip"):
+            for place, pixels in zip(batch.rows.tolist(), batch.pixels, strict=True):
+                row = pending[place]
+                self.digests[row] = digest(pixels.tobytes())
+                array.seek(self._offset(row))
+                array.write(pixels.tobytes())
+                digests.seek((1 + row) * DIGEST_BYTES)
+                digests.write(self.digests[row])
+            array.flush()
+            digests.flush()
+            yield from ((pending[place], None) for place in batch.rows.tolist())
+            for skipped in batch.skipped:
+                self.digests[pending[skipped.row]] = PENDING
+                yield pending[skipped.row], skipped.reason
 
     def whole_rows(self) -> NDArray[np.int64]:
         """Return the rows that are decoded."""
@@ -117,7 +124,7 @@ class DecodedArray:
         with _written(path), self._array.open("rb") as array, path.open("xb") as copy:
             copy.write(_header((len(whole), *self._files.shape[1:])))
             for row in whole:
-                copy.write(self._stored(array.fileno(), row))
+                copy.write(self._stored(array, row))
         return _mapped(path)
 
     def _start(self) -> None:
@@ -125,16 +132,9 @@ class DecodedArray:
         for path in (self._digests, self._array, self._array_without_broken):
             path.unlink(missing_ok=True)
         self._folder.mkdir(parents=True, exist_ok=True)
-        size = self._offset(len(self._files))
-        free = shutil.disk_usage(self._folder).free
-        if free < size:
-            raise InputError(
-                f"{self._array} needs {size / 1e9:.1f} GB, but {free / 1e9:.1f} GB are free: free some, or lower "
-                "image_size of the source."
-            )
         with self._array.open("xb") as array:
             array.write(_header(self._files.shape))
-            array.truncate(size)
+            array.truncate(self._offset(len(self._files)))
         self._digests.write_bytes(self._fingerprint + b"".join(self.digests))
 
     def _resume(self) -> bool:
@@ -153,23 +153,9 @@ class DecodedArray:
         logger.info("%s: %d of %d images are decoded already", self._split, whole, len(self.digests))
         return True
 
-    def _finish_row(self, row: int, array: int, digests: int) -> str | None:
-        """Make a row whole if it is not; return why it cannot be."""
-        if self.digests[row] != PENDING and digest(self._stored(array, row)) == self.digests[row]:
-            return None
-        try:
-            path = self._files.root / self._files.names[row]
-            pixels = decode_image(path, self._files.image_size, self._files.channels).tobytes()
-        except BrokenImageError as error:
-            self.digests[row] = PENDING
-            return str(error)
-        self.digests[row] = digest(pixels)
-        _write_at(array, pixels, self._offset(row))
-        _write_at(digests, self.digests[row], (1 + row) * DIGEST_BYTES)
-        return None
-
-    def _stored(self, array: int, row: int) -> bytes:
-        return os.pread(array, self._row_bytes, self._offset(row))
+    def _stored(self, array: IO[bytes], row: int) -> bytes:
+        array.seek(self._offset(row))
+        return array.read(self._row_bytes)
 
     def _offset(self, row: int) -> int:
         return self._header_bytes + row * self._row_bytes
@@ -206,8 +192,3 @@ def _written(path: Path) -> Iterator[None]:
         raise InputError(
             f"{path} cannot be written ({error}): mend that and run again, what is decoded is kept."
         ) from error
-
-
-def _write_at(file: int, content: bytes, offset: int) -> None:
-    if os.pwrite(file, content, offset) != len(content):
-        raise OSError("no space left on device")

@@ -30,29 +30,6 @@ def checked_size(image_size: Sequence[int]) -> tuple[int, int]:
 
 
 @dataclass(frozen=True)
-class RawFolder:
-    """A folder of image files, and what they are to be decoded to.
-
-    Attributes:
-        root: folder of the raw files.
-        image_size: height and width to decode to, in pixels.
-        channels: 1 for grey, 3 for colour.
-
-    Example:
-        >>> RawFolder(Path("raw"), 32, 3).files(["a.png", "b.png"]).shape
-        (2, 3, 32, 32)
-    """
-
-    root: Path
-    image_size: int
-    channels: Channels
-
-    def files(self, names: list[str]) -> "ImageFiles":
-        """Give some of its files, by their paths below `root`."""
-        return ImageFiles(self.root, names, self.image_size, self.channels)
-
-
-@dataclass(frozen=True)
 class ImageFiles:
     """Files in the place of an array of images: rows are counted and chosen as of that array, and nothing is read.
 
@@ -80,9 +57,13 @@ class ImageFiles:
         """Shape (n, c, h, w) of the array that decoding makes."""
         return len(self.names), self.channels, self.image_size, self.image_size
 
+    def of(self, names: list[str]) -> "ImageFiles":
+        """Give other files of the same folder."""
+        return replace(self, names=names)
+
     def __len__(self) -> int:
         return len(self.names)
 
     def __getitem__(self, rows: slice | NDArray[np.int64]) -> "ImageFiles":
         names = self.names[rows] if isinstance(rows, slice) else [self.names[row] for row in rows]
-        return replace(self, names=names)
+        return self.of(names)

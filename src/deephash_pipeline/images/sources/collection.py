@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.images.decoding.image_files import ImageFiles, RawFolder
+from deephash_pipeline.images.decoding.image_files import ImageFiles
 
 SPLITS_TO_TRAIN_FROM = ("all", "training")
 
@@ -91,8 +91,7 @@ class ImageCollection:
 
     def __post_init__(self) -> None:
         for name, split in self.splits.items():
-            _check_arrays(name, split)
-            _check_labels(name, split.labels, self.class_names)
+            _check_split(name, split, len(self.class_names))
         if len({split.labels.ndim for split in self.splits.values()}) > 1:
             raise InputError("some splits have one label an image and others several: write all of them alike.")
         if len(self.class_names) < 2 and self.class_names != [UNLABELLED]:
@@ -174,43 +173,27 @@ def check_distinct_ids(splits: dict[str, ImageSet]) -> None:
         seen.add(name)
 
 
-def _check_arrays(name: str, split: ImageSet) -> None:
+def _check_split(name: str, split: ImageSet, classes: int) -> None:
     images, labels = split.images, split.labels
-    if images.dtype != np.uint8 or images.ndim != 4:
-        raise InputError(
-            f"images of the split {name!r} are {images.dtype} of shape {images.shape}: give uint8 (n, c, h, w)."
-        )
-    if (str(labels.dtype), labels.ndim) not in (("int64", 1), ("uint8", 2)):
-        raise InputError(
-            f"labels of the split {name!r} are {labels.dtype} of shape {labels.shape}: give int64 (n,), or uint8 "
-            "(n, classes) where an image may have several."
-        )
-    for other, count in (("labels", len(labels)), ("ids", len(split.ids))):
-        if count != len(images):
-            raise InputError(
-                f"the split {name!r} has {len(images)} images but {count} {other}: give one per image, in order."
-            )
-
-
-def _check_labels(name: str, labels: NDArray[Any], class_names: Sequence[str]) -> None:
+    sound = images.dtype == np.uint8 and images.ndim == 4 and len(images) == len(labels) == len(split.ids)
     if labels.ndim == 2:
-        if labels.shape[1] != len(class_names) or labels.max(initial=0) > 1:
-            raise InputError(
-                f"labels of the split {name!r} are 0 to {labels.max(initial=0)} in {labels.shape[1]} columns: give 0 "
-                f"or 1 in one column for each of the {len(class_names)} classes."
-            )
-        return
-    if labels.size and not 0 <= labels.min() <= labels.max() < len(class_names):
+        sound = sound and labels.dtype == np.uint8 and labels.shape[1] == classes and labels.max(initial=0) <= 1
+    else:
+        sound = sound and labels.dtype == np.int64 and labels.ndim == 1
+        sound = sound and labels.min(initial=0) >= 0 and labels.max(initial=0) < classes
+    if not sound:
         raise InputError(
-            f"labels of the split {name!r} run from {labels.min()} to {labels.max()}, but there are {len(class_names)} "
-            f"classes (0..{len(class_names) - 1}): name every class, or mend the labels."
+            f"the split {name!r} has images of {images.dtype} {images.shape}, labels of {labels.dtype} {labels.shape} "
+            f"from {labels.min(initial=0)} to {labels.max(initial=0)} and {len(split.ids)} ids: give images of uint8 "
+            f"(n, c, h, w), labels of int64 (n,) below {classes}, the number of classes, or of uint8 (n, {classes}) of "
+            "0 and 1, and n ids."
         )
 
 
 SPLITS_ALLOWED = ({"all"}, {"training", "query"}, {"training", "validation", "query"})
 
 
-def collect_files(found: dict[str, dict[str, list[str]]], raw: RawFolder) -> ImageCollection:
+def collect_files(found: dict[str, dict[str, list[str]]], raw: ImageFiles) -> ImageCollection:
     """Make a collection of image files.
 
     Args:
@@ -227,7 +210,7 @@ def collect_files(found: dict[str, dict[str, list[str]]], raw: RawFolder) -> Ima
     Example:
         >>> from pathlib import Path
         >>> found = {"training": {"10": ["a.png"], "2": ["b.png"]}, "query": {"2": ["c.png"]}}
-        >>> collection = collect_files(found, RawFolder(Path("raw"), 32, 3))
+        >>> collection = collect_files(found, ImageFiles(Path("raw"), [], 32, 3))
         >>> collection.class_names, collection.splits["query"].labels.tolist()
         (['2', '10'], [0])
     """
@@ -238,7 +221,7 @@ def collect_files(found: dict[str, dict[str, list[str]]], raw: RawFolder) -> Ima
         names = [name for class_name in class_names for name in classes.get(class_name, ())]
         counts = [len(classes.get(class_name, ())) for class_name in class_names]
         labels = np.repeat(np.arange(len(class_names), dtype=np.int64), counts)
-        splits[split] = ImageSet(raw.files(names), labels, names)
+        splits[split] = ImageSet(raw.of(names), labels, names)
     return ImageCollection(splits, class_names)
 
 

@@ -1,15 +1,15 @@
 """A tree of image files, `<root>/<split>/<class>/**`: CIFAR-10, Kaggle-Face, SUN397 and a user's own images."""
 
-import os
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
 from pydantic import Field, model_validator
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.images.decoding.formats import FORMAT_NAMES, SUFFIXES, is_image, only_images
-from deephash_pipeline.images.decoding.image_files import RawFolder
+from deephash_pipeline.common.stores import walk
+from deephash_pipeline.images.decoding.formats import FORMAT_NAMES, SUFFIXES, only_images
+from deephash_pipeline.images.decoding.image_files import ImageFiles
 from deephash_pipeline.images.sources.collection import SPLITS_ALLOWED, UNLABELLED, ImageCollection, collect_files
 from deephash_pipeline.images.sources.source import ListedImages
 
@@ -41,11 +41,11 @@ class FolderSource(ListedImages):
 
     def read(self, folder: Path) -> ImageCollection:
         """List the images."""
-        raw = RawFolder(folder, self.image_size, self.channels)
+        raw = ImageFiles(folder, [], self.image_size, self.channels)
         return list_folder(raw, self.splits, self.class_folder if self.labelled else None)
 
 
-def list_folder(raw: RawFolder, splits: dict[str, str], class_folder: ClassFolder | None = "top") -> ImageCollection:
+def list_folder(raw: ImageFiles, splits: dict[str, str], class_folder: ClassFolder | None = "top") -> ImageCollection:
     """List a tree of image files, in the order of their paths, without decoding any.
 
     What cannot be read, such as a link whose content is not there, is listed: decoding will count it as broken.
@@ -57,8 +57,8 @@ def list_folder(raw: RawFolder, splits: dict[str, str], class_folder: ClassFolde
             `a/abbey` and `o/office/home` are classes. None for images without labels, at any depth.
 
     Raises:
-        InputError: if a folder is missing or has no image, an image is in no class, a link takes a folder into two
-            classes, a name is no UTF-8, or a class has no image to train from.
+        InputError: if a folder is missing or has no image, an image is in no class, a link takes a folder of the split
+            into another class, a name is no UTF-8, or a class has no image to train from.
 
     Example:
         >>> from tempfile import TemporaryDirectory
@@ -67,7 +67,7 @@ def list_folder(raw: RawFolder, splits: dict[str, str], class_folder: ClassFolde
         ...     for name in ("cat", "dog"):
         ...         (root / name).mkdir()
         ...         (root / name / "1.png").touch()
-        ...     list_folder(RawFolder(root, 32, 3), {"all": "."}).splits["all"].ids
+        ...     list_folder(ImageFiles(root, [], 32, 3), {"all": "."}).splits["all"].ids
         ['cat/1.png', 'dog/1.png']
     """
     root, found = raw.root, {}
@@ -85,28 +85,23 @@ def _image_files(folder: Path, class_folder: ClassFolder | None) -> dict[str, li
             f"the folder {folder} is missing: put images into {place}, or mend `splits` of the source "
             "({all: .} where they are not split yet)."
         )
+    real_path = cache(Path.resolve)
+    real_folder = real_path(folder)
     classes: dict[str, list[Path]] = {}
-    class_of: dict[Path, str] = {}
-
-    def files() -> Iterator[Path]:
-        for entry in _visible(folder) if class_folder else [folder]:
-            if entry.is_dir():
-                if class_folder == "top":
-                    classes[entry.name] = []
-                yield from _visible_files(folder, entry, class_folder, class_of)
-            elif not entry.exists() and entry.suffix.lower() not in SUFFIXES:
-                # A class that is a link to what is not there.
-                yield entry
-            elif is_image(entry):
-                raise InputError(
-                    f"{entry} lies in no class: move it into {place}, or set `labelled: false` of the source if no "
-                    "image has a class."
-                )
-
-    for path in only_images(files()):
-        # A folder is listed itself where what is in it cannot be.
+    if class_folder == "top":
+        classes = {entry.name: [] for entry in folder.iterdir() if entry.name[0] != "." and entry.is_dir()}
+    for path in sorted(only_images(Path(folder, name) for name in walk(folder))):
+        # A folder is listed itself where what is in it cannot be, and so is a class that is a link to nowhere.
+        lost = path.is_dir() or not (path.exists() or path.suffix.lower() in SUFFIXES)
+        if class_folder and path.parent == folder and not lost:
+            raise InputError(
+                f"{path} lies in no class: move it into {place}, or set `labelled: false` of the source if no "
+                "image has a class."
+            )
         own = path if path.is_dir() or path.parent == folder else path.parent
-        below = own.relative_to(folder)
+        below, real = own.relative_to(folder), real_path(own)
+        if class_folder and real.is_relative_to(real_folder) and real != real_folder / below:
+            raise InputError(f"by a link {real} is in two classes, {own} the other: remove the link.")
         name = {"top": below.parts[:1], "parent": below.parts, None: (UNLABELLED,)}[class_folder]
         classes.setdefault("/".join(name), []).append(path)
     if not any(classes.values()):
@@ -121,50 +116,3 @@ def _name_below(root: Path, path: Path) -> str:
     except UnicodeEncodeError as error:
         raise InputError(f"the name {name!r} below {root} is no UTF-8: rename the file or its folder.") from error
     return name
-
-
-def _visible(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
-
-
-def _visible_files(
-    split_folder: Path, top: Path, class_folder: ClassFolder | None, class_of: dict[Path, str]
-) -> list[Path]:
-    """Return the files below `top`, in the order of their paths; linked folders are entered, each folder once.
-
-    Links that lead nowhere, and folders that cannot be listed, are among them.
-
-    Args:
-        split_folder: `top` or the folder above it.
-        top: where to begin.
-        class_folder: see `list_folder`.
-        class_of: real path of every folder of the split entered so far -> folder that names its class; added to.
-
-    Raises:
-        InputError: if a link leads to a folder that is in another class too.
-    """
-    found: list[Path] = []
-
-    def unlisted(error: OSError) -> None:
-        found.append(Path(os.fsdecode(error.filename)))
-
-    above = {*_real(split_folder).parents, *_real(top).parents, *([] if top == split_folder else [_real(split_folder)])}
-    for parent, folders, names in os.walk(top, followlinks=True, onerror=unlisted):
-        real = _real(Path(parent))
-        if real in above:
-            raise InputError(f"the link {parent} leads up to {real}, where other classes may be: remove it.")
-        own_class = parent if class_folder == "parent" else str(top)
-        if real not in class_of:
-            class_of[real] = own_class
-            folders[:] = sorted(name for name in folders if not name.startswith("."))
-            found += [Path(parent, name) for name in names if not name.startswith(".")]
-            continue
-        folders.clear()
-        linked_from = _real(Path(parent).parent)
-        if class_of[real] != own_class and real not in (linked_from, *linked_from.parents):
-            raise InputError(f"by a link {real} is in two classes, {class_of[real]} and {own_class}: remove the link.")
-    return sorted(found)
-
-
-def _real(path: Path) -> Path:
-    return Path(os.path.realpath(path))

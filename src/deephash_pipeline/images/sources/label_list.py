@@ -1,20 +1,19 @@
 """Lists of images with a column for each label, one line ``path 0 1 0 ...`` an image.
 
-This is the format of HashNet, DeepHash-pytorch, OrthoHash and FIRe, for NUS-WIDE, MS-COCO, MIRFlickr and others. It is
-read as a source, and written for other toolboxes to use the same split.
+This is the format of HashNet, DeepHash-pytorch, OrthoHash and FIRe, for NUS-WIDE, MS-COCO, MIRFlickr and others.
 """
 
 import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.images.decoding.image_files import RawFolder
+from deephash_pipeline.images.decoding.image_files import ImageFiles
 from deephash_pipeline.images.sources.collection import SPLITS_ALLOWED, ImageCollection, ImageSet, name_below
 from deephash_pipeline.images.sources.source import ListedImages
 
@@ -44,7 +43,7 @@ class ListSource(ListedImages):
 
     def read(self, folder: Path) -> ImageCollection:
         """List the images."""
-        raw = RawFolder(folder, self.image_size, self.channels)
+        raw = ImageFiles(folder, [], self.image_size, self.channels)
         return list_label_lists(raw, self.splits, self.class_names)
 
     def lists(self) -> list[str]:
@@ -108,29 +107,8 @@ def read_label_list(path: Path, classes: int | None = None) -> LabelList:
     return LabelList(ids, labels)
 
 
-def write_label_list(path: Path, ids: Sequence[str], labels: NDArray[Any], classes: int) -> None:
-    """Write a list that `read_label_list` and other toolboxes read.
-
-    Args:
-        path: file of the list.
-        ids: paths of the images.
-        labels: class numbers (n,), or multi-hot (n, classes).
-        classes: how many columns to write.
-
-    Example:
-        >>> from tempfile import TemporaryDirectory
-        >>> with TemporaryDirectory() as folder:
-        ...     write_label_list(Path(folder, "train.txt"), ["a.jpg", "b.jpg"], np.array([1, 0]), classes=2)
-        ...     Path(folder, "train.txt").read_text().splitlines()
-        ['a.jpg 0 1', 'b.jpg 1 0']
-    """
-    columns = labels if labels.ndim == 2 else np.equal.outer(labels, np.arange(classes))
-    rows = (" ".join([name, *("1" if has else "0" for has in row)]) for name, row in zip(ids, columns, strict=True))
-    path.write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
-
-
 def list_label_lists(
-    raw: RawFolder, lists: Mapping[str, str], class_names: Sequence[str] | str | None
+    raw: ImageFiles, lists: Mapping[str, str], class_names: Sequence[str] | str | None
 ) -> ImageCollection:
     r"""List the images of such lists, without decoding any.
 
@@ -154,7 +132,7 @@ def list_label_lists(
         >>> with TemporaryDirectory() as folder:
         ...     Path(folder, "a.jpg").touch()
         ...     _ = Path(folder, "all.txt").write_text("a.jpg 1 1\n")
-        ...     raw = RawFolder(Path(folder), 32, 3)
+        ...     raw = ImageFiles(Path(folder), [], 32, 3)
         ...     list_label_lists(raw, {"all": "all.txt"}, ["sky", "sea"]).splits["all"].labels
         array([[1, 1]], dtype=uint8)
     """
@@ -178,13 +156,13 @@ def list_label_lists(
     return collect_labelled(read, raw, names)
 
 
-def collect_labelled(found: Mapping[str, LabelList], raw: RawFolder, class_names: Sequence[str]) -> ImageCollection:
+def collect_labelled(found: Mapping[str, LabelList], raw: ImageFiles, class_names: Sequence[str]) -> ImageCollection:
     """Make a collection of image files with labels; class numbers where each image has one."""
     one_each = all((of_split.labels.sum(axis=1) == 1).all() for of_split in found.values())
     splits = {}
     for split, (ids, multi_hot) in found.items():
         labels = multi_hot.argmax(axis=1).astype(np.int64) if one_each else multi_hot
-        splits[split] = ImageSet(raw.files(ids), labels, ids)
+        splits[split] = ImageSet(raw.of(ids), labels, ids)
     return ImageCollection(splits, list(class_names))
 
 

@@ -16,7 +16,6 @@ SOURCES: Registry[type[ImageSource]] = Registry(
         "folder": ".folder:FolderSource",
         "csv": ".table:CsvSource",
         "list": ".label_list:ListSource",
-        "fer2013": ".fer2013:Fer2013Source",
         "torchvision": ".torchvision_sets:TorchvisionSource",
     },
     __package__,

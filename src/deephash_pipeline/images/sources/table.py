@@ -1,7 +1,6 @@
 """Image files that a CSV lists, with columns `path`, `label` and perhaps `split`."""
 
 import os
-import re
 import warnings
 from itertools import chain
 from pathlib import Path
@@ -13,7 +12,7 @@ from pydantic import Field
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.stores import is_remote, joined, local_path, reached
-from deephash_pipeline.images.decoding.image_files import Channels, RawFolder
+from deephash_pipeline.images.decoding.image_files import Channels, ImageFiles
 from deephash_pipeline.images.sources.collection import (
     SPLITS_ALLOWED,
     ImageCollection,
@@ -59,41 +58,32 @@ class CsvSource(ListedImages):
 def read_csv(path: Path | str, columns: set[str]) -> pd.DataFrame:
     r"""Read a CSV as text, so that a class named `007` or `NA` keeps its name.
 
-    Commas, semicolons or tabs stand between its fields, as in its first line, or as a line ``sep=;`` before that says.
-
     Args:
         path: path of the CSV, on a disk or in an object store.
-        columns: columns that it must have, written in whatever case.
+        columns: columns that it must have.
 
     Returns:
-        Its fields without blanks around them; columns named as in `columns`, `label` and `split`.
+        Its fields without blanks around them.
 
     Raises:
-        InputError: if the file is missing, no CSV or without rows, or lacks a column or has it twice.
+        InputError: if the file is missing, no CSV or without rows, or lacks a column.
 
     Example:
         >>> from tempfile import TemporaryDirectory
         >>> with TemporaryDirectory() as folder:
-        ...     _ = Path(folder, "images.csv").write_text("Path; Label\na.png; 007\n")
+        ...     _ = Path(folder, "images.csv").write_text("path, label\na.png, 007\n")
         ...     read_csv(Path(folder, "images.csv"), {"path", "label"})["label"].tolist()
         ['007']
     """
     try:
-        with reached(path) as (filesystem, place), filesystem.open(place, "rb") as file:
-            first_line = next((line for line in file if line.strip(b"\xef\xbb\xbf \r\n")), b"").decode("utf-8-sig")
-        given = re.fullmatch(r"sep=(.)\s*", first_line)
-        delimiter = given[1] if given else max(",;\t", key=first_line.count)
-        with warnings.catch_warnings(category=pd.errors.ParserWarning, action="error"):
+        with (
+            reached(path) as (filesystem, place),
+            filesystem.open(place, "rb") as file,
+            warnings.catch_warnings(category=pd.errors.ParserWarning, action="error"),
+        ):
             # Without an index pandas warns of longer rows; else it would shift all columns by one.
             table = pd.read_csv(
-                path,
-                sep=delimiter,
-                header=1 if given else 0,
-                dtype=str,
-                keep_default_na=False,
-                skipinitialspace=True,
-                index_col=False,
-                encoding="utf-8-sig",
+                file, dtype=str, keep_default_na=False, skipinitialspace=True, index_col=False, encoding="utf-8-sig"
             )
     except pd.errors.ParserWarning as error:
         raise InputError(f"{path} has rows of more fields than its first line: name or remove the last.") from error
@@ -103,15 +93,12 @@ def read_csv(path: Path | str, columns: set[str]) -> pd.DataFrame:
         raise
     except (OSError, ValueError) as error:
         raise InputError(f"{path} cannot be read as CSV ({error}): save it again, as UTF-8.") from error
-    known = {name.casefold(): name for name in ("label", "split", *columns)}
-    table.columns = pd.Index([known.get(name.strip().casefold(), name.strip()) for name in table.columns])
+    table.columns = table.columns.str.strip()
     if lacking := columns - set(table.columns):
         raise InputError(
             f"{path} has no column {', '.join(sorted(lacking))}, it has {', '.join(table.columns)}: name its columns "
-            "in the first line."
+            "in the first line, with commas between them."
         )
-    if twice := set(known.values()) & set(table.columns[table.columns.duplicated()]):
-        raise InputError(f"{path} has the column {twice.pop()} twice: remove one.")
     if table.empty:
         raise InputError(f"{path} has no row: list the images in it.")
     stripped: pd.DataFrame = table.apply(lambda column: column.str.strip())
@@ -193,11 +180,11 @@ def list_table(path: Path, image_size: int, channels: Channels, label_separator:
             f"{path} has the splits {', '.join(sorted(found or several))}: give training and query rows (and "
             "validation), or remove the column `split`."
         )
-    raw = RawFolder(path.parent, image_size, channels)
+    raw = ImageFiles(path.parent, [], image_size, channels)
     return _collect_several(several, raw) if several else collect_files(found, raw)
 
 
-def _collect_several(found: dict[str, dict[str, set[str]]], raw: RawFolder) -> ImageCollection:
+def _collect_several(found: dict[str, dict[str, set[str]]], raw: ImageFiles) -> ImageCollection:
     """Make a collection of images with any number of labels: split -> path -> labels, rows in the order of the CSV."""
     every = chain.from_iterable(labels for rows in found.values() for labels in rows.values())
     class_names = sorted(set(every), key=natural_order)

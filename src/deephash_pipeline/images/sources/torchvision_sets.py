@@ -13,10 +13,13 @@ import numpy as np
 from PIL import Image
 
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.images.decoding.image_files import Channels
 from deephash_pipeline.images.sources.collection import ImageCollection, ImageSet
 from deephash_pipeline.images.sources.source import ImageSource
 
-TorchvisionName = Literal["MNIST", "FashionMNIST", "KMNIST", "CIFAR10", "CIFAR100"]
+TorchvisionName = Literal["MNIST", "FashionMNIST", "KMNIST", "CIFAR10", "CIFAR100", "FER2013"]
+EMOTIONS = ("angry", "disgust", "fear", "happy", "sad", "surprise", "neutral")
+"""Classes of FER2013, which torchvision does not name."""
 
 FAILURES = (
     OSError,
@@ -30,16 +33,20 @@ FAILURES = (
 
 
 class TorchvisionSource(ImageSource):
-    """A data set of torchvision; the raw folder is its `root`, and `class_names` may take the place of its own."""
+    """A data set of torchvision; the raw folder is its `root`, and `class_names` may take the place of its own.
+
+    Three `channels` repeat grey ones; None leaves images as they are.
+    """
 
     kind: Literal["torchvision"]
     name: TorchvisionName
     download: bool = False
     class_names: tuple[str, ...] | None = None
+    channels: Channels | None = None
 
     def read(self, folder: Path) -> ImageCollection:
         """Read it, after a download if there is to be one."""
-        return read_torchvision(self.name, folder, self.download, self.class_names)
+        return read_torchvision(self.name, folder, self.download, self.class_names, self.channels)
 
     def is_there(self, folder: Path) -> bool:
         """Say whether the folder is there, or will be after a download."""
@@ -55,6 +62,9 @@ def data_set(name: TorchvisionName, folder: Path, training: bool, download: bool
     from torchvision import datasets  # noqa: PLC0415 - takes seconds, which other benchmarks need not wait for
 
     try:
+        if name == "FER2013":
+            # Of Kaggle, which asks for an account.
+            return datasets.FER2013(folder, "train" if training else "test")
         return getattr(datasets, name)(folder, train=training, download=download)
     except FAILURES as error:
         remedy = "check the network and try again" if download else "set `download: true` of the source"
@@ -65,7 +75,11 @@ def data_set(name: TorchvisionName, folder: Path, training: bool, download: bool
 
 
 def read_torchvision(
-    name: TorchvisionName, folder: Path, download: bool = False, class_names: Sequence[str] | None = None
+    name: TorchvisionName,
+    folder: Path,
+    download: bool = False,
+    class_names: Sequence[str] | None = None,
+    channels: Channels | None = None,
 ) -> ImageCollection:
     """Read a data set of torchvision, whose training images are the split "training" and test images "query".
 
@@ -74,9 +88,11 @@ def read_torchvision(
         folder: what torchvision calls `root`.
         download: fetch what is missing; what arrives with another MD5 than the published one is refused.
         class_names: class names of the labels 0, 1, ...; None for torchvision's.
+        channels: 3 repeats grey ones.
 
     Returns:
-        Images (n, 1, 28, 28), or (n, 3, 32, 32) of CIFAR; ids are "<split>/<position in the data set>".
+        Images (n, 1, 28, 28), (n, 3, 32, 32) of CIFAR or (n, 1, 48, 48) of FER2013; ids are
+        "<split>/<position in the data set>".
 
     Raises:
         InputError: if files are missing or damaged, or cannot be downloaded.
@@ -84,11 +100,14 @@ def read_torchvision(
     splits = {}
     for split in ("training", "query"):
         data = data_set(name, folder, split == "training", download)
-        pixels = np.asarray(data.data)
+        pixels = np.stack([np.asarray(image) for image, _ in data])
         images = pixels[:, np.newaxis] if pixels.ndim == 3 else np.ascontiguousarray(pixels.transpose(0, 3, 1, 2))
-        labels = np.asarray(data.targets, dtype=np.int64)
+        if channels == 3 and images.shape[1] == 1:
+            images = np.repeat(images, 3, axis=1)
+        labels = np.array([label for _, label in data], dtype=np.int64)
         splits[split] = ImageSet(images, labels, [f"{split}/{row:05d}" for row in range(len(labels))])
-    return ImageCollection(splits, list(class_names or data.classes))
+    own: Sequence[str] = getattr(data, "classes", EMOTIONS)
+    return ImageCollection(splits, list(own if class_names is None else class_names))
 
 
 def download_cifar10(folder: Path) -> Iterator[str]:

@@ -1,16 +1,12 @@
 """A block of a source -> images under their names -> a file of codes, by any worker."""
 
 import functools
-import gzip
 import tarfile
-import zlib
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow
@@ -22,7 +18,7 @@ from deephash_pipeline.common.stores import is_remote, joined, local_path, reach
 from deephash_pipeline.deephash import ImageHasher
 from deephash_pipeline.images.decoding.formats import SUFFIXES
 from deephash_pipeline.search.encoding.code_folder import Broken, CodeBlock, CodeFolder
-from deephash_pipeline.search.encoding.listing import Block, Entry, Source
+from deephash_pipeline.search.encoding.listing import Block, Source
 
 AT_A_TIME = 128
 """Objects that are asked of a store at once, and rows of Parquet that are in memory."""
@@ -62,26 +58,13 @@ def images_of(block: Block, source: Source) -> Iterator[NamedImage]:
 
 
 def _of_store(block: Block, source: Source) -> Iterator[NamedImage]:
-    """Fetch some objects while those before them are decoded."""
-
-    def fetched(entries: tuple[Entry, ...]) -> list[NamedImage]:
+    for first in range(0, len(block.entries), AT_A_TIME):
+        entries = block.entries[first : first + AT_A_TIME]
         addresses = [joined(source.root, entry.name) for entry in entries]
         if not all(map(is_remote, addresses)):
             raise InputError(f"{source.address} lists files of a disk and of a store: make two lists")
-        contents = read_all(addresses)
-        return [
-            NamedImage(entry.name, content or b"", entry.label)
-            for entry, content in zip(entries, contents, strict=True)
-        ]
-
-    entries = block.entries
-    groups = [entries[first : first + AT_A_TIME] for first in range(0, len(entries), AT_A_TIME)]
-    with ThreadPoolExecutor(1) as ahead:
-        under_way = ahead.submit(fetched, groups[0])
-        for group in groups[1:]:
-            found, under_way = under_way.result(), ahead.submit(fetched, group)
-            yield from found
-        yield from under_way.result()
+        for entry, content in zip(entries, read_all(addresses), strict=True):
+            yield NamedImage(entry.name, content or b"", entry.label)
 
 
 def _of_tar(block: Block, source: Source) -> Iterator[NamedImage]:
@@ -91,8 +74,7 @@ def _of_tar(block: Block, source: Source) -> Iterator[NamedImage]:
     """
     with reached(joined(source.root, block.shard)) as (filesystem, path):
         options = {"block_size": READ_AHEAD, "cache_type": "readahead"} if is_remote(source.root) else {}
-        compressed = not block.shard.lower().endswith(".tar")
-        with filesystem.open(path, "rb", **options) as stored, _decompressed(stored, compressed) as file:
+        with filesystem.open(path, "rb", **options) as file:
             key, label = "", None
             images: list[tuple[str, bytes]] = []
             try:
@@ -115,16 +97,12 @@ def _of_tar(block: Block, source: Source) -> Iterator[NamedImage]:
                             else:
                                 images.append((member.name, content))
                 # A header that is cut off looks like the end; before the true end is a block of zeros.
-                if not compressed and shard.offset + tarfile.BLOCKSIZE > block.size:
+                if shard.offset + tarfile.BLOCKSIZE > block.size:
                     raise tarfile.ReadError("it has no end")
                 yield from _of_sample(block, images, label)
-            except (tarfile.TarError, EOFError, gzip.BadGzipFile, zlib.error):
+            except (tarfile.TarError, EOFError):
                 yield from _of_sample(block, images, label)
                 yield NamedImage(block.shard, b"", None)
-
-
-def _decompressed(file: IO[bytes], compressed: bool) -> AbstractContextManager[Any]:
-    return gzip.open(file) if compressed else nullcontext(file)
 
 
 def _of_sample(block: Block, images: list[tuple[str, bytes]], label: str | None) -> Iterator[NamedImage]:
@@ -136,16 +114,16 @@ def _of_parquet(block: Block, source: Source) -> Iterator[NamedImage]:
     with reached(joined(source.root, block.shard)) as (filesystem, path), filesystem.open(path, "rb") as file:
         table = pyarrow.parquet.ParquetFile(file)
         there = table.schema_arrow.names
-        columns = [name for name in (source.image_column, source.id_column, source.label_column) if name in there]
+        columns = [name for name in (source.image_column, "id", "label") if name in there]
         rows = count(block.first_row)
         for batch in table.iter_batches(AT_A_TIME, row_groups=list(block.row_groups), columns=columns):
             for row in batch.to_pylist():
                 number = next(rows)
                 image = row[source.image_column]
                 content = image.get("bytes") if isinstance(image, dict) else image
-                label = row.get(source.label_column)
+                label = row.get("label")
                 yield NamedImage(
-                    str(row.get(source.id_column, f"{block.shard}:{number}")),
+                    str(row.get("id", f"{block.shard}:{number}")),
                     content if isinstance(content, bytes) else b"",
                     None if label is None else str(label),
                 )
@@ -161,47 +139,26 @@ class Work:
     Attributes:
         source: of the images.
         codes: address of the folder of codes, which has the hasher.
-        listing: digest of the listing.
         hasher: digest of the hasher's file.
         device: to encode on.
     """
 
     source: Source
     codes: str
-    listing: str
     hasher: str
     device: str
 
 
-@dataclass(frozen=True)
-class EncodedBlock:
-    """What became of a block.
-
-    Attributes:
-        number: position of the block in the listing.
-        images: encoded.
-        broken: those that were left out.
-
-    Example:
-        >>> EncodedBlock(number=0, images=1024, broken=()).images
-        1024
-    """
-
-    number: int
-    images: int
-    broken: tuple[Broken, ...]
-
-
-def encode_block(block: Block, work: Work) -> EncodedBlock:
-    """Encode a block on one thread and write its codes.
+def encode_block(block: Block, work: Work) -> tuple[int, list[Broken]]:
+    """Encode a block on one thread and write its codes; tell how many images it has, and which are left out.
 
     Raises:
         InputError: the source, the hasher or the folder of codes cannot be reached.
     """
     torch.set_num_threads(1)
     made = codes_of(block, work.source, _hasher(work.codes, work.hasher, work.device))
-    CodeFolder(work.codes).write(block.number, work.listing, made, block.stamp)
-    return EncodedBlock(block.number, len(made.names), tuple(made.broken))
+    CodeFolder(work.codes).write(block.digest, made)
+    return len(made.names), made.broken
 
 
 def codes_of(block: Block, source: Source, hasher: ImageHasher) -> CodeBlock:

@@ -1,13 +1,10 @@
 """All images of a source -> a folder of their codes, each encoded exactly once."""
 
-import logging
 import os
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO, Literal
+from typing import Literal
 
 import xxhash
 
@@ -15,12 +12,10 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.progress import count_steps
 from deephash_pipeline.common.stores import is_remote, local_path
 from deephash_pipeline.deephash import ImageHasher
-from deephash_pipeline.search.encoding.blocks import EncodedBlock, Work
+from deephash_pipeline.search.encoding.blocks import Work
 from deephash_pipeline.search.encoding.code_folder import Broken, CodeFolder, Encoding
 from deephash_pipeline.search.encoding.listing import Block, Source
-from deephash_pipeline.search.encoding.workers import encode_locally, encode_on_ray
-
-logger = logging.getLogger(__name__)
+from deephash_pipeline.search.encoding.workers import Encoded, encode_locally, encode_on_ray
 
 IMAGES_PER_BLOCK = 1024
 MOST_BROKEN = 1000
@@ -34,7 +29,6 @@ class EncodingReport:
     Attributes:
         blocks: files of codes there are now.
         there: how many were there already.
-        changed: how many were there of files that have changed since, and are made again.
         images: encoded this time.
         broken_count: left out this time.
         broken: the first of these.
@@ -46,7 +40,6 @@ class EncodingReport:
 
     blocks: int = 0
     there: int = 0
-    changed: int = 0
     images: int = 0
     broken_count: int = 0
     broken: list[Broken] = field(default_factory=list)
@@ -72,7 +65,7 @@ class EncodingWorkers:
     address: str | None = None
     device: str = "auto"
 
-    def encode(self, blocks: Iterator[Block], work: Work) -> Iterator[EncodedBlock]:
+    def encode(self, blocks: Iterator[Block], work: Work) -> Iterator[Encoded]:
         """Encode blocks; yield them as they end."""
         if self.engine == "ray":
             return encode_on_ray(blocks, work, self.count, self.address)
@@ -91,11 +84,9 @@ def encode_source(
 ) -> EncodingReport:
     """Encode the images of a source into files of codes, those that are not there yet.
 
-    A file of codes whose images have changed since, in size or time of change, is made again.
-
     The source is listed in blocks, each block is one file of `CodeFolder`, written whole or not at all: however often
-    workers, nodes or this process die, and whatever is done twice, each image is in one file once. Memory does not grow
-    with the number of images.
+    workers, nodes or this process die, and whatever is done twice, each image is in one file once. Of images that are
+    new, or have changed since in size or time of change, the blocks are made again.
 
     Args:
         hasher: makes the codes.
@@ -109,6 +100,7 @@ def encode_source(
         InputError: the source has no image or cannot be read, or the folder has codes of another hasher or source.
 
     Example:
+        >>> import tempfile
         >>> from PIL import Image
         >>> from sklearn.datasets import load_digits
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -123,53 +115,27 @@ def encode_source(
         (2, '2.png', ['0.png', '1.png'], (2, 6))
     """
     codes = CodeFolder(_absolute(folder))
-    source = Source(_absolute(source.address), source.image_column, source.id_column, source.label_column)
+    source = replace(source, address=_absolute(source.address))
     begun = codes.encoding_if_begun()
     size = images_per_block or (begun.images_per_block if begun else IMAGES_PER_BLOCK)
     if size < 1:
         raise InputError(f"{size} images in a block: give 1 or more, best a multiple of {IMAGES_PER_BLOCK}")
+    blocks = {block.digest: block for block in source.blocks(size)}
     stored = hasher.content()
-    with _listed(source, size) as (listing, count, digest):
-        made_from = Encoding(source, size, count, digest, xxhash.xxh3_128_hexdigest(stored), hasher.code_length)
-        codes.begin(made_from, stored)
-        done = codes.done()
-        changed = {
-            block.number
-            for block in map(Block.of_line, listing)
-            if block.number in done and block.stamp and codes.stamp(block.number) not in (None, block.stamp)
-        }
-        listing.seek(0)
-        waiting = (block for block in map(Block.of_line, listing) if block.number not in done - changed)
-        work = Work(source, codes.address, digest, made_from.hasher, workers.device)
-        report = _followed(workers.encode(waiting, work), EncodingReport(count, len(done - changed), len(changed)))
+    made_from = Encoding(source, size, list(blocks), xxhash.xxh3_128_hexdigest(stored), hasher.code_length)
+    codes.begin(made_from, stored)
+    done = codes.done()
+    waiting = [block for digest, block in blocks.items() if digest not in done]
+    work = Work(source, codes.address, made_from.hasher, workers.device)
+    report = EncodingReport(len(blocks), len(blocks) - len(waiting))
+    with count_steps("blocks", report.blocks, report.there) as advance:
+        for images, broken in workers.encode(iter(waiting), work):
+            report.images += images
+            report.broken_count += len(broken)
+            report.broken += broken[: MOST_BROKEN - len(report.broken)]
+            advance(f"{report.images:,} images")
     codes.sweep()
     return report
-
-
-def _followed(encoded: Iterator[EncodedBlock], report: EncodingReport) -> EncodingReport:
-    with count_steps("blocks", report.blocks, report.there) as advance:
-        for block in encoded:
-            report.images += block.images
-            report.broken_count += len(block.broken)
-            report.broken += block.broken[: MOST_BROKEN - len(report.broken)]
-            advance(f"{report.images:,} images")
-    return report
-
-
-@contextmanager
-def _listed(source: Source, images_per_block: int) -> Iterator[tuple[IO[str], int, str]]:
-    """List the blocks into a temporary file, a line each; give it, how many there are and their digest."""
-    digest = xxhash.xxh3_128()
-    count = images = 0
-    with tempfile.TemporaryFile("w+", encoding="utf-8") as listing:
-        for block in source.blocks(images_per_block):
-            line = block.line() + "\n"
-            digest.update(f"{block.identity()}\n".encode())
-            listing.write(line)
-            count, images = count + 1, images + len(block.entries)
-        logger.debug("%s: %d blocks%s", source.address, count, f" of {images:,} files" if images else "")
-        listing.seek(0)
-        yield listing, count, digest.hexdigest()
 
 
 def _absolute(address: str | Path) -> str:

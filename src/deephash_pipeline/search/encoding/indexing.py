@@ -15,8 +15,8 @@ def add_encoded(images: ImageIndex, codes: CodeFolder) -> AddedImages:
     """Add the images of a folder of codes to an index, a block at a time.
 
     Those whose ids are there already with their codes are passed over, so a build that was killed goes on where it was;
-    other codes take the place of those there. Image files on a
-    disk are shown from where they are; pictures in shards and stores are not.
+    other codes take the place of those there. Image files on a disk are shown from where they are; pictures in shards
+    and stores are not.
 
     Args:
         images: the index; its hasher must be the folder's.
@@ -32,15 +32,15 @@ def add_encoded(images: ImageIndex, codes: CodeFolder) -> AddedImages:
         >>> from deephash_pipeline.search.encoding import CodeBlock, Encoding, Source
         >>> with TemporaryDirectory() as folder:
         ...     codes = CodeFolder(f"{folder}/codes")
-        ...     codes.begin(Encoding(Source(folder), 1024, 1, "listing", "hasher", 48), b"")
-        ...     codes.write(0, "listing", CodeBlock(["1.png"], np.zeros((1, 6), np.uint8), ["cat"], []))
+        ...     codes.begin(Encoding(Source(folder), 1024, ["0a" * 16], "hasher", 48), b"")
+        ...     codes.write("0a" * 16, CodeBlock(["1.png"], np.zeros((1, 6), np.uint8), ["cat"], []))
         ...     with ImageIndex.create(f"{folder}/index", ImageHasher.pretrained("digits-48")) as index:
         ...         add_encoded(index, codes).added
         1
     """
     report = AddedImages()
     encoding = codes.encoding
-    with count_steps("blocks", encoding.blocks) as advance:
+    with count_steps("blocks", len(encoding.blocks)) as advance:
         for block in codes:
             there = [row for row, name in enumerate(block.names) if name in images.index]
             items = images.index.items([block.names[row] for row in there])
@@ -54,7 +54,6 @@ def add_encoded(images: ImageIndex, codes: CodeFolder) -> AddedImages:
             report.added += len(rows) - len(changed)
             report.changed += [block.names[row] for row in changed]
             report.there += len(there) - len(changed)
-            report.codes.count(block.codes)
             report.skipped += [SkippedImage(0, broken.name, broken.reason) for broken in block.broken]
             advance(f"{report.added + report.there:,} images")
     return report

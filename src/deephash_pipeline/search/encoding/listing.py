@@ -1,13 +1,12 @@
 """A source of images -> its blocks, the same ones whenever and wherever it is listed."""
 
 import glob
-import json
 import os
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path, PurePosixPath
-from typing import Literal, NamedTuple, Self
+from typing import Literal, NamedTuple
 
 import pyarrow
 import pyarrow.parquet
@@ -31,7 +30,6 @@ from deephash_pipeline.images.sources.table import read_listing
 
 Kind = Literal["files", "tar", "parquet"]
 
-TAR_SUFFIXES = (".tar", ".tar.gz", ".tgz")
 KINDS = f"{FORMAT_NAMES} files, .tar shards or .parquet files"
 
 
@@ -52,42 +50,30 @@ class Block:
     """Images that are encoded together, into one file.
 
     Attributes:
-        number: of the block, from 0 on.
         entries: of image files; empty for a shard.
         shard: name of a tar shard or of a Parquet file below the source; "" for image files.
         size: of the shard, in bytes.
         row_groups: of a Parquet file, that follow one another.
         first_row: of the first of them in the file.
-        stamp: digest of sizes and times of change of its files; "" in an object store.
+        stamps: sizes and times of change of its files; empty in an object store.
 
     Example:
-        >>> block = Block(0, (Entry("cat/1.png", "cat"),))
-        >>> Block.of_line(block.line()) == block
-        True
+        >>> cat, dog = (Block((Entry(f"{name}/1.png", name),)) for name in ("cat", "dog"))
+        >>> cat.digest == dog.digest, len(cat.digest)
+        (False, 32)
     """
 
-    number: int
     entries: tuple[Entry, ...] = ()
     shard: str = ""
     size: int = 0
     row_groups: tuple[int, ...] = ()
     first_row: int = 0
-    stamp: str = ""
+    stamps: tuple[str | None, ...] = ()
 
-    def line(self) -> str:
-        """Write the block as a line of JSON; names that are no UTF-8 survive."""
-        return json.dumps(asdict(self))
-
-    def identity(self) -> str:
-        """What tells the block from others, whatever has become of the files it names."""
-        return json.dumps({name: value for name, value in asdict(self).items() if name != "stamp"})
-
-    @classmethod
-    def of_line(cls, line: str) -> Self:
-        """Read a block that `line` has written."""
-        content = json.loads(line)
-        entries = tuple(Entry(*entry) for entry in content.pop("entries"))
-        return cls(entries=entries, row_groups=tuple(content.pop("row_groups")), **content)
+    @property
+    def digest(self) -> str:
+        """What tells the block from others, and from itself before one of its files has changed."""
+        return xxhash.xxh3_128_hexdigest(repr(self).encode())
 
 
 @dataclass(frozen=True)
@@ -97,9 +83,8 @@ class Source:
     Attributes:
         address: of a folder, which may be in an object store, of a list of paths (.txt, or .csv with a column `path`
             and perhaps `label`), of a tar shard or a Parquet file; or a glob of shards.
-        image_column: of Parquet files; it has contents of image files, or structs with a field `bytes`.
-        id_column: of Parquet files; where it is missing, ids are ``<file>:<row>``.
-        label_column: of Parquet files, if it is there.
+        image_column: of Parquet files; it has contents of image files, or structs with a field `bytes`. Columns
+            `id` and `label` may be there too; without the first, ids are ``<file>:<row>``.
 
     Example:
         >>> from tempfile import TemporaryDirectory
@@ -112,13 +97,11 @@ class Source:
 
     address: str
     image_column: str = "image"
-    id_column: str = "id"
-    label_column: str = "label"
 
     @property
     def root(self) -> str:
         """The folder that names start from."""
-        if self._is_glob or self.address.lower().endswith((".txt", ".csv", ".parquet", *TAR_SUFFIXES)):
+        if self._is_glob or self.address.lower().endswith((".txt", ".csv", ".parquet", ".tar")):
             fixed = self.address[: min((self.address.find(c) for c in "*?[" if c in self.address), default=None)]
             return fixed.rpartition("/")[0] or ("/" if fixed.startswith("/") else ".")
         return self.address
@@ -128,7 +111,7 @@ class Source:
         return any(character in self.address for character in "*?[") and not exists(self.address)
 
     def blocks(self, images_per_block: int) -> Iterator[Block]:
-        """List the blocks of the source; memory does not grow with the number of files in folders.
+        """List the blocks of the source, one after the other.
 
         A block of image files has `images_per_block` of them, in the order of their names (in a folder first its files,
         then its subfolders); a tar shard is one block; of a Parquet file so many row groups are, as have that number of
@@ -137,20 +120,17 @@ class Source:
         Raises:
             InputError: the source is not there, cannot be read, has no image, or files of several kinds.
         """
-        numbered = self._unnumbered(images_per_block)
-        first = next(numbered, None)
+        blocks = self._unstamped(images_per_block)
+        first = next(blocks, None)
         if first is None:
             raise InputError(f"there is no image in {self.address}: give {KINDS}, or a list of paths")
-        for number, block in enumerate(chain([first], numbered)):
-            yield replace(block, number=number, stamp=self._stamp(block))
+        for block in chain([first], blocks):
+            names = [block.shard] if block.shard else [entry.name for entry in block.entries]
+            places = [joined(self.root, name) for name in names]
+            stamps = [None if is_remote(place) else stamp_of(local_path(place)) for place in places]
+            yield replace(block, stamps=tuple(stamps))
 
-    def _stamp(self, block: Block) -> str:
-        places = [joined(self.root, name) for name in (block.shard, *(entry.name for entry in block.entries)) if name]
-        if any(map(is_remote, places)):
-            return ""
-        return xxhash.xxh3_64_hexdigest("\n".join(str(stamp_of(local_path(place))) for place in places).encode())
-
-    def _unnumbered(self, images_per_block: int) -> Iterator[Block]:
+    def _unstamped(self, images_per_block: int) -> Iterator[Block]:
         if self.address.lower().endswith((".txt", ".csv")):
             yield from _of_entries(iter(_listed(self.address)), images_per_block)
             return
@@ -164,7 +144,7 @@ class Source:
             entries = (Entry(name, PurePosixPath(self.root, name).parent.name or None) for name in same)
             yield from _of_entries(entries, images_per_block)
         elif kind == "tar":
-            yield from (Block(0, shard=name, size=self._size(name)) for name in same)
+            yield from (Block(shard=name, size=self._size(name)) for name in same)
         else:
             for name in same:
                 yield from self._of_parquet(name, images_per_block)
@@ -243,13 +223,13 @@ class Source:
             groups.append(group)
             taken += count
             if taken >= images_per_block or group == len(rows) - 1:
-                yield Block(0, shard=name, size=size, row_groups=tuple(groups), first_row=first_row)
+                yield Block(shard=name, size=size, row_groups=tuple(groups), first_row=first_row)
                 groups, first_row, taken = [], first_row + taken, 0
 
 
 def _kind(name: str) -> Kind | None:
     lowered = name.lower()
-    if lowered.endswith(TAR_SUFFIXES):
+    if lowered.endswith(".tar"):
         return "tar"
     if lowered.endswith(".parquet"):
         return "parquet"
@@ -258,7 +238,7 @@ def _kind(name: str) -> Kind | None:
 
 def _of_entries(entries: Iterator[Entry], images_per_block: int) -> Iterator[Block]:
     while block := tuple(islice(entries, images_per_block)):
-        yield Block(0, block)
+        yield Block(block)
 
 
 def _listed(address: str) -> list[Entry]:

@@ -1,18 +1,15 @@
 """A folder that has changed -> the index of its pictures, brought to the same state."""
 
 import os
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.progress import count_steps
-from deephash_pipeline.hashers import HasherDescription
 from deephash_pipeline.hashers.base import EncodedPixels
 from deephash_pipeline.images.batches import SkippedImage
 from deephash_pipeline.search.images.changes import Changes, compared, gone, is_below, items_below, with_digest
@@ -20,58 +17,6 @@ from deephash_pipeline.search.images.listing import ListedImage
 
 if TYPE_CHECKING:
     from deephash_pipeline.search.images.index import ImageIndex
-
-FEWEST = 100
-MOST = 10_000
-# Measured with the hashers of this package, see docs/search-service.md: between their own pictures and all others.
-SAME_CODE = 0.2
-EQUAL_CODES = 0.4
-TRAINED_TO_BE_EQUAL = ("deephash",)
-
-
-class EqualCodes:
-    """Counts equal codes among the first 10,000.
-
-    Example:
-        >>> codes = EqualCodes()
-        >>> codes.count(np.zeros((300, 6), dtype=np.uint8))
-        >>> codes.same, codes.equal
-        (1.0, 1.0)
-    """
-
-    def __init__(self) -> None:
-        self._counts: Counter[bytes] = Counter()
-
-    def count(self, codes: NDArray[np.uint8]) -> None:
-        """Count packed codes, uint8 (n, bytes)."""
-        room = max(0, MOST - self._counts.total())
-        self._counts.update(code.tobytes() for code in codes[:room])
-
-    @property
-    def same(self) -> float:
-        """Share of the images that have the commonest code."""
-        return max(self._counts.values(), default=0) / max(1, self._counts.total())
-
-    @property
-    def equal(self) -> float:
-        """Share of the images whose code another image has too."""
-        return sum(count for count in self._counts.values() if count > 1) / max(1, self._counts.total())
-
-    def warning(self, hasher: HasherDescription) -> str | None:
-        """Say so if the pictures seem to be nothing like those that the hasher was trained on."""
-        if self._counts.total() < FEWEST:
-            return None
-        if self.same > SAME_CODE:
-            found = f"{self.same:.0%} of the pictures have one and the same code"
-        elif hasher.method in TRAINED_TO_BE_EQUAL and self.equal < EQUAL_CODES:
-            found = f"{self.equal:.0%} of the pictures share a code with another, fewer than of a class it knows"
-        else:
-            return None
-        return (
-            f"{found}: the hasher was trained on {hasher.benchmark} and may find little in other pictures; "
-            "train one on pictures like these"
-        )
-
 
 COPIED_AT_A_TIME = 1024
 Missing = Literal["few", "all", "none"]
@@ -89,7 +34,6 @@ class AddedImages:
         skipped: those that cannot be read, and why.
         renamed: how many of those added are files of the index that have got another name.
         removed: how many are not in it any more, because their files are gone.
-        codes: how many of the first of them have equal codes.
 
     Example:
         >>> AddedImages(added=3, there=1).skipped
@@ -102,7 +46,6 @@ class AddedImages:
     skipped: list[SkippedImage] = field(default_factory=list)
     renamed: int = 0
     removed: int = 0
-    codes: EqualCodes = field(default_factory=EqualCodes)
 
 
 def carry_out(images: "ImageIndex", changes: Changes) -> AddedImages:
@@ -119,7 +62,6 @@ def carry_out(images: "ImageIndex", changes: Changes) -> AddedImages:
             report.changed += [image.id for image in readable if image.id in changes.changed]
             report.added += sum(image.id not in changes.changed for image in readable)
             report.skipped += [skipped._replace(name=to_encode[skipped.row].id) for skipped in batch.skipped]
-            report.codes.count(batch.codes)
             for _ in (*readable, *batch.skipped):
                 done += 1
                 advance(f"{done} of {len(files)}")
