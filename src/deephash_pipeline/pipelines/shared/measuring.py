@@ -87,7 +87,7 @@ def measure_retrieval(
 
 def measuring_node() -> Node:
     """Make the node that leads from the codes of a cell to its metrics."""
-    inputs = ["codes", LABEL_SETS, "params:protocol", "params:cell"]
+    inputs = ("codes", LABEL_SETS, "params:protocol", "params:cell")
     return node(measure_retrieval, inputs, ["metrics", "curves"], "measure")
 
 
