@@ -48,7 +48,7 @@ def found(client, address="/duplicates"):
 def test_groups_are_shown_with_thumbnails_and_names_and_without_paths(scenes, serve):
     client = serve({"a&b": scenes})
     page = found(client)
-    assert "1 groups of one picture among 4 files" in page
+    assert "1 group of one picture among 4 files" in page
     assert re.findall(r'data-path="([^"]+)"', page) == ["1 &lt;b&gt;.png", "mirror.png"]
     [kept, removed] = re.findall(r'src="(/v1/[^"]+)"', page)
     assert client.get(kept.replace("&amp;", "&")).headers["content-type"] == "image/jpeg"
@@ -60,7 +60,7 @@ def test_it_looks_again_only_when_asked(scenes, serve):
     client = serve({"photos": scenes})
     found(client)
     scenes.remove(["mirror.png"])
-    assert "1 groups" in found(client)
+    assert "1 group " in found(client)
     assert "0 groups" in found(client, "/duplicates?again=true")
 
 
@@ -74,7 +74,7 @@ def test_what_fails_is_said_and_tried_again(scenes, serve, monkeypatch, extracto
         while (failed := client.get("/duplicates")).status_code == 200:
             time.sleep(0.05)
     assert (failed.status_code, failed.json()) == (400, {"error": "install it"})
-    assert "1 groups" in found(client)
+    assert "1 group " in found(client)
 
 
 def test_vectors_have_no_duplicates(serve, tmp_path):
