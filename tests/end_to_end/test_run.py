@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from kedro.framework.session import KedroSession
 from kedro.framework.startup import bootstrap_project
 from mlflow import MlflowClient
 
@@ -89,11 +88,11 @@ def codes_alone(finished_project, tmp_path):
 
 
 @pytest.mark.complete
-def test_evaluation_runs_on_cached_codes_alone(finished_project, codes_alone, small_runtime_parameters):
+def test_evaluation_runs_on_cached_codes_alone(finished_project, codes_alone, small_parameters, monkeypatch):
     before = tracked(codes_alone)
     bootstrap_project(codes_alone)
-    with KedroSession.create(codes_alone, runtime_params=small_runtime_parameters) as session:
-        session.run(pipeline_names=["evaluation"])
+    monkeypatch.chdir(codes_alone)
+    finished("--pipelines=evaluation", small_parameters)
     metrics = Path("data/07_model_output/digits/metrics.json")
     assert (codes_alone / metrics).read_bytes() == (finished_project / metrics).read_bytes()
     after = tracked(codes_alone)

@@ -10,7 +10,7 @@ from kedro.framework.startup import bootstrap_project
 from kedro.framework.project import pipelines
 bootstrap_project({{}})
 from deephash_pipeline.cli.main import cli
-assert "full" in pipelines and len(pipelines) == 24 and "run" in cli.lazy_subcommands
+assert "full" in pipelines and len(pipelines) == 25 and "run" in cli.lazy_subcommands
 print(*(name for name in {HEAVY} if name in sys.modules))
 """
 

@@ -47,7 +47,7 @@ def test_codes_of_every_width_are_found_after_additions_removals_and_merges(tmp_
     expected.remove(gone)
     check(index)
     check_killed()
-    index.compact().result()
+    index.compact()
     check(index)
     index.close()
     check(HammingIndex.open(tmp_path / "index", read_only=True))

@@ -5,7 +5,6 @@ import logging
 import pytest
 from torch import nn
 
-from deephash_pipeline.common.progress import reported_to
 from deephash_pipeline.training import CheckpointFolder
 from tests.training.resuming.small_fine_tuning import (
     Killed,
@@ -30,15 +29,6 @@ def test_a_finished_training_gives_its_result_again_without_a_step(tmp_path, cap
         weights, history = fine_tune(CheckpointFolder(tmp_path, 30), NeverAsked())
     assert (weights, exactly(history)) == (first[0], exactly(first[1]))
     assert any("finished before" in record.getMessage() for record in caplog.records)
-
-
-def test_a_resumed_training_says_how_much_of_it_is_done(tmp_path):
-    with pytest.raises(Killed):
-        fine_tune(KilledAfterSaving(tmp_path, saves=5))
-    received = []
-    with reported_to(received.append):
-        fine_tune(CheckpointFolder(tmp_path, 30))
-    assert received[0] == ("deephash.b6", 5, 9, "epoch 2 of 3")
 
 
 def test_a_training_whose_steps_are_done_is_finished_only_after_what_follows_the_last(tmp_path):
