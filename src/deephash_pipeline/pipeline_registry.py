@@ -128,8 +128,7 @@ def _create_long_codes() -> Pipeline:
     from deephash_pipeline.pipelines.grid import LONG_CODE_LENGTHS, cells
 
     grid = list(cells(code_lengths=LONG_CODE_LENGTHS))
-    stages = Pipeline([create_stage(stage, grid) for stage in STAGES if stage != "reporting"])
-    return stages - stages.only_nodes_with_outputs(*joined_datasets() & stages.all_outputs())
+    return Pipeline([_without_joined(create_stage(stage, grid)) for stage in STAGES if stage != "reporting"])
 
 
 def _create_seeds() -> Pipeline:
@@ -168,7 +167,7 @@ def create_replicate(replicate: int) -> Pipeline:
     """
     from deephash_pipeline.pipelines.grid import CLASSIFIER_BASELINE, replicated
 
-    grid, of_grid = list(replicated(replicate)), joined_datasets()
+    grid = list(replicated(replicate))
     name = replicate_name(replicate)
     classifier_cell = CLASSIFIER_BASELINE.model_copy(update={"replicate": replicate}).parameter
     shared = {
@@ -185,11 +184,7 @@ def create_replicate(replicate: int) -> Pipeline:
         },
         **{stage: _module(stage).create_pipeline(grid) for stage in OF_CELLS},
     }
-    of_cells = {
-        stage: Pipeline([node for node in pipeline.nodes if not of_grid & set(node.outputs)])
-        for stage, pipeline in stages.items()
-    }
-    return Pipeline([_named(stage, _prefixed(name, OF_SEED, own)) for stage, own in of_cells.items()])
+    return Pipeline([_named(stage, _prefixed(name, OF_SEED, _without_joined(own))) for stage, own in stages.items()])
 
 
 def create_other(name: str) -> Pipeline:
@@ -205,6 +200,11 @@ def joined_datasets() -> set[str]:
         *("all_metrics", "all_metrics_origin", "precision_recall_curves"),
         *(*of_reporting.TABLES, *of_reporting.FIGURES, "report"),
     }
+
+
+def _without_joined(stage: Pipeline) -> Pipeline:
+    """Leave out what is made from all cells of a grid."""
+    return Pipeline([node for node in stage.nodes if not joined_datasets() & set(node.outputs)])
 
 
 def _module(name: str) -> Any:

@@ -121,8 +121,19 @@ def _of_image(name: str, item: IndexedItem) -> dict[str, Any]:
     return {
         # Where a file lies on the machine of the service is nobody's business.
         "path": path if path is not None and path.startswith(f"{PICTURES}/") else None,
-        "thumbnail": f"/v1/items/{quote(str(item.id), safe='')}/thumbnail?{urlencode({'index': name})}",
+        "thumbnail": thumbnail_address(name, str(item.id)),
     }
+
+
+def thumbnail_address(name: str, item_id: str, size: int | None = None) -> str:
+    """Where a small picture of an item is.
+
+    Example:
+        >>> thumbnail_address("photos.index", "cat/1.png", 96)
+        '/v1/items/cat%2F1.png/thumbnail?index=photos.index&size=96'
+    """
+    where = {"index": name} if size is None else {"index": name, "size": size}
+    return f"/v1/items/{quote(item_id, safe='')}/thumbnail?{urlencode(where)}"
 
 
 def _of_vector(item: IndexedItem) -> dict[str, Any]:

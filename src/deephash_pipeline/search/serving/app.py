@@ -92,7 +92,7 @@ def create_app(
     service = Service(image_indexes, settings or ServiceSettings(), open_again)
 
     async def follow() -> None:
-        while True:
+        while service.open_again:
             await asyncio.sleep(SECONDS_BETWEEN_LOOKS)
             await run_in_threadpool(service.follow)
 
@@ -307,10 +307,10 @@ def _add_state(app: FastAPI, service: Service) -> None:
         if not isinstance(images, ImageIndex):
             raise HTTPException(422, f"index: {name} has vectors; duplicates are of pictures")
         if where.again:
-            service.duplicates.page(name, images, where.level, again=True)
+            service.duplicates.forget(name, where.level)
             # So that the page that shows itself anew does not look again.
             return RedirectResponse(f"/duplicates?{urlencode({'index': name, 'level': where.level})}", 303)
-        content = service.duplicates.page(name, images, where.level, again=False)
+        content = service.duplicates.page(name, images, where.level)
         return HTMLResponse(content, headers={"Content-Security-Policy": PAGE_POLICY})
 
     @app.get("/v1/indexes", responses=PROBLEMS)
