@@ -50,7 +50,9 @@ def parameters_of(loss, **training):
 
 
 def run_on(device, method="deephash", checkpoints=None):
-    experiment = Experiment(benchmark="drawn", network="lenet", seed=1, device=device)
+    # With this seed no unit is within 1e-4 of the ReLU's zero. One that is on the other side of it on the other device, as
+    # one at 1e-6 was with another seed, changes the gradient by .04 of its norm; so does float64 on a CPU.
+    experiment = Experiment(benchmark="drawn", network="lenet", seed=8, device=device)
     return Run(experiment, Cell(method=method, code_length=16), checkpoints)
 
 
@@ -75,8 +77,7 @@ def test_every_loss_has_the_value_and_the_gradient_of_the_cpu(loss):
     (expected, expected_gradient), (value, gradient) = (first_step(loss, device) for device in ("cpu", "cuda"))
     assert expected_gradient.norm() > 0
     assert float(value) == pytest.approx(float(expected), rel=CLOSE)
-    # On an H100 up to .04 of the norm apart: batches of random classes have small sums of large gradients.
-    assert float(torch.cosine_similarity(gradient, expected_gradient, dim=0)) > 0.995
+    assert float((gradient - expected_gradient).norm() / expected_gradient.norm()) < CLOSE
 
 
 @pytest.mark.parametrize("network", NETWORKS)
