@@ -50,7 +50,7 @@ def parameters_of(loss, **training):
 
 
 def run_on(device, method="deephash", checkpoints=None):
-    # With this seed no unit is within 1e-4 of the ReLU's zero. One that is on the other side of it on the other device, as
+    # With this seed no unit is within 1e-4 of the ReLU's zero. One that is on its other side on the other device, as
     # one at 1e-6 was with another seed, changes the gradient by .04 of its norm; so does float64 on a CPU.
     experiment = Experiment(benchmark="drawn", network="lenet", seed=8, device=device)
     return Run(experiment, Cell(method=method, code_length=16), checkpoints)
