@@ -107,8 +107,12 @@ class ImageInputs:
         if self.device.type != "cuda":
             return None
         free, _ = torch.cuda.mem_get_info(self.device)
-        fits = self.images.nbytes < SHARE_OF_MEMORY * free
-        return torch.from_numpy(np.ascontiguousarray(self.images)).to(self.device) if fits else None
+        if self.images.nbytes >= SHARE_OF_MEMORY * free:
+            return None
+        there = torch.empty(self.images.shape, dtype=torch.uint8, device=self.device)
+        for start in range(0, len(self.images), 1024):
+            there[start : start + 1024] = torch.tensor(self.images[start : start + 1024])
+        return there
 
     def _decoded(self, indices: NDArray[np.int64]) -> Tensor:
         if self._images_on_device is not None:
