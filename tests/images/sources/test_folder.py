@@ -120,19 +120,6 @@ def test_a_split_without_images_is_named(root):
         listed(root, {"training": "train", "query": "empty"})
 
 
-def test_a_query_class_without_training_images_is_named(root):
-    paint(root / "test" / "emu" / "0.png", 1)
-    with pytest.raises(InputError, match="'emu' is in the split 'query' but not in 'training'"):
-        listed(root)
-
-
-def test_a_class_without_queries_is_accepted(root):
-    paint(root / "train" / "emu" / "0.png", 1)
-    collection = listed(root)
-    assert collection.class_names == ["cat", "dog", "emu"]
-    assert collection.splits["query"].labels.tolist() == [0, 0, 1, 1]
-
-
 def test_an_empty_class_folder_is_named(root):
     for split in ("train", "test"):
         (root / split / "emu").mkdir()

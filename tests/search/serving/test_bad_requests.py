@@ -8,9 +8,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from deephash_pipeline.search.serving import ServiceSettings, create_app
-from tests.search.serving.pictures import ADDRESS, WRITER, in_base64, picture
-
-THREE = "photos/3/0003.png"
+from tests.search.serving.pictures import ADDRESS, THREE, WRITER, in_base64, picture, upload
 
 
 def png_of(width, height):
@@ -22,10 +20,6 @@ def png_of(width, height):
     header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
     pixels = chunk(b"IDAT", zlib.compress(b""))
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + pixels + chunk(b"IEND", b"")
-
-
-def form(content, **fields):
-    return {"files": {"image": ("p.png", content)}, "data": fields}
 
 
 def raw(content, kind):
@@ -74,8 +68,8 @@ BODIES = {
     "two pictures": {"files": [("image", ("a", GOOD)), ("image", ("b", GOOD))]},
     "file of another name": {"files": {"picture": ("p", GOOD)}},
     "k twice": {"files": {"image": ("p", GOOD)}, "data": {"k": ["1", "2"]}},
-    "a hundred fields": form(GOOD, **{f"field{number}": "1" for number in range(100)}),
-    "a field of a hundred kilobytes": form(GOOD, k="1" * 100_000),
+    "a hundred fields": upload(GOOD, **{f"field{number}": "1" for number in range(100)}),
+    "a field of a hundred kilobytes": upload(GOOD, k="1" * 100_000),
 }
 ADDRESSES = {
     "unknown item": ("GET", "/v1/items/nobody", 404),
@@ -160,14 +154,14 @@ def url_client(client):
 @pytest.mark.parametrize("name", PICTURES)
 def test_a_picture_that_is_none_or_too_large_is_refused(client, name):
     content, code = PICTURES[name]
-    refused(client.post("/v1/search", **form(content)), code)
-    refused(client.post("/v1/items", **form(content), headers=WRITER), code)
+    refused(client.post("/v1/search", **upload(content)), code)
+    refused(client.post("/v1/items", **upload(content), headers=WRITER), code)
     refused(client.post("/v1/search", json={"image": in_base64(content)}), code)
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_a_question_out_of_range_is_refused(client, name):
-    refused(client.post("/v1/search", **form(GOOD, **QUESTIONS[name])), 404, 422)
+    refused(client.post("/v1/search", **upload(GOOD, **QUESTIONS[name])), 404, 422)
     refused(client.get(f"/v1/search/{THREE}", params=QUESTIONS[name]), 404, 422)
 
 
@@ -209,7 +203,7 @@ def test_what_is_not_there_is_not_removed(client, name):
 @pytest.mark.parametrize("header", TOKENS)
 def test_who_has_no_token_may_not_write(client, header):
     headers = {"Authorization": header} if header else {}
-    refused(client.post("/v1/items", **form(GOOD, id="intruder"), headers=headers), 401)
+    refused(client.post("/v1/items", **upload(GOOD, id="intruder"), headers=headers), 401)
     refused(client.delete(f"/v1/items/{THREE}", headers=headers), 401)
     assert client.get(f"/v1/items/{THREE}").status_code == 200
     assert client.get("/v1/items/intruder").status_code == 404
@@ -217,7 +211,7 @@ def test_who_has_no_token_may_not_write(client, header):
 
 @pytest.mark.parametrize("fields", NEW_ITEMS)
 def test_an_item_of_another_form_is_refused(client, fields):
-    refused(client.post("/v1/items", **form(GOOD, **fields), headers=WRITER), 422)
+    refused(client.post("/v1/items", **upload(GOOD, **fields), headers=WRITER), 422)
 
 
 def test_a_body_that_grows_without_end_is_refused_while_it_arrives(client):

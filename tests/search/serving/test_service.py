@@ -18,13 +18,7 @@ from deephash_pipeline.search.engines import EngineError
 from deephash_pipeline.search.images import ImageIndex, list_images
 from deephash_pipeline.search.serving import ServiceSettings, create_app
 from deephash_pipeline.search.serving.service import BatchingEncoder
-from tests.search.serving.pictures import ADDRESS, WRITER, in_base64, picture
-
-THREE = "photos/3/0003.png"
-
-
-def upload(content, **fields):
-    return {"files": {"image": ("p.png", content)}, "data": fields}
+from tests.search.serving.pictures import ADDRESS, THREE, WRITER, in_base64, picture, upload
 
 
 def added(client, content, **fields):
