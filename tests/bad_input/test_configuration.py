@@ -29,6 +29,7 @@ APPENDED = [
 
 NO_MAPPINGS = [
     ("a list", b"- a\n- b\n", "no names"),
+    ("a word", b"hello\n", "no names"),
     ("UTF-16", "x: 1\n".encode("utf-16"), "UTF-8"),
     ("a number", b"3\n", "conf/"),
 ]

@@ -11,6 +11,7 @@ from deephash_pipeline.cli.refusals import explained
 
 MACHINE = [
     (OSError(errno.ENOSPC, "No space left on device", "a.npy"), "a.npy: the disk is full"),
+    (OSError(errno.EDQUOT, "Disk quota exceeded", "a.npy"), "a.npy: the disk is full"),
     (OSError(errno.EROFS, "Read-only file system", "a.npy"), "a.npy cannot be read or written"),
     (PermissionError(errno.EACCES, "Permission denied", "a.npy"), "Permission denied"),
     (OSError(errno.EMFILE, "Too many open files", "a.npy"), "Too many open files"),

@@ -74,10 +74,13 @@ def test_damage_of_the_ledger_is_refused_or_changes_no_answer(whole, folder):
     "change",
     [
         "UPDATE tail SET code = zeroblob(8) WHERE position = 9",
+        "UPDATE tail SET id = 'photos/x.png' WHERE position = 9",
         "DELETE FROM tail WHERE position = 9",
         "DELETE FROM removed WHERE position = 3",
         "UPDATE settings SET value = 'another' WHERE name = 'made_by'",
+        "UPDATE settings SET value = 40 WHERE name = 'code_length'",
         "UPDATE metadata SET label = '8' WHERE position = 9",
+        "DELETE FROM metadata WHERE position = 9",
     ],
 )
 def test_a_row_that_is_not_what_was_written_is_noticed(folder, change):
