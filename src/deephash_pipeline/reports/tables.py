@@ -211,7 +211,7 @@ class ByProtocol:
 
     Attributes:
         heading: heading for readers.
-        database: what was searched, in words.
+        database: words for what was searched.
         queries: number of queries.
         database_size: number of images searched.
         table: table of `map_table`.

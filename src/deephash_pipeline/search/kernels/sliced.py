@@ -266,8 +266,8 @@ def list_marked(sums: Any, query: int, marks: Any, first: int, begin: int, stop:
         query: the query in question.
         marks: uint64 (ROW_WORDS,).
         first: the first code of the block.
-        begin: the first code to list,
-        stop: and the one after the last.
+        begin: the first code to list.
+        stop: number of the code after the last.
         near: int64 (BLOCK_CODES, 2), written: codes and distances.
 
     Returns:

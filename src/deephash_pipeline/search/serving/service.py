@@ -42,7 +42,7 @@ class BatchingEncoder:
 
     Args:
         hasher: makes the codes.
-        batch_size: most pictures at a time.
+        batch_size: greatest number of pictures at a time.
 
     Example:
         >>> from deephash_pipeline import ImageHasher
@@ -106,7 +106,7 @@ class Service:
     """What the routes share.
 
     Args:
-        indexes: by the names they are asked by.
+        indexes: indexes by the names they are asked by.
         settings: limits.
         open_again: opens an index whose place another has taken.
     """
