@@ -64,6 +64,7 @@ BODIES = {
     "bare picture": raw(GOOD, "image/png"),
     "no boundary": raw(b"--x--", "multipart/form-data"),
     "form broken off": raw(b'--x\r\nContent-Disposition: form-data; name="image"; filename="a\r\n', MULTIPART),
+    "part without a name": raw(b"--x\r\nContent-Disposition: form-data\r\n\r\na\r\n--x--\r\n", MULTIPART),
     "image a text field": raw(b'--x\r\nContent-Disposition: form-data; name="image"\r\n\r\na\r\n--x--\r\n', MULTIPART),
     "two pictures": {"files": [("image", ("a", GOOD)), ("image", ("b", GOOD))]},
     "file of another name": {"files": {"picture": ("p", GOOD)}},

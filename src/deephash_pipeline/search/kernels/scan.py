@@ -126,7 +126,7 @@ def scan_chunk(
         near: int64 (CHUNK_CODES, 2), written: codes and distances.
 
     Returns:
-        How many there are.
+        Number of codes listed.
     """
     length, stride, size = len(words), words.shape[1], stop - first
     rows = size // ROW_WORDS

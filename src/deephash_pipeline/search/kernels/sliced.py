@@ -271,7 +271,7 @@ def list_marked(sums: Any, query: int, marks: Any, first: int, begin: int, stop:
         near: int64 (BLOCK_CODES, 2), written: codes and distances.
 
     Returns:
-        How many there are.
+        Number of codes listed.
     """
     listed, of_any = 0, NONE
     for lane in range(ROW_WORDS):
