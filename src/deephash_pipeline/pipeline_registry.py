@@ -49,7 +49,7 @@ class DeferredPipeline(Pipeline):
     """A pipeline that is made when something of it is first looked at: all of them together take two seconds.
 
     Args:
-        create: makes it.
+        create: function that makes it.
 
     >>> deferred = DeferredPipeline(partial(create_other, "measured_cells"))
     >>> vars(deferred).keys()

@@ -85,7 +85,7 @@ class DeepHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
         hash_layer_init: parameters of stage 2; None for the default.
         fine_tuning: parameters of the training of all layers; None for the default.
         effort: share of the epochs that are made, 0.1 for a quick look.
-        random_state: every random draw derives from it.
+        random_state: seed from which every random draw derives.
         device: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
         image_size: height and width to which images are resized for networks of torchvision and timm; None for what
             their pretrained weights were made for. Those of the paper have their own.

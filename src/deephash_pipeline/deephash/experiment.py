@@ -23,7 +23,7 @@ class Experiment(BaseModel):
         network: a table of the appendix, by its name in `deephash_pipeline.networks.NETWORKS`; or a classifier of
             `torchvision.models`, by its name there; or a model of timm, as ``timm/<name>``.
         trunk: options of a network of torchvision or timm.
-        seed: every random draw derives from it; those of a cell's replicate from `seed_of_replicate`.
+        seed: seed from which every random draw derives; those of a cell's replicate from `seed_of_replicate`.
         device: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
         effort: share of the configured epochs that every training makes, at least one: 0.1 for a quick look. Below 1
             learning rates are halved, for a short warm-up reaches the peak before the weights have settled.

@@ -27,8 +27,8 @@ class FeatureHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
     Nothing is trained but the hash function. Memory holds the features and never all images.
 
     Args:
-        hash_function: any of `deephash_pipeline.hashing`, which is copied; None for ITQ with 48 bits. LSH, PCAH, ITQ,
-            SH, AGH and SpH need no labels.
+        hash_function: hash function of `deephash_pipeline.hashing`, which is copied; None for ITQ with 48 bits. LSH,
+            PCAH, ITQ, SH, AGH and SpH need no labels.
         network: a classifier of `torchvision.models`, or a model of timm, such as ``timm/tf_efficientnet_lite0``.
         weights: file of its state, ``.safetensors`` or of `torch.save`; None for its library's: those of an installed
             package (extra ``photos``), else downloaded.

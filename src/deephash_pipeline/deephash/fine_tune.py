@@ -57,8 +57,8 @@ class FineTuningParameters(StageParameters):
         initial_hash_layer: layer that goes onto the trunk of pre-training: the hash layer of stage 2, or one of
             ``random`` weights, for losses that want other bits than stage 2 has found. A divided hash layer is always
             random.
-        frozen_trunk: train the hash layer alone, on what pre-training sees in the images; nothing that tells unseen
-            classes apart is then unlearned. So it is where the experiment's trunk is frozen.
+        frozen_trunk: True to train the hash layer alone, on what pre-training sees in the images; nothing that tells
+            unseen classes apart is then unlearned. So it is where the experiment's trunk is frozen.
         similarity: bits that the loss is not given, because they keep what pre-training has found similar.
 
     Example:

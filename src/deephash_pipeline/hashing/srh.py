@@ -40,7 +40,8 @@ class SRH(ITQ):
         iterations: number of steps of ITQ.
         neighbours: number of neighbours of a row in the first graph; later ones have twice as many.
         rounds: number of times that the graph is made again.
-        supervised: join all rows of a class too, and no two of different classes; class -1 is of rows without one.
+        supervised: True to join all rows of a class too, and no two of different classes; class -1 is of rows without
+            one.
         random_state: seed of the first rotation.
 
     Example:

@@ -80,7 +80,7 @@ class HashingLoss(_OfFields, ABC):
                 (batch, z_dimension).
             labels: class labels of any type of integers, shape (batch,), classes numbered from 0; or, for a loss with
                 `several_labels`, uint8 or bool of shape (batch, classes), 1 where an image has the label.
-            indices_tuple: must be None; trainers of pytorch-metric-learning pass it.
+            indices_tuple: value that must be None; trainers of pytorch-metric-learning pass it.
 
         Returns:
             A scalar that autograd can differentiate.

@@ -25,9 +25,9 @@ class TrunkParameters(BaseModel):
     """What a user may set about a network of torchvision or timm.
 
     Attributes:
-        pretrained: stage 1 starts from the library's best weights (torchvision's ``DEFAULT``), instead of from random
-            ones: those of an installed package (extra ``photos``), else downloaded at first use. Random initialisation
-            stays random.
+        pretrained: True to start stage 1 from the library's best weights (torchvision's ``DEFAULT``), instead of from
+            random ones: those of an installed package (extra ``photos``), else downloaded at first use. Random
+            initialisation stays random.
         weights: a file of the network's state as its library names its parts, ``.safetensors`` or what `torch.save`
             writes; stage 1 starts from it, and nothing is downloaded.
         frozen: True to leave out stage 1: the trunk stays as these weights have it, and no labels are needed for it.
@@ -35,7 +35,7 @@ class TrunkParameters(BaseModel):
             it, so that small images are not made smaller at once; it starts from random weights even where the rest is
             pretrained. ``auto`` is for images of at most 64 pixels, and not for a frozen trunk. All other networks keep
             their stem.
-        unit_length: z is divided by its length, so that its Euclidean distances are those of angles.
+        unit_length: True to divide z by its length, so that its Euclidean distances are those of angles.
         image_size: side in pixels of the images that go in; None for that of the stored ones. Of larger stored images
             it takes crops.
 

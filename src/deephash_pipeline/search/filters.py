@@ -187,7 +187,7 @@ class Conditions:
     Metadata of a position never change, so a condition that is asked again is looked up for new positions alone.
 
     Args:
-        ledger: has the metadata.
+        ledger: ledger of the metadata.
     """
 
     def __init__(self, ledger: Ledger) -> None:

@@ -59,7 +59,7 @@ class HammingIndex(ReadableIndex, Closing):
             folder: folder that is made; must be empty or missing.
             code_length: bits per code, 1..4096.
             features: size of an item's features, see `HammingIndex`.
-            feature_type: likewise.
+            feature_type: type of the features, see `HammingIndex`.
 
         Raises:
             InputError: if there is something in the folder, or a number is out of range.

@@ -34,7 +34,7 @@ def export_huggingface(
 
     Args:
         hasher: a fitted one.
-        folder: must not be there, or be empty.
+        folder: new folder, or an empty one.
         metrics: metrics of the cell, as evaluation gives them; None for none.
         origin: entry of the hasher's manifest, what it was made from; None if that is not known.
 

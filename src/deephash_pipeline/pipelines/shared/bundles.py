@@ -71,7 +71,7 @@ class BundledFunction:
     """A function called with the contents of all datasets; a class and not a closure, so that runners can send it.
 
     Args:
-        function: takes one argument for each input.
+        function: function that takes one argument for each input.
         inputs: names of datasets, and bundles of them.
 
     Attributes:

@@ -87,7 +87,7 @@ def find_duplicates(
 
     Args:
         files: files, as `list_images` gives them.
-        extractor: gives the network, if there is a picture to compute.
+        extractor: function that gives the network, if there is a picture to compute.
         level: name of the share of a picture that may have changed.
         reference: groups are then of a file and what is the same picture here; a file that is in both is of this.
 

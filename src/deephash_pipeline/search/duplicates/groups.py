@@ -23,7 +23,7 @@ class Photo(NamedTuple):
         name: path of the file as it was given.
         path: path of the file without links.
         width: width in pixels, as the picture is shown.
-        height: likewise.
+        height: height in pixels, as the picture is shown.
         bytes: size of the file.
         modified: time of its last change, in seconds since 1970.
         reference: True if it is of the reference, which is never to be removed.

@@ -89,8 +89,8 @@ def encode_source(
     new, or have changed since in size or time of change, the blocks are made again.
 
     Args:
-        hasher: makes the codes.
-        source: has the images.
+        hasher: hasher that makes the codes.
+        source: source of the images.
         folder: address of the folder of codes.
         workers: workers that encode; processes on all cores of this machine by default.
         images_per_block: number of image files; 1,024 by default, or what the folder was begun with. A multiple of

@@ -48,7 +48,7 @@ def export_index(
 
     Args:
         index: index with the items; read as they are when the export begins.
-        target: takes them.
+        target: table or collection that takes them.
         seed: seed of the queries that are asked afterwards.
         advance: function that is called after each batch with the number of items that are done.
         vectors: True if features go along, in float16, to rescore by.

@@ -23,7 +23,7 @@ def distinct(index: Searchable, ask: Callable[[int], Answers], k: int) -> Answer
 
     Args:
         index: index that is searched.
-        ask: gives as many answers to one query as it is asked for, or all there are.
+        ask: function that gives as many answers to one query as it is asked for, or all there are.
         k: number of answers that are wanted.
     """
     wanted = k

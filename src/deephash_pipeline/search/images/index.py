@@ -42,8 +42,8 @@ class ImageIndex(CodedItems):
     stored there, and `label`.
 
     Args:
-        hasher: makes the codes.
-        index: has them; one in another engine is only read.
+        hasher: hasher that makes the codes.
+        index: index of the codes; one in another engine is only read.
         folder: directory of the index; None for one in memory.
 
     Raises:
@@ -74,9 +74,9 @@ class ImageIndex(CodedItems):
 
         Args:
             folder: directory of the index.
-            hasher: makes its codes.
-            features: keep the hasher's features of every image, as float16, to bring answers into order by them, and to
-                fit another hash function on them.
+            hasher: hasher that makes its codes.
+            features: True to keep the hasher's features of every image, as float16, to bring answers into order by
+                them, and to fit another hash function on them.
 
         Raises:
             InputError: there is something in the folder.
@@ -101,7 +101,7 @@ class ImageIndex(CodedItems):
             device: device to encode on, ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
             runtime: runtime that computes codes. ``onnx`` takes the hasher that `deephash-pipeline export-onnx` has put
                 into the folder, and needs no PyTorch.
-            engine: has the codes in place of the folder, which then needs its hasher alone; see
+            engine: engine of the codes in place of the folder, which then needs its hasher alone; see
                 `deephash_pipeline.search.engines`.
 
         Raises:
@@ -135,7 +135,7 @@ class ImageIndex(CodedItems):
 
         Args:
             folder: directory of the index.
-            hasher: makes its codes.
+            hasher: hasher that makes its codes.
             features: True for the features of a new index, see `create`.
 
         Raises:

@@ -40,7 +40,7 @@ def rebuilt(folder: Path, hasher: "ImageHasher") -> Iterator[ImageIndex]:
 
     Args:
         folder: directory of the index, or a symbolic link to it.
-        hasher: makes the codes of the new one.
+        hasher: hasher that makes the codes of the new one.
 
     Raises:
         InputError: the folder has files of others, another process writes the index, or nothing was added.

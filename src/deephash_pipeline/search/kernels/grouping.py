@@ -82,7 +82,7 @@ def mark_codes(starts: NDArray[np.uint32], rows: NDArray[np.uint32], allowed: An
 
     Args:
         starts: starts of `list_rows`,
-        rows: likewise.
+        rows: rows of `list_rows`.
         allowed: bitmap of rows, uint64.
         of_use: bitmap of codes, uint64 zeros, written.
     """

@@ -187,8 +187,8 @@ def pairs_in_table(
         masks: uint64 (parts, words), the bits of every part.
         chosen: int64, the parts in which rows of a run agree, ascending.
         starts: starts of `fill_table`,
-        entries: likewise,
-        starts_of_codes: likewise.
+        entries: entries of `fill_table`.
+        starts_of_codes: starts of codes of `fill_table`.
         at: int64 (2,), where to begin; raised to where to go on.
         stop: entries of a slice that may be first of a pair.
         bits: bits of a hash that are not equal throughout a slice.

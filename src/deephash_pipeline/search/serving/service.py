@@ -41,7 +41,7 @@ class BatchingEncoder:
     """Encodes what has arrived while it encoded before, so a lone picture does not wait and many share a batch.
 
     Args:
-        hasher: makes the codes.
+        hasher: hasher that makes the codes.
         batch_size: greatest number of pictures at a time.
 
     Example:

@@ -33,9 +33,9 @@ class VectorIndex(CodedItems):
     was asked for. Answers have cosine distances, 1 - cosine, as `scores`.
 
     Args:
-        encoder: makes the codes.
+        encoder: encoder that makes the codes.
         description: description of the index, and what was measured.
-        index: has codes and vectors.
+        index: index of codes and vectors.
         folder: directory of the index.
 
     Example:
