@@ -174,12 +174,12 @@ def slice_part(
     """Do what `scan_part` does, bit by bit, see `sliced`: worth it for some 24 queries.
 
     Args:
-        first_query: number of the query, see `scan_part`.
+        first_query: the first of the queries, see `scan_part`.
         stop_query: number of the query after the last, see `scan_part`.
         queries: codes, see `scan_part`.
         part: part to search, see `scan_part`.
         code_length: bits per code.
-        k: number of items, see `scan_part`,
+        k: number of items, see `scan_part`.
         found: state of the queries, see `scan_part`.
         working: arrays of `working_memory`, for these queries.
     """

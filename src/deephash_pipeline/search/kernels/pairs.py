@@ -65,7 +65,7 @@ def fill_table(
         hashes: hashes of `hash_rows`, for the rows from `first` on.
         first: the least row.
         bits: bits of a hash.
-        share: number of the range of hashes that is wanted,
+        share: number of the range of hashes that is wanted.
         shares: number of ranges that there are.
         starts: int64 (slices + 1,), written: entries[starts[s] : starts[s + 1]] are of slice s of 2^n.
         entries: uint64 (rows - first,), written: hash << 32 | row, rows ascending in a slice.
@@ -186,7 +186,7 @@ def pairs_in_table(
         codes: uint64 (rows, words).
         masks: uint64 (parts, words), the bits of every part.
         chosen: int64, the parts in which rows of a run agree, ascending.
-        starts: starts of `fill_table`,
+        starts: starts of `fill_table`.
         entries: entries of `fill_table`.
         starts_of_codes: starts of codes of `fill_table`.
         at: int64 (2,), where to begin; raised to where to go on.
