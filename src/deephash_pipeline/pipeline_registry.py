@@ -49,7 +49,7 @@ class DeferredPipeline(Pipeline):
     """A pipeline that is made when something of it is first looked at: all of them together take two seconds.
 
     Args:
-        create: makes it.
+        create: function that makes it.
 
     >>> deferred = DeferredPipeline(partial(create_other, "measured_cells"))
     >>> vars(deferred).keys()
@@ -152,7 +152,7 @@ def create_stage(stage: str, grid: Sequence[Cell], reported_as: str | None = Non
     """Create a stage, a namespace and a tag; inside it a cell is a namespace ``<method>.b<bits>``.
 
     Args:
-        stage: one of `STAGES`.
+        stage: name, one of `STAGES`.
         grid: the cells that are made, measured and reported.
         reported_as: put before the names of `joined_datasets`, which depend on the whole grid: ``field.map_table``.
     """

@@ -57,16 +57,12 @@ def safetensors(text, data=b""):
 
 CONTENTS = {
     "nothing": b"",
-    "one byte": b"\0",
-    "zeros": bytes(4096),
     "text": b"no such thing\n",
     "an array of 10^12 rows": header((10**12, 500)),
-    "an array of 10^30 rows": header((10**30,)),
     "an array of -1 rows": header((-1, 4)),
     "an array of objects": pickled(),
     "an array of an unknown type": header((4,), "<q9"),
     "half an array": header((1000, 4)) + bytes(100),
-    "an archive of nothing": archive(),
     "an archive of other arrays": archive(foo=header((1,)) + bytes(4)),
     "an archive of 10^12 rows": archive(
         **{name: header((10**12, 4), "|u1") for name in ("database", "all", "relevant", "code_length")}

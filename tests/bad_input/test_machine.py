@@ -14,9 +14,7 @@ MACHINE = [
     (OSError(errno.EDQUOT, "Disk quota exceeded", "a.npy"), "a.npy: the disk is full"),
     (OSError(errno.EROFS, "Read-only file system", "a.npy"), "a.npy cannot be read or written"),
     (PermissionError(errno.EACCES, "Permission denied", "a.npy"), "Permission denied"),
-    (OSError(errno.EIO, "Input/output error", "a.npy"), "Input/output error"),
     (OSError(errno.EMFILE, "Too many open files", "a.npy"), "Too many open files"),
-    (OSError(errno.ENAMETOOLONG, "File name too long", "a" * 300), "File name too long"),
     (MemoryError("Unable to allocate 1.8 PiB"), "out of memory (Unable to allocate 1.8 PiB)"),
 ]
 

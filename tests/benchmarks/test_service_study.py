@@ -1,11 +1,8 @@
 """The study of the service asks a real one, counts what goes wrong and reads a process's memory."""
 
 import os
-import threading
-import time
 
 import pytest
-import uvicorn
 
 from benchmarks.studies.service import (
     BY_ID,
@@ -21,6 +18,7 @@ from benchmarks.studies.service import (
 )
 from deephash_pipeline.search.images import ImageIndex
 from deephash_pipeline.search.serving import ServiceSettings, create_app
+from tests.services import running
 
 ITEMS = 300
 
@@ -29,16 +27,11 @@ ITEMS = 300
 def port(tmp_path_factory):
     folder = tmp_path_factory.mktemp("service") / "random.index"
     write_random_index(folder, ITEMS)
-    with ImageIndex.open(folder, read_only=True, device="cpu") as index:
-        app = create_app({"random": index}, ServiceSettings())
-        server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None))
-        thread = threading.Thread(target=server.run)
-        thread.start()
-        while not server.started:
-            time.sleep(0.01)
-        yield server.servers[0].sockets[0].getsockname()[1]
-        server.should_exit = True
-        thread.join()
+    with (
+        ImageIndex.open(folder, read_only=True, device="cpu") as index,
+        running(create_app({"random": index}, ServiceSettings())) as address,
+    ):
+        yield int(address.rpartition(":")[2])
 
 
 def test_requests_are_answered_and_timed(port):

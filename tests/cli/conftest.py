@@ -1,3 +1,5 @@
+import shutil
+
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -43,3 +45,9 @@ def built(command, photos, tmp_path_factory):
     result = command("index", "build", folder, "--hasher", "pretrained:digits-48", photos)
     assert result.exit_code == 0, result.output
     return folder
+
+
+@pytest.fixture
+def index(built, tmp_path):
+    """A copy of the index, to be changed."""
+    return shutil.copytree(built, tmp_path / "copy.index")

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 
 import numpy as np
 import pandas as pd
@@ -16,12 +15,6 @@ from deephash_pipeline.search.images import EncodedDatabase, ImageIndex, write_i
 from tests.cli.test_search import one_line
 
 DIGITS, MNIST = "pretrained:digits-48", "pretrained:mnist-48"
-
-
-@pytest.fixture
-def index(built, tmp_path):
-    """A copy of the index, to be changed."""
-    return shutil.copytree(built, tmp_path / "copy.index")
 
 
 @pytest.fixture(scope="module")

@@ -30,12 +30,6 @@ def one_line(result):
     return result.output
 
 
-@pytest.fixture
-def index(built, tmp_path):
-    """A copy of the index, to be changed."""
-    return shutil.copytree(built, tmp_path / "copy.index")
-
-
 def test_a_build_goes_on_where_it_was(command, photos, tmp_path):
     first = command("index", "build", tmp_path / "i", *PRETRAINED, photos / "0", photos / "1")
     assert "14 added" in first.output, first.output
@@ -243,11 +237,6 @@ def test_bad_input_is_reported_in_one_line(command, built, photos, tmp_path, arg
     for name, place in places.items():
         arguments = [argument.replace(name, str(place)) for argument in arguments]
     assert message in one_line(command(*arguments))
-
-
-def test_a_damaged_hasher_is_refused_by_name(command, index, photos):
-    (index / "hasher.safetensors").write_bytes(b"damaged")
-    assert "hasher.safetensors cannot be read" in one_line(command("search", index, photos / "3" / "0003.png"))
 
 
 def test_a_second_writer_is_refused(command, index, photos):

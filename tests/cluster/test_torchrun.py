@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +15,9 @@ from PIL import Image
 from deephash_pipeline import ImageHasher
 from deephash_pipeline.training import CheckpointFolder
 from tests.cluster.local_cluster import kill_with_children
-from tests.training.distributed import digits_on_ranks
-from tests.training.distributed.digits_training import NEVER, SECONDS_TO_WAIT, free_port, until
+from tests.services import free_port
+from tests.training import digits_on_ranks
+from tests.training.digits_on_ranks import NEVER, SECONDS_TO_WAIT
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = re.compile(r"```python\n# train_hasher\.py\n(.*?)```", re.DOTALL)
@@ -52,7 +54,10 @@ def test_a_lost_machine_costs_the_steps_since_the_last_checkpoint(tmp_path):
     port = free_port()
     agents = [machine(port, *training, host=host) for host in (True, False)]
     try:
-        until(lambda: list((together / "pre-training").glob("checkpoint-*")) or agents[0].poll() is not None)
+        end = time.monotonic() + SECONDS_TO_WAIT
+        while not list((together / "pre-training").glob("checkpoint-*")) and agents[0].poll() is None:
+            assert time.monotonic() < end, "waited in vain"
+            time.sleep(0.05)
         assert agents[0].poll() is None, agents[0].communicate()[0]
         kill_with_children(agents[1].pid)
         state = CheckpointFolder(together / "pre-training", NEVER).load()
@@ -67,7 +72,7 @@ def test_a_lost_machine_costs_the_steps_since_the_last_checkpoint(tmp_path):
     one, several = (json.loads((folder / "histories.json").read_text()) for folder in (alone, together))
     for stage in one:
         assert [row["epoch"] for row in several[stage]] == list(range(1, EPOCHS + 1))
-        # Of double precision, as in tests/training/distributed.
+        # Of double precision, as in tests/training/test_ranks.
         np.testing.assert_allclose(
             [row["loss"] for row in several[stage]], [row["loss"] for row in one[stage]], atol=1e-12, rtol=0
         )

@@ -19,15 +19,8 @@ from tests.provenance.conftest import make_up
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"^```\w+\n# (?P<path>[\w/.]+)(?P<place>[^\n]*)\n(?P<content>.*?)^```$", re.MULTILINE | re.DOTALL)
 ADDED = (
-    "median_lsh",
-    "MedianLSH",
-    "kernel_lsh",
-    "KernelLSH",
-    "cosine_pairs",
-    "CosinePairs",
-    "small_lenet",
-    "npz",
-    "shapes",
+    *("median_lsh", "MedianLSH", "kernel_lsh", "KernelLSH", "cosine_pairs", "CosinePairs"),
+    *("small_lenet", "npz", "shapes"),
 )
 """Names of what the page adds, as they are in the names of tests."""
 TESTS = ("hashing", "losses", "networks", "images/sources", "project/test_environments.py", "deephash/test_hasher.py")

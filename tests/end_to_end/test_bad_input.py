@@ -59,20 +59,6 @@ def test_own_images_of_many_kinds_are_ingested(here, image_files):
     assert (made / "decoded/training.npy").samefile(made / "training/images.npy")
 
 
-def test_a_broken_image_is_left_out_and_listed(here, image_files):
-    (image_files / "train/owl/3.jpg").write_bytes(b"")
-    finished(*OWN_IMAGES[:2], "--params=data_ingestion.broken_share_limit=0.02")
-    made = here / "data/02_intermediate/images"
-    listed = pd.read_csv(made / "quarantined_images.csv")
-    assert listed["id"].tolist() == ["train/owl/3.jpg"]
-    assert "cannot identify image file" in listed["reason"][0]
-    ids = {split: json.loads((made / split / "ids.json").read_text()) for split in ("training", "validation", "query")}
-    assert sum(map(len, ids.values())) == 59
-    for split, of_split in ids.items():
-        assert "train/owl/3.jpg" not in of_split
-        assert len(np.load(made / split / "images.npy")) == len(np.load(made / split / "labels.npy")) == len(of_split)
-
-
 def test_too_many_broken_images_stop_the_run(here, image_files):
     (image_files / "train/owl/3.jpg").write_bytes(b"")
     result = run(*OWN_IMAGES)

@@ -7,23 +7,16 @@ hundred times in a run of all methods: DEEPHASH_KILLS sets how often, DEEPHASH_S
 """
 
 import os
-import random
 import sys
 from collections import Counter
 
 import pytest
 
-from tests.end_to_end.killed_runs import CHECKPOINT, plan, run_both
+from tests.end_to_end.killed_runs import CHECKPOINT, run_both
 from tests.end_to_end.killer import (
-    ALL_IS_MADE,
-    BEGINS,
     GROUP,
-    IN_THE_MIDST,
-    IS_NAMED,
-    IS_REMOVED,
     RUN,
     WORKER,
-    Moment,
 )
 
 pytestmark = pytest.mark.chaos
@@ -89,14 +82,3 @@ def test_no_process_has_outlived_its_run(outcome):
 def test_the_same_command_goes_on_with_trainings(outcome):
     assert ": goes on in epoch" in outcome.disturbed.log
     assert ": goes on in epoch" not in outcome.undisturbed.log
-
-
-def test_a_plan_has_as_many_kills_as_are_wanted_each_at_a_moment_of_its_own():
-    files = [f"models/checkpoints/{CHECKPOINT}{step:08d}.safetensors" for step in range(1, 61)]
-    events = (BEGINS, IN_THE_MIDST, IS_NAMED, IS_REMOVED)
-    nodes = [f"{stage}.train" for stage in sorted(TRAININGS)]
-    moments = [Moment(node, event, file) for node in nodes for file in files for event in events]
-    moments.append(Moment("", ALL_IS_MADE))
-    for number in range(1, 100):
-        planned = plan(moments, number, random.Random(number))
-        assert len({kill.moment for kill in planned}) == len(planned) == number

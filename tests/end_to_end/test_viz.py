@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -12,7 +11,7 @@ import urllib.request
 import pytest
 
 from deephash_pipeline.pipeline_registry import STAGES, register_pipelines
-from tests.training.distributed.digits_training import free_port
+from tests.services import dumped, free_port, in_a_browser
 
 
 @pytest.fixture
@@ -40,7 +39,7 @@ def answer(url, seconds=300):
 
 
 @pytest.mark.complete
-@pytest.mark.skipif(shutil.which("chromium") is None, reason="needs Chromium")
+@in_a_browser
 def test_the_plain_command_opens_on_the_eight_stages_and_has_all_pipelines(address, tmp_path):
     main = answer(f"{address}/api/main")
     children = main["modular_pipelines"]["__root__"]["children"]
@@ -50,15 +49,7 @@ def test_the_plain_command_opens_on_the_eight_stages_and_has_all_pipelines(addre
     other = answer(f"{address}/api/pipelines/descriptor_extraction")
     assert other["selected_pipeline"] == "descriptor_extraction"
     assert other["layers"] == ["intermediate", "feature"]
-    browser = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-    browser += ["--disable-component-update", "--disable-sync", "--no-first-run", f"--user-data-dir={tmp_path}"]
-    shown = subprocess.run(
-        [*browser, "--virtual-time-budget=20000", "--dump-dom", f"{address}/"],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=120,
-    ).stdout
+    shown = dumped(f"{address}/", tmp_path)
     drawn = shown.partition('id="nodes"')[2] or shown
     assert all(stage in drawn for stage in STAGES)
     assert "deephash.b32.codes" not in drawn

@@ -1,16 +1,11 @@
 """The sets of each protocol, on as many generated images as the benchmark has, or on a small tree of files."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
-from PIL import Image
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.images.decoding.image_files import ImageFiles
 from deephash_pipeline.images.protocol_splits import split_by_protocol
 from deephash_pipeline.images.sources.collection import ImageCollection, ImageSet
-from deephash_pipeline.images.sources.folder import list_folder
 from deephash_pipeline.images.splits import SplitParameters
 from deephash_pipeline.pipelines.data_ingestion.nodes import IngestionParameters
 from deephash_pipeline.retrieval.protocols import PROTOCOLS
@@ -43,6 +38,8 @@ def test_cifar10_1_has_a_hundred_queries_and_five_hundred_training_images_of_eac
     assert searched == 59_000
     ids = [name for images in splits.values() for name in images.ids]
     assert len(set(ids)) == 60_000
+    for images in splits.values():
+        assert [int(name.rpartition("/")[2]) % 10 for name in images.ids] == images.labels.tolist()
     # From all images, not from the test images alone.
     assert {name.partition("/")[0] for name in splits["query"].ids} == {"train", "test"}
 
@@ -70,38 +67,12 @@ def test_imagenet100_searches_its_published_list_with_the_training_set_in_it():
     assert PROTOCOLS["imagenet100"].k == 1_000
 
 
-@pytest.fixture
-def cifar10_tree(tmp_path):
-    """CIFAR-10's layout, two classes of eight training and four test images."""
-    for split, count in (("train", 8), ("test", 4)):
-        for name in ("cat", "dog"):
-            folder = tmp_path / split / name
-            folder.mkdir(parents=True)
-            for row in range(count):
-                Image.new("RGB", (4, 4), (row, 0, 0)).save(folder / f"{row}.png")
-    return tmp_path
-
-
-SMALL = replace(PROTOCOLS["cifar10_1"], sizes={"query": 4, "training": 6, "validation": 14})
-
-
-def listed(tree):
-    return list_folder(ImageFiles(tree, [], 4, 3), {"training": "train", "query": "test"})
-
-
-def test_files_of_both_folders_are_drawn_from_and_keep_their_labels(cifar10_tree):
-    splits = split_by_protocol(listed(cifar10_tree), DEFAULTS, 1, SMALL)
-    assert sizes(splits) == {"query": 4, "training": 6, "validation": 14}
-    for images in splits.values():
-        assert [name.split("/")[1] == "dog" for name in images.ids] == images.labels.astype(bool).tolist()
-        assert list(images.images.names) == images.ids
-
-
-def test_a_benchmark_of_other_sizes_is_no_benchmark_of_that_name(cifar10_tree):
-    with pytest.raises(InputError, match="protocol cifar10_1 divides 60,000 images, and here are 24"):
-        split_by_protocol(listed(cifar10_tree), DEFAULTS, 1, PROTOCOLS["cifar10_1"])
-    with pytest.raises(InputError, match=r"cifar10_2 has 10,000 images in the set 'query', and here are 8"):
-        split_by_protocol(listed(cifar10_tree), DEFAULTS, 1, PROTOCOLS["cifar10_2"])
+def test_a_benchmark_of_other_sizes_is_no_benchmark_of_that_name():
+    few = ImageCollection({"training": dots(20, "train"), "query": dots(10, "test")}, CLASSES)
+    with pytest.raises(InputError, match="protocol cifar10_1 divides 60,000 images, and here are 30"):
+        split_by_protocol(few, DEFAULTS, 1, PROTOCOLS["cifar10_1"])
+    with pytest.raises(InputError, match=r"cifar10_2 has 10,000 images in the set 'query', and here are 10"):
+        split_by_protocol(few, DEFAULTS, 1, PROTOCOLS["cifar10_2"])
 
 
 @pytest.mark.parametrize("protocol", ["cifar10_1", "cifar10_2", "imagenet100"])

@@ -55,8 +55,3 @@ def test_the_loss_in_plain_pytorch_is_the_reference_in_tiles(loss_scale, balance
         expected = reference.loss_and_gradient(u, labels, Departures(loss_scale, 0.7, balance))
         for part, of_reference in zip(found, expected, strict=True):
             torch.testing.assert_close(part, of_reference, rtol=1e-10, atol=1e-13)
-
-
-def test_supervision_is_one_within_a_class_minus_one_across_and_zero_for_a_sample_with_itself():
-    expected = torch.tensor([[0.0, 1, -1], [1, 0, -1], [-1, -1, 0]])
-    assert torch.equal(supervision_matrix(torch.tensor([4, 4, 7])), expected)

@@ -18,12 +18,7 @@ from deephash_pipeline.networks.torchvision_models import DroppedSamples
 from deephash_pipeline.training.dropout import replace_dropout
 
 KINDS = (
-    "convnext_tiny",
-    "densenet121",
-    "efficientnet_b0",
-    "mobilenet_v3_small",
-    "regnet_y_400mf",
-    "resnet18",
+    *("convnext_tiny", "densenet121", "efficientnet_b0", "mobilenet_v3_small", "regnet_y_400mf", "resnet18"),
     "swin_t",
 )
 

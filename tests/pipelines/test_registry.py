@@ -25,14 +25,8 @@ from deephash_pipeline.pipelines.grid import (
 from deephash_pipeline.project.checks import parameters_read, unread_parameters
 
 STAGES = [
-    "data_ingestion",
-    "cnn_pretraining",
-    "feature_extraction",
-    "baseline_hashing",
-    "hash_layer_init",
-    "fine_tuning",
-    "evaluation",
-    "reporting",
+    *("data_ingestion", "cnn_pretraining", "feature_extraction", "baseline_hashing", "hash_layer_init", "fine_tuning"),
+    *("evaluation", "reporting"),
 ]
 GRID = list(cells(*PAPER_METHODS))
 AT_ONE_LENGTH = [cell for cell in GRID if cell.code_length in (12, None)]

@@ -115,11 +115,3 @@ def test_every_colour_stands_out_from_the_light_and_the_dark_page(page):
     for style in method_styles({f"method_{number}": "" for number in range(6)}).values():
         darker, lighter = sorted([relative_luminance(style.colour), relative_luminance(page)])
         assert (lighter + 0.05) / (darker + 0.05) > 2.7
-
-
-def test_every_figure_says_how_to_read_it(metrics, curves, display_names, groups):
-    for figure in (
-        figure_map_by_code_length(metrics, display_names, groups),
-        figure_precision_recall(curves, display_names, groups),
-    ):
-        assert len(figure.layout.meta["how_to_read"]) > 40

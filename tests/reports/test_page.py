@@ -1,7 +1,5 @@
 import json
 import re
-import shutil
-import subprocess
 from html.parser import HTMLParser
 
 import pandas as pd
@@ -11,6 +9,7 @@ from deephash_pipeline.reports.figures import figure_map_by_code_length, figure_
 from deephash_pipeline.reports.page import Report, render_report
 from deephash_pipeline.reports.tables import by_other_protocols, comparison_table, map_table, protocols_table
 from deephash_pipeline.retrieval.protocols import PROTOCOLS
+from tests.services import dumped, in_a_browser
 
 ATTRIBUTES_THAT_LOAD = {"src", "href", "srcset", "data", "poster", "action"}
 
@@ -174,18 +173,9 @@ def seen_by_a_browser(page, folder, width=1000, script="", dark=False):
         document.body.appendChild(document.createElement('template')).innerHTML = inside;
     }}, 6000)"></iframe>"""
     (folder / "frame.html").write_text(frame, encoding="utf-8")
-    command = [
-        *("chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
-        *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
-        *("--host-resolver-rules=MAP * ~NOTFOUND", "--virtual-time-budget=20000", "--allow-file-access-from-files"),
-        *(["--force-dark-mode"] if dark else []),
-        *(f"--user-data-dir={folder / 'profile'}", "--dump-dom", (folder / "frame.html").as_uri()),
-    ]
-    dumped = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=240, check=True).stdout
-    return re.sub(r"<script.*?</script>", "", dumped, flags=re.DOTALL)
-
-
-in_a_browser = pytest.mark.skipif(shutil.which("chromium") is None, reason="needs Chromium")
+    options = ["--allow-file-access-from-files", *(["--force-dark-mode"] if dark else [])]
+    drawn = dumped((folder / "frame.html").as_uri(), folder / "profile", *options)
+    return re.sub(r"<script.*?</script>", "", drawn, flags=re.DOTALL)
 
 
 @in_a_browser

@@ -12,17 +12,11 @@ CITED = ("cnnh", "cnnh_plus", "liong_sdh", "dnnh")
         ("mnist", "lsh", 12, 0.3717),
         ("cifar10", "itq", 12, 0.2711),
         ("cifar10", "deephash", 24, 0.7289),
-        ("kaggle_face", "mlh", 12, 0.2000),
         ("kaggle_face", "deephash_random_start", 48, 0.4620),
-        ("kaggle_face", "ksh", 48, 0.4132),
         ("sun397", "pcah", 48, 0.0315),
-        ("sun397", "deephash_pretrained", 24, 0.0430),
-        ("cifar10", "ksh", 32, 0.5039),
         ("sun397", "itq", 16, 0.0309),
-        ("digits", "itq", 12, None),
         ("mnist", "itq", 16, None),
         ("cifar10", "deephash", 32, None),
-        ("cifar10", "one_of_c", 12, None),
     ],
 )
 def test_published_figures_are_those_printed_in_the_paper(benchmark, method, code_length, printed):
@@ -45,11 +39,7 @@ def test_fine_tuning_leads_every_column_of_the_papers_main_tables():
     [
         ("cifar10", "lsh", 16, 0.1215),
         ("cifar10", "ksh", 32, 0.2081),
-        ("cifar10", "deephash_pretrained", 32, 0.2304),
         ("sun397", "itq", 16, 0.0159),
-        ("sun397", "mlh", 32, 0.0147),
-        ("sun397", "itq", 24, None),
-        ("cifar10", "sh", 16, None),
         ("mnist", "itq", 16, None),
     ],
 )

@@ -125,13 +125,6 @@ def test_a_segment_that_is_cut_short_or_missing_is_refused_by_name(folder):
         HammingIndex.open(folder)
 
 
-def test_a_ledger_that_is_no_database_is_refused_by_name(folder):
-    for path in folder.glob("index.sqlite*"):
-        path.write_bytes(b"not a database" * 100)
-    with pytest.raises(InputError, match=r"index\.sqlite is damaged"):
-        HammingIndex.open(folder)
-
-
 @pytest.mark.parametrize("code", [sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN])
 def test_a_folder_that_cannot_be_written_is_not_called_damaged(folder, code, monkeypatch):
     def refuse(*_):

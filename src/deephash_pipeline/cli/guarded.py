@@ -118,7 +118,7 @@ def within_stages(namespaces: list[str], pipeline: Pipeline) -> list[str]:
     """Put the stages before namespaces of cells: ``itq`` means ``baseline_hashing.itq`` and ``evaluation.itq``.
 
     Args:
-        namespaces: as given, of stages, methods or cells.
+        namespaces: names as given, of stages, methods or cells.
         pipeline: pipeline that runs.
 
     Raises:

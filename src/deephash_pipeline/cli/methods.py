@@ -18,9 +18,9 @@ class Method(NamedTuple):
     Attributes:
         key: name in commands, parameters and files.
         name: name in tables and figures.
-        kind: what is learned, and on what.
-        needs: what it reads beside the images.
-        paper: where it comes from.
+        kind: kind of method: what is learned, and on what.
+        needs: data that it reads beside the images.
+        paper: paper that it comes from.
 
     Example:
         >>> method_of("dpsh").kind, method_of("dpsh").needs

@@ -38,7 +38,7 @@ class OtherEngine(NamedTuple):
 
     Attributes:
         url: URL of `--engine`; None for the index itself.
-        approximate: whether near images may be missing.
+        approximate: True if near images may be missing.
     """
 
     url: str | None

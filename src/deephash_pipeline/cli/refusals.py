@@ -137,7 +137,7 @@ def explained(links: Sequence[BaseException], environment: str | None) -> InputE
         environment: environment of the run.
 
     Returns:
-        What is wrong and the remedy; None if that is not known.
+        Fault and remedy in one line; None if that is not known.
     """
     fault = configuration_fault(environment)
     if fault:

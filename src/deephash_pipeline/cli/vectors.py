@@ -24,8 +24,8 @@ class GivenVectors(NamedTuple):
 
     Attributes:
         source: the vectors.
-        ids: of them, or None.
-        labels: of them, or None.
+        ids: file of the vectors' ids, or None.
+        labels: file of the vectors' labels, or None.
     """
 
     source: "ArrayVectors | ParquetVectors"
@@ -164,8 +164,8 @@ class VectorSearch(NamedTuple):
     Attributes:
         queries: file of vectors, or None.
         name: id of an item, or None.
-        k: how many to find.
-        labels: only of these.
+        k: number of answers to find.
+        labels: labels of which one is to be an answer's.
         recall: recall that is wanted.
     """
 

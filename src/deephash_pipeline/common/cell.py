@@ -22,7 +22,8 @@ class Cell(BaseModel):
     Attributes:
         method: key of the method.
         code_length: bits.
-        replicate: which of several trainings that differ in their seed alone; the first is what there is without any.
+        replicate: number of one of several trainings that differ in their seed alone; the first is what there is
+            without any.
 
     >>> Cell(method="itq", code_length=48).namespace, Cell(method="itq", code_length=48, replicate=2).namespace
     ('itq.b48', 'itq.b48.r2')

@@ -38,7 +38,7 @@ def parameters_model(
         owner: a class, or its ``__init__``.
         skip: keywords that are no parameters of the model, such as ``code_length`` and ``random_state``.
         base: class that the model extends; by default unknown names are refused and values cannot be changed.
-        fields: more fields, as `pydantic.create_model` takes them.
+        fields: further fields, as `pydantic.create_model` takes them.
 
     Example:
         >>> from typing import Annotated
@@ -67,10 +67,10 @@ def check_parameters(
     """Validate values by a model, and return them as the types that it wants.
 
     Args:
-        model: what `parameters_model` made.
+        model: model that `parameters_model` made.
         values: values by name.
-        owner: whose they are, for the message.
-        strict: whether to refuse values of other types instead of converting them.
+        owner: name of the class whose they are, for the message.
+        strict: True to refuse values of other types instead of converting them.
 
     Raises:
         InputError: one line with every value that is wrong.
@@ -99,7 +99,7 @@ def refuse_booleans_for_numbers(given: Mapping[str, Any], taken: Any, owner: str
     Args:
         given: values by name, as they were written.
         taken: a model, or values by name, as they were understood.
-        owner: whose they are, for the message.
+        owner: name of the class whose they are, for the message.
 
     Raises:
         InputError: one is.

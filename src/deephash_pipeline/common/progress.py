@@ -25,10 +25,10 @@ def track(items: Iterable[Item], description: str, total: int, console: Console 
     """Yield `items` while showing how many of `total` are done.
 
     Args:
-        items: what to iterate over.
-        description: what one sees, such as ``"gist"``.
+        items: items to iterate over.
+        description: text that one sees, such as ``"gist"``.
         total: number of items expected.
-        console: where to draw; standard error by default.
+        console: console to draw on; standard error by default.
 
     Example:
         >>> list(track("abc", "letters", total=3))
@@ -47,11 +47,11 @@ def count_steps(
     """Show how far a computation of `total` steps has come, and how long the rest will take at its present speed.
 
     Args:
-        description: what one sees, such as ``"deephash.b48"``.
+        description: text that one sees, such as ``"deephash.b48"``.
         total: number of steps, including those of an earlier run.
         done: steps that an earlier run has made; they do not count towards the speed.
-        where: what to show before the first step, such as ``"epoch 14 of 20"``.
-        console: where to draw; standard error by default.
+        where: text to show before the first step, such as ``"epoch 14 of 20"``.
+        console: console to draw on; standard error by default.
 
     Yields:
         A function to call after each step with what is to be shown from then on.

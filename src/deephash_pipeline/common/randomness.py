@@ -41,7 +41,7 @@ def uniform_numbers(seed: int | Tensor, samples: Tensor, draws: int) -> Tensor:
     Args:
         seed: 63 bits, of `derive_seed`; or an int64 scalar on the device of `samples`.
         samples: int64 (n,), numbers of samples.
-        draws: how many numbers each sample gets.
+        draws: number of draws for each sample.
 
     Returns:
         float64 (n, draws) on the device of `samples`, multiples of 2^-53; the same on every device.

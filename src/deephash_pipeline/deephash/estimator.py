@@ -85,7 +85,7 @@ class DeepHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
         hash_layer_init: parameters of stage 2; None for the default.
         fine_tuning: parameters of the training of all layers; None for the default.
         effort: share of the epochs that are made, 0.1 for a quick look.
-        random_state: every random draw derives from it.
+        random_state: seed from which every random draw derives.
         device: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
         image_size: height and width to which images are resized for networks of torchvision and timm; None for what
             their pretrained weights were made for. Those of the paper have their own.
@@ -94,8 +94,8 @@ class DeepHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
     Attributes:
         validation_map_: mean average precision of a tenth of each class's images, drawn by `random_state` and held out
             of the training, as queries of the rest; NaN where the classes have fewer than ten.
-        validation_chance_: what codes drawn at random would have.
-        history_: of the fine-tuning, epoch by epoch.
+        validation_chance_: mAP that codes drawn at random would have.
+        history_: course of the fine-tuning, epoch by epoch.
 
     Raises:
         InputError: a parameter, or an image, is refused.
@@ -126,7 +126,7 @@ class DeepHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
         """Learn from images and one class for each.
 
         Args:
-            images: as `ImageHasher.encode` takes them.
+            images: images, as `ImageHasher.encode` takes them.
             labels: whole numbers or names, shape (n,).
 
         Raises:

@@ -22,8 +22,8 @@ class Experiment(BaseModel):
         benchmark: name of the data, and of its folders and MLflow experiment.
         network: a table of the appendix, by its name in `deephash_pipeline.networks.NETWORKS`; or a classifier of
             `torchvision.models`, by its name there; or a model of timm, as ``timm/<name>``.
-        trunk: for a network of torchvision or timm.
-        seed: every random draw derives from it; those of a cell's replicate from `seed_of_replicate`.
+        trunk: options of a network of torchvision or timm.
+        seed: seed from which every random draw derives; those of a cell's replicate from `seed_of_replicate`.
         device: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
         effort: share of the configured epochs that every training makes, at least one: 0.1 for a quick look. Below 1
             learning rates are halved, for a short warm-up reaches the peak before the weights have settled.
@@ -99,7 +99,7 @@ class StageRun:
     """One training of an experiment.
 
     Attributes:
-        experiment: what it shares with the others.
+        experiment: configuration that it shares with the others.
     """
 
     experiment: Experiment
@@ -133,7 +133,7 @@ class ClassifierRun(StageRun):
     """The training of the classifier that all cells start from.
 
     Attributes:
-        checkpoints: where it saves and looks for checkpoints; None for nowhere.
+        checkpoints: folder where it saves and looks for checkpoints; None for nowhere.
 
     Example:
         >>> run = ClassifierRun(Experiment(benchmark="digits", network="lenet", seed=42, device="cpu"))
@@ -164,7 +164,7 @@ class Run(StageRun):
 
     Attributes:
         cell: the method and the code length that it is for.
-        checkpoints: where it saves and looks for checkpoints; None for nowhere.
+        checkpoints: folder where it saves and looks for checkpoints; None for nowhere.
 
     >>> experiment = Experiment(benchmark="digits", network="lenet", seed=42)
     >>> Run(experiment, Cell(method="deephash", code_length=48)).name, ClassifierRun(experiment).name

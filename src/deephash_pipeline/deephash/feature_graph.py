@@ -26,7 +26,7 @@ class FeatureGraph(nn.Module):
     """From uint8 images of shape (n, channels, height, width) to z: crop, normalisation and trunk.
 
     Args:
-        trunk: whose layers it copies.
+        trunk: trunk whose layers it copies.
         statistics: ``mean`` and ``standard_deviation`` of each channel, in units of [0, 1].
 
     Example:
@@ -56,7 +56,7 @@ class PlainNormalisation(nn.Module):
     """`LocalResponseNormalisation` of PyTorch's pooling, which has a form in ONNX.
 
     Args:
-        layer: whose window and weight it takes.
+        layer: layer whose window and weight it takes.
 
     Example:
         >>> layer = LocalResponseNormalisation(size=3, alpha=5e-5, within_channel=True)

@@ -27,16 +27,16 @@ class FeatureHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
     Nothing is trained but the hash function. Memory holds the features and never all images.
 
     Args:
-        hash_function: any of `deephash_pipeline.hashing`, which is copied; None for ITQ with 48 bits. LSH, PCAH, ITQ,
-            SH, AGH and SpH need no labels.
+        hash_function: hash function of `deephash_pipeline.hashing`, which is copied; None for ITQ with 48 bits. LSH,
+            PCAH, ITQ, SH, AGH and SpH need no labels.
         network: a classifier of `torchvision.models`, or a model of timm, such as ``timm/tf_efficientnet_lite0``.
         weights: file of its state, ``.safetensors`` or of `torch.save`; None for its library's: those of an installed
             package (extra ``photos``), else downloaded.
         image_size: height and width to which images are resized; None for those that the weights were made for.
-        random_state: of what is drawn besides; the hash function has its own.
+        random_state: seed of what is drawn besides; the hash function has its own.
         device: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
-        runtime: what computes features: ``torch``, ``onnx``, or ``auto`` for ONNX Runtime where it is installed and
-            there is no GPU. A hasher keeps it.
+        runtime: runtime that computes features: ``torch``, ``onnx``, or ``auto`` for ONNX Runtime where it is installed
+            and there is no GPU. A hasher keeps it.
 
     Raises:
         InputError: a parameter, an image or the weights are refused.
@@ -65,7 +65,7 @@ class FeatureHash(BaseEstimator, ImageHasher):  # type: ignore[misc]
         """Learn the hash function.
 
         Args:
-            images: as `ImageHasher.encode` takes them.
+            images: images, as `ImageHasher.encode` takes them.
             labels: the class of each, for hash functions that need one.
 
         Raises:
@@ -102,11 +102,11 @@ def learned(
     """Fit a hash function on features that an extractor has computed, and describe the hasher that both make.
 
     Args:
-        function: of `deephash_pipeline.hashing`; it is fitted.
-        extractor: what the features are from, of a `Backbone`.
+        function: hash function of `deephash_pipeline.hashing`; it is fitted.
+        extractor: source of the features, of a `Backbone`.
         z: features (n, dimension).
         labels: the class of each, for a hash function that needs one.
-        seed: of the experiment, for the description.
+        seed: seed of the experiment, for the description.
 
     Raises:
         InputError: the hash function cannot be fitted on them.

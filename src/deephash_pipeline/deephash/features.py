@@ -35,7 +35,7 @@ class ExtractedFeatures(NamedTuple):
     Attributes:
         features: float32 of shape (n, dimension).
         rows: int64 of shape (n,), of each image in the input.
-        skipped: what could not be read, and why.
+        skipped: images that could not be read, and why.
 
     Example:
         >>> ExtractedFeatures(np.zeros((1, 4), np.float32), np.array([0]), []).features.shape
@@ -56,10 +56,10 @@ class FeatureExtractor:
         trunk: the network, with its weights.
         statistics: ``mean`` and ``standard_deviation`` of each channel, in units of [0, 1].
         device: PyTorch device to compute on.
-        runtime: what computes.
+        runtime: runtime that computes.
 
     Attributes:
-        image_shape: to which images are resized: channels, height, width.
+        image_shape: shape to which images are resized: channels, height, width.
 
     Example:
         >>> from deephash_pipeline import ImageHasher

@@ -54,11 +54,11 @@ class FineTuningParameters(StageParameters):
     """How to train trunk and hash layer together. Every departure from the paper stands in one of these blocks.
 
     Attributes:
-        initial_hash_layer: for methods that start from pre-training, what goes onto its trunk: the hash layer of stage
-            2, or one of ``random`` weights, for losses that want other bits than stage 2 has found. A divided hash
-            layer is always random.
-        frozen_trunk: train the hash layer alone, on what pre-training sees in the images; nothing that tells unseen
-            classes apart is then unlearned. So it is where the experiment's trunk is frozen.
+        initial_hash_layer: layer that goes onto the trunk of pre-training: the hash layer of stage 2, or one of
+            ``random`` weights, for losses that want other bits than stage 2 has found. A divided hash layer is always
+            random.
+        frozen_trunk: True to train the hash layer alone, on what pre-training sees in the images; nothing that tells
+            unseen classes apart is then unlearned. So it is where the experiment's trunk is frozen.
         similarity: bits that the loss is not given, because they keep what pre-training has found similar.
 
     Example:
@@ -149,11 +149,12 @@ def fine_tune(
     """Train all layers on the loss that the parameters name.
 
     Args:
-        training_set: what is learned from.
+        training_set: images that are learned from.
         parameters: hash layer, loss, training and augmentation.
         run: network, code length, seed, device, checkpoints.
         start: weights of pre-training; None for random weights everywhere.
-        after_epoch: more metrics for the history, of the network as it is then; never measured on queries.
+        after_epoch: function that gives more metrics for the history, of the network as it is then; never measured on
+            queries.
 
     Raises:
         InputError: images that do not fit the network or are of one class alone, and what

@@ -81,9 +81,9 @@ def pretrain(
     Nothing is trained if the experiment's trunk is frozen: then there is no softmax layer, and no history.
 
     Args:
-        training_set: what is learned from.
-        validation_set: whose accuracy, or that of a sample as large as the training set, is reported after each epoch,
-            unless it is empty or of other classes.
+        training_set: images that are learned from.
+        validation_set: images whose accuracy, or that of a sample as large as the training set, is reported after each
+            epoch, unless it is empty or of other classes.
         parameters: training and augmentation.
         run: network, seed, device, checkpoints.
 

@@ -64,7 +64,7 @@ class LabelledFeatures:
 
     Attributes:
         z: float32 of shape (n, z_dimension).
-        labels: as those of images.
+        labels: labels, as those of images.
         class_names: name of each class.
 
     Example:

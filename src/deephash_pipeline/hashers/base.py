@@ -20,7 +20,7 @@ class HasherDescription(BaseModel):
     """What a user must know about a hasher, stored with it.
 
     Attributes:
-        network: as in `deephash_pipeline.networks.build_trunk`.
+        network: name, as in `deephash_pipeline.networks.build_trunk`.
         trunk: fields of `deephash_pipeline.networks.TrunkParameters`, for a network of torchvision or timm.
         image_shape: image shape of the images it was trained on: channels, height, width.
         code_length: bits.
@@ -30,9 +30,9 @@ class HasherDescription(BaseModel):
         statistics: ``mean`` and ``standard_deviation`` of each channel of the training images, in units of [0, 1].
         benchmark: name of the data.
         seed: seed of the experiment.
-        training_images: how many there were; None where a file of an earlier version does not say.
+        training_images: number of images that it was trained on; None where a file of an earlier version does not say.
         notice: notice naming whose pictures and weights it was made from, and their licences.
-        runtime: what computes its features; codes of the other may differ in a bit of a thousand codes.
+        runtime: runtime that computes its features; codes of the other may differ in a bit of a thousand codes.
         code_version: ``version`` of the package and, where known, ``git_commit`` and ``git_dirty``.
 
     Example:
@@ -95,8 +95,8 @@ class EncodedImages(NamedTuple):
     Attributes:
         codes: uint8 of shape (n, ceil(code_length / 8)).
         rows: int64 of shape (n,), of each image in the input.
-        skipped: what could not be read, and why.
-        features: see `EncodedPixels`; None where codes alone were asked for.
+        skipped: images that could not be read, and why.
+        features: features, see `EncodedPixels`; None where codes alone were asked for.
 
     Example:
         >>> skipped = [SkippedImage(1, "b.png", "the file is empty")]
@@ -150,7 +150,7 @@ class BaseHasher(ABC):
         """Codes of images.
 
         Args:
-            images: see the class.
+            images: images, see the class.
 
         Returns:
             Packed codes, uint8 of shape (n, ceil(code_length / 8)).

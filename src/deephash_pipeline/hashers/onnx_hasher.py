@@ -33,7 +33,7 @@ class OnnxHasher(BaseHasher):
 
     Args:
         session: session of ONNX Runtime.
-        description: what is stored in the file.
+        description: description that is stored in the file.
         made_from: digest of the hasher's safetensors file.
 
     Example:

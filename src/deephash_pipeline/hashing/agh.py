@@ -111,7 +111,7 @@ def anchor_weights(
     Args:
         z: features, shape (n, D).
         anchors: shape (m, D).
-        bandwidth: as many as there are anchors to a row, shape (s,); the last is sigma.
+        bandwidth: distances, as many as there are anchors to a row, shape (s,); the last is sigma.
     """
     distances, nearest = squared_distances(z, anchors), len(bandwidth)
     chosen = np.argpartition(distances, nearest - 1, axis=1)[:, :nearest]

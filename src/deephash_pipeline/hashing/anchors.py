@@ -93,7 +93,7 @@ class KernelRegression:
 
     Args:
         z: features, shape (n, D).
-        anchors: what gives their kernels.
+        anchors: anchors that give their kernels.
 
     Example:
         >>> z = np.arange(8.0).reshape(4, 2)
@@ -123,7 +123,7 @@ class DiscreteHashFunction(KernelHashFunction):
 
     Args:
         anchors: number of training rows that the kernel compares with; all rows if there are fewer.
-        rounds: how many times the codes are solved for.
+        rounds: number of times that the codes are solved for.
     """
 
     anchors: PositiveInt = 1000

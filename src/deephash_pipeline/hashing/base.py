@@ -53,7 +53,7 @@ def learned(*axes: str, init: Literal[False] = False) -> Any:
     As in ``anchors_: NDArray[np.float32] = learned("anchors", "features")``.
 
     Args:
-        axes: their names; those of one name have one size, ``features`` is D and ``code_length`` K.
+        axes: names of the axes; those of one name have one size, ``features`` is D and ``code_length`` K.
         init: no array is given to the constructor.
     """
     return field(init=init, metadata={"axes": axes})
@@ -145,7 +145,7 @@ class Encoder(_OfFields, BaseEstimator, ABC):  # type: ignore[misc]
 
         Args:
             code_length: number of bits per code.
-            arrays: what `arrays()` returned; names, axes and dtypes as in `stored`.
+            arrays: arrays that `arrays()` returned; names, axes and dtypes as in `stored`.
 
         Raises:
             InputError: the code length is outside 1..4096, or an array is missing, unknown, of a wrong shape
@@ -211,8 +211,8 @@ class HashFunction(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Encoder): 
     Attributes:
         display_name: name of the method, in tables and figures.
         reference: the paper that the method comes from, in one line.
-        supervised: whether `fit` needs classes.
-        several_labels: whether a row may have any number of labels; rows that share one are then similar.
+        supervised: True if `fit` needs classes.
+        several_labels: True if a row may have any number of labels; rows that share one are then similar.
 
     Example:
         >>> import numpy as np

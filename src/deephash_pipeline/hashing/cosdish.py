@@ -21,8 +21,8 @@ class COSDISH(DiscreteHashFunction):
     Args:
         code_length: number of bits per code, 1 to 4,096.
         anchors: number of training rows that the kernel compares with; all rows if there are fewer.
-        rounds: how many times columns are drawn; the authors' number is 10.
-        alternations: how often a round alternates between the two steps; the authors' number is 3.
+        rounds: number of times that columns are drawn; the authors' number is 10.
+        alternations: number of times that a round alternates between the two steps; the authors' number is 3.
         columns_per_bit: rows in Omega over the code length. As many rows as bits, the authors' number, leave short
             codes to chance; four times as many do not.
         random_state: seed of the anchors, the columns and the codes it starts from.

@@ -31,7 +31,7 @@ class FSDH(DiscreteHashFunction):
     Args:
         code_length: number of bits per code, 1 to 4,096.
         anchors: number of training rows that the kernel compares with; all rows if there are fewer.
-        rounds: how many times W, B and P are solved for.
+        rounds: number of times that W, B and P are solved for.
         regression_decay: lambda, the weight of ||W||^2.
         fit_weight: nu, the weight of ||B - phi P||^2.
         random_state: seed of the anchors and of the codes it starts from.

@@ -29,7 +29,7 @@ class ITQCCA(ITQ):
         random_state: seed of the first rotation.
 
     Attributes:
-        objective_: as that of `ITQ`.
+        objective_: objective after each iteration, as that of `ITQ`.
 
     Example:
         >>> import numpy as np

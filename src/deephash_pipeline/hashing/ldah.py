@@ -100,9 +100,9 @@ def draw_pairs(
     """Draw pairs of rows of one class, and pairs of rows of two classes, with replacement.
 
     Args:
-        labels: at least two classes, shape (n,); or multi-hot, shape (n, classes).
-        positive_pairs: how many of the former.
-        negative_pairs: how many of the latter.
+        labels: labels of at least two classes, shape (n,); or multi-hot, shape (n, classes).
+        positive_pairs: number of pairs of one class.
+        negative_pairs: number of pairs of two classes.
         generator: source of the draws.
 
     Returns:

@@ -47,7 +47,7 @@ def hyperplanes_through(centre: NDArray[np.float64], directions: NDArray[np.floa
 
     Args:
         centre: the point that all hyperplanes pass through, shape (D,).
-        directions: their normals, shape (D, code_length).
+        directions: normals of the hyperplanes, shape (D, code_length).
 
     Returns:
         `projection`, float32, shape (D, code_length), and `threshold`, float64, shape (code_length,).

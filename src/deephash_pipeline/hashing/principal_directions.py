@@ -21,7 +21,7 @@ def principal_directions(z: NDArray[Any], centre: NDArray[np.float64], at_most: 
 
     Args:
         z: features, shape (n, D).
-        centre: their mean, shape (D,).
+        centre: mean of the rows, shape (D,).
         at_most: the number of directions wanted.
 
     Returns:
@@ -65,7 +65,7 @@ def one_direction_per_bit(
 
     Args:
         z: features, shape (n, D).
-        centre: their mean, shape (D,).
+        centre: mean of the rows, shape (D,).
         code_length: the number of directions needed.
         at_most: the number of directions wanted; None for those needed.
 

@@ -22,7 +22,7 @@ def quantise_products(
     are as many training rows as centroids, else the next fewer bits for which both is so.
 
     Args:
-        training_z: what the centroids are learned from, shape (n, D).
+        training_z: features that the centroids are learned from, shape (n, D).
         others: features to be replaced, shape (m, D) each.
         code_length: bits of all sub-spaces together.
         random_state: seed of k-means.

@@ -49,7 +49,7 @@ def load_encoder(kind: str, code_length: int, arrays: Mapping[str, NDArray[Any]]
     Args:
         kind: a key of `ENCODERS`.
         code_length: number of bits per code.
-        arrays: what the stored encoder's `arrays()` returned.
+        arrays: arrays that the stored encoder's `arrays()` returned.
 
     Raises:
         InputError: the kind is unknown, or the arrays are not those of this kind.

@@ -29,7 +29,7 @@ class SDH(DiscreteHashFunction):
     Args:
         code_length: number of bits per code, 1 to 4,096.
         anchors: number of training rows that the kernel compares with; all rows if there are fewer.
-        rounds: how many times W, B and P are solved for.
+        rounds: number of times that W, B and P are solved for.
         classifier_decay: lambda, the weight of ||W||^2.
         fit_weight: nu, the weight of ||B - phi P||^2.
         random_state: seed of the anchors and of the codes it starts from.
@@ -67,7 +67,7 @@ def solve_bits(
     """The B that minimises ||Y - B W||^2 + nu ||B - phi P||^2 in each bit, by discrete cyclic coordinate descent.
 
     Args:
-        codes: where to start, 1 and -1, shape (n, K).
+        codes: codes to start from, 1 and -1, shape (n, K).
         target: Q = Y W' + nu phi P, shape (n, K).
         classifier: W, shape (K, C).
 

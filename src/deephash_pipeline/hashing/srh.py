@@ -37,10 +37,11 @@ class SRH(ITQ):
 
     Args:
         code_length: number of bits per code, 1 to min(D, n - 1).
-        iterations: as of ITQ.
+        iterations: number of steps of ITQ.
         neighbours: number of neighbours of a row in the first graph; later ones have twice as many.
         rounds: number of times that the graph is made again.
-        supervised: join all rows of a class too, and no two of different classes; class -1 is of rows without one.
+        supervised: True to join all rows of a class too, and no two of different classes; class -1 is of rows without
+            one.
         random_state: seed of the first rotation.
 
     Example:

@@ -18,7 +18,7 @@ class AugmentationParameters(BaseModel):
 
     Attributes:
         shift_pixels: largest shift in whole pixels, drawn for each axis.
-        horizontal_flip: whether every other image, by chance, is mirrored left to right.
+        horizontal_flip: True if every other image, by chance, is mirrored left to right.
         rotation_degrees: largest rotation to either side, in degrees.
         scale_range: r, for a scale between 1 - r and 1 + r.
 
@@ -61,7 +61,7 @@ def augment(images: Tensor, parameters: AugmentationParameters, seed: int, first
 
     Args:
         images: floating point, shape (b, c, h, w), on any device.
-        parameters: what may happen; where nothing may, `images` itself is returned.
+        parameters: moves that may happen; where nothing may, `images` itself is returned.
         seed: seed of the moves; an image's own depend on it and on the number of the image.
         first: number of the first image, so that a batch in pieces is moved like the whole.
 

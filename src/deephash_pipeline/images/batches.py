@@ -46,9 +46,9 @@ class ImageBatch(NamedTuple):
     """Images that follow one another, in the order given.
 
     Attributes:
-        rows: their rows among the images given, int64 (b,), ascending.
+        rows: rows of the images among the images given, int64 (b,), ascending.
         pixels: uint8 (b, channels, height, width).
-        skipped: what is broken between them; b is smaller by so many, and may be 0.
+        skipped: broken images between them; b is smaller by so many, and may be 0.
 
     Example:
         >>> broken = SkippedImage(1, "b.png", "the file is empty")
@@ -88,8 +88,8 @@ def image_batches(
 
             An array that has the channels and the size already passes unchanged, all else is converted and resized
             like a file. Whatever NumPy takes for an array, such as a tensor, is one.
-        image_shape: of every image: channels, 1 for grey or 3 for colour, height and width in pixels; or the channels
-            alone, for sizes of the images' own, which then must be the same.
+        image_shape: shape of every image: channels, 1 for grey or 3 for colour, height and width in pixels; or the
+            channels alone, for sizes of the images' own, which then must be the same.
         batch_size: images in a batch, the last excepted.
         errors: ``raise`` for an error that names the first broken image, ``skip`` to leave broken images out and to
             report them with the batch.

@@ -32,7 +32,7 @@ class ImageInputs:
         images: uint8 of shape (n, channels, height, width); may be memory-mapped, then only batches are read.
         statistics: mean and standard deviation of each channel over the training images, in units of [0, 1].
         device: PyTorch device that batches are moved to.
-        augmentation: what happens to batches drawn with a seed; None for nothing.
+        augmentation: moves of batches drawn with a seed; None for nothing.
         size: height and width that the network takes. From larger images a window is cut: at random, drawn with the
             seed of the augmentation, else in the middle. None for images as they are.
 

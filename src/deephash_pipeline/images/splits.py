@@ -25,8 +25,8 @@ class SplitParameters(BaseModel):
         query_count: number of queries drawn, class by class (where images have several labels, at random), where the
             source has no queries of its own; else None.
         training_count: the first so many training images train and the rest validates (MNIST: 50000).
-        validation_share: where `training_count` is None, the share of the training images drawn, class by class, to
-            validate with.
+        validation_share: share of the training images drawn, class by class, to validate with, where `training_count`
+            is None.
         unseen_classes: classes that take no part in training, by name or, drawn from the seed, by number; 0 for none.
             Their queries then search the other images of the same classes, which are the validation set.
 
@@ -56,7 +56,7 @@ def split_collection(collection: ImageCollection, parameters: SplitParameters, s
 
     Args:
         collection: collection with the split "all", or with "training" and "query" (a "validation" of its own is kept).
-        parameters: see `SplitParameters`.
+        parameters: numbers of the draw, see `SplitParameters`.
         seed: seed of the draws; one for the queries and one for the validation images are derived from it.
 
     Returns:
@@ -112,7 +112,7 @@ def split_class_names(class_names: Sequence[str], parameters: SplitParameters, s
 
     Args:
         class_names: names of the classes of the collection.
-        parameters: see `SplitParameters`.
+        parameters: numbers of the draw, see `SplitParameters`.
         seed: the one that the collection is split with.
 
     Raises:

@@ -133,7 +133,7 @@ class ClassCentresLoss(HashingLoss):
         random_state: seed of the centres, where they are drawn.
 
     Attributes:
-        choose_centres: makes them, see `hash_centres`.
+        choose_centres: function that makes them, see `hash_centres`.
         centres: centres of -1 and 1, no two rows alike, float32 (classes, code_length).
     """
 

@@ -26,7 +26,7 @@ class DHN(HashingLoss):
     Args:
         quantisation_weight: lambda, of the mean of log cosh(|u| - 1) over samples and bits; 0.1 to 1 in the authors'
             configurations.
-        balance_pairs: whether similar pairs weigh as much as the others in total, to which their weight in the authors'
+        balance_pairs: True if similar pairs weigh as much as the others in total, to which their weight in the authors'
             code (all pairs by similar ones) comes near; the paper's are all alike.
 
     Example:

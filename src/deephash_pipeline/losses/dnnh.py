@@ -20,7 +20,7 @@ class DNNH(HashingLoss):
     Args:
         epsilon: half of the interval around 0.5 outside which the bit of a piece of the features counts as settled, and
             has no gradient. "Small" in the paper, which gives no number; 0.5 settles nothing.
-        margin: by how much a dissimilar image is to be farther than a similar one, in squared distance; 1 in the paper.
+        margin: squared distance by which a dissimilar image is to be farther than a similar one; 1 in the paper.
 
     Example:
         >>> loss = DNNH()
@@ -79,7 +79,7 @@ def semi_hard_negatives(distances: Tensor, same: Tensor) -> Tensor:
 
     Args:
         distances: shape (batch, batch).
-        same: whether two samples are similar, bool (batch, batch).
+        same: True if two samples are similar, bool (batch, batch).
 
     Returns:
         int64 (batch, batch): for anchor i and positive j the nearest of the negatives of i that are farther from it

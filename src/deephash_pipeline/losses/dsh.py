@@ -42,7 +42,7 @@ def contrastive_loss(codes: Tensor, labels: Tensor, margin_per_bit: float) -> Te
 
     Args:
         codes: relaxed, (batch, code_length).
-        labels: as `shares_a_label` takes them.
+        labels: labels, as `shares_a_label` takes them.
         margin_per_bit: margin over the code length.
 
     Example:

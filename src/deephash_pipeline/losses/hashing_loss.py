@@ -44,15 +44,15 @@ class HashingLoss(_OfFields, ABC):
         display_name: name in tables and figures, of the method that trains with this loss.
         reference: authors, title, venue and year of the paper.
         needs: keywords of the constructor that follow from a training set; `build_loss` supplies them.
-        classification_head: what a softmax layer of the network, which such a loss is given the logits of, reads:
-            ``z``, the ``code`` (sign(u), whose gradient is passed on as that of u) or the ``relaxed_code`` (tanh(u)).
-            None for a loss on u alone.
-        supervised: whether the loss reads labels.
-        reads_features: whether the loss is given the frozen trunk's z beside u, and only the hash layer is trained.
-        several_labels: whether an image may have any number of labels; such losses compare labels by `shares_a_label`.
-        views: how often a batch has every image, each time augmented by a draw of its own: first all images once, then
-            all again in the same order.
-        metrics: what is watched beside the loss of the batch that was computed last: detached scalars by name.
+        classification_head: input of a softmax layer of the network, whose logits such a loss is given: ``z``, the
+            ``code`` (sign(u), whose gradient is passed on as that of u) or the ``relaxed_code`` (tanh(u)). None for a
+            loss on u alone.
+        supervised: True if the loss reads labels.
+        reads_features: True if the loss is given the frozen trunk's z beside u, and only the hash layer is trained.
+        several_labels: True if an image may have any number of labels; such losses compare labels by `shares_a_label`.
+        views: number of times that a batch has every image, each time augmented by a draw of its own: first all images
+            once, then all again in the same order.
+        metrics: detached scalars by name that are watched beside the loss, of the batch that was computed last.
 
     Example:
         >>> from deephash_pipeline.losses import DPSH, HashingLoss
@@ -80,7 +80,7 @@ class HashingLoss(_OfFields, ABC):
                 (batch, z_dimension).
             labels: class labels of any type of integers, shape (batch,), classes numbered from 0; or, for a loss with
                 `several_labels`, uint8 or bool of shape (batch, classes), 1 where an image has the label.
-            indices_tuple: must be None; trainers of pytorch-metric-learning pass it.
+            indices_tuple: value that must be None; trainers of pytorch-metric-learning pass it.
 
         Returns:
             A scalar that autograd can differentiate.
@@ -280,7 +280,7 @@ def pair_likelihood(labels: Tensor, log_odds: Tensor) -> Tensor:
     """Mean over pairs of log(1 + exp(-Y theta)), Y of 1 for similar pairs and -1 for others.
 
     Args:
-        labels: as `shares_a_label` takes them.
+        labels: labels, as `shares_a_label` takes them.
         log_odds: theta, (batch, batch).
 
     Example:
@@ -340,7 +340,7 @@ def code_metrics(u: Tensor, relaxed_code: Tensor) -> dict[str, Tensor]:
 
     Args:
         u: shape (batch, code_length).
-        relaxed_code: what the loss takes for a code in [-1, 1] or near it, same shape.
+        relaxed_code: values that the loss takes for a code, in [-1, 1] or near it, same shape.
 
     Returns:
         ``u_standard_deviation``, and ``quantisation_error``: mean square of what the relaxed code lacks to the code.

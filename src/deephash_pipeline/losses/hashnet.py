@@ -23,7 +23,7 @@ class HashNet(HashingLoss):
 
     Args:
         likelihood_slope: alpha times the code length, in the log-odds alpha h_i . h_j of "same class".
-        growth: how far beta = (1 + growth progress)^power rises during training. The authors take the root of
+        growth: number in beta = (1 + growth progress)^power, which rises during training. The authors take the root of
             1 + 0.005 iterations, of which they make 10,000.
         power: exponent of beta.
 

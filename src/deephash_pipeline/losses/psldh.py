@@ -23,7 +23,7 @@ class PSLDH(ClassCentresLoss):
         classes: number of classes.
         random_state: seed of the centres where they are drawn.
         slope: slope of the products; 0.2 in the authors' code.
-        margin: over the code length; 0.2 there.
+        margin: margin divided by the code length; 0.2 there.
         quantisation_weight: weight of the sum over bits, a mean over samples; 0.01 there.
 
     Attributes:

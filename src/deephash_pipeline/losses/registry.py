@@ -69,7 +69,7 @@ def build_loss(
     """Make the loss that `parameters.name` names.
 
     Args:
-        parameters: its own, a model of `LOSS_PARAMETERS`.
+        parameters: parameters of the loss, a model of `LOSS_PARAMETERS`.
         code_length: bits.
         labels: labels of the training set: int64 of shape (samples,), classes numbered from 0; or uint8 (samples,
             classes), 1 where an image has the label.

@@ -23,7 +23,7 @@ class SimilarityParameters(BaseModel):
 
     Attributes:
         share: share of the bits, the first of the code; 0 for none, the paper's.
-        of: what images are compared by: ``z``, or the ``logits`` of the softmax layer over it.
+        of: features that images are compared by: ``z``, or the ``logits`` of the softmax layer over it.
         weight: weight of the similarities, beside the loss of the other bits.
 
     Example:
@@ -51,7 +51,7 @@ class SimilarityBits(nn.Module):
     ``similarity_error``, the mean without its factor.
 
     Args:
-        loss: on u alone.
+        loss: loss on u alone.
         features: x of the training set, floating, shape (samples, dimension).
         bits: number of the first bits, less than the code length.
         weight: weight of the similarities.
@@ -92,7 +92,7 @@ class SimilarityBits(nn.Module):
 
         Args:
             u: floating, shape (batch, code_length).
-            labels: as the loss takes them.
+            labels: labels, as the loss takes them.
         """
         with torch.autocast(u.device.type, enabled=False):
             code = torch.tanh(at_least_float32(u[:, : self.bits]) / 2)

@@ -50,8 +50,8 @@ def build_trunk(
     Args:
         network: a name in `NETWORKS`, that of a classifier in `torchvision.models`, or ``timm/`` and that of a model
             of timm.
-        image_shape: of the stored images, channels first; a table of the appendix has its own.
-        parameters: for a network of torchvision or timm.
+        image_shape: shape of the stored images, channels first; a table of the appendix has its own.
+        parameters: options of a network of torchvision or timm.
 
     Raises:
         InputError: unknown name, or a network that does not fit the images or the parameters.
@@ -88,8 +88,8 @@ def build_hash_layer(z_dimension: int, code_length: int, parameters: HashLayerPa
     Args:
         z_dimension: length of z.
         code_length: number of bits, K.
-        parameters: see `HashLayerParameters`.
-        seed: of the weights.
+        parameters: form of the layer, see `HashLayerParameters`.
+        seed: seed of the weights.
 
     Example:
         >>> import torch

@@ -25,16 +25,17 @@ class TrunkParameters(BaseModel):
     """What a user may set about a network of torchvision or timm.
 
     Attributes:
-        pretrained: stage 1 starts from the library's best weights (torchvision's ``DEFAULT``), instead of from random
-            ones: those of an installed package (extra ``photos``), else downloaded at first use. Random initialisation
-            stays random.
+        pretrained: True to start stage 1 from the library's best weights (torchvision's ``DEFAULT``), instead of from
+            random ones: those of an installed package (extra ``photos``), else downloaded at first use. Random
+            initialisation stays random.
         weights: a file of the network's state as its library names its parts, ``.safetensors`` or what `torch.save`
             writes; stage 1 starts from it, and nothing is downloaded.
-        frozen: there is no stage 1: the trunk stays as these weights have it, and no labels are needed for it.
-        small_image_stem: for ResNets, a first convolution of 3x3 pixels with stride 1 and no pooling after it, so that
-            small images are not made smaller at once; it starts from random weights even where the rest is pretrained.
-            ``auto`` is for images of at most 64 pixels, and not for a frozen trunk. All other networks keep their stem.
-        unit_length: z is divided by its length, so that its Euclidean distances are those of angles.
+        frozen: True to leave out stage 1: the trunk stays as these weights have it, and no labels are needed for it.
+        small_image_stem: True for a ResNet with a first convolution of 3x3 pixels with stride 1 and no pooling after
+            it, so that small images are not made smaller at once; it starts from random weights even where the rest is
+            pretrained. ``auto`` is for images of at most 64 pixels, and not for a frozen trunk. All other networks keep
+            their stem.
+        unit_length: True to divide z by its length, so that its Euclidean distances are those of angles.
         image_size: side in pixels of the images that go in; None for that of the stored ones. Of larger stored images
             it takes crops.
 
@@ -79,8 +80,8 @@ class Backbone(Trunk):
 
     Args:
         network: name of a classifier in `torchvision.models`, or ``timm/`` and that of a model of timm.
-        image_shape: of the stored images: channels, 1 or 3, height and width.
-        parameters: see `TrunkParameters`.
+        image_shape: shape of the stored images: channels, 1 or 3, height and width.
+        parameters: options, see `TrunkParameters`.
 
     Raises:
         InputError: a classifier that does not end in one linear layer, or images that it cannot take.

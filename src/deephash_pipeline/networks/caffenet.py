@@ -7,8 +7,8 @@ def caffenet(groups: int) -> tuple[Row, ...]:
     """Make the table.
 
     Args:
-        groups: of the second, fourth and fifth convolution, which the paper's table does not name: 2 in CaffeNet, once
-            so that the network fitted two graphics cards; 1 for filters that see all channels.
+        groups: number of groups of the second, fourth and fifth convolution, which the paper's table does not name: 2
+            in CaffeNet, once so that the network fitted two graphics cards; 1 for filters that see all channels.
 
     Example:
         >>> caffenet(groups=2)[-1].output

@@ -17,9 +17,10 @@ class HashLayerParameters(BaseModel):
         centring: subtract from w_k'z its mean over the batch (the running mean when encoding): bits are balanced.
         scale: divide by the standard deviation over the batch and multiply by this number, so that u neither dies nor
             saturates in sigma(u_i u_j). None leaves the scale to w.
-        bias: learn a threshold for each bit. Redundant with `centring`.
+        bias: True to learn a threshold for each bit. Redundant with `centring`.
         momentum: weight of the newest batch in the running mean and deviation.
-        features_per_bit: of z, from which alone a bit is made: DNNH's divide-and-encode module. None for w_k' z.
+        features_per_bit: number of features of z from which alone a bit is made: DNNH's divide-and-encode module. None
+            for w_k' z.
 
     Example:
         >>> HashLayerParameters(centring=True, scale=1.5).momentum
@@ -58,7 +59,7 @@ class HashLayer(nn.Module):
         z_dimension: length of z.
         code_length: number of bits, K.
         parameters: departures from w_k' z.
-        seed: of the weights.
+        seed: seed of the weights.
 
     Example:
         >>> layer = HashLayer(500, 48, HashLayerParameters(), seed=0)
@@ -194,8 +195,8 @@ class HashNetwork(nn.Module):
         trunk: images -> z.
         hash_layer: z -> u.
         classifier: classification head, of losses that have one.
-        frozen_trunk: train the hash layer alone.
-        gives_z: beside u.
+        frozen_trunk: True to train the hash layer alone.
+        gives_z: True to give z beside u.
 
     Example:
         >>> from deephash_pipeline.networks import build_trunk

@@ -15,8 +15,8 @@ def initialise(module: nn.Module, seed: int, pretrained: bool = False) -> None:
     normalised, so all networks start alike. A network of torchvision or timm starts as its library has it.
 
     Args:
-        module: whose weights are replaced.
-        seed: of all draws.
+        module: module whose weights are replaced.
+        seed: seed of all draws.
         pretrained: load weights that were learned elsewhere into a network of torchvision or timm instead.
 
     Raises:

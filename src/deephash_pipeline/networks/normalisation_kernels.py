@@ -14,8 +14,8 @@ def normalise(responses: Any, normalised: Any, inverse_roots: Any, window: Any) 
 
     Args:
         responses: shape (batch, height, width, channels).
-        normalised: what the result is written to, of the same shape.
-        inverse_roots: what 1 / sqrt(s) is written to, of the same shape, float32.
+        normalised: array that the result is written to, of the same shape.
+        inverse_roots: array that 1 / sqrt(s) is written to, of the same shape, float32.
         window: pixels from its centre to its border, and the weight, float32.
     """
     batch, height, width, channels = responses.shape

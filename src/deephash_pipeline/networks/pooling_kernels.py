@@ -65,8 +65,8 @@ def take_overlapping_maxima(responses: Any, pooled: Any, places: Any) -> None:
 
     Args:
         responses: shape (batch, height, width, channels), height and width even.
-        pooled: what maxima are written to, of shape (batch, height / 2, width / 2 * channels).
-        places: what their places in the windows are written to, row by row from 0 to 8, of the same shape.
+        pooled: array that maxima are written to, of shape (batch, height / 2, width / 2 * channels).
+        places: array that their places in the windows are written to, row by row from 0 to 8, of the same shape.
     """
     batch, height, width, channels = responses.shape
     columns, size = width // 2, width // 2 * channels
@@ -115,9 +115,9 @@ def put_at_overlapping_maxima(gradient: Any, places: Any, result: Any) -> None:
     """Add up the gradients of the windows whose maximum came from a pixel, window by window as PyTorch does.
 
     Args:
-        gradient: by the maxima, of shape (batch, height / 2, width / 2 * channels).
-        places: what `take_overlapping_maxima` has written.
-        result: what is written, of shape (batch, height, width, channels).
+        gradient: gradient by the maxima, of shape (batch, height / 2, width / 2 * channels).
+        places: places that `take_overlapping_maxima` has written.
+        result: array that is written, of shape (batch, height, width, channels).
     """
     batch, height, width, channels = result.shape
     size = width // 2 * channels
@@ -169,8 +169,8 @@ def spread_means(gradient: Any, result: Any) -> None:
     What hangs over the border is not counted.
 
     Args:
-        gradient: by the means, of shape (batch, height / 2, width / 2 * channels).
-        result: what is written, of shape (batch, height, width, channels).
+        gradient: gradient by the means, of shape (batch, height / 2, width / 2 * channels).
+        result: array that is written, of shape (batch, height, width, channels).
     """
     batch, height, width, channels = result.shape
     size = width // 2 * channels

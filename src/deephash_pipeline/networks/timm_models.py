@@ -20,10 +20,10 @@ class Packaged(NamedTuple):
     """Weights that a package of an index has.
 
     Attributes:
-        package: its name as it is imported.
-        folder: of its file ``*.pth``.
-        mean: of every channel, as the weights were learned with.
-        deviation: the same.
+        package: name of the package as it is imported.
+        folder: folder of its file ``*.pth``.
+        mean: mean of every channel, as the weights were learned with.
+        deviation: standard deviation of every channel.
 
     Example:
         >>> PACKAGED["tf_efficientnet_lite0"].package

@@ -14,7 +14,7 @@ class Trunk(nn.Module):
     """z = phi(x): layers, followed by flattening (paper, section 2).
 
     Attributes:
-        image_shape: of an image that goes in: channels, height, width.
+        image_shape: shape of an image that goes in: channels, height, width.
         layers: all of them, one after the other.
         z_dimension: length of z.
 

@@ -87,10 +87,10 @@ def retrieval_gallery(
 
     Args:
         queries: queries that may be shown.
-        database: what they search.
+        database: images that they search.
         class_names: name of each label.
         code_length: bits.
-        parameters: how many of each to show, and the seed.
+        parameters: numbers of queries and neighbours to show, and the seed.
 
     Returns:
         HTML that loads nothing: a file to open, and what `page.render_report` takes into the report. Frames are green

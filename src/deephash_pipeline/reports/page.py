@@ -65,18 +65,18 @@ class Report:
     """What the page shows.
 
     Attributes:
-        benchmark: its name, as the paper's metrics are looked up by.
+        benchmark: name by which the paper's metrics are looked up.
         protocol: protocol that the cells were measured by.
         summary: facts at the top of the page, label to text.
-        map_table: as `tables.map_table` returns it.
+        map_table: table as `tables.map_table` returns it.
         methods: display names of the methods; other rows of `map_table` are references.
-        comparison_table: as `tables.comparison_table` returns it; shown are the methods and code lengths
-            for which the paper prints or cites a metric, in the paper's tables.
-        by_protocol: what other protocols measured.
+        comparison_table: table as `tables.comparison_table` returns it; shown are the methods and code lengths for
+            which the paper prints or cites a metric, in the paper's tables.
+        by_protocol: tables of what other protocols measured.
         figures: anchor in the page to figure; the heading is the figure's title, the line below it the
             `how_to_read` text of its `layout.meta`.
-        gallery: as `gallery.retrieval_gallery` returns it.
-        made_with: what the metrics were made with (code, packages, parameters), label to text; none, no section.
+        gallery: HTML as `gallery.retrieval_gallery` returns it.
+        made_with: facts that the metrics were made with (code, packages, parameters), label to text; none, no section.
         notes: remarks at the end of the page, one paragraph each.
     """
 
@@ -98,7 +98,7 @@ def render_report(title: str, report: Report) -> str:
 
     Args:
         title: heading of the page.
-        report: what stands below it.
+        report: contents that stand below it.
     """
     return render(
         "report.html.j2",

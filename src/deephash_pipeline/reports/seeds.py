@@ -77,7 +77,7 @@ def seeds_page(table: pd.DataFrame, benchmark: str, parameters: SignificancePara
 
     Args:
         table: table of `seeds_table`, with the column ``protocol``.
-        benchmark: name.
+        benchmark: name of the benchmark.
         parameters: parameters that the table was made with.
     """
     parts = [

@@ -211,7 +211,7 @@ class ByProtocol:
 
     Attributes:
         heading: heading for readers.
-        database: what was searched, in words.
+        database: words for what was searched.
         queries: number of queries.
         database_size: number of images searched.
         table: table of `map_table`.
@@ -250,7 +250,7 @@ def by_other_protocols(table: pd.DataFrame, display_names: Mapping[str, str]) ->
         display_names: display name of each method key.
 
     Returns:
-        What the other protocols measured; and of a protocol with a k, the field's convention of mAP@k too.
+        Tables of what the other protocols measured; and of a protocol with a k, the field's convention of mAP@k too.
     """
     shown = []
     for position, (name, cells) in enumerate(table.groupby("protocol", sort=False)):

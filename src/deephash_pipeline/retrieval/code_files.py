@@ -53,8 +53,8 @@ def labelled_codes(
             packed bytes, uint8 (queries, ceil(code_length / 8)).
         query_labels: class numbers, integers (queries,); or (queries, classes) of bool or of 0 and 1, for one or more
             classes of each item. Where every item has exactly one class, these become class numbers.
-        database_codes: as `query_codes`, of the items.
-        database_labels: as `query_labels`, of the items.
+        database_codes: codes of the items, as `query_codes`.
+        database_labels: labels of the items, as `query_labels`.
         code_length: bits per code; needed for packed bytes only.
 
     Raises:

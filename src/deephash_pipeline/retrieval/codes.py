@@ -61,7 +61,7 @@ def check_codes(codes: NDArray[np.uint8], code_length: int, name: str = "codes")
     Args:
         codes: packed codes, uint8 of shape (n, ceil(code_length / 8)).
         code_length: bits per code, 1..4096.
-        name: what the error message calls the array.
+        name: name of the array in the error message.
 
     Raises:
         InputError: if the array is not uint8, not two-dimensional, of another width, or has bits set beyond

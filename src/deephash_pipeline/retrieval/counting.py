@@ -88,7 +88,7 @@ def count_shared_labels(
         query_codes: packed codes, uint8 (queries, ceil(code_length / 8)), see `pack_bits`.
         query_labels: bool, or uint8 of 0 and 1, (queries, classes), which of the labels an item carries.
         database_codes: packed codes, uint8 (items, ceil(code_length / 8)).
-        database_labels: as the labels of queries, (items, classes).
+        database_labels: labels of the items, as those of queries, (items, classes).
         code_length: bits per code, 1..4096.
 
     Raises:

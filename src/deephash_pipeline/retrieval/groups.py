@@ -90,7 +90,7 @@ class RelevantGroups:
         average: r/n sum_{t=1..c} [R' + 1 + (t - 1)(r - 1)/(n - 1)] / (N' + t), c places counting, by harmonic numbers.
 
         Args:
-            k: at least the items before any of the groups, see `first`.
+            k: number of first places, at least the items before any of the groups, see `first`.
 
         Returns:
             float64 (groups,).

@@ -49,9 +49,9 @@ def check_label_pair(
 
     Args:
         query_labels: whole numbers (queries,); or bool, or uint8 of 0 and 1, (queries, classes).
-        queries: how many there are to be.
-        database_labels: as those of the queries.
-        items: how many there are to be.
+        queries: number of queries that there are to be.
+        database_labels: labels of the items, as those of the queries.
+        items: number of items that there are to be.
 
     Returns:
         Either int64 (n,), one class number per item, or bool (n, classes), the labels that each item carries.

@@ -19,8 +19,8 @@ class Protocol:
         database: the sets that queries search; ``validation`` are the images that no training has seen.
         described: the database in words.
         sizes: number of images of each set where the protocol fixes them; a benchmark with others is refused.
-        pooled: whether its sets are drawn, class by class, from all images of the source put together.
-        unseen: whether queries and database are of classes that take no part in training.
+        pooled: True if its sets are drawn, class by class, from all images of the source put together.
+        unseen: True if queries and database are of classes that take no part in training.
         k: the first so many images count; None for the whole database.
         beside: the protocol that the same codes are measured by as well, where there are images to search.
     """

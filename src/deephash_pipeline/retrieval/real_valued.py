@@ -26,7 +26,7 @@ def real_valued_metrics(
         queries: features, shape (queries, D).
         query_labels: class numbers (queries,), or multi-hot (queries, classes), bool or uint8.
         items: features of the database, or what stands for them, shape (items, D).
-        item_labels: as those of the queries.
+        item_labels: labels of the items, as those of the queries.
 
     Returns:
         Metrics by the names that those of codes have: mAP over all items, mAP at 1,000 in both conventions, precision

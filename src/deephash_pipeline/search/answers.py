@@ -17,9 +17,9 @@ class Item:
     """One item of an index.
 
     Attributes:
-        id: what it was added as.
+        id: id that it was added as.
         code: packed bits, uint8 (ceil(code_length / 8),).
-        metadata: its columns; those it has no value in are left out.
+        metadata: values by column; those it has no value in are left out.
 
     Example:
         >>> Item("cat.png", np.array([240], dtype=np.uint8), {"label": "cat"}).metadata
@@ -38,7 +38,8 @@ class Answers:
     Attributes:
         ids: (queries, answers), int64 or object holding `str`; there are min(k, items that match) answers.
         distances: Hamming distances, int32 (queries, answers).
-        scores: what a re-ranking ordered by, float32 (queries, answers), smaller is nearer; None without re-ranking.
+        scores: numbers that a re-ranking ordered by, float32 (queries, answers), smaller is nearer; None without
+            re-ranking.
 
     Example:
         >>> answers = Answers(np.array([[7, 8]]), np.array([[0, 2]], dtype=np.int32))

@@ -20,7 +20,7 @@ class CodedItems(Closing, ABC):
     """Items of an index, some of which have labels.
 
     Args:
-        index: has their codes; one in another engine is only read.
+        index: index of their codes; one in another engine is only read.
         folder: directory of the index; None for one in memory.
 
     Attributes:

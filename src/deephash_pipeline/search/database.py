@@ -22,8 +22,8 @@ class Database:
 
     Args:
         path: the file; None keeps it in memory.
-        read_only: whether to refuse changes. A file that nobody can write, as on a disk that is mounted for reading,
-            is read as it is.
+        read_only: True to refuse changes. A file that nobody can write, as on a disk that is mounted for reading, is
+            read as it is.
     """
 
     def __init__(self, path: Path | None, read_only: bool = False) -> None:
@@ -111,7 +111,7 @@ def digest_of(row: Any, *pairs: Any) -> int:
     """The digest of a row: the sum of those of its columns, of which empty ones do not count.
 
     Args:
-        row: its number.
+        row: number of the row.
         pairs: names and values of columns, alternating.
 
     Example:

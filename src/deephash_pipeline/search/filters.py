@@ -27,8 +27,8 @@ def checked_metadata(metadata: Mapping[str, Sequence[Any]] | None, items: int) -
     """Bring metadata into lists of values that SQLite can store.
 
     Args:
-        metadata: by column, one value for each item: str, int, float, bool, bytes or None for no value.
-        items: how many items there are.
+        metadata: values by column, one for each item: str, int, float, bool, bytes or None for no value.
+        items: number of items.
 
     Raises:
         InputError: if a column has another number of values, or a value is of another type.
@@ -64,10 +64,10 @@ def condition_of(where: Where, columns: Sequence[str], has_kind: HasKind) -> Con
     """Translate a condition to SQL: the expression, and the values of its question marks.
 
     Args:
-        where: by column, a value to equal, a list of values to be one of, or a mapping from operators to values; None
-            stands for no value. All columns' conditions must hold.
+        where: conditions by column: a value to equal, a list of values to be one of, or a mapping from operators to
+            values; None stands for no value. All columns' conditions must hold.
         columns: the columns that there are.
-        has_kind: whether a column has a value of a kind.
+        has_kind: function that says whether a column has a value of a kind.
 
     Raises:
         InputError: if there is no such column, it has values of another kind, or a condition has another form.
@@ -106,10 +106,10 @@ def named_conditions(
     """Conditions by the names that columns have, with lists for all that holds several values; every engine's check.
 
     Args:
-        where: see `condition_of`.
+        where: conditions, see `condition_of`.
         columns: the columns that there are.
         value_of: checks a value of a column, and converts it.
-        has_kind: whether a column has a value of a kind.
+        has_kind: function that says whether a column has a value of a kind.
 
     Raises:
         InputError: if there is no such column, it has values of another kind, or a condition has another form.
@@ -187,7 +187,7 @@ class Conditions:
     Metadata of a position never change, so a condition that is asked again is looked up for new positions alone.
 
     Args:
-        ledger: has the metadata.
+        ledger: ledger of the metadata.
     """
 
     def __init__(self, ledger: Ledger) -> None:

@@ -78,7 +78,7 @@ class ConsecutiveIds:
 
     Attributes:
         first: the first id.
-        count: how many there are.
+        count: number of ids.
 
     Example:
         >>> ids = ConsecutiveIds(first=10, count=3)

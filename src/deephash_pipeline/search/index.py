@@ -32,7 +32,7 @@ class HammingIndex(ReadableIndex, Closing):
     Args:
         code_length: bits per code, 1..4096.
         features: numbers in the real-valued features that are stored with every item for re-ranking; 0 for none.
-        feature_type: how they are stored, ``float16``, or ``int8`` with a scale for each item.
+        feature_type: type that they are stored as, ``float16``, or ``int8`` with a scale for each item.
 
     Raises:
         InputError: if `code_length` or `features` is out of range, or there is no such `feature_type`.
@@ -56,10 +56,10 @@ class HammingIndex(ReadableIndex, Closing):
         """Make a new index in a folder, to be written by this object.
 
         Args:
-            folder: is made; must be empty or missing.
+            folder: folder that is made; must be empty or missing.
             code_length: bits per code, 1..4096.
-            features: see `HammingIndex`.
-            feature_type: likewise.
+            features: size of an item's features, see `HammingIndex`.
+            feature_type: type of the features, see `HammingIndex`.
 
         Raises:
             InputError: if there is something in the folder, or a number is out of range.
@@ -76,8 +76,8 @@ class HammingIndex(ReadableIndex, Closing):
         """Open the index in a folder.
 
         Args:
-            folder: of `create`.
-            read_only: whether others may write meanwhile; every search then sees what they have written before it.
+            folder: folder of `create`.
+            read_only: True if others may write meanwhile; every search then sees what they have written before it.
 
         Raises:
             InputError: if there is no index, a segment is damaged, or, unless read_only, another process writes.
@@ -120,7 +120,7 @@ class HammingIndex(ReadableIndex, Closing):
             codes: packed codes, uint8 (items, ceil(code_length / 8)), see `deephash_pipeline.retrieval.pack_bits`.
             metadata: columns, one value for each item: str, int, float, bool, bytes or None.
             features: real numbers (items, width) for an index with features; stored as its `feature_type`.
-            replace: whether an item whose id is there already takes the old one's place, at the end of the order;
+            replace: True if an item whose id is there already takes the old one's place, at the end of the order;
                 otherwise it is an error, and nothing is added.
 
         Raises:
@@ -149,7 +149,7 @@ class HammingIndex(ReadableIndex, Closing):
 
         Args:
             ids: identifiers of the items.
-            missing_ok: whether to pass over ids that are not there; otherwise one is an error, and nothing is removed.
+            missing_ok: True to pass over ids that are not there; otherwise one is an error, and nothing is removed.
 
         Raises:
             InputError: if an id is not there, or they are of another kind.

@@ -70,9 +70,9 @@ class Side:
     """The items of an index at one time, of which pairs are made.
 
     Args:
-        snapshot: of the index.
-        kind: of its ids.
-        words: of a code.
+        snapshot: snapshot of the index.
+        kind: kind of its ids.
+        words: words of a code.
     """
 
     def __init__(self, snapshot: Snapshot, kind: str | None, words: int) -> None:
@@ -118,7 +118,7 @@ def near_rows(codes: NDArray[np.uint64], code_length: int, radius: int, split: i
         codes: uint64 (rows, words), contiguous, as `deephash_pipeline.retrieval.code_words` gives them.
         code_length: bits per code, 1..4,096.
         radius: the largest distance that counts, at least 0.
-        split: of the pairs, only those of one of the first `split` rows and one of the others; 0 for all.
+        split: number of rows: only pairs of one of the first `split` rows and one of the others; 0 for all.
 
     Yields:
         int64 (pairs, 3): the lower row, the higher row, the distance, in the order of rows. The memory that is used

@@ -22,7 +22,7 @@ class CodeGroups:
 
     Attributes:
         words: the codes in the order of their first rows, uint64 (words, codes or more), contiguous.
-        codes: how many there are.
+        codes: number of codes.
         starts: uint32 (codes + 1,), the rows of code `c` are rows[starts[c] : starts[c + 1]]; empty if every row has a
             code of its own, in order.
         rows: uint32 (number of rows,); empty likewise.
@@ -67,7 +67,7 @@ class SearchedPart:
     """What a search needs of a part.
 
     Attributes:
-        groups: its codes.
+        groups: codes of the part.
         size: number of rows.
         first_row: number of its first row in the index.
         allowed: bitmap of the rows that may be found, uint64 (words,); empty if all may.

@@ -14,8 +14,8 @@ def nearest_keys(queries: NDArray[np.uint64], parts: Sequence[SearchedPart], cou
 
     Args:
         queries: codes, uint64 (queries, words).
-        parts: what to search; at least `count` rows in them are allowed.
-        count: how many to find, at least 1.
+        parts: parts to search; at least `count` rows in them are allowed.
+        count: number of rows to find, at least 1.
     """
     found = np.empty((len(queries), count), dtype=np.int64)
     for query, words in enumerate(queries):

@@ -38,9 +38,9 @@ def nearest_rows(
 
     Args:
         queries: codes, uint64 (queries, words).
-        parts: what to search, in the order of their rows.
+        parts: parts to search, in the order of their rows.
         code_length: bits per code, 1..4096.
-        k: how many rows to find, at least 1.
+        k: number of rows to find, at least 1.
         engine: "scan" compares code by code, "sliced" bit by bit (of 512 and more), "plain" is numpy; "auto" chooses.
 
     Returns:
@@ -113,7 +113,7 @@ def rows_within(
 
     Args:
         queries: codes, uint64 (queries, words).
-        parts: what to search, in the order of their rows.
+        parts: parts to search, in the order of their rows.
         radius: the largest distance that counts, 0..4096.
         engine: "plain" is numpy, all others are compiled.
 

@@ -26,7 +26,7 @@ class ReadableIndex:
     """The questions that can be asked of an index.
 
     Args:
-        store: what the index consists of.
+        store: store that the index consists of.
 
     Example:
         >>> from deephash_pipeline.search import HammingIndex
@@ -149,11 +149,11 @@ class ReadableIndex:
 
         Args:
             codes: packed codes of the queries, uint8 (queries, ceil(code_length / 8)).
-            k: how many, at least 1; fewer are found if fewer items match.
+            k: number of items, at least 1; fewer are found if fewer items match.
             where: conditions on metadata, all of which must hold: ``{"label": 3}`` equals, ``{"label": [3, 5]}`` is one
                 of, ``{"year": {">=": 2020}}`` compares, None stands for no value.
-            rerank: how to bring a longer list into another order, `ByFeatures` or `ByOutputs`, before it is cut to k.
-            engine: which kernel to use, see `ranking.nearest_rows`; answers are the same.
+            rerank: order that a longer list is brought into, `ByFeatures` or `ByOutputs`, before it is cut to k.
+            engine: kernel to use, see `ranking.nearest_rows`; answers are the same.
 
         Raises:
             InputError: if an argument has another form, or a column is unknown.
@@ -177,8 +177,8 @@ class ReadableIndex:
         """The items with the nearest codes of every query, and what a re-ranking orders them by, to look into both.
 
         Args:
-            codes: see `search`.
-            count: how many items for each query.
+            codes: codes, see `search`.
+            count: number of items for each query.
             rerank: scores by it; by distance if None.
 
         Returns:
@@ -212,8 +212,8 @@ class ReadableIndex:
         Args:
             codes: packed codes of the queries, uint8 (queries, ceil(code_length / 8)).
             radius: the largest distance that counts, at least 0.
-            where: see `search`.
-            engine: see `search`.
+            where: conditions, see `search`.
+            engine: kernel, see `search`.
 
         Raises:
             InputError: if an argument has another form, or a column is unknown.

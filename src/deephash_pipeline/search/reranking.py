@@ -24,7 +24,7 @@ class ByFeatures:
 
     Attributes:
         z: features of the queries, float (queries, width of the index's features).
-        shortlist: how many of the nearest codes are brought into order.
+        shortlist: number of the nearest codes that are brought into order.
 
     Example:
         >>> from deephash_pipeline.search import ByFeatures, HammingIndex
@@ -47,7 +47,7 @@ class ByOutputs:
 
     Attributes:
         u: outputs of the hash function whose signs are the queries' bits, float (queries, code_length).
-        shortlist: how many of the nearest codes are brought into order.
+        shortlist: number of the nearest codes that are brought into order.
 
     Example:
         >>> from deephash_pipeline.search import ByOutputs, HammingIndex
@@ -74,9 +74,9 @@ def scores_of(
     Args:
         snapshot: the index.
         rows: shortlist of every query, int64 (queries, shortlist).
-        rerank: how to order it.
+        rerank: order that it is brought into.
         code_length: bits per code.
-        form: of the features of an item.
+        form: form of the features of an item.
 
     Raises:
         InputError: if the numbers of the queries have another shape, or the index has no features.

@@ -27,7 +27,7 @@ class Searchable(Protocol):
     """An index that is searched: a `HammingIndex`, or codes in another engine.
 
     Attributes:
-        approximate: whether near items may be missing from its answers.
+        approximate: True if near items may be missing from its answers.
 
     Example:
         >>> from deephash_pipeline.search import HammingIndex

@@ -41,7 +41,7 @@ class Contents:
         words: codes, uint64 (words, items).
         ids: int64 (items,) or object holding `str`.
         positions: int64 (items,), ascending: the item's number in the order of insertion, never used twice.
-        features: as their `FeatureForm` stores them, (items, columns), or None for an index without.
+        features: features, as their `FeatureForm` stores them, (items, columns), or None for an index without.
     """
 
     words: NDArray[np.uint64]
@@ -55,13 +55,13 @@ class Segment:
     """Items that do not change any more, ready to be searched.
 
     Attributes:
-        name: of its file.
-        groups: its codes.
-        ids: their ids.
+        name: name of its file.
+        groups: codes of the items.
+        ids: ids of the items.
         positions: int64 (items,), see `Contents`; kept as uint32 offsets, or not at all if they are consecutive.
-        first_position: what offsets are relative to.
-        features: as in `Contents`, mapped into memory, or None.
-        digest: of the file's bytes, hexadecimal.
+        first_position: position that offsets are relative to.
+        features: features, as in `Contents`, mapped into memory, or None.
+        digest: digest of the file's bytes, hexadecimal.
     """
 
     name: str

@@ -130,7 +130,7 @@ class Source:
     Attributes:
         items: the segment or tail.
         present: bitmap of the rows that are there; EVERY_ROW if none is removed.
-        removed: how many are.
+        removed: number of items that are removed.
     """
 
     items: Segment | SeenTail

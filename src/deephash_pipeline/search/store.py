@@ -64,13 +64,13 @@ class Store:
     """The items of an index.
 
     Args:
-        folder: where it is; None for memory.
-        code_length: for a new index, bits per code; None opens one that there is.
-        form: of the features of a new index.
-        read_only: whether to refuse changes, and to follow those of others.
+        folder: folder of the index; None for memory.
+        code_length: bits per code of a new index; None opens one that there is.
+        form: form of the features of a new index.
+        read_only: True to refuse changes, and to follow those of others.
 
     Attributes:
-        lock: to be taken for everything but searching a snapshot.
+        lock: lock to be taken for everything but searching a snapshot.
         snapshot: the present state.
     """
 

@@ -21,7 +21,7 @@ def texts(what: str, values: Iterable[Any], empty: bool = False) -> list[Any]:
     Args:
         what: they are.
         values: strings, whole numbers, paths; a list, a tuple, an array or a Series.
-        empty: whether one may be None.
+        empty: True if one may be None.
 
     Raises:
         InputError: it is no such sequence, or a value is something else.

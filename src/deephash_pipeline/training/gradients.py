@@ -120,7 +120,7 @@ class BatchGradients:
         objective: maps (outputs, labels) of a whole batch to its loss; its metrics are read if it `HasMetrics`.
         training_set: inputs, and labels, which are moved to the device.
         parameters: `batch_size`, `chunk_size`, `precision`, which is not ``auto`` any more, and `compile`.
-        device: where to compute.
+        device: device to compute on.
 
     Raises:
         InputError: batches in pieces for a module without a trunk, or batches with fewer samples than ranks.

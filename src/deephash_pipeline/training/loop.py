@@ -65,7 +65,7 @@ def train(
         module: maps a batch of inputs to the objective's first argument; moved to the run's device, left in evaluation
             mode.
         objective: maps (outputs, labels) to a loss and metrics to watch.
-        training_set: what is learned from.
+        training_set: inputs and labels that are learned from.
         parameters: optimiser, schedule and sampler.
         run: name, seed, device, checkpoints, and what is measured after each epoch.
 

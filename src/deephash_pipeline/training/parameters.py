@@ -71,10 +71,10 @@ class TrainingRun:
     Attributes:
         name: name in progress and errors, such as ``"deephash.b48"``.
         seed: seed of the order of images, of their augmentation and of dropout.
-        device: where to compute; without an index under ``torchrun``.
-        after_epoch: more metrics for the history, measured on anything but queries.
-        checkpoints: where to save and look for checkpoints; None for nowhere.
-        configuration: what else makes this training what it is, such as the parameters of the objective. A checkpoint
+        device: device to compute on; without an index under ``torchrun``.
+        after_epoch: function that gives more metrics for the history, measured on anything but queries.
+        checkpoints: folder to save and look for checkpoints in; None for nowhere.
+        configuration: values that make this training what it is, such as the parameters of the objective. A checkpoint
             that was made with other values is not continued.
 
     Example:

@@ -39,10 +39,10 @@ class AgainstBest:
     """How a method stands to the one of the highest mean among those of several seeds.
 
     Attributes:
-        difference: of the best method's mean to this one's, 0 for the best itself, negative if one seed had more; NaN
-            where there is no best.
+        difference: difference of the best method's mean to this one's, 0 for the best itself, negative if one seed had
+            more; NaN where there is no best.
         p_value: p-value of no difference, adjusted for the number of methods; 1 for the best, NaN without a verdict.
-        verdict: None of one seed, and where no two methods have several.
+        verdict: ``best``, ``tied`` or ``worse``; None of one seed, and where no two methods have several.
     """
 
     difference: float

@@ -41,9 +41,9 @@ class TuningParameters(Parameters):
         head_rate_factor: learning rate of what lies above the trunk, as a multiple of `learning_rate`.
         weight_decay: weight decay of all weights.
         scale: scale of u, for methods whose hash layer sets one.
-        decades: how far a weight of the method's own loss may lie from the authors', in powers of ten.
+        decades: powers of ten by which a weight of the method's own loss may lie from the authors'.
         sampler: ``tpe``, the tree-structured Parzen estimator (Bergstra et al. 2011), or ``random``.
-        random_trials: drawn at random before ``tpe`` begins to learn.
+        random_trials: number of trials drawn at random before ``tpe`` begins to learn.
         trials_before_pruning: number of trials whose medians the first trial that may be stopped is compared with.
         epochs_before_pruning: share of its epochs that every trial makes.
 

@@ -37,7 +37,7 @@ def search(job: TrialJob, storage: Path) -> pd.DataFrame:
     nothing.
 
     Args:
-        job: what the trials have in common.
+        job: configuration that the trials have in common.
         storage: SQLite file of Optuna; made if it is not there.
 
     Returns:
@@ -192,7 +192,7 @@ def tuned_parameters(trials: pd.DataFrame) -> dict[str, Any]:
     """Write the winners as the group ``fine_tuning`` of a configuration, rounded to three digits.
 
     Args:
-        trials: as for `best_trials`; searched parameters have dotted names.
+        trials: trials, as for `best_trials`; searched parameters have dotted names.
 
     Example:
         >>> row = {"method": "dpsh", "trial": 1, "state": "complete", SCORE: 0.9, "training.learning_rate": 0.012345}

@@ -75,9 +75,9 @@ class TrialJob:
     """What all trials of a method have in common.
 
     Attributes:
-        training_set: what is learned from.
+        training_set: images that are learned from.
         score: score of a network, on images that are no queries.
-        method: its parameters as they are configured; what is searched is replaced.
+        method: parameters of the method as they are configured; what is searched is replaced.
         start: starting point of pre-training; the same for all methods.
         run: network, code length, seed, device. No checkpoints: a trial is short, and is repeated.
         tuning: the search.
@@ -104,7 +104,7 @@ class Outcome:
     Attributes:
         state: ``complete``; ``pruned``, stopped early; ``failed``, its loss ceased to be finite.
         scores: scores by epoch, counted from 1.
-        seconds: it took.
+        seconds: seconds that the trial took.
 
     Example:
         >>> Outcome("pruned", scores={1: 0.42}, seconds=3.5).state
@@ -151,8 +151,8 @@ def run_trial(job: TrialJob, values: dict[str, float], earlier: Sequence[FrozenT
     """Train with some values.
 
     Args:
-        job: what all trials have in common.
-        values: drawn values by dotted name.
+        job: configuration that all trials have in common.
+        values: values drawn, a number each, by dotted name.
         earlier: finished trials, whose medians this one is compared with.
     """
     began = perf_counter()

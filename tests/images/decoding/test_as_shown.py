@@ -4,18 +4,15 @@ import base64
 import html
 import io
 import json
-import shutil
 import struct
-import subprocess
 import zlib
 
 import numpy as np
-import pytest
 from PIL import Image, ImageCms
 
 from deephash_pipeline.images.decoding.decode import decode_image
+from tests.services import dumped, in_a_browser
 
-CHROMIUM = shutil.which("chromium")
 RANDOM = np.random.default_rng(0)
 SMOOTH = Image.fromarray(np.stack([np.tile(np.arange(0, 256, 4), (48, 1))] * 3, 2).astype(np.uint8))
 SMOOTH = Image.merge("RGB", (*SMOOTH.split()[:2], SMOOTH.getchannel(0).transpose(Image.Transpose.ROTATE_180)))
@@ -117,16 +114,13 @@ def shown_by_browser(files, folder):
         const pixels = context.getImageData(0, 0, width, height).data;
         return [height, width, btoa(String.fromCharCode(...pixels))]; })); }</script>"""
     (folder / "page.html").write_text(images + script)
-    options = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
-    options += ["--disable-component-update", "--disable-sync", "--force-color-profile=srgb", "--dump-dom"]
-    command = [str(CHROMIUM), *options, f"--user-data-dir={folder}/user", f"file://{folder}/page.html"]
-    page = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120).stdout
+    page = dumped((folder / "page.html").as_uri(), folder / "profile", "--force-color-profile=srgb")
     out = json.loads(html.unescape(page.partition('id="out">')[2].partition("</pre>")[0]))
     shown = [np.frombuffer(base64.b64decode(data), np.uint8).reshape(h, w, 4)[:, :, :3] for h, w, data in out]
     return dict(zip(files, shown, strict=True))
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
+@in_a_browser
 def test_every_mode_looks_as_in_a_browser(tmp_path):
     files = pictures()
     wrong = {}

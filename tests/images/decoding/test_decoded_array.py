@@ -12,7 +12,6 @@ from PIL import Image
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.images import batches
-from deephash_pipeline.images.decoding import decoded_array
 from deephash_pipeline.images.decoding.decode import decode_image
 from deephash_pipeline.images.decoding.decoded_array import DIGEST_BYTES, PENDING, DecodedArray, digest
 from deephash_pipeline.images.decoding.image_files import ImageFiles
@@ -106,13 +105,6 @@ def test_what_was_whole_when_the_process_was_killed_is_not_decoded_again(files, 
     np.testing.assert_array_equal(working.whole_images(), expected(files))
 
 
-def test_a_finished_array_is_not_decoded_again(files, decoded_names):
-    decode(files)
-    decoded_names.clear()
-    np.testing.assert_array_equal(decode(files).whole_images(), expected(files))
-    assert decoded_names == []
-
-
 def test_pixels_that_did_not_reach_the_disk_are_decoded_again(files, decoded_names):
     decode(files)
     decoded_names.clear()
@@ -202,16 +194,6 @@ def test_what_is_decoded_is_kept_when_the_run_is_interrupted(files, decoded_name
     decoded_names.clear()
     assert len(list(DecodedArray(files, "training", folder_of(files)).decode())) == 5
     assert len(decoded_names) == COUNT - whole
-
-
-def test_a_disk_that_fills_up_is_reported_in_one_line(files):
-    working = decode(files)
-    with (
-        open("/dev/full", "wb", buffering=0) as full,
-        pytest.raises(InputError, match=r"cannot be written .*No space left"),
-        decoded_array._written(files.root),
-    ):
-        list(working._decoded([0], full, full))
 
 
 def test_a_disk_that_fills_up_while_whole_images_are_copied_is_reported_in_one_line(files, monkeypatch):

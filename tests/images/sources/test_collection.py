@@ -13,11 +13,6 @@ def image_set(labels, prefix="a"):
     return ImageSet(images, np.array(labels, dtype=np.int64), [f"{prefix}{row}" for row in range(len(labels))])
 
 
-def test_a_sound_collection_is_accepted():
-    collection = ImageCollection({"training": image_set([0, 1]), "query": image_set([1], "b")}, ["cat", "dog"])
-    assert len(collection.splits["training"]) == 2
-
-
 @pytest.mark.parametrize("field", ["labels", "ids"])
 def test_a_count_that_differs_is_refused_with_the_split(field):
     whole = image_set([0, 1, 1])

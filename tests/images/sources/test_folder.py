@@ -7,10 +7,8 @@ from PIL import Image
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.images.decoding.decode import BrokenImageError, decode_image
 from deephash_pipeline.images.decoding.image_files import ImageFiles
-from deephash_pipeline.images.decoding.ingestion import decode_splits
 from deephash_pipeline.images.sources.collection import require_labels
 from deephash_pipeline.images.sources.folder import list_folder
-from deephash_pipeline.images.splits import SplitParameters, split_collection
 
 SPLITS = {"training": "train", "query": "test"}
 
@@ -116,28 +114,10 @@ def test_a_name_that_is_no_utf_8_is_reported_with_the_remedy(root):
         listed(root)
 
 
-def test_a_missing_split_folder_is_named(root):
-    with pytest.raises(InputError, match="evaluation is missing"):
-        listed(root, {"training": "train", "query": "evaluation"})
-
-
 def test_a_split_without_images_is_named(root):
     (root / "empty" / "cat").mkdir(parents=True)
     with pytest.raises(InputError, match="empty holds no image"):
         listed(root, {"training": "train", "query": "empty"})
-
-
-def test_a_query_class_without_training_images_is_named(root):
-    paint(root / "test" / "emu" / "0.png", 1)
-    with pytest.raises(InputError, match="'emu' is in the split 'query' but not in 'training'"):
-        listed(root)
-
-
-def test_a_class_without_queries_is_accepted(root):
-    paint(root / "train" / "emu" / "0.png", 1)
-    collection = listed(root)
-    assert collection.class_names == ["cat", "dog", "emu"]
-    assert collection.splits["query"].labels.tolist() == [0, 0, 1, 1]
 
 
 def test_an_empty_class_folder_is_named(root):
@@ -202,18 +182,6 @@ def test_without_labels_the_splits_stay_folders(root):
     assert {name: len(split) for name, split in collection.splits.items()} == {"training": 4, "query": 4}
     with pytest.raises(InputError, match=r"nothing is missing: put images into .*/nothing/, or mend"):
         listed(root, {"all": "nothing"}, class_folder=None)
-
-
-def test_without_labels_queries_are_drawn_and_images_decoded_as_ever(tmp_path):
-    for row in range(20):
-        paint(tmp_path / f"{row:02d}.png", row)
-    collection = listed(tmp_path, {"all": "."}, class_folder=None)
-    splits = split_collection(collection, SplitParameters(query_count=5, validation_share=0.2), seed=0)
-    decoded, broken = decode_splits(splits, collection.class_names, 0, tmp_path / "decoded")
-    assert not broken
-    assert {name: len(split) for name, split in decoded.items()} == {"training": 12, "validation": 3, "query": 5}
-    for split in decoded.values():
-        assert [f"{pixels[0, 0, 0]:02d}.png" for pixels in split.images] == split.ids
 
 
 def test_labels_of_one_class_are_no_labels():

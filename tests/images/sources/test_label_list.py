@@ -81,12 +81,6 @@ def test_faulty_lists_end_in_one_line_that_names_the_place(folder, content, mess
     assert "\n" not in str(raised.value)
 
 
-def test_a_query_that_the_list_of_the_database_holds_too_is_refused(folder):
-    (folder / "database.txt").write_text(LISTS["database.txt"] + LISTS["test.txt"])
-    with pytest.raises(InputError, match=r"the image id 'q\.png' occurs twice"):
-        read(folder, splits={"training": "train.txt", "validation": "database.txt", "query": "test.txt"})
-
-
 @pytest.mark.parametrize("spelling", ["./q.png", "here/../q.png", "{folder}/q.png"])
 def test_a_query_is_found_in_the_database_however_its_path_is_spelt(folder, spelling):
     content = LISTS["test.txt"].replace("q.png", spelling.format(folder=folder))

@@ -56,10 +56,8 @@ def test_labels_that_look_like_something_else_keep_their_name(folder):
         ("path,label\na.png,x\nz.png,y\nzz.png,y\n", r"row 3: the file \S+z\.png is missing \(2 such rows"),
         ("path,label\na.png,x\n,y\n", "row 3: the path is empty"),
         ("path,label\na.png,x\nb.png,y\n./a.png,y\n", r"row 4: \S*a\.png is in row 2 already"),
-        ("path,label\na.png,x\nb.png,y\n{folder}/a.png,y\n", r"row 4: \S*a\.png is in row 2 already"),
         ("path,label\na.png,x\nb.png, \n", r"row 3: the label is empty; name the class of b\.png"),
         ("path,label,split\na.png,x,train\nb.png,y,dev\n", "row 3: the split 'dev' is unknown; take one of training"),
-        ("path,label,split\na.png,x,train\nb.png,y,\n", "row 3: the split '' is unknown"),
         ("path,label,split\na.png,x,train\nb.png,y,train\n", "has the splits training: give training and query rows"),
         ("path,label,split\na.png,x,train\nb.png,x,train\ndeep/c.png,y,test\n", "'y' is in the split 'query' but not"),
         ("path,label\na.png,x\nb.png,x\n", "retrieval needs two classes"),
@@ -67,7 +65,6 @@ def test_labels_that_look_like_something_else_keep_their_name(folder):
         ("path,class\na.png,x\n", "has no column label"),
         ("path;label\na.png;x\n", "has no column label, path, it has path;label: .* with commas between them"),
         ("path,label\n", "has no row"),
-        ("", "cannot be read as CSV"),
         ('path,label\n"a.png,x\n', "cannot be read as CSV"),
     ],
 )

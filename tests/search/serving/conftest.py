@@ -1,21 +1,18 @@
 import pytest
-from sklearn.datasets import load_digits
 from starlette.testclient import TestClient
 
 from deephash_pipeline import ImageHasher
 from deephash_pipeline.search.images import ImageIndex, list_images
 from deephash_pipeline.search.serving import ServiceSettings, create_app
-from tests.search.serving.pictures import ADDRESS, TOKEN, picture
+from tests.cli.conftest import write_digits
+from tests.search.serving.pictures import ADDRESS, TOKEN
 
 
 @pytest.fixture(scope="session")
 def photos(tmp_path_factory):
     """Sixty digits as files, a folder for each class."""
     folder = tmp_path_factory.mktemp("root") / "photos"
-    folder.mkdir()
-    for row, label in enumerate(load_digits().target[:60]):
-        (folder / str(label)).mkdir(exist_ok=True)
-        (folder / str(label) / f"{row:04d}.png").write_bytes(picture(row))
+    write_digits(folder, range(60))
     return folder
 
 

@@ -10,6 +10,7 @@ from sklearn.datasets import load_digits
 TOKEN = "a-token-of-the-tests"
 WRITER = {"Authorization": f"Bearer {TOKEN}"}
 ADDRESS = "http://127.0.0.1"
+THREE = "photos/3/0003.png"
 
 
 def picture(row, size=None, form="PNG"):
@@ -22,3 +23,7 @@ def picture(row, size=None, form="PNG"):
 
 def in_base64(content):
     return base64.b64encode(content).decode()
+
+
+def upload(content, **fields):
+    return {"files": {"image": ("p.png", content)}, "data": fields}

@@ -1,39 +1,25 @@
 """Every bad request is a client's error with one line, and harms nobody."""
 
 import gzip
-import io
 import struct
 import zlib
 
 import pytest
-from PIL import Image
 from starlette.testclient import TestClient
 
 from deephash_pipeline.search.serving import ServiceSettings, create_app
-from tests.search.serving.pictures import ADDRESS, WRITER, in_base64, picture
-
-THREE = "photos/3/0003.png"
+from tests.search.serving.pictures import ADDRESS, THREE, WRITER, in_base64, picture, upload
 
 
-def png_of(width, height, bits=8):
+def png_of(width, height):
     """A PNG that says it is of some size, with next to no data."""
 
     def chunk(kind, content):
         return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
 
-    header = struct.pack(">IIBBBBB", width, height, bits, 0, 0, 0, 0)
+    header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
     pixels = chunk(b"IDAT", zlib.compress(b""))
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + pixels + chunk(b"IEND", b"")
-
-
-def file_of(form):
-    buffer = io.BytesIO()
-    Image.new("RGB", (16, 16)).save(buffer, form)
-    return buffer.getvalue()
-
-
-def form(content, **fields):
-    return {"files": {"image": ("p.png", content)}, "data": fields}
 
 
 def raw(content, kind):
@@ -46,13 +32,9 @@ MULTIPART = "multipart/form-data; boundary=x"
 
 PICTURES = {
     "empty": (b"", 400),
-    "truncated gif": (file_of("GIF")[:20], 400),
     "svg": (b"<svg xmlns='http://www.w3.org/2000/svg'/>", 400),
-    "postscript": (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 1 1\n", 400),
     "png header alone": (GOOD[:20], 400),
-    "png of no width": (png_of(0, 10), 400),
     "png without pixels": (png_of(10, 10), 400),
-    "png of eleven bits": (png_of(10, 10, bits=11), 400),
     "bomb": (png_of(60_000, 60_000), 413),
     "bomb beyond Pillow": (png_of(2**31 - 1, 2**31 - 1), 413),
     "more pixels than allowed": (picture(3, size=600), 413),
@@ -61,91 +43,60 @@ PICTURES = {
 QUESTIONS = {
     "k of zero": {"k": "0"},
     "k too large": {"k": "1001"},
-    "k beyond 64 bits": {"k": "9" * 40},
     "negative radius": {"radius": "-1"},
     "radius beyond every code": {"radius": "4097"},
     "unknown field": {"limit": "3"},
-    "empty name of an index": {"index": ""},
     "label too long": {"label": "x" * 201},
-    "infinite radius": {"radius": "inf"},
-    "index named at length": {"index": "x" * 1025},
 }
 BODIES = {
-    "nothing": {},
     "half json": raw(b'{"image": ', "application/json"),
     "json list": {"json": [TEXT]},
-    "json in latin-1": raw(b'{"image": "\xe4"}', "application/json"),
     "lone surrogate": raw(b'{"image": "\\ud800"}', "application/json"),
     "json of 10,000 levels": raw(b"[" * 10_000, "application/json"),
     "no image": {"json": {"k": 3}},
-    "image null": {"json": {"image": None}},
     "no base64": {"json": {"image": "@@@@"}},
-    "base64 of text": {"json": {"image": in_base64(b"text")}},
     "base64 not ascii": {"json": {"image": "\u00e4\u00e4\u00e4\u00e4"}},
-    "empty data url": {"json": {"image": "data:image/png;base64,"}},
     "an address": {"json": {"image": "http://127.0.0.1/healthz"}},
     "label a number": {"json": {"image": TEXT, "label": [3]}},
     "too many labels": {"json": {"image": TEXT, "label": ["3"] * 1001}},
     "unknown field of json": {"json": {"image": TEXT, "path": "/etc/passwd"}},
-    "json in utf-16": raw(f'{{"image": "{TEXT}"}}'.encode("utf-16"), "application/json"),
-    "two bodies of json": raw(f'{{"image": "{TEXT}"}}{{}}'.encode(), "application/json"),
-    "index a number": {"json": {"image": TEXT, "index": 7}},
-    "url and picture": {"json": {"image": TEXT, "url": "http://example.com/"}},
     "compressed json": raw(gzip.compress(f'{{"image": "{TEXT}"}}'.encode()), "application/json"),
     "bare picture": raw(GOOD, "image/png"),
-    "url-encoded": {"data": {"image": TEXT}},
     "no boundary": raw(b"--x--", "multipart/form-data"),
-    "empty form": raw(b"--x--\r\n", MULTIPART),
     "form broken off": raw(b'--x\r\nContent-Disposition: form-data; name="image"; filename="a\r\n', MULTIPART),
     "part without a name": raw(b"--x\r\nContent-Disposition: form-data\r\n\r\na\r\n--x--\r\n", MULTIPART),
     "image a text field": raw(b'--x\r\nContent-Disposition: form-data; name="image"\r\n\r\na\r\n--x--\r\n', MULTIPART),
     "two pictures": {"files": [("image", ("a", GOOD)), ("image", ("b", GOOD))]},
     "file of another name": {"files": {"picture": ("p", GOOD)}},
-    "file beside": {"files": {"image": ("p", GOOD), "k": ("k", b"3")}},
     "k twice": {"files": {"image": ("p", GOOD)}, "data": {"k": ["1", "2"]}},
-    "a hundred fields": form(GOOD, **{f"field{number}": "1" for number in range(100)}),
-    "a field of a hundred kilobytes": form(GOOD, k="1" * 100_000),
+    "a hundred fields": upload(GOOD, **{f"field{number}": "1" for number in range(100)}),
+    "a field of a hundred kilobytes": upload(GOOD, k="1" * 100_000),
 }
 ADDRESSES = {
     "unknown item": ("GET", "/v1/items/nobody", 404),
-    "unknown item to search by": ("GET", "/v1/search/nobody", 404),
-    "empty id": ("GET", "/v1/items/", 404),
-    "path as id": ("GET", "/v1/items/..%2F..%2Fetc%2Fpasswd", 404),
     "thumbnail of a path": ("GET", "/v1/items/%2Fetc%2Fpasswd/thumbnail", 404),
     "id with a NUL": ("GET", "/v1/items/a%00b", 404),
     "id that is no UTF-8": ("GET", "/v1/items/%ff%fe", 404),
-    "long id": ("GET", "/v1/items/" + "x" * 20_000, 404),
     "unknown index": ("GET", f"/v1/items/{THREE}?index=other", 404),
-    "unknown index to search": ("GET", f"/v1/search/{THREE}?index=other", 404),
     "thumbnail too large": ("GET", f"/v1/items/{THREE}/thumbnail?size=100000", 422),
     "too many items": ("GET", "/v1/items?count=1001", 422),
-    "negative seed": ("GET", "/v1/items?seed=-1", 422),
-    "items of an unknown index": ("GET", "/v1/items?index=other", 404),
     "items with an unknown option": ("GET", "/v1/items?k=3", 422),
     "thumbnail of an unknown item": ("GET", "/v1/items/nobody/thumbnail", 404),
     "search got": ("GET", "/v1/search", 405),
-    "page posted": ("POST", "/", 405),
-    "item put": ("PUT", f"/v1/items/{THREE}", 405),
 }
 HOSTS = ["", "example.com", "127.0.0.1.example.com", "localhost.example.com:8000", "[::1]", "user@127.0.0.1"]
 REMOVALS = {
     "unknown item": ("/v1/items/nobody", 404),
-    "no item": ("/v1/items/", 404),
     "of an unknown index": (f"/v1/items/{THREE}?index=other", 404),
     "with an unknown option": (f"/v1/items/{THREE}?all=true", 422),
-    "of a thumbnail": (f"/v1/items/{THREE}/thumbnail", 404),
-    "of a path": ("/v1/items/..%2Findex.sqlite", 404),
 }
 CODES = {
     "no codes": {},
     "codes no list": {"codes": "01"},
     "a code of another length": {"codes": ["01" * 23]},
-    "an empty code": {"codes": [""]},
     "a code with other digits": {"codes": ["2" * 48]},
-    "a code too long": {"codes": ["0" * 100_000]},
     "too many codes": {"codes": ["01" * 24] * 1001},
     "codes of an unknown index": {"codes": ["01" * 24], "index": "other"},
-    "codes with a k of zero": {"codes": ["01" * 24], "k": 0},
     "codes with a large k": {"codes": ["01" * 24], "k": 1001},
     "codes with an unknown field": {"codes": ["01" * 24], "radius": 3},
 }
@@ -204,14 +155,14 @@ def url_client(client):
 @pytest.mark.parametrize("name", PICTURES)
 def test_a_picture_that_is_none_or_too_large_is_refused(client, name):
     content, code = PICTURES[name]
-    refused(client.post("/v1/search", **form(content)), code)
-    refused(client.post("/v1/items", **form(content), headers=WRITER), code)
+    refused(client.post("/v1/search", **upload(content)), code)
+    refused(client.post("/v1/items", **upload(content), headers=WRITER), code)
     refused(client.post("/v1/search", json={"image": in_base64(content)}), code)
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_a_question_out_of_range_is_refused(client, name):
-    refused(client.post("/v1/search", **form(GOOD, **QUESTIONS[name])), 404, 422)
+    refused(client.post("/v1/search", **upload(GOOD, **QUESTIONS[name])), 404, 422)
     refused(client.get(f"/v1/search/{THREE}", params=QUESTIONS[name]), 404, 422)
 
 
@@ -253,7 +204,7 @@ def test_what_is_not_there_is_not_removed(client, name):
 @pytest.mark.parametrize("header", TOKENS)
 def test_who_has_no_token_may_not_write(client, header):
     headers = {"Authorization": header} if header else {}
-    refused(client.post("/v1/items", **form(GOOD, id="intruder"), headers=headers), 401)
+    refused(client.post("/v1/items", **upload(GOOD, id="intruder"), headers=headers), 401)
     refused(client.delete(f"/v1/items/{THREE}", headers=headers), 401)
     assert client.get(f"/v1/items/{THREE}").status_code == 200
     assert client.get("/v1/items/intruder").status_code == 404
@@ -261,7 +212,7 @@ def test_who_has_no_token_may_not_write(client, header):
 
 @pytest.mark.parametrize("fields", NEW_ITEMS)
 def test_an_item_of_another_form_is_refused(client, fields):
-    refused(client.post("/v1/items", **form(GOOD, **fields), headers=WRITER), 422)
+    refused(client.post("/v1/items", **upload(GOOD, **fields), headers=WRITER), 422)
 
 
 def test_a_body_that_grows_without_end_is_refused_while_it_arrives(client):

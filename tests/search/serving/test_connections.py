@@ -2,17 +2,16 @@
 
 import asyncio
 import socket
-import threading
 import time
 from functools import partial
 
 import httpx
 import pytest
-import uvicorn
 
 from deephash_pipeline.search.serving import ServiceSettings, create_app
 from deephash_pipeline.search.serving.observing import MOST_HEADER_BYTES, GuardedProtocol
 from tests.search.serving.pictures import ADDRESS
+from tests.services import running
 
 SECONDS = 0.5
 HEAD = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
@@ -22,21 +21,9 @@ POST = b"POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r
 @pytest.fixture(scope="module")
 def port(module_client):
     app = create_app(module_client.app.state.service.indexes, ServiceSettings(seconds=SECONDS))
-    config = uvicorn.Config(
-        app,
-        http=partial(GuardedProtocol, seconds=SECONDS),
-        h11_max_incomplete_event_size=MOST_HEADER_BYTES,
-        log_config=None,
-    )
-    server = uvicorn.Server(config)
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-        thread.start()
-        while not server.started:
-            time.sleep(0.02)
-        yield listener.getsockname()[1]
-        server.should_exit = True
-        thread.join()
+    protocol = partial(GuardedProtocol, seconds=SECONDS)
+    with running(app, http=protocol, h11_max_incomplete_event_size=MOST_HEADER_BYTES) as address:
+        yield int(address.rpartition(":")[2])
 
 
 @pytest.fixture

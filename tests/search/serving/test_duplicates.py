@@ -16,7 +16,7 @@ from deephash_pipeline.search.serving import create_app
 from deephash_pipeline.search.vectors import VectorIndex
 from tests.cli.test_duplicates import scene
 from tests.cli.test_photographs import extractor  # noqa: F401 - a small network in the place of that for photographs
-from tests.search.serving.browser import dumped, in_a_browser, running
+from tests.services import dumped, in_a_browser, running
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from fastapi.responses import HTMLResponse
 
 from deephash_pipeline.search.serving import ServiceSettings, create_app
 from deephash_pipeline.search.serving.app import PAGE
-from tests.search.serving.browser import dumped, in_a_browser, running
 from tests.search.serving.pictures import TOKEN, in_base64, picture
+from tests.services import dumped, in_a_browser, running
 
 SEVEN = in_base64(picture(70, size=40))
 

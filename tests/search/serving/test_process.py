@@ -30,17 +30,10 @@ def start(folder):
     processes = []
 
     def start(*arguments):
-        command = [
-            sys.executable,
-            "-m",
-            "deephash_pipeline",
-            "serve",
-            "new.index",
-            "--port=0",
-            "--device=cpu",
-            *arguments,
-        ]
-        process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        command = [sys.executable, "-m", "deephash_pipeline", "serve", "new.index", "--port=0", "--device=cpu"]
+        process = subprocess.Popen(
+            [*command, *arguments], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
         processes.append(process)
         line = process.stdout.readline()
         return process, re.match(r"(http://127\.0\.0\.1:\d+)/ ", line).group(1)

@@ -132,7 +132,6 @@ def broken(vectors, row, value):
         (lambda z: {"vectors": z, "metadata": {"year": [1]}}, "'year' is not one value for each of 600"),
         (lambda z: {"vectors": z, "method": "magic"}, "method 'magic' is unknown: choose one of lsh"),
         (lambda z: {"vectors": z, "method": "sign", "code_length": 25}, "X has 24 features, and each bit takes one"),
-        (lambda z: {"vectors": z, "code_length": 5000}, "code_length is 5000"),
         (lambda z: {"vectors": z, "rescore": "int4"}, "rescore is 'int4'"),
         (lambda z: {"vectors": z, "recall": 99}, "recall is 99"),
         (lambda z: {"vectors": "nowhere.npy"}, "nowhere.npy is not there"),

@@ -1,5 +1,7 @@
 """Training survives being killed at any moment: it ends with the weights and the history it would have had."""
 
+import logging
+
 import pytest
 import torch
 from torch import nn
@@ -12,10 +14,7 @@ from deephash_pipeline.networks import (
     build_hash_layer,
     initialise,
 )
-from deephash_pipeline.training import (
-    CheckpointFolder,
-    TrainingDiverged,
-)
+from deephash_pipeline.training import CheckpointFolder, TrainingDiverged
 from tests.training.resuming.small_fine_tuning import (
     CopiedAfterSaving,
     Killed,
@@ -147,4 +146,28 @@ def test_a_training_that_diverges_does_so_after_a_kill_with_the_same_last_good_w
         assert diverge(CheckpointFolder(folder, 30)) == (weights, message, bias)
 
 
-# Checkpoints and what is trained.
+# A training that is finished.
+
+
+class NeverAsked(nn.Module):
+    """An objective that nobody is to ask."""
+
+    def forward(self, outputs, labels):
+        raise AssertionError("a step was taken")
+
+
+def test_a_finished_training_gives_its_result_again_without_a_step(tmp_path, caplog):
+    first = fine_tune(CheckpointFolder(tmp_path, 30))
+    with caplog.at_level(logging.INFO):
+        weights, history = fine_tune(CheckpointFolder(tmp_path, 30), NeverAsked())
+    assert (weights, exactly(history)) == (first[0], exactly(first[1]))
+    assert any("finished before" in record.getMessage() for record in caplog.records)
+
+
+def test_a_training_whose_steps_are_done_is_finished_only_after_what_follows_the_last(tmp_path):
+    with pytest.raises(Killed):
+        fine_tune(KilledAfterSaving(tmp_path, saves=9))
+    progress = stored(tmp_path)["progress"]
+    assert (progress["steps"], progress["finished"], len(progress["history"])) == (9, False, 2)
+    assert fine_tune(CheckpointFolder(tmp_path, 30), NeverAsked()) == uninterrupted()
+    assert stored(tmp_path)["progress"]["finished"]

@@ -34,9 +34,9 @@ def export_huggingface(
 
     Args:
         hasher: a fitted one.
-        folder: must not be there, or be empty.
-        metrics: of the cell, as evaluation gives them; None for none.
-        origin: from the manifest of the hasher, what it was made from; None if that is not known.
+        folder: new folder, or an empty one.
+        metrics: metrics of the cell, as evaluation gives them; None for none.
+        origin: entry of the hasher's manifest, what it was made from; None if that is not known.
 
     Raises:
         InputError: there is something in the folder, or it cannot be written.
@@ -73,7 +73,7 @@ def model_card(about: HasherDescription, metrics: Mapping[str, Any] | None, orig
     Args:
         about: the hasher.
         metrics: metrics of its cell, if they were measured.
-        origin: from its manifest, if there is one.
+        origin: entry of its manifest, if there is one.
 
     Example:
         >>> card = model_card(ImageHasher.pretrained("digits-48").description, None, None)

@@ -36,7 +36,7 @@ def outputs(encoder: Encoder, z: Tensor) -> Tensor:
     """What a code is the signs of: bit k of a row is 1 if and only if output k is at least 0.
 
     Args:
-        encoder: with its arrays.
+        encoder: fitted encoder with its arrays.
         z: features, float64 of shape (n, D).
 
     Returns:
@@ -176,7 +176,7 @@ class HasherGraph(nn.Module):
     """From uint8 images of shape (n, *image_shape) to packed codes, as one module.
 
     Args:
-        hasher: whose parts it copies.
+        hasher: hasher whose parts it copies.
 
     Example:
         >>> graph = HasherGraph(ImageHasher.pretrained("digits-48"))

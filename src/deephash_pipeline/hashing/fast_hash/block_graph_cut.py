@@ -90,7 +90,7 @@ def infer_bits(
         weights: A, whole numbers, symmetric and zero on the diagonal, (n, n); none above 0 within a block, so that a
             graph cut finds the best there is.
         blocks: rows (members,) of each block; every row in at least one.
-        passes: over all blocks, each in another order.
+        passes: number of passes over all blocks, each in another order.
         generator: generator of the orders.
 
     Returns:

@@ -33,9 +33,9 @@ class EnsembleSize(NamedTuple):
     """How large an ensemble may become.
 
     Attributes:
-        trees: how many.
+        trees: number of trees.
         depth: splits from the root to a leaf.
-        features_per_split: how many features a split looks at; all if there are fewer.
+        features_per_split: number of features that a split looks at; all if there are fewer.
 
     Example:
         >>> EnsembleSize(trees=200, depth=4, features_per_split=200).depth

@@ -31,9 +31,9 @@ class FastHash(HashFunction):
         code_length: number of bits per code, 1 to 4,096.
         trees: number of trees of each bit.
         depth: depth of a tree.
-        features_per_split: how many features a split looks at, drawn anew.
+        features_per_split: number of features that a split looks at, drawn anew.
         partners: similar and dissimilar rows that each row is compared with, drawn once.
-        passes: over the blocks, for each bit.
+        passes: number of passes over the blocks, for each bit.
         random_state: seed of all draws.
 
     Attributes:

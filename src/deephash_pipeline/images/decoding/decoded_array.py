@@ -39,9 +39,9 @@ class DecodedArray:
     """The working files of one split.
 
     Args:
-        files: what to decode.
+        files: files to decode.
         split: name of the split, and of its files.
-        folder: where they lie; best on the disk of the finished arrays.
+        folder: folder where the arrays lie; best on the disk of the finished arrays.
 
     Attributes:
         digests: digests of the pixels of each row; `PENDING` where the row is not decoded or its file is broken.

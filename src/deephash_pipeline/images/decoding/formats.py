@@ -76,7 +76,7 @@ def only_images(names: Iterable[Name], wanted: Callable[[Name], object] = is_ima
 
     Args:
         names: file names.
-        wanted: which of them to yield.
+        wanted: function that says of a name whether to yield it.
     """
     kinds: Counter[str] = Counter()
     first = ""

@@ -39,7 +39,7 @@ def decode_splits(
         splits: "training", "validation" and "query".
         class_names: names of the labels.
         broken_share_limit: the largest share of all files that may be broken.
-        folder: where the arrays of listed files grow while they are decoded.
+        folder: folder where the arrays of listed files grow while they are decoded.
 
     Returns:
         The splits as arrays and memory maps, and the broken images, which are in none of them.

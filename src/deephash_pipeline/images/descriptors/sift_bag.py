@@ -139,10 +139,10 @@ def bag_of_words(
     """Describe images by how often each word occurs.
 
     Args:
-        images: as for `dense_sift`.
-        vocabulary: what `fit_vocabulary` returned for these parameters.
+        images: images, as for `dense_sift`.
+        vocabulary: words that `fit_vocabulary` returned for these parameters.
         parameters: parameters of the grid, its patches and the vocabulary.
-        device: where descriptors are compared with words.
+        device: device where descriptors are compared with words.
 
     Returns:
         Square roots of the shares of the words, float32 of shape (n, `parameters.words`): rows of Euclidean length 1,

@@ -112,7 +112,7 @@ def require_labels(labels: NDArray[Any], reader: str) -> None:
 
     Args:
         labels: int64 of shape (n,), or uint8 of shape (n, classes), n at least 1.
-        reader: what needs them, such as ``"evaluation"``.
+        reader: name of what needs them, such as ``"evaluation"``.
 
     Example:
         >>> require_labels(np.array([0, 0, 0]), "evaluation")

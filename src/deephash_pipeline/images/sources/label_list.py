@@ -68,8 +68,8 @@ def read_label_list(path: Path, classes: int | None = None) -> LabelList:
 
     Args:
         path: file of the list.
-        classes: how many columns of 0 and 1 end each line; None to count them in the first line, whose path then must
-            not contain a space.
+        classes: number of columns of 0 and 1 that end each line; None to count them in the first line, whose path then
+            must not contain a space.
 
     Raises:
         InputError: the file is missing, or a line has another number of columns or something else than 0 and 1.

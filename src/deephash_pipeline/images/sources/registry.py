@@ -46,7 +46,7 @@ def read_source(source: ImageSource, path: Path) -> ImageCollection:
     """Read all images of a source, or list them where each is a file of its own.
 
     Args:
-        source: what to read, see `parse_source`.
+        source: source to read, see `parse_source`.
         path: folder of the raw files; the digits need none.
 
     Returns:

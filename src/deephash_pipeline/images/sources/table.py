@@ -132,8 +132,8 @@ def list_table(path: Path, image_size: int, channels: Channels, label_separator:
             several) and perhaps `split` (training or train, validation, valid or val, query or test).
         image_size: height and width to decode to, in pixels.
         channels: 1 for grey, 3 for colour.
-        label_separator: what stands between the labels of an image in the column `label`, such as ";"; None where each
-            image has one label.
+        label_separator: text between the labels of an image in the column `label`, such as ";"; None where each image
+            has one label.
 
     Raises:
         InputError: if a row names no class, a missing file, a file twice or an unknown split; see also `read_listing`

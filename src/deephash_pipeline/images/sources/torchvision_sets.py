@@ -85,7 +85,7 @@ def read_torchvision(
 
     Args:
         name: name of the class in `torchvision.datasets`.
-        folder: what torchvision calls `root`.
+        folder: folder that torchvision calls `root`.
         download: fetch what is missing; what arrives with another MD5 than the published one is refused.
         class_names: class names of the labels 0, 1, ...; None for torchvision's.
         channels: 3 repeats grey ones.
@@ -118,7 +118,7 @@ def download_cifar10(folder: Path) -> Iterator[str]:
     alike. The batches are pickles, read after torchvision has checked every file of them.
 
     Args:
-        folder: where `FolderSource` will look for them, such as data/01_raw/cifar10; made where it is missing.
+        folder: folder where `FolderSource` will look for them, such as data/01_raw/cifar10; made where it is missing.
 
     Raises:
         InputError: the right archive cannot be had.

@@ -42,7 +42,8 @@ class LossAndGradient(NamedTuple):
 
     Attributes:
         value: value of the surrogate (Eqn 10), scalar of u's type.
-        gradient: of the value with respect to u, the partial code product being a constant; shape and type of u.
+        gradient: gradient of the value with respect to u, the partial code product being a constant; shape and type of
+            u.
         true_loss: Eqn (6) on the signs, mean over pairs, scalar of u's type.
 
     Example:

@@ -43,7 +43,7 @@ class ExponentiatedLoss(HashingLoss):
             step size that many times smaller: it is one of the "scaling factors" which the paper discards.
         temperature: beta in sigma(beta u_i u_j). Where u is w'z it is no departure but the length of w: the loss of
             sqrt(beta) w, whose learning rate is beta times that of w.
-        balance_pairs: give similar and dissimilar pairs half of the weight each, whatever their numbers.
+        balance_pairs: True to give similar and dissimilar pairs half of the weight each, whatever their numbers.
 
     Example:
         >>> u = torch.tensor([[2.0, -1.0], [1.0, -3.0], [-1.0, 2.0]], requires_grad=True)

@@ -16,7 +16,7 @@ def create_pipeline(further_replicate: bool = False) -> Pipeline:
     """Training images, labels -> pre_train -> trunk_weights, softmax_weights, pre_training_history.
 
     Args:
-        further_replicate: whether it is by another seed than the first, that of the replicate of `params:cell`.
+        further_replicate: True if it is by another seed than the first, that of the replicate of `params:cell`.
     """
     run = CLASSIFIER_RUN_OF_REPLICATE if further_replicate else CLASSIFIER_RUN
     outputs = ["trunk_weights", "softmax_weights", "pre_training_history"]

@@ -35,8 +35,8 @@ def tabulate_features(
 
     Args:
         evaluated_cells: metrics of cells, as many as there are, by their files' names.
-        parameters: say which descriptor it is.
-        experiment: says which benchmark it is.
+        parameters: parameters that say which descriptor it is.
+        experiment: configuration that says which benchmark it is.
         names: method -> name.
         *descriptor_metrics: metrics of the cells on the descriptor.
 

@@ -32,7 +32,7 @@ def report_measured_cells(
         evaluated_cells: metrics of cells, as many as there are, by their files' names.
         names: method -> name; cells of others are left out.
         parameters: notes of the page.
-        experiment: says which benchmark it is.
+        experiment: configuration that says which benchmark it is.
 
     Returns:
         All metrics, a row for each cell; the mAP table, methods by code lengths; one self-contained page.

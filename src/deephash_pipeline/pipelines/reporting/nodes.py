@@ -46,7 +46,7 @@ def tabulate_metrics(
         metrics: metrics of the cells.
         unseen: metrics of the cells that were run on the same benchmark with unseen classes, by their files' names.
         references: metrics of what is no code, see the pipeline `references`, by their files' names.
-        experiment: says which benchmark it is.
+        experiment: configuration that says which benchmark it is.
         names: method -> name, of all methods that may be among the cells.
 
     Returns:

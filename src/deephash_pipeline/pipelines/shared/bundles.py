@@ -19,7 +19,7 @@ class Bundle:
     """Datasets that make one argument.
 
     Attributes:
-        make: called with what the parts are, in this order.
+        make: function that is called with the parts, in this order.
         parts: names of datasets, and bundles of them.
     """
 
@@ -71,7 +71,7 @@ class BundledFunction:
     """A function called with the contents of all datasets; a class and not a closure, so that runners can send it.
 
     Args:
-        function: takes one argument for each input.
+        function: function that takes one argument for each input.
         inputs: names of datasets, and bundles of them.
 
     Attributes:
@@ -121,9 +121,9 @@ def of_cell(
 
     Args:
         template: nodes that read `params:cell`, if they want to know the cell.
-        cell: for which cell.
+        cell: cell that it is for.
         inputs: datasets that the template reads, and what they are called outside, where that differs.
-        parameters: the same of parameters.
+        parameters: names of parameters, likewise.
     """
     read = template.inputs()
     given = {name for name in read if name.startswith("params:")}

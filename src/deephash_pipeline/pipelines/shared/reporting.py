@@ -13,7 +13,7 @@ class ReportingParameters(BaseModel):
         gallery_queries: rows of the gallery.
         gallery_neighbours: images retrieved for each of them.
         notes: paragraphs of the page, such as where the images come from.
-        written: when the page was written and how long the run took until then, label to text; the run fills it in.
+        written: time of writing and seconds of the run until then, label to text; the run fills it in.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

@@ -46,7 +46,7 @@ def in_threads(work: Callable[[int, int], None], items: int) -> None:
 
     Args:
         work: a compiled function; what it does to one range may not depend on another.
-        items: how many there are.
+        items: number of items.
     """
     threads = threads_to_use()
     tasks = min(items, threads * TASKS_PER_THREAD)

@@ -121,8 +121,8 @@ def sum_differences(table: Any, entries: Any, planes: Any) -> None:
     """Add up tabulated numbers: row `i` of planes becomes binary digit `i` of the distances of a block.
 
     Args:
-        table: of the block, as one row of words.
-        entries: for each triple, where in it the number for the bits of the query stands.
+        table: table of the block, as one row of words.
+        entries: place in it, for each triple, of the number for the bits of the query.
         planes: working memory.
     """
     carries = _START[CARRIES]
@@ -266,13 +266,13 @@ def count_items(
     """Add to counts[:, q, s] the items, all and relevant, at the distance s from q.
 
     Args:
-        first_query: the first of the queries to count for,
-        stop_query: and the one after the last. A block stays in the cache while all of them pass it.
+        first_query: the first of the queries to count for.
+        stop_query: number of the query after the last. A block stays in the cache while all of them pass it.
         query_words: codes, uint64 (queries, words).
-        tables: of `difference_tables`.
+        tables: tables of `difference_tables`.
         starts: int64 (queries,); relevant to a query are the items from here
         stops: int64 (queries,), up to here.
-        items: how many there are.
+        items: number of items.
         code_length: bits per code.
         counts: int64 (2, queries, code_length + 1 filled up to a multiple of eight).
     """

@@ -31,8 +31,8 @@ def _add_labels(label_maps: Any, labels: Any, first_word: int, shared: Any) -> N
 
     Args:
         label_maps: uint64 (labels, words), one bit for each item that carries the label.
-        labels: those of the query.
-        first_word: of the block.
+        labels: labels of the query.
+        first_word: number of the first word of the block.
         shared: uint64 (digits + 1, BLOCK_WORDS), the last row for carries.
     """
     digits = len(shared) - 1
@@ -83,11 +83,11 @@ def count_sharing(
         first_query: this and what is not named here as for `count_items`.
         stop_query: one after the last query.
         query_words: codes.
-        tables: of `difference_tables`.
+        tables: tables of `difference_tables`.
         label_maps: uint64 (labels, blocks x BLOCK_WORDS), one bit for each item that carries the label.
         labels: int64, those of all queries, one query after another.
         label_ends: int64 (queries,), where those of a query end.
-        items: how many there are.
+        items: number of items.
         code_length: bits per code.
         counts: int64 (grades, queries, code_length + 1 filled up to a multiple of eight); `counts[0]` takes all items.
     """

@@ -49,9 +49,9 @@ class Duplicates(NamedTuple):
     """What was found.
 
     Attributes:
-        groups: of files of one picture, by the name of the first.
+        groups: groups of files of one picture, by the name of the first.
         skipped: files that cannot be read, and why.
-        pictures: how many files were read or known by their digests.
+        pictures: number of files that were read or known by their digests.
     """
 
     groups: list[Group]
@@ -63,11 +63,11 @@ class Fingerprints(NamedTuple):
     """What is kept of pictures.
 
     Attributes:
-        rows: which of the files they are, int64 (n,).
-        features: of unit length, float16 (n, dimension).
+        rows: numbers of the files that they are, int64 (n,).
+        features: features of unit length, float16 (n, dimension).
         hashes: pHash in eight orientations, uint8 (n, 8, 8).
         greys: uint8 (height, width) each, the longer side of 64 pixels.
-        skipped: what cannot be decoded.
+        skipped: files that cannot be decoded.
     """
 
     rows: NDArray[np.int64]
@@ -86,9 +86,9 @@ def find_duplicates(
     """Find groups of files of one picture.
 
     Args:
-        files: as `list_images` gives them.
-        extractor: gives the network, if there is a picture to compute.
-        level: how much of a picture may have changed.
+        files: files, as `list_images` gives them.
+        extractor: function that gives the network, if there is a picture to compute.
+        level: name of the share of a picture that may have changed.
         reference: groups are then of a file and what is the same picture here; a file that is in both is of this.
 
     Example:

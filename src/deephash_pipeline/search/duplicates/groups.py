@@ -20,13 +20,13 @@ class Photo(NamedTuple):
     """A file of a picture.
 
     Attributes:
-        name: its path as it was given.
-        path: of the file, without links.
-        width: in pixels, as the picture is shown.
-        height: likewise.
+        name: path of the file as it was given.
+        path: path of the file without links.
+        width: width in pixels, as the picture is shown.
+        height: height in pixels, as the picture is shown.
         bytes: size of the file.
         modified: time of its last change, in seconds since 1970.
-        reference: whether it is of the reference, which is never to be removed.
+        reference: True if it is of the reference, which is never to be removed.
 
     Example:
         >>> Photo("a.jpg", Path("/photos/a.jpg"), 640, 480, 51_200, 1.6e9).pixels
@@ -58,8 +58,8 @@ class Member(NamedTuple):
     Attributes:
         photo: the file.
         action: ``keep``, ``remove`` for a copy of the one that is kept, or ``look`` for what is a copy of a copy only.
-        agreement: with the one that is kept, 1 for equal bytes or itself.
-        reason: of the action.
+        agreement: agreement with the one that is kept, 1 for equal bytes or itself.
+        reason: reason of the action.
     """
 
     photo: Photo

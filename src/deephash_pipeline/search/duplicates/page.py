@@ -29,10 +29,10 @@ def render_page(
 
     Args:
         found: the groups; None while they are looked for.
-        title: its heading.
-        thumbnail: gives the address of a small picture, or ``data:``; empty for none.
-        name: gives the line of a picture in the list.
-        service: of a page that a service shows: the ``index``, the ``level``, and how many ``pictures`` it has.
+        title: heading of the page.
+        thumbnail: function that gives the address of a small picture, or ``data:``; empty for none.
+        name: function that gives the line of a picture in the list.
+        service: values of a page that a service shows: the ``index``, the ``level``, and how many ``pictures`` it has.
     """
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent),

@@ -29,7 +29,7 @@ class NamedImage(NamedTuple):
     """An image to be encoded.
 
     Attributes:
-        name: its id.
+        name: id of the image.
         image: path of its file, or contents; empty where there is none.
         label: name of its class, if it has one.
     """
@@ -137,10 +137,10 @@ class Work:
     """What is the same for all blocks.
 
     Attributes:
-        source: of the images.
+        source: source of the images.
         codes: address of the folder of codes, which has the hasher.
         hasher: digest of the hasher's file.
-        device: to encode on.
+        device: device to encode on.
     """
 
     source: Source

@@ -65,11 +65,11 @@ class Encoding:
     """What a folder of codes is made from.
 
     Attributes:
-        source: of the images.
-        images_per_block: of image files, at least of rows.
+        source: source of the images.
+        images_per_block: number of image files, or the least number of rows.
         blocks: digests of its blocks, in order.
         hasher: digest of the hasher's file.
-        code_length: in bits.
+        code_length: code length in bits.
 
     Example:
         >>> Encoding(Source("pictures"), 1024, blocks=["1a2b"], hasher="3c4d", code_length=48).source.root
@@ -179,8 +179,8 @@ class CodeFolder:
         """Write a block, whole or not at all.
 
         Args:
-            digest: of the block, see `Block`.
-            block: what it has.
+            digest: digest of the block, see `Block`.
+            block: contents of the file.
         """
         content = {"block": digest, "names": block.names, "labels": block.labels, "broken": block.broken}
         tensors = {"codes": block.codes}

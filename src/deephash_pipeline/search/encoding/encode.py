@@ -28,7 +28,7 @@ class EncodingReport:
 
     Attributes:
         blocks: files of codes there are now.
-        there: how many were there already.
+        there: number of blocks that were there already.
         images: encoded this time.
         broken_count: left out this time.
         broken: the first of these.
@@ -52,8 +52,8 @@ class EncodingWorkers:
     Attributes:
         count: processes of one thread; as many as cores by default.
         engine: ``local`` for processes of this machine, ``ray`` for tasks on a Ray cluster.
-        address: of the cluster, see `deephash_pipeline.common.ray_cluster.connected`.
-        device: to encode on: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
+        address: address of the cluster, see `deephash_pipeline.common.ray_cluster.connected`.
+        device: device to encode on: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
 
     Example:
         >>> EncodingWorkers(count=2, device="cpu").engine
@@ -89,12 +89,12 @@ def encode_source(
     new, or have changed since in size or time of change, the blocks are made again.
 
     Args:
-        hasher: makes the codes.
-        source: has the images.
+        hasher: hasher that makes the codes.
+        source: source of the images.
         folder: address of the folder of codes.
-        workers: who encodes; processes on all cores of this machine by default.
-        images_per_block: of image files; 1,024 by default, or what the folder was begun with. A multiple of 1,024 gives
-            equal codes.
+        workers: workers that encode; processes on all cores of this machine by default.
+        images_per_block: number of image files; 1,024 by default, or what the folder was begun with. A multiple of
+            1,024 gives equal codes.
 
     Raises:
         InputError: the source has no image or cannot be read, or the folder has codes of another hasher or source.

@@ -20,7 +20,7 @@ def add_encoded(images: ImageIndex, codes: CodeFolder) -> AddedImages:
 
     Args:
         images: the index; its hasher must be the folder's.
-        codes: of which no block may be missing or damaged.
+        codes: folder of codes, of which no block may be missing or damaged.
 
     Raises:
         InputError: a block is missing or damaged, or the index cannot be written.

@@ -50,11 +50,11 @@ class Block:
     """Images that are encoded together, into one file.
 
     Attributes:
-        entries: of image files; empty for a shard.
+        entries: names of image files; empty for a shard.
         shard: name of a tar shard or of a Parquet file below the source; "" for image files.
-        size: of the shard, in bytes.
-        row_groups: of a Parquet file, that follow one another.
-        first_row: of the first of them in the file.
+        size: size of the shard in bytes.
+        row_groups: numbers of row groups of a Parquet file that follow one another.
+        first_row: number of their first row in the file.
         stamps: sizes and times of change of its files; empty in an object store.
 
     Example:
@@ -81,9 +81,9 @@ class Source:
     """Images to be encoded.
 
     Attributes:
-        address: of a folder, which may be in an object store, of a list of paths (.txt, or .csv with a column `path`
-            and perhaps `label`), of a tar shard or a Parquet file; or a glob of shards.
-        image_column: of Parquet files; it has contents of image files, or structs with a field `bytes`. Columns
+        address: path or URL of a folder, which may be in an object store, of a list of paths (.txt, or .csv with a
+            column `path` and perhaps `label`), of a tar shard or a Parquet file; or a glob of shards.
+        image_column: column of Parquet files; it has contents of image files, or structs with a field `bytes`. Columns
             `id` and `label` may be there too; without the first, ids are ``<file>:<row>``.
 
     Example:

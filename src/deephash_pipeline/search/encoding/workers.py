@@ -33,8 +33,8 @@ def encode_locally(blocks: Iterator[Block], work: Work, workers: int) -> Iterato
     Several CUDA devices are shared out among the workers.
 
     Args:
-        blocks: taken as workers ask for them.
-        work: what is the same for all.
+        blocks: blocks that are taken as workers ask for them.
+        work: facts that are the same for all.
         workers: processes.
 
     Raises:
@@ -61,10 +61,10 @@ def encode_on_ray(blocks: Iterator[Block], work: Work, workers: int | None, addr
     Nodes may come and go: a block is a task of one core, begun anew where its node is lost.
 
     Args:
-        blocks: taken as the cluster has room for them.
-        work: what is the same for all; its source and folder of codes must be seen from all nodes.
+        blocks: blocks that are taken as the cluster has room for them.
+        work: facts that are the same for all; its source and folder of codes must be seen from all nodes.
         workers: tasks at a time; None for as many as the cluster has cores.
-        address: see `deephash_pipeline.common.ray_cluster.connected`.
+        address: address of the cluster, see `deephash_pipeline.common.ray_cluster.connected`.
 
     Raises:
         InputError: there is no Ray or no cluster, the worker of one block dies again and again, or see

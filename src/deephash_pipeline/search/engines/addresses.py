@@ -28,9 +28,9 @@ def open_export(kind: str, address: str, name: str, approximate: bool = False) -
 
     Args:
         kind: ``postgres`` or ``milvus``.
-        address: as the engine's own clients take it.
+        address: address as the engine's own clients take it.
         name: name of the table or collection.
-        approximate: whether searches may miss near items, see `PostgresIndex`.
+        approximate: True if searches may miss near items, see `PostgresIndex`.
 
     Raises:
         InputError: the kind is another, or the engine does not answer.
@@ -51,7 +51,7 @@ def open_engine(address: str, name: str, approximate: bool = False) -> ExportedI
         address: ``postgresql://user@host/database`` or ``milvus:http://host:19530``. After a ``#`` may follow the name
             of the table or collection.
         name: name of the table or collection, if the address has none.
-        approximate: see `open_export`.
+        approximate: True for near answers, see `open_export`.
 
     Raises:
         InputError: the address has another form, or nobody answers there.

@@ -35,8 +35,8 @@ class ExportedIndex(Closing, Searchable):
     """Codes that `export_index` has written into another engine, with the questions of a `HammingIndex`.
 
     Attributes:
-        about: what the export says of itself; None if there is none yet.
-        place: what messages call it, without a password.
+        about: facts that the export says of itself; None if there is none yet.
+        place: name of the export in messages, without a password.
     """
 
     about: About | None

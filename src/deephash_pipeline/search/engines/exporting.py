@@ -25,7 +25,7 @@ class Exported:
         written: rows that were missing or different.
         deleted: rows that the index does not have.
         there: rows that were right already.
-        queries: how many queries were answered alike afterwards.
+        queries: number of queries that were answered alike afterwards.
     """
 
     written: int
@@ -47,11 +47,11 @@ def export_index(
     after a change of the index it writes the difference.
 
     Args:
-        index: its items; read as they are when the export begins.
-        target: takes them.
-        seed: of the queries that are asked afterwards.
-        advance: is called after each batch with the number of items that are done.
-        vectors: whether features go along, in float16, to rescore by.
+        index: index with the items; read as they are when the export begins.
+        target: table or collection that takes them.
+        seed: seed of the queries that are asked afterwards.
+        advance: function that is called after each batch with the number of items that are done.
+        vectors: True if features go along, in float16, to rescore by.
 
     Raises:
         InputError: the target has codes of another kind, cannot be written, or does not answer as the index does.

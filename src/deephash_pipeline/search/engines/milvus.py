@@ -38,8 +38,8 @@ class MilvusIndex(ExportedIndex):
     """The collection of an export; beside it stands another, of one row, with what the export says of itself.
 
     Args:
-        uri: of the server, as pymilvus takes it: ``http://host:19530``, or a file of Milvus Lite.
-        name: of the collection: letters, digits and underscores.
+        uri: address of the server, as pymilvus takes it: ``http://host:19530``, or a file of Milvus Lite.
+        name: name of the collection: letters, digits and underscores.
 
     Raises:
         InputError: pymilvus is not installed, nobody answers, or the collection is no export.
@@ -273,9 +273,9 @@ def expression_of(where: Where, columns: Sequence[str], has_kind: HasKind) -> st
     """Translate a condition to an expression of Milvus over `metadata`.
 
     Args:
-        where: see `HammingIndex.search`.
+        where: conditions, see `HammingIndex.search`.
         columns: names of the columns that there are.
-        has_kind: whether a column has a value of a kind.
+        has_kind: function that says whether a column has a value of a kind.
 
     Raises:
         InputError: there is no such column, it has values of another kind, or a condition has another form.

@@ -30,10 +30,10 @@ class PostgresIndex(ExportedIndex):
     Answers are exact and in the order of (distance, insertion) unless `approximate`.
 
     Args:
-        url: of the database, as libpq takes it: ``postgresql://user@host/database``.
+        url: address of the database, as libpq takes it: ``postgresql://user@host/database``.
         name: name of the table.
-        approximate: whether to search by the HNSW index of `add_hnsw`. Recall that forgives ties hides what it misses:
-            on codes of a network most answers can be wrong.
+        approximate: True to search by the HNSW index of `add_hnsw`. Recall that forgives ties hides what it misses: on
+            codes of a network most answers can be wrong.
 
     Raises:
         InputError: psycopg is not installed, nobody answers, or the table is no export.
@@ -218,9 +218,9 @@ def condition_of(where: Where, columns: Sequence[str], has_kind: HasKind) -> tup
     Values compare as SQLite compares them: text by its bytes, and with nothing of another kind.
 
     Args:
-        where: see `HammingIndex.search`.
+        where: conditions, see `HammingIndex.search`.
         columns: names of the columns that there are.
-        has_kind: whether a column has a value of a kind.
+        has_kind: function that says whether a column has a value of a kind.
 
     Raises:
         InputError: there is no such column, it has values of another kind, or a condition has another form.

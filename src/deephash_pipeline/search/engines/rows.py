@@ -22,12 +22,12 @@ class Row:
     """An item in another engine.
 
     Attributes:
-        position: its number in the order of insertion, which no other item of its index ever has.
-        id: what it was added as.
+        position: number in the order of insertion, which no other item of its index ever has.
+        id: id that it was added as.
         code: packed bits.
-        metadata: its columns, in JSON.
+        metadata: columns of the item, in JSON.
         vector: float16, its features; of no number where none are exported.
-        digest: of all that, 64 bits with a sign; rows of one digest are equal.
+        digest: digest of all that, 64 bits with a sign; rows of one digest are equal.
     """
 
     position: int
@@ -66,12 +66,12 @@ class About:
 
     Attributes:
         code_length: bits per code.
-        text_ids: whether ids are strings; otherwise they are 64-bit integers.
+        text_ids: True if ids are strings; otherwise they are 64-bit integers.
         width: numbers of the vectors beside the codes, 0 for none.
-        columns: of metadata.
-        values: of every column, the first of its distinct values, ascending.
-        kinds: of every column, what it has: `numbers`, `text`.
-        items: how many there are; None until an export has come to its end.
+        columns: columns of metadata.
+        values: first values of every column, the first of its distinct values, ascending.
+        kinds: kinds of values that each column has: `numbers`, `text`.
+        items: number of items; None until an export has come to its end.
         last_position: the largest of a row, -1 for none.
     """
 

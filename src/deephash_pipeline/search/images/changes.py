@@ -23,11 +23,11 @@ class Changes(NamedTuple):
     """Listed images, as an index knows them.
 
     Attributes:
-        to_encode: those that are not there, and those whose file has changed.
+        to_encode: images that are not there, and those whose file has changed.
         changed: ids of the latter, also where their content is known.
-        copies: those among both whose content the index has already, with the id of an item of it.
-        there: how many others are there.
-        skipped: those whose ids are there for other files.
+        copies: images among both whose content the index has already, with the id of an item of it.
+        there: number of others that are there.
+        skipped: images whose ids are there for other files.
     """
 
     to_encode: list[ListedImage]
@@ -41,9 +41,9 @@ def compared(index: HammingIndex, images: Sequence[ListedImage], verify: bool = 
     """Compare listed images with the items of an index, by id and by path; changed ones get the ids that they have.
 
     Args:
-        index: whose items have the metadata `path`, `stamp` and `digest`.
+        index: index whose items have the metadata `path`, `stamp` and `digest`.
         images: images whose ids differ.
-        verify: read every file, also those whose size and time of change are those in the index.
+        verify: True to read every file, also those whose size and time of change are those in the index.
     """
     known = set(index)
     elsewhere = _ids_by(index, "path", {str(image.path) for image in images if image.id not in known})

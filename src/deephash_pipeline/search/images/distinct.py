@@ -22,9 +22,9 @@ def distinct(index: Searchable, ask: Callable[[int], Answers], k: int) -> Answer
     """Answer a query by the k nearest that are no copies of one before: of its bytes, or near by kept features.
 
     Args:
-        index: which is searched.
-        ask: gives as many answers to one query as it is asked for, or all there are.
-        k: how many are wanted.
+        index: index that is searched.
+        ask: function that gives as many answers to one query as it is asked for, or all there are.
+        k: number of answers that are wanted.
     """
     wanted = k
     known: dict[ItemId, Picture] = {}

@@ -62,7 +62,7 @@ def refit(folder: Path, method: str | None = None, labels: bool = False, device:
     Args:
         folder: directory of the index; it stays as it is until the new one takes its place.
         method: key of `deephash_pipeline.hashing.HASH_FUNCTIONS`; None for the usual one.
-        labels: whether images of one label are to have codes near to each other. Only `srh` learns from images without
+        labels: True if images of one label are to have codes near to each other. Only `srh` learns from images without
             a label besides.
         device: PyTorch device of the hasher.
 

@@ -42,8 +42,8 @@ class ImageIndex(CodedItems):
     stored there, and `label`.
 
     Args:
-        hasher: makes the codes.
-        index: has them; one in another engine is only read.
+        hasher: hasher that makes the codes.
+        index: index of the codes; one in another engine is only read.
         folder: directory of the index; None for one in memory.
 
     Raises:
@@ -74,9 +74,9 @@ class ImageIndex(CodedItems):
 
         Args:
             folder: directory of the index.
-            hasher: makes its codes.
-            features: keep the hasher's features of every image, as float16, to bring answers into order by them, and to
-                fit another hash function on them.
+            hasher: hasher that makes its codes.
+            features: True to keep the hasher's features of every image, as float16, to bring answers into order by
+                them, and to fit another hash function on them.
 
         Raises:
             InputError: there is something in the folder.
@@ -97,11 +97,11 @@ class ImageIndex(CodedItems):
 
         Args:
             folder: directory of the index.
-            read_only: whether others may write meanwhile; every search then sees what they have written before it.
-            device: to encode on, ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
-            runtime: what computes codes. ``onnx`` takes the hasher that `deephash-pipeline export-onnx` has put into
-                the folder, and needs no PyTorch.
-            engine: has the codes in place of the folder, which then needs its hasher alone; see
+            read_only: True if others may write meanwhile; every search then sees what they have written before it.
+            device: device to encode on, ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
+            runtime: runtime that computes codes. ``onnx`` takes the hasher that `deephash-pipeline export-onnx` has put
+                into the folder, and needs no PyTorch.
+            engine: engine of the codes in place of the folder, which then needs its hasher alone; see
                 `deephash_pipeline.search.engines`.
 
         Raises:
@@ -135,8 +135,8 @@ class ImageIndex(CodedItems):
 
         Args:
             folder: directory of the index.
-            hasher: makes its codes.
-            features: of a new index, see `create`.
+            hasher: hasher that makes its codes.
+            features: True for the features of a new index, see `create`.
 
         Raises:
             InputError: the one that is there was made with another hasher; see also `create` and `open`.
@@ -201,10 +201,10 @@ class ImageIndex(CodedItems):
         Args:
             ids: one for each, in a list, a tuple, an array or a Series; whole numbers are written as text, here and in
                 what follows.
-            images: as `deephash_pipeline.deephash.ImageHasher` takes them.
-            paths: where their pictures are, see `keep_picture`; None for nowhere.
+            images: images, as `deephash_pipeline.deephash.ImageHasher` takes them.
+            paths: paths where their pictures are, see `keep_picture`; None for nowhere.
             labels: names of their classes; None for none.
-            replace: whether an image of the same id gives way; otherwise it is an error.
+            replace: True if an image of the same id gives way; otherwise it is an error.
 
         Raises:
             InputError: an image cannot be read, an id is there, a value is no text, or the index is read-only.
@@ -272,7 +272,7 @@ class ImageIndex(CodedItems):
 
         Args:
             images: the queries.
-            k: how many.
+            k: number of answers.
             where: conditions on the answers.
             rescore: bring the nearest codes into the order of the features that the index keeps.
 

@@ -17,11 +17,11 @@ class ListedImage(NamedTuple):
     """An image to be added to an index.
 
     Attributes:
-        id: under which it is found; of a listed file its path as it was given, without ``./``.
-        path: of the file; of a listed one without links, which tells files apart.
+        id: id under which it is found; of a listed file its path as it was given, without ``./``.
+        path: path of the file; of a listed one without links, which tells files apart.
         label: name of its class; None for none.
         stamp: size and time of change of the file whose code is in an index.
-        digest: of the file's content; None where it is not known.
+        digest: digest of the file's content; None where it is not known.
 
     Example:
         >>> ListedImage("cat/1.png", Path("cat/1.png"), "cat").label

@@ -40,7 +40,7 @@ def rebuilt(folder: Path, hasher: "ImageHasher") -> Iterator[ImageIndex]:
 
     Args:
         folder: directory of the index, or a symbolic link to it.
-        hasher: makes the codes of the new one.
+        hasher: hasher that makes the codes of the new one.
 
     Raises:
         InputError: the folder has files of others, another process writes the index, or nothing was added.
@@ -76,8 +76,8 @@ class EncodedDatabase:
     """Images and what a hasher made of them.
 
     Attributes:
-        hasher: made the codes.
-        ids: of the images.
+        hasher: hasher that made the codes.
+        ids: ids of the images.
         codes: packed, uint8 (n, ceil(code_length / 8)).
         images: uint8 (n, C, H, W).
         labels: names of their classes.
@@ -108,8 +108,8 @@ def write_index(folder: Path, encoded: EncodedDatabase) -> AddedImages:
     is made anew.
 
     Args:
-        folder: of the index.
-        encoded: what it is to have.
+        folder: folder of the index.
+        encoded: images and codes that it is to have.
 
     Raises:
         InputError: another process writes the index, it is damaged, or the disk is full.

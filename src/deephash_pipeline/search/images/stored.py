@@ -27,10 +27,10 @@ def write_picture(folder: Path, image: Image.Image, name: str, sync: bool = True
     """Write a picture as PNG; return its path from the folder of the index.
 
     Args:
-        folder: of the index.
+        folder: folder of the index.
         image: the picture.
-        name: of its file, without suffix.
-        sync: whether to wait until it is on the disk.
+        name: name of its file, without suffix.
+        sync: True to wait until it is on the disk.
 
     Raises:
         InputError: the disk is full or cannot be written; no part of the picture is left.

@@ -28,12 +28,12 @@ class AddedImages:
     """What became of images that were to be added.
 
     Attributes:
-        added: how many are in the index now and were not before.
-        there: how many were in it already.
+        added: number of images that are in the index now and were not before.
+        there: number of images that were in it already.
         changed: ids of those that were in it with another content, and are encoded again.
-        skipped: those that cannot be read, and why.
-        renamed: how many of those added are files of the index that have got another name.
-        removed: how many are not in it any more, because their files are gone.
+        skipped: files that cannot be read, and why.
+        renamed: number of those added that are files of the index that have got another name.
+        removed: number of images that are not in it any more, because their files are gone.
 
     Example:
         >>> AddedImages(added=3, there=1).skipped
@@ -103,9 +103,9 @@ def bring_up_to_date(
     Args:
         images: the index.
         listed: the files that there are.
-        folders: which they are from; items of other folders stay.
-        missing: which items are removed.
-        verify: read every file, also those whose size and time of change are those in the index.
+        folders: folders that they are from; items of other folders stay.
+        missing: choice of the items that are removed.
+        verify: True to read every file, also those whose size and time of change are those in the index.
 
     Raises:
         InputError: more than half of the items would go, and ``few`` is asked for; nothing is changed then.

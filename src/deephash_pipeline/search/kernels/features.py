@@ -63,8 +63,8 @@ def squared_distances(
         z: queries, float32 (queries, width).
         rows: int64 (queries, items).
         first_row: number of the part's first row.
-        features: of the part, uint16 that are float16 (rows, width), or int8 (rows, width + 4).
-        scaled: whether a float32 at the end of a row of features is its scale.
+        features: features of the part, uint16 that are float16 (rows, width), or int8 (rows, width + 4).
+        scaled: True if a float32 at the end of a row of features is its scale.
         scores: float32 (queries, items), written.
     """
     width, size, items = z.shape[1], len(features), rows.shape[1]

@@ -81,8 +81,8 @@ def mark_codes(starts: NDArray[np.uint32], rows: NDArray[np.uint32], allowed: An
     """Mark the codes that have a row that is allowed.
 
     Args:
-        starts: of `list_rows`,
-        rows: likewise.
+        starts: starts of `list_rows`.
+        rows: rows of `list_rows`.
         allowed: bitmap of rows, uint64.
         of_use: bitmap of codes, uint64 zeros, written.
     """

@@ -14,7 +14,7 @@ def places_in_order(values: NDArray[Any], order: NDArray[np.uint32], wanted: NDA
     Args:
         values: int64 or uint64 (items,).
         order: uint32 (items,), the rows of values, ascending.
-        wanted: of the type of values.
+        wanted: numbers of the type of values, int64 or uint64 (n,).
 
     Example:
         >>> places_in_order(np.array([30, 10, 20]), np.array([1, 2, 0], dtype=np.uint32), np.array([5, 20, 99]))

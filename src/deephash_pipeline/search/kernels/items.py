@@ -57,12 +57,12 @@ def list_items(
     """List the items of a part that are among the nearest of some queries, after those of the parts before it.
 
     Args:
-        first_query: the first of the queries,
-        stop_query: and the one after the last.
-        part: what was searched.
+        first_query: the first of the queries.
+        stop_query: number of the query after the last.
+        part: part that was searched.
         code_of: uint32 (items,), code of every row of the part; empty if every row has its own.
         stop_row: number in the index of the row after the part's last.
-        found: of `nearest`; keys are brought into order with the first part.
+        found: state of `nearest`; keys are brought into order with the first part.
         listed: int64 (queries, code_length + 1), zeros for the first part: items listed so far at each distance.
         answers: int64 (queries, number of answers), written: rows of the index.
         distances: int32 (queries, number of answers), written.
@@ -116,10 +116,10 @@ def count_within(
     """Count the items within a radius of some queries, or write their keys, if there is room for keys.
 
     Args:
-        first_query: the first of the queries,
-        stop_query: and the one after the last.
+        first_query: the first of the queries.
+        stop_query: number of the query after the last.
         queries: codes, uint64 (queries, words).
-        part: what to search.
+        part: part to search.
         radius: the largest distance that counts.
         keys: int64, written from ends[query] on; empty for counting alone.
         ends: int64 (queries,), raised by the number of items found.

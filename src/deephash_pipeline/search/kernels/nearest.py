@@ -137,12 +137,12 @@ def scan_part(first_query: int, stop_query: int, queries: NDArray[np.uint64], pa
     """Let queries walk the codes of a part of an index, all of them a block before any of them the next.
 
     Args:
-        first_query: the first of the queries to answer,
-        stop_query: and the one after the last.
+        first_query: the first of the queries to answer.
+        stop_query: number of the query after the last.
         queries: codes, uint64 (queries, words).
-        part: what to search.
-        k: how many items to find, at least 1.
-        found: what is known of the queries, written.
+        part: part to search.
+        k: number of items to find, at least 1.
+        found: state of the queries, written.
     """
     words, codes, starts, rows, allowed, of_use, by_code, first_row = part
     keys, counts, firm, status = found
@@ -174,14 +174,14 @@ def slice_part(
     """Do what `scan_part` does, bit by bit, see `sliced`: worth it for some 24 queries.
 
     Args:
-        first_query: see `scan_part`,
-        stop_query: likewise,
-        queries: likewise,
-        part: likewise.
+        first_query: the first of the queries, see `scan_part`.
+        stop_query: number of the query after the last, see `scan_part`.
+        queries: codes, see `scan_part`.
+        part: part to search, see `scan_part`.
         code_length: bits per code.
-        k: see `scan_part`,
-        found: likewise.
-        working: of `working_memory`, for these queries.
+        k: number of items, see `scan_part`.
+        found: state of the queries, see `scan_part`.
+        working: arrays of `working_memory`, for these queries.
     """
     keys, counts, firm, status = found
     words, codes, starts, rows, allowed, of_use, by_code, first_row = part

@@ -34,7 +34,7 @@ def hash_rows(codes: NDArray[np.uint64], mask: NDArray[np.uint64], bits: int, ha
     Args:
         codes: uint64 (rows, words).
         mask: uint64 (words,).
-        bits: of a hash, 1..32.
+        bits: bits of a hash, 1..32.
         hashes: uint32 (rows,), written.
     """
     kept = np.uint64(64 - bits)
@@ -62,11 +62,11 @@ def fill_table(
 
     Args:
         codes: uint64 (rows, words).
-        hashes: of `hash_rows`, for the rows from `first` on.
+        hashes: hashes of `hash_rows`, for the rows from `first` on.
         first: the least row.
-        bits: of a hash.
-        share: which of the ranges of hashes is wanted,
-        shares: and how many ranges there are.
+        bits: bits of a hash.
+        share: number of the range of hashes that is wanted.
+        shares: number of ranges that there are.
         starts: int64 (slices + 1,), written: entries[starts[s] : starts[s + 1]] are of slice s of 2^n.
         entries: uint64 (rows - first,), written: hash << 32 | row, rows ascending in a slice.
         starts_of_codes: uint64 (rows - first, prefix), written: the first words of the code of each entry.
@@ -186,17 +186,17 @@ def pairs_in_table(
         codes: uint64 (rows, words).
         masks: uint64 (parts, words), the bits of every part.
         chosen: int64, the parts in which rows of a run agree, ascending.
-        starts: of `fill_table`,
-        entries: likewise,
-        starts_of_codes: likewise.
+        starts: starts of `fill_table`.
+        entries: entries of `fill_table`.
+        starts_of_codes: starts of codes of `fill_table`.
         at: int64 (2,), where to begin; raised to where to go on.
         stop: entries of a slice that may be first of a pair.
-        bits: of a hash that are not equal throughout a slice.
+        bits: bits of a hash that are not equal throughout a slice.
         split: the first row that may be the second of a pair, and may not be the first; 0 for any pair.
         first: the least row there is.
         limit: int64 (1,), lowered by other threads.
         radius: the largest distance that counts.
-        row_bits: of a row in a key.
+        row_bits: bits of a row in a key.
         found: uint64, written from counts[0] on: first row - `first`, second row and distance in one number.
         counts: int64 (2,), the first is raised by the number of pairs; where there is no room for those of the next
             rows, the second is where the list of some of these ends.

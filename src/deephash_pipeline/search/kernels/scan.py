@@ -115,10 +115,10 @@ def scan_chunk(
 
     Args:
         words: codes, uint64 (words, codes).
-        first: the first code, a multiple of 64,
-        stop: and the one after the last; at most CHUNK_CODES in all.
+        first: the first code, a multiple of 64.
+        stop: number of the code after the last; at most CHUNK_CODES in all.
         queries: codes, uint64 (queries, words).
-        query: which of them.
+        query: number of the query among them.
         limit: the largest distance that counts.
         of_use: bitmap of the codes to list; empty if all are.
         distances: uint64 (CHUNK_CODES,), working memory.
@@ -126,7 +126,7 @@ def scan_chunk(
         near: int64 (CHUNK_CODES, 2), written: codes and distances.
 
     Returns:
-        How many there are.
+        Number of codes listed.
     """
     length, stride, size = len(words), words.shape[1], stop - first
     rows = size // ROW_WORDS

@@ -266,12 +266,12 @@ def list_marked(sums: Any, query: int, marks: Any, first: int, begin: int, stop:
         query: the query in question.
         marks: uint64 (ROW_WORDS,).
         first: the first code of the block.
-        begin: the first code to list,
-        stop: and the one after the last.
+        begin: the first code to list.
+        stop: number of the code after the last.
         near: int64 (BLOCK_CODES, 2), written: codes and distances.
 
     Returns:
-        How many there are.
+        Number of codes listed.
     """
     listed, of_any = 0, NONE
     for lane in range(ROW_WORDS):

@@ -74,10 +74,11 @@ def create_app(
     """Make the service.
 
     Args:
-        image_indexes: by the names they are asked by; open for writing if the settings have a token. They are not
-            closed.
+        image_indexes: indexes by the names they are asked by; open for writing if the settings have a token. They are
+            not closed.
         settings: limits.
-        open_again: by name, opens the index that has taken the place of one, as `refit` makes it.
+        open_again: functions by name, each of which opens the index that has taken the place of one, as `refit` makes
+            it.
 
     Raises:
         InputError: there is no index.

@@ -40,9 +40,9 @@ class DuplicateSearches:
         """The page of an index: groups, or that they are looked for.
 
         Args:
-            name: of the index.
+            name: name of the index.
             images: the index.
-            level: how much of a picture may have changed.
+            level: name of the share of a picture that may have changed.
 
         Raises:
             InputError: the network is not installed.

@@ -57,9 +57,9 @@ class Observed:
     """ASGI middleware: refuses a body that is too large or slow while it arrives; counts, times and logs each request.
 
     Args:
-        app: what answers.
-        metrics: to count in.
-        settings: how large and how slow.
+        app: app that answers.
+        metrics: metrics to count in.
+        settings: settings of how large and how slow.
     """
 
     def __init__(self, app: ASGIApp, metrics: Metrics, settings: ServiceSettings) -> None:
@@ -145,9 +145,9 @@ class GuardedProtocol(H11Protocol):
     Headers of more than ``h11_max_incomplete_event_size`` bytes are refused while they arrive.
 
     Args:
-        arguments: of uvicorn's protocol.
-        seconds: from the connection, or the answer before, until the headers of a request are there.
-        named: of uvicorn's protocol.
+        arguments: arguments of uvicorn's protocol.
+        seconds: seconds from the connection, or the answer before, until the headers of a request are there.
+        named: named arguments of uvicorn's protocol.
     """
 
     guard: asyncio.TimerHandle

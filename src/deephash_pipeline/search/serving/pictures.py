@@ -73,8 +73,8 @@ def read_picture(
     Args:
         content: bytes of a file.
         image_shape: channels, height and width that the hasher takes.
-        most_pixels: more are refused before any is decoded.
-        keep: whether to return also what an index keeps: turned upright, at most 1,024 pixels wide or high.
+        most_pixels: number of pixels; more are refused before any is decoded.
+        keep: True to return also what an index keeps: turned upright, at most 1,024 pixels wide or high.
 
     Raises:
         HTTPException: 413, it has too many pixels; 400, it is no picture, or damaged; 503, memory has run out.

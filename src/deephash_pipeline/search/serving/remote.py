@@ -29,8 +29,8 @@ def fetched(url: str, most_bytes: int, seconds: float) -> bytes:
 
     Args:
         url: ``http`` or ``https``, on the port of either.
-        most_bytes: more are refused while they arrive.
-        seconds: for all of it, redirects included.
+        most_bytes: number of bytes; more are refused while they arrive.
+        seconds: seconds for all of it, redirects included.
 
     Raises:
         HTTPException: 422, the URL has another form or leads to an address that is not public; 413, too many bytes;

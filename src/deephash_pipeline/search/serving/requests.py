@@ -24,9 +24,10 @@ async def read_fields(request: Request, model: type[Fields], settings: ServiceSe
     """Read a picture and what comes with it.
 
     Args:
-        request: its body is JSON with the picture in base64, or multipart with the picture as the file ``image``.
-        model: of the JSON.
-        settings: whether the picture may be named by a URL, and how long that may take.
+        request: request whose body is JSON with the picture in base64, or multipart with the picture as the file
+            ``image``.
+        model: model of the JSON.
+        settings: settings: whether the picture may be named by a URL, and how long that may take.
 
     Raises:
         HTTPException: 400, 408, 413, 415 or 422, after what is wrong.

@@ -41,8 +41,8 @@ class BatchingEncoder:
     """Encodes what has arrived while it encoded before, so a lone picture does not wait and many share a batch.
 
     Args:
-        hasher: makes the codes.
-        batch_size: most pictures at a time.
+        hasher: hasher that makes the codes.
+        batch_size: greatest number of pictures at a time.
 
     Example:
         >>> from deephash_pipeline import ImageHasher
@@ -106,7 +106,7 @@ class Service:
     """What the routes share.
 
     Args:
-        indexes: by the names they are asked by.
+        indexes: indexes by the names they are asked by.
         settings: limits.
         open_again: opens an index whose place another has taken.
     """

@@ -14,13 +14,13 @@ class ServiceSettings(BaseModel):
     """What a service allows.
 
     Attributes:
-        token: who sends it may add and remove; None, and nobody may.
-        most_bytes: of a request.
-        most_pixels: of a picture, known before it is decoded.
+        token: text; who sends it may add and remove. None, and nobody may.
+        most_bytes: greatest number of bytes of a request.
+        most_pixels: greatest number of pixels of a picture, known before it is decoded.
         most_pending: requests with a picture or a search that are worked on or wait; one more is answered 429.
         most_results: largest k.
         batch_size: pictures encoded at a time.
-        allow_urls: whether a search may name its picture by a URL, of a public address alone.
+        allow_urls: True if a search may name its picture by a URL, of a public address alone.
         seconds: a request may take, to arrive and to be answered.
         hosts: names under which the service may be addressed; ``*`` for any. Others are refused, so that a page on the
             web cannot ask a service on its reader's machine by giving that a name of its own.

@@ -41,10 +41,10 @@ class BuildSettings:
     Attributes:
         method: key of the hash function.
         code_length: bits per code.
-        rescore: how vectors are stored to bring candidates into order.
+        rescore: type that vectors are stored as to bring candidates into order.
         recall: the share of the exact answers that searches are to find.
         seed: number that decides every random draw.
-        anew: whether to replace an index that is there.
+        anew: True to replace an index that is there.
 
     Raises:
         InputError: one of them is out of range.
@@ -78,8 +78,8 @@ def build_index(
     Args:
         folder: directory of the index.
         source: the vectors.
-        settings: how.
-        ids: of the vectors; the numbers of their rows by default.
+        settings: settings of the build.
+        ids: ids of the vectors; the numbers of their rows by default.
         labels: names of their classes: metadata, and what supervised hash functions learn from.
 
     Raises:
@@ -151,8 +151,8 @@ def unit_rows(vectors: NDArray[Any], name: str, rows: NDArray[np.int64]) -> NDAr
 
     Args:
         vectors: float16, float32 or float64 (n, width).
-        name: what messages call them.
-        rows: their numbers, int64 (n,).
+        name: name of the vectors in messages.
+        rows: numbers of the rows, int64 (n,).
 
     Raises:
         InputError: one has no direction, or a number that is not finite; the message has the number of the first.

@@ -10,7 +10,7 @@ def default_form(width: int, count: int, method: str | None, code_length: int | 
 
     Args:
         width: numbers of a vector.
-        count: how many vectors there are.
+        count: number of vectors.
         method: key of a hash function, or None.
         code_length: bits, or None.
 

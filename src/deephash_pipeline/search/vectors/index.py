@@ -33,9 +33,9 @@ class VectorIndex(CodedItems):
     was asked for. Answers have cosine distances, 1 - cosine, as `scores`.
 
     Args:
-        encoder: makes the codes.
-        description: of it, and what was measured.
-        index: has codes and vectors.
+        encoder: encoder that makes the codes.
+        description: description of the index, and what was measured.
+        index: index of codes and vectors.
         folder: directory of the index.
 
     Example:
@@ -76,14 +76,14 @@ class VectorIndex(CodedItems):
             folder: directory of the index.
             vectors: float16, float32 or float64 (n, width), mapped arrays too; a path of `open_vectors`, or a source.
             ids: 64-bit integers or strings, one for each; the numbers of their rows by default.
-            metadata: of an array, by column, one value for each.
+            metadata: values of an array's vectors by column, one for each.
             labels: names of classes, one for each: metadata, and what supervised hash functions learn from.
             method: key of a hash function.
             code_length: bits per code, 1..4096; by default what the recall takes, see `defaults.default_form`.
-            rescore: how vectors are stored to bring candidates into order, ``int8``, ``float16`` or ``none``.
+            rescore: type that vectors are stored as to bring candidates into order, ``int8``, ``float16`` or ``none``.
             recall: the share of the exact answers that searches are to find.
             seed: number that decides every random draw.
-            anew: whether to replace an index that is there.
+            anew: True to replace an index that is there.
 
         Raises:
             InputError: an argument has another form, a vector has no direction, or the disk is full; the folder is then
@@ -101,7 +101,7 @@ class VectorIndex(CodedItems):
 
         Args:
             folder: directory of the index.
-            read_only: whether others may write meanwhile; every search then sees what they have written before it.
+            read_only: True if others may write meanwhile; every search then sees what they have written before it.
 
         Raises:
             InputError: there is none, it is damaged, or, unless read_only, another process writes.
@@ -163,7 +163,7 @@ class VectorIndex(CodedItems):
         """How many candidates for each of k answers a search rescores, and the recall that was measured with them.
 
         Args:
-            k: how many are to be found.
+            k: number of vectors that are to be found.
             recall: wanted share of the exact answers; by default what the index was built for.
         """
         return self.description.measured.expected(k, recall)
@@ -173,9 +173,9 @@ class VectorIndex(CodedItems):
 
         Args:
             queries: real numbers (queries, width) or (width,).
-            k: how many, at least 1; fewer are found if fewer items match.
+            k: number of items, at least 1; fewer are found if fewer items match.
             where: conditions on metadata, see `HammingIndex.search`.
-            recall: see `expected`.
+            recall: recall that is wanted, see `expected`.
 
         Returns:
             The answers, whose `scores` are cosine distances, or None where vectors are not stored.

@@ -34,8 +34,8 @@ class MeasuredRecall(BaseModel):
 
     Attributes:
         target: the recall that was asked for.
-        queries: how many held-out rows were searched with.
-        items: how many items there were.
+        queries: number of held-out rows that were searched with.
+        items: number of items.
         of: recall by number of answers and by oversampling, ascending.
 
     Example:
@@ -75,7 +75,7 @@ class ExactNeighbours:
     Args:
         rows: numbers of those that are searched with, int64 (queries,), ascending.
         queries: the vectors of length 1, float32 (queries, width).
-        count: how many neighbours to keep.
+        count: number of neighbours to keep.
 
     Example:
         >>> unit = np.eye(3, dtype=np.float32)[[0, 1, 0]]

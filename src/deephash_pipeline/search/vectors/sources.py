@@ -33,7 +33,7 @@ class VectorSource(Protocol):
     """Vectors that may be more than memory has room for.
 
     Attributes:
-        name: what messages call it.
+        name: name in messages.
         count: number of vectors.
         width: numbers of each.
 
@@ -59,7 +59,7 @@ class ArrayVectors:
 
     Args:
         array: float16, float32 or float64 (n, width); a single vector (width,) counts as one row.
-        name: what messages call it.
+        name: name in messages.
         metadata: a value for each row, by column.
 
     Raises:
@@ -108,11 +108,11 @@ class ParquetVectors:
 
     Args:
         path: the file.
-        column: with the vectors; the only one of lists by default.
+        column: column with the vectors; the only one of lists by default.
         ids: column with the ids, ``id`` by default if there is one.
 
     Attributes:
-        ids: of all rows; None where no column has them.
+        ids: ids of all rows; None where no column has them.
         left_out: columns that are neither.
 
     Raises:
@@ -220,7 +220,7 @@ def open_vectors(path: str | Path, column: str | None = None, ids: str | None = 
 
     Args:
         path: ``.npy``, ``.safetensors`` or ``.parquet``.
-        column: of a Parquet file, or tensor of a safetensors file; by default the only one that can be meant.
+        column: column of a Parquet file, or tensor of a safetensors file; by default the only one that can be meant.
         ids: column of a Parquet file that has the ids.
 
     Raises:

@@ -26,8 +26,8 @@ class Description(BaseModel):
         method: key of the hash function.
         code_length: bits per code.
         width: numbers of a vector.
-        rescore: how vectors are stored, ``int8``, ``float16`` or ``none``.
-        measured: which recall was measured.
+        rescore: type that vectors are stored as, ``int8``, ``float16`` or ``none``.
+        measured: recall that was measured.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

@@ -41,7 +41,7 @@ class TrainingState:
     Attributes:
         tensors: tensors by name; those of the module, of the optimiser, of the current epoch's sums.
         progress: epoch, step, history, the states of optimiser and schedule; numbers, texts, lists and dictionaries.
-        configuration: what must not change on the way, as flat dotted names and values.
+        configuration: values by flat dotted name that must not change on the way.
     """
 
     tensors: Mapping[str, Tensor]

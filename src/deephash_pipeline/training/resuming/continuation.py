@@ -33,8 +33,8 @@ class Continuation:
     """Saves one training at intervals, and continues it from its last checkpoint.
 
     Args:
-        training: as it begins; `start` puts it where its last checkpoint was made.
-        run: its seed, its name in messages, and where it is saved, if anywhere.
+        training: training as it begins; `start` puts it where its last checkpoint was made.
+        run: seed, name in messages, and the folder where it is saved, if any.
     """
 
     def __init__(self, training: Training, run: TrainingRun) -> None:

@@ -15,7 +15,7 @@ class TrainingInterrupted(InputError):
     """Somebody asked training to stop, and it has, after a whole step.
 
     Attributes:
-        exit_code: what a shell expects of a command that a signal has ended, 128 + the signal's number.
+        exit_code: number that a shell expects of a command that a signal has ended, 128 + the signal's number.
 
     Example:
         >>> TrainingInterrupted("interrupted in epoch 1", signal.SIGTERM).exit_code

@@ -25,7 +25,7 @@ class Progress:
         step: batches of it that are done.
         totals: sums over those of the loss and the watched metrics, on the device.
         history: a row for each whole epoch.
-        finished: whether nothing is left to do.
+        finished: True if nothing is left to do.
     """
 
     learning_rate: float

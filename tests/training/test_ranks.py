@@ -11,8 +11,9 @@ from torch import nn
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.training import CheckpointFolder, TrainingDiverged, ranks
-from tests.training.distributed import digits_on_ranks
-from tests.training.distributed.digits_training import NEVER, SECONDS_TO_WAIT, STAGES, free_port
+from tests.services import free_port
+from tests.training import digits_on_ranks
+from tests.training.digits_on_ranks import NEVER, SECONDS_TO_WAIT
 
 PROCESSES = multiprocessing.get_context("forkserver")
 EPOCHS = 2
@@ -50,7 +51,7 @@ def losses(folder, stage):
     return [row["loss"] for row in json.loads((folder / "histories.json").read_text())[stage]]
 
 
-@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("stage", ["pre-training", "fine-tuning"])
 def test_several_processes_train_what_one_does_and_leave_one_checkpoint(alone, several, stage):
     expected = losses(alone, stage)
     assert len(expected) == EPOCHS and expected[-1] < expected[0]

@@ -38,6 +38,8 @@ from tests.training.double_inputs import DoubleInputs
 
 CPU = torch.device("cpu")
 IMAGES = 384
+SECONDS_TO_WAIT = 600.0
+NEVER = 1e9
 
 
 def inputs_and_labels():
