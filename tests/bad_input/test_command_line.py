@@ -72,7 +72,6 @@ PARAMETERS = [
 
 LOOKING = [
     ("status --pipelines=nope", "unknown pipeline `nope`: choose among data_ingestion"),
-    ("explain itq.b32 --pipelines=nope", "unknown pipeline `nope`: choose among data_ingestion"),
     ("status --params=experiment.device=tpu", "unknown device `tpu`"),
 ]
 
@@ -125,4 +124,4 @@ def test_a_device_that_is_not_there_or_not_supported_is_refused(device):
 
 
 def test_every_command_of_the_project_is_checked():
-    assert {"run", "status", "explain"} <= set(COMMANDS)
+    assert {"run", "status"} <= set(COMMANDS)

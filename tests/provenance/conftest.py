@@ -14,9 +14,9 @@ def make_up(project, pipeline, catalog):
     """Write every output of a pipeline, some bytes that name it, as if its nodes had run."""
     graph = ProjectGraph(pipeline.nodes, catalog)
     for node in pipeline.nodes:
-        origin = graph.lineage.origin(graph.step(node), {"version": "0.1.0"}, "kedro run --pipelines=full")
+        origin = graph.origin(node, {"version": "0.1.0"}, "kedro run --pipelines=full")
         for name in node.outputs:
-            path = graph.lineage.stored(name).path
+            path = graph.path(name)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(f"content of {name}\n".encode() * 3)
             manifest_path(path).write_text(manifest_text(describe(name, path, origin)))

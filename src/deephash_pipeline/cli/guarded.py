@@ -28,7 +28,6 @@ from deephash_pipeline.cli.provenance import (
     INDEXING,
     NARROWING,
     RUN_OPTIONS,
-    explain,
     skipping_what_is_up_to_date,
     status,
 )
@@ -162,7 +161,7 @@ assert kedro_run.callback is not None, "Kedro's run command does something"
 run.params = [*map(described, kedro_run.params), *RUN_OPTIONS]
 run.callback = one_line_errors(skipping_what_is_up_to_date(kedro_run.callback))
 for command in (
-    *(new, methods, hasher, status, explain, encode, *index.commands.values(), search, duplicates, pairs, serve),
+    *(new, methods, hasher, status, encode, *index.commands.values(), search, duplicates, pairs, serve),
     *(export, export_onnx, export_huggingface, log_model),
 ):
     command.callback = one_line_errors(command.callback)

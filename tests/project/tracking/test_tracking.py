@@ -184,9 +184,12 @@ def test_what_a_cell_was_made_from_and_with_is_its_runs(project, client):
     origin = Origin(
         "measure",
         inputs={"itq.b12.codes": "c" * 32},
-        ancestors={"raw_images": "a" * 32, "training_images": "b" * 32},
-        parameters={"cells.itq.b12.code_length": 12, "fine_tuning.itq.training.epochs": 3},
-        inherited={"experiment.seed": 7},
+        parameters={
+            "cells.itq.b12.code_length": 12,
+            "fine_tuning.itq.training.epochs": 3,
+            "experiment.seed": 7,
+            "raw_images": "a" * 32,
+        },
     )
     metrics.expect("itq.b12.metrics", origin)
     metrics.save({**METRICS, "queries": 7, "chance_level": None})

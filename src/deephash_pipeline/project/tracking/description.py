@@ -108,10 +108,11 @@ def facts_of(catalog: CatalogProtocol[Any, Any], name: str) -> Facts:
     if manifest is None:
         return Facts({}, {})
     origin = manifest.origin
-    raw = {key: digest for key, digest in origin.ancestors.items() if key == RAW_IMAGES}
-    digests = {**origin.inputs, **raw, name: manifest.digest}
     # Which cell it is, the run says itself.
-    known = {key: value for key, value in origin.known_parameters.items() if not key.startswith("cells.")}
+    known = {key: value for key, value in origin.parameters.items() if not key.startswith("cells.")}
+    digests = {**origin.inputs, name: manifest.digest}
+    if RAW_IMAGES in known:
+        digests[RAW_IMAGES] = known.pop(RAW_IMAGES)
     return Facts({f"digest.{key}": digests[key] for key in sorted(digests)}, as_texts("", known))
 
 
