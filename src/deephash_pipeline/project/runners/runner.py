@@ -77,12 +77,6 @@ class GridRunner(AbstractRunner):
     def capacity(self, catalog: Catalog) -> Capacity:
         """Say what may be taken up at the same time."""
 
-    def hooks_of_node(self, hook_manager: Any, name: str) -> Any:
-        """Give the hook of this name without those that work where a node runs."""
-        return hook_manager.subset_hook_caller(
-            name, [plugin for plugin in hook_manager.get_plugins() if isinstance(plugin, WorksInWorkers)]
-        )
-
     def interruptions(self) -> AbstractContextManager[StopRequest]:
         """Listen to signals as long as nodes run."""
         return stop_requests()
@@ -132,7 +126,8 @@ class GridRunner(AbstractRunner):
     def _run(self, pipeline: Pipeline, catalog: Catalog, hook_manager: Any = None, run_id: str | None = None) -> None:
         self.check(pipeline, catalog)
         common = {"catalog": catalog, "inputs": {}, "is_async": False, "run_id": run_id}
-        hooks = {name: partial(self.hooks_of_node(hook_manager, name), **common) for name in HOOKS}
+        in_workers = [plugin for plugin in hook_manager.get_plugins() if isinstance(plugin, WorksInWorkers)]
+        hooks = {name: partial(hook_manager.subset_hook_caller(name, in_workers), **common) for name in HOOKS}
         cores = count_cores()
         schedule = Schedule(
             pipeline, self.capacity(catalog), lambda node: needs_of(node, catalog, cores), self.on_error == "stop"
@@ -179,11 +174,7 @@ class SequentialRunner(GridRunner):
 
     def open_workers(self, catalog: Catalog, hook_manager: Any, run_id: str | None) -> Workers:
         """Use this process."""
-        return ThisProcess(catalog, hook_manager, run_id)
-
-    def hooks_of_node(self, hook_manager: Any, name: str) -> Any:
-        """Give no hook: Kedro calls all of them where the node runs."""
-        return lambda **arguments: None
+        return ThisProcess(Job.of(catalog, hook_manager.get_plugins(), run_id))
 
     def interruptions(self) -> AbstractContextManager[StopRequest]:
         """Leave signals to the training that runs."""

@@ -22,14 +22,11 @@ from typing import Any
 
 import cloudpickle
 from kedro.pipeline.node import Node
-from kedro.runner.task import Task
 
 from deephash_pipeline.common import fork_server
 from deephash_pipeline.common.child_process import end_with_parent
-from deephash_pipeline.common.devices import threads
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.project.freshness.graph import Catalog
-from deephash_pipeline.project.runners.job import Failure, Job, attempt
+from deephash_pipeline.project.runners.job import Failure, Job, attempt, run_node
 from deephash_pipeline.project.runners.schedule import Needs
 
 
@@ -56,23 +53,20 @@ class Workers(ABC):
 
 
 class ThisProcess(Workers):
-    """Runs a node at once, where the run was started, with all hooks.
+    """Runs a node at once, where the run was started.
 
     Args:
-        catalog: catalog of the run.
-        hook_manager: manager of hooks of the run.
-        run_id: identifier of the run of Kedro's session.
+        job: job of the run.
     """
 
-    def __init__(self, catalog: Catalog, hook_manager: Any, run_id: str | None) -> None:
-        self._catalog, self._hook_manager, self._run_id = catalog, hook_manager, run_id
+    def __init__(self, job: Job) -> None:
+        self._job = job
 
     def submit(self, node: Node, needs: Needs) -> Future[None]:
         """Run a node."""
         future: Future[None] = Future()
         try:
-            with threads(needs.threads):
-                Task(node, self._catalog, False, hook_manager=self._hook_manager, run_id=self._run_id).execute()
+            run_node(self._job, node, needs.threads)
         except Exception as error:
             future.set_exception(error)
         else:
