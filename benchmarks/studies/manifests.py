@@ -27,7 +27,6 @@ PLACES: list[tuple[Any, str]] = [
     (hook.Provenance, "before_pipeline_run"),
     (hook.Provenance, "before_node_run"),
     (hook.Provenance, "before_dataset_saved"),
-    (atomic_file, "describe"),
     (atomic_file, "manifest_text"),
     (atomic_file, "checked"),
 ]

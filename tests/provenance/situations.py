@@ -12,7 +12,7 @@ from kedro.framework.project import pipelines
 
 from deephash_pipeline.project.freshness import Provenance
 from deephash_pipeline.project.freshness.graph import WHERE_IT_RUNS, ProjectGraph
-from deephash_pipeline.provenance.manifest import describe, manifest_path, manifest_text
+from deephash_pipeline.provenance.manifest import manifest_path, manifest_text
 
 STAGES = (
     "cnn_pretraining",
@@ -129,7 +129,7 @@ def remake(name, catalog):
     kept = {file: file.read_bytes() for file in (path, manifest_path(path))}
     path.write_bytes(path.read_bytes() + b"and more")
     origin = graph.origin(graph._maker(name), {"version": "0.1.0"}, "kedro run")
-    manifest_path(path).write_text(manifest_text(describe(name, path, origin)))
+    manifest_path(path).write_text(manifest_text(name, path, origin))
 
     def restore():
         for file, content in kept.items():

@@ -1,4 +1,4 @@
-"""Every runner leaves the same files and the same manifests; what nodes pass on in memory is part of what they make."""
+"""Every runner leaves the same files and manifests, by which the next run sees that nothing is to be done."""
 
 from contextlib import nullcontext
 
@@ -39,11 +39,10 @@ PIPELINE = Pipeline(
         Node(total, inputs=["result", "other"], outputs="total", name="total"),
     ]
 )
-STORED = ("result", "other", "total")
+STORED = ("scaled", "result", "other", "total")
 
 
 def a_catalog(folder, factor=3, stored=STORED):
-    """A catalog in which `scaled` is passed on in memory, unless it is stored."""
     entry = {"type": "deephash_pipeline.project.datasets.AtomicDataset", "dataset": KINDS["_json"]}
     catalog = DataCatalog.from_config(
         {name: {**entry, "filepath": str(folder / f"{name}.json")} for name in ("start", *stored)}
@@ -74,12 +73,14 @@ def test_every_output_has_a_manifest_with_inputs_and_parameters(folder):
     manifest = read_manifest(folder / "result.json")
     assert manifest is not None
     assert (manifest.name, manifest.origin.node) == ("result", "add_one")
-    assert manifest.origin.inputs.keys() == {"start"}
-    assert manifest.origin.parameters["factor"] == 3
+    assert manifest.origin.inputs.keys() == {"scaled"}
     final = read_manifest(folder / "total.json")
     assert final is not None
     assert final.origin.inputs["result"] == manifest.digest
-    assert final.origin.parameters == {"factor": 3, "start": manifest.origin.inputs["start"]}
+    assert final.origin.parameters == {
+        "factor": 3,
+        "start": read_manifest(folder / "other.json").origin.inputs["start"],
+    }
 
 
 def test_what_is_made_twice_in_a_run_is_recorded_with_what_it_was_made_from_the_second_time(folder):
@@ -174,19 +175,19 @@ def test_forced_a_training_begins_anew_and_interrupted_it_goes_on_without_force(
 
 @pytest.mark.usefixtures("fork_server")
 def test_processes_leave_the_same_files_and_manifests(folder):
-    stored = ("scaled", *STORED)
-    run(folder, SequentialRunner(), stored=stored)
+    run(folder, SequentialRunner())
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
-    for name in stored:
+    for name in STORED:
         (folder / f"{name}.json").unlink()
         manifest_path(folder / f"{name}.json").unlink()
-    run(folder, ParallelRunner(workers=2), stored=stored)
+    run(folder, ParallelRunner(workers=2))
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
-def test_processes_refuse_to_run_what_is_passed_on_in_memory(folder):
+@pytest.mark.parametrize("runner", [ParallelRunner, SequentialRunner])
+def test_what_would_be_passed_on_in_memory_is_refused(folder, runner):
     with pytest.raises(InputError, match="`scaled` is stored nowhere"):
-        run(folder, ParallelRunner(workers=2))
+        run(folder, runner(), stored=STORED[1:])
 
 
 def test_a_second_run_runs_nothing(folder):
@@ -197,7 +198,7 @@ def test_a_second_run_runs_nothing(folder):
     assert {path: path.stat().st_mtime_ns for path in folder.iterdir()} == before
 
 
-def test_a_parameter_of_a_node_whose_output_is_not_stored_makes_the_next_stored_one_stale(folder):
+def test_a_parameter_makes_all_stale_that_is_made_with_it(folder):
     run(folder, SequentialRunner(skipping=True))
     assert nodes_to_run(PIPELINE, a_catalog(folder, factor=4)) == ["scale", "add_one", "total"]
     with pytest.raises(InputError, match="was made with factor 3, this run has 4"):

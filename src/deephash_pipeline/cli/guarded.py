@@ -41,7 +41,7 @@ from deephash_pipeline.cli.refusals import (
 )
 from deephash_pipeline.cli.search import index, search
 from deephash_pipeline.cli.serve import serve
-from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.errors import InputError, chain_of
 from deephash_pipeline.pipelines.grid import INDEXED
 
 logger = logging.getLogger(__name__)
@@ -137,12 +137,7 @@ def within_stages(namespaces: list[str], pipeline: Pipeline) -> list[str]:
 
 def causes(error: BaseException) -> Iterator[BaseException]:
     """Walk from an error to the first cause, most specific first."""
-    chain = [error]
-    while (following := chain[-1].__cause__ or chain[-1].__context__) is not None:
-        if any(following is link for link in chain):
-            # Libraries that raise an error a second time make rings.
-            break
-        chain.append(following)
+    chain = chain_of(error)
     yield from (link for link in chain if isinstance(link, InputError))
     yield from chain
 

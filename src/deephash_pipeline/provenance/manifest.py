@@ -68,15 +68,13 @@ def manifest_path(path: Path) -> Path:
     return path.with_name(path.name + SUFFIX)
 
 
-def describe(name: str, path: Path, origin: Origin) -> Manifest:
-    """Make the manifest of the file at `path`, which need not have its final name yet."""
-    return Manifest(name, path.stat().st_size, file_digest(path), origin)
+def manifest_text(name: str, path: Path, origin: Origin) -> str:
+    """Describe the file at `path`, which need not have its final name yet: as JSON, sealed with its own digest.
 
-
-def manifest_text(manifest: Manifest) -> str:
-    """Write a manifest as JSON, sealed with the digest of its own text; equal manifests are equal texts."""
-    content = {"format": FORMAT, **vars(manifest), "origin": vars(manifest.origin)}
-    text = f'{{"content": {json.dumps(content, sort_keys=True)}'
+    Equal files of equal origin have equal texts.
+    """
+    content = {"format": FORMAT, "name": name, "size": path.stat().st_size, "digest": file_digest(path)}
+    text = f'{{"content": {json.dumps(content | {"origin": vars(origin)}, sort_keys=True)}'
     return f'{text}{SEAL}{text_digest(text)}"}}\n'
 
 

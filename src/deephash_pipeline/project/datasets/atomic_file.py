@@ -19,7 +19,6 @@ from deephash_pipeline.provenance.manifest import (
     DamagedError,
     Manifest,
     checked,
-    describe,
     manifest_path,
     manifest_text,
 )
@@ -188,7 +187,7 @@ class AtomicFileDataset(AbstractDataset[Content, Content], Generic[Content]):
             with storing(self._remote) as path:
                 self._write(path, content)
                 if made_as is not None:
-                    manifest_path(path).write_text(manifest_text(describe(made_as[0], path, made_as[1])), "utf-8")
+                    manifest_path(path).write_text(manifest_text(made_as[0], path, made_as[1]), "utf-8")
             return
         described = manifest_path(self._filepath)
         if made_as is None:
@@ -203,7 +202,7 @@ class AtomicFileDataset(AbstractDataset[Content, Content], Generic[Content]):
             replacing(self._filepath, flush_folder=False) as temporary,
         ):
             self._write(temporary, content)
-            temporary_manifest.write_text(manifest_text(describe(name, temporary, origin)), encoding="utf-8")
+            temporary_manifest.write_text(manifest_text(name, temporary, origin), encoding="utf-8")
 
     def _exists(self) -> bool:
         return is_there(self._remote) if self._remote else self._filepath.is_file()

@@ -5,7 +5,7 @@ the raw images. It is fresh if the recipe in its manifest is the one that the gr
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache, cached_property
 from pathlib import Path
@@ -115,7 +115,7 @@ class ProjectGraph:
         if automatic := [name for name in own if name.endswith(PRECISION) and own[name] == AUTO]:
             device = resolve_device(self._parameter(EXPERIMENT).get("device", AUTO))
             own = own | dict.fromkeys(automatic, resolve_precision(AUTO, device))
-        for name in self._inputs(node):
+        for name in self.stored(node.inputs):
             manifest = self._manifest(name)
             inputs[name] = recipes[name] = manifest.digest if manifest else self._content(name) or ""
             if manifest is None:
@@ -125,13 +125,6 @@ class ProjectGraph:
                 parameters |= manifest.origin.parameters
         recipe = self._recipe_with(node, recipes)
         return Origin(node.name, recipe, inputs, {**parameters, **own}, {**code, **platform_version()}, command)
-
-    def with_what_only_memory_has(self, node: Node) -> Iterator[Node]:
-        """Yield a node, and those before it whose outputs are not stored: together they are one step."""
-        yield node
-        for name in node.inputs:
-            if name in self._makers and not self.stored([name]):
-                yield from self.with_what_only_memory_has(self._makers[name][0])
 
     def _state(self, name: str) -> State:
         if self._images(name):
@@ -175,7 +168,7 @@ class ProjectGraph:
 
     def _find_recipe(self, node: Node) -> str:
         recipes: dict[str, str | None] = {}
-        for name in self._inputs(node):
+        for name in self.stored(node.inputs):
             if name in self._makers:
                 recipes[name] = self._recipe(self._maker(name))
             else:
@@ -189,7 +182,7 @@ class ProjectGraph:
     def _find_parameters_behind(self, node: Node) -> dict[str, Any]:
         """Give the parameters that a node and all before it receive, and the digests of what no node makes."""
         behind: dict[str, Any] = {}
-        for name in self._inputs(node):
+        for name in self.stored(node.inputs):
             manifest = self._manifest(name)
             if name in self._makers:
                 behind |= self._behind(self._maker(name))
@@ -205,9 +198,6 @@ class ProjectGraph:
         if digest is None and (manifest := self._manifest(node.outputs[0])) is not None:
             return manifest.origin.inputs.get(name)
         return digest
-
-    def _inputs(self, node: Node) -> list[str]:
-        return self.stored(name for each in self.with_what_only_memory_has(node) for name in each.inputs)
 
     def _images(self, name: str) -> ImageSourceDataset | None:
         dataset = None if "/" in name else self._dataset(name)
@@ -226,18 +216,15 @@ class ProjectGraph:
         return None
 
     def _code(self, node: Node) -> str:
-        functions: set[Callable[..., Any]] = set()
-        for each in self.with_what_only_memory_has(node):
-            functions |= set(getattr(each.func, "functions", [each.func]))
-        functions |= {type(images.source) for images in map(self._images, self._inputs(node)) if images}
+        functions = set(getattr(node.func, "functions", [node.func]))
+        functions |= {type(images.source) for images in map(self._images, self.stored(node.inputs)) if images}
         # By these names parameters choose among others.
         keys = {value for value in self._parameters(node).values() if isinstance(value, str)}
         return text_digest(json.dumps(sources(functions, keys)))
 
     def _read_parameters(self, node: Node) -> dict[str, Any]:
         """Flatten the parameters that a node receives; of a group with a block for each method, its own block."""
-        names = {name for each in self.with_what_only_memory_has(node) for name in each.inputs if is_parameter(name)}
-        values = {name.removeprefix("params:"): self._parameter(name) for name in names}
+        values = {name.removeprefix("params:"): self._parameter(name) for name in node.inputs if is_parameter(name)}
         methods = {
             value["method"]
             for value in values.values()
@@ -281,9 +268,7 @@ def nodes_to_run(pipeline: Pipeline, catalog: Catalog, stale_allowed: bool = Fal
         Names of nodes, in the order of the graph; empty if everything is up to date.
     """
     graph = ProjectGraph(pipeline.nodes, catalog)
-    waiting = waiting_nodes(graph, stale_allowed)
-    needed = {each for node in waiting for each in graph.with_what_only_memory_has(node)}
-    return [node.name for node in pipeline.nodes if node in needed]
+    return [node.name for node in waiting_nodes(graph, stale_allowed)]
 
 
 def waiting_nodes(graph: ProjectGraph, stale_allowed: bool = False) -> Iterator[Node]:

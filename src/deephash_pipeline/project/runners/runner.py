@@ -81,15 +81,6 @@ class GridRunner(AbstractRunner):
         """Listen to signals as long as nodes run."""
         return stop_requests()
 
-    def check(self, pipeline: Pipeline, catalog: Catalog) -> None:
-        """Raise InputError if what one node makes would not reach the next, because it is stored nowhere."""
-        unstored = sorted(name for name in pipeline.all_outputs() if isinstance(catalog[name], MemoryDataset))
-        if unstored:
-            raise InputError(
-                f"`{unstored[0]}` is stored nowhere, and other processes cannot read it: give it an entry in the "
-                "catalog, or use --runner=SequentialRunner"
-            )
-
     def run(
         self,
         pipeline: Pipeline,
@@ -124,7 +115,11 @@ class GridRunner(AbstractRunner):
         return None
 
     def _run(self, pipeline: Pipeline, catalog: Catalog, hook_manager: Any = None, run_id: str | None = None) -> None:
-        self.check(pipeline, catalog)
+        for name in sorted(pipeline.all_outputs()):
+            if isinstance(catalog[name], MemoryDataset):
+                raise InputError(
+                    f"`{name}` is stored nowhere, and no later run finds it: give it an entry in the catalog"
+                )
         common = {"catalog": catalog, "inputs": {}, "is_async": False, "run_id": run_id}
         in_workers = [plugin for plugin in hook_manager.get_plugins() if isinstance(plugin, WorksInWorkers)]
         hooks = {name: partial(hook_manager.subset_hook_caller(name, in_workers), **common) for name in HOOKS}
@@ -179,6 +174,3 @@ class SequentialRunner(GridRunner):
     def interruptions(self) -> AbstractContextManager[StopRequest]:
         """Leave signals to the training that runs."""
         return nullcontext(StopRequest())
-
-    def check(self, pipeline: Pipeline, catalog: Catalog) -> None:
-        """Accept what is passed on in memory."""
