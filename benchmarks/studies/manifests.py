@@ -27,10 +27,8 @@ PLACES: list[tuple[Any, str]] = [
     (hook.Provenance, "before_pipeline_run"),
     (hook.Provenance, "before_node_run"),
     (hook.Provenance, "before_dataset_saved"),
-    (atomic_file, "describe"),
     (atomic_file, "manifest_text"),
-    (atomic_file, "read_manifest"),
-    (atomic_file, "verify"),
+    (atomic_file, "checked"),
 ]
 
 

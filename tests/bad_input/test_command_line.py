@@ -112,4 +112,4 @@ def test_a_device_that_is_not_there_or_not_supported_is_refused(device):
 
 
 def test_every_command_of_the_project_is_checked():
-    assert {"run", "status", "explain"} <= set(COMMANDS)
+    assert {"run", "status"} <= set(COMMANDS)

@@ -5,12 +5,13 @@ from collections.abc import Mapping
 import pytest
 from kedro.framework.project import pipelines
 from kedro.framework.startup import bootstrap_project
+from kedro.pipeline import Pipeline
+from kedro.validation.type_extractor import TypeExtractor
 from omegaconf import OmegaConf
 
 from deephash_pipeline.cli.provenance import open_catalog
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.project.checks import check_numbers
-from deephash_pipeline.project.freshness.graph import parameter_models
 
 HUGE = "9999999999999999999999"
 
@@ -75,9 +76,9 @@ def models(configured):
     assert configured
     found = {}
     for node in {node.name: node for pipeline in pipelines.values() for node in pipeline.nodes}.values():
-        for name, model in parameter_models(node).items():
-            if model is not None and model not in found.setdefault(name.removeprefix("params:"), []):
-                found[name.removeprefix("params:")].append(model)
+        for name, model in TypeExtractor({"": Pipeline([node])}).extract_types_from_pipelines().items():
+            if model not in found.setdefault(name, []):
+                found[name].append(model)
     return found
 
 

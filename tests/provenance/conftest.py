@@ -6,7 +6,7 @@ from kedro.framework.startup import bootstrap_project
 
 from deephash_pipeline.cli.provenance import open_catalog
 from deephash_pipeline.project.freshness.graph import ProjectGraph
-from deephash_pipeline.provenance.manifest import Manifest, describe, manifest_path, manifest_text, read_manifest
+from deephash_pipeline.provenance.manifest import Manifest, manifest_path, manifest_text, read_manifest
 from tests.conftest import copied_project
 
 
@@ -14,12 +14,12 @@ def make_up(project, pipeline, catalog):
     """Write every output of a pipeline, some bytes that name it, as if its nodes had run."""
     graph = ProjectGraph(pipeline.nodes, catalog)
     for node in pipeline.nodes:
-        origin = graph.lineage.origin(graph.step(node), {"version": "0.1.0"}, "kedro run --pipelines=full")
+        origin = graph.origin(node, {"version": "0.1.0"}, "kedro run --pipelines=full")
         for name in node.outputs:
-            path = graph.lineage.stored(name).path
+            path = graph.path(name)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(f"content of {name}\n".encode() * 3)
-            manifest_path(path).write_text(manifest_text(describe(name, path, origin)))
+            manifest_path(path).write_text(manifest_text(name, path, origin))
     assert project.is_dir()
 
 

@@ -12,7 +12,7 @@ from kedro.framework.project import pipelines
 
 from deephash_pipeline.project.freshness import Provenance
 from deephash_pipeline.project.freshness.graph import WHERE_IT_RUNS, ProjectGraph
-from deephash_pipeline.provenance.manifest import describe, manifest_path, manifest_text
+from deephash_pipeline.provenance.manifest import manifest_path, manifest_text
 
 STAGES = (
     "cnn_pretraining",
@@ -64,7 +64,7 @@ def stale_situations(catalog, draw):
             yield Situation(draw.choice(sorted(read & above.all_outputs())), stage)
             continue
         node = draw.choice(above.nodes)
-        parameters = ProjectGraph(above.nodes, catalog).step(node).parameters
+        parameters = ProjectGraph(above.nodes, catalog)._parameters(node)
         names = sorted(name for name in parameters if name not in WHERE_IT_RUNS and not name.startswith("cells."))
         if names:
             name = draw.choice(names)
@@ -125,13 +125,11 @@ def replaced(tree, name, value):
 def remake(name, catalog):
     """Write an artefact anew, as its node would, with other content; return what puts the old one back."""
     graph = ProjectGraph([*pipelines["full"].nodes, *pipelines["descriptor_extraction"].nodes], catalog)
-    step = graph.lineage.maker(name)
-    assert step is not None, "only what a node makes is remade"
-    path = graph.lineage.stored(name).path
+    path = graph.path(name)
     kept = {file: file.read_bytes() for file in (path, manifest_path(path))}
     path.write_bytes(path.read_bytes() + b"and more")
-    origin = graph.lineage.origin(step, {"version": "0.1.0"}, "kedro run")
-    manifest_path(path).write_text(manifest_text(describe(name, path, origin)))
+    origin = graph.origin(graph._maker(name), {"version": "0.1.0"}, "kedro run")
+    manifest_path(path).write_text(manifest_text(name, path, origin))
 
     def restore():
         for file, content in kept.items():

@@ -13,12 +13,12 @@ from kedro.io import DatasetError
 from deephash_pipeline.project.datasets import NumpyDataset
 from deephash_pipeline.provenance import Origin, digests
 from deephash_pipeline.provenance.digests import file_digest
-from deephash_pipeline.provenance.manifest import DamagedError, manifest_path, read_manifest, verify
+from deephash_pipeline.provenance.manifest import DamagedError, checked, manifest_path, read_manifest
 from tests.project.datasets.kinds import json_dataset
 
 ORIGIN = Origin(
     node="evaluation.itq.b12.measure",
-    sources={"deephash_pipeline.retrieval": "0" * 32},
+    recipe="0" * 32,
     inputs={"itq.b12.codes": "1" * 32},
     parameters={"experiment.seed": 42, "reporting.notes": ["größer als ½"], "rate": 0.1},
 )
@@ -177,12 +177,10 @@ def test_another_process_reads_a_large_file_whole(large):
     status = large.stat()
     flip(large, 1, random.Random(0))
     os.utime(large, ns=(status.st_atime_ns, status.st_mtime_ns))
-    manifest = read_manifest(large)
-    assert manifest is not None
-    verify(large, manifest)
-    digests._remembered.cache_clear()
+    assert checked(large) is not None
+    digests._REMEMBERED.clear()
     with pytest.raises(DamagedError):
-        verify(large, manifest)
+        checked(large)
 
 
 def test_a_large_file_is_read_again_where_it_was_copied_to(large, tmp_path, monkeypatch):

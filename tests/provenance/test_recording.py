@@ -1,4 +1,4 @@
-"""Every runner leaves the same files and the same manifests; what nodes pass on in memory is part of what they make."""
+"""Every runner leaves the same files and manifests, by which the next run sees that nothing is to be done."""
 
 from contextlib import nullcontext
 
@@ -12,8 +12,7 @@ from kedro.pipeline import Node, Pipeline
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.project.datasets import CheckpointsDataset
-from deephash_pipeline.project.freshness import Provenance, nodes_to_run, policy
-from deephash_pipeline.project.freshness.graph import ProjectGraph
+from deephash_pipeline.project.freshness import POLICY, Provenance, nodes_to_run
 from deephash_pipeline.project.runners import ParallelRunner, SequentialRunner
 from deephash_pipeline.provenance.manifest import manifest_path, read_manifest
 from deephash_pipeline.training.resuming.checkpoint import TrainingState
@@ -40,11 +39,10 @@ PIPELINE = Pipeline(
         Node(total, inputs=["result", "other"], outputs="total", name="total"),
     ]
 )
-STORED = ("result", "other", "total")
+STORED = ("scaled", "result", "other", "total")
 
 
 def a_catalog(folder, factor=3, stored=STORED):
-    """A catalog in which `scaled` is passed on in memory, unless it is stored."""
     entry = {"type": "deephash_pipeline.project.datasets.AtomicDataset", "dataset": KINDS["_json"]}
     catalog = DataCatalog.from_config(
         {name: {**entry, "filepath": str(folder / f"{name}.json")} for name in ("start", *stored)}
@@ -75,13 +73,14 @@ def test_every_output_has_a_manifest_with_inputs_and_parameters(folder):
     manifest = read_manifest(folder / "result.json")
     assert manifest is not None
     assert (manifest.name, manifest.origin.node) == ("result", "add_one")
-    assert manifest.origin.inputs.keys() == {"start"}
-    assert manifest.origin.parameters == {"factor": 3}
+    assert manifest.origin.inputs.keys() == {"scaled"}
     final = read_manifest(folder / "total.json")
     assert final is not None
     assert final.origin.inputs["result"] == manifest.digest
-    assert final.origin.ancestors == manifest.origin.inputs
-    assert final.origin.inherited == {"factor": 3}
+    assert final.origin.parameters == {
+        "factor": 3,
+        "start": read_manifest(folder / "other.json").origin.inputs["start"],
+    }
 
 
 def test_what_is_made_twice_in_a_run_is_recorded_with_what_it_was_made_from_the_second_time(folder):
@@ -132,13 +131,13 @@ def test_what_an_automatic_precision_was_is_recorded_with_all_that_is_made_from_
     for name in ("result", "total"):
         manifest = read_manifest(folder / f"{name}.json")
         assert manifest is not None
-        assert manifest.origin.resolved == {"stage.training.precision": "bfloat16"}
-        assert manifest.origin.known_parameters == {"stage.training.epochs": 2, "stage.training.precision": "bfloat16"}
+        known = {key: value for key, value in manifest.origin.parameters.items() if key != "start"}
+        assert known == {"stage.training.epochs": 2, "stage.training.precision": "bfloat16"}
     assert nodes_to_run(TRAINING, a_catalog_of_trainings(folder, "auto")) == []
     assert nodes_to_run(TRAINING, a_catalog_of_trainings(folder, "float32")) == ["train", "measure"]
 
 
-def test_forced_a_training_begins_anew_and_interrupted_the_same_command_goes_on(folder):
+def test_forced_a_training_begins_anew_and_interrupted_it_goes_on_without_force(folder, monkeypatch):
     begun, failing = [], [True]
 
     def train_on(checkpoints, start):
@@ -161,39 +160,34 @@ def test_forced_a_training_begins_anew_and_interrupted_the_same_command_goes_on(
 
     def trainings_after(forced, interrupted=False):
         failing[:] = [interrupted]
-        with policy(forced=forced), pytest.raises(InputError) if interrupted else nullcontext():
+        monkeypatch.setattr(POLICY, "forced", forced)
+        with pytest.raises(InputError) if interrupted else nullcontext():
             run(folder, SequentialRunner(), pipeline=pipeline, catalog=catalog)
         return len(begun)
 
     assert [trainings_after(forced=False) for _ in range(2)] == [1, 1]
     assert [trainings_after(forced=True) for _ in range(2)] == [2, 3]
     assert trainings_after(forced=True, interrupted=True) == 4
-    assert trainings_after(forced=True) == 4
+    assert trainings_after(forced=False) == 4
     assert trainings_after(forced=True) == 5
-    assert trainings_after(forced=False) == 5
-    assert not list(benchmark.iterdir())
-
-
-def test_a_precision_that_was_named_needs_no_second_record(folder):
-    graph = ProjectGraph(TRAINING.nodes, a_catalog_of_trainings(folder, "bfloat16"))
-    assert [graph.resolved(node) for node in TRAINING.nodes] == [{}, {}]
+    assert [path.read_bytes() for path in benchmark.iterdir()] == [b""]
 
 
 @pytest.mark.usefixtures("fork_server")
 def test_processes_leave_the_same_files_and_manifests(folder):
-    stored = ("scaled", *STORED)
-    run(folder, SequentialRunner(), stored=stored)
+    run(folder, SequentialRunner())
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
-    for name in stored:
+    for name in STORED:
         (folder / f"{name}.json").unlink()
         manifest_path(folder / f"{name}.json").unlink()
-    run(folder, ParallelRunner(workers=2), stored=stored)
+    run(folder, ParallelRunner(workers=2))
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
-def test_processes_refuse_to_run_what_is_passed_on_in_memory(folder):
+@pytest.mark.parametrize("runner", [ParallelRunner, SequentialRunner])
+def test_what_would_be_passed_on_in_memory_is_refused(folder, runner):
     with pytest.raises(InputError, match="`scaled` is stored nowhere"):
-        run(folder, ParallelRunner(workers=2))
+        run(folder, runner(), stored=STORED[1:])
 
 
 def test_a_second_run_runs_nothing(folder):
@@ -204,7 +198,7 @@ def test_a_second_run_runs_nothing(folder):
     assert {path: path.stat().st_mtime_ns for path in folder.iterdir()} == before
 
 
-def test_a_parameter_of_a_node_whose_output_is_not_stored_makes_the_next_stored_one_stale(folder):
+def test_a_parameter_makes_all_stale_that_is_made_with_it(folder):
     run(folder, SequentialRunner(skipping=True))
     assert nodes_to_run(PIPELINE, a_catalog(folder, factor=4)) == ["scale", "add_one", "total"]
     with pytest.raises(InputError, match="was made with factor 3, this run has 4"):

@@ -28,7 +28,6 @@ from deephash_pipeline.cli.provenance import (
     INDEXING,
     NARROWING,
     RUN_OPTIONS,
-    explain,
     skipping_what_is_up_to_date,
     status,
 )
@@ -42,7 +41,7 @@ from deephash_pipeline.cli.refusals import (
 )
 from deephash_pipeline.cli.search import index, search
 from deephash_pipeline.cli.serve import serve
-from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.common.errors import InputError, chain_of
 from deephash_pipeline.pipelines.grid import INDEXED
 
 logger = logging.getLogger(__name__)
@@ -138,12 +137,7 @@ def within_stages(namespaces: list[str], pipeline: Pipeline) -> list[str]:
 
 def causes(error: BaseException) -> Iterator[BaseException]:
     """Walk from an error to the first cause, most specific first."""
-    chain = [error]
-    while (following := chain[-1].__cause__ or chain[-1].__context__) is not None:
-        if any(following is link for link in chain):
-            # Libraries that raise an error a second time make rings.
-            break
-        chain.append(following)
+    chain = chain_of(error)
     yield from (link for link in chain if isinstance(link, InputError))
     yield from chain
 
@@ -162,7 +156,7 @@ assert kedro_run.callback is not None, "Kedro's run command does something"
 run.params = [*map(described, kedro_run.params), *RUN_OPTIONS]
 run.callback = one_line_errors(skipping_what_is_up_to_date(kedro_run.callback))
 for command in (
-    *(new, methods, hasher, status, explain, encode, *index.commands.values(), search, duplicates, pairs, serve),
+    *(new, methods, hasher, status, encode, *index.commands.values(), search, duplicates, pairs, serve),
     *(export, export_onnx, export_huggingface, log_model),
 ):
     command.callback = one_line_errors(command.callback)

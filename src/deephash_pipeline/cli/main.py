@@ -19,7 +19,6 @@ COMMANDS = (
         "methods",
         "hasher",
         "status",
-        "explain",
         "encode",
         "index",
         "search",

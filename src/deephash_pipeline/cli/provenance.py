@@ -1,4 +1,4 @@
-"""``status`` and ``explain``, and a ``run`` that skips what is up to date."""
+"""``status``, and a ``run`` that skips what is up to date."""
 
 import functools
 import logging
@@ -16,13 +16,13 @@ from deephash_pipeline.common.cell import FIELD, FIELD_AT_A_GLANCE, FULL_AT_A_GL
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.project_folder import project_root
 from deephash_pipeline.project.checks import SoundRun
-from deephash_pipeline.project.freshness import ProjectGraph, is_up_to_date, policy, states
+from deephash_pipeline.project.freshness import POLICY, ProjectGraph, states, waiting_nodes
 from deephash_pipeline.project.freshness.graph import Catalog
 from deephash_pipeline.project.hooks import ResultTable
 from deephash_pipeline.project.runners import RUNNERS
 from deephash_pipeline.project.runners.schedule import count_cores
-from deephash_pipeline.provenance.lineage import Kind, summarised
 from deephash_pipeline.provenance.lock import RunLock
+from deephash_pipeline.provenance.states import Kind, summarised
 
 logger = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ RUN_OPTIONS = [
     click.Option(
         ["--force"],
         is_flag=True,
-        help="Run all nodes, also those that are up to date, and train anew; interrupted, the same command goes on.",
+        help="Run all nodes, also those that are up to date, and train anew.",
     ),
     click.Option(
         ["--workers"],
@@ -86,28 +86,27 @@ def skipping_what_is_up_to_date(command: Callable[..., Any]) -> Callable[..., An
 
     @functools.wraps(command)
     def wrapped(**options: Any) -> Any:
-        stale_allowed = options.pop("stale", "refuse") == "allow"
-        force = options.pop("force", False)
+        POLICY.stale_allowed = options.pop("stale", "refuse") == "allow"
+        POLICY.forced = options.pop("force", False)
         workers, on_error = options.pop("workers", None), options.pop("on_error", "continue")
         whole = set(options["pipelines"]) <= WHOLE
         runner = options.get("runner") or ("ParallelRunner" if (workers or count_cores()) > 1 else "SequentialRunner")
         runner = RUNNERS.get(runner, runner)
-        with policy(stale_allowed=stale_allowed, forced=force):
-            if not runner.startswith(OURS):
-                if workers:
-                    raise InputError(f"--workers is for the runners of this project, not for {runner}: leave it out")
-                return command(**options)
-            skipping = not force and whole and not any(options.get(name) for name in NARROWING)
-            if skipping and _is_up_to_date(options, stale_allowed):
-                return None
-            given = {"workers": workers, "on_error": on_error, "skipping": skipping}
-            parameters = {**given, **(options.get("runner_params") or {})}
-            return command(**{**options, "runner": runner, "runner_params": parameters})
+        if not runner.startswith(OURS):
+            if workers:
+                raise InputError(f"--workers is for the runners of this project, not for {runner}: leave it out")
+            return command(**options)
+        skipping = not POLICY.forced and whole and not any(options.get(name) for name in NARROWING)
+        if skipping and _is_up_to_date(options):
+            return None
+        given = {"workers": workers, "on_error": on_error, "skipping": skipping}
+        parameters = {**given, **(options.get("runner_params") or {})}
+        return command(**{**options, "runner": runner, "runner_params": parameters})
 
     return wrapped
 
 
-def _is_up_to_date(options: Mapping[str, Any], stale_allowed: bool) -> bool:
+def _is_up_to_date(options: Mapping[str, Any]) -> bool:
     """Say whether a run would do nothing; then show what it would have shown."""
     names = options["pipelines"]
     catalog = open_catalog(options.get("env"), options.get("params"), options.get("conf_source"), names)
@@ -115,7 +114,7 @@ def _is_up_to_date(options: Mapping[str, Any], stale_allowed: bool) -> bool:
     graph = ProjectGraph(pipeline.nodes, catalog)
     # All was made, but temporary files may be left, and MLflow shows the run as at work: a run of no nodes ends that.
     was_killed = graph.benchmark_folder is not None and RunLock(graph.benchmark_folder).is_left
-    if was_killed or not is_up_to_date(graph, stale_allowed):
+    if was_killed or any(waiting_nodes(graph, POLICY.stale_allowed)):
         return False
     logger.info("everything is up to date; --force makes it again")
     ResultTable().after_pipeline_run(pipeline=pipeline, catalog=catalog, run_params={"env": options.get("env")})
@@ -136,61 +135,15 @@ def status(env: str | None, names: list[str], params: dict[str, Any]) -> None:
     """Print what is fresh, stale, missing, damaged or without a manifest."""
     pipeline = joined(names)
     catalog = open_catalog(env, params, names=names)
-    found = states(_with_indexes(pipeline, catalog), catalog)
+    # None is needed, but what there is should be known.
+    indexes = [node for node in joined([INDEXING]).nodes if catalog.exists(node.outputs[0])]
+    found = states(pipeline + Pipeline(indexes), catalog)
     counts = Counter(state.kind for state in found.values())
     click.echo(", ".join(f"{counts[kind]} {kind}" for kind in Kind if counts[kind]) or "nothing is made by it")
     for kind in Kind:
         faults = [(name, state) for name, state in found.items() if state.kind is kind is not Kind.FRESH]
         for line in summarised(faults, shown=len(faults)):
             click.echo(f"{kind}: {line}")
-
-
-@click.command()
-@click.argument("name")
-@env_option
-@click.option("--pipelines", "names", default="full", callback=split_string, help="Pipelines to look for it in.")
-@params_option
-def explain(name: str, env: str | None, names: list[str], params: dict[str, Any]) -> None:
-    """Print what a dataset, or a cell such as deephash.b48, was made from: from raw images to mAP."""
-    pipeline = joined(names)
-    catalog = open_catalog(env, params, names=names)
-    pipeline = _with_indexes(pipeline, catalog)
-    explained = [output for output in pipeline.all_outputs() if output == name or output.startswith(f"{name}.")]
-    if not explained:
-        raise InputError(f"unknown `{name}`: name a dataset such as report, or a cell such as deephash.b48")
-    for line in explanation(pipeline.to_outputs(*explained), catalog):
-        click.echo(line)
-
-
-def explanation(pipeline: Pipeline, catalog: Catalog) -> Iterable[str]:
-    """Yield a paragraph for each node of a pipeline, in its order: what it read, with what it ran, what it made."""
-    graph = ProjectGraph(pipeline.nodes, catalog)
-
-    def described(name: str) -> str:
-        state = graph.lineage.state(name)
-        digest = (state.digest or "?" * SHOWN_DIGITS)[:SHOWN_DIGITS]
-        return f"{name} {digest}" + ("" if state.kind is Kind.FRESH else f" ({state.kind}: {state.reason})")
-
-    for source in sorted(filter(graph.artefact, pipeline.inputs())):
-        yield described(source)
-    for node in pipeline.nodes:
-        step = graph.step(node)
-        stored = [output for output in node.outputs if graph.artefact(output) is not None]
-        yield f"{node.name}: {', '.join(step.inputs)} ->"
-        yield from (f"    {described(output)}" for output in stored)
-        origin = graph.lineage.stored(stored[0]).origin() if stored else None
-        if origin is not None:
-            if origin.parameters:
-                known = origin.known_parameters
-                yield "    with " + ", ".join(f"{key}={known[key]}" for key in sorted(origin.parameters))
-            commit = origin.code.get("git_commit", "")[:SHOWN_DIGITS]
-            changed = " with changes" if origin.code.get("git_dirty") == "true" else ""
-            version = f"version {origin.code.get('version')}" + (f", commit {commit}{changed}" if commit else "")
-            yield f"    by {version}: {origin.command}"
-    for name in sorted(pipeline.outputs()):
-        if name.endswith(".metrics") and graph.lineage.state(name).kind is not Kind.MISSING:
-            metrics = catalog.load(name)
-            yield f"{name}: mean average precision {metrics['mean_average_precision']:.4f}"
 
 
 def open_catalog(
@@ -224,8 +177,3 @@ def catalog_of(session: Any, names: Iterable[str] = ("full",)) -> Catalog:
     context._pipelines_to_validate = list(names)
     catalog: Catalog = context.catalog
     return catalog
-
-
-def _with_indexes(pipeline: Pipeline, catalog: Catalog) -> Pipeline:
-    """Add the nodes of those indexes that were made: none is needed, but what there is should be known."""
-    return pipeline + Pipeline([node for node in joined([INDEXING]).nodes if catalog.exists(node.outputs[0])])

@@ -3,8 +3,6 @@
 import json
 from collections.abc import Iterable
 from contextlib import suppress
-from functools import lru_cache
-from os import stat_result
 from pathlib import Path
 
 import xxhash
@@ -25,18 +23,7 @@ def text_digest(text: str) -> str:
     return xxhash.xxh3_128_hexdigest(text.encode())
 
 
-class _State:
-    """A file as it is found: equal to another as long as its place, size and time of change are."""
-
-    def __init__(self, path: Path, status: stat_result) -> None:
-        self.path = path
-        self.key = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _State) and self.key == other.key
-
-    def __hash__(self) -> int:
-        return hash(self.key)
+_REMEMBERED: dict[tuple[int, ...], str] = {}
 
 
 def file_digest(path: Path) -> str:
@@ -46,12 +33,11 @@ def file_digest(path: Path) -> str:
         OSError: it cannot be read.
     """
     status = path.stat()
-    return content_digest(path) if status.st_size < REMEMBERED_BYTES else _remembered(_State(path, status))
-
-
-@lru_cache(maxsize=1024)
-def _remembered(file: _State) -> str:
-    return content_digest(file.path)
+    key = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+    digest = _REMEMBERED.get(key) or content_digest(path)
+    if status.st_size >= REMEMBERED_BYTES:
+        _REMEMBERED[key] = digest
+    return digest
 
 
 def files_digest(root: Path, names: Iterable[str], memory: Path) -> str:

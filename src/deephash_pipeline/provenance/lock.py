@@ -2,15 +2,14 @@
 
 import fcntl
 import os
-import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Final
+from typing import IO
 
 from deephash_pipeline.common.errors import InputError
 
 LOCK = "run.lock"
-TEMPORARY: Final = re.compile(r"\..+\.[\w.-]+-[0-9a-f]{32}(\.\w+)?")
+TEMPORARY = f".*-{'[0-9a-f]' * 32}*"
 """Names of files that are being written, see `deephash_pipeline.common.stores.temporary_name`."""
 
 
@@ -18,18 +17,18 @@ class RunLock:
     """The right to write the artefacts of one benchmark, by ``flock``: the system takes it from a process that dies.
 
     Args:
-        folder: of the benchmark. The file ``run.lock`` is made in it, and removed at the end; one that a killed run has
-            left locks nothing, and says that the run had not come to its end.
+        folder: of the benchmark. The file ``run.lock`` is made in it and stays; it has the number of the process until
+            the run has come to its end, or is killed.
     """
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / LOCK
-        self._file: int | None = None
+        self._file: IO[str] | None = None
 
     @property
     def is_left(self) -> bool:
         """Whether a run is at work, or was killed and none has come to its end after it."""
-        return self._path.exists()
+        return self._path.exists() and self._path.stat().st_size > 0
 
     def take(self) -> None:
         """Take it.
@@ -37,43 +36,28 @@ class RunLock:
         Raises:
             InputError: another run has it, or the folder cannot be written to.
         """
-        while True:
-            try:
-                self._path.parent.mkdir(parents=True, exist_ok=True)
-                file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666)
-            except OSError as error:
-                raise InputError(
-                    f"{self._path} cannot be written ({error.strerror}): make the folder writable"
-                ) from error
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
-                process = os.pread(file, 20, 0).decode(errors="replace").strip()
-                os.close(file)
-                raise InputError(
-                    f"another run, process {process}, works on {self._path.parent}: wait for its end, or stop it"
-                ) from error
-            # Whoever had it before may have removed the file between the two calls.
-            if _is_at(file, self._path):
-                break
-            os.close(file)
-        os.ftruncate(file, 0)
-        os.pwrite(file, f"{os.getpid()}\n".encode(), 0)
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            file = self._path.open("a", encoding="ascii")
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            file.close()
+            raise InputError(
+                f"another run, process {self._path.read_text('ascii').strip()}, works on {self._path.parent}: wait for "
+                "its end, or stop it"
+            ) from error
+        except OSError as error:
+            raise InputError(f"{self._path} cannot be written ({error.strerror}): make the folder writable") from error
+        file.truncate(0)
+        print(os.getpid(), file=file, flush=True)
         self._file = file
 
     def give_back(self) -> None:
         """Give it back, if it was taken."""
-        file, self._file = self._file, None
-        if file is not None:
-            self._path.unlink(missing_ok=True)
-            os.close(file)
-
-
-def _is_at(file: int, path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(file), path.stat())
-    except FileNotFoundError:
-        return False
+        if self._file is not None:
+            self._file.truncate(0)
+            self._file.close()
+            self._file = None
 
 
 def sweep(folders: Iterable[Path]) -> list[Path]:
@@ -82,10 +66,7 @@ def sweep(folders: Iterable[Path]) -> list[Path]:
     Returns:
         What was removed.
     """
-    removed = []
-    for folder in folders:
-        for path in folder.rglob(".*"):
-            if TEMPORARY.fullmatch(path.name) and path.is_file():
-                path.unlink(missing_ok=True)
-                removed.append(path)
+    removed = [path for folder in folders for path in folder.rglob(TEMPORARY) if path.is_file()]
+    for path in removed:
+        path.unlink(missing_ok=True)
     return removed

@@ -10,7 +10,7 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.provenance.digests import file_digest, text_digest
 
 SUFFIX = ".provenance.json"
-FORMAT = 1
+FORMAT = 2
 SEAL = ', "seal": "'
 REMEDY = "make it again with `kedro run --pipelines=full`"
 
@@ -25,35 +25,20 @@ class Origin:
 
     Attributes:
         node: node that makes it.
-        sources: module -> digest of its source, for the modules that the node reaches.
+        recipe: digest of the node's parameters and code, and of the recipes of its inputs, up to the raw images.
         inputs: name -> digest of the artefacts that the node reads.
-        parameters: dotted name -> value of those that the node receives.
-        ancestors: name -> digest of the artefacts that the inputs were made from, up to the raw images.
-        inherited: dotted name -> value of the parameters that their nodes received.
+        parameters: dotted name -> value of those that the artefact owes itself to, also by its inputs; ``auto`` as what
+            it was where the node ran; and the digests of what no node makes.
         code: version and commit of the package, versions of Python and PyTorch.
         command: command line that was given.
-        resolved: dotted name -> what a parameter of ``auto`` was where the node ran, or one of those before it.
     """
 
     node: str
-    sources: Mapping[str, str] = field(default_factory=dict)
+    recipe: str = ""
     inputs: Mapping[str, str] = field(default_factory=dict)
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    ancestors: Mapping[str, str] = field(default_factory=dict)
-    inherited: Mapping[str, Any] = field(default_factory=dict)
     code: Mapping[str, str] = field(default_factory=dict)
     command: str = ""
-    resolved: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def known_parameters(self) -> dict[str, Any]:
-        """Dotted name -> value of all parameters that the artefact owes itself to; ``auto`` as what it was.
-
-        Example:
-            >>> Origin("train", parameters={"precision": "auto"}, resolved={"precision": "float32"}).known_parameters
-            {'precision': 'float32'}
-        """
-        return {**self.inherited, **self.parameters, **self.resolved}
 
 
 @dataclass(frozen=True)
@@ -83,15 +68,13 @@ def manifest_path(path: Path) -> Path:
     return path.with_name(path.name + SUFFIX)
 
 
-def describe(name: str, path: Path, origin: Origin) -> Manifest:
-    """Make the manifest of the file at `path`, which need not have its final name yet."""
-    return Manifest(name, path.stat().st_size, file_digest(path), origin)
+def manifest_text(name: str, path: Path, origin: Origin) -> str:
+    """Describe the file at `path`, which need not have its final name yet: as JSON, sealed with its own digest.
 
-
-def manifest_text(manifest: Manifest) -> str:
-    """Write a manifest as JSON, sealed with the digest of its own text; equal manifests are equal texts."""
-    content = {"format": FORMAT, **vars(manifest), "origin": vars(manifest.origin)}
-    text = f'{{"content": {json.dumps(content, sort_keys=True)}'
+    Equal files of equal origin have equal texts.
+    """
+    content = {"format": FORMAT, "name": name, "size": path.stat().st_size, "digest": file_digest(path)}
+    text = f'{{"content": {json.dumps(content | {"origin": vars(origin)}, sort_keys=True)}'
     return f'{text}{SEAL}{text_digest(text)}"}}\n'
 
 
@@ -117,14 +100,21 @@ def read_manifest(path: Path) -> Manifest | None:
         raise DamagedError(f"the manifest of {path} is damaged: {REMEDY}") from error
 
 
-def verify(path: Path, manifest: Manifest) -> None:
-    """Compare a file with its manifest.
+def checked(path: Path) -> Manifest | None:
+    """Read the manifest of the file at `path`, and compare the file with it.
+
+    Returns:
+        The manifest; None without one.
 
     Raises:
+        FileNotFoundError: the file is not there.
         DamagedError: it is another one, or not what was written.
     """
-    size = path.stat().st_size
+    manifest, size = read_manifest(path), path.stat().st_size
+    if manifest is None:
+        return None
     if size != manifest.size:
         raise DamagedError(f"{path} is damaged, it has {size:,} bytes instead of {manifest.size:,}: {REMEDY}")
     if file_digest(path) != manifest.digest:
         raise DamagedError(f"{path} is damaged, its content is not what its manifest says: {REMEDY}")
+    return manifest

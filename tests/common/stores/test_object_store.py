@@ -1,7 +1,6 @@
 """Object stores, against moto's S3 server on the loopback device: encoding, datasets, and what must be on a disk."""
 
 import os
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,10 +15,8 @@ from deephash_pipeline.project.datasets import (
     ImageSourceDataset,
     NumpyDataset,
 )
-from deephash_pipeline.project.datasets.atomic_file import fetched
 from deephash_pipeline.provenance import Origin
-from deephash_pipeline.provenance.artefacts import StoredFile
-from deephash_pipeline.provenance.lineage import Kind, Lineage
+from deephash_pipeline.provenance.manifest import DamagedError
 from deephash_pipeline.search.encoding import CodeFolder, EncodingWorkers, Source, encode_source
 from tests.search.encoding.conftest import BROKEN, code_of, folder, hasher, pictures, write_tar
 
@@ -127,10 +124,6 @@ def test_a_dataset_of_kedro_is_stored_as_on_a_disk(tmp_path):
     assert not os.path.exists("s3:")
 
 
-def in_store(address):
-    return StoredFile(Path(address), fetch=lambda: fetched(address))
-
-
 def test_a_manifest_is_stored_beside_and_what_is_not_its_file_is_refused():
     address = f"{BUCKET}/arrays/codes.npy"
     dataset = NumpyDataset(address)
@@ -140,18 +133,16 @@ def test_a_manifest_is_stored_beside_and_what_is_not_its_file_is_refused():
         "codes.npy",
         "codes.npy.provenance.json",
     ]
-    stored = in_store(address)
-    assert stored.origin() == Origin("encode")
-    graph = Lineage((), lambda name: None)
-    fresh = stored.digest_now(graph)
+    assert dataset.check().origin == Origin("encode")
     write_whole(address, read_bytes(address)[:-1] + b"\x09")
-    assert stored.state(graph, "codes").kind is Kind.DAMAGED
+    with pytest.raises(DamagedError, match=r"s3://bucket/arrays/codes\.npy is damaged"):
+        dataset.check()
     with pytest.raises(DatasetError, match=r"s3://bucket/arrays/codes\.npy is damaged"):
         dataset.load()
     dataset.save(np.arange(4))
-    assert stored.state(graph, "codes").kind is Kind.UNRECORDED
-    assert stored.digest_now(graph) == fresh
-    assert in_store(f"{BUCKET}/nowhere.npy").state(graph, "codes").kind is Kind.MISSING
+    assert dataset.check() is None
+    with pytest.raises(FileNotFoundError):
+        NumpyDataset(f"{BUCKET}/nowhere.npy").check()
 
 
 @pytest.mark.parametrize(

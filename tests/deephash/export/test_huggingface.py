@@ -12,12 +12,7 @@ from tests.deephash.test_hasher import random_images
 METRICS = {"method": "deephash", "mean_average_precision": 0.75, "validation_mean_average_precision": None}
 ORIGIN = Origin(
     node="fine_tuning.deephash.b48.fine_tune",
-    sources={},
-    inputs={},
-    parameters={"fine_tuning.training.epochs": 10},
-    ancestors={},
-    inherited={"experiment.seed": 7, "data_ingestion.query_count": 500},
-    code={},
+    parameters={"fine_tuning.training.epochs": 10, "experiment.seed": 7, "data_ingestion.query_count": 500},
     command="kedro run --env=digits",
 )
 

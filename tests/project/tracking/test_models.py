@@ -45,10 +45,10 @@ def test_it_is_registered_and_lies_where_the_server_of_artifacts_looks(logged):
     assert address == "models:/digits-deephash-b48/1"
     client = MlflowClient(f"sqlite:///{project}/mlflow.db")
     version = client.get_model_version("digits-deephash-b48", "1")
-    model = client.get_logged_model(folder.parent.name)
-    assert model.params == {"method": "deephash", "code_length": "48", "network": "lenet"}
-    assert version.source == model.artifact_location
-    assert folder == project / "mlartifacts" / model.artifact_location.removeprefix("mlflow-artifacts:/")
+    run = client.get_run(version.run_id)
+    assert {"method": "deephash", "code_length": "48", "network": "lenet"}.items() <= run.data.tags.items()
+    assert (run.info.status, version.source) == ("FINISHED", f"{run.info.artifact_uri}/model")
+    assert folder == project / "mlartifacts" / version.source.removeprefix("mlflow-artifacts:/")
 
 
 def test_it_is_text_and_safetensors_with_a_signature_an_example_and_its_requirements(logged):

@@ -4,12 +4,10 @@ import fcntl
 import logging
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from pathlib import Path
 from unittest.mock import MagicMock
 
@@ -72,8 +70,8 @@ def test_what_a_killed_run_has_left_open_is_closed_when_the_next_begins(project,
     def begin():
         hooks.append(MlflowTracking())
         hooks[-1].before_pipeline_run({"project_path": str(project)}, PIPELINE, stored_catalog("killed"))
-        opened = hooks[-1]._opened()
-        return opened.parent, opened.child("itq.b12", None)
+        store, parent = hooks[-1]._opened()
+        return parent, store.open("itq.b12", {})
 
     def statuses(found):
         return [str(client().get_run(run).info.status) for run in found]
@@ -127,13 +125,6 @@ def test_killed_while_the_database_is_made_the_next_run_is_tracked(tmp_path, kil
     assert left == {"mlflow.db"}
 
 
-def test_a_database_that_was_left_half_made_is_made_anew(tmp_path):
-    with closing(sqlite3.connect(tmp_path / "mlflow.db")) as database:
-        database.execute("CREATE TABLE experiments (experiment_id INTEGER)")
-        database.execute("CREATE TABLE alembic_version (version_num VARCHAR(32))")
-    assert MlflowStore(tmp_path, "digits").open("first", {})
-
-
 def test_without_a_usable_database_the_run_goes_on_with_a_warning(tmp_path, caplog):
     (tmp_path / "mlflow.db").mkdir()
     catalog = stored_catalog("unusable")
@@ -167,7 +158,7 @@ def test_a_cell_whose_files_cannot_be_read_leaves_no_run_open(project, tmp_path,
     assert ["could not log itq.b12.metrics" in record.getMessage() for record in caplog.records] == [True]
 
 
-def test_a_cell_that_was_still_training_is_killed_with_its_run(project, client):
+def test_a_cell_that_was_not_measured_yet_is_killed_with_its_run(project, client):
     training = Pipeline(
         [Node(lambda seed: HISTORY, "params:seed", "history", name="train")],
         namespace="itq.b12",

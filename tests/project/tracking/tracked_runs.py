@@ -60,11 +60,11 @@ def run(project, catalog, pipeline=PIPELINE, env="mnist"):
         for node in pipeline.nodes:
             hook.before_node_run(node=node)
             outputs = node.run({name: catalog.load(name) for name in node.inputs})
-            hook.after_node_run(node=node, catalog=catalog, outputs=outputs)
             for name, value in outputs.items():
                 catalog[name] = MemoryDataset(value, copy_mode="assign")
+            hook.after_node_run(node=node, catalog=catalog)
     except (ArithmeticError, TrainingInterrupted) as error:
-        hook.on_pipeline_error(error=error)
+        hook.on_pipeline_error(error=error, pipeline=pipeline, catalog=catalog)
         return
     hook.after_pipeline_run(pipeline=pipeline, catalog=catalog)
 

@@ -81,7 +81,7 @@ def model_card(about: HasherDescription, metrics: Mapping[str, Any] | None, orig
         True
     """
     measured = {name: value for name, value in (metrics or {}).items() if isinstance(value, int | float)}
-    parameters = origin.known_parameters if origin else {}
+    parameters = origin.parameters if origin else {}
     return CARDS.get_template("model_card.md.j2").render(
         name=f"{about.benchmark}-{about.method}-{about.code_length}",
         score=measured.get(SCORE),

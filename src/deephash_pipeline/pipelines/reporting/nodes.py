@@ -104,12 +104,12 @@ def described(origin: Origin | None) -> dict[str, str]:
     Precision is named where any training had another than float32.
 
     Example:
-        >>> described(Origin("measure", inherited={"experiment.seed": 42}, code={"git_commit": "0abc"}))
+        >>> described(Origin("measure", parameters={"experiment.seed": 42}, code={"git_commit": "0abc"}))
         {'Seed': '42', 'Git commit': '0abc'}
     """
     if origin is None:
         return {}
-    known = origin.known_parameters
+    known = origin.parameters
     shown = {name: known[f"experiment.{name}"] for name in ("network", "seed") if f"experiment.{name}" in known}
     precisions = {value for name, value in known.items() if name.endswith(".training.precision")}
     shown |= {"precision": ", ".join(sorted(precisions))} if precisions - {"float32"} else {}

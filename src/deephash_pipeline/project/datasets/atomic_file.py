@@ -17,11 +17,10 @@ from deephash_pipeline.provenance import Origin
 from deephash_pipeline.provenance.digests import text_digest
 from deephash_pipeline.provenance.manifest import (
     DamagedError,
-    describe,
+    Manifest,
+    checked,
     manifest_path,
     manifest_text,
-    read_manifest,
-    verify,
 )
 
 
@@ -129,6 +128,33 @@ class AtomicFileDataset(AbstractDataset[Content, Content], Generic[Content]):
         """Have the next content that is saved recorded as the dataset `name`, made from `origin`."""
         self._made_as = (name, origin)
 
+    def local(self) -> Path:
+        """Give the path of the file; of one in an object store, that of a copy.
+
+        Raises:
+            FileNotFoundError: it is not in the store.
+        """
+        return fetched(self._remote) if self._remote else self._filepath
+
+    def check(self, path: Path | None = None) -> Manifest | None:
+        """Compare the file with its manifest.
+
+        Args:
+            path: `local`, if it is known.
+
+        Returns:
+            The manifest; None without one.
+
+        Raises:
+            FileNotFoundError: the file is not there.
+            InputError: it is not what was written.
+        """
+        path = path or self.local()
+        try:
+            return checked(path)
+        except DamagedError as error:
+            raise DamagedError(str(error).replace(str(path), self._remote or str(path))) from None
+
     @abstractmethod
     def _read(self, path: Path) -> Content:
         """Read the whole content from `path`."""
@@ -147,13 +173,8 @@ class AtomicFileDataset(AbstractDataset[Content, Content], Generic[Content]):
         if not self._exists():
             place = self._remote or self._filepath
             raise DatasetError(f"{place} is not there: run the stage that makes it, or `kedro run --pipelines=full`")
-        path = fetched(self._remote) if self._remote else self._filepath
-        manifest = read_manifest(path)
-        if manifest is not None:
-            try:
-                verify(path, manifest)
-            except DamagedError as error:
-                raise DamagedError(str(error).replace(str(path), self._remote or str(path))) from None
+        path = self.local()
+        self.check(path)
         return self._read(path)
 
     def save(self, content: Content) -> None:
@@ -166,7 +187,7 @@ class AtomicFileDataset(AbstractDataset[Content, Content], Generic[Content]):
             with storing(self._remote) as path:
                 self._write(path, content)
                 if made_as is not None:
-                    manifest_path(path).write_text(manifest_text(describe(made_as[0], path, made_as[1])), "utf-8")
+                    manifest_path(path).write_text(manifest_text(made_as[0], path, made_as[1]), "utf-8")
             return
         described = manifest_path(self._filepath)
         if made_as is None:
@@ -181,7 +202,7 @@ class AtomicFileDataset(AbstractDataset[Content, Content], Generic[Content]):
             replacing(self._filepath, flush_folder=False) as temporary,
         ):
             self._write(temporary, content)
-            temporary_manifest.write_text(manifest_text(describe(name, temporary, origin)), encoding="utf-8")
+            temporary_manifest.write_text(manifest_text(name, temporary, origin), encoding="utf-8")
 
     def _exists(self) -> bool:
         return is_there(self._remote) if self._remote else self._filepath.is_file()

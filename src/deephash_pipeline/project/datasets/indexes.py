@@ -5,7 +5,7 @@ from typing import Any
 
 from deephash_pipeline.common.stores import refuse_remote
 from deephash_pipeline.project.datasets.atomic_file import AtomicFileDataset
-from deephash_pipeline.provenance.manifest import manifest_path
+from deephash_pipeline.provenance.manifest import Manifest, manifest_path
 from deephash_pipeline.search import HammingIndex
 from deephash_pipeline.search.images import EncodedDatabase, ImageIndex, write_index
 
@@ -36,13 +36,15 @@ class IndexDataset(AtomicFileDataset[Any]):
         write_index(self.filepath.parent, content)
         super().save(content)
 
-    def check(self) -> None:
-        """Compare all segments of codes with their checksums.
+    def check(self, path: Path | None = None) -> Manifest | None:
+        """Compare the hasher with its manifest, and all segments of codes with their checksums.
 
         Raises:
             InputError: one is damaged.
         """
+        manifest = super().check(path)
         HammingIndex.open(self.filepath.parent, read_only=True).close()
+        return manifest
 
     def _read(self, path: Path) -> ImageIndex:
         return ImageIndex.open(path.parent, read_only=True)

@@ -1,40 +1,40 @@
-"""Nodes and catalog of Kedro as the graph of a `Lineage`."""
+"""Nodes and catalog of Kedro as what makes artefacts: which are what this code, these parameters and inputs make.
 
-import inspect
+Each artefact has a recipe: a digest of the parameters and the code of its node and of the recipes of its inputs, up to
+the raw images. It is fresh if the recipe in its manifest is the one that the graph comes to now.
+"""
+
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from functools import cache, cached_property, partial
+from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 from kedro.framework.project import pipelines
 from kedro.io import CatalogProtocol
 from kedro.pipeline import Pipeline
 from kedro.pipeline.node import Node
-from pydantic import BaseModel, ValidationError
+from kedro.validation.type_extractor import TypeExtractor
+from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic_core import to_jsonable_python
 
 from deephash_pipeline.common.devices import resolve_device, resolve_precision
-from deephash_pipeline.project.datasets import (
-    CheckpointsDataset,
-    EncoderDataset,
-    FilesDataset,
-    HasherDataset,
-    ImageSourceDataset,
-    IndexDataset,
-)
-from deephash_pipeline.project.datasets.atomic_file import AtomicFileDataset, fetched
-from deephash_pipeline.provenance.artefacts import FoundFiles, Source, StoredFile
-from deephash_pipeline.provenance.digests import file_digest
-from deephash_pipeline.provenance.lineage import Artefact, Kind, Lineage, State, Step
+from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.project.datasets import FilesDataset, ImageSourceDataset
+from deephash_pipeline.project.datasets.atomic_file import AtomicFileDataset
+from deephash_pipeline.provenance.code import platform_version
+from deephash_pipeline.provenance.digests import file_digest, text_digest
+from deephash_pipeline.provenance.manifest import DamagedError, Manifest, Origin, checked, read_manifest
 from deephash_pipeline.provenance.sources import sources
+from deephash_pipeline.provenance.states import AUTO, Kind, State, first_difference
 
 Catalog = CatalogProtocol[Any, Any]
 
 WHERE_IT_RUNS = "experiment.device"
 """A parameter that says where something is computed, not what."""
 
-EXPERIMENT, AUTO = "params:experiment", "auto"
+EXPERIMENT = "params:experiment"
 PRECISION = ".training.precision"
 """How the names of parameters end that may be ``auto`` and change what is computed."""
 
@@ -46,41 +46,34 @@ BENCHMARK_FILE = "class_names"
 
 
 class ProjectGraph:
-    """The nodes of some pipelines as the steps of a `Lineage`.
+    """The nodes of some pipelines, and the state of all that they make.
+
+    Files that are found by a pattern are artefacts of their own, such as ``references/pq_reference.json``: the name of
+    what finds them, and their path below its folder.
 
     Args:
-        nodes: nodes of the graph. What others make is a source.
+        nodes: nodes of the graph. What others make is a source. Where several make the same artefact, the first that
+            has the recipe of its manifest counts.
         catalog: catalog with the parameters of this run.
 
     Attributes:
         nodes: all of them, each once.
-        artefact: gives what is stored under a name; None for what is only passed on in memory.
-        lineage: their steps and artefacts.
+        catalog: as given.
+        state: says by name what an artefact is like.
+        code: digests the code that a node reaches.
     """
 
     def __init__(self, nodes: Iterable[Node], catalog: Catalog) -> None:
-        self._catalog = catalog
-        self.nodes = list({(node.name, tuple(node.inputs), tuple(node.outputs)): node for node in nodes}.values())
-        self._makers = {output: node for node in reversed(self.nodes) for output in node.outputs}
-        self.artefact = cache(self._find_artefact)
-        self._parameter = cache(self._read_parameter)
-        self._dataset = cache(catalog.get)
-        self._steps = {self._key(node): self._as_step(node) for node in self.nodes}
-        self.lineage = Lineage(self._steps.values(), self.artefact)
-
-    def step(self, node: Node) -> Step:
-        """Give the step that a node is."""
-        return self._steps[self._key(node)]
-
-    def resolved(self, node: Node) -> dict[str, str]:
-        """Say what parameters of a node that are ``auto`` come to in this process, where it runs."""
-        found = [
-            name for name, value in self.step(node).parameters.items() if name.endswith(PRECISION) and value == AUTO
-        ]
-        if not found:
-            return {}
-        experiment = self._parameter(EXPERIMENT, None)
-        return dict.fromkeys(found, resolve_precision(AUTO, resolve_device(experiment.get("device", AUTO))))
+        self.nodes = list(dict.fromkeys(nodes))
+        self.catalog = catalog
+        self._makers: dict[str, list[Node]] = {}
+        for node in self.nodes:
+            for output in node.outputs:
+                self._makers.setdefault(output, []).append(node)
+        self.state, self.code = cache(self._state), cache(self._code)
+        self._dataset, self._parameter = cache(catalog.get), cache(self._read_parameter)
+        self._parameters, self._recipe = cache(self._read_parameters), cache(self._find_recipe)
+        self._behind = cache(self._find_parameters_behind)
 
     @cached_property
     def benchmark_folder(self) -> Path | None:
@@ -90,92 +83,148 @@ class ProjectGraph:
             return None
         return dataset.filepath.parent
 
-    def benchmark_folders(self) -> list[Path]:
-        """Give the folders of the benchmark in all layers."""
-        folder = self.benchmark_folder
-        return [] if folder is None else sorted(folder.parents[1].glob(f"*/{folder.name}"))
+    def stored(self, names: Iterable[str]) -> list[str]:
+        """Name the artefacts among some datasets: what is stored, and each of the files that are found."""
+        found: list[str] = []
+        for name in names:
+            dataset = None if is_parameter(name) else self._dataset(name)
+            if isinstance(dataset, FilesDataset) and dataset.tracked:
+                found += (f"{name}/{path.relative_to(dataset.folder).as_posix()}" for path in dataset.files())
+            elif isinstance(dataset, AtomicFileDataset | ImageSourceDataset):
+                found.append(name)
+        return list(dict.fromkeys(found))
 
-    @staticmethod
-    def _key(node: Node) -> tuple[str, frozenset[str]]:
-        return node.name, frozenset(node.inputs)
+    def path(self, name: str) -> Path:
+        """Say where an artefact lies, or its copy, if it lies in an object store."""
+        finder, _, below = name.partition("/")
+        dataset = self._dataset(finder)
+        return Path(dataset.folder, below) if below else Path(dataset.local())
 
-    def _as_step(self, node: Node) -> Step:
-        def read_parameters() -> dict[str, Any]:
-            nodes = self.with_what_only_memory_has(node)
-            return self._received({name: model for each in nodes for name, model in parameter_models(each).items()})
+    def made_as(self, name: str) -> str:
+        """Give the name under which a file that was found is made by this graph; the same name where it is not."""
+        manifest = self._manifest(name) if "/" in name else None
+        made = manifest is not None and manifest.name in self._makers and self.path(manifest.name) == self.path(name)
+        return manifest.name if manifest is not None and made else name
 
-        return Step(
-            node.name,
-            tuple(node.outputs),
-            lambda: self._stored_inputs(node),
-            read_parameters,
-            lambda: sources(*self._code(node)),
-        )
+    def origin(self, node: Node, code: Mapping[str, str], command: str) -> Origin:
+        """Describe what the outputs of a node are made from when it runs now, with what its inputs were made with."""
+        inputs: dict[str, str] = {}
+        recipes: dict[str, str] = {}
+        parameters: dict[str, Any] = {}
+        own = self._parameters(node)
+        if automatic := [name for name in own if name.endswith(PRECISION) and own[name] == AUTO]:
+            device = resolve_device(self._parameter(EXPERIMENT).get("device", AUTO))
+            own = own | dict.fromkeys(automatic, resolve_precision(AUTO, device))
+        for name in self.stored(node.inputs):
+            manifest = self._manifest(name)
+            inputs[name] = recipes[name] = manifest.digest if manifest else self._content(name) or ""
+            if manifest is None:
+                parameters[name] = inputs[name]
+            elif "/" not in name:
+                recipes[name] = manifest.origin.recipe
+                parameters |= manifest.origin.parameters
+        recipe = self._recipe_with(node, recipes)
+        return Origin(node.name, recipe, inputs, {**parameters, **own}, {**code, **platform_version()}, command)
 
-    def _stored_inputs(self, node: Node) -> tuple[str, ...]:
-        names = dict.fromkeys(name for each in self.with_what_only_memory_has(node) for name in each.inputs)
-        return tuple(name for name in names if not is_parameter(name) and self.artefact(name) is not None)
+    def _state(self, name: str) -> State:
+        if self._images(name):
+            return State(Kind.FRESH, "", self._content(name))
+        if (made_as := self.made_as(name)) != name:
+            return self.state(made_as)
+        try:
+            manifest = checked(self.path(name)) if "/" in name else self._dataset(name).check()
+        except FileNotFoundError:
+            return State(Kind.MISSING, "is not there")
+        except InputError as error:
+            return State(Kind.DAMAGED, f"is damaged ({error})")
+        except OSError as error:
+            return State(Kind.DAMAGED, f"cannot be read ({error})")
+        if manifest is None:
+            kind = Kind.UNRECORDED if name in self._makers or "/" in name else Kind.FRESH
+            return State(kind, "has no manifest that says what it was made from", self._content(name))
+        if manifest.name != name and "/" not in name:
+            return State(Kind.DAMAGED, f"has the manifest of `{manifest.name}`")
+        reason = self._fault(self._maker(name), manifest.origin) if name in self._makers else ""
+        return State(Kind.STALE if reason else Kind.FRESH, reason, manifest.digest)
 
-    def _code(self, node: Node) -> tuple[set[Callable[..., Any]], set[str]]:
-        """Give the functions that make a step's outputs, and the names by which parameters choose among others."""
-        functions: set[Callable[..., Any]] = set()
-        keys = {value for value in self.step(node).parameters.values() if isinstance(value, str)}
-        for each in self.with_what_only_memory_has(node):
-            functions |= set(getattr(each.func, "functions", [each.func]))
-        for name in self.step(node).inputs:
-            dataset = self._dataset(name)
-            if isinstance(dataset, ImageSourceDataset):
-                functions.add(type(dataset.source))
-            elif isinstance(dataset, EncoderDataset | HasherDataset) and name in self._makers:
-                # What it does is in the code that made it, and the same file may be made by other code.
-                of_maker, keys_of_maker = self._code(self._makers[name])
-                functions, keys = functions | of_maker, keys | keys_of_maker
-        return functions, keys
+    def _fault(self, node: Node, origin: Origin) -> str:
+        """Say why an artefact of a node is stale; nothing if it is not."""
+        if origin.recipe != self._recipe(node):
+            difference = first_difference(origin.parameters, self._behind(node))
+            return f"was made with {difference}" if difference else "was made by other code"
+        for name, digest in origin.inputs.items():
+            state = self.state(name)
+            if state.kind is Kind.STALE:
+                return state.reason
+            if state.digest not in (None, digest):
+                return f"was made from another `{name}`"
+        return ""
 
-    def with_what_only_memory_has(self, node: Node) -> Iterator[Node]:
-        """Yield a node, and those before it whose outputs are not stored: together they are one step."""
-        yield node
-        for name in node.inputs:
-            if name in self._makers and self.artefact(name) is None and not self._is_checkpoints(name):
-                yield from self.with_what_only_memory_has(self._makers[name])
+    def _maker(self, name: str) -> Node:
+        """Give the node that makes, or has made, an artefact."""
+        first, *others = self._makers[name]
+        manifest = self._manifest(name) if others else None
+        return next((node for node in others if manifest and manifest.origin.recipe == self._recipe(node)), first)
 
-    def _is_checkpoints(self, name: str) -> bool:
-        return isinstance(self._dataset(name), CheckpointsDataset)
-
-    def _find_artefact(self, name: str) -> Artefact | None:
-        dataset = self._dataset(name)
-        if isinstance(dataset, AtomicFileDataset):
-            path = dataset.filepath
-            if dataset.remote:
-                return StoredFile(path, fetch=partial(fetched, dataset.remote))
+    def _find_recipe(self, node: Node) -> str:
+        recipes: dict[str, str | None] = {}
+        for name in self.stored(node.inputs):
             if name in self._makers:
-                return StoredFile(path, check=dataset.check if isinstance(dataset, IndexDataset) else None)
-            return Source(path, lambda: file_digest(path) if path.is_file() else None)
-        if isinstance(dataset, FilesDataset) and dataset.tracked:
-            return FoundFiles(dataset.folder, dataset.files, self._name_of_file)
-        if isinstance(dataset, ImageSourceDataset):
-            return Source(dataset.folder, dataset.digest)
+                recipes[name] = self._recipe(self._maker(name))
+            else:
+                manifest = None if "/" in name else self._manifest(name)
+                recipes[name] = manifest.origin.recipe if manifest else self._remembered(name, node)
+        return self._recipe_with(node, recipes)
+
+    def _recipe_with(self, node: Node, recipes: Mapping[str, str | None]) -> str:
+        return text_digest(json.dumps([self._parameters(node), self.code(node), recipes], sort_keys=True))
+
+    def _find_parameters_behind(self, node: Node) -> dict[str, Any]:
+        """Give the parameters that a node and all before it receive, and the digests of what no node makes."""
+        behind: dict[str, Any] = {}
+        for name in self.stored(node.inputs):
+            manifest = self._manifest(name)
+            if name in self._makers:
+                behind |= self._behind(self._maker(name))
+            elif manifest is None:
+                behind[name] = self._remembered(name, node)
+            elif "/" not in name:
+                behind |= manifest.origin.parameters
+        return {**behind, **self._parameters(node)}
+
+    def _remembered(self, name: str, node: Node) -> str | None:
+        """Digest what no node makes; where it is gone, take the digest that a node has read."""
+        digest = self.state(name).digest
+        if digest is None and (manifest := self._manifest(node.outputs[0])) is not None:
+            return manifest.origin.inputs.get(name)
+        return digest
+
+    def _images(self, name: str) -> ImageSourceDataset | None:
+        dataset = None if "/" in name else self._dataset(name)
+        return dataset if isinstance(dataset, ImageSourceDataset) else None
+
+    def _manifest(self, name: str) -> Manifest | None:
+        with suppress(DamagedError, FileNotFoundError):
+            return None if self._images(name) else read_manifest(self.path(name))
         return None
 
-    def _name_of_file(self, path: Path) -> tuple[str | None, bool]:
-        """Name the dataset that a file is here, or would be if it were of this benchmark; and say whether it is."""
-        if path in self._names:
-            return self._names[path], True
-        folder = self.benchmark_folder
-        if folder is not None:
-            with suppress(ValueError):
-                layer, _benchmark, *rest = path.relative_to(folder.parents[1]).parts
-                return self._names.get(folder.parents[1].joinpath(layer, folder.name, *rest)), False
-        return None, False
+    def _content(self, name: str) -> str | None:
+        """Digest what has no manifest; None if it is not there."""
+        with suppress(OSError):
+            images = self._images(name)
+            return images.digest() if images else file_digest(self.path(name))
+        return None
 
-    @cached_property
-    def _names(self) -> dict[Path, str]:
-        found = ((name, self.artefact(name)) for name in self._makers)
-        return {artefact.path: name for name, artefact in found if isinstance(artefact, StoredFile)}
+    def _code(self, node: Node) -> str:
+        functions = set(getattr(node.func, "functions", [node.func]))
+        functions |= {type(images.source) for images in map(self._images, self.stored(node.inputs)) if images}
+        # By these names parameters choose among others.
+        keys = {value for value in self._parameters(node).values() if isinstance(value, str)}
+        return text_digest(json.dumps(sources(functions, keys)))
 
-    def _received(self, models: Mapping[str, type[BaseModel] | None]) -> dict[str, Any]:
+    def _read_parameters(self, node: Node) -> dict[str, Any]:
         """Flatten the parameters that a node receives; of a group with a block for each method, its own block."""
-        values = {name.removeprefix("params:"): self._parameter(name, model) for name, model in models.items()}
+        values = {name.removeprefix("params:"): self._parameter(name) for name in node.inputs if is_parameter(name)}
         methods = {
             value["method"]
             for value in values.values()
@@ -191,16 +240,20 @@ class ProjectGraph:
                 received[name] = file_digest(Path(received[name]))
         return {name: value for name, value in received.items() if name != WHERE_IT_RUNS}
 
-    def _read_parameter(self, name: str, model: type[BaseModel] | None) -> Any:
-        value = self._catalog.load(name)
+    def _read_parameter(self, name: str) -> Any:
+        value, model = self.catalog.load(name), self._models.get(name.removeprefix("params:"))
         if model is not None and not isinstance(value, BaseModel):
             # Kedro gives their types, and with them the defaults, to the parameters of the pipeline that runs alone.
             with suppress(ValidationError):
-                value = model.model_validate(value)
-        if isinstance(value, BaseModel):
-            # Methods' own fields count, not only those that all methods share.
-            value = value.model_dump(mode="json", serialize_as_any=True)
-        return json.loads(json.dumps(value, default=str))
+                value = TypeAdapter(model).validate_python(value)
+        # Methods' own fields count, not only those that all methods share.
+        return to_jsonable_python(value, serialize_as_any=True, fallback=str)
+
+    @cached_property
+    def _models(self) -> dict[str, Any]:
+        """Parameter -> the model that functions of nodes expect of it."""
+        graph: Any = self
+        return TypeExtractor({"graph": graph}).extract_types_from_pipelines()
 
 
 def nodes_to_run(pipeline: Pipeline, catalog: Catalog, stale_allowed: bool = False) -> list[str]:
@@ -215,27 +268,21 @@ def nodes_to_run(pipeline: Pipeline, catalog: Catalog, stale_allowed: bool = Fal
         Names of nodes, in the order of the graph; empty if everything is up to date.
     """
     graph = ProjectGraph(pipeline.nodes, catalog)
-    waiting = set(_steps_to_run(graph, stale_allowed))
-    needed = {
-        each.name for node in pipeline.nodes if node.name in waiting for each in graph.with_what_only_memory_has(node)
-    }
-    return [node.name for node in pipeline.nodes if node.name in needed]
+    return [node.name for node in waiting_nodes(graph, stale_allowed)]
 
 
-def is_up_to_date(graph: ProjectGraph, stale_allowed: bool = False) -> bool:
-    """Say whether `nodes_to_run` would name none; it ends at the first."""
-    return next(_steps_to_run(graph, stale_allowed), None) is None
-
-
-def _steps_to_run(graph: ProjectGraph, stale_allowed: bool) -> Iterator[str]:
-    return graph.lineage.steps_to_run((Kind.FRESH, Kind.STALE, Kind.UNRECORDED) if stale_allowed else (Kind.FRESH,))
+def waiting_nodes(graph: ProjectGraph, stale_allowed: bool = False) -> Iterator[Node]:
+    """Yield the nodes with stored outputs that are not up to date, see `nodes_to_run`."""
+    accepted = (Kind.FRESH, Kind.STALE, Kind.UNRECORDED) if stale_allowed else (Kind.FRESH,)
+    for node in graph.nodes:
+        if any(graph.state(output).kind not in accepted for output in graph.stored(node.outputs)):
+            yield node
 
 
 def states(pipeline: Pipeline, catalog: Catalog) -> dict[str, State]:
     """Say of every stored output of a pipeline what it is like, in the order of the graph."""
     graph = ProjectGraph(with_those_before(pipeline, catalog), catalog)
-    names = (name for node in pipeline.nodes for name in node.outputs)
-    return {name: graph.lineage.state(name) for name in names if graph.artefact(name) is not None}
+    return {name: graph.state(name) for node in pipeline.nodes for name in graph.stored(node.outputs)}
 
 
 def with_those_before(pipeline: Pipeline, catalog: Catalog) -> list[Node]:
@@ -257,23 +304,6 @@ def _is_made_elsewhere(dataset: Any) -> bool:
     if isinstance(dataset, FilesDataset):
         return any(dataset.files())
     return isinstance(dataset, AtomicFileDataset)
-
-
-def parameter_models(node: Node) -> dict[str, type[BaseModel] | None]:
-    """Give for each parameter that a node receives the pydantic model that its function expects, if it does."""
-    hints = get_type_hints(node.func)
-    inputs = node._inputs
-    if isinstance(inputs, dict):
-        arguments = [(argument, name) for argument, name in inputs.items()]
-    else:
-        names = [inputs] if isinstance(inputs, str) else inputs or []
-        known = list(inspect.signature(node.func).parameters)
-        arguments = [(known[min(at, len(known) - 1)], name) for at, name in enumerate(names)]
-    expected = {name: hints.get(argument) for argument, name in arguments if is_parameter(name)}
-    return {
-        name: model if isinstance(model, type) and issubclass(model, BaseModel) else None
-        for name, model in expected.items()
-    }
 
 
 def flatten(name: str, value: Any) -> dict[str, Any]:

@@ -1,14 +1,12 @@
 """The Kedro hook that records what nodes make, and stops a run before its first node if it would read what is stale."""
 
 import atexit
-import json
 import logging
 import os
 import shlex
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -25,12 +23,10 @@ from deephash_pipeline.common.cell import FIELD
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.progress import duration
 from deephash_pipeline.project.datasets.atomic_file import AtomicFileDataset
-from deephash_pipeline.project.freshness.graph import Catalog, ProjectGraph, flatten, is_parameter, with_those_before
-from deephash_pipeline.provenance import Origin, code_version
-from deephash_pipeline.provenance.artefacts import FoundFiles, Source
-from deephash_pipeline.provenance.digests import text_digest
-from deephash_pipeline.provenance.lineage import Kind, State, summarised
+from deephash_pipeline.project.freshness.graph import Catalog, ProjectGraph, flatten, with_those_before
+from deephash_pipeline.provenance import code_version
 from deephash_pipeline.provenance.lock import RunLock, sweep
+from deephash_pipeline.provenance.states import Kind, summarised
 from deephash_pipeline.training import CheckpointFolder
 from deephash_pipeline.training.resuming.checkpoint import CODE, FORCED
 
@@ -51,17 +47,7 @@ class Policy:
 
 
 POLICY = Policy()
-
-
-@contextmanager
-def policy(*, stale_allowed: bool = False, forced: bool = False) -> Iterator[None]:
-    """Run with another `Policy` within it."""
-    before = vars(POLICY).copy()
-    vars(POLICY).update(stale_allowed=stale_allowed, forced=forced)
-    try:
-        yield
-    finally:
-        vars(POLICY).update(before)
+"""That of the runs of this process."""
 
 
 def refuse_what_is_stale(graph: ProjectGraph, pipeline: Pipeline, run_params: Mapping[str, Any]) -> str:
@@ -70,53 +56,29 @@ def refuse_what_is_stale(graph: ProjectGraph, pipeline: Pipeline, run_params: Ma
     Raises:
         InputError: a run may not read what this one reads.
     """
-    faults = list(_faults(graph, pipeline))
+    read = [(name, graph.state(name)) for name in map(graph.made_as, graph.stored(sorted(pipeline.inputs())))]
+    faults = [(name, state) for name, state in read if state.kind is not Kind.FRESH]
     if not faults:
         return ""
     missing = [name for name, state in faults if state.kind is Kind.MISSING]
     if missing:
         more = f" and {len(missing) - 1} more are" if len(missing) > 1 else " is"
         raise InputError(
-            f"{graph.lineage.stored(missing[0]).path}{more} not there: run the stage that makes it, or "
+            f"{graph.path(missing[0])}{more} not there: run the stage that makes it, or "
             f"`{_mending_command(run_params, missing)}`"
         )
     message = "; ".join(summarised(faults))
     if not POLICY.stale_allowed or any(state.kind is Kind.DAMAGED for _, state in faults):
-        raise InputError(f"{message}: {_remedy(graph, faults, run_params)}; --stale=allow uses what is stale")
+        # What is read only where it is there, and is not made by what makes all it needs.
+        made = pipelines["full"].all_outputs() | pipelines[FIELD].all_outputs() | pipeline.inputs()
+        unneeded = [str(graph.path(name)) for name, _ in faults if name not in made]
+        if unneeded:
+            remedy = f"delete {' and '.join(unneeded)}, which this run can do without"
+        else:
+            remedy = f"`{_mending_command(run_params, [name for name, _ in faults])}` makes again what is needed"
+        raise InputError(f"{message}: {remedy}; --stale=allow uses what is stale")
     logger.warning("stale artefacts are used: %s", message)
     return f"Stale artefacts were used for this report: {message}."
-
-
-def _remedy(graph: ProjectGraph, faults: Iterable[tuple[str, State]], run_params: Mapping[str, Any]) -> str:
-    """Say what to do: a pipeline makes artefacts again; what is read only where it is there can be deleted."""
-    names: list[str] = []
-    unneeded: list[str] = []
-    # Both make all they need; what others make of it, they could not make before.
-    of_whole = pipelines["full"].all_outputs() | pipelines[FIELD].all_outputs()
-    for name, _ in faults:
-        found = graph.artefact(name)
-        if not isinstance(found, FoundFiles):
-            names.append(name)
-            continue
-        for path, own, _ in found.faults(graph.lineage):
-            made = own in of_whole and graph.lineage.stored(own).path == path
-            (names if made else unneeded).append(own if made else str(path))
-    if unneeded:
-        return f"delete {' and '.join(unneeded)}, which this run can do without"
-    return f"`{_mending_command(run_params, names)}` makes again what is needed"
-
-
-def _faults(graph: ProjectGraph, pipeline: Pipeline) -> Iterator[tuple[str, State]]:
-    """Yield what a pipeline reads, does not make, and should not read."""
-    for name in sorted(pipeline.inputs()):
-        if is_parameter(name):
-            continue
-        artefact = graph.artefact(name)
-        if artefact is None or isinstance(artefact, Source):
-            continue
-        state = graph.lineage.state(name)
-        if state.kind is not Kind.FRESH:
-            yield name, state
 
 
 def _mending_command(run_params: Mapping[str, Any], names: Iterable[str]) -> str:
@@ -146,15 +108,12 @@ class Provenance:
 
     def __init__(self) -> None:
         self._lock: RunLock | None = None
-        self._forced_file: Path | None = None
         self._nodes: list[Node] = []
-        self._catalog: Catalog | None = None
         self._graph: ProjectGraph | None = None
-        self._origins: dict[str, Origin] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what another process finds for itself; but look up the code once, for all of them."""
-        return {"_code": self._code, **vars(self), "_lock": None, "_catalog": None, "_graph": None, "_origins": {}}
+        return {"_code": self._code, **vars(self), "_lock": None, "_graph": None}
 
     @hook_impl
     def before_pipeline_run(self, run_params: dict[str, Any], pipeline: Pipeline, catalog: Catalog) -> None:
@@ -165,35 +124,31 @@ class Provenance:
         """
         self._end()
         graph = ProjectGraph(with_those_before(pipeline, catalog), catalog)
-        if graph.benchmark_folder is not None:
-            self._lock = RunLock(graph.benchmark_folder)
+        if (folder := graph.benchmark_folder) is not None:
+            self._lock = RunLock(folder)
             # An interrupted run reaches no hook.
             atexit.register(self._end)
             self._lock.take()
-            self._forced_file = graph.benchmark_folder / FORCED
-            sweep(graph.benchmark_folders())
+            sweep(folder.parents[1].glob(f"*/{folder.name}"))
         try:
             self._banner = refuse_what_is_stale(graph, pipeline, run_params)
         except InputError:
             self._end()
             raise
-        self._forced = _forced_run(self._forced_file) if POLICY.forced else ""
+        self._forced = uuid4().hex if POLICY.forced else ""
         self._began, self._command, self._project = time.time(), command(), Path(run_params["project_path"])
-        self._nodes, self._catalog, self._graph = graph.nodes, catalog, graph
+        self._nodes, self._graph = graph.nodes, graph
 
     @hook_impl
     def before_node_run(self, node: Node, catalog: Catalog, inputs: dict[str, Any]) -> dict[str, Any] | None:
         """Tell a training by which code it is; tell the report's readers the time, and what is stale."""
         if not self._nodes:
             return None
-        if self._graph is None or self._catalog is not catalog:
-            self._catalog, self._graph = catalog, ProjectGraph(self._nodes, catalog)
-        # In a later round its inputs may be others.
-        self._origins.pop(node.name, None)
+        if self._graph is None or self._graph.catalog is not catalog:
+            self._graph = ProjectGraph(self._nodes, catalog)
         for value in inputs.values():
             if isinstance(value, CheckpointFolder):
-                code = text_digest(json.dumps(self._graph.step(node).sources))
-                value.provenance |= {CODE: code, FORCED: self._forced}
+                value.provenance |= {CODE: self._graph.code(node), FORCED: self._forced}
         if not any(name.rpartition(".")[2] == REPORT for name in node.outputs):
             return None
         banner, written = (self._banner,) if self._banner else (), _written(time.time() - self._began)
@@ -206,25 +161,18 @@ class Provenance:
     @hook_impl
     def before_dataset_saved(self, dataset_name: str, node: Node) -> None:
         """Tell the dataset what its content was made from."""
-        if self._graph is None or self._catalog is None:
-            return
-        dataset = self._catalog.get(dataset_name)
-        if isinstance(dataset, AtomicFileDataset):
-            if node.name not in self._origins:
-                step, resolved = self._graph.step(node), self._graph.resolved(node)
-                self._origins[node.name] = self._graph.lineage.origin(step, self._code, self._command, resolved)
-            dataset.expect(dataset_name, self._origins[node.name])
+        dataset = self._graph.catalog.get(dataset_name) if self._graph is not None else None
+        if self._graph is not None and isinstance(dataset, AtomicFileDataset):
+            dataset.expect(dataset_name, self._graph.origin(node, self._code, self._command))
 
     def in_worker(self) -> Self | None:
         """Give the hook for another process; None outside a run."""
         return self if self._nodes else None
 
-    # The lock covers what other hooks still have to write, and a file of it that is left says that they have not.
+    # The lock covers what other hooks still have to write, and what is left of it says that they have not.
     @hook_impl(trylast=True)
     def after_pipeline_run(self) -> None:
-        """Give the lock back; the next run with --force is another one."""
-        if self._forced_file is not None:
-            self._forced_file.unlink(missing_ok=True)
+        """Give the lock back."""
         self._end()
 
     @hook_impl(trylast=True)
@@ -238,8 +186,7 @@ class Provenance:
 
     def _end(self) -> None:
         lock, self._lock = self._lock, None
-        self._forced_file = self._catalog = self._graph = None
-        self._nodes, self._origins = [], {}
+        self._nodes, self._graph = [], None
         vars(self).pop("_code", None)
         atexit.unregister(self._end)
         if lock is not None:
@@ -259,15 +206,3 @@ def _written(seconds: float) -> dict[str, str]:
     at = datetime.fromtimestamp(int(given) if given.isdecimal() else time.time(), UTC)
     took = {} if given.isdecimal() else {"Last run": f"{duration(seconds)} up to this page"}
     return {"Written": f"{at.day} {at:%B %Y, %H:%M} UTC", **took}
-
-
-def _forced_run(file: Path | None) -> str:
-    """Name a run with --force; the same command, interrupted, goes on under its name with what it has trained."""
-    with suppress(OSError):
-        name, _, of = file.read_text(encoding="utf-8").partition(" ") if file else ("", "", "")
-        if name and of == command():
-            return name
-    name = uuid4().hex
-    if file is not None:
-        file.write_text(f"{name} {command()}", encoding="utf-8")
-    return name

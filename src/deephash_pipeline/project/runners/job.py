@@ -6,8 +6,9 @@ import pickle
 import traceback
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from kedro.framework.hooks.manager import _create_hook_manager
 from kedro.pipeline.node import Node
@@ -15,6 +16,7 @@ from kedro.runner.task import Task
 from pluggy import PluginManager
 
 from deephash_pipeline.common.devices import threads
+from deephash_pipeline.common.errors import chain_of
 from deephash_pipeline.project.freshness.graph import Catalog
 
 PACKAGE = "deephash_pipeline"
@@ -66,34 +68,6 @@ class Job:
         return manager
 
 
-class Failure(NamedTuple):
-    """An error on its way to another process, with what it came from.
-
-    Attributes:
-        errors: pickled, from the error to its first cause.
-    """
-
-    errors: tuple[bytes, ...]
-
-    @classmethod
-    def of(cls, error: BaseException) -> "Failure":
-        """Take an error apart, which pickle by itself separates from its causes."""
-        error.add_note("".join(traceback.format_exception(error)))
-        chain = [error]
-        while (following := chain[-1].__cause__ or chain[-1].__context__) is not None and following not in chain:
-            chain.append(following)
-        return cls(tuple(map(_pickled, chain)))
-
-    def error(self) -> BaseException:
-        """Put it together again."""
-        first, *causes = [pickle.loads(error) for error in self.errors]
-        last = first
-        for cause in causes:
-            last.__cause__ = last = cause
-        assert isinstance(first, BaseException)
-        return first
-
-
 def run_node(job: Job, node: Node, thread_count: int = 1) -> None:
     """Run one node in this process and store what it makes, with manifests: what every worker does, wherever it is.
 
@@ -108,13 +82,26 @@ def run_node(job: Job, node: Node, thread_count: int = 1) -> None:
         Task(node, job.catalog, is_async=False, hook_manager=job.hook_manager(), run_id=job.run_id).execute()
 
 
-def attempt(job: Job, node: Node, thread_count: int = 1) -> Failure | None:
-    """Do what `run_node` does, but return an error instead of raising it: as something that any process can read."""
+def attempt(job: Job, node: Node, thread_count: int = 1) -> list[bytes]:
+    """Do what `run_node` does, but return an error instead of raising it: as something that any process can read.
+
+    Returns:
+        The error and what it came from, each pickled, for pickle separates them; nothing if all went well.
+    """
     try:
         run_node(job, node, thread_count)
     except Exception as error:
-        return Failure.of(error)
-    return None
+        error.add_note("".join(traceback.format_exception(error)))
+        return [_pickled(link) for link in chain_of(error)]
+    return []
+
+
+def error_of(errors: list[bytes]) -> BaseException | None:
+    """Put together again what `attempt` has returned."""
+    chain: list[BaseException] = [pickle.loads(error) for error in errors]
+    for error, cause in pairwise(chain):
+        error.__cause__ = cause
+    return chain[0] if chain else None
 
 
 def _pickled(error: BaseException) -> bytes:

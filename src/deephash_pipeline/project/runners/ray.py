@@ -13,7 +13,7 @@ from kedro.pipeline.node import Node
 
 from deephash_pipeline.common.ray_cluster import connected
 from deephash_pipeline.project.freshness.graph import Catalog
-from deephash_pipeline.project.runners.job import Failure, Job, attempt
+from deephash_pipeline.project.runners.job import Job, attempt, error_of
 from deephash_pipeline.project.runners.runner import GridRunner
 from deephash_pipeline.project.runners.schedule import Capacity, Needs, device_asked_for, uses_device
 from deephash_pipeline.project.runners.workers import WorkerLost, Workers
@@ -113,16 +113,12 @@ class RayTasks(Workers):
         for reference in list(self._under_way.values()):
             self._ray.cancel(reference, force=True)
 
-    def _end(self, node: Node, future: Future[bytes | None], ended: Future[None]) -> None:
+    def _end(self, node: Node, future: Future[list[bytes]], ended: Future[None]) -> None:
         self._under_way.pop(node.name, None)
         error = future.exception()
         if error is None:
-            failure = future.result()
-            if failure is None:
-                ended.set_result(None)
-            else:
-                loaded: Failure = cloudpickle.loads(failure)
-                ended.set_exception(loaded.error())
+            failure = error_of(future.result())
+            ended.set_result(None) if failure is None else ended.set_exception(failure)
         elif isinstance(error, self._ray.exceptions.RayTaskError):
             ended.set_exception(error.cause if isinstance(error.cause, Exception) else error)
         else:
@@ -130,10 +126,9 @@ class RayTasks(Workers):
             ended.set_exception(WorkerLost(f"{node.name}: its worker was lost ({type(error).__name__}: {reason})"))
 
 
-def _attempt(job: bytes, node: bytes, thread_count: int) -> bytes | None:
+def _attempt(job: bytes, node: bytes, thread_count: int) -> list[bytes]:
     """Run a node, in a worker."""
-    failure = attempt(_loaded(job), cloudpickle.loads(node), thread_count)
-    return None if failure is None else bytes(cloudpickle.dumps(failure))
+    return attempt(_loaded(job), cloudpickle.loads(node), thread_count)
 
 
 @lru_cache(maxsize=1)

@@ -77,24 +77,9 @@ class GridRunner(AbstractRunner):
     def capacity(self, catalog: Catalog) -> Capacity:
         """Say what may be taken up at the same time."""
 
-    def hooks_of_node(self, hook_manager: Any, name: str) -> Any:
-        """Give the hook of this name without those that work where a node runs."""
-        return hook_manager.subset_hook_caller(
-            name, [plugin for plugin in hook_manager.get_plugins() if isinstance(plugin, WorksInWorkers)]
-        )
-
     def interruptions(self) -> AbstractContextManager[StopRequest]:
         """Listen to signals as long as nodes run."""
         return stop_requests()
-
-    def check(self, pipeline: Pipeline, catalog: Catalog) -> None:
-        """Raise InputError if what one node makes would not reach the next, because it is stored nowhere."""
-        unstored = sorted(name for name in pipeline.all_outputs() if isinstance(catalog[name], MemoryDataset))
-        if unstored:
-            raise InputError(
-                f"`{unstored[0]}` is stored nowhere, and other processes cannot read it: give it an entry in the "
-                "catalog, or use --runner=SequentialRunner"
-            )
 
     def run(
         self,
@@ -130,9 +115,14 @@ class GridRunner(AbstractRunner):
         return None
 
     def _run(self, pipeline: Pipeline, catalog: Catalog, hook_manager: Any = None, run_id: str | None = None) -> None:
-        self.check(pipeline, catalog)
+        for name in sorted(pipeline.all_outputs()):
+            if isinstance(catalog[name], MemoryDataset):
+                raise InputError(
+                    f"`{name}` is stored nowhere, and no later run finds it: give it an entry in the catalog"
+                )
         common = {"catalog": catalog, "inputs": {}, "is_async": False, "run_id": run_id}
-        hooks = {name: partial(self.hooks_of_node(hook_manager, name), **common) for name in HOOKS}
+        in_workers = [plugin for plugin in hook_manager.get_plugins() if isinstance(plugin, WorksInWorkers)]
+        hooks = {name: partial(hook_manager.subset_hook_caller(name, in_workers), **common) for name in HOOKS}
         cores = count_cores()
         schedule = Schedule(
             pipeline, self.capacity(catalog), lambda node: needs_of(node, catalog, cores), self.on_error == "stop"
@@ -179,15 +169,8 @@ class SequentialRunner(GridRunner):
 
     def open_workers(self, catalog: Catalog, hook_manager: Any, run_id: str | None) -> Workers:
         """Use this process."""
-        return ThisProcess(catalog, hook_manager, run_id)
-
-    def hooks_of_node(self, hook_manager: Any, name: str) -> Any:
-        """Give no hook: Kedro calls all of them where the node runs."""
-        return lambda **arguments: None
+        return ThisProcess(Job.of(catalog, hook_manager.get_plugins(), run_id))
 
     def interruptions(self) -> AbstractContextManager[StopRequest]:
         """Leave signals to the training that runs."""
         return nullcontext(StopRequest())
-
-    def check(self, pipeline: Pipeline, catalog: Catalog) -> None:
-        """Accept what is passed on in memory."""

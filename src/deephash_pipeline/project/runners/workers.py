@@ -14,22 +14,17 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
 from logging.handlers import QueueHandler
 from multiprocessing import connection
-from queue import Empty, SimpleQueue
 from typing import Any
 
 import cloudpickle
 from kedro.pipeline.node import Node
-from kedro.runner.task import Task
 
 from deephash_pipeline.common import fork_server
 from deephash_pipeline.common.child_process import end_with_parent
-from deephash_pipeline.common.devices import threads
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.project.freshness.graph import Catalog
-from deephash_pipeline.project.runners.job import Failure, Job, attempt
+from deephash_pipeline.project.runners.job import Job, attempt, error_of, run_node
 from deephash_pipeline.project.runners.schedule import Needs
 
 
@@ -56,23 +51,20 @@ class Workers(ABC):
 
 
 class ThisProcess(Workers):
-    """Runs a node at once, where the run was started, with all hooks.
+    """Runs a node at once, where the run was started.
 
     Args:
-        catalog: catalog of the run.
-        hook_manager: manager of hooks of the run.
-        run_id: identifier of the run of Kedro's session.
+        job: job of the run.
     """
 
-    def __init__(self, catalog: Catalog, hook_manager: Any, run_id: str | None) -> None:
-        self._catalog, self._hook_manager, self._run_id = catalog, hook_manager, run_id
+    def __init__(self, job: Job) -> None:
+        self._job = job
 
     def submit(self, node: Node, needs: Needs) -> Future[None]:
         """Run a node."""
         future: Future[None] = Future()
         try:
-            with threads(needs.threads):
-                Task(node, self._catalog, False, hook_manager=self._hook_manager, run_id=self._run_id).execute()
+            run_node(self._job, node, needs.threads)
         except Exception as error:
             future.set_exception(error)
         else:
@@ -95,11 +87,11 @@ class WorkerProcesses(Workers):
     def __init__(self, job: Job, number: int, devices: tuple[str, ...] = ()) -> None:
         self._job = cloudpickle.dumps(job)
         self._devices = devices
-        self._idle: SimpleQueue[_Worker] = SimpleQueue()
         self._all: list[_Worker] = []
         self._lock = threading.Lock()
         self._stopping = False
-        # A thread waits for each process.
+        # A thread waits for each process, and keeps it for the next node.
+        self._own = threading.local()
         self._threads = ThreadPoolExecutor(number, thread_name_prefix="worker")
 
     def submit(self, node: Node, needs: Needs) -> Future[None]:
@@ -117,34 +109,23 @@ class WorkerProcesses(Workers):
         """End all processes."""
         with self._lock:
             self._stopping = True
-            with suppress(Empty):
-                while True:
-                    self._idle.get_nowait().leave()
             for worker in self._all:
                 worker.end()
         self._threads.shutdown(cancel_futures=True)
 
     def _run(self, node: Node, thread_count: int) -> None:
-        worker = self._take()
-        failure = worker.run(node, thread_count)
-        self._idle.put(worker)
-        if failure is not None:
-            raise failure.error()
-
-    def _take(self) -> "_Worker":
-        with suppress(Empty):
-            while True:
-                worker = self._idle.get_nowait()
-                if worker.process.is_alive():
-                    return worker
-        with self._lock:
-            if self._stopping:
-                raise WorkerLost("the run was stopped")
-            self._all = [worker for worker in self._all if worker.process.is_alive()]
-            device = self._devices[len(self._all) % len(self._devices)] if self._devices else None
-            worker = _Worker(self._job, device)
-            self._all.append(worker)
-        return worker
+        worker: _Worker | None = getattr(self._own, "worker", None)
+        if worker is None or not worker.process.is_alive():
+            with self._lock:
+                if self._stopping:
+                    raise WorkerLost("the run was stopped")
+                self._all = [worker for worker in self._all if worker.process.is_alive()]
+                device = self._devices[len(self._all) % len(self._devices)] if self._devices else None
+                worker = self._own.worker = _Worker(self._job, device)
+                self._all.append(worker)
+        error = worker.run(node, thread_count)
+        if error is not None:
+            raise error
 
 
 class _Worker:
@@ -157,8 +138,11 @@ class _Worker:
             self.process.start()
         theirs.close()
 
-    def run(self, node: Node, thread_count: int) -> Failure | None:
+    def run(self, node: Node, thread_count: int) -> BaseException | None:
         """Run a node.
+
+        Returns:
+            The error of the node, if it fails.
 
         Raises:
             WorkerLost: the process ended before the node did.
@@ -170,16 +154,10 @@ class _Worker:
                 if isinstance(message, logging.LogRecord):
                     logging.getLogger(message.name).handle(message)
                 else:
-                    assert message is None or isinstance(message, Failure)
-                    return message
+                    return error_of(message)
         except (EOFError, OSError) as error:
             self.process.join(SECONDS_TO_END)
             raise WorkerLost(f"{node.name}: its process {_how_it_ended(self.process.exitcode)}") from error
-
-    def leave(self) -> None:
-        """Let the process end, which has nothing to do."""
-        self._pipe.close()
-        self.process.join(SECONDS_TO_END)
 
     def end(self) -> None:
         """End the process, whatever it does."""

@@ -9,7 +9,7 @@ from contextlib import suppress
 from importlib.metadata import version
 from numbers import Real
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from kedro.io import CatalogProtocol, DataCatalog
 from kedro.pipeline import Pipeline
@@ -88,31 +88,25 @@ def is_number(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
 
 
-class Facts(NamedTuple):
-    """What the manifest of a dataset says: tags of digests, and parameters, as texts; nothing without a manifest."""
-
-    tags: dict[str, str]
-    parameters: dict[str, str]
-
-
-def facts_of(catalog: CatalogProtocol[Any, Any], name: str) -> Facts:
+def facts_of(catalog: CatalogProtocol[Any, Any], name: str) -> tuple[dict[str, str], dict[str, str]]:
     """Give the digests of a dataset, of what it was made from, and of the raw images, and all parameters behind it.
 
     Returns:
-        Tags ``digest.<dataset>`` -> digest; parameters by dotted names.
+        Tags ``digest.<dataset>`` -> digest; parameters by dotted names; nothing without a manifest.
     """
     dataset, manifest = catalog.get(name) if name in catalog else None, None
     if isinstance(dataset, AtomicFileDataset):
         with suppress(DamagedError):
             manifest = read_manifest(dataset.filepath)
     if manifest is None:
-        return Facts({}, {})
+        return {}, {}
     origin = manifest.origin
-    raw = {key: digest for key, digest in origin.ancestors.items() if key == RAW_IMAGES}
-    digests = {**origin.inputs, **raw, name: manifest.digest}
     # Which cell it is, the run says itself.
-    known = {key: value for key, value in origin.known_parameters.items() if not key.startswith("cells.")}
-    return Facts({f"digest.{key}": digests[key] for key in sorted(digests)}, as_texts("", known))
+    known = {key: value for key, value in origin.parameters.items() if not key.startswith("cells.")}
+    digests = {**origin.inputs, name: manifest.digest}
+    if RAW_IMAGES in known:
+        digests[RAW_IMAGES] = known.pop(RAW_IMAGES)
+    return {f"digest.{key}": digest for key, digest in digests.items()}, as_texts("", known)
 
 
 def as_texts(name: str, value: Any) -> dict[str, str]:

@@ -62,7 +62,7 @@ def requirements() -> list[str]:
 
 
 def log_model(store: MlflowStore, hasher: ImageHasher, name: str) -> tuple[str, Path]:
-    """Save a hasher among the models of an experiment, and register it.
+    """Save a hasher in a run of its own, and register it.
 
     Args:
         store: store of the experiment.
@@ -74,9 +74,14 @@ def log_model(store: MlflowStore, hasher: ImageHasher, name: str) -> tuple[str, 
     """
     about = hasher.description
     facts = {"method": about.method, "code_length": str(about.code_length), "network": about.network}
-    with store.new_model(name, facts) as (model_id, folder):
+    run, status = store.open(f"log {name}", facts), "FAILED"
+    folder = store.folder(run) / "model"
+    try:
         save_model(hasher, folder)
-    return store.register(name, model_id), folder
+        address, status = store.register(name, run, folder.name), "FINISHED"
+    finally:
+        store.close(run, status)
+    return address, folder
 
 
 def _example(image_shape: tuple[int, int, int]) -> bytes:
