@@ -129,7 +129,7 @@ def test_a_split_without_images_is_named(root):
 
 def test_a_query_class_without_training_images_is_named(root):
     paint(root / "test" / "emu" / "0.png", 1)
-    with pytest.raises(InputError, match="'emu' is in the split 'query' but not in 'training'"):
+    with pytest.raises(InputError, match="class 'emu' has no image in the split 'training'"):
         listed(root)
 
 

@@ -71,7 +71,7 @@ def test_names_of_classes_may_be_a_file(folder):
         ("\n", r"train\.txt is empty"),
         ("a.png 0 1 0\nd.png 0 1 1\n", r"class '0' has no image in the split 'training'"),
         ("a.png 0 1 1\nq.png 1 0 0\n", r"the image id 'q\.png' occurs twice"),
-        ("a.png 0 1\nd.png 1 1\n", r"differ in their number of columns"),
+        ("a.png 0 1\nd.png 1 1\n", r"test\.txt: the file \S+q\.png 1 is missing"),
     ],
 )
 def test_faulty_lists_end_in_one_line_that_names_the_place(folder, content, message):

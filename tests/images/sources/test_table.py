@@ -53,7 +53,7 @@ def test_labels_that_look_like_something_else_keep_their_name(folder):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("path,label\na.png,x\nz.png,y\nzz.png,y\n", r"row 3: the file \S+z\.png is missing \(2 such rows"),
+        ("path,label\na.png,x\nz.png,y\nzz.png,y\n", r"the file \S+z\.png is missing \(2 such lines"),
         ("path,label\na.png,x\n,y\n", "row 3: the path is empty"),
         ("path,label\na.png,x\nb.png,y\n./a.png,y\n", r"row 4: \S*a\.png is in row 2 already"),
         ("path,label\na.png,x\nb.png,y\n{folder}/a.png,y\n", r"row 4: \S*a\.png is in row 2 already"),
@@ -61,7 +61,10 @@ def test_labels_that_look_like_something_else_keep_their_name(folder):
         ("path,label,split\na.png,x,train\nb.png,y,dev\n", "row 3: the split 'dev' is unknown; take one of training"),
         ("path,label,split\na.png,x,train\nb.png,y,\n", "row 3: the split '' is unknown"),
         ("path,label,split\na.png,x,train\nb.png,y,train\n", "has the splits training: give training and query rows"),
-        ("path,label,split\na.png,x,train\nb.png,x,train\ndeep/c.png,y,test\n", "'y' is in the split 'query' but not"),
+        (
+            "path,label,split\na.png,x,train\nb.png,x,train\ndeep/c.png,y,test\n",
+            "class 'y' has no image in the split 'training'",
+        ),
         ("path,label\na.png,x\nb.png,x\n", "retrieval needs two classes"),
         ("path,label\na.png,x,\nb.png,y,\n", "has rows of more fields than its first line"),
         ("path,class\na.png,x\n", "has no column label"),

@@ -10,13 +10,20 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.stores import walk
 from deephash_pipeline.images.decoding.formats import FORMAT_NAMES, SUFFIXES, only_images
 from deephash_pipeline.images.decoding.image_files import ImageFiles
-from deephash_pipeline.images.sources.collection import SPLITS_ALLOWED, UNLABELLED, ImageCollection, collect_files
-from deephash_pipeline.images.sources.source import ListedImages
+from deephash_pipeline.images.sources.collection import (
+    UNLABELLED,
+    ImageCollection,
+    Rows,
+    by_class,
+    collect,
+    natural_order,
+)
+from deephash_pipeline.images.sources.source import SplitImages
 
 ClassFolder = Literal["top", "parent"]
 
 
-class FolderSource(ListedImages):
+class FolderSource(SplitImages):
     """A tree of image files; `splits` says which folder below the raw folder is which split.
 
     Where `labelled` is false, folders are no classes: all images are of the class `UNLABELLED`.
@@ -32,9 +39,7 @@ class FolderSource(ListedImages):
     class_folder: ClassFolder = "top"
 
     @model_validator(mode="after")
-    def _splits_are_complete(self) -> "FolderSource":
-        if set(self.splits) not in SPLITS_ALLOWED:
-            raise ValueError("splits must name the folders of training and query (and validation), or of all alone")
+    def _labels_are_somewhere(self) -> "FolderSource":
         if not self.labelled and self.class_folder != "top":
             raise ValueError("class_folder says where the labels are: leave it out where labelled is false")
         return self
@@ -70,11 +75,14 @@ def list_folder(raw: ImageFiles, splits: dict[str, str], class_folder: ClassFold
         ...     list_folder(ImageFiles(root, [], 32, 3), {"all": "."}).splits["all"].ids
         ['cat/1.png', 'dog/1.png']
     """
-    root, found = raw.root, {}
+    root = raw.root
+    found: dict[str, Rows] = {}
+    class_names: set[str] = set()
     for split, folder in splits.items():
         classes = _image_files(root / folder, class_folder)
-        found[split] = {name: [_name_below(root, path) for path in paths] for name, paths in classes.items()}
-    return collect_files(found, raw)
+        class_names |= set(classes)
+        found[split] = by_class([(_name_below(root, path), [name]) for name in classes for path in classes[name]])
+    return collect(found, raw, sorted(class_names, key=natural_order))
 
 
 def _image_files(folder: Path, class_folder: ClassFolder | None) -> dict[str, list[Path]]:

@@ -2,11 +2,9 @@
 
 import os
 import warnings
-from itertools import chain
 from pathlib import Path
 from typing import Literal
 
-import numpy as np
 import pandas as pd
 from pydantic import Field
 
@@ -16,11 +14,11 @@ from deephash_pipeline.images.decoding.image_files import Channels, ImageFiles
 from deephash_pipeline.images.sources.collection import (
     SPLITS_ALLOWED,
     ImageCollection,
-    collect_files,
+    by_class,
+    collect,
     name_below,
-    natural_order,
+    require_files,
 )
-from deephash_pipeline.images.sources.label_list import LabelList, collect_labelled
 from deephash_pipeline.images.sources.source import ListedImages
 
 SPLIT_NAMES = {
@@ -137,7 +135,7 @@ def list_table(path: Path, image_size: int, channels: Channels, label_separator:
 
     Raises:
         InputError: if a row names no class, a missing file, a file twice or an unknown split; see also `read_listing`
-            and `collect_files`. Rows are numbered as in a spreadsheet, the header being row 1.
+            and `collect`. Rows are numbered as in a spreadsheet, the header being row 1.
 
     Example:
         >>> from tempfile import TemporaryDirectory
@@ -149,50 +147,23 @@ def list_table(path: Path, image_size: int, channels: Channels, label_separator:
         ['2.png', '1.png']
     """
     table = read_listing(path, {"label"})
-    names = [name_below(path.parent, name) for name in table["path"]]
-    labels = table["label"].tolist()
-    given = table["split"].tolist() if "split" in table else ["all"] * len(table)
-    splits = [SPLIT_NAMES.get(split.lower(), "") for split in given] if "split" in table else given
-
-    found: dict[str, dict[str, list[str]]] = {}
-    several: dict[str, dict[str, set[str]]] = {}
-    for row, (name, label, split) in enumerate(zip(names, labels, splits, strict=True), start=FIRST_ROW):
+    found: dict[str, list[tuple[str, list[str]]]] = {}
+    given = table["split"] if "split" in table else [None] * len(table)
+    for row, (name, label, split) in enumerate(zip(table["path"], table["label"], given, strict=True), FIRST_ROW):
         if not label:
             raise InputError(f"{path}, row {row}: the label is empty; name the class of {name}.")
-        if not split:
-            known = ", ".join(SPLIT_NAMES)
+        known = "all" if split is None else SPLIT_NAMES.get(split.lower())
+        if known is None:
             raise InputError(
-                f"{path}, row {row}: the split {given[row - FIRST_ROW]!r} is unknown; take one of {known}."
+                f"{path}, row {row}: the split {split!r} is unknown; take one of {', '.join(SPLIT_NAMES)}."
             )
-        if not (path.parent / name).is_file():
-            missing = sum(not (path.parent / other).is_file() for other in names)
-            raise InputError(
-                f"{path}, row {row}: the file {path.parent / name} is missing ({missing} such rows in all); "
-                "paths start at the folder of the CSV, mend them or remove the rows."
-            )
-        if label_separator is None:
-            found.setdefault(split, {}).setdefault(label, []).append(name)
-        else:
-            named = {part.strip() for part in label.split(label_separator)}
-            several.setdefault(split, {})[name] = named - {""}
-    if set(found or several) not in SPLITS_ALLOWED:
+        labels = [label] if label_separator is None else [part.strip() for part in label.split(label_separator)]
+        found.setdefault(known, []).append((name_below(path.parent, name), sorted({*labels} - {""})))
+    if set(found) not in SPLITS_ALLOWED:
         raise InputError(
-            f"{path} has the splits {', '.join(sorted(found or several))}: give training and query rows (and "
+            f"{path} has the splits {', '.join(sorted(found))}: give training and query rows (and "
             "validation), or remove the column `split`."
         )
+    require_files(path, path.parent, [name for rows in found.values() for name, _ in rows])
     raw = ImageFiles(path.parent, [], image_size, channels)
-    return _collect_several(several, raw) if several else collect_files(found, raw)
-
-
-def _collect_several(found: dict[str, dict[str, set[str]]], raw: ImageFiles) -> ImageCollection:
-    """Make a collection of images with any number of labels: split -> path -> labels, rows in the order of the CSV."""
-    every = chain.from_iterable(labels for rows in found.values() for labels in rows.values())
-    class_names = sorted(set(every), key=natural_order)
-    columns = {name: column for column, name in enumerate(class_names)}
-    lists = {}
-    for split, rows in found.items():
-        multi_hot = np.zeros((len(rows), len(class_names)), dtype=np.uint8)
-        for row, labels in enumerate(rows.values()):
-            multi_hot[row, [columns[label] for label in labels]] = 1
-        lists[split] = LabelList(list(rows), multi_hot)
-    return collect_labelled(lists, raw, class_names)
+    return collect({split: rows if label_separator else by_class(rows) for split, rows in found.items()}, raw)
