@@ -17,18 +17,15 @@ from deephash_pipeline.common.stores import replacing
 from deephash_pipeline.deephash import ImageHasher
 from deephash_pipeline.deephash.feature_graph import FeatureGraph, trace
 from deephash_pipeline.hashers.onnx_hasher import CODES, FORMAT, METADATA, NO_DIGEST, digest_of_model
-from deephash_pipeline.hashing import (
-    AGH,
-    Encoder,
-    FastHash,
-    LinearEncoder,
-    LiongSDH,
-    OneOfC,
-    Sign,
-    SpectralHashing,
-    SphericalHashing,
-)
+from deephash_pipeline.hashing import Encoder, LinearEncoder
+from deephash_pipeline.hashing.agh import AGH
 from deephash_pipeline.hashing.anchors import KernelHashFunction
+from deephash_pipeline.hashing.fast_hash.fast_hash import FastHash
+from deephash_pipeline.hashing.liong_sdh import LiongSDH
+from deephash_pipeline.hashing.one_of_c import OneOfC
+from deephash_pipeline.hashing.sh import SpectralHashing
+from deephash_pipeline.hashing.sign import Sign
+from deephash_pipeline.hashing.sph import SphericalHashing
 
 
 @singledispatch
