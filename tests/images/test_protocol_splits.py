@@ -7,10 +7,9 @@ import pytest
 from PIL import Image
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.images.decoding.image_files import ImageFiles
 from deephash_pipeline.images.protocol_splits import split_by_protocol
 from deephash_pipeline.images.sources.collection import ImageCollection, ImageSet
-from deephash_pipeline.images.sources.folder import list_folder
+from deephash_pipeline.images.sources.folder import FolderSource
 from deephash_pipeline.images.splits import SplitParameters
 from deephash_pipeline.pipelines.data_ingestion.nodes import IngestionParameters
 from deephash_pipeline.retrieval.protocols import PROTOCOLS
@@ -86,7 +85,7 @@ SMALL = replace(PROTOCOLS["cifar10_1"], sizes={"query": 4, "training": 6, "valid
 
 
 def listed(tree):
-    return list_folder(ImageFiles(tree, [], 4, 3), {"training": "train", "query": "test"})
+    return FolderSource(kind="folder", image_size=4, channels=3).read(tree)
 
 
 def test_files_of_both_folders_are_drawn_from_and_keep_their_labels(cifar10_tree):

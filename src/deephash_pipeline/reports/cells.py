@@ -69,36 +69,18 @@ def grid_cells(metrics: Iterable[CellMetrics], display_names: Mapping[str, str])
     """The cells of the grid (all but the classifier baseline), by order of the display names, then by code length.
 
     Raises:
-        InputError: no cell at all, a method without a display name, or two cells of one method and code length.
+        InputError: no cell at all.
     """
     order = {method: position for position, method in enumerate(display_names)}
-    found: dict[tuple[int, int], CellMetrics] = {}
-    for cell in metrics:
-        method = str(cell.get("method"))
-        if method == CLASSIFIER_BASELINE:
-            continue
-        name = method_name(method, display_names)
-        key = (order[method], cell_code_length(cell))
-        if key in found:
-            raise InputError(f"{name} at {key[1]} bits is given twice: pass the metrics of each cell once")
-        found[key] = cell
-    if not found:
+    cells = [cell for cell in metrics if cell["method"] != CLASSIFIER_BASELINE]
+    if not cells:
         raise InputError("there are no metrics to report: evaluate at least one method first")
-    return [found[key] for key in sorted(found)]
+    return sorted(cells, key=lambda cell: (order[cell["method"]], cell_code_length(cell)))
 
 
 def classifier_baseline_cell(metrics: Iterable[CellMetrics]) -> CellMetrics | None:
-    """The cell of the 1-of-C code, or None if it was not evaluated.
-
-    Raises:
-        InputError: more than one such cell.
-    """
-    cells = [cell for cell in metrics if cell.get("method") == CLASSIFIER_BASELINE]
-    if len(cells) > 1:
-        raise InputError(
-            f"method {CLASSIFIER_BASELINE!r} is given {len(cells)} times: it has one code length, pass it once"
-        )
-    return cells[0] if cells else None
+    """The cell of the 1-of-C code, or None if it was not evaluated."""
+    return next((cell for cell in metrics if cell["method"] == CLASSIFIER_BASELINE), None)
 
 
 def shared_chance_level(cells: Sequence[CellMetrics]) -> float:

@@ -7,8 +7,6 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from deephash_pipeline.reports.cells import method_name
-
 # Okabe and Ito's colour-blind-safe hues, the light ones darkened until each stands out from white and from near-black.
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#c765a0", "#c78a00", "#3f9fd8")
 # Hues are few, so each further round of methods differs in line and marker as well: no reader needs the hue.
@@ -80,12 +78,7 @@ def curves_in_panels(
         groups: heading of each group to its methods; other methods share a last panel.
         marker_size: size of markers in pixels.
         **columns: columns ``x``, ``y`` and ``customdata``.
-
-    Raises:
-        InputError: a method is unnamed.
     """
-    for method in curves["method"].unique():
-        method_name(method, display_names)
     there = set(curves["method"])
     methods = by_group([method for method in display_names if method in there], groups)
     figure = make_subplots(cols=len(methods), subplot_titles=[*methods], horizontal_spacing=_SPACE_BETWEEN)

@@ -13,7 +13,6 @@ from torchvision.datasets import CIFAR10
 from deephash_pipeline.images.__main__ import main
 from deephash_pipeline.images.decoding.ingestion import decode_splits
 from deephash_pipeline.images.sources.folder import FolderSource
-from deephash_pipeline.images.sources.registry import read_source
 from tests.images.sources.test_torchvision_sets import QuietHandler
 
 
@@ -64,7 +63,7 @@ def test_cifar10_is_unpacked_into_the_folders_that_the_folder_source_reads(cifar
     assert sorted(path.name for path in raw.iterdir()) == ["test", "train"]
 
     source = FolderSource(kind="folder", image_size=32, channels=3)
-    collection = read_source(source, raw)
+    collection = source.read(raw)
     assert collection.class_names == ["airplane", "automobile"]
     decoded, _ = decode_splits(collection.splits, collection.class_names, 0, tmp_path / "decoded")
     for split, batch in {"training": "data_batch_1", "query": "test_batch"}.items():

@@ -6,10 +6,9 @@ from PIL import Image
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.images.decoding.decode import BrokenImageError, decode_image
-from deephash_pipeline.images.decoding.image_files import ImageFiles
 from deephash_pipeline.images.decoding.ingestion import decode_splits
 from deephash_pipeline.images.sources.collection import require_labels
-from deephash_pipeline.images.sources.folder import list_folder
+from deephash_pipeline.images.sources.folder import FolderSource
 from deephash_pipeline.images.splits import SplitParameters, split_collection
 
 SPLITS = {"training": "train", "query": "test"}
@@ -21,7 +20,7 @@ def paint(path, colour):
 
 
 def listed(root, splits=SPLITS, **options):
-    return list_folder(ImageFiles(root, [], 4, 1), splits, **options)
+    return FolderSource(kind="folder", image_size=4, channels=1, splits=splits, **options).read(root)
 
 
 @pytest.fixture

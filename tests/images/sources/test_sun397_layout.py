@@ -9,7 +9,7 @@ from deephash_pipeline.common.cell import Cell
 from deephash_pipeline.deephash import Experiment, FineTuningParameters, Run, TrainingSet, fine_tune
 from deephash_pipeline.deephash.fine_tune import build_network
 from deephash_pipeline.images.decoding.ingestion import decode_splits
-from deephash_pipeline.images.sources.registry import parse_source, read_source
+from deephash_pipeline.images.sources.registry import parse_source
 from deephash_pipeline.images.splits import SplitParameters, split_collection
 from deephash_pipeline.images.statistics import pixel_statistics
 from deephash_pipeline.pipelines.data_ingestion.nodes import IngestionParameters
@@ -37,7 +37,7 @@ def collection(tmp_path_factory):
             Image.new("RGB", (16, 12), colour).save(root / name / f"sun_{label:04d}{number}.jpg")
     (root / "ClassName.txt").write_text("\n".join(f"/{name}" for name in CLASSES))
     source = parse_source(configured("sun397", "catalog")["raw_images"]["source"])
-    return read_source(source, root)
+    return source.read(root)
 
 
 def test_every_folder_that_holds_images_is_a_class_nested_or_not(collection):

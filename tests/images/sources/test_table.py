@@ -3,7 +3,7 @@ from PIL import Image
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.images.sources.collection import ImageCollection
-from deephash_pipeline.images.sources.table import list_table
+from deephash_pipeline.images.sources.table import CsvSource
 
 NAMES = ["a.png", "b.png", "deep/c.png", "d, e.png"]
 
@@ -18,7 +18,7 @@ def folder(tmp_path):
 
 def listed(folder, content):
     (folder / "images.csv").write_text(content, encoding="utf-8")
-    return list_table(folder / "images.csv", 8, 3)
+    return CsvSource(kind="csv", image_size=8, channels=3).read(folder)
 
 
 def test_paths_start_at_the_folder_of_the_csv(folder):
@@ -83,7 +83,7 @@ def test_what_is_wrong_is_reported_in_one_line_with_its_row(folder, content, mes
 def test_a_csv_in_another_encoding_is_reported(folder):
     (folder / "images.csv").write_bytes("path,label\na.png,Bär\n".encode("latin-1"))
     with pytest.raises(InputError, match=r"cannot be read as CSV .*save it again, as UTF-8"):
-        list_table(folder / "images.csv", 8, 3)
+        CsvSource(kind="csv", image_size=8, channels=3).read(folder)
 
 
 def test_a_csv_with_blanks_and_a_byte_order_mark_is_read(folder):

@@ -24,8 +24,10 @@ ClassFolder = Literal["top", "parent"]
 
 
 class FolderSource(SplitImages):
-    """A tree of image files; `splits` says which folder below the raw folder is which split.
+    """A tree of image files; `splits` says which folder below the raw folder is which split, {"all": "."} for none.
 
+    `class_folder` names a class: "top" of the split, or "parent" of the image as in SUN397, where `a/abbey` and
+    `o/office/home` are classes.
     Where `labelled` is false, folders are no classes: all images are of the class `UNLABELLED`.
 
     Example:
@@ -45,44 +47,33 @@ class FolderSource(SplitImages):
         return self
 
     def read(self, folder: Path) -> ImageCollection:
-        """List the images."""
-        raw = ImageFiles(folder, [], self.image_size, self.channels)
-        return list_folder(raw, self.splits, self.class_folder if self.labelled else None)
+        """List the tree, in the order of its paths, without decoding any image; ids are the paths below the raw folder.
 
+        What cannot be read, such as a link whose content is not there, is listed: decoding will count it as broken.
 
-def list_folder(raw: ImageFiles, splits: dict[str, str], class_folder: ClassFolder | None = "top") -> ImageCollection:
-    """List a tree of image files, in the order of their paths, without decoding any.
+        Raises:
+            InputError: if a folder is missing or has no image, an image is in no class, a link takes a folder of the
+                split into another class, a name is no UTF-8, or a class has no image to train from.
 
-    What cannot be read, such as a link whose content is not there, is listed: decoding will count it as broken.
-
-    Args:
-        raw: the folder, and what its files are decoded to; ids are the paths below it.
-        splits: split name -> its folder below that one; {"all": "."} for a tree without splits.
-        class_folder: the folder that names a class: "top" of the split, or "parent" of the image as in SUN397, where
-            `a/abbey` and `o/office/home` are classes. None for images without labels, at any depth.
-
-    Raises:
-        InputError: if a folder is missing or has no image, an image is in no class, a link takes a folder of the split
-            into another class, a name is no UTF-8, or a class has no image to train from.
-
-    Example:
-        >>> from tempfile import TemporaryDirectory
-        >>> with TemporaryDirectory() as folder:
-        ...     root = Path(folder)
-        ...     for name in ("cat", "dog"):
-        ...         (root / name).mkdir()
-        ...         (root / name / "1.png").touch()
-        ...     list_folder(ImageFiles(root, [], 32, 3), {"all": "."}).splits["all"].ids
-        ['cat/1.png', 'dog/1.png']
-    """
-    root = raw.root
-    found: dict[str, Rows] = {}
-    class_names: set[str] = set()
-    for split, folder in splits.items():
-        classes = _image_files(root / folder, class_folder)
-        class_names |= set(classes)
-        found[split] = by_class([(_name_below(root, path), [name]) for name in classes for path in classes[name]])
-    return collect(found, raw, sorted(class_names, key=natural_order))
+        Example:
+            >>> from tempfile import TemporaryDirectory
+            >>> with TemporaryDirectory() as folder:
+            ...     for name in ("cat", "dog"):
+            ...         Path(folder, name).mkdir()
+            ...         Path(folder, name, "1.png").touch()
+            ...     source = FolderSource(kind="folder", splits={"all": "."}, image_size=32, channels=3)
+            ...     source.read(Path(folder)).splits["all"].ids
+            ['cat/1.png', 'dog/1.png']
+        """
+        found: dict[str, Rows] = {}
+        class_names: set[str] = set()
+        for split, below in self.splits.items():
+            classes = _image_files(folder / below, self.class_folder if self.labelled else None)
+            class_names |= set(classes)
+            found[split] = by_class([(_name_below(folder, path), [name]) for name in classes for path in classes[name]])
+        return collect(
+            found, ImageFiles(folder, [], self.image_size, self.channels), sorted(class_names, key=natural_order)
+        )
 
 
 def _image_files(folder: Path, class_folder: ClassFolder | None) -> dict[str, list[Path]]:

@@ -4,7 +4,7 @@ This is the format of HashNet, DeepHash-pytorch, OrthoHash and FIRe, for NUS-WID
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -34,9 +34,38 @@ class ListSource(SplitImages):
     class_names: tuple[str, ...] | str | None = None
 
     def read(self, folder: Path) -> ImageCollection:
-        """List the images."""
-        raw = ImageFiles(folder, [], self.image_size, self.channels)
-        return list_label_lists(raw, self.splits, self.class_names)
+        r"""List the images of the lists in their order, without decoding any; see `collect`.
+
+        Images of the training list are left out of the validation list: there stands the list of a database, which
+        often repeats them, and a held-out database is one that no training has seen.
+
+        Raises:
+            InputError: see `read_label_list`; also if an image is missing or listed twice.
+
+        Example:
+            >>> from tempfile import TemporaryDirectory
+            >>> with TemporaryDirectory() as folder:
+            ...     Path(folder, "a.jpg").touch()
+            ...     _ = Path(folder, "all.txt").write_text("a.jpg 1 1\n")
+            ...     source = ListSource(
+            ...         kind="list", splits={"all": "all.txt"}, class_names=("sky", "sea"), image_size=32, channels=3
+            ...     )
+            ...     source.read(Path(folder)).splits["all"].labels
+            array([[1, 1]], dtype=uint8)
+        """
+        names = _class_names(folder, self.class_names)
+        found: dict[str, Rows] = {}
+        for split, file in self.splits.items():
+            rows, names = read_label_list(folder / file, names)
+            found[split] = [(name_below(folder, name), labels) for name, labels in rows]
+            require_files(folder / file, folder, [name for name, _ in found[split]])
+        if {"training", "validation"} <= set(found):
+            trained = {name for name, _ in found["training"]}
+            held_out = [row for row in found["validation"] if row[0] not in trained]
+            repeated = len(found["validation"]) - len(held_out)
+            logger.info("%d images of the validation list are training images, and left out of it", repeated)
+            found["validation"] = held_out
+        return collect(found, ImageFiles(folder, [], self.image_size, self.channels), names)
 
     def lists(self) -> list[str]:
         """Name the lists, and the file that names the columns."""
@@ -87,50 +116,6 @@ def read_label_list(path: Path, class_names: Sequence[str] | None = None) -> tup
             )
         rows.append((name, [label for label, column in zip(names, columns, strict=True) if column == "1"]))
     return rows, names
-
-
-def list_label_lists(
-    raw: ImageFiles, lists: Mapping[str, str], class_names: Sequence[str] | str | None
-) -> ImageCollection:
-    r"""List the images of such lists, without decoding any.
-
-    Images of the training list are left out of the validation list: there stands the list of a database, which often
-    repeats them, and a held-out database is one that no training has seen.
-
-    Args:
-        raw: the folder where paths begin, and what its files are decoded to.
-        lists: split name -> list below the folder.
-        class_names: names of the columns, or a file below the folder with a name on each line; None to number them.
-
-    Returns:
-        The splits, rows in the order of the lists; see `collect`.
-
-    Raises:
-        InputError: see `read_label_list`; also if an image is missing or listed twice, or the lists differ in columns.
-
-    Example:
-        >>> from tempfile import TemporaryDirectory
-        >>> with TemporaryDirectory() as folder:
-        ...     Path(folder, "a.jpg").touch()
-        ...     _ = Path(folder, "all.txt").write_text("a.jpg 1 1\n")
-        ...     raw = ImageFiles(Path(folder), [], 32, 3)
-        ...     list_label_lists(raw, {"all": "all.txt"}, ["sky", "sea"]).splits["all"].labels
-        array([[1, 1]], dtype=uint8)
-    """
-    root = raw.root
-    names = _class_names(root, class_names)
-    found: dict[str, Rows] = {}
-    for split, file in lists.items():
-        rows, names = read_label_list(root / file, names)
-        found[split] = [(name_below(root, name), labels) for name, labels in rows]
-        require_files(root / file, root, [name for name, _ in found[split]])
-    if {"training", "validation"} <= set(found):
-        trained = {name for name, _ in found["training"]}
-        held_out = [row for row in found["validation"] if row[0] not in trained]
-        repeated = len(found["validation"]) - len(held_out)
-        logger.info("%d images of the validation list are training images, and left out of it", repeated)
-        found["validation"] = held_out
-    return collect(found, raw, names)
 
 
 def _class_names(root: Path, class_names: Sequence[str] | str | None) -> list[str] | None:

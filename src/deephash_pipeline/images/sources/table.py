@@ -10,7 +10,7 @@ from pydantic import Field
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.stores import is_remote, joined, local_path, reached
-from deephash_pipeline.images.decoding.image_files import Channels, ImageFiles
+from deephash_pipeline.images.decoding.image_files import ImageFiles
 from deephash_pipeline.images.sources.collection import (
     SPLITS_ALLOWED,
     ImageCollection,
@@ -44,9 +44,51 @@ class CsvSource(ListedImages):
     label_separator: str | None = Field(default=None, min_length=1)
 
     def read(self, folder: Path) -> ImageCollection:
-        """List the images."""
+        r"""List the images of the CSV without decoding any.
+
+        Its rows are `path` (from the raw folder), `label` (the name of a class, or several) and perhaps `split`
+        (training or train, validation, valid or val, query or test).
+
+        Raises:
+            InputError: if a row names no class, a missing file, a file twice or an unknown split; see also
+                `read_listing` and `collect`. Rows are numbered as in a spreadsheet, the header being row 1.
+
+        Example:
+            >>> from tempfile import TemporaryDirectory
+            >>> with TemporaryDirectory() as folder:
+            ...     for name in ("1.png", "2.png"):
+            ...         Path(folder, name).touch()
+            ...     _ = Path(folder, "images.csv").write_text("path,label\n1.png,dog\n2.png,cat\n")
+            ...     source = CsvSource(kind="csv", image_size=32, channels=3)
+            ...     source.read(Path(folder)).splits["all"].ids
+            ['2.png', '1.png']
+        """
         path = folder / self.file
-        return list_table(path, self.image_size, self.channels, self.label_separator)
+        table = read_listing(path, {"label"})
+        found: dict[str, list[tuple[str, list[str]]]] = {}
+        given = table["split"] if "split" in table else [None] * len(table)
+        for row, (name, label, split) in enumerate(zip(table["path"], table["label"], given, strict=True), FIRST_ROW):
+            if not label:
+                raise InputError(f"{path}, row {row}: the label is empty; name the class of {name}.")
+            known = "all" if split is None else SPLIT_NAMES.get(split.lower())
+            if known is None:
+                raise InputError(
+                    f"{path}, row {row}: the split {split!r} is unknown; take one of {', '.join(SPLIT_NAMES)}."
+                )
+            labels = (
+                [label]
+                if self.label_separator is None
+                else [part.strip() for part in label.split(self.label_separator)]
+            )
+            found.setdefault(known, []).append((name_below(folder, name), sorted({*labels} - {""})))
+        if set(found) not in SPLITS_ALLOWED:
+            raise InputError(
+                f"{path} has the splits {', '.join(sorted(found))}: give training and query rows (and "
+                "validation), or remove the column `split`."
+            )
+        require_files(path, folder, [name for rows in found.values() for name, _ in rows])
+        raw = ImageFiles(folder, [], self.image_size, self.channels)
+        return collect({split: rows if self.label_separator else by_class(rows) for split, rows in found.items()}, raw)
 
     def lists(self) -> list[str]:
         """Name the CSV."""
@@ -120,50 +162,3 @@ def read_listing(path: Path | str, columns: set[str]) -> pd.DataFrame:
         if before != row:
             raise InputError(f"{path}, row {row}: {name} is in row {before} already; remove one of them.")
     return table
-
-
-def list_table(path: Path, image_size: int, channels: Channels, label_separator: str | None = None) -> ImageCollection:
-    r"""List the images of a CSV without decoding any.
-
-    Args:
-        path: path of the CSV; its rows are `path` (from the folder of the CSV), `label` (the name of a class, or
-            several) and perhaps `split` (training or train, validation, valid or val, query or test).
-        image_size: height and width to decode to, in pixels.
-        channels: 1 for grey, 3 for colour.
-        label_separator: what stands between the labels of an image in the column `label`, such as ";"; None where each
-            image has one label.
-
-    Raises:
-        InputError: if a row names no class, a missing file, a file twice or an unknown split; see also `read_listing`
-            and `collect`. Rows are numbered as in a spreadsheet, the header being row 1.
-
-    Example:
-        >>> from tempfile import TemporaryDirectory
-        >>> with TemporaryDirectory() as folder:
-        ...     for name in ("1.png", "2.png"):
-        ...         Path(folder, name).touch()
-        ...     _ = Path(folder, "images.csv").write_text("path,label\n1.png,dog\n2.png,cat\n")
-        ...     list_table(Path(folder, "images.csv"), 32, 3).splits["all"].ids
-        ['2.png', '1.png']
-    """
-    table = read_listing(path, {"label"})
-    found: dict[str, list[tuple[str, list[str]]]] = {}
-    given = table["split"] if "split" in table else [None] * len(table)
-    for row, (name, label, split) in enumerate(zip(table["path"], table["label"], given, strict=True), FIRST_ROW):
-        if not label:
-            raise InputError(f"{path}, row {row}: the label is empty; name the class of {name}.")
-        known = "all" if split is None else SPLIT_NAMES.get(split.lower())
-        if known is None:
-            raise InputError(
-                f"{path}, row {row}: the split {split!r} is unknown; take one of {', '.join(SPLIT_NAMES)}."
-            )
-        labels = [label] if label_separator is None else [part.strip() for part in label.split(label_separator)]
-        found.setdefault(known, []).append((name_below(path.parent, name), sorted({*labels} - {""})))
-    if set(found) not in SPLITS_ALLOWED:
-        raise InputError(
-            f"{path} has the splits {', '.join(sorted(found))}: give training and query rows (and "
-            "validation), or remove the column `split`."
-        )
-    require_files(path, path.parent, [name for rows in found.values() for name, _ in rows])
-    raw = ImageFiles(path.parent, [], image_size, channels)
-    return collect({split: rows if label_separator else by_class(rows) for split, rows in found.items()}, raw)
