@@ -47,15 +47,6 @@ def method_styles(display_names: Mapping[str, str]) -> dict[str, MethodStyle]:
     }
 
 
-def line_and_markers(style: MethodStyle, marker_size: int) -> dict[str, object]:
-    """Properties of a scatter trace that is a method's measured curve; the size is in pixels."""
-    return {
-        "mode": "lines+markers",
-        "line": {"color": style.colour, "dash": style.dash, "width": 2.2},
-        "marker": {"color": style.colour, "symbol": style.symbol, "size": marker_size},
-    }
-
-
 _PANEL_HEIGHT = 320
 _ABOVE = 80
 _AXIS = 70
@@ -91,7 +82,12 @@ def curves_in_panels(
         for method in own:
             points = curves[curves["method"] == method]
             values = {name: points[column].to_numpy() for name, column in columns.items()}
-            look = line_and_markers(styles[method], marker_size)
+            style = styles[method]
+            look = {
+                "mode": "lines+markers",
+                "line": {"color": style.colour, "dash": style.dash, "width": 2.2},
+                "marker": {"color": style.colour, "symbol": style.symbol, "size": marker_size},
+            }
             add_to_panel(figure, panel, go.Scatter(name=display_names[method], **values, **look))
     below = _AXIS + _LEGEND_ROW * max(map(len, methods.values()), default=0)
     axis = {"showline": True, "zeroline": False, "ticks": "outside", "automargin": True}

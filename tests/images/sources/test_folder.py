@@ -155,12 +155,12 @@ def test_an_image_outside_all_classes_is_named(root):
 # Links.
 
 
-@pytest.mark.parametrize("class_folder", ["top", "parent", None])
+@pytest.mark.parametrize("options", [{"class_folder": "top"}, {"class_folder": "parent"}, {"labelled": False}])
 @pytest.mark.parametrize("target", [".", "..", "../..", "/"])
-def test_a_link_that_leads_up_is_not_entered(root, target, class_folder):
-    before = listed(root, class_folder=class_folder).splits["training"]
+def test_a_link_that_leads_up_is_not_entered(root, target, options):
+    before = listed(root, **options).splits["training"]
     (root / "train" / "cat" / "loop").symlink_to(target)
-    assert listed(root, class_folder=class_folder).splits["training"].ids == before.ids
+    assert listed(root, **options).splits["training"].ids == before.ids
 
 
 def test_a_link_into_another_class_is_refused(root):
@@ -190,23 +190,23 @@ def test_without_labels_all_images_at_any_depth_are_of_one_class(tmp_path):
     for place in ("0.png", "deep/1.jpg", "deep/deeper/2.bmp"):
         paint(tmp_path / place, 9)
     (tmp_path / "deep" / "round").symlink_to("..")
-    collection = listed(tmp_path, {"all": "."}, class_folder=None)
+    collection = listed(tmp_path, {"all": "."}, labelled=False)
     assert collection.class_names == ["unlabelled"]
     assert collection.splits["all"].ids == ["0.png", "deep/1.jpg", "deep/deeper/2.bmp"]
     assert collection.splits["all"].labels.tolist() == [0, 0, 0]
 
 
 def test_without_labels_the_splits_stay_folders(root):
-    collection = listed(root, class_folder=None)
+    collection = listed(root, labelled=False)
     assert {name: len(split) for name, split in collection.splits.items()} == {"training": 4, "query": 4}
     with pytest.raises(InputError, match=r"nothing is missing: put images into .*/nothing/, or mend"):
-        listed(root, {"all": "nothing"}, class_folder=None)
+        listed(root, {"all": "nothing"}, labelled=False)
 
 
 def test_without_labels_queries_are_drawn_and_images_decoded_as_ever(tmp_path):
     for row in range(20):
         paint(tmp_path / f"{row:02d}.png", row)
-    collection = listed(tmp_path, {"all": "."}, class_folder=None)
+    collection = listed(tmp_path, {"all": "."}, labelled=False)
     splits = split_collection(collection, SplitParameters(query_count=5, validation_share=0.2), seed=0)
     decoded, broken = decode_splits(splits, collection.class_names, 0, tmp_path / "decoded")
     assert not broken

@@ -91,12 +91,8 @@ def test_grey_images_are_read(tmp_path):
     np.testing.assert_array_equal(collection.splits["query"].images, images[:, np.newaxis])
     assert collection.splits["training"].labels.tolist() == list(range(10))
     assert collection.class_names[1] == "Trouser"
-    assert (
-        TorchvisionSource(kind="torchvision", name="FashionMNIST", class_names="abcdefghij")
-        .read(tmp_path)
-        .class_names[1]
-        == "b"
-    )
+    named = TorchvisionSource(kind="torchvision", name="FashionMNIST", class_names=tuple("abcdefghij")).read(tmp_path)
+    assert named.class_names[1] == "b"
 
 
 def test_a_truncated_file_is_reported_in_one_line(tmp_path):

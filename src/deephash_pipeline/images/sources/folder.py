@@ -9,7 +9,6 @@ from pydantic import Field, model_validator
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.stores import walk
 from deephash_pipeline.images.decoding.formats import FORMAT_NAMES, SUFFIXES, only_images
-from deephash_pipeline.images.decoding.image_files import ImageFiles
 from deephash_pipeline.images.sources.collection import (
     UNLABELLED,
     ImageCollection,
@@ -71,9 +70,7 @@ class FolderSource(SplitImages):
             classes = _image_files(folder / below, self.class_folder if self.labelled else None)
             class_names |= set(classes)
             found[split] = by_class([(_name_below(folder, path), [name]) for name in classes for path in classes[name]])
-        return collect(
-            found, ImageFiles(folder, [], self.image_size, self.channels), sorted(class_names, key=natural_order)
-        )
+        return collect(found, self.raw(folder), sorted(class_names, key=natural_order))
 
 
 def _image_files(folder: Path, class_folder: ClassFolder | None) -> dict[str, list[Path]]:

@@ -11,7 +11,6 @@ from typing import Literal
 from pydantic import Field
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.images.decoding.image_files import ImageFiles
 from deephash_pipeline.images.sources.collection import ImageCollection, Rows, collect, name_below, require_files
 from deephash_pipeline.images.sources.source import SplitImages
 
@@ -65,7 +64,7 @@ class ListSource(SplitImages):
             repeated = len(found["validation"]) - len(held_out)
             logger.info("%d images of the validation list are training images, and left out of it", repeated)
             found["validation"] = held_out
-        return collect(found, ImageFiles(folder, [], self.image_size, self.channels), names)
+        return collect(found, self.raw(folder), names)
 
     def lists(self) -> list[str]:
         """Name the lists, and the file that names the columns."""

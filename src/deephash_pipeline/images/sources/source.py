@@ -46,6 +46,10 @@ class ListedImages(ImageSource):
     image_size: int = Field(ge=1)
     channels: Channels
 
+    def raw(self, folder: Path) -> ImageFiles:
+        """Give no file of the raw folder, and what those that are listed are decoded to."""
+        return ImageFiles(folder, [], self.image_size, self.channels)
+
     def lists(self) -> list[str]:
         """Name the files in the raw folder that say which images there are."""
         return []

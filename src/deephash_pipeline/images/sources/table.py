@@ -10,7 +10,6 @@ from pydantic import Field
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.stores import is_remote, joined, local_path, reached
-from deephash_pipeline.images.decoding.image_files import ImageFiles
 from deephash_pipeline.images.sources.collection import (
     SPLITS_ALLOWED,
     ImageCollection,
@@ -75,20 +74,17 @@ class CsvSource(ListedImages):
                 raise InputError(
                     f"{path}, row {row}: the split {split!r} is unknown; take one of {', '.join(SPLIT_NAMES)}."
                 )
-            labels = (
-                [label]
-                if self.label_separator is None
-                else [part.strip() for part in label.split(self.label_separator)]
-            )
-            found.setdefault(known, []).append((name_below(folder, name), sorted({*labels} - {""})))
+            labels = [label] if self.label_separator is None else label.split(self.label_separator)
+            named = sorted({part.strip() for part in labels} - {""})
+            found.setdefault(known, []).append((name_below(folder, name), named))
         if set(found) not in SPLITS_ALLOWED:
             raise InputError(
                 f"{path} has the splits {', '.join(sorted(found))}: give training and query rows (and "
                 "validation), or remove the column `split`."
             )
         require_files(path, folder, [name for rows in found.values() for name, _ in rows])
-        raw = ImageFiles(folder, [], self.image_size, self.channels)
-        return collect({split: rows if self.label_separator else by_class(rows) for split, rows in found.items()}, raw)
+        rows_of = {split: rows if self.label_separator else by_class(rows) for split, rows in found.items()}
+        return collect(rows_of, self.raw(folder))
 
     def lists(self) -> list[str]:
         """Name the CSV."""

@@ -45,7 +45,7 @@ class TorchvisionSource(ImageSource):
     channels: Channels | None = None
 
     def read(self, folder: Path) -> ImageCollection:
-        """Read it, after a download if there is to be one: training images are the split "training", test images "query".
+        """Read it, after a download if there is to be one; its training images are "training", test images "query".
 
         What is downloaded with another MD5 than the published one is refused.
 
