@@ -20,7 +20,7 @@ from deephash_pipeline import ImageHasher
 from deephash_pipeline.hashing.linear import LinearEncoder
 from deephash_pipeline.images.decoding.image_files import ImageFiles
 from deephash_pipeline.images.sources.collection import ImageSet
-from deephash_pipeline.images.sources.registry import parse_source, read_source
+from deephash_pipeline.images.sources.registry import parse_source
 from deephash_pipeline.retrieval import count_distances, pack_bits, precision_at
 from deephash_pipeline.search import ByFeatures, ByOutputs, HammingIndex
 
@@ -64,7 +64,7 @@ def measure_images(folder: Path, name: str, settings: Settings) -> tuple[str, di
     """A sentence on one set of images, and precision and CPU time of every order of answers."""
     shown, hasher_name, source = SOURCES[name]
     hasher = ImageHasher.pretrained(hasher_name, device="cpu")
-    splits = read_source(parse_source(source), folder).splits
+    splits = parse_source(source).read(folder).splits
     # Every so many queries, as files in folders come class by class.
     every = max(1, len(splits["query"]) // settings["queries"])
     database, queries = splits["training"], splits["query"].take(np.arange(0, len(splits["query"]), every))

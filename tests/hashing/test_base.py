@@ -26,7 +26,7 @@ from deephash_pipeline.hashing.rows import VALUES_PER_BLOCK
 
 METHODS = list(HASH_FUNCTIONS.values())
 # One of those that make bits of features by the same function.
-ENCODING_ALIKE = list({method._encode_block: method for method in METHODS}.values())
+ENCODING_ALIKE = list({method._outputs: method for method in METHODS}.values())
 SUPERVISED = [method for method in METHODS if method.supervised]
 
 OUT_OF_RANGE = {

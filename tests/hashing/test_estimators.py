@@ -24,7 +24,7 @@ A_DIRECTION_FOR_EACH_BIT = {
 
 # Without labels, with labels, and with trees in place of hyperplanes; the others have the same base.
 KINDS = (ITQ, KSH, FastHash)
-OTHER_ENCODINGS = {method._encode_block: method for method in METHODS if method not in KINDS}
+OTHER_ENCODINGS = {method._outputs: method for method in METHODS if method not in KINDS}
 
 
 def checks_of(methods):

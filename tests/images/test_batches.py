@@ -9,7 +9,7 @@ from PIL import Image
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.images.batches import SkippedImage, image_batches
 from deephash_pipeline.images.decoding.ingestion import decode_splits
-from deephash_pipeline.images.sources.registry import parse_source, read_source
+from deephash_pipeline.images.sources.registry import parse_source
 
 RANDOM = np.random.default_rng(0)
 
@@ -43,7 +43,7 @@ def folder(tmp_path):
 @pytest.mark.parametrize("form", [str, Path, Image.open], ids=["str", "Path", "Pillow"])
 def test_pixels_are_those_that_the_ingestion_of_the_same_folder_stores(folder, channels, form):
     source = parse_source({"kind": "folder", "image_size": 12, "channels": channels})
-    collection = read_source(source, folder)
+    collection = source.read(folder)
     stored, broken = decode_splits(collection.splits, collection.class_names, 0, folder / "decoded")
     assert not broken
     for split in ("training", "query"):

@@ -11,7 +11,7 @@ from deephash_pipeline.deephash.fine_tune import build_network
 from deephash_pipeline.pipelines.comparison.nodes import compare_methods, map_of_seeds
 from deephash_pipeline.pipelines.grid import METHODS
 from deephash_pipeline.pipelines.shared.fitting import BaselineParameters, fit_hash_function
-from deephash_pipeline.pipelines.shared.searching import LabelSets
+from deephash_pipeline.pipelines.shared.searching import Sets
 from deephash_pipeline.reports.seeds import seeds_page
 from deephash_pipeline.retrieval import CodeSets, average_precision, average_precision_at, count_distances, pack_bits
 from deephash_pipeline.retrieval.protocols import Protocol
@@ -50,7 +50,7 @@ FILES = {
 
 def compared(files, training=TRAINING_LABELS, protocol="paper"):
     return compare_methods(
-        files, LabelSets(QUERY_LABELS, training, VALIDATION_LABELS), protocol, SignificanceParameters(), METHODS
+        files, Sets(QUERY_LABELS, training, VALIDATION_LABELS), protocol, SignificanceParameters(), METHODS
     )
 
 
@@ -78,7 +78,7 @@ def test_each_cell_that_is_there_has_the_mean_of_the_seeds_that_are_there(table)
 
 def test_only_the_first_k_count_where_the_protocol_says_so():
     protocol = Protocol("first_five", ("training",), "the training set", k=5)
-    scores = map_of_seeds(FILES, LabelSets(QUERY_LABELS, TRAINING_LABELS, VALIDATION_LABELS), protocol)
+    scores = map_of_seeds(FILES, Sets(QUERY_LABELS, TRAINING_LABELS, VALIDATION_LABELS), protocol)
     own = FILES["lsh/b48/codes.npz"]
     histograms = count_distances(own.query, QUERY_LABELS, own.database, TRAINING_LABELS, 48)
     assert scores["lsh", 48] == [pytest.approx(average_precision_at(histograms, 5).mean())]

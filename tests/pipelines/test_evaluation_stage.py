@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.pipelines.shared.searching import LabelSets
+from deephash_pipeline.pipelines.shared.searching import Sets
 from deephash_pipeline.retrieval import CodeSets, count_distances, mean_average_precision, pack_bits
 from deephash_pipeline.retrieval.protocols import PROTOCOLS
 from tests.pipelines.squares import measured_codes
@@ -22,7 +22,7 @@ def perfect_codes(*label_sets):
 
 def measured(validation_labels, protocol="paper"):
     codes = perfect_codes(LABELS, validation_labels, QUERY_LABELS)
-    return measured_codes(codes, LabelSets(QUERY_LABELS, LABELS, validation_labels), protocol)
+    return measured_codes(codes, Sets(QUERY_LABELS, LABELS, validation_labels), protocol)
 
 
 def test_the_metrics_of_a_cell_say_what_was_measured_on_what():
@@ -40,7 +40,7 @@ def test_the_metrics_of_a_cell_say_what_was_measured_on_what():
 
 def test_the_validation_figure_knows_nothing_of_the_queries():
     codes = perfect_codes(LABELS, (QUERY_LABELS + 1) % 3, QUERY_LABELS)
-    metrics, _ = measured_codes(codes, LabelSets(QUERY_LABELS, LABELS, QUERY_LABELS))
+    metrics, _ = measured_codes(codes, Sets(QUERY_LABELS, LABELS, QUERY_LABELS))
     assert metrics["mean_average_precision"] == 1
     assert metrics["validation_mean_average_precision"] < 0.5
 
@@ -48,7 +48,7 @@ def test_the_validation_figure_knows_nothing_of_the_queries():
 def test_queries_of_classes_that_the_database_lacks_are_refused():
     codes = perfect_codes(LABELS, NO_LABELS, QUERY_LABELS)
     with pytest.raises(InputError, match="set protocol to another"):
-        measured_codes(codes, LabelSets(QUERY_LABELS + 3, LABELS, NO_LABELS))
+        measured_codes(codes, Sets(QUERY_LABELS + 3, LABELS, NO_LABELS))
 
 
 # Protocols.
@@ -72,7 +72,7 @@ def map_over(sets, codes, validation_labels):
 def test_queries_search_the_sets_that_the_protocol_names(protocol):
     validation = np.arange(15, dtype=np.int64) % 3
     codes = noisy_codes(validation)
-    metrics, _ = measured_codes(codes, LabelSets(QUERY_LABELS, LABELS, validation), protocol)
+    metrics, _ = measured_codes(codes, Sets(QUERY_LABELS, LABELS, validation), protocol)
     assert metrics["protocol"] == protocol
     expected = map_over(PROTOCOLS[protocol].database, codes, validation)
     assert metrics["mean_average_precision"] == pytest.approx(expected, abs=1e-12)
@@ -86,8 +86,8 @@ def test_the_protocol_beside_is_measured_under_its_own_name(protocol):
     validation = np.arange(15, dtype=np.int64) % 3
     codes = noisy_codes(validation)
     beside = str(PROTOCOLS[protocol].beside)
-    metrics, _ = measured_codes(codes, LabelSets(QUERY_LABELS, LABELS, validation), protocol)
-    alone, _ = measured_codes(codes, LabelSets(QUERY_LABELS, LABELS, validation), beside)
+    metrics, _ = measured_codes(codes, Sets(QUERY_LABELS, LABELS, validation), protocol)
+    alone, _ = measured_codes(codes, Sets(QUERY_LABELS, LABELS, validation), beside)
     own = {name.removeprefix(f"{beside}_"): value for name, value in metrics.items() if name.startswith(f"{beside}_")}
     assert own == {name: alone[name] for name in own}
     assert {"mean_average_precision", "mean_average_precision_at_1000_by_hits", "chance_level"} <= set(own)
@@ -107,7 +107,7 @@ def test_nothing_is_measured_beside_where_there_is_nothing_to_search():
 
 
 def test_validation_images_of_other_classes_choose_nothing():
-    labels = LabelSets(QUERY_LABELS + 3, LABELS, QUERY_LABELS + 3)
+    labels = Sets(QUERY_LABELS + 3, LABELS, QUERY_LABELS + 3)
     codes = perfect_codes(LABELS, QUERY_LABELS, QUERY_LABELS)
     metrics, _ = measured_codes(codes, labels, "unseen")
     assert metrics["validation_mean_average_precision"] is None
@@ -116,7 +116,7 @@ def test_validation_images_of_other_classes_choose_nothing():
 
 def test_codes_of_other_images_are_refused():
     with pytest.raises(InputError, match="not those of the images"):
-        labels = LabelSets(QUERY_LABELS, LABELS[:-1], QUERY_LABELS)
+        labels = Sets(QUERY_LABELS, LABELS[:-1], QUERY_LABELS)
         measured_codes(noisy_codes(QUERY_LABELS), labels)
 
 

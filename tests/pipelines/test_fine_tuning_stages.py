@@ -15,9 +15,10 @@ from deephash_pipeline.deephash import (
 )
 from deephash_pipeline.deephash.fine_tune import compared_features
 from deephash_pipeline.losses import LOSS_PARAMETERS, LOSSES, SimilarityParameters
-from deephash_pipeline.pipelines.fine_tuning.nodes import Splits, encode_images, tune
+from deephash_pipeline.pipelines.fine_tuning.nodes import encode_images, tune
 from deephash_pipeline.pipelines.hash_layer_init.nodes import initialise
 from deephash_pipeline.pipelines.shared.fitting import encode_z
+from deephash_pipeline.pipelines.shared.searching import Sets
 from tests.pipelines.squares import (
     CLASSES,
     EXPERIMENT,
@@ -74,7 +75,7 @@ def test_fine_tuning_starts_from_both_pre_training_stages(initialised, trunk_wei
     layer, encoder, _ = initialised
     parameters = fine_tuning_parameters(learning_rate=1e-12)
     hasher, _ = tune(TRAINING_SET, parameters, RUN, PreTrainedWeights(trunk_weights, layer))
-    tuned = encode_images(hasher, EXPERIMENT, Splits(IMAGES, NO_IMAGES, QUERY_IMAGES))
+    tuned = encode_images(hasher, EXPERIMENT, Sets(QUERY_IMAGES, IMAGES, NO_IMAGES))
     before = encode_z(encoder, z, z[:0], query_z)
     np.testing.assert_array_equal(tuned.database, before.database)
     np.testing.assert_array_equal(tuned.query, before.query)
@@ -98,7 +99,7 @@ RIVALS = {
 def test_the_loss_of_a_rival_is_taken_by_name_and_trains_all_layers(initialised, trunk_weights, method):
     parameters = FineTuningParameters.model_validate({"training": TRAINING, "loss": {"name": method}, **RIVALS[method]})
     hasher, history = tune(TRAINING_SET, parameters, run_of(method), PreTrainedWeights(trunk_weights, initialised[0]))
-    codes = encode_images(hasher, EXPERIMENT, Splits(IMAGES, NO_IMAGES, QUERY_IMAGES))
+    codes = encode_images(hasher, EXPERIMENT, Sets(QUERY_IMAGES, IMAGES, NO_IMAGES))
     trunk = hasher.trunk.state_dict()
     assert codes.database.shape == (36, 2)
     assert set(trunk) == set(trunk_weights)

@@ -10,7 +10,7 @@ from deephash_pipeline.deephash.experiment import Experiment
 from deephash_pipeline.hashing.product_quantisation import quantise_products
 from deephash_pipeline.pipelines.grid import CODE_LENGTHS
 from deephash_pipeline.pipelines.references.nodes import Features, measure_pq, measure_z, unit
-from deephash_pipeline.pipelines.shared.searching import LabelSets
+from deephash_pipeline.pipelines.shared.searching import Sets
 from deephash_pipeline.reports.tables import map_table
 
 EXPERIMENT = Experiment(benchmark="digits", network="lenet", seed=1)
@@ -25,7 +25,7 @@ def features(rows, seed):
 
 TRAINING, VALIDATION, QUERIES = features(300, 0), features(50, 1), features(40, 2)
 Z = Features(QUERIES[0], TRAINING[0], VALIDATION[0])
-LABELS = LabelSets(QUERIES[1], TRAINING[1], VALIDATION[1])
+LABELS = Sets(QUERIES[1], TRAINING[1], VALIDATION[1])
 
 
 def test_real_valued_z_is_searched_in_the_sets_of_the_protocol():

@@ -20,13 +20,13 @@ from deephash_pipeline.deephash.training_set import LabelledFeatures
 from deephash_pipeline.images.statistics import pixel_statistics
 from deephash_pipeline.pipelines.baseline_hashing.nodes import make_classifier_baseline
 from deephash_pipeline.pipelines.cnn_pretraining.nodes import pre_train
-from deephash_pipeline.pipelines.fine_tuning.nodes import Splits, encode_images, tune
+from deephash_pipeline.pipelines.fine_tuning.nodes import encode_images, tune
 from deephash_pipeline.pipelines.grid import METHODS
 from deephash_pipeline.pipelines.hash_layer_init.nodes import initialise
 from deephash_pipeline.pipelines.measured_cells.nodes import report_measured_cells
 from deephash_pipeline.pipelines.shared.fitting import BaselineParameters, fit_hash_function
 from deephash_pipeline.pipelines.shared.reporting import ReportingParameters
-from deephash_pipeline.pipelines.shared.searching import LabelSets
+from deephash_pipeline.pipelines.shared.searching import Sets
 from deephash_pipeline.reports.gallery import CodedImages, GalleryParameters, retrieval_gallery
 from deephash_pipeline.retrieval import CodeSets, count_shared_labels, graded_metrics, pack_bits
 from tests.pipelines.squares import CLASSES, EXPERIMENT, TRAINING, bars, measured_codes, run_of
@@ -99,11 +99,11 @@ def test_the_hash_layer_and_the_network_are_trained_on_several_labels(z):
         TRAINING_SET, FineTuningParameters.model_validate({"training": TRAINING}), run_of("deephash_random_start")
     )
     assert np.isfinite(history["loss"]).all()
-    assert len(encode_images(hasher, EXPERIMENT, Splits(IMAGES, IMAGES[:0], QUERY_IMAGES)).query) == len(QUERY_IMAGES)
+    assert len(encode_images(hasher, EXPERIMENT, Sets(QUERY_IMAGES, IMAGES, IMAGES[:0])).query) == len(QUERY_IMAGES)
 
 
 def test_a_cell_is_measured_by_the_number_of_labels_shared(codes):
-    labels = LabelSets(LABELS[30:], LABELS, LABELS[20:30])
+    labels = Sets(LABELS[30:], LABELS, LABELS[20:30])
     metrics, _ = measured_codes(codes, labels, cell=Cell(method="itq", code_length=CODE_LENGTH))
     graded = count_shared_labels(codes.query, labels.query, codes.database, labels.training, CODE_LENGTH)
     for name, value in graded_metrics(graded).items():

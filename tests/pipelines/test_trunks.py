@@ -26,7 +26,8 @@ from deephash_pipeline.images.inputs import ImageInputs
 from deephash_pipeline.images.statistics import pixel_statistics
 from deephash_pipeline.networks import build_trunk
 from deephash_pipeline.pipelines.cnn_pretraining.nodes import pre_train
-from deephash_pipeline.pipelines.fine_tuning.nodes import Splits, encode_images, tune
+from deephash_pipeline.pipelines.fine_tuning.nodes import encode_images, tune
+from deephash_pipeline.pipelines.shared.searching import Sets
 from deephash_pipeline.project.datasets import TensorsDataset
 from deephash_pipeline.retrieval import pack_bits
 
@@ -140,7 +141,7 @@ def test_on_a_frozen_trunk_the_hash_layer_learns_from_z_and_codes_are_those_of_z
     hasher, history = tune(blank, parameters, Run(chosen, CELL), start)
     assert history["loss"].iloc[-1] < history["loss"].iloc[0]
     assert all(torch.equal(hasher.trunk.state_dict()[name], tensor) for name, tensor in weights.items())
-    codes = encode_images(hasher, chosen, Splits(*3 * [images]), Splits(z, z[:0], z[:2]))
+    codes = encode_images(hasher, chosen, Sets(*3 * [images]), Sets(z[:2], z, z[:0]))
     np.testing.assert_array_equal(codes.database, pack_bits(hasher.encoder.transform(z)))
     assert len(np.unique(codes.database, axis=0)) > 1
 

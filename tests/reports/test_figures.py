@@ -66,12 +66,6 @@ def test_a_code_length_without_curves_is_refused_with_those_there_are(curves, di
         figure_precision_recall(curves, display_names, groups, code_length=48)
 
 
-def test_curves_of_an_unnamed_method_are_refused(curves, display_names, groups):
-    del display_names["itq"]
-    with pytest.raises(InputError, match="'itq' has no display name"):
-        figure_precision_recall(curves, display_names, groups)
-
-
 def test_methods_keep_their_colour_in_all_figures(metrics, curves, display_names, groups):
     figures = [
         figure_map_by_code_length(metrics, display_names, groups),

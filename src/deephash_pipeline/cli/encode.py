@@ -1,14 +1,12 @@
 """``deephash-pipeline encode``: codes of any number of images, exactly once each."""
 
-from itertools import chain
-
 import click
 
 from deephash_pipeline.cli.hashers import named_hasher
 from deephash_pipeline.cli.options import device_option
 from deephash_pipeline.cli.search import print_left_out
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.search.encoding import CodeFolder, EncodingWorkers, Source, encode_source
+from deephash_pipeline.search.encoding import EncodingWorkers, Source, encode_source
 from deephash_pipeline.search.encoding.encode import IMAGES_PER_BLOCK
 
 
@@ -50,10 +48,6 @@ def encode(
     )
     there = f", {report.there} there already" if report.there else ""
     click.echo(f"{output}: {report.images} images encoded, files of codes: {report.blocks}{there}")
-    if report.broken_count <= len(report.broken):
-        print_left_out(report.broken)
-    else:
-        # More than a report has; the files of codes have all.
-        print_left_out(chain.from_iterable(block.broken for block in CodeFolder(output)))
+    print_left_out(report.broken)
     if not (report.images or report.there):
         raise InputError(f"no image of {source} was encoded: mend what is left out, or name other images")

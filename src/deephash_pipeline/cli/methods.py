@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import click
 
+from deephash_pipeline.cli.search import print_columns
 from deephash_pipeline.hashing import HASH_FUNCTIONS
 from deephash_pipeline.losses import LOSSES
 from deephash_pipeline.pipelines.grid import CLASSIFIER_BASELINE, METHODS, PRE_TRAINING
@@ -64,7 +65,4 @@ def _needs(supervised: bool, several_labels: bool) -> str:
 @click.command()
 def methods() -> None:
     """List all methods: key, name, kind, what each needs, paper."""
-    rows = [Method("key", "name", "kind", "needs", "paper"), *map(method_of, METHODS)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        click.echo("  ".join(f"{text:{width}}" for text, width in zip(row, widths, strict=True)).rstrip())
+    print_columns([Method._fields, *map(method_of, METHODS)])

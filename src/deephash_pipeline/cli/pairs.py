@@ -4,6 +4,7 @@ import csv
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -41,20 +42,13 @@ def _members(items: HammingIndex, radius: int) -> Iterator[tuple[Any, ...]]:
 
 
 def _write(out: Path | None, header: tuple[str, ...], rows: Iterable[tuple[Any, ...]]) -> None:
-    """Write a table, to a file whole or not at all; say how many rows a file has."""
     if out is None:
-        csv.writer(sys.stdout).writerows([header])
-        csv.writer(sys.stdout).writerows(rows)
+        csv.writer(sys.stdout).writerows(chain([header], rows))
         return
     count = 0
-
-    def counted() -> Iterator[tuple[Any, ...]]:
-        nonlocal count
-        for row in rows:
-            count += 1
-            yield row
-
     with replacing(out) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file).writerow(header)
-        csv.writer(file).writerows(counted())
+        writer = csv.writer(file)
+        writer.writerow(header)
+        for count, row in enumerate(rows, start=1):  # noqa: B007 (how many there were)
+            writer.writerow(row)
     click.echo(f"{out}: {count} rows")

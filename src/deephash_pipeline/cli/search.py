@@ -12,7 +12,6 @@ from deephash_pipeline.cli.hashers import HASHER_HELP, is_cell, named_hasher
 from deephash_pipeline.cli.options import FOLDER, OtherEngine, approximate_option, device_option, engine_option, opened
 from deephash_pipeline.cli.vectors import (
     FACTS,
-    VectorSearch,
     add_vectors,
     build_of_vectors,
     build_options,
@@ -246,7 +245,7 @@ def search(
     if holds_vectors(index):
         if photo or radius is not None or only_distinct or engine or approximate:
             raise InputError(f"{index} has vectors: PHOTO, --radius, --distinct and --engine are for images")
-        rows, expected = found_vectors(index, VectorSearch(vectors, name, k, labels, recall))
+        rows, expected = found_vectors(index, vectors, name, k, labels, recall)
         _print_rows(rows, as_json)
         click.echo(expected, err=True)
         return

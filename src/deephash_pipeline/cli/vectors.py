@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
@@ -12,25 +12,10 @@ from deephash_pipeline.search import ItemId
 
 if TYPE_CHECKING:
     from deephash_pipeline.search.vectors import VectorIndex
-    from deephash_pipeline.search.vectors.sources import ArrayVectors, ParquetVectors
 
 FACTS = ("code_length", "columns", "segments", "removed", "bytes_on_disk")
 FILES = ".npy, .safetensors or .parquet"
 MEASURED_K = (10, 100)
-
-
-class GivenVectors(NamedTuple):
-    """A file of vectors as options name it, with what else is known of them.
-
-    Attributes:
-        source: the vectors.
-        ids: file of the vectors' ids, or None.
-        labels: file of the vectors' labels, or None.
-    """
-
-    source: "ArrayVectors | ParquetVectors"
-    ids: Sequence[ItemId] | None
-    labels: list[str] | None
 
 
 def vectors_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -81,14 +66,14 @@ def build_of_vectors(folder: Path, anew: bool, **options: Any) -> None:
     """Make an index of a file of vectors, and say what to expect of it."""
     from deephash_pipeline.search.vectors import VectorIndex  # noqa: PLC0415
 
-    given = read_given(options)
+    source, ids, labels = read_given(options)
     chosen = {name: options[name] for name in ("method", "rescore", "recall") if options.get(name) is not None}
-    for column in getattr(given.source, "left_out", ()):
+    for column in getattr(source, "left_out", ()):
         click.echo(f"left out: column {column}: it is no metadata, which are single values", err=True)
     with VectorIndex.build(
-        folder, given.source, given.ids, labels=given.labels, code_length=options.get("bits"), anew=anew, **chosen
+        folder, source, ids, labels=labels, code_length=options.get("bits"), anew=anew, **chosen
     ) as index:
-        click.echo(f"{folder}: {len(index):,} vectors of {given.source.width} numbers, {index!r}")
+        click.echo(f"{folder}: {len(index):,} vectors of {source.width} numbers, {index!r}")
         for k in MEASURED_K:
             click.echo(expectation(index, k))
         if (index.expected(10).recall or 1) < index.description.measured.target:
@@ -97,22 +82,24 @@ def build_of_vectors(folder: Path, anew: bool, **options: Any) -> None:
 
 def add_vectors(folder: Path, **options: Any) -> None:
     """Add a file of vectors to an index."""
-    given = read_given(options)
-    if given.ids is None:
+    source, ids, labels = read_given(options)
+    if ids is None:
         raise InputError("no ids: name those of the new vectors by --ids")
     with open_vector_index(folder, read_only=False) as index:
         # All or none: one addition.
-        blocks = list(given.source.blocks(given.source.count))
+        blocks = list(source.blocks(source.count))
         metadata = {
             name: [*(value for block in blocks for value in block.metadata[name])] for name in blocks[0].metadata
         }
-        if given.labels is not None:
-            metadata["label"] = given.labels
-        index.add(np.concatenate([block.vectors for block in blocks]), given.ids, metadata)
-        click.echo(f"{folder}: {given.source.count} added, {len(index)} vectors")
+        if labels is not None:
+            metadata["label"] = labels
+        index.add(np.concatenate([block.vectors for block in blocks]), ids, metadata)
+        click.echo(f"{folder}: {source.count} added, {len(index)} vectors")
 
 
-def read_given(options: dict[str, Any]) -> GivenVectors:
+def read_given(
+    options: dict[str, Any],
+) -> tuple[Any, Sequence[ItemId] | None, list[str] | None]:
     """Open the file of vectors that options name.
 
     Raises:
@@ -123,8 +110,9 @@ def read_given(options: dict[str, Any]) -> GivenVectors:
     ids, labels = options.get("ids"), options.get("labels")
     source = open_vectors(options["vectors"], options.get("column"), ids)
     if isinstance(source, ParquetVectors):
-        return GivenVectors(source, source.ids, None if labels is None else source.values(labels))
-    return GivenVectors(source, *(None if name is None else _lines(Path(name)) for name in (ids, labels)))
+        return source, source.ids, None if labels is None else source.values(labels)
+    given_ids, given_labels = (None if name is None else _lines(Path(name)) for name in (ids, labels))
+    return source, given_ids, given_labels
 
 
 def _lines(path: Path) -> list[str]:
@@ -158,38 +146,21 @@ def facts_of_vectors(folder: Path) -> dict[str, Any]:
         }
 
 
-class VectorSearch(NamedTuple):
-    """What ``search`` asks an index of vectors.
-
-    Attributes:
-        queries: file of vectors, or None.
-        name: id of an item, or None.
-        k: number of answers to find.
-        labels: labels of which one is to be an answer's.
-        recall: recall that is wanted.
-    """
-
-    queries: Path | None
-    name: str | None
-    k: int
-    labels: Sequence[str]
-    recall: float | None
-
-
-def found_vectors(folder: Path, asked: VectorSearch) -> tuple[list[dict[str, Any]], str]:
+def found_vectors(
+    folder: Path, queries: Path | None, name: str | None, k: int, labels: Sequence[str], recall: float | None
+) -> tuple[list[dict[str, Any]], str]:
     """Answers to each query, and what to expect of them."""
     from deephash_pipeline.search.vectors import open_vectors  # noqa: PLC0415
 
-    if (asked.queries is None) == (asked.name is None):
+    if (queries is None) == (name is None):
         raise InputError(f"{folder} has vectors: give either --vectors, a file of them, or --id of one of the index")
     with open_vector_index(folder) as index:
-        where = index.labelled(asked.labels) if asked.labels else None
-        if asked.queries is None:
-            answers = index.search_by_id(index.id_of(str(asked.name)), asked.k, where)
+        where = index.labelled(labels) if labels else None
+        if queries is None:
+            answers = index.search_by_id(index.id_of(str(name)), k, where)
         else:
-            source = open_vectors(asked.queries)
-            queries = source.take(np.arange(source.count))
-            answers = index.search(queries, asked.k, where, asked.recall)
+            source = open_vectors(queries)
+            answers = index.search(source.take(np.arange(source.count)), k, where, recall)
         rows = []
         for query, found in enumerate(answers.ids.tolist()):
             for place, item in enumerate(index.index.items(found)):
@@ -197,4 +168,4 @@ def found_vectors(folder: Path, asked: VectorSearch) -> tuple[list[dict[str, Any
                 if answers.scores is not None:
                     row["cosine"] = round(1 - float(answers.scores[query, place]), 4)
                 rows.append({**row, **item.metadata})
-        return rows, expectation(index, asked.k, asked.recall)
+        return rows, expectation(index, k, recall)

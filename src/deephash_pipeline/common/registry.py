@@ -45,6 +45,17 @@ class Registry(Mapping[str, Entry_co]):
     def __len__(self) -> int:
         return len(self._places)
 
+    def class_named(self, name: str) -> Entry_co:
+        """Give the entry whose class has a name: what a package answers that is asked for it.
+
+        Raises:
+            AttributeError: none has it.
+        """
+        for key, place in self._places.items():
+            if place.partition(":")[2] == name:
+                return self[key]
+        raise AttributeError(f"no entry is called {name}")
+
     def name_of(self, entry: type[Any]) -> str:
         """Give the name of a class.
 

@@ -8,44 +8,29 @@ from deephash_pipeline.deephash.estimator import DeepHash
 from deephash_pipeline.deephash.experiment import ClassifierRun, Experiment, Run
 from deephash_pipeline.deephash.feature_hash import FeatureHash
 from deephash_pipeline.deephash.features import FeatureExtractor
-from deephash_pipeline.deephash.fine_tune import FineTuned, FineTuningParameters, PreTrainedWeights, fine_tune
+from deephash_pipeline.deephash.fine_tune import FineTuningParameters, PreTrainedWeights, fine_tune
 from deephash_pipeline.deephash.hasher import ImageHasher
-from deephash_pipeline.deephash.initialise import (
-    HashLayerInitParameters,
-    InitialisedHashLayer,
-    hash_layer_encoder,
-    initialise_hash_layer,
-    initialise_on_raw_features,
-)
-from deephash_pipeline.deephash.pretrain import PreTrained, PreTrainingParameters, extract_features, pretrain
+from deephash_pipeline.deephash.initialise import HashLayerInitParameters, initialise_hash_layer
+from deephash_pipeline.deephash.pretrain import PreTrainingParameters, extract_features, pretrain
 from deephash_pipeline.deephash.training_set import LabelledFeatures, LabelledImages, TrainingSet
-from deephash_pipeline.hashers import BaseHasher, EncodedImages, HasherDescription
 
 __all__ = [
-    "BaseHasher",
     "ClassifierRun",
     "DeepHash",
-    "EncodedImages",
     "Experiment",
     "FeatureExtractor",
     "FeatureHash",
-    "FineTuned",
     "FineTuningParameters",
     "HashLayerInitParameters",
-    "HasherDescription",
     "ImageHasher",
-    "InitialisedHashLayer",
     "LabelledFeatures",
     "LabelledImages",
-    "PreTrained",
     "PreTrainedWeights",
     "PreTrainingParameters",
     "Run",
     "TrainingSet",
     "extract_features",
     "fine_tune",
-    "hash_layer_encoder",
     "initialise_hash_layer",
-    "initialise_on_raw_features",
     "pretrain",
 ]

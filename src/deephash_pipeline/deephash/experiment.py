@@ -191,6 +191,10 @@ class Run(StageRun):
         """In progress and errors."""
         return self.cell.namespace
 
+    def named(self, history: pd.DataFrame, stage: str) -> pd.DataFrame:
+        """Say of each row of a training's history whose it is."""
+        return history.assign(method=self.cell.method, code_length=self.cell.code_length, stage=stage)
+
     @property
     def code_length(self) -> int:
         """Bits of the codes."""

@@ -14,7 +14,8 @@ from deephash_pipeline.deephash.features import FeatureExtractor
 from deephash_pipeline.deephash.hasher import ImageHasher
 from deephash_pipeline.hashers import HasherDescription
 from deephash_pipeline.hashers.base import Runtime
-from deephash_pipeline.hashing import HASH_FUNCTIONS, ITQ, Encoder, HashFunction
+from deephash_pipeline.hashing import HASH_FUNCTIONS, Encoder, HashFunction
+from deephash_pipeline.hashing.itq import ITQ
 from deephash_pipeline.images.batches import Images
 from deephash_pipeline.networks import NETWORKS, Backbone
 from deephash_pipeline.provenance import code_version

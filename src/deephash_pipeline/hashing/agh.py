@@ -95,12 +95,12 @@ class AGH(HashFunction):
         means = MiniBatchKMeans(count, init="random", n_init=1, max_iter=10, random_state=seed).fit(z)
         return np.unique(means.cluster_centers_.astype(np.float32), axis=0)
 
-    def _encode_block(self, z: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def _outputs(self, z: Any, xp: Any = np) -> Any:
         weights = anchor_weights(z, self.anchors_, self.bandwidth_)
         functions = weights @ self.projection_
         seconds = functions[:, : len(self.positive_)]
         split = np.where(seconds >= 0, seconds - self.positive_, -seconds + self.negative_)
-        return np.hstack([functions, split])[:, : self.code_length] >= 0
+        return np.hstack([functions, split])[:, : self.code_length]
 
 
 def anchor_weights(

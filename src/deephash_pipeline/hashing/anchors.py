@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from pydantic import PositiveInt
 from scipy.linalg import cho_factor, cho_solve
 
-from deephash_pipeline.hashing.base import HashFunction, learned
+from deephash_pipeline.hashing.base import HashFunction, doubles, learned
 from deephash_pipeline.hashing.rows import require_different_rows, row_blocks
 
 # Share of the mean squared kernel value that is added to every anchor's: some anchors may be equal.
@@ -63,9 +63,9 @@ class KernelHashFunction(HashFunction):
     projection_: NDArray[np.float64] = learned("anchors", "code_length")
     threshold_: NDArray[np.float64] = learned("code_length")
 
-    def _encode_block(self, z: NDArray[np.float64]) -> NDArray[np.bool_]:
-        kernels = gaussian_kernels(z, self.anchors_, self.decay_)
-        return np.greater_equal(kernels @ self.projection_, self.threshold_)
+    def _outputs(self, z: Any, xp: Any = np) -> Any:
+        decay, projection, threshold = doubles(xp, self.decay_, self.projection_, self.threshold_)
+        return gaussian_kernels(z, self.anchors_, decay, xp) @ projection - threshold
 
 
 def draw_anchors(z: NDArray[Any], count: int, generator: np.random.Generator) -> Anchors:
@@ -184,21 +184,23 @@ def label_matrix(labels: NDArray[np.int64]) -> NDArray[np.float64]:
     return np.equal.outer(labels, np.arange(labels.max() + 1)).astype(np.float64)
 
 
-def squared_distances(z: NDArray[Any], anchors: NDArray[np.float32]) -> NDArray[np.float64]:
+def squared_distances(z: Any, anchors: NDArray[np.float32], xp: Any = np) -> Any:
     """Squared Euclidean distances between the rows of `z` (n, D) and of `anchors` (m, D), in float64, shape (n, m).
+
+    They are computed by NumPy, or by the module `xp`.
 
     Example:
         >>> squared_distances(np.array([[0.0, 0.0]]), np.array([[3.0, 4.0], [0.0, 1.0]]))
         array([[25.,  1.]])
     """
-    wide, wide_anchors = z.astype(np.float64, copy=False), anchors.astype(np.float64)
-    distances: NDArray[np.float64] = (wide**2).sum(axis=1)[:, np.newaxis] + (wide_anchors**2).sum(axis=1)
+    wide, wide_anchors = doubles(xp, z, anchors)
+    distances = (wide**2).sum(1)[:, None] + (wide_anchors**2).sum(1)
     distances -= 2 * wide @ wide_anchors.T
     # Rounding can leave a row a little less than no distance from its own anchor.
-    return np.maximum(distances, 0.0)
+    return distances.clip(0.0)
 
 
-def gaussian_kernels(z: NDArray[Any], anchors: NDArray[np.float32], decay: NDArray[np.float64]) -> NDArray[np.float64]:
+def gaussian_kernels(z: Any, anchors: NDArray[np.float32], decay: Any, xp: Any = np) -> Any:
     """exp(-decay ||x - anchor||^2) for the rows x of `z` (n, D), shape (n, m).
 
     Example:
@@ -206,4 +208,4 @@ def gaussian_kernels(z: NDArray[Any], anchors: NDArray[np.float32], decay: NDArr
         >>> gaussian_kernels(z, anchors, np.array([0.04, 0.04])).round(4)
         array([[1.    , 0.3679]])
     """
-    return np.exp(-decay * squared_distances(z, anchors))
+    return xp.exp(-decay * squared_distances(z, anchors, xp))

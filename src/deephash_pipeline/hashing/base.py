@@ -127,7 +127,7 @@ class Encoder(_OfFields, BaseEstimator, ABC):  # type: ignore[misc]
             block = z[rows].astype(np.float64, copy=False)
             broken += _count_broken(block)
             if not broken:
-                codes[rows] = self._encode_block(block)
+                codes[rows] = self._outputs(block) >= 0
         _refuse_broken(broken, len(z))
         return codes
 
@@ -194,8 +194,18 @@ class Encoder(_OfFields, BaseEstimator, ABC):  # type: ignore[misc]
         self.n_features_in_, self._n_features_out = sizes["features"], self.code_length
 
     @abstractmethod
-    def _encode_block(self, z: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Bits of one block of checked rows, shape (rows, code_length)."""
+    def _outputs(self, z: Any, xp: Any = np) -> Any:
+        """Numbers of which a bit is 1 where its number is at least 0, shape (rows, code_length).
+
+        Args:
+            z: float64, a block of checked rows.
+            xp: module of the functions that compute: NumPy, or PyTorch where an export traces them.
+        """
+
+
+def doubles(xp: Any, *arrays: NDArray[Any]) -> Any:
+    """Give stored arrays to a module that computes, in float64."""
+    return (xp.asarray(array, dtype=xp.float64) for array in arrays)
 
 
 class HashFunction(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Encoder):  # type: ignore[misc]

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deephash_pipeline.hashing.base import Encoder, HashFunction, learned
+from deephash_pipeline.hashing.base import Encoder, HashFunction, doubles, learned
 from deephash_pipeline.hashing.rows import row_blocks
 
 
@@ -28,8 +28,9 @@ class LinearEncoder(Encoder):
     projection_: NDArray[np.float32] = learned("features", "code_length")
     threshold_: NDArray[np.float64] = learned("code_length")
 
-    def _encode_block(self, z: NDArray[np.float64]) -> NDArray[np.bool_]:
-        return np.greater_equal(z @ self.projection_, self.threshold_)
+    def _outputs(self, z: Any, xp: Any = np) -> Any:
+        projection, threshold = doubles(xp, self.projection_, self.threshold_)
+        return z @ projection - threshold
 
 
 class LinearHashFunction(HashFunction, LinearEncoder):

@@ -8,7 +8,7 @@ from pydantic import NonNegativeFloat, PositiveInt
 from scipy.optimize import minimize
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.hashing.base import HashFunction, learned
+from deephash_pipeline.hashing.base import HashFunction, doubles, learned
 from deephash_pipeline.hashing.linear import feature_mean, project
 from deephash_pipeline.hashing.principal_directions import principal_directions
 from deephash_pipeline.hashing.rows import row_blocks
@@ -147,11 +147,11 @@ class LiongSDH(HashFunction):
             error = error @ weights.T.astype(np.float32)
         return value, gradient[::-1]
 
-    def _encode_block(self, z: NDArray[np.float64]) -> NDArray[np.bool_]:
-        first = np.tanh(z @ self.weights_1_ + self.bias_1_)
-        second = np.tanh(first @ self.weights_2_ + self.bias_2_)
-        bits: NDArray[np.bool_] = second @ self.weights_3_ + self.bias_3_ >= 0.0
-        return bits
+    def _outputs(self, z: Any, xp: Any = np) -> Any:
+        weights = doubles(xp, self.weights_1_, self.weights_2_, self.weights_3_)
+        first, second, third = zip(weights, doubles(xp, self.bias_1_, self.bias_2_, self.bias_3_), strict=True)
+        hidden = xp.tanh(xp.tanh(z @ first[0] + first[1]) @ second[0] + second[1])
+        return hidden @ third[0] + third[1]
 
 
 def _classes(labels: NDArray[np.int64]) -> _Classes:

@@ -1,9 +1,11 @@
 """The classifier baseline: the code that names the predicted class."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
-from deephash_pipeline.hashing.base import Encoder, learned
+from deephash_pipeline.hashing.base import Encoder, doubles, learned
 
 
 class OneOfC(Encoder):
@@ -28,6 +30,7 @@ class OneOfC(Encoder):
     weights_: NDArray[np.float32] = learned("features", "code_length")
     bias_: NDArray[np.float64] = learned("code_length")
 
-    def _encode_block(self, z: NDArray[np.float64]) -> NDArray[np.bool_]:
-        predicted: NDArray[np.intp] = (z @ self.weights_ + self.bias_).argmax(axis=1)
-        return np.equal(predicted[:, np.newaxis], np.arange(self.code_length))
+    def _outputs(self, z: Any, xp: Any = np) -> Any:
+        weights, bias = doubles(xp, self.weights_, self.bias_)
+        predicted = (z @ weights + bias).argmax(1)
+        return (predicted[:, None] == xp.arange(self.code_length)) * 1.0 - 0.5

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.hashing.base import HashFunction, learned
+from deephash_pipeline.hashing.base import HashFunction, doubles, learned
 from deephash_pipeline.hashing.linear import feature_mean, project
 from deephash_pipeline.hashing.principal_directions import principal_directions
 
@@ -66,6 +66,6 @@ class SpectralHashing(HashFunction):
         if self.axis_.min() < 0 or self.axis_.max() >= len(self.origin_):
             raise InputError(f"array axis names an axis outside 0..{len(self.origin_) - 1}: fit the encoder again")
 
-    def _encode_block(self, z: NDArray[np.float64]) -> NDArray[np.bool_]:
-        travelled = (z @ self.directions_ - self.origin_)[:, self.axis_]
-        return np.greater_equal(np.cos(travelled * self.frequency_), 0.0)
+    def _outputs(self, z: Any, xp: Any = np) -> Any:
+        directions, origin, frequency = doubles(xp, self.directions_, self.origin_, self.frequency_)
+        return xp.cos((z @ directions - origin)[:, xp.asarray(self.axis_)] * frequency)

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.hashing.base import HashFunction, learned
+from deephash_pipeline.hashing.base import HashFunction, doubles, learned
 
 
 class Sign(HashFunction):
@@ -47,5 +47,6 @@ class Sign(HashFunction):
                 "shorten the code, or use rotation"
             )
 
-    def _encode_block(self, z: NDArray[np.float64]) -> NDArray[np.bool_]:
-        return np.greater_equal(z[:, : self.code_length], self.threshold_[: self.code_length])
+    def _outputs(self, z: Any, xp: Any = np) -> Any:
+        (threshold,) = doubles(xp, self.threshold_)
+        return (z - threshold)[:, : self.code_length]

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from pydantic import Field, PositiveInt
 
 from deephash_pipeline.hashing.anchors import squared_distances
-from deephash_pipeline.hashing.base import HashFunction, learned
+from deephash_pipeline.hashing.base import HashFunction, doubles, learned
 from deephash_pipeline.hashing.rows import require_different_rows
 
 # The authors' tolerances, as shares of n/4: mean deviation of the overlaps from it, and their standard deviation.
@@ -69,8 +69,9 @@ class SphericalHashing(HashFunction):
             inside, radii = balls(rows, centres)
         return {"centres": centres.astype(np.float32), "squared_radii": radii}
 
-    def _encode_block(self, z: NDArray[np.float64]) -> NDArray[np.bool_]:
-        return squared_distances(z, self.centres_) <= self.squared_radii_
+    def _outputs(self, z: Any, xp: Any = np) -> Any:
+        (squared_radii,) = doubles(xp, self.squared_radii_)
+        return squared_radii - squared_distances(z, self.centres_, xp)
 
 
 def balls(rows: NDArray[np.float64], centres: NDArray[np.float64]) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:

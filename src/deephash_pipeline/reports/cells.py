@@ -5,12 +5,12 @@ All tables and figures read the cells through this module, so that they agree on
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import SupportsFloat, TypeAlias
+from typing import Any, TypeAlias
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.retrieval.protocols import Protocol, require_protocol
 
-CellMetrics: TypeAlias = Mapping[str, object]
+CellMetrics: TypeAlias = Mapping[str, Any]
 
 CLASSIFIER_BASELINE = "one_of_c"
 """Method key of the classifier's own 1-of-C code: C bits whatever the grid of code lengths."""
@@ -21,18 +21,11 @@ _CLASSIFIER_BASELINE_NAME = "1-of-C code of the classifier"
 def method_name(method: str, display_names: Mapping[str, str]) -> str:
     """Display name of a method key.
 
-    Raises:
-        InputError: the key has no display name. Only the classifier baseline has one of its own.
-
     Example:
         >>> method_name("itq", {"itq": "ITQ"}), method_name("one_of_c", {})
         ('ITQ', '1-of-C code of the classifier')
     """
-    if method in display_names:
-        return display_names[method]
-    if method == CLASSIFIER_BASELINE:
-        return _CLASSIFIER_BASELINE_NAME
-    raise InputError(f"method {method!r} has no display name: add it to the display names ({', '.join(display_names)})")
+    return {CLASSIFIER_BASELINE: _CLASSIFIER_BASELINE_NAME, **display_names}[method]
 
 
 def cell_code_length(cell: CellMetrics) -> int:
@@ -43,21 +36,11 @@ def cell_code_length(cell: CellMetrics) -> int:
 def cell_metric(cell: CellMetrics, name: str) -> float:
     """One metric of a cell as a float; None, which stands for "not measured", becomes NaN.
 
-    Raises:
-        InputError: the cell has no such metric, or it is not a number.
-
     Example:
         >>> cell_metric({"mean_average_precision": 0.5, "precision_at_1000": None}, "precision_at_1000")
         nan
     """
-    if name not in cell:
-        raise InputError(f"metrics of {cell.get('method', 'a cell')!r} lack {name!r}: evaluate the cell again")
-    value = cell[name]
-    if value is None:
-        return math.nan
-    if isinstance(value, SupportsFloat):
-        return float(value)
-    raise InputError(f"{name!r} of {cell.get('method', 'a cell')!r} is {value!r}: it must be a number")
+    return math.nan if cell[name] is None else float(cell[name])
 
 
 def cell_protocol(cell: CellMetrics) -> Protocol:
@@ -86,36 +69,18 @@ def grid_cells(metrics: Iterable[CellMetrics], display_names: Mapping[str, str])
     """The cells of the grid (all but the classifier baseline), by order of the display names, then by code length.
 
     Raises:
-        InputError: no cell at all, a method without a display name, or two cells of one method and code length.
+        InputError: no cell at all.
     """
     order = {method: position for position, method in enumerate(display_names)}
-    found: dict[tuple[int, int], CellMetrics] = {}
-    for cell in metrics:
-        method = str(cell.get("method"))
-        if method == CLASSIFIER_BASELINE:
-            continue
-        name = method_name(method, display_names)
-        key = (order[method], cell_code_length(cell))
-        if key in found:
-            raise InputError(f"{name} at {key[1]} bits is given twice: pass the metrics of each cell once")
-        found[key] = cell
-    if not found:
+    cells = [cell for cell in metrics if cell["method"] != CLASSIFIER_BASELINE]
+    if not cells:
         raise InputError("there are no metrics to report: evaluate at least one method first")
-    return [found[key] for key in sorted(found)]
+    return sorted(cells, key=lambda cell: (order[cell["method"]], cell_code_length(cell)))
 
 
 def classifier_baseline_cell(metrics: Iterable[CellMetrics]) -> CellMetrics | None:
-    """The cell of the 1-of-C code, or None if it was not evaluated.
-
-    Raises:
-        InputError: more than one such cell.
-    """
-    cells = [cell for cell in metrics if cell.get("method") == CLASSIFIER_BASELINE]
-    if len(cells) > 1:
-        raise InputError(
-            f"method {CLASSIFIER_BASELINE!r} is given {len(cells)} times: it has one code length, pass it once"
-        )
-    return cells[0] if cells else None
+    """The cell of the 1-of-C code, or None if it was not evaluated."""
+    return next((cell for cell in metrics if cell["method"] == CLASSIFIER_BASELINE), None)
 
 
 def shared_chance_level(cells: Sequence[CellMetrics]) -> float:

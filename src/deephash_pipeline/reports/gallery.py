@@ -3,7 +3,7 @@
 import base64
 import io
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,14 +15,6 @@ from deephash_pipeline.retrieval.labels import label_names, share_a_label
 _SHOWN_SIDE = 90
 _LARGEST_SIDE = 2 * _SHOWN_SIDE
 """Pixels of a stored picture: twice what is shown on a wide page, for screens of high density."""
-
-
-@dataclass(frozen=True)
-class Neighbours:
-    """The nearest database items of one query, nearest first: indices int64 (k,) and Hamming distances int64 (k,)."""
-
-    indices: NDArray[np.int64]
-    distances: NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -51,8 +43,7 @@ class CodedImages:
     codes: NDArray[np.uint8]
 
 
-@dataclass(frozen=True)
-class GalleryParameters:
+class GalleryParameters(NamedTuple):
     """How much a gallery shows.
 
     Attributes:
@@ -70,15 +61,12 @@ class GalleryParameters:
     seed: int = 0
 
 
-EIGHT_ROWS = GalleryParameters()
-
-
 def retrieval_gallery(
     queries: CodedImages,
     database: CodedImages,
     class_names: list[str],
     code_length: int,
-    parameters: GalleryParameters = EIGHT_ROWS,
+    parameters: GalleryParameters,
 ) -> str:
     """Show queries of different classes, each beside its nearest database images by Hamming distance.
 
@@ -111,12 +99,12 @@ def retrieval_gallery(
     leading = queries.labels.argmax(axis=1) if queries.labels.ndim == 2 else queries.labels
     for query in stratified_queries(leading, parameters.queries, generator):
         [shown] = label_names(queries.labels[[query]], class_names)
-        found = nearest(queries.codes[query], database.codes, columns, generator)
+        indices, distances = nearest(queries.codes[query], database.codes, columns, generator)
         tiles = [Tile(_data_uri(queries.images[query]), small, shown)]
-        neighbour_labels = database.labels[found.indices]
+        neighbour_labels = database.labels[indices]
         [right] = share_a_label(queries.labels[[query]], neighbour_labels)
         names = label_names(neighbour_labels, class_names)
-        for index, distance, name, is_right in zip(found.indices, found.distances, names, right, strict=True):
+        for index, distance, name, is_right in zip(indices, distances, names, right, strict=True):
             uri = _data_uri(database.images[index])
             tiles.append(Tile(uri, small, name, int(distance), bool(is_right)))
         rows.append(tiles)
@@ -153,7 +141,7 @@ def stratified_queries(labels: NDArray[np.int64], count: int, generator: np.rand
 
 def nearest(
     code: NDArray[np.uint8], database_codes: NDArray[np.uint8], count: int, generator: np.random.Generator
-) -> Neighbours:
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The `count` database items nearest to one packed code by Hamming distance, ties in random order.
 
     Args:
@@ -162,15 +150,17 @@ def nearest(
         count: number of items, at most n.
         generator: source of the order among items at equal distance.
 
+    Returns:
+        Their rows and their distances, nearest first.
+
     Example:
         >>> codes = np.array([[0b111], [0b001], [0b011]], dtype=np.uint8)
-        >>> found = nearest(np.array([0b001], dtype=np.uint8), codes, 2, np.random.default_rng(0))
-        >>> found.indices, found.distances
+        >>> nearest(np.array([0b001], dtype=np.uint8), codes, 2, np.random.default_rng(0))
         (array([1, 2]), array([0, 1]))
     """
     distances = np.bitwise_count(database_codes ^ code).sum(axis=1, dtype=np.int64)
     order = np.lexsort((generator.permutation(len(distances)), distances))[:count]
-    return Neighbours(indices=order.astype(np.int64), distances=distances[order])
+    return order.astype(np.int64), distances[order]
 
 
 def _data_uri(pixels: NDArray[np.uint8]) -> str:

@@ -7,8 +7,6 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from deephash_pipeline.reports.cells import method_name
-
 # Okabe and Ito's colour-blind-safe hues, the light ones darkened until each stands out from white and from near-black.
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#c765a0", "#c78a00", "#3f9fd8")
 # Hues are few, so each further round of methods differs in line and marker as well: no reader needs the hue.
@@ -49,15 +47,6 @@ def method_styles(display_names: Mapping[str, str]) -> dict[str, MethodStyle]:
     }
 
 
-def line_and_markers(style: MethodStyle, marker_size: int) -> dict[str, object]:
-    """Properties of a scatter trace that is a method's measured curve; the size is in pixels."""
-    return {
-        "mode": "lines+markers",
-        "line": {"color": style.colour, "dash": style.dash, "width": 2.2},
-        "marker": {"color": style.colour, "symbol": style.symbol, "size": marker_size},
-    }
-
-
 _PANEL_HEIGHT = 320
 _ABOVE = 80
 _AXIS = 70
@@ -80,12 +69,7 @@ def curves_in_panels(
         groups: heading of each group to its methods; other methods share a last panel.
         marker_size: size of markers in pixels.
         **columns: columns ``x``, ``y`` and ``customdata``.
-
-    Raises:
-        InputError: a method is unnamed.
     """
-    for method in curves["method"].unique():
-        method_name(method, display_names)
     there = set(curves["method"])
     methods = by_group([method for method in display_names if method in there], groups)
     figure = make_subplots(cols=len(methods), subplot_titles=[*methods], horizontal_spacing=_SPACE_BETWEEN)
@@ -98,7 +82,12 @@ def curves_in_panels(
         for method in own:
             points = curves[curves["method"] == method]
             values = {name: points[column].to_numpy() for name, column in columns.items()}
-            look = line_and_markers(styles[method], marker_size)
+            style = styles[method]
+            look = {
+                "mode": "lines+markers",
+                "line": {"color": style.colour, "dash": style.dash, "width": 2.2},
+                "marker": {"color": style.colour, "symbol": style.symbol, "size": marker_size},
+            }
             add_to_panel(figure, panel, go.Scatter(name=display_names[method], **values, **look))
     below = _AXIS + _LEGEND_ROW * max(map(len, methods.values()), default=0)
     axis = {"showline": True, "zeroline": False, "ticks": "outside", "automargin": True}

@@ -6,7 +6,6 @@ import pytest
 from deephash_pipeline.images.__main__ import main
 from deephash_pipeline.images.decoding.ingestion import decode_splits
 from deephash_pipeline.images.sources.folder import FolderSource
-from deephash_pipeline.images.sources.registry import read_source
 from tests.images.sources.conftest import LABELS, PIXELS
 
 
@@ -18,7 +17,7 @@ def test_cifar10_is_unpacked_into_the_folders_that_the_folder_source_reads(archi
     assert sorted(path.name for path in raw.iterdir()) == ["test", "train"]
 
     source = FolderSource(kind="folder", image_size=32, channels=3)
-    collection = read_source(source, raw)
+    collection = source.read(raw)
     assert collection.class_names == ["cat", "dog"]
     decoded, _ = decode_splits(collection.splits, collection.class_names, 0, tmp_path / "decoded")
     for split, batch in {"training": "data_batch_1", "query": "test_batch"}.items():

@@ -6,9 +6,8 @@ from PIL import Image
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.images.decoding.decode import BrokenImageError, decode_image
-from deephash_pipeline.images.decoding.image_files import ImageFiles
 from deephash_pipeline.images.sources.collection import require_labels
-from deephash_pipeline.images.sources.folder import list_folder
+from deephash_pipeline.images.sources.folder import FolderSource
 
 SPLITS = {"training": "train", "query": "test"}
 
@@ -19,7 +18,7 @@ def paint(path, colour):
 
 
 def listed(root, splits=SPLITS, **options):
-    return list_folder(ImageFiles(root, [], 4, 1), splits, **options)
+    return FolderSource(kind="folder", image_size=4, channels=1, splits=splits, **options).read(root)
 
 
 @pytest.fixture
@@ -171,17 +170,17 @@ def test_without_labels_all_images_at_any_depth_are_of_one_class(tmp_path):
     for place in ("0.png", "deep/1.jpg", "deep/deeper/2.bmp"):
         paint(tmp_path / place, 9)
     (tmp_path / "deep" / "round").symlink_to("..")
-    collection = listed(tmp_path, {"all": "."}, class_folder=None)
+    collection = listed(tmp_path, {"all": "."}, labelled=False)
     assert collection.class_names == ["unlabelled"]
     assert collection.splits["all"].ids == ["0.png", "deep/1.jpg", "deep/deeper/2.bmp"]
     assert collection.splits["all"].labels.tolist() == [0, 0, 0]
 
 
 def test_without_labels_the_splits_stay_folders(root):
-    collection = listed(root, class_folder=None)
+    collection = listed(root, labelled=False)
     assert {name: len(split) for name, split in collection.splits.items()} == {"training": 4, "query": 4}
     with pytest.raises(InputError, match=r"nothing is missing: put images into .*/nothing/, or mend"):
-        listed(root, {"all": "nothing"}, class_folder=None)
+        listed(root, {"all": "nothing"}, labelled=False)
 
 
 def test_labels_of_one_class_are_no_labels():

@@ -7,8 +7,8 @@ from PIL import Image
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.images.decoding.ingestion import decode_splits
 from deephash_pipeline.images.sources.collection import ImageCollection, ImageSet
-from deephash_pipeline.images.sources.registry import parse_source, read_source
-from deephash_pipeline.images.sources.table import list_table
+from deephash_pipeline.images.sources.registry import parse_source
+from deephash_pipeline.images.sources.table import CsvSource
 from deephash_pipeline.images.splits import SplitParameters, split_collection, stratified_draw
 from tests.configuration import configured
 
@@ -35,7 +35,7 @@ def folder(tmp_path):
 
 def read(folder, **source):
     parameters = {"kind": "list", "image_size": 8, "channels": 3, **source}
-    return read_source(parse_source(parameters), folder)
+    return parse_source(parameters).read(folder)
 
 
 def test_a_list_gives_each_image_the_labels_of_its_columns(folder):
@@ -71,7 +71,7 @@ def test_names_of_classes_may_be_a_file(folder):
         ("\n", r"train\.txt is empty"),
         ("a.png 0 1 0\nd.png 0 1 1\n", r"class '0' has no image in the split 'training'"),
         ("a.png 0 1 1\nq.png 1 0 0\n", r"the image id 'q\.png' occurs twice"),
-        ("a.png 0 1\nd.png 1 1\n", r"differ in their number of columns"),
+        ("a.png 0 1\nd.png 1 1\n", r"test\.txt: the file \S+q\.png 1 is missing"),
     ],
 )
 def test_faulty_lists_end_in_one_line_that_names_the_place(folder, content, message):
@@ -108,7 +108,7 @@ def test_benchmarks_of_published_lists_are_read_from_a_tree_of_their_layout(benc
     raw_images = configured(benchmark, "catalog")["raw_images"]
     assert raw_images["filepath"] == f"data/01_raw/{benchmark}"
     source = {**raw_images["source"], "image_size": 8}
-    collection = read_source(parse_source(source), folder)
+    collection = parse_source(source).read(folder)
     splits = split_collection(collection, SplitParameters(), seed=0)
     decoded, broken = decode_splits(splits, collection.class_names, 0, folder / "decoded")
     assert broken == []
@@ -124,7 +124,7 @@ def test_benchmarks_of_published_lists_are_read_from_a_tree_of_their_layout(benc
 
 def test_the_labels_of_a_csv_may_be_several(folder):
     (folder / "images.csv").write_text("path,label\na.png,sky; sea\nb c.png,sun\nd.png,sea\n")
-    collection = list_table(folder / "images.csv", 8, 3, label_separator=";")
+    collection = CsvSource(kind="csv", image_size=8, channels=3, label_separator=";").read(folder)
     assert collection.class_names == ["sea", "sky", "sun"]
     assert collection.splits["all"].ids == ["a.png", "b c.png", "d.png"]
     assert collection.splits["all"].labels.tolist() == [[1, 1, 0], [0, 0, 1], [1, 0, 0]]

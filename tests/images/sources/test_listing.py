@@ -2,12 +2,12 @@ import pytest
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.images.decoding.image_files import ImageFiles
-from deephash_pipeline.images.sources.collection import collect_files, natural_order
+from deephash_pipeline.images.sources.collection import by_class, collect, natural_order
 
 
 def test_rows_are_in_the_order_of_classes(tmp_path):
-    found = {"training": {"b": ["2", "1"], "a": ["3"]}, "query": {"b": ["4"]}}
-    collection = collect_files(found, ImageFiles(tmp_path, [], 8, 3))
+    found = {"training": by_class([("2", ["b"]), ("1", ["b"]), ("3", ["a"])]), "query": [("4", ["b"])]}
+    collection = collect(found, ImageFiles(tmp_path, [], 8, 3))
     assert collection.class_names == ["a", "b"]
     assert collection.splits["training"].ids == ["3", "2", "1"]
     assert collection.splits["training"].labels.tolist() == [0, 1, 1]
@@ -23,7 +23,12 @@ def test_numbers_in_names_are_sorted_by_value():
 
 
 @pytest.mark.parametrize("split", ["query", "validation"])
-def test_a_class_without_images_to_train_from_is_named_with_the_split_that_has_it(tmp_path, split):
-    found = {"training": {"a": ["1"], "b": ["2"]}, "validation": {}, "query": {}, split: {"c": ["3"], "d": ["4"]}}
-    with pytest.raises(InputError, match=f"class 'c' is in the split '{split}' but not in 'training' \\(2 such"):
-        collect_files(found, ImageFiles(tmp_path, [], 8, 3))
+def test_a_class_without_images_to_train_from_is_named(tmp_path, split):
+    found = {
+        "training": [("1", ["a"]), ("2", ["b"])],
+        "validation": [],
+        "query": [],
+        split: [("3", ["c"]), ("4", ["d"])],
+    }
+    with pytest.raises(InputError, match="class 'c' has no image in the split 'training' \\(2 such"):
+        collect(found, ImageFiles(tmp_path, [], 8, 3))

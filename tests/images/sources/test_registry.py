@@ -2,7 +2,7 @@ import pytest
 from PIL import Image
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.images.sources.registry import parse_source, read_source
+from deephash_pipeline.images.sources.registry import parse_source
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_all_wrong_parameters_are_reported_at_once():
 )
 def test_without_raw_files_the_error_says_where_to_put_them(tmp_path, parameters, named):
     with pytest.raises(InputError, match=named) as caught:
-        read_source(parse_source(parameters), tmp_path)
+        parse_source(parameters).read(tmp_path)
     assert str(tmp_path) in str(caught.value) and "\n" not in str(caught.value)
 
 
@@ -54,7 +54,7 @@ def test_a_flat_folder_without_labels_is_one_class(tmp_path):
         Image.new("L", (4, 4), 3).save(tmp_path / name)
     parameters = {"kind": "folder", "image_size": 4, "channels": 1, "splits": {"all": "."}}
     with pytest.raises(InputError, match=r"a\.png lies in no class: .*, or set `labelled: false` of the source if no"):
-        read_source(parse_source(parameters), tmp_path)
-    collection = read_source(parse_source({**parameters, "labelled": False}), tmp_path)
+        parse_source(parameters).read(tmp_path)
+    collection = parse_source({**parameters, "labelled": False}).read(tmp_path)
     assert collection.class_names == ["unlabelled"]
     assert collection.splits["all"].ids == ["a.png", "b.png"]

@@ -3,7 +3,7 @@ from PIL import Image
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.images.sources.collection import ImageCollection
-from deephash_pipeline.images.sources.table import list_table
+from deephash_pipeline.images.sources.table import CsvSource
 
 NAMES = ["a.png", "b.png", "deep/c.png", "d, e.png"]
 
@@ -18,7 +18,7 @@ def folder(tmp_path):
 
 def listed(folder, content):
     (folder / "images.csv").write_text(content, encoding="utf-8")
-    return list_table(folder / "images.csv", 8, 3)
+    return CsvSource(kind="csv", image_size=8, channels=3).read(folder)
 
 
 def test_paths_start_at_the_folder_of_the_csv(folder):
@@ -53,13 +53,16 @@ def test_labels_that_look_like_something_else_keep_their_name(folder):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("path,label\na.png,x\nz.png,y\nzz.png,y\n", r"row 3: the file \S+z\.png is missing \(2 such rows"),
+        ("path,label\na.png,x\nz.png,y\nzz.png,y\n", r"the file \S+z\.png is missing \(2 such lines"),
         ("path,label\na.png,x\n,y\n", "row 3: the path is empty"),
         ("path,label\na.png,x\nb.png,y\n./a.png,y\n", r"row 4: \S*a\.png is in row 2 already"),
         ("path,label\na.png,x\nb.png, \n", r"row 3: the label is empty; name the class of b\.png"),
         ("path,label,split\na.png,x,train\nb.png,y,dev\n", "row 3: the split 'dev' is unknown; take one of training"),
         ("path,label,split\na.png,x,train\nb.png,y,train\n", "has the splits training: give training and query rows"),
-        ("path,label,split\na.png,x,train\nb.png,x,train\ndeep/c.png,y,test\n", "'y' is in the split 'query' but not"),
+        (
+            "path,label,split\na.png,x,train\nb.png,x,train\ndeep/c.png,y,test\n",
+            "class 'y' has no image in the split 'training'",
+        ),
         ("path,label\na.png,x\nb.png,x\n", "retrieval needs two classes"),
         ("path,label\na.png,x,\nb.png,y,\n", "has rows of more fields than its first line"),
         ("path,class\na.png,x\n", "has no column label"),
@@ -77,7 +80,7 @@ def test_what_is_wrong_is_reported_in_one_line_with_its_row(folder, content, mes
 def test_a_csv_in_another_encoding_is_reported(folder):
     (folder / "images.csv").write_bytes("path,label\na.png,Bär\n".encode("latin-1"))
     with pytest.raises(InputError, match=r"cannot be read as CSV .*save it again, as UTF-8"):
-        list_table(folder / "images.csv", 8, 3)
+        CsvSource(kind="csv", image_size=8, channels=3).read(folder)
 
 
 def test_a_csv_with_blanks_and_a_byte_order_mark_is_read(folder):

@@ -6,7 +6,7 @@ import pytest
 from torchvision.datasets import CIFAR10, FER2013
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.images.sources.torchvision_sets import read_torchvision
+from deephash_pipeline.images.sources.torchvision_sets import TorchvisionSource
 from tests.images.sources.conftest import LABELS, PIXELS
 
 
@@ -16,7 +16,7 @@ def write_idx(path, array):
 
 
 def test_colour_images_are_downloaded_and_read(archive, tmp_path):
-    collection = read_torchvision("CIFAR10", tmp_path / "raw", download=True)
+    collection = TorchvisionSource(kind="torchvision", name="CIFAR10", download=True).read(tmp_path / "raw")
     assert collection.class_names == ["cat", "dog"]
     for split, batch in {"training": "data_batch_1", "query": "test_batch"}.items():
         np.testing.assert_array_equal(collection.splits[split].images, PIXELS[batch])
@@ -25,16 +25,16 @@ def test_colour_images_are_downloaded_and_read(archive, tmp_path):
 
 
 def test_what_is_there_is_not_downloaded(archive, tmp_path):
-    read_torchvision("CIFAR10", tmp_path / "raw", download=True)
+    TorchvisionSource(kind="torchvision", name="CIFAR10", download=True).read(tmp_path / "raw")
     archive.unlink()
-    assert len(read_torchvision("CIFAR10", tmp_path / "raw").splits["training"]) == 4
+    assert len(TorchvisionSource(kind="torchvision", name="CIFAR10").read(tmp_path / "raw").splits["training"]) == 4
 
 
 def test_a_batch_with_another_checksum_is_refused(archive, tmp_path):
-    read_torchvision("CIFAR10", tmp_path / "raw", download=True)
+    TorchvisionSource(kind="torchvision", name="CIFAR10", download=True).read(tmp_path / "raw")
     (tmp_path / "raw" / CIFAR10.base_folder / "test_batch").write_bytes(b"damaged")
     with pytest.raises(InputError, match=r"cannot read CIFAR10 .*set `download: true` of the source"):
-        read_torchvision("CIFAR10", tmp_path / "raw")
+        TorchvisionSource(kind="torchvision", name="CIFAR10").read(tmp_path / "raw")
 
 
 def test_grey_images_are_read(tmp_path):
@@ -43,11 +43,12 @@ def test_grey_images_are_read(tmp_path):
     for prefix in ("train", "t10k"):
         write_idx(raw / f"{prefix}-images-idx3-ubyte", images)
         write_idx(raw / f"{prefix}-labels-idx1-ubyte", np.arange(10, dtype=np.uint8))
-    collection = read_torchvision("FashionMNIST", tmp_path)
+    collection = TorchvisionSource(kind="torchvision", name="FashionMNIST").read(tmp_path)
     np.testing.assert_array_equal(collection.splits["query"].images, images[:, np.newaxis])
     assert collection.splits["training"].labels.tolist() == list(range(10))
     assert collection.class_names[1] == "Trouser"
-    assert read_torchvision("FashionMNIST", tmp_path, class_names="abcdefghij").class_names[1] == "b"
+    named = TorchvisionSource(kind="torchvision", name="FashionMNIST", class_names=tuple("abcdefghij")).read(tmp_path)
+    assert named.class_names[1] == "b"
 
 
 def test_a_truncated_file_is_reported_in_one_line(tmp_path):
@@ -57,7 +58,7 @@ def test_a_truncated_file_is_reported_in_one_line(tmp_path):
     # What is damaged is there, so torchvision downloads nothing in its place.
     for download in (False, True):
         with pytest.raises(InputError, match=r"torchvision cannot read FashionMNIST .*delete its files") as caught:
-            read_torchvision("FashionMNIST", tmp_path, download)
+            TorchvisionSource(kind="torchvision", name="FashionMNIST", download=download).read(tmp_path)
         assert "\n" not in str(caught.value)
 
 
@@ -72,10 +73,10 @@ def test_faces_of_kaggle_are_read_and_grey_is_repeated(tmp_path, monkeypatch):
     file.parent.mkdir()
     file.write_text("\n".join(["emotion,pixels,Usage", *rows]))
     with pytest.raises(InputError, match=r"cannot read FER2013 .*not found in .* or corrupted"):
-        read_torchvision("FER2013", tmp_path)
+        TorchvisionSource(kind="torchvision", name="FER2013").read(tmp_path)
     checksum = hashlib.md5(file.read_bytes()).hexdigest()
     monkeypatch.setitem(FER2013._RESOURCES, "fer", (file.name, checksum))
-    collection = read_torchvision("FER2013", tmp_path, channels=3)
+    collection = TorchvisionSource(kind="torchvision", name="FER2013", channels=3).read(tmp_path)
     np.testing.assert_array_equal(collection.splits["query"].images, np.repeat(images[7:, np.newaxis], 3, axis=1))
     assert collection.splits["query"].labels.tolist() == [3, 6]
     assert collection.class_names[3] == "happy"

@@ -42,7 +42,7 @@ def undisturbed(folder, hasher, tmp_path_factory):
     report = encode_source(
         hasher, Source(str(folder)), codes, images_per_block=2, workers=EncodingWorkers(2, device="cpu")
     )
-    assert (report.blocks, report.images, report.broken_count) == (20, 38, 2)
+    assert (report.blocks, report.images, len(report.broken)) == (20, 38, 2)
     assert {broken.name for broken in report.broken} == BROKEN
     return codes
 

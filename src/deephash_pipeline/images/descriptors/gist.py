@@ -20,7 +20,6 @@ from torch import Tensor
 from deephash_pipeline.common.devices import to_device
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.progress import track
-from deephash_pipeline.images.descriptors.grey import check_images, grey_images
 
 # By how many pixels an image is mirrored beyond its edges before it is filtered.
 PADDING = 32
@@ -71,7 +70,7 @@ def gist(images: NDArray[np.uint8], parameters: GistParameters, device: torch.de
         first; within a filter column by column of blocks, each from top to bottom. An image of one colour gives zeros.
 
     Raises:
-        InputError: the images are not uint8 of four dimensions, not square, or have fewer pixels along a side than
+        InputError: the images are not square, or have fewer pixels along a side than
             blocks.
 
     Example:
@@ -79,7 +78,6 @@ def gist(images: NDArray[np.uint8], parameters: GistParameters, device: torch.de
         >>> gist(images, GistParameters(), torch.device("cpu")).shape
         (2, 800)
     """
-    check_images(images)
     count, _, height, width = images.shape
     if height != width or height < parameters.blocks:
         raise InputError(
@@ -93,7 +91,7 @@ def gist(images: NDArray[np.uint8], parameters: GistParameters, device: torch.de
     rows = max(1, PIXELS_PER_BATCH // filters[0].numel())
     starts = range(0, count, rows)
     for start in track(starts, "gist", len(starts)):
-        batch = to_device(grey_images(images[start : start + rows]), device)
+        batch = to_device(images[start : start + rows].mean(axis=1, dtype=np.float32), device)
         even = _even_contrast(_stretch(batch), low_pass)
         features[start : start + rows] = _block_means(even, filters, averages).cpu().numpy()
     return features

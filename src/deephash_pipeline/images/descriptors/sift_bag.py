@@ -19,7 +19,6 @@ from deephash_pipeline.common.devices import to_device
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.extras import required
 from deephash_pipeline.common.progress import track
-from deephash_pipeline.images.descriptors.grey import check_images, grey_images
 
 cv2 = required("cv2", "pipeline")
 
@@ -78,14 +77,13 @@ def dense_sift(images: NDArray[np.uint8], parameters: SiftBagParameters) -> Iter
         are left out, so there may be none.
 
     Raises:
-        InputError: the images are not uint8 of four dimensions, or the largest patch does not fit into them.
+        InputError: the largest patch does not fit into the images.
 
     Example:
         >>> images = np.random.default_rng(0).integers(256, size=(1, 3, 64, 64), dtype=np.uint8)
         >>> next(dense_sift(images, SiftBagParameters())).shape
         (74, 128)
     """
-    check_images(images)
     return map(_DenseSift(images.shape[2], images.shape[3], parameters), images)
 
 
@@ -108,7 +106,6 @@ def fit_vocabulary(images: NDArray[np.uint8], parameters: SiftBagParameters, see
         >>> fit_vocabulary(images, SiftBagParameters(words=10), seed=0).shape
         (10, 128)
     """
-    check_images(images)
     describe = _DenseSift(images.shape[2], images.shape[3], parameters)
     generator = np.random.default_rng(seed)
     chosen = np.sort(generator.permutation(len(images))[: parameters.vocabulary_images])
@@ -191,7 +188,7 @@ class _DenseSift:
         self.grids = [self._grid(size, parameters.step) for size in parameters.cell_sizes]
 
     def __call__(self, image: NDArray[np.uint8]) -> NDArray[np.float32]:
-        grey = grey_images(image[np.newaxis])[0]
+        grey = image.mean(axis=0, dtype=np.float32)
         if grey.shape != (self.height, self.width):
             grey = cv2.resize(grey, (self.width, self.height), interpolation=cv2.INTER_AREA)
         pixels = np.rint(grey).astype(np.uint8)

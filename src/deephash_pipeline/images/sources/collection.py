@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -193,36 +193,67 @@ def _check_split(name: str, split: ImageSet, classes: int) -> None:
 SPLITS_ALLOWED = ({"all"}, {"training", "query"}, {"training", "validation", "query"})
 
 
-def collect_files(found: dict[str, dict[str, list[str]]], raw: ImageFiles) -> ImageCollection:
+Rows = Sequence[tuple[str, Sequence[str]]]
+"""Images that are listed: a path, and names of labels, each."""
+
+
+def collect(found: Mapping[str, Rows], raw: ImageFiles, class_names: Sequence[str] | None = None) -> ImageCollection:
     """Make a collection of image files.
 
     Args:
-        found: split -> class -> paths below the folder.
+        found: split -> its images; paths are below the folder.
         raw: the folder, and what its files are decoded to.
+        class_names: in the order of their numbers; by default those that are found, numbers in them by value.
 
     Returns:
-        The splits, rows in the order of classes and in a class as they were found. Ids are the paths. Classes are
-        sorted by name, numbers in them by value.
+        The splits, rows in the order given; ids are the paths. Labels are multi-hot; or, where every image has exactly
+        one, class numbers, which all methods take.
 
     Raises:
-        InputError: if a class has images in some split, but none to train from; and see `ImageCollection`.
+        InputError: see `ImageCollection`.
 
     Example:
         >>> from pathlib import Path
-        >>> found = {"training": {"10": ["a.png"], "2": ["b.png"]}, "query": {"2": ["c.png"]}}
-        >>> collection = collect_files(found, ImageFiles(Path("raw"), [], 32, 3))
+        >>> found = {"training": [("a.png", ["10"]), ("b.png", ["2"])], "query": [("c.png", ["2"])]}
+        >>> collection = collect(found, ImageFiles(Path("raw"), [], 32, 3))
         >>> collection.class_names, collection.splits["query"].labels.tolist()
         (['2', '10'], [0])
     """
-    _check_classes(found)
-    class_names = sorted(set(chain.from_iterable(found.values())), key=natural_order)
+    several = [labels for rows in found.values() for _, labels in rows]
+    names = sorted(set(chain.from_iterable(several)), key=natural_order) if class_names is None else list(class_names)
+    columns = {name: column for column, name in enumerate(names)}
     splits = {}
-    for split, classes in found.items():
-        names = [name for class_name in class_names for name in classes.get(class_name, ())]
-        counts = [len(classes.get(class_name, ())) for class_name in class_names]
-        labels = np.repeat(np.arange(len(class_names), dtype=np.int64), counts)
-        splits[split] = ImageSet(raw.of(names), labels, names)
-    return ImageCollection(splits, class_names)
+    for split, rows in found.items():
+        ids = [name for name, _ in rows]
+        numbers = [[columns[label] for label in labels] for _, labels in rows]
+        if all(len(labels) == 1 for labels in several):
+            labels = np.array(numbers, dtype=np.int64).reshape(-1)
+        else:
+            labels = np.zeros((len(rows), len(names)), dtype=np.uint8)
+            for row, own in enumerate(numbers):
+                labels[row, own] = 1
+        splits[split] = ImageSet(raw.of(ids), labels, ids)
+    return ImageCollection(splits, names)
+
+
+def by_class(rows: Rows) -> Rows:
+    """Bring images of one label each into the order of their classes.
+
+    Example:
+        >>> by_class([("a.png", ["10"]), ("b.png", ["2"]), ("c.png", ["10"])])
+        [('b.png', ['2']), ('a.png', ['10']), ('c.png', ['10'])]
+    """
+    return sorted(rows, key=lambda row: natural_order(row[1][0]))
+
+
+def require_files(listing: Path, root: Path, names: Sequence[str]) -> None:
+    """Raise InputError if a listing names files that are not there."""
+    missing = [name for name in names if not (root / name).is_file()]
+    if missing:
+        raise InputError(
+            f"{listing}: the file {root / missing[0]} is missing ({len(missing)} such lines in all); paths start at "
+            f"{root}, mend them or put the images there."
+        )
 
 
 def natural_order(name: str) -> tuple[list[str | tuple[int, str]], str]:
@@ -236,14 +267,3 @@ def natural_order(name: str) -> tuple[list[str | tuple[int, str]], str]:
     # As numbers are compared, of however many digits.
     parts[1::2] = [(len(digits), digits) for digits in (str(part).lstrip("0") for part in parts[1::2])]
     return parts, name
-
-
-def _check_classes(found: dict[str, dict[str, list[str]]]) -> None:
-    to_train_from = next(split for split in SPLITS_TO_TRAIN_FROM if split in found)
-    for split, classes in found.items():
-        strange = sorted(set(classes) - set(found[to_train_from]), key=natural_order)
-        if strange:
-            raise InputError(
-                f"the class {strange[0]!r} is in the split {split!r} but not in {to_train_from!r} ({len(strange)} such "
-                "classes in all): add images of it to train from, or correct its name."
-            )

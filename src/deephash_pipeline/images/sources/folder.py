@@ -9,16 +9,24 @@ from pydantic import Field, model_validator
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.stores import walk
 from deephash_pipeline.images.decoding.formats import FORMAT_NAMES, SUFFIXES, only_images
-from deephash_pipeline.images.decoding.image_files import ImageFiles
-from deephash_pipeline.images.sources.collection import SPLITS_ALLOWED, UNLABELLED, ImageCollection, collect_files
-from deephash_pipeline.images.sources.source import ListedImages
+from deephash_pipeline.images.sources.collection import (
+    UNLABELLED,
+    ImageCollection,
+    Rows,
+    by_class,
+    collect,
+    natural_order,
+)
+from deephash_pipeline.images.sources.source import SplitImages
 
 ClassFolder = Literal["top", "parent"]
 
 
-class FolderSource(ListedImages):
-    """A tree of image files; `splits` says which folder below the raw folder is which split.
+class FolderSource(SplitImages):
+    """A tree of image files; `splits` says which folder below the raw folder is which split, {"all": "."} for none.
 
+    `class_folder` names a class: "top" of the split, or "parent" of the image as in SUN397, where `a/abbey` and
+    `o/office/home` are classes.
     Where `labelled` is false, folders are no classes: all images are of the class `UNLABELLED`.
 
     Example:
@@ -32,49 +40,37 @@ class FolderSource(ListedImages):
     class_folder: ClassFolder = "top"
 
     @model_validator(mode="after")
-    def _splits_are_complete(self) -> "FolderSource":
-        if set(self.splits) not in SPLITS_ALLOWED:
-            raise ValueError("splits must name the folders of training and query (and validation), or of all alone")
+    def _labels_are_somewhere(self) -> "FolderSource":
         if not self.labelled and self.class_folder != "top":
             raise ValueError("class_folder says where the labels are: leave it out where labelled is false")
         return self
 
     def read(self, folder: Path) -> ImageCollection:
-        """List the images."""
-        raw = ImageFiles(folder, [], self.image_size, self.channels)
-        return list_folder(raw, self.splits, self.class_folder if self.labelled else None)
+        """List the tree, in the order of its paths, without decoding any image; ids are the paths below the raw folder.
 
+        What cannot be read, such as a link whose content is not there, is listed: decoding will count it as broken.
 
-def list_folder(raw: ImageFiles, splits: dict[str, str], class_folder: ClassFolder | None = "top") -> ImageCollection:
-    """List a tree of image files, in the order of their paths, without decoding any.
+        Raises:
+            InputError: if a folder is missing or has no image, an image is in no class, a link takes a folder of the
+                split into another class, a name is no UTF-8, or a class has no image to train from.
 
-    What cannot be read, such as a link whose content is not there, is listed: decoding will count it as broken.
-
-    Args:
-        raw: the folder, and what its files are decoded to; ids are the paths below it.
-        splits: split name -> its folder below that one; {"all": "."} for a tree without splits.
-        class_folder: the folder that names a class: "top" of the split, or "parent" of the image as in SUN397, where
-            `a/abbey` and `o/office/home` are classes. None for images without labels, at any depth.
-
-    Raises:
-        InputError: if a folder is missing or has no image, an image is in no class, a link takes a folder of the split
-            into another class, a name is no UTF-8, or a class has no image to train from.
-
-    Example:
-        >>> from tempfile import TemporaryDirectory
-        >>> with TemporaryDirectory() as folder:
-        ...     root = Path(folder)
-        ...     for name in ("cat", "dog"):
-        ...         (root / name).mkdir()
-        ...         (root / name / "1.png").touch()
-        ...     list_folder(ImageFiles(root, [], 32, 3), {"all": "."}).splits["all"].ids
-        ['cat/1.png', 'dog/1.png']
-    """
-    root, found = raw.root, {}
-    for split, folder in splits.items():
-        classes = _image_files(root / folder, class_folder)
-        found[split] = {name: [_name_below(root, path) for path in paths] for name, paths in classes.items()}
-    return collect_files(found, raw)
+        Example:
+            >>> from tempfile import TemporaryDirectory
+            >>> with TemporaryDirectory() as folder:
+            ...     for name in ("cat", "dog"):
+            ...         Path(folder, name).mkdir()
+            ...         Path(folder, name, "1.png").touch()
+            ...     source = FolderSource(kind="folder", splits={"all": "."}, image_size=32, channels=3)
+            ...     source.read(Path(folder)).splits["all"].ids
+            ['cat/1.png', 'dog/1.png']
+        """
+        found: dict[str, Rows] = {}
+        class_names: set[str] = set()
+        for split, below in self.splits.items():
+            classes = _image_files(folder / below, self.class_folder if self.labelled else None)
+            class_names |= set(classes)
+            found[split] = by_class([(_name_below(folder, path), [name]) for name in classes for path in classes[name]])
+        return collect(found, self.raw(folder), sorted(class_names, key=natural_order))
 
 
 def _image_files(folder: Path, class_folder: ClassFolder | None) -> dict[str, list[Path]]:

@@ -1,13 +1,11 @@
 """Where raw images come from: a kind of source is one module, and one line in the table here."""
 
-from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.registry import Registry
-from deephash_pipeline.images.sources.collection import ImageCollection
 from deephash_pipeline.images.sources.source import ImageSource
 
 SOURCES: Registry[type[ImageSource]] = Registry(
@@ -40,24 +38,3 @@ def parse_source(parameters: dict[str, Any]) -> ImageSource:
     except ValidationError as error:
         faults = "; ".join(f"{'.'.join(map(str, (kind, *fault['loc'])))}: {fault['msg']}" for fault in error.errors())
         raise InputError(f"the image source cannot be used, mend these parameters of it: {faults}.") from error
-
-
-def read_source(source: ImageSource, path: Path) -> ImageCollection:
-    """Read all images of a source, or list them where each is a file of its own.
-
-    Args:
-        source: source to read, see `parse_source`.
-        path: folder of the raw files; the digits need none.
-
-    Returns:
-        The splits "training" and "query" (and "validation" where the source has one), or "all".
-
-    Raises:
-        InputError: if a file is missing or broken, or the labels do not fit the images.
-
-    Example:
-        >>> source = parse_source({"kind": "digits"})
-        >>> len(read_source(source, Path("data/01_raw/digits")).class_names)
-        10
-    """
-    return source.read(path)

@@ -2,12 +2,13 @@
 
 from abc import ABC, abstractmethod
 from pathlib import Path
+from typing import Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.images.decoding.image_files import Channels, ImageFiles
-from deephash_pipeline.images.sources.collection import ImageCollection
+from deephash_pipeline.images.sources.collection import SPLITS_ALLOWED, ImageCollection
 
 
 class ImageSource(BaseModel, ABC):
@@ -23,7 +24,7 @@ class ImageSource(BaseModel, ABC):
 
     @abstractmethod
     def read(self, folder: Path) -> ImageCollection:
-        """Read all images, or list them where each is a file of its own; see `read_source`."""
+        """Read all images, or list them where each is a file of its own."""
 
     def is_there(self, folder: Path) -> bool:
         """Say whether there is anything to read, or will be when it is read."""
@@ -45,6 +46,10 @@ class ListedImages(ImageSource):
     image_size: int = Field(ge=1)
     channels: Channels
 
+    def raw(self, folder: Path) -> ImageFiles:
+        """Give no file of the raw folder, and what those that are listed are decoded to."""
+        return ImageFiles(folder, [], self.image_size, self.channels)
+
     def lists(self) -> list[str]:
         """Name the files in the raw folder that say which images there are."""
         return []
@@ -57,3 +62,19 @@ class ListedImages(ImageSource):
             return super().files(folder)
         images = {name for split in splits if isinstance(split.images, ImageFiles) for name in split.images.names}
         return folder, sorted({*images, *self.lists()})
+
+
+class SplitImages(ListedImages):
+    """A source that says where the images of each split are.
+
+    Attributes:
+        splits: split -> folder or list in the raw folder.
+    """
+
+    splits: dict[str, str]
+
+    @model_validator(mode="after")
+    def _splits_are_complete(self) -> Self:
+        if set(self.splits) not in SPLITS_ALLOWED:
+            raise ValueError("splits must name those of training and query (and validation), or of all alone")
+        return self

@@ -2,25 +2,22 @@
 
 import os
 import warnings
-from itertools import chain
 from pathlib import Path
 from typing import Literal
 
-import numpy as np
 import pandas as pd
 from pydantic import Field
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.stores import is_remote, joined, local_path, reached
-from deephash_pipeline.images.decoding.image_files import Channels, ImageFiles
 from deephash_pipeline.images.sources.collection import (
     SPLITS_ALLOWED,
     ImageCollection,
-    collect_files,
+    by_class,
+    collect,
     name_below,
-    natural_order,
+    require_files,
 )
-from deephash_pipeline.images.sources.label_list import LabelList, collect_labelled
 from deephash_pipeline.images.sources.source import ListedImages
 
 SPLIT_NAMES = {
@@ -46,9 +43,48 @@ class CsvSource(ListedImages):
     label_separator: str | None = Field(default=None, min_length=1)
 
     def read(self, folder: Path) -> ImageCollection:
-        """List the images."""
+        r"""List the images of the CSV without decoding any.
+
+        Its rows are `path` (from the raw folder), `label` (the name of a class, or several) and perhaps `split`
+        (training or train, validation, valid or val, query or test).
+
+        Raises:
+            InputError: if a row names no class, a missing file, a file twice or an unknown split; see also
+                `read_listing` and `collect`. Rows are numbered as in a spreadsheet, the header being row 1.
+
+        Example:
+            >>> from tempfile import TemporaryDirectory
+            >>> with TemporaryDirectory() as folder:
+            ...     for name in ("1.png", "2.png"):
+            ...         Path(folder, name).touch()
+            ...     _ = Path(folder, "images.csv").write_text("path,label\n1.png,dog\n2.png,cat\n")
+            ...     source = CsvSource(kind="csv", image_size=32, channels=3)
+            ...     source.read(Path(folder)).splits["all"].ids
+            ['2.png', '1.png']
+        """
         path = folder / self.file
-        return list_table(path, self.image_size, self.channels, self.label_separator)
+        table = read_listing(path, {"label"})
+        found: dict[str, list[tuple[str, list[str]]]] = {}
+        given = table["split"] if "split" in table else [None] * len(table)
+        for row, (name, label, split) in enumerate(zip(table["path"], table["label"], given, strict=True), FIRST_ROW):
+            if not label:
+                raise InputError(f"{path}, row {row}: the label is empty; name the class of {name}.")
+            known = "all" if split is None else SPLIT_NAMES.get(split.lower())
+            if known is None:
+                raise InputError(
+                    f"{path}, row {row}: the split {split!r} is unknown; take one of {', '.join(SPLIT_NAMES)}."
+                )
+            labels = [label] if self.label_separator is None else label.split(self.label_separator)
+            named = sorted({part.strip() for part in labels} - {""})
+            found.setdefault(known, []).append((name_below(folder, name), named))
+        if set(found) not in SPLITS_ALLOWED:
+            raise InputError(
+                f"{path} has the splits {', '.join(sorted(found))}: give training and query rows (and "
+                "validation), or remove the column `split`."
+            )
+        require_files(path, folder, [name for rows in found.values() for name, _ in rows])
+        rows_of = {split: rows if self.label_separator else by_class(rows) for split, rows in found.items()}
+        return collect(rows_of, self.raw(folder))
 
     def lists(self) -> list[str]:
         """Name the CSV."""
@@ -122,77 +158,3 @@ def read_listing(path: Path | str, columns: set[str]) -> pd.DataFrame:
         if before != row:
             raise InputError(f"{path}, row {row}: {name} is in row {before} already; remove one of them.")
     return table
-
-
-def list_table(path: Path, image_size: int, channels: Channels, label_separator: str | None = None) -> ImageCollection:
-    r"""List the images of a CSV without decoding any.
-
-    Args:
-        path: path of the CSV; its rows are `path` (from the folder of the CSV), `label` (the name of a class, or
-            several) and perhaps `split` (training or train, validation, valid or val, query or test).
-        image_size: height and width to decode to, in pixels.
-        channels: 1 for grey, 3 for colour.
-        label_separator: text between the labels of an image in the column `label`, such as ";"; None where each image
-            has one label.
-
-    Raises:
-        InputError: if a row names no class, a missing file, a file twice or an unknown split; see also `read_listing`
-            and `collect_files`. Rows are numbered as in a spreadsheet, the header being row 1.
-
-    Example:
-        >>> from tempfile import TemporaryDirectory
-        >>> with TemporaryDirectory() as folder:
-        ...     for name in ("1.png", "2.png"):
-        ...         Path(folder, name).touch()
-        ...     _ = Path(folder, "images.csv").write_text("path,label\n1.png,dog\n2.png,cat\n")
-        ...     list_table(Path(folder, "images.csv"), 32, 3).splits["all"].ids
-        ['2.png', '1.png']
-    """
-    table = read_listing(path, {"label"})
-    names = [name_below(path.parent, name) for name in table["path"]]
-    labels = table["label"].tolist()
-    given = table["split"].tolist() if "split" in table else ["all"] * len(table)
-    splits = [SPLIT_NAMES.get(split.lower(), "") for split in given] if "split" in table else given
-
-    found: dict[str, dict[str, list[str]]] = {}
-    several: dict[str, dict[str, set[str]]] = {}
-    for row, (name, label, split) in enumerate(zip(names, labels, splits, strict=True), start=FIRST_ROW):
-        if not label:
-            raise InputError(f"{path}, row {row}: the label is empty; name the class of {name}.")
-        if not split:
-            known = ", ".join(SPLIT_NAMES)
-            raise InputError(
-                f"{path}, row {row}: the split {given[row - FIRST_ROW]!r} is unknown; take one of {known}."
-            )
-        if not (path.parent / name).is_file():
-            missing = sum(not (path.parent / other).is_file() for other in names)
-            raise InputError(
-                f"{path}, row {row}: the file {path.parent / name} is missing ({missing} such rows in all); "
-                "paths start at the folder of the CSV, mend them or remove the rows."
-            )
-        if label_separator is None:
-            found.setdefault(split, {}).setdefault(label, []).append(name)
-        else:
-            named = {part.strip() for part in label.split(label_separator)}
-            several.setdefault(split, {})[name] = named - {""}
-    if set(found or several) not in SPLITS_ALLOWED:
-        raise InputError(
-            f"{path} has the splits {', '.join(sorted(found or several))}: give training and query rows (and "
-            "validation), or remove the column `split`."
-        )
-    raw = ImageFiles(path.parent, [], image_size, channels)
-    return _collect_several(several, raw) if several else collect_files(found, raw)
-
-
-def _collect_several(found: dict[str, dict[str, set[str]]], raw: ImageFiles) -> ImageCollection:
-    """Make a collection of images with any number of labels: split -> path -> labels, rows in the order of the CSV."""
-    every = chain.from_iterable(labels for rows in found.values() for labels in rows.values())
-    class_names = sorted(set(every), key=natural_order)
-    columns = {name: column for column, name in enumerate(class_names)}
-    lists = {}
-    for split, rows in found.items():
-        multi_hot = np.zeros((len(rows), len(class_names)), dtype=np.uint8)
-        for row, labels in enumerate(rows.values()):
-            multi_hot[row, [columns[label] for label in labels]] = 1
-        lists[split] = LabelList(list(rows), multi_hot)
-    return collect_labelled(lists, raw, class_names)

@@ -45,8 +45,28 @@ class TorchvisionSource(ImageSource):
     channels: Channels | None = None
 
     def read(self, folder: Path) -> ImageCollection:
-        """Read it, after a download if there is to be one."""
-        return read_torchvision(self.name, folder, self.download, self.class_names, self.channels)
+        """Read it, after a download if there is to be one; its training images are "training", test images "query".
+
+        What is downloaded with another MD5 than the published one is refused.
+
+        Returns:
+            Images (n, 1, 28, 28), (n, 3, 32, 32) of CIFAR or (n, 1, 48, 48) of FER2013; ids are
+            "<split>/<position in the data set>".
+
+        Raises:
+            InputError: if files are missing or damaged, or cannot be downloaded.
+        """
+        splits = {}
+        for split in ("training", "query"):
+            data = data_set(self.name, folder, split == "training", self.download)
+            pixels = np.stack([np.asarray(image) for image, _ in data])
+            images = pixels[:, np.newaxis] if pixels.ndim == 3 else np.ascontiguousarray(pixels.transpose(0, 3, 1, 2))
+            if self.channels == 3 and images.shape[1] == 1:
+                images = np.repeat(images, 3, axis=1)
+            labels = np.array([label for _, label in data], dtype=np.int64)
+            splits[split] = ImageSet(images, labels, [f"{split}/{row:05d}" for row in range(len(labels))])
+        own: Sequence[str] = getattr(data, "classes", EMOTIONS)
+        return ImageCollection(splits, list(own if self.class_names is None else self.class_names))
 
     def is_there(self, folder: Path) -> bool:
         """Say whether the folder is there, or will be after a download."""
@@ -74,42 +94,6 @@ def data_set(name: TorchvisionName, folder: Path, training: bool, download: bool
         ) from error
 
 
-def read_torchvision(
-    name: TorchvisionName,
-    folder: Path,
-    download: bool = False,
-    class_names: Sequence[str] | None = None,
-    channels: Channels | None = None,
-) -> ImageCollection:
-    """Read a data set of torchvision, whose training images are the split "training" and test images "query".
-
-    Args:
-        name: name of the class in `torchvision.datasets`.
-        folder: folder that torchvision calls `root`.
-        download: fetch what is missing; what arrives with another MD5 than the published one is refused.
-        class_names: class names of the labels 0, 1, ...; None for torchvision's.
-        channels: 3 repeats grey ones.
-
-    Returns:
-        Images (n, 1, 28, 28), (n, 3, 32, 32) of CIFAR or (n, 1, 48, 48) of FER2013; ids are
-        "<split>/<position in the data set>".
-
-    Raises:
-        InputError: if files are missing or damaged, or cannot be downloaded.
-    """
-    splits = {}
-    for split in ("training", "query"):
-        data = data_set(name, folder, split == "training", download)
-        pixels = np.stack([np.asarray(image) for image, _ in data])
-        images = pixels[:, np.newaxis] if pixels.ndim == 3 else np.ascontiguousarray(pixels.transpose(0, 3, 1, 2))
-        if channels == 3 and images.shape[1] == 1:
-            images = np.repeat(images, 3, axis=1)
-        labels = np.array([label for _, label in data], dtype=np.int64)
-        splits[split] = ImageSet(images, labels, [f"{split}/{row:05d}" for row in range(len(labels))])
-    own: Sequence[str] = getattr(data, "classes", EMOTIONS)
-    return ImageCollection(splits, list(own if class_names is None else class_names))
-
-
 def download_cifar10(folder: Path) -> Iterator[str]:
     """Fetch CIFAR-10 and unpack it into `train/<class>/*.png` and `test/<class>/*.png`; yield one line on each folder.
 
@@ -118,7 +102,7 @@ def download_cifar10(folder: Path) -> Iterator[str]:
     alike. The batches are pickles, read after torchvision has checked every file of them.
 
     Args:
-        folder: folder where `FolderSource` will look for them, such as data/01_raw/cifar10; made where it is missing.
+        folder: where `FolderSource` will look for them, such as data/01_raw/cifar10; made where it is missing.
 
     Raises:
         InputError: the right archive cannot be had.

@@ -7,7 +7,7 @@ import pandas as pd
 
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.pipelines.grid import FURTHER_REPLICATES, cells, replicated
-from deephash_pipeline.pipelines.shared.searching import LabelSets, finds_anything, searched
+from deephash_pipeline.pipelines.shared.searching import Sets, finds_anything, searched
 from deephash_pipeline.reports.seeds import Scores, seeds_table
 from deephash_pipeline.retrieval import CodeSets, average_precision_at, count_distances
 from deephash_pipeline.retrieval.protocols import Protocol, require_protocol
@@ -23,7 +23,7 @@ REPLICATES = {
 
 def compare_methods(
     codes: Mapping[str, CodeSets],
-    labels: LabelSets,
+    labels: Sets,
     protocol: str,
     parameters: SignificanceParameters,
     names: dict[str, str],
@@ -56,7 +56,7 @@ def compare_methods(
     return pd.concat(tables, ignore_index=True)
 
 
-def map_of_seeds(codes: Mapping[str, CodeSets], labels: LabelSets, protocol: Protocol) -> Scores | None:
+def map_of_seeds(codes: Mapping[str, CodeSets], labels: Sets, protocol: Protocol) -> Scores | None:
     """Measure mAP in all replicates of all cells; None if no query finds any."""
     scores: dict[tuple[str, int], list[float]] = {}
     for path, cell in REPLICATES.items():

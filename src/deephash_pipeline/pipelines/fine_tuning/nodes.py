@@ -1,16 +1,13 @@
 """Simultaneous fine-tuning: all layers on one loss."""
 
-from typing import Any, NamedTuple
-
 import pandas as pd
-from numpy.typing import NDArray
 
 from deephash_pipeline.deephash.experiment import Experiment, Run
 from deephash_pipeline.deephash.fine_tune import FineTuningParameters, PreTrainedWeights, fine_tune, warn_if_collapsed
 from deephash_pipeline.deephash.hasher import ImageHasher
 from deephash_pipeline.deephash.training_set import TrainingSet
 from deephash_pipeline.pipelines.shared.fitting import encode_z
-from deephash_pipeline.pipelines.shared.histories import of_cell
+from deephash_pipeline.pipelines.shared.searching import Sets
 from deephash_pipeline.retrieval import CodeSets
 
 
@@ -19,24 +16,16 @@ def tune(
 ) -> tuple[ImageHasher, pd.DataFrame]:
     """Train all layers, from pre-training or from random weights; returns the hasher and a row for each epoch."""
     hasher, history = fine_tune(training_set, parameters, run, start)
-    return hasher, of_cell(history, run, "fine_tuning")
+    return hasher, run.named(history, "fine_tuning")
 
 
-class Splits(NamedTuple):
-    """What there is of each set: images uint8 (n, channels, height, width), or z float32 (n, z_dimension)."""
-
-    training: NDArray[Any]
-    validation: NDArray[Any]
-    query: NDArray[Any]
-
-
-def encode_images(hasher: ImageHasher, experiment: Experiment, images: Splits, z: Splits | None = None) -> CodeSets:
+def encode_images(hasher: ImageHasher, experiment: Experiment, images: Sets, z: Sets | None = None) -> CodeSets:
     """Hash database, validation set and queries; of a frozen trunk by the z there is."""
     if experiment.trunk.frozen and z is not None:
-        codes = encode_z(hasher.encoder, *z)
+        codes = encode_z(hasher.encoder, z.training, z.validation, z.query)
     else:
         hasher.to(experiment.device)
-        database, validation, query = map(hasher.encode, images)
+        query, database, validation = map(hasher.encode, images)
         codes = CodeSets(database, validation, query, hasher.code_length)
     warn_if_collapsed(codes.database, hasher)
     return codes

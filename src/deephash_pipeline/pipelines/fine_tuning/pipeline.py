@@ -5,13 +5,14 @@ from collections.abc import Sequence
 from kedro.pipeline import Pipeline
 
 from deephash_pipeline.common.cell import Cell
-from deephash_pipeline.pipelines.fine_tuning.nodes import Splits, encode_images, tune
+from deephash_pipeline.pipelines.fine_tuning.nodes import encode_images, tune
 from deephash_pipeline.pipelines.grid import DEEP_RIVALS, FINE_TUNINGS, PRE_TRAINING, RANDOM_START
 from deephash_pipeline.pipelines.shared.bundles import Bundle, node, of_cell
 from deephash_pipeline.pipelines.shared.inputs import CELL_RUN, PRE_TRAINED, TRAINING_SET
+from deephash_pipeline.pipelines.shared.searching import Sets
 
-IMAGES = Bundle(Splits, ("training_images", "validation_images", "query_images"))
-FEATURES = Bundle(Splits, ("training_z", "validation_z", "query_z"))
+IMAGES = Bundle(Sets, ("query_images", "training_images", "validation_images"))
+FEATURES = Bundle(Sets, ("query_z", "training_z", "validation_z"))
 
 
 def create_pipeline(grid: Sequence[Cell]) -> Pipeline:

@@ -11,7 +11,6 @@ from deephash_pipeline.deephash.training_set import LabelledFeatures
 from deephash_pipeline.hashing.base import Encoder
 from deephash_pipeline.images.descriptors.hand_crafted import DESCRIPTORS, HandCraftedParameters
 from deephash_pipeline.pipelines.grid import compared_cells
-from deephash_pipeline.pipelines.shared.histories import of_cell
 from deephash_pipeline.reports.cells import cell_protocol
 from deephash_pipeline.reports.paper.tables import features_of_benchmark
 
@@ -21,7 +20,7 @@ def initialise_on_descriptor(
 ) -> tuple[Encoder, pd.DataFrame]:
     """Train the hash layer on the descriptor; returns its encoder and a row of metrics for each epoch."""
     _, encoder, history = initialise_on_raw_features(features, parameters, run)
-    return encoder, of_cell(history, run, "hash_layer_initialisation")
+    return encoder, run.named(history, "hash_layer_initialisation")
 
 
 def tabulate_features(

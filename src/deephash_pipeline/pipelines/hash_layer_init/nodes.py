@@ -7,7 +7,6 @@ from deephash_pipeline.deephash.experiment import Run
 from deephash_pipeline.deephash.initialise import HashLayerInitParameters, initialise_hash_layer
 from deephash_pipeline.deephash.training_set import LabelledFeatures
 from deephash_pipeline.hashing.base import Encoder
-from deephash_pipeline.pipelines.shared.histories import of_cell
 
 
 def initialise(
@@ -15,4 +14,4 @@ def initialise(
 ) -> tuple[dict[str, Tensor], Encoder, pd.DataFrame]:
     """Train the hash layer on z; returns its weight, the encoder it amounts to, and a row of metrics for each epoch."""
     weights, encoder, history = initialise_hash_layer(features, parameters, run)
-    return weights, encoder, of_cell(history, run, "hash_layer_initialisation")
+    return weights, encoder, run.named(history, "hash_layer_initialisation")

@@ -1,6 +1,6 @@
 """What codes are compared with and are not: real-valued features, and product quantisation of them."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,33 +9,25 @@ from deephash_pipeline.common.randomness import derive_seed
 from deephash_pipeline.deephash.experiment import Experiment
 from deephash_pipeline.hashing.product_quantisation import quantise_products
 from deephash_pipeline.pipelines.grid import CODE_LENGTHS
-from deephash_pipeline.pipelines.shared.searching import LabelSets
+from deephash_pipeline.pipelines.shared.searching import Sets
 from deephash_pipeline.retrieval import real_valued_metrics
 from deephash_pipeline.retrieval.protocols import require_protocol
 
 Metrics = dict[str, Any]
 
 
-class Features(NamedTuple):
-    """Real-valued features of the three sets, float32 (n, z_dimension)."""
-
-    query: NDArray[np.float32]
-    training: NDArray[np.float32]
-    validation: NDArray[np.float32]
-
-
-def measure_z(z: Features, labels: LabelSets, protocol: str) -> list[Metrics]:
+def measure_z(z: Sets, labels: Sets, protocol: str) -> list[Metrics]:
     """Search by real-valued features, by their cosines; they have no code length."""
-    return [{"method": "z", "code_length": None, **_measured(Features(*map(unit, z)), labels, protocol)}]
+    return [{"method": "z", "code_length": None, **_measured(Sets(*map(unit, z)), labels, protocol)}]
 
 
-def measure_pq(z: Features, labels: LabelSets, protocol: str, experiment: Experiment) -> list[Metrics]:
+def measure_pq(z: Sets, labels: Sets, protocol: str, experiment: Experiment) -> list[Metrics]:
     """Search what product quantisation keeps of features of length 1, by the queries as they are."""
     query, training, validation = map(unit, z)
     found = []
     for code_length in CODE_LENGTHS:
         seed = derive_seed(experiment.seed, "pq", code_length)
-        kept = Features(query, *quantise_products(training, [training, validation], code_length, seed))
+        kept = Sets(query, *quantise_products(training, [training, validation], code_length, seed))
         found.append({"method": "pq", "code_length": code_length, **_measured(kept, labels, protocol)})
     return found
 
@@ -46,7 +38,7 @@ def unit(z: NDArray[np.float32]) -> NDArray[np.float32]:
     return np.divide(z, np.maximum(lengths, np.finfo(np.float32).tiny))
 
 
-def _measured(z: Features, labels: LabelSets, protocol: str) -> Metrics:
+def _measured(z: Sets, labels: Sets, protocol: str) -> Metrics:
     by = require_protocol(protocol)
     items = np.concatenate([getattr(z, name) for name in by.database])
     item_labels = np.concatenate([getattr(labels, name) for name in by.database])

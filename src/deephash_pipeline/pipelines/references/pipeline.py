@@ -2,11 +2,11 @@
 
 from kedro.pipeline import Pipeline
 
-from deephash_pipeline.pipelines.references.nodes import Features, measure_pq, measure_z
+from deephash_pipeline.pipelines.references.nodes import measure_pq, measure_z
 from deephash_pipeline.pipelines.shared.bundles import Bundle, node
-from deephash_pipeline.pipelines.shared.searching import LABEL_SETS
+from deephash_pipeline.pipelines.shared.searching import LABEL_SETS, Sets
 
-Z = Bundle(Features, ("query_z", "training_z", "validation_z"))
+Z = Bundle(Sets, ("query_z", "training_z", "validation_z"))
 
 
 def create_pipeline() -> Pipeline:

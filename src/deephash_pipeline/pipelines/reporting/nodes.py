@@ -12,7 +12,7 @@ from deephash_pipeline.deephash.experiment import Experiment
 from deephash_pipeline.deephash.training_set import LabelledImages, TrainingSet
 from deephash_pipeline.pipelines.grid import METHOD_GROUPS
 from deephash_pipeline.pipelines.shared.reporting import ReportingParameters
-from deephash_pipeline.pipelines.shared.searching import LabelSets, searched, searched_images
+from deephash_pipeline.pipelines.shared.searching import Sets, searched, searched_images
 from deephash_pipeline.provenance import Origin
 from deephash_pipeline.reports.cells import cell_protocol
 from deephash_pipeline.reports.figures import figure_map_by_code_length, figure_precision_recall
@@ -87,7 +87,7 @@ def draw_gallery(
     """Show some queries with their nearest images."""
     queries, training_set, validation_set = sets
     by = require_protocol(protocol)
-    database = searched(by, codes, LabelSets(queries.labels, training_set.labels, validation_set.labels))
+    database = searched(by, codes, Sets(queries.labels, training_set.labels, validation_set.labels))
     images = searched_images(by, training_set.images, validation_set.images)
     return retrieval_gallery(
         CodedImages(queries.images, queries.labels, codes.query),

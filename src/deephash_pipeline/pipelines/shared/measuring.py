@@ -11,7 +11,7 @@ from deephash_pipeline.common.cell import Cell
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.images.sources.collection import require_labels
 from deephash_pipeline.pipelines.shared.bundles import node
-from deephash_pipeline.pipelines.shared.searching import LABEL_SETS, Database, LabelSets, finds_anything, searched
+from deephash_pipeline.pipelines.shared.searching import LABEL_SETS, Database, Sets, finds_anything, searched
 from deephash_pipeline.retrieval import (
     CodeSets,
     DistanceHistograms,
@@ -37,9 +37,7 @@ POINTS_BY_RANK = 200
 Counts = DistanceHistograms | GradedHistograms
 
 
-def measure_retrieval(
-    codes: CodeSets, labels: LabelSets, protocol: str, cell: Cell
-) -> tuple[dict[str, Any], pd.DataFrame]:
+def measure_retrieval(codes: CodeSets, labels: Sets, protocol: str, cell: Cell) -> tuple[dict[str, Any], pd.DataFrame]:
     """Count the items of the database at each distance from the queries, and derive a cell's metrics and curves.
 
     Where images have several labels, relevance is graded: the number of labels that query and item share. Where there
@@ -109,7 +107,7 @@ def _metrics_of(counts: Counts) -> dict[str, Any]:
     }
 
 
-def _metrics_beside(by: Protocol, codes: CodeSets, labels: LabelSets) -> dict[str, Any]:
+def _metrics_beside(by: Protocol, codes: CodeSets, labels: Sets) -> dict[str, Any]:
     """Measure the same by the protocol beside; nothing where it has no images to search."""
     if by.beside is None:
         return {}
@@ -121,7 +119,7 @@ def _metrics_beside(by: Protocol, codes: CodeSets, labels: LabelSets) -> dict[st
     return {f"{by.beside}_{name}": found[name] for name in BESIDE_METRICS if name in found}
 
 
-def _map_of_validation(codes: CodeSets, labels: LabelSets) -> float | None:
+def _map_of_validation(codes: CodeSets, labels: Sets) -> float | None:
     """Have the validation images search the training set; None where they find nothing there."""
     if not finds_anything(labels.validation, labels.training):
         return None

@@ -11,15 +11,18 @@ from deephash_pipeline.retrieval import CodeSets
 from deephash_pipeline.retrieval.protocols import Protocol
 
 
-class LabelSets(NamedTuple):
-    """Labels of the three sets, each int64 of shape (n,), or uint8 of shape (n, classes)."""
+class Sets(NamedTuple):
+    """What the three sets have: images, uint8 (n, channels, height, width), features, float32 (n, dimension), labels.
+
+    Labels are int64 of shape (n,), or uint8 of shape (n, classes).
+    """
 
     query: NDArray[Any]
     training: NDArray[Any]
     validation: NDArray[Any]
 
 
-LABEL_SETS = Bundle(LabelSets, ("query_labels", "training_labels", "validation_labels"))
+LABEL_SETS = Bundle(Sets, ("query_labels", "training_labels", "validation_labels"))
 
 
 class Database(NamedTuple):
@@ -29,7 +32,7 @@ class Database(NamedTuple):
     labels: NDArray[Any]
 
 
-def searched(protocol: Protocol, codes: CodeSets, labels: LabelSets) -> Database:
+def searched(protocol: Protocol, codes: CodeSets, labels: Sets) -> Database:
     """Put the sets that the queries search into one.
 
     Raises:

@@ -11,7 +11,7 @@ from kedro.io import AbstractDataset, DatasetError
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.stores import refuse_remote
 from deephash_pipeline.images.sources.collection import ImageCollection
-from deephash_pipeline.images.sources.registry import parse_source, read_source
+from deephash_pipeline.images.sources.registry import parse_source
 from deephash_pipeline.provenance import Origin, code_version
 from deephash_pipeline.provenance.digests import files_digest, text_digest
 from deephash_pipeline.provenance.manifest import SUFFIX, read_manifest
@@ -202,7 +202,7 @@ class ImageSourceDataset(ReadOnlyDataset[ImageCollection]):
         Raises:
             InputError: missing files, by name.
         """
-        return read_source(self.source, self._path)
+        return self.source.read(self._path)
 
     @property
     def folder(self) -> Path:

@@ -6,19 +6,17 @@ It knows `deephash`, and neither Kedro nor a command line. Nothing of Ray is imp
 from deephash_pipeline.common.extras import missing
 
 try:
-    from deephash_pipeline.search.encoding.code_folder import Broken, CodeBlock, CodeFolder, Encoding
-    from deephash_pipeline.search.encoding.encode import EncodingReport, EncodingWorkers, encode_source
+    from deephash_pipeline.search.encoding.code_folder import CodeBlock, CodeFolder, Encoding
+    from deephash_pipeline.search.encoding.encode import EncodingWorkers, encode_source
     from deephash_pipeline.search.encoding.indexing import add_encoded
     from deephash_pipeline.search.encoding.listing import Source
 except ModuleNotFoundError as error:
     raise missing(error, "pipeline") from error
 
 __all__ = [
-    "Broken",
     "CodeBlock",
     "CodeFolder",
     "Encoding",
-    "EncodingReport",
     "EncodingWorkers",
     "Source",
     "add_encoded",

@@ -4,9 +4,10 @@ import functools
 import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import count
+from itertools import count, groupby
+from operator import itemgetter
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 import numpy as np
 import pyarrow
@@ -23,6 +24,7 @@ from deephash_pipeline.search.encoding.listing import Block, Source
 AT_A_TIME = 128
 """Objects that are asked of a store at once, and rows of Parquet that are in memory."""
 READ_AHEAD = 2**24
+LABEL = ".cls"
 
 
 class NamedImage(NamedTuple):
@@ -72,42 +74,36 @@ def _of_tar(block: Block, source: Source) -> Iterator[NamedImage]:
 
     The image is the file with an image's suffix, the label the text of the file with the suffix ``.cls``.
     """
-    with reached(joined(source.root, block.shard)) as (filesystem, path):
-        options = {"block_size": READ_AHEAD, "cache_type": "readahead"} if is_remote(source.root) else {}
-        with filesystem.open(path, "rb", **options) as file:
-            key, label = "", None
-            images: list[tuple[str, bytes]] = []
-            try:
-                with tarfile.open(fileobj=file, mode="r|") as shard:
-                    for member in shard:
-                        name = PurePosixPath(member.name)
-                        # As in folders, names that begin with a dot are not for the user, such as macOS's `._1.png`.
-                        if not member.isfile() or name.name.startswith("."):
-                            continue
-                        sample = str(name.with_name(name.name.partition(".")[0]))
-                        if sample != key:
-                            yield from _of_sample(block, images, label)
-                            key, images, label = sample, [], None
-                        suffix = name.suffix.lower()
-                        if suffix in SUFFIXES or suffix == ".cls":
-                            extracted = shard.extractfile(member)
-                            content = b"" if extracted is None else extracted.read()
-                            if suffix == ".cls":
-                                label = content.decode(errors="replace").strip() or None
-                            else:
-                                images.append((member.name, content))
-                # A header that is cut off looks like the end; before the true end is a block of zeros.
-                if shard.offset + tarfile.BLOCKSIZE > block.size:
-                    raise tarfile.ReadError("it has no end")
-                yield from _of_sample(block, images, label)
-            except (tarfile.TarError, EOFError):
-                yield from _of_sample(block, images, label)
-                yield NamedImage(block.shard, b"", None)
+    options = {"block_size": READ_AHEAD, "cache_type": "readahead"} if is_remote(source.root) else {}
+    with (
+        reached(joined(source.root, block.shard)) as (filesystem, path),
+        filesystem.open(path, "rb", **options) as file,
+    ):
+        for _, files in groupby(_files_of(file, block.size), key=itemgetter(0)):
+            sample = {name: content for _, name, content in files}
+            labels = [content for name, content in sample.items() if name.lower().endswith(LABEL)]
+            label = labels[-1].decode(errors="replace").strip() or None if labels else None
+            for name, content in sample.items():
+                if not name.lower().endswith(LABEL):
+                    yield NamedImage(f"{block.shard}/{name}" if name else block.shard, content, label)
 
 
-def _of_sample(block: Block, images: list[tuple[str, bytes]], label: str | None) -> Iterator[NamedImage]:
-    for name, content in images:
-        yield NamedImage(f"{block.shard}/{name}", content, label)
+def _files_of(file: IO[bytes], size: int) -> Iterator[tuple[str, str, bytes]]:
+    """Yield sample, name and content of the files of a shard; a last one without a name if it ends in the middle."""
+    try:
+        with tarfile.open(fileobj=file, mode="r|") as shard:
+            for member in shard:
+                name = PurePosixPath(member.name)
+                # As in folders, names that begin with a dot are not for the user, such as macOS's `._1.png`.
+                shown = not name.name.startswith(".") and name.suffix.lower() in {*SUFFIXES, LABEL}
+                extracted = shard.extractfile(member) if shown and member.isfile() else None
+                if extracted is not None:
+                    yield str(name.with_name(name.name.partition(".")[0])), member.name, extracted.read()
+        # A header that is cut off looks like the end; before the true end is a block of zeros.
+        if shard.offset + tarfile.BLOCKSIZE > size:
+            raise tarfile.ReadError("it has no end")
+    except (tarfile.TarError, EOFError):
+        yield "", "", b""
 
 
 def _of_parquet(block: Block, source: Source) -> Iterator[NamedImage]:

@@ -18,8 +18,6 @@ from deephash_pipeline.search.encoding.listing import Block, Source
 from deephash_pipeline.search.encoding.workers import Encoded, encode_locally, encode_on_ray
 
 IMAGES_PER_BLOCK = 1024
-MOST_BROKEN = 1000
-"""Broken images that a report has; the files of codes have all of them."""
 
 
 @dataclass
@@ -30,8 +28,7 @@ class EncodingReport:
         blocks: files of codes there are now.
         there: number of blocks that were there already.
         images: encoded this time.
-        broken_count: left out this time.
-        broken: the first of these.
+        broken: left out this time.
 
     Example:
         >>> EncodingReport(blocks=3, there=1, images=2048).broken
@@ -41,7 +38,6 @@ class EncodingReport:
     blocks: int = 0
     there: int = 0
     images: int = 0
-    broken_count: int = 0
     broken: list[Broken] = field(default_factory=list)
 
 
@@ -131,8 +127,7 @@ def encode_source(
     with count_steps("blocks", report.blocks, report.there) as advance:
         for images, broken in workers.encode(iter(waiting), work):
             report.images += images
-            report.broken_count += len(broken)
-            report.broken += broken[: MOST_BROKEN - len(report.broken)]
+            report.broken += broken
             advance(f"{report.images:,} images")
     codes.sweep()
     return report

@@ -1,11 +1,9 @@
 """A source of images -> its blocks, the same ones whenever and wherever it is listed."""
 
-import glob
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, islice
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Literal, NamedTuple
 
 import pyarrow
@@ -110,8 +108,8 @@ class Source:
     def _is_glob(self) -> bool:
         return any(character in self.address for character in "*?[") and not exists(self.address)
 
-    def blocks(self, images_per_block: int) -> Iterator[Block]:
-        """List the blocks of the source, one after the other.
+    def blocks(self, images_per_block: int) -> list[Block]:
+        """List the blocks of the source.
 
         A block of image files has `images_per_block` of them, in the order of their names (in a folder first its files,
         then its subfolders); a tar shard is one block; of a Parquet file so many row groups are, as have that number of
@@ -120,48 +118,47 @@ class Source:
         Raises:
             InputError: the source is not there, cannot be read, has no image, or files of several kinds.
         """
-        blocks = self._unstamped(images_per_block)
-        first = next(blocks, None)
-        if first is None:
-            raise InputError(f"there is no image in {self.address}: give {KINDS}, or a list of paths")
-        for block in chain([first], blocks):
+        blocks = []
+        for block in self._unstamped(images_per_block):
             names = [block.shard] if block.shard else [entry.name for entry in block.entries]
             places = [joined(self.root, name) for name in names]
             stamps = [None if is_remote(place) else stamp_of(local_path(place)) for place in places]
-            yield replace(block, stamps=tuple(stamps))
+            blocks.append(replace(block, stamps=tuple(stamps)))
+        if not blocks:
+            raise InputError(f"there is no image in {self.address}: give {KINDS}, or a list of paths")
+        return blocks
 
     def _unstamped(self, images_per_block: int) -> Iterator[Block]:
         if self.address.lower().endswith((".txt", ".csv")):
-            yield from _of_entries(iter(_listed(self.address)), images_per_block)
+            yield from _of_entries(_listed(self.address), images_per_block)
             return
-        names = self._names()
-        first = next(names, None)
-        if first is None:
-            return
-        kind = _kind(first) or "files"
-        same = self._of_one_kind(first, kind, names)
-        if kind == "files":
-            entries = (Entry(name, PurePosixPath(self.root, name).parent.name or None) for name in same)
-            yield from _of_entries(entries, images_per_block)
-        elif kind == "tar":
-            yield from (Block(shard=name, size=self._size(name)) for name in same)
-        else:
-            for name in same:
+        names = list(only_images(self._names(), self._is_one))
+        kinds = {_kind(name) or "files": name for name in reversed(names)}
+        if len(kinds) > 1:
+            first, other = sorted(kinds.values(), key=names.index)[:2]
+            raise InputError(
+                f"{self.address} has files of several kinds, {first} and {other}: give a glob such as "
+                f"{joined(self.root, '*' + PurePosixPath(other).suffix)}"
+            )
+        if "tar" in kinds:
+            yield from (Block(shard=name, size=self._size(name)) for name in names)
+        elif "parquet" in kinds:
+            for name in names:
                 yield from self._of_parquet(name, images_per_block)
-
-    def _names(self) -> Iterator[str]:
-        if self._is_glob:
-            found: list[str] = self._matched()
-        elif not is_folder(self.address):
-            if not exists(self.address):
-                raise InputError(f"{self.address} is not there: give a folder, a list, shards or a glob of them")
-            found = [self.address.rpartition("/")[2]]
         else:
+            entries = [Entry(name, PurePosixPath(self.root, name).parent.name or None) for name in names]
+            yield from _of_entries(entries, images_per_block)
+
+    def _names(self) -> Iterable[str]:
+        if self._is_glob:
+            return sorted(self._matched())
+        if is_folder(self.address):
             if not is_remote(self.address) and holds_index(local_path(self.address)):
                 raise InputError(f"{self.address} is an index, whose pictures are its own: give a folder of images")
-            yield from only_images(walk(self.address), self._is_one)
-            return
-        yield from only_images(sorted(found), self._is_one)
+            return walk(self.address)
+        if not exists(self.address):
+            raise InputError(f"{self.address} is not there: give a folder, a list, shards or a glob of them")
+        return [self.address.rpartition("/")[2]]
 
     def _is_one(self, name: str) -> bool:
         if _kind(name) is not None or is_remote(self.address):
@@ -169,33 +166,18 @@ class Source:
         return is_image(os.path.join(local_path(self.root), name))
 
     def _matched(self) -> list[str]:
-        if not is_remote(self.address):
-            root = str(local_path(self.root))
-            found = [PurePosixPath(path).relative_to(root) for path in glob.glob(self.address, recursive=True)]
-            # Two stars would follow links, also in circles.
-            followed = "**" in self.address
-            return [
-                name.as_posix()
-                for name in found
-                if not (followed and any(Path(root, above).is_symlink() for above in name.parents))
-            ]
-        with reached(self.address) as (filesystem, path), reached(self.root) as (_, root):
-            try:
-                names = [match[len(root) :].lstrip("/") for match in filesystem.glob(path)]
-            except ValueError as error:
-                raise InputError(f"{self.address} is no pattern of names ({error}): mend it") from error
-        # As on a disk.
+        try:
+            if is_remote(self.address):
+                with reached(self.address) as (filesystem, path), reached(self.root) as (_, root):
+                    names = [match[len(root) :].lstrip("/") for match in filesystem.glob(path)]
+            else:
+                folder = local_path(self.root)
+                # Two stars follow no links, which may lead in circles.
+                found = folder.glob(os.path.relpath(local_path(self.address), folder))
+                names = [path.relative_to(folder).as_posix() for path in found]
+        except ValueError as error:
+            raise InputError(f"{self.address} is no pattern of names ({error}): mend it") from error
         return [name for name in names if not any(part.startswith(".") for part in name.split("/"))]
-
-    def _of_one_kind(self, first: str, kind: Kind | None, names: Iterator[str]) -> Iterator[str]:
-        yield first
-        for name in names:
-            if (_kind(name) or "files") != kind:
-                raise InputError(
-                    f"{self.address} has files of several kinds, {first} and {name}: give a glob such as "
-                    f"{joined(self.root, '*' + PurePosixPath(name).suffix)}"
-                )
-            yield name
 
     def _size(self, name: str) -> int:
         with reached(joined(self.root, name)) as (filesystem, path):
@@ -236,9 +218,9 @@ def _kind(name: str) -> Kind | None:
     return "files" if PurePosixPath(lowered).suffix in SUFFIXES else None
 
 
-def _of_entries(entries: Iterator[Entry], images_per_block: int) -> Iterator[Block]:
-    while block := tuple(islice(entries, images_per_block)):
-        yield Block(block)
+def _of_entries(entries: Sequence[Entry], images_per_block: int) -> Iterator[Block]:
+    for first in range(0, len(entries), images_per_block):
+        yield Block(tuple(entries[first : first + images_per_block]))
 
 
 def _listed(address: str) -> list[Entry]:

@@ -10,7 +10,6 @@ from itertools import islice
 from typing import Any, TypeAlias
 
 from deephash_pipeline.common.child_process import end_with_parent
-from deephash_pipeline.common.devices import cuda_devices
 from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.common.ray_cluster import connected
 from deephash_pipeline.search.encoding.blocks import Work, encode_block
@@ -42,8 +41,7 @@ def encode_locally(blocks: Iterator[Block], work: Work, workers: int) -> Iterato
     """
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__])
-    devices = cuda_devices() if work.device in ("auto", "cuda") else ()
-    pool = ProcessPoolExecutor(workers, context, _prepare, (context.Value("i", 0), devices, dict(os.environ)))
+    pool = ProcessPoolExecutor(workers, context, _prepare, (dict(os.environ),))
     try:
         yield from _as_they_end(blocks, lambda block: pool.submit(encode_block, block, work), lambda: AHEAD * workers)
     except BrokenProcessPool:
@@ -114,13 +112,9 @@ def _as_they_end(
             yield future.result()
 
 
-def _prepare(workers: Any, devices: tuple[str, ...], environment: dict[str, str]) -> None:
-    """Make a process a worker: one device, no traceback at Ctrl-C, and no longer a life than the command's."""
+def _prepare(environment: dict[str, str]) -> None:
+    """Make a process a worker: no traceback at Ctrl-C, and no longer a life than the command's."""
     # The server that it comes from may have been started with other credentials of a store.
     os.environ.update(environment)
-    if devices:
-        with workers.get_lock():
-            os.environ["CUDA_VISIBLE_DEVICES"] = devices[workers.value % len(devices)]
-            workers.value += 1
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     end_with_parent()

@@ -7,7 +7,7 @@ for all, until it is known which items were inserted first.
 
 import json
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
@@ -284,16 +284,12 @@ def expression_of(where: Where, columns: Sequence[str], has_kind: HasKind) -> st
         >>> expression_of({"label": ["a", "b"], "year": {">=": 2020}}, ["label", "year"], lambda column, kind: True)
         'metadata["label"] in ["a", "b"] and metadata["year"] >= 2020'
     """
-    return " and ".join(_expressions(where, columns, has_kind))
-
-
-def _expressions(where: Where, columns: Sequence[str], has_kind: HasKind) -> Iterator[str]:
+    found = []
     for name, wanted in named_conditions(where, columns, plain_value, has_kind):
         conditions = wanted if isinstance(wanted, Mapping) else {"in" if isinstance(wanted, list) else "==": wanted}
         for operator, value in conditions.items():
             if value is None or (isinstance(value, list) and None in value):
                 raise InputError(f"where asks for no value of {name!r}, which Milvus cannot; leave it out.")
-            if value == []:
-                yield "position < 0"
-                continue
-            yield f"metadata[{json.dumps(name, ensure_ascii=False)}] {operator} {json.dumps(value, ensure_ascii=False)}"
+            column, wanted_value = (json.dumps(part, ensure_ascii=False) for part in (name, value))
+            found.append("position < 0" if value == [] else f"metadata[{column}] {operator} {wanted_value}")
+    return " and ".join(found)

@@ -9,7 +9,8 @@ from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.deephash import ImageHasher
 from deephash_pipeline.deephash.feature_hash import learned
 from deephash_pipeline.hashers.base import EncodedPixels
-from deephash_pipeline.hashing import HASH_FUNCTIONS, SRH
+from deephash_pipeline.hashing import HASH_FUNCTIONS
+from deephash_pipeline.hashing.srh import SRH
 from deephash_pipeline.retrieval import pack_bits
 from deephash_pipeline.search import HammingIndex
 from deephash_pipeline.search.images.index import ImageIndex

@@ -17,7 +17,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from numpy.typing import NDArray
 from PIL import Image
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
-from pydantic import Field
+from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.middleware.trustedhost import TrustedHostMiddleware
@@ -148,18 +148,17 @@ def _add_errors(app: FastAPI) -> None:
         return error_response(500, f"the service has failed ({type(error).__name__}); its log has the details")
 
 
-def _body(model: type[Any], more: dict[str, Any]) -> dict[str, Any]:
+def _body(model: type[BaseModel]) -> dict[str, Any]:
     """What OpenAPI says of a body that is JSON or a form."""
-    form = {"type": "object", "required": ["image"], "properties": {"image": {"type": "string", "format": "binary"}}}
-    form["properties"] |= {name: {"type": kind} for name, kind in more.items()}  # type: ignore[operator]
-    content = {"application/json": {"schema": model.model_json_schema()}, "multipart/form-data": {"schema": form}}
+    schema = model.model_json_schema()
+    properties = {**schema["properties"], "image": {"type": "string", "format": "binary"}}
+    form = {"type": "object", "required": ["image"], "properties": properties}
+    content = {"application/json": {"schema": schema}, "multipart/form-data": {"schema": form}}
     return {"requestBody": {"required": True, "content": content}}
 
 
 def _add_search(app: FastAPI, service: Service) -> None:
-    fields = {"k": "integer", "radius": "integer", "label": "string", "index": "string"}
-
-    @app.post("/v1/search", responses=PROBLEMS, openapi_extra=_body(ImageQuestion, fields))
+    @app.post("/v1/search", responses=PROBLEMS, openapi_extra=_body(ImageQuestion))
     async def search_by_image(request: Request) -> Results:
         """Find the pictures most like one that is sent."""
         with service.admitted():
@@ -197,14 +196,12 @@ def _add_items(app: FastAPI, service: Service) -> None:
     def writer(sent: Annotated[HTTPAuthorizationCredentials | None, Security(BEARER)]) -> None:
         require_token(sent, service.settings)
 
-    fields = {"id": "string", "label": "string", "replace": "boolean", "index": "string"}
-
     @app.post(
         "/v1/items",
         status_code=201,
         dependencies=[Depends(writer)],
         responses=PROBLEMS,
-        openapi_extra=_body(NewItem, fields),
+        openapi_extra=_body(NewItem),
     )
     async def add_item(request: Request) -> Item:
         """Add a picture or vector; when this is answered, it is stored for good and found by the next search."""

@@ -8,10 +8,8 @@ import os
 import sqlite3
 import time
 from collections.abc import Mapping
-from http import HTTPStatus
 from typing import Any
 
-import h11
 from fastapi import HTTPException
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -142,8 +140,6 @@ MOST_HEADER_BYTES = 65_536
 class GuardedProtocol(H11Protocol):
     """HTTP/1.1 that closes a connection on which nothing is being answered; uvicorn waits for half a request for ever.
 
-    Headers of more than ``h11_max_incomplete_event_size`` bytes are refused while they arrive.
-
     Args:
         arguments: arguments of uvicorn's protocol.
         seconds: seconds from the connection, or the answer before, until the headers of a request are there.
@@ -175,23 +171,4 @@ class GuardedProtocol(H11Protocol):
     def _close_if_idle(self) -> None:
         if self.cycle is not None and not self.cycle.response_complete:
             return
-        if self.conn.trailing_data[0]:
-            self._refuse(HTTPStatus.REQUEST_TIMEOUT, f"no whole request within {self.seconds:g} seconds; send it again")
         self.transport.close()
-
-    def send_400_response(self, msg: str) -> None:
-        """Refuse what h11 cannot read."""
-        if len(self.conn.trailing_data[0]) > MOST_HEADER_BYTES:
-            too_large = f"the headers have more than {MOST_HEADER_BYTES:,} bytes; send shorter ones"
-            self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, too_large)
-        else:
-            self._refuse(HTTPStatus.BAD_REQUEST, f"{msg.rstrip('.')}; send HTTP/1.1")
-        self.transport.close()
-
-    def _refuse(self, status: HTTPStatus, error: str) -> None:
-        if self.conn.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
-            return
-        headers = [("content-type", "application/json"), ("connection", "close")]
-        head = h11.Response(status_code=status, headers=headers, reason=status.phrase.encode())
-        for event in (head, h11.Data(data=json.dumps({"error": error}).encode()), h11.EndOfMessage()):
-            self.transport.write(self.conn.send(event) or b"")
