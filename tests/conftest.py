@@ -102,6 +102,19 @@ def fork_server():
 
 
 @pytest.fixture(scope="session")
+def weights(tmp_path_factory):
+    """A file of the state of torchvision's squeezenet1_1, for tests of features."""
+    import torch  # noqa: PLC0415 - looks at the environment
+    from torchvision.models import squeezenet1_1  # noqa: PLC0415
+
+    file = tmp_path_factory.mktemp("weights") / "squeezenet1_1.pth"
+    with torch.random.fork_rng():
+        torch.manual_seed(5)
+        torch.save(squeezenet1_1().state_dict(), file)
+    return str(file)
+
+
+@pytest.fixture(scope="session")
 def kedro():
     """Run a Kedro command in a project, as a user would, and collect what it prints."""
 

@@ -5,7 +5,6 @@ import os
 
 import numpy as np
 import pytest
-import torch
 from PIL import Image
 
 from deephash_pipeline.deephash import FeatureExtractor, ImageHasher
@@ -19,15 +18,9 @@ SIZE = (32, 32)
 
 
 @pytest.fixture(scope="module")
-def extractor(tmp_path_factory):
+def extractor(weights):
     """Of a small network, in the place of that for photographs."""
-    from torchvision.models import squeezenet1_1  # noqa: PLC0415 - takes a second
-
-    file = tmp_path_factory.mktemp("weights") / "weights.pth"
-    with torch.random.fork_rng():
-        torch.manual_seed(5)
-        torch.save(squeezenet1_1().state_dict(), file)
-    return FeatureExtractor.pretrained("squeezenet1_1", weights=file, image_size=SIZE, unit_length=True)
+    return FeatureExtractor.pretrained("squeezenet1_1", weights=weights, image_size=SIZE, unit_length=True)
 
 
 def write_photos(folder, rows):

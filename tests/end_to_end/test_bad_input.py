@@ -48,15 +48,18 @@ def image_files(here):
         shutil.rmtree(made, ignore_errors=True)
 
 
-def test_own_images_of_many_kinds_are_ingested(here, image_files):
-    finished(*OWN_IMAGES)
+def test_own_images_of_many_kinds_are_ingested_and_a_broken_one_is_left_out_and_listed(here, image_files):
+    (image_files / "train/owl/3.jpg").write_bytes(b"")
+    finished(*OWN_IMAGES, "--params=data_ingestion.broken_share_limit=0.02")
     made = here / "data/02_intermediate/images"
-    assert np.load(made / "training/images.npy").shape == (43, 3, 32, 32)
-    assert np.load(made / "validation/images.npy").shape == (5, 3, 32, 32)
-    assert np.load(made / "query/images.npy").shape == (12, 3, 32, 32)
+    listed = pd.read_csv(made / "quarantined_images.csv")
+    assert listed["id"].tolist() == ["train/owl/3.jpg"] and listed["split"][0] in ("training", "validation")
+    assert "cannot identify image file" in listed["reason"][0]
+    shapes = [np.load(made / split / "images.npy").shape for split in ("training", "validation", "query")]
+    assert {shape[1:] for shape in shapes} == {(3, 32, 32)}
+    assert (sum(shape[0] for shape in shapes), shapes[2][0]) == (59, 12)
     assert json.loads((made / "class_names.json").read_text()) == ["emu", "owl", "wren"]
-    assert pd.read_csv(made / "quarantined_images.csv").columns.tolist() == ["split", "id", "reason"]
-    assert (made / "decoded/training.npy").samefile(made / "training/images.npy")
+    assert (made / "decoded/query.npy").samefile(made / "query/images.npy")
 
 
 def test_too_many_broken_images_stop_the_run(here, image_files):

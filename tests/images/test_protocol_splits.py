@@ -1,9 +1,12 @@
 """The sets of each protocol, on as many generated images as the benchmark has, or on a small tree of files."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from deephash_pipeline.common.errors import InputError
+from deephash_pipeline.images.decoding.image_files import ImageFiles
 from deephash_pipeline.images.protocol_splits import split_by_protocol
 from deephash_pipeline.images.sources.collection import ImageCollection, ImageSet
 from deephash_pipeline.images.splits import SplitParameters
@@ -65,6 +68,14 @@ def test_imagenet100_searches_its_published_list_with_the_training_set_in_it():
     splits = split_by_protocol(collection, DEFAULTS, 42, PROTOCOLS["imagenet100"])
     assert sum(len(splits[name]) for name in PROTOCOLS["imagenet100"].database) == 128_503
     assert PROTOCOLS["imagenet100"].k == 1_000
+
+
+def test_files_are_drawn_as_arrays_are(tmp_path):
+    sets = {"training": dots(16, "train", 2), "query": dots(8, "test", 2)}
+    files = {name: replace(images, images=ImageFiles(tmp_path, images.ids, 4, 3)) for name, images in sets.items()}
+    small = replace(PROTOCOLS["cifar10_1"], sizes={"query": 4, "training": 6, "validation": 14})
+    for images in split_by_protocol(ImageCollection(files, CLASSES[:2]), DEFAULTS, 1, small).values():
+        assert list(images.images.names) == images.ids
 
 
 def test_a_benchmark_of_other_sizes_is_no_benchmark_of_that_name():
