@@ -100,8 +100,10 @@ class Benchmark:
 def markdown_table(rows: Rows) -> str:
     """Render rows, all with the same keys, as a Markdown table with these keys as its header."""
     rows = list(rows)
-    lines = [list(rows[0]), ["---"] * len(rows[0]), *([str(row[name]) for name in rows[0]] for row in rows)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    lines = [
+        f"| {' | '.join(map(str, line))} |" for line in (rows[0], *([row[name] for name in rows[0]] for row in rows))
+    ]
+    return "\n".join([lines[0], "|" + "---|" * len(rows[0]), *lines[1:]])
 
 
 def rows_by(template: str, items: Iterable[Mapping[str, Any]]) -> list[dict[str, str]]:

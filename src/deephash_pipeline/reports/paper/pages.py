@@ -102,8 +102,8 @@ def _in_brackets(printed: str) -> str:
 
 def markdown_table(header: Sequence[object], rows: Iterable[Sequence[object]]) -> str:
     """Write a table as Markdown."""
-    lines = [header, ["---"] * len(header), *rows]
-    return "".join(f"| {' | '.join(map(str, line))} |\n" for line in lines)
+    first, *lines = (f"| {' | '.join(map(str, line))} |\n" for line in (header, *rows))
+    return "".join([first, "|" + "---|" * len(header) + "\n", *lines])
 
 
 def _page(title: str, parts: Iterable[str]) -> str:
