@@ -15,6 +15,7 @@ HUGE = "9999999999999999999999"
 
 NAMES = [
     ("--nodes=evaluation.itq.b48.measur", "measur", "registry describe"),
+    ("--nodes=evaluation.itq.b48.measure,foo", "foo", "registry describe"),
     ("--to-nodes=data_ingestion.split_images,foo", "foo", "registry describe"),
     ("--from-inputs=itq.b49.codes", "itq.b49.codes", "catalog describe-datasets"),
     ("--to-outputs=report,foo", "foo", "catalog describe-datasets"),
@@ -22,10 +23,12 @@ NAMES = [
     ("--pipelines=reporting --tags=evaluation", "no nodes", "tags=evaluation"),
     ("--runner=Foo", "unknown runner `Foo`", "SequentialRunner"),
     ("--pipelines=evaluation,foo", "unknown pipeline `foo`", "full_at_32_bits"),
+    ("--pipeline=foo", "unknown pipeline `foo`", "full_at_32_bits"),
     ("--pipelines=evaluation,field", "pipelines evaluation, field join different cells", "run each by itself"),
     ("--namespaces=itq,foo", "unknown namespace `foo`", "itq.b48"),
     ("--pipelines=reporting --namespaces=itq.b48", "unknown namespace `itq.b48`", "a stage"),
     ("--env=foo", "conf/foo", "not"),
+    ("--env=", "--env is empty", "conf/"),
     ("--pipelines=", "--pipelines is empty", "leave it out"),
     ("--env=digits/parameters.yml", "parameters.yml", "not"),
 ]
@@ -48,18 +51,21 @@ PARAMETERS = [
     ("fine_tuning=5", "`fine_tuning` is 5, and a group in conf/base/parameters_fine_tuning.yml"),
     ("cells.itq.b48=3", "unknown parameter `cells`"),
     ("experiment.seed=042", "`042` would be read as 34"),
+    ("experiment.seed=1:30", "`1:30` would be read as 90"),
     ("experiment.network=foo", "lenet"),
     ("experiment.colour=red", "colour"),
     ("cnn_pretraining.training.epoch=3", "training.epoch"),
     ("fine_tuning.deephash.loss.heat=1", "loss.exponentiated.heat"),
     ("fine_tuning.dpsh.loss.name=dsph", "'greedy_hash'"),
     ("baseline_hashing.lsh.center=true", "lsh.center"),
+    ("baseline_hashing.hamming.anchors=300", "hamming"),
     ("fine_tuning.fine_tunning.training.epochs=3", "nothing reads it"),
 ]
 
 
 LOOKING = [
     ("status --pipelines=nope", "unknown pipeline `nope`: choose among data_ingestion"),
+    ("explain itq.b32 --pipelines=nope", "unknown pipeline `nope`: choose among data_ingestion"),
     ("status --params=experiment.device=tpu", "unknown device `tpu`"),
 ]
 

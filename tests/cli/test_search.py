@@ -93,11 +93,6 @@ def test_an_index_is_described(command, built):
     assert "lenet, digits" in command("index", "info", built).output
 
 
-def test_an_index_searches_with_the_hasher_it_was_built_with(built):
-    with ImageIndex.open(built, read_only=True) as index:
-        assert repr(index.hasher) == repr(ImageHasher.pretrained("digits-48"))
-
-
 def test_an_index_of_another_hasher_is_replaced_only_when_asked(command, index, photos):
     mnist = ("--hasher", "pretrained:mnist-48")
     assert "another hasher" in one_line(command("index", "build", index, *mnist, photos / "3"))

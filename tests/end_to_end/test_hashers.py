@@ -63,6 +63,7 @@ def test_the_folder_for_the_hub_has_the_metrics_and_the_command_of_the_run(
     ("arguments", "message"),
     [
         (["mnists", "itq.b48"], "unknown benchmark `mnists`"),
+        (["base", "itq.b48"], "unknown benchmark `base`"),
         (["digits", "itq.b13"], "unknown cell `itq.b13`"),
         (["mnist", "itq.b48"], "itq.b48 of mnist has not been run"),
     ],

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deephash_pipeline.common.errors import InputError
-from deephash_pipeline.hashing.bre import BRE
+from deephash_pipeline.hashing.bre import BRE, _list_pairs
 from deephash_pipeline.hashing.kernels.bre import Pairs, best_weight, couple, project_rows, sweep
 
 ALL_PAIRS = {"pair_share": 1.0, "training_rows": 300}
@@ -148,6 +148,15 @@ def test_learning_never_raises_the_objective_and_ends_by_the_tolerance(supervise
 def test_learning_ends_after_the_greatest_number_of_sweeps(z, labels):
     parameters = {"tolerance": 0.0, "maximum_sweeps": 3}
     assert BRE(12, **parameters).fit(z, labels).objective_.shape == (4,)
+
+
+def test_a_pair_is_listed_at_both_of_its_rows_and_no_row_is_paired_with_itself():
+    partners, bits = np.array([[0, 1], [2, 0], [0, 2]]), np.array([[True, False, False], [True, False, True]])
+    pairs = _list_pairs(partners, bits, np.array([[0.0, 0.5, 0.25], [0.5, 0.0, 1.0], [0.25, 1.0, 0.0]]))
+    entries = [(i, int(j)) for i in range(3) for j in pairs.partner[pairs.first[i] : pairs.first[i + 1]]]
+    assert sorted(entries) == [(0, 1), (0, 1), (0, 2), (1, 0), (1, 0), (1, 2), (2, 0), (2, 1)]
+    excess = {(0, 1): 1.0, (0, 2): 0.5, (1, 2): -1.0}
+    assert list(pairs.excess) == [excess[min(i, j), max(i, j)] for i, j in entries]
 
 
 def test_rows_are_paired_with_a_twentieth_of_those_learned_from(z):

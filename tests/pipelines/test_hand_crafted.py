@@ -9,7 +9,6 @@ from kedro.pipeline import Pipeline
 from kedro.runner import SequentialRunner
 
 from deephash_pipeline.common.cell import Cell
-from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.deephash import Experiment, HashLayerInitParameters, LabelledFeatures, Run, initialise_hash_layer
 from deephash_pipeline.images.descriptors.gist import GistParameters, gist
 from deephash_pipeline.images.descriptors.hand_crafted import DESCRIPTORS, HandCraftedParameters
@@ -158,21 +157,6 @@ def test_gist_needs_no_words():
     assert len(words) == 0
     expected = gist(TRAINING_IMAGES, GistParameters.model_validate(SETTINGS["gist"]), torch.device("cpu"))
     np.testing.assert_array_equal(described, expected)
-
-
-def test_no_images_have_no_descriptors_of_the_same_width(descriptor):
-    words = learn_vocabulary(TRAINING_IMAGES, choose(descriptor), EXPERIMENT)
-    described, none = (
-        describe_images(images, words, choose(descriptor), EXPERIMENT)
-        for images in (TRAINING_IMAGES, TRAINING_IMAGES[:0])
-    )
-    assert none.shape == (0, described.shape[1])
-    assert described.dtype == none.dtype == np.float32
-
-
-def test_words_of_another_descriptor_are_refused_with_the_remedy():
-    with pytest.raises(InputError, match="fit it again"):
-        describe_images(TRAINING_IMAGES, np.empty((0, 128), np.float32), choose("sift_bag"), EXPERIMENT)
 
 
 # Stage 2.

@@ -5,7 +5,7 @@ from kedro.runner import SequentialRunner
 
 from deephash_pipeline.common.cell import Cell
 from deephash_pipeline.deephash import ClassifierRun, LabelledImages, PreTrainingParameters, TrainingSet
-from deephash_pipeline.deephash.pretrain import ValidationAccuracy, extract_features
+from deephash_pipeline.deephash.pretrain import ValidationAccuracy
 from deephash_pipeline.hashing import ITQ, LSH, OneOfC
 from deephash_pipeline.images.sources.collection import ImageCollection, ImageSet
 from deephash_pipeline.pipelines.baseline_hashing import pipeline as baseline_hashing
@@ -91,13 +91,6 @@ def test_of_more_validation_than_training_images_a_sample_is_watched(monkeypatch
 
 
 # Features.
-
-
-def test_z_of_an_image_is_the_same_alone_and_among_others(z, trunk_weights):
-    alone = extract_features(IMAGES[5:6], STATISTICS, trunk_weights, EXPERIMENT)
-    assert z.shape == (36, 500)
-    assert z.dtype == np.float32
-    np.testing.assert_allclose(alone[0], z[5], rtol=1e-4, atol=1e-5)
 
 
 # Hash functions on z.

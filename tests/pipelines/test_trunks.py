@@ -10,7 +10,6 @@ from pydantic import ValidationError
 from torch import nn
 
 from deephash_pipeline.common.cell import Cell
-from deephash_pipeline.common.errors import InputError
 from deephash_pipeline.deephash import (
     ClassifierRun,
     Experiment,
@@ -162,13 +161,6 @@ def test_the_images_that_scale_a_random_hash_layer_go_through_the_trunk_in_chunk
         scales.append({name: tensor.clone() for name, tensor in network.hash_layer.state_dict().items()})
     assert counts == [12, 5, 5, 2]
     torch.testing.assert_close(scales[1], scales[0])
-
-
-@pytest.mark.parametrize("side", [16, 40])
-def test_a_network_for_larger_images_than_those_stored_is_refused_before_it_trains(side):
-    images, labels = shades(side)
-    with pytest.raises(InputError, match=f"takes images of 64x64 pixels, those stored have {side}x{side}"):
-        trained_classifier(images, labels, stage_one(), experiment("resnet18", image_size=64))
 
 
 def test_a_network_of_torchvision_is_chosen_by_name_and_its_block_is_for_it_alone():

@@ -68,6 +68,7 @@ def test_labels_that_look_like_something_else_keep_their_name(folder):
         ("path,class\na.png,x\n", "has no column label"),
         ("path;label\na.png;x\n", "has no column label, path, it has path;label: .* with commas between them"),
         ("path,label\n", "has no row"),
+        ("", "cannot be read as CSV"),
         ('path,label\n"a.png,x\n', "cannot be read as CSV"),
     ],
 )
