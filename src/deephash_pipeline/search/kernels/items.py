@@ -10,23 +10,24 @@ from deephash_pipeline.search.kernels.keys import KEYS, ROW_BITS, ROW_MASK, sort
 from deephash_pipeline.search.kernels.nearest import Found, Part, is_allowed
 from deephash_pipeline.search.kernels.scan import CHUNK_CODES, scan_chunk
 from deephash_pipeline.search.kernels.sliced import CODE, DISTANCE, WORD_CODES
+from deephash_pipeline.search.kernels.vectors import fetch
 
 
 @inner
 def _merge(answers: Any, found: int, rows: Any, allowed: Any, first_row: int, spare: Any) -> int:
     """Merge the allowed rows of a code, in order, into answers[:found], in order; what does not fit is left out."""
-    if found == len(answers) and first_row + np.int64(rows[0]) > answers[found - 1]:
-        return found
-    if found == 0 and len(allowed) == 0:
-        taken = min(len(answers), len(rows))
-        for place in range(taken):
-            answers[place] = first_row + np.int64(rows[place])
-        return taken
-    kept, merged, place = found, 0, 0
-    for place in range(kept):
-        spare[place] = answers[place]
     place = 0
-    read = 0
+    while place < len(rows) and not is_allowed(allowed, np.int64(rows[place])):
+        place += 1
+    if place == len(rows):
+        return found
+    # Codes come in the order of their first rows: what there is of later ones stands at the end.
+    merged, first = found, first_row + np.int64(rows[place])
+    while merged and answers[merged - 1] > first:
+        merged -= 1
+    read, kept = merged, found
+    for later in range(read, kept):
+        spare[later] = answers[later]
     while merged < len(answers):
         while place < len(rows) and not is_allowed(allowed, np.int64(rows[place])):
             place += 1
@@ -40,6 +41,22 @@ def _merge(answers: Any, found: int, rows: Any, allowed: Any, first_row: int, sp
             break
         merged += 1
     return merged
+
+
+@inner
+def _fetch_items(keys: Any, starts: Any, rows: Any, code_of: Any, by_code: bool, first_row: int) -> None:
+    """Have what is read of the items of keys fetched, of all keys at a time: each would be waited for."""
+    for step in range(int(by_code), 3):
+        for key in keys:
+            row = (key & ROW_MASK) - first_row
+            if 0 <= row < len(code_of):
+                code = row if by_code or step == 0 else np.int64(code_of[row])
+                if step == 0:
+                    fetch(code_of, row)
+                elif step == 1:
+                    fetch(starts, code)
+                else:
+                    fetch(rows, np.int64(starts[code]))
 
 
 @kernel
@@ -75,6 +92,7 @@ def list_items(
         of_query, of_keys = answers[query], keys[query]
         if first_row == 0:
             sort_keys(wanted, of_keys, counts[query], status[query])
+        _fetch_items(of_keys[: status[query, KEYS]], starts, rows, code_of, by_code, first_row)
         place, start = 0, 0
         while place < status[query, KEYS] and start < wanted:
             distance = of_keys[place] >> ROW_BITS

@@ -32,10 +32,12 @@ from deephash_pipeline.search.kernels.sliced import (
     tabulate,
     turn,
 )
-from deephash_pipeline.search.kernels.vectors import ROW_WORDS
+from deephash_pipeline.search.kernels.vectors import ROW_WORDS, fetch
 
 # Codes that are compared first: where equal codes are many, these already set a limit.
 FIRST_CODES = 64
+# 32-bit numbers in a cache line, and how many rows of a block are fetched: few codes may have all rows.
+LINE_NUMBERS, FETCHED_ROWS = 16, 2048
 # What several queries scan before any of them goes on.
 SCANNED_WORDS = 1 << 15
 
@@ -208,6 +210,12 @@ def slice_part(
                         planes[top + code // ROW_WORDS, code % ROW_WORDS] = words[word, first + code]
                     turn(planes, top * ROW_WORDS, planes, top)
             mark_of_use(of_use, first, marks[1])
+            for code in range(first, stop if len(starts) else first, LINE_NUMBERS):
+                fetch(starts, code)
+            if len(starts) and not by_code:
+                begin = np.int64(starts[first])
+                for place in range(begin, min(np.int64(starts[stop]), begin + FETCHED_ROWS), LINE_NUMBERS):
+                    fetch(rows, place)
             for unit in range(units):
                 triples = min(UNIT_TRIPLES, (code_length - unit * UNIT_BITS + 2) // 3)
                 tabulate(planes, unit * UNIT_BITS, (triples + 7) // 8 * 8, table)

@@ -3,6 +3,7 @@
 from typing import Any
 
 from llvmlite import ir
+from numba import types
 from numba.core import cgutils as _utilities
 from numba.extending import intrinsic
 
@@ -98,3 +99,15 @@ def instructions(function: Any) -> Any:
 def pointer_to(context: Any, builder: Any, array_type: Any, array: Any) -> Any:
     """Address of the first number of an array."""
     return context.make_array(array_type)(context, builder, array).data
+
+
+@instructions
+def fetch(_typing: Any, numbers: Any, place: Any) -> Any:
+    """Have a number of an array, which need not exist, brought into the second-level cache."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        memory = pointer_to(context, builder, signature.args[0], arguments[0])
+        Vectors(context, builder).fetch(memory, arguments[1])
+        return context.get_dummy_value()
+
+    return types.void(numbers, types.int64), generate
