@@ -4,6 +4,7 @@ import itertools
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import NamedTuple
 
 import pandas as pd
@@ -11,9 +12,9 @@ import plotly.graph_objects as go
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
+from deephash_pipeline.common.templates import render
 from deephash_pipeline.reports.paper.published import CITED_HEADING, CITED_NOTE, FEATURE_CODE_LENGTHS, MAIN_CODE_LENGTHS
 from deephash_pipeline.reports.tables import ByProtocol, citations
-from deephash_pipeline.reports.templates import render
 from deephash_pipeline.retrieval.protocols import Protocol
 
 _ABSENT = "\N{EN DASH}"
@@ -101,7 +102,7 @@ def render_report(title: str, report: Report) -> str:
         report: what stands below it.
     """
     return render(
-        "report.html.j2",
+        Path(__file__).with_name("templates") / "report.html.j2",
         title=title,
         benchmark=report.benchmark,
         summary=report.summary,

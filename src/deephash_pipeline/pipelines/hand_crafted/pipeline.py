@@ -3,8 +3,9 @@
 from kedro.pipeline import Node, Pipeline
 
 from deephash_pipeline.common.cell import Cell
+from deephash_pipeline.deephash.initialise import initialise_on_raw_features
 from deephash_pipeline.pipelines.grid import NAMES, PRE_TRAINING, compared_cells, on_descriptor
-from deephash_pipeline.pipelines.hand_crafted.nodes import initialise_on_descriptor, tabulate_features
+from deephash_pipeline.pipelines.hand_crafted.nodes import tabulate_features
 from deephash_pipeline.pipelines.shared.bundles import node, of_cell
 from deephash_pipeline.pipelines.shared.fitting import encoding_node, fitting_node
 from deephash_pipeline.pipelines.shared.inputs import CELL_RUN, TRAINING_FEATURES
@@ -43,4 +44,4 @@ def _on_descriptor(cell: Cell) -> Pipeline:
 
 def _initialise() -> Node:
     inputs = (TRAINING_FEATURES, "params:hash_layer_init", CELL_RUN)
-    return node(initialise_on_descriptor, inputs, ["encoder", "history"], "initialise")
+    return node(initialise_on_raw_features, inputs, ["encoder", "history"], "initialise")
