@@ -51,17 +51,6 @@ class Comparison(NamedTuple):
 
 
 @dataclass(frozen=True)
-class PlacedFigure:
-    """A figure in the page: the anchor, the heading, a line for the reader and the Plotly description as JSON."""
-
-    anchor: str
-    heading: str
-    how_to_read: str
-    height: int
-    json: Markup
-
-
-@dataclass(frozen=True)
 class Report:
     """What the page shows.
 
@@ -169,13 +158,14 @@ def _difference(value: float) -> TableCell:
     return TableCell(text, "difference above" if value > 0 else "difference below")
 
 
-def _placed(anchor: str, figure: go.Figure) -> PlacedFigure:
+def _placed(anchor: str, figure: go.Figure) -> dict[str, object]:
+    """What the page shows of a figure; its JSON is filled in by a script."""
     many_panels = len(list(figure.select_xaxes())) > 1
     height = int(figure.layout.height or _DEFAULT_HEIGHT)
     margin = _PANEL_TITLE_MARGIN if many_panels else _MARGIN
     untitled = go.Figure(figure).update_layout(title=None, margin_t=margin, height=height)
     meta = figure.layout.meta if isinstance(figure.layout.meta, Mapping) else {}
-    return PlacedFigure(
+    return dict(
         anchor=re.sub(r"[^A-Za-z0-9_-]+", "-", anchor),
         heading=figure.layout.title.text or anchor,
         how_to_read=str(meta.get("how_to_read", "")),
